@@ -9,13 +9,11 @@
 //! own vary a little with its random hash key. With the address of a Valkey or Redis, also what a hit in the
 //! shared tier costs.
 
-use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
-    hint::black_box,
-    sync::{Arc, Barrier},
-    thread,
-    time::{Duration, Instant},
-};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hint::black_box;
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use madang_cache::{

@@ -1,21 +1,17 @@
 //! The cache as a whole: one budget and one set of stamps for all its named parts.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{
-    clock::{Clock, SystemClock},
-    metrics::{Metrics, MetricsSnapshot},
-    named::NamedCache,
-    policy::{CacheConfig, ConfigError, Policy},
-    remote::{Horizon, Remote, RemoteConfig},
-    shard::Name,
-    shared::Tiers,
-    stamp::{Stamp, StampTable, Write, WriteError},
-    store::Store,
-};
+use crate::clock::{Clock, SystemClock};
+use crate::metrics::{Metrics, MetricsSnapshot};
+use crate::named::NamedCache;
+use crate::policy::{CacheConfig, ConfigError, Policy};
+use crate::remote::{Horizon, Remote, RemoteConfig};
+use crate::shard::Name;
+use crate::shared::Tiers;
+use crate::stamp::{Stamp, StampTable, Write, WriteError};
+use crate::store::Store;
 
 /// A cache of finished bodies. Cheap to clone; all clones are one cache. Its named parts keep
 /// what they need of it, so it may be dropped before them.
@@ -78,14 +74,12 @@ impl Cache {
     }
 
     /// Whether the shared tier answers, as far as that is known; `None` without one.
-    #[must_use]
     pub fn remote_is_up(&self) -> Option<bool> {
         self.inner.remote.as_ref().map(|remote| remote.is_up())
     }
 
     /// A cache that is off: every look-up of every name runs its loader, and nothing is stored or
     /// shared (see [`Policy::enabled`]).
-    #[must_use]
     pub fn disabled() -> Self {
         let config = CacheConfig {
             capacity_bytes: 0,
@@ -154,19 +148,16 @@ impl Cache {
 
     /// Weight of all entries, in bytes, room taken for entries on their way in included. Never
     /// more than [`capacity_bytes`](Self::capacity_bytes).
-    #[must_use]
     pub fn used_bytes(&self) -> u64 {
         self.inner.store.used()
     }
 
     /// The budget, in bytes.
-    #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
         self.inner.store.capacity()
     }
 
     /// The figures of every named part, in the order they were made.
-    #[must_use]
     pub fn metrics(&self) -> Vec<(Box<str>, MetricsSnapshot)> {
         self.names().iter().map(|name| (name.name.clone(), name.metrics.snapshot())).collect()
     }

@@ -3,10 +3,8 @@
 //! Only expiry reads this clock. Waiting (soft timeout, load timeout, queue timeout) always uses
 //! the timer of the runtime that waits.
 
-use std::{
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
-};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -27,7 +25,6 @@ pub struct SystemClock {
 
 impl SystemClock {
     /// A clock that begins at zero.
-    #[must_use]
     pub fn new() -> Self {
         Self { origin: Instant::now() }
     }
@@ -53,7 +50,6 @@ pub struct ManualClock {
 
 impl ManualClock {
     /// A clock that stands at zero.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

@@ -10,7 +10,8 @@
 //! It is no defence against somebody who asks for each of many keys twice. Then SIEVE decides, which drives
 //! out what was not read since it came in before what was.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Keys remembered: 256 KiB.
 const PLACES: usize = 1 << 16;

@@ -1,6 +1,7 @@
 //! Why a look-up brought no answer.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Why [`NamedCache::get`](crate::NamedCache::get) brought no answer. `E` is the loader's error;
 /// it is shared, because one failed load may answer many callers.
@@ -53,7 +54,6 @@ pub enum CacheError<E> {
 
 impl<E> CacheError<E> {
     /// The loader's own error, whether from this load or from the one being backed off from.
-    #[must_use]
     pub fn load_error(&self) -> Option<&E> {
         match self {
             Self::Load(error) => Some(error),
@@ -63,7 +63,6 @@ impl<E> CacheError<E> {
     }
 
     /// When asking again makes sense, where that is known.
-    #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Overloaded { retry_after }

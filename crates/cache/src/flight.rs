@@ -1,21 +1,18 @@
 //! Loads in flight, one per key, keys whose load failed a moment ago, and values that are not stored but
 //! still in somebody's hands.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    time::Duration,
-};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
-use tokio::{sync::watch, task::AbortHandle};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
-use crate::{
-    clock::nanos,
-    error::CacheError,
-    policy::Policy,
-    stamp::Marks,
-    value::{Value, WeakValue},
-};
+use crate::clock::nanos;
+use crate::error::CacheError;
+use crate::policy::Policy;
+use crate::stamp::Marks;
+use crate::value::{Value, WeakValue};
 
 /// What a load brought to everybody who waits for it.
 #[derive(Clone, Debug)]

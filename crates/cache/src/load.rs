@@ -4,25 +4,22 @@
 //! the named part of the cache only weakly: when its last handle is dropped, loads are aborted,
 //! and none keeps the cache alive.
 
-use std::{
-    future::{Future, poll_fn},
-    panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
-    sync::{Arc, Weak},
-};
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::{Arc, Weak};
 
-use tokio::{sync::OwnedSemaphorePermit, time::timeout};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
-use crate::{
-    clock::nanos,
-    error::CacheError,
-    flight::{Filled, Flight, Outcome, Sender},
-    metrics::Counter,
-    named::Loaded,
-    remote::{Found, Remote, Shareable},
-    shared::{Age, Shared},
-    stamp::Stamp,
-};
+use crate::clock::nanos;
+use crate::error::CacheError;
+use crate::flight::{Filled, Flight, Outcome, Sender};
+use crate::metrics::Counter;
+use crate::named::Loaded;
+use crate::remote::{Found, Remote, Shareable};
+use crate::shared::{Age, Shared};
+use crate::stamp::Stamp;
 
 /// Whoever holds it owes the flight an end; dropping it pays (the task ended, panicked outside of
 /// the loader, was aborted, or went down with its runtime).

@@ -4,10 +4,8 @@
 //! that counting a hit does not drag one line from core to core. A snapshot adds the stripes up;
 //! it is exact once the counted calls have returned, and not a consistent cut while they run.
 
-use std::{
-    cell::Cell,
-    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
-};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Power of two; beyond it threads share stripes, which is slower, not wrong.
 const STRIPES: usize = 16;

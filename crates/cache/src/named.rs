@@ -1,23 +1,24 @@
 //! A named part of the cache, and the look-up itself.
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::{
-    clock::Clock,
-    error::CacheError,
-    flight::Turn,
-    load::Asks,
-    metrics::{Counter, MetricsSnapshot},
-    policy::Policy,
-    remote,
-    shard::Name,
-    shared::{Shared, Tiers, Waited, answer},
-    stamp::{MAX_STAMPS, Stamp},
-    store::Found,
-    value::Value,
-};
+use crate::clock::Clock;
+use crate::error::CacheError;
+use crate::flight::Turn;
+use crate::load::Asks;
+use crate::metrics::{Counter, MetricsSnapshot};
+use crate::policy::Policy;
+use crate::remote;
+use crate::shard::Name;
+use crate::shared::{Shared, Tiers, Waited, answer};
+use crate::stamp::{MAX_STAMPS, Stamp};
+use crate::store::Found;
+use crate::value::Value;
 
 /// What a loader brings back.
 #[derive(Clone, Debug)]
@@ -98,19 +99,16 @@ impl<E> NamedCache<E> {
     }
 
     /// The name.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.shared.name()
     }
 
     /// The policy.
-    #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.shared.policy
     }
 
     /// The figures so far.
-    #[must_use]
     pub fn metrics(&self) -> MetricsSnapshot {
         self.shared.metrics()
     }
@@ -122,7 +120,6 @@ impl<E> NamedCache<E> {
     /// refresh. Only an answer is counted (as a hit).
     ///
     /// [`get`]: Self::get
-    #[must_use]
     pub fn peek_fresh(&self, key: &str) -> Option<Value> {
         if self.shared.policy.enabled { self.shared.fresh(key) } else { None }
     }

@@ -35,7 +35,6 @@ impl Default for CacheConfig {
 
 impl CacheConfig {
     /// The defaults with another capacity.
-    #[must_use]
     pub fn with_capacity(capacity_bytes: u64) -> Self {
         Self { capacity_bytes, ..Self::default() }
     }
@@ -139,13 +138,11 @@ impl Default for Policy {
 
 impl Policy {
     /// The defaults with other times to live.
-    #[must_use]
     pub fn with_ttl(soft_ttl: Duration, hard_ttl: Duration) -> Self {
         Self { soft_ttl, hard_ttl, ..Self::default() }
     }
 
     /// No cache: see [`Policy::enabled`].
-    #[must_use]
     pub fn off() -> Self {
         Self { enabled: false, ..Self::default() }
     }
@@ -174,6 +171,7 @@ fn require(holds: bool, setting: &'static str, accepted: &'static str) -> Result
 /// A cache, or a named part of it, could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum ConfigError {
     /// The shared tier cannot be used as it is configured.
     #[error("{0}")]
@@ -183,13 +181,9 @@ pub enum ConfigError {
     Setting {
         /// The field of [`CacheConfig`] or [`Policy`].
         setting: &'static str,
-        /// What it accepts.
         accepted: &'static str,
     },
     /// The name is taken: each has one policy and one set of figures.
     #[error("the cache already has a part named {name:?}")]
-    NameTaken {
-        /// The name.
-        name: Box<str>,
-    },
+    NameTaken { name: Box<str> },
 }

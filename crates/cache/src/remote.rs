@@ -7,11 +7,14 @@
 
 mod entry;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use madang_valkey::{Error, Purpose, Server, Url, redis};
 
-use crate::{stamp::Stamp, value::Value};
+use crate::stamp::Stamp;
+use crate::value::Value;
 
 /// Longest time for one answer is about that of a load from the database.
 const PURPOSE: Purpose = Purpose {

@@ -13,16 +13,14 @@
 //! while a scan passes; S3-FIFO (SOSP 2023) is sturdier there and costs two queues and a ghost
 //! list. `examples/cache_bench.rs` prints the hit ratios of SIEVE, LRU and FIFO on the same traces.
 
-use std::{
-    collections::HashMap,
-    hash::{BuildHasherDefault, Hasher},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::{metrics::Metrics, stamp::Marks, value::Value};
+use crate::metrics::Metrics;
+use crate::stamp::Marks;
+use crate::value::Value;
 
 /// "No slot" in links.
 const NIL: u32 = u32::MAX;

@@ -1,30 +1,27 @@
 //! What the handles of one named part share, and the steps of a look-up that touch it.
 
-use std::{
-    future::Future,
-    sync::{Arc, atomic::AtomicU64},
-    time::Duration,
-};
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, timeout, timeout_at},
-};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::{
-    clock::{Clock, nanos},
-    error::CacheError,
-    flight::{Ask, Filled, Flight, Flights, Lent, Outcome, Receiver, Sender, Turn, longest_load},
-    load::{self, Asks, Leader},
-    metrics::{Counter, MetricsSnapshot},
-    named::{Loaded, Lookup, Served},
-    policy::{Admission, Policy},
-    remote::{self, Remote},
-    shard::{Entry, Name},
-    stamp::{Marks, Stamp},
-    store::{Found, Refused, StaleCandidate, Store, entry_weight},
-    value::Value,
+use crate::clock::{Clock, nanos};
+use crate::error::CacheError;
+use crate::flight::{
+    Ask, Filled, Flight, Flights, Lent, Outcome, Receiver, Sender, Turn, longest_load,
 };
+use crate::load::{self, Asks, Leader};
+use crate::metrics::{Counter, MetricsSnapshot};
+use crate::named::{Loaded, Lookup, Served};
+use crate::policy::{Admission, Policy};
+use crate::remote::{self, Remote};
+use crate::shard::{Entry, Name};
+use crate::stamp::{Marks, Stamp};
+use crate::store::{Found, Refused, StaleCandidate, Store, entry_weight};
+use crate::value::Value;
 
 /// Values that are not stored are shared from this weight on.
 const LENT_FROM_BYTES: u64 = 64 << 10;

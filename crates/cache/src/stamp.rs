@@ -17,13 +17,9 @@
 //! unchanged      : open − 1, when no other write is open, else as finish
 //! ```
 
-use std::{
-    fmt::{self, Write as _},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Most stamps an entry may depend on.
 pub const MAX_STAMPS: usize = 4;
@@ -44,7 +40,6 @@ pub struct Stamp(u64);
 
 impl Stamp {
     /// The stamp of a name such as `track:17`.
-    #[must_use]
     pub fn new(name: &str) -> Self {
         let mut hash = NameHash::new();
         hash.update(name);
@@ -52,20 +47,17 @@ impl Stamp {
     }
 
     /// The hash, for a message to another process.
-    #[must_use]
     pub const fn to_bits(self) -> u64 {
         self.0
     }
 
     /// The stamp of which another process has told the hash.
-    #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
     /// The stamp of a formatted name, without building the text:
     /// `Stamp::from_args(format_args!("track:{id}"))` equals `Stamp::new("track:17")` for 17.
-    #[must_use]
     pub fn from_args(name: fmt::Arguments<'_>) -> Self {
         let mut hash = NameHash::new();
         // `NameHash` never fails; a failing `Display` of the caller ends the name early.
@@ -213,13 +205,11 @@ impl Marks {
 /// A write could not be announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum WriteError {
     /// More writes are open on one stamp than a slot can count.
     #[error("more than {limit} writes are open on one stamp")]
-    TooManyOpen {
-        /// The most a slot can count.
-        limit: u64,
-    },
+    TooManyOpen { limit: u64 },
 }
 
 /// An announced write.

@@ -8,25 +8,18 @@
 //! The shards share the budget instead of owning a part each, so that one entry may be larger
 //! than a shard's share; whoever needs room takes victims from the shards in turn, its own first.
 
-use std::{
-    hash::{BuildHasher, Hasher, RandomState},
-    sync::{
-        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::{
-    doorkeeper::Doorkeeper,
-    metrics::Counter,
-    shard::{ENTRY_OVERHEAD, Entry, Name, Shard},
-    stamp::{Marks, StampTable},
-    value::Value,
-};
+use crate::doorkeeper::Doorkeeper;
+use crate::metrics::Counter;
+use crate::shard::{ENTRY_OVERHEAD, Entry, Name, Shard};
+use crate::stamp::{Marks, StampTable};
+use crate::value::Value;
 
 /// What an entry weighs in the budget, in bytes: value, key and the cache's own bookkeeping.
 /// `None` is a negative entry.
-#[must_use]
 pub fn entry_weight(key: &str, value: Option<&Value>) -> u64 {
     value.map_or(0, Value::weight) + key.len() as u64 + ENTRY_OVERHEAD
 }

@@ -1,11 +1,9 @@
 //! What the cache holds: one finished body, ready to be written to a socket.
 
-use std::{
-    borrow::Cow,
-    fmt,
-    sync::{Arc, Weak},
-    time::SystemTime,
-};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 
@@ -22,7 +20,6 @@ pub enum Encoding {
 
 impl Encoding {
     /// The name in `Accept-Encoding` and `Content-Encoding`.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -84,7 +81,6 @@ impl WeakValue {
 
 impl Value {
     /// A body without further codings, made now.
-    #[must_use]
     pub fn new(
         identity: Bytes,
         content_type: impl Into<Cow<'static, str>>,
@@ -100,7 +96,6 @@ impl Value {
     }
 
     /// A value from its plain data.
-    #[must_use]
     pub fn from_parts(mut parts: ValueParts) -> Self {
         parts.encoded.shrink_to_fit();
         let base = &parts.etag_base;
@@ -115,19 +110,16 @@ impl Value {
     }
 
     /// The plain data.
-    #[must_use]
     pub fn parts(&self) -> &ValueParts {
         &self.inner.parts
     }
 
     /// The body without a content coding.
-    #[must_use]
     pub fn identity(&self) -> &Bytes {
         &self.inner.parts.identity
     }
 
     /// The body in `encoding` (`None`: identity), or nothing when it was not made in that coding.
-    #[must_use]
     pub fn body(&self, encoding: Option<Encoding>) -> Option<&Bytes> {
         match self.position(encoding)? {
             0 => Some(&self.inner.parts.identity),
@@ -137,26 +129,17 @@ impl Value {
 
     /// The strong entity tag of the body in `encoding` (`None`: identity), in quotes as it stands
     /// in the header. Every coding has its own: a strong tag names bytes, not meaning.
-    #[must_use]
     pub fn etag(&self, encoding: Option<Encoding>) -> Option<&str> {
         Some(&self.inner.etags[self.position(encoding)?])
     }
 
     /// The media type.
-    #[must_use]
     pub fn content_type(&self) -> &str {
         &self.inner.parts.content_type
     }
 
-    /// When the body was made, by the wall clock.
-    #[must_use]
-    pub fn created(&self) -> SystemTime {
-        self.inner.parts.created
-    }
-
     /// Bytes this value occupies: all bodies, tags, media type and the structures around them,
     /// without the key and the cache's own bookkeeping (see [`entry_weight`](crate::entry_weight)).
-    #[must_use]
     pub fn weight(&self) -> u64 {
         let Inner { parts, etags } = &*self.inner;
         let bodies: usize = parts.encoded.iter().map(|(_, body)| body.len()).sum();

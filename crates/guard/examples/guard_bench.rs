@@ -6,15 +6,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a bench fails by panicking")]
 
-use std::{hint::black_box, net::IpAddr, sync::Arc, time::Duration};
+use std::hint::black_box;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
-use madang_guard::{
-    Attempt, Guard, GuardConfig, Key,
-    clock::SystemClock,
-    config::{IpLimit, Mode},
-    rate::{Rate, RateLimiter},
-};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use madang_guard::clock::SystemClock;
+use madang_guard::config::{IpLimit, Mode};
+use madang_guard::rate::{Rate, RateLimiter};
+use madang_guard::{Attempt, Guard, GuardConfig, Key};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Processor time of this thread so far.

@@ -13,10 +13,8 @@
 //! ratio leaves that out: hashes per second of CPU, times the part of the window in which the pool's
 //! threads ran or waited for a core (schedstat of Linux). What it lacks to one is what the pool itself loses.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use madang_guard::hash::{HashPool, PoolError, PoolOptions, Scheme};

@@ -1,6 +1,8 @@
 //! What is asked of the guard, and its refusals.
 
-use std::{fmt, net::IpAddr, time::Duration};
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
 
 use crate::suspicion::{Challenge, ProofError};
 

@@ -4,10 +4,8 @@
 //! an expiry in it (challenges, device marks) reads a [`WallClock`], because other nodes and later
 //! processes must understand it. Waiting always uses the timer of the runtime that waits.
 
-use std::{
-    sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, SystemTime},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
@@ -35,7 +33,6 @@ pub struct SystemClock {
 
 impl SystemClock {
     /// A clock that begins at zero.
-    #[must_use]
     pub fn new() -> Self {
         Self { origin: Instant::now() }
     }
@@ -75,7 +72,6 @@ impl ManualClock {
     pub const EPOCH: u64 = 1_767_225_600;
 
     /// A clock that stands at zero.
-    #[must_use]
     pub fn new() -> Self {
         Self { nanos: AtomicU64::new(0), epoch: AtomicU64::new(Self::EPOCH) }
     }

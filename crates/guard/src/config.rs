@@ -1,6 +1,7 @@
 //! Settings of the guard, with their defaults.
 
-use std::{fmt, time::Duration};
+use std::fmt;
+use std::time::Duration;
 
 use crate::net::Cidr;
 
@@ -45,7 +46,6 @@ pub struct GuardConfig {
 
 impl GuardConfig {
     /// The defaults, with this key.
-    #[must_use]
     pub fn new(key: Key) -> Self {
         Self {
             mode: Mode::On,
@@ -338,7 +338,6 @@ pub struct Key(pub(crate) [u8; 32]);
 
 impl Key {
     /// A key that was made or stored before. It must come from a cryptographic random generator.
-    #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }

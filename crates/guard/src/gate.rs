@@ -1,26 +1,23 @@
 //! Mode `on`: counters, waiting and suspicion put together.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::{
-    runtime::Handle,
-    time::{Instant, timeout_at},
+use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout_at};
+
+use crate::attempt::{Attempt, Reason, Refused, Suspect};
+use crate::clock::WallClock;
+use crate::config::{GuardConfig, Suspicion};
+use crate::limit::{
+    Answer, AttemptStore, Axis, Decision, Hashing, MemoryStore, Place, ProofStore, Request, Room,
+    StoreError, StoreFigures, Subject, Verdict,
 };
-
-use crate::{
-    attempt::{Attempt, Reason, Refused, Suspect},
-    clock::WallClock,
-    config::{GuardConfig, Suspicion},
-    limit::{
-        Answer, AttemptStore, Axis, Decision, Hashing, MemoryStore, Place, ProofStore, Request,
-        Room, StoreError, StoreFigures, Subject, Verdict,
-    },
-    metrics::Metrics,
-    reservation::{Held, Reservation, SignUp},
-    suspicion::{
-        AccountTag, Binding, Challenge, DeviceMark, Marks, Proof, ProofError, Proofs, UsedProofs,
-        half,
-    },
+use crate::metrics::Metrics;
+use crate::reservation::{Held, Reservation, SignUp};
+use crate::suspicion::{
+    AccountTag, Binding, Challenge, DeviceMark, Marks, Proof, ProofError, Proofs, UsedProofs, half,
 };
 
 /// Which store made a reservation, and has to end it.

@@ -1,17 +1,16 @@
 //! The one thing that a log-in handler calls.
 
-use std::{net::IpAddr, sync::Arc};
+use std::net::IpAddr;
+use std::sync::Arc;
 
-use crate::{
-    attempt::{Attempt, Reason, Refused},
-    clock::{Clock, SystemClock, WallClock},
-    config::{ConfigError, GuardConfig, Mode},
-    gate::{Counters, Gate},
-    limit::{AttemptStore, Hashing, IpBlock, MemoryStore, ProofStore},
-    metrics::{Metrics, MetricsSnapshot},
-    net::{Cidr, counted},
-    reservation::{Reservation, SignUp},
-};
+use crate::attempt::{Attempt, Reason, Refused};
+use crate::clock::{Clock, SystemClock, WallClock};
+use crate::config::{ConfigError, GuardConfig, Mode};
+use crate::gate::{Counters, Gate};
+use crate::limit::{AttemptStore, Hashing, IpBlock, MemoryStore, ProofStore};
+use crate::metrics::{Metrics, MetricsSnapshot};
+use crate::net::{Cidr, counted};
+use crate::reservation::{Reservation, SignUp};
 
 /// Decides which attempts may go on to the password hash. Cheap to clone; clones share everything.
 #[derive(Clone)]
@@ -134,7 +133,6 @@ impl Guard {
     }
 
     /// What has happened so far.
-    #[must_use]
     pub fn metrics(&self) -> MetricsSnapshot {
         let counted = self.metrics.snapshot();
         let Way::On(gate) = &self.way else {

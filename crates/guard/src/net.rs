@@ -1,14 +1,11 @@
 //! Addresses: which bits count, and ranges of them.
 
-use std::{
-    fmt,
-    net::{IpAddr, Ipv6Addr},
-    str::FromStr,
-};
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
 
 /// The address as the guard counts it: IPv4-mapped IPv6 as IPv4, IPv6 cut to its /64, because the
 /// lower half is the client's own to choose (RFC 4291, 2.5.1; RFC 8981).
-#[must_use]
 pub fn counted(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
@@ -25,7 +22,6 @@ pub struct Cidr {
 
 impl Cidr {
     /// Whether the address lies within. IPv4-mapped IPv6 addresses count as IPv4.
-    #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         masked(address.to_canonical(), self.prefix) == Some(self.network)
     }

@@ -1,14 +1,13 @@
 //! An admitted attempt.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
+use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use crate::{
-    gate::{Entered, Gate},
-    limit::{Subject, Verdict},
-    suspicion::{AccountTag, DeviceMark, Proof},
-};
+use crate::gate::{Entered, Gate};
+use crate::limit::{Subject, Verdict};
+use crate::suspicion::{AccountTag, DeviceMark, Proof};
 
 /// An admitted attempt, and its place in the allowances that it was admitted under.
 ///

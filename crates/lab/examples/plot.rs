@@ -7,7 +7,8 @@
 //! The plot is the one under that caption, with the names of its lines below, and the page's colours for
 //! light and dark. Without a caption, all captions are listed.
 
-use std::{env, fs, process::ExitCode};
+use std::process::ExitCode;
+use std::{env, fs};
 
 /// Height of the line with the names of the series, in the plot's units.
 const LEGEND: f64 = 26.0;

@@ -14,37 +14,26 @@ mod run;
 mod time;
 mod words;
 
-pub use file::{
-    experiment::{self, Experiment},
-    expression,
-    outline::Outline,
+pub use file::experiment::{self, Experiment};
+pub use file::expression;
+pub use file::outline::Outline;
+pub use journal::record::{
+    Checked, CheckedLimit, Event, Failure, FailureKind, LimitKind, Measured, Observed, Outcome,
+    Pinned, RoundRecord, Warning,
 };
-pub use journal::{
-    record::{
-        Checked, CheckedLimit, Event, Failure, FailureKind, LimitKind, Measured, Observed, Outcome,
-        Pinned, RoundRecord, Warning,
-    },
-    stored::{self, Stored},
-};
-pub use judge::{
-    answer::{self, Answer},
-    conclusion::Conclusion,
-    metric, rules, stats,
-    verdict::{Undecided, Verdict},
-};
-pub use load::{
-    generator::{ScriptCheck, check_script},
-    metric as load_metric, report as load_report,
-};
+pub use journal::stored::{self, Stored};
+pub use judge::answer::{self, Answer};
+pub use judge::conclusion::Conclusion;
+pub use judge::verdict::{Undecided, Verdict};
+pub use judge::{metric, rules, stats};
+pub use load::generator::{ScriptCheck, check_script};
+pub use load::{metric as load_metric, report as load_report};
 pub use observe::{MachineUse, ServerStep, ServerUse, at as value_at, database, prometheus};
 pub use plan::{Design, NoQuick, Options, Plan, Settings, Turn};
 pub use report::Report;
-pub use round::{
-    Pace,
-    host::{self, Host},
-    launch::LaunchError,
-};
-pub use run::{
-    Finished, RunError, cancel::Cancel, check, default_out, progress, report_again, resume, run,
-};
+pub use round::Pace;
+pub use round::host::{self, Host};
+pub use round::launch::LaunchError;
+pub use run::cancel::Cancel;
+pub use run::{Finished, RunError, check, default_out, progress, report_again, resume, run};
 pub use time::rfc3339;

@@ -4,15 +4,14 @@ pub mod database;
 pub mod prometheus;
 mod watched;
 
-use std::{
-    io,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
-};
+use std::io;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use madang_stack::{CgroupUse, Glance, Process, Sample, machine};
 use serde::{Deserialize, Serialize};
 
-use crate::round::{Pace, launch::Running};
+use crate::round::Pace;
+use crate::round::launch::Running;
 use watched::{Member, Watched};
 
 /// Time between two looks. Ten a second find short memory peaks.
@@ -59,13 +58,11 @@ pub struct ServerUse {
 
 impl ServerUse {
     /// CPU time, with that of what was left to do when the load had ended, if somebody waited for it.
-    #[must_use]
     pub fn cpu_with_drain(&self) -> Option<f64> {
         Some(self.cpu_seconds? + self.drain_cpu_seconds.unwrap_or(0.0))
     }
 
     /// The most memory that the machine had to have for it.
-    #[must_use]
     pub fn memory(&self) -> u64 {
         self.peak_memory_bytes.unwrap_or(self.peak_rss_bytes)
     }

@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    file::experiment::{Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant},
-    journal::record::Warning,
-    judge::metric::{Metric, Part, Statistic},
-    observe::database::Figure,
-    report::Language,
-};
+use crate::file::experiment::{Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant};
+use crate::journal::record::Warning;
+use crate::judge::metric::{Metric, Part, Statistic};
+use crate::observe::database::Figure;
+use crate::report::Language;
 
 /// What the person who runs an experiment may change about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,7 +68,6 @@ impl Design {
         [("duet", Self::Duet), ("rounds", Self::Rounds), ("both", Self::Both)];
 
     /// Whether variants are loaded beside the reference.
-    #[must_use]
     pub fn has_pairs(self) -> bool {
         self != Self::Rounds
     }
@@ -209,7 +206,6 @@ impl Plan {
     }
 
     /// Options that make this plan again, with its seed.
-    #[must_use]
     pub fn options(&self) -> Options {
         Options {
             quick: self.settings.quick,
@@ -224,7 +220,6 @@ impl Plan {
     /// The order of one block's rounds, as indices of the variants. Each block has an order of its
     /// own, which depends on nothing but the seed and the block's number: repeating a block
     /// repeats its order, and does not change that of later ones.
-    #[must_use]
     pub fn order(&self, block: u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.variants.len()).collect();
         let mut rng = fastrand::Rng::with_seed(self.seed);
@@ -236,7 +231,6 @@ impl Plan {
 
     /// Steps of one block in order: each variant alone, if the block has such rounds, then a pair of the reference with each
     /// other variant. The first side of a pair alternates from block to block.
-    #[must_use]
     pub fn turns(&self, block: u32) -> Vec<Turn> {
         let order = self.order(block);
         let design = self.settings.design;
@@ -257,7 +251,6 @@ impl Plan {
     }
 
     /// The rounds of one block, each as its variant and the one beside it.
-    #[must_use]
     pub fn expected(&self, block: u32) -> Vec<(&str, Option<&str>)> {
         let name = |index: usize| self.variants[index].name.as_str();
         let of = |turn: Turn| match turn {
@@ -270,27 +263,23 @@ impl Plan {
     }
 
     /// Rounds in all blocks, when nothing breaks.
-    #[must_use]
     pub fn rounds(&self) -> u32 {
         let rounds = (1..=self.settings.blocks).map(|block| self.expected(block).len());
         u32::try_from(rounds.sum::<usize>()).unwrap_or(u32::MAX)
     }
 
     /// Whether ratios of a metric are taken from pairs.
-    #[must_use]
     pub fn is_paired(&self, metric: &Metric) -> bool {
         self.settings.design.has_pairs() && metric.is_cost()
     }
 
     /// How many rounds may be refused and repeated before the machine counts as too noisy: half
     /// as many as there are.
-    #[must_use]
     pub fn repeats(&self) -> u32 {
         (self.rounds() / 2).max(1)
     }
 
     /// How long that will take, roughly; `None` when only the script knows how long a round is.
-    #[must_use]
     pub fn estimate(&self) -> Option<Duration> {
         let measured = self.settings.duration.or(self.script_time)?;
         let round = self.settings.warm_up + measured + ROUND_OVERHEAD;
@@ -299,13 +288,11 @@ impl Plan {
     }
 
     /// Whether any variant runs in containers.
-    #[must_use]
     pub fn has_containers(&self) -> bool {
         self.variants.iter().any(|variant| matches!(variant.target, Target::Container(_)))
     }
 
     /// Whether any variant is started by the lab, and so can be given fresh data.
-    #[must_use]
     pub fn starts_servers(&self) -> bool {
         self.variants.iter().any(|variant| !matches!(variant.target, Target::Url(_)))
     }

@@ -25,19 +25,13 @@ mod zeros;
 use madang_stack::machine::Description;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    file::experiment::{Experiment, Sources},
-    journal::{
-        record::{FailureKind, Measured, Outcome, RoundRecord},
-        stored,
-    },
-    judge::{
-        answer::Answer,
-        conclusion::Conclusion,
-        verdict::{Undecided, Verdict},
-    },
-    plan::{Plan, Settings},
-};
+use crate::file::experiment::{Experiment, Sources};
+use crate::journal::record::{FailureKind, Measured, Outcome, RoundRecord};
+use crate::journal::stored;
+use crate::judge::answer::Answer;
+use crate::judge::conclusion::Conclusion;
+use crate::judge::verdict::{Undecided, Verdict};
+use crate::plan::{Plan, Settings};
 
 pub use answers::{Figure, Further, Headline};
 pub use experiment::{ExperimentPart, TargetPart, VariantPart};
@@ -61,18 +55,14 @@ pub const FORMAT: u32 = 3;
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Ended {
     /// All blocks are complete.
     Complete,
     /// Somebody stopped it.
     Interrupted,
     /// A block stayed broken.
-    Broken {
-        /// Number of the block, from 1.
-        block: u32,
-        /// How often it was run.
-        attempts: u32,
-    },
+    Broken { block: u32, attempts: u32 },
 }
 
 /// A run's report. Its fields are those of `report.json`, which `experiments/REFERENCE.md` documents.
@@ -188,7 +178,6 @@ pub struct Origin {
 
 impl Report {
     /// Draws the conclusions from a run's rounds.
-    #[must_use]
     pub fn new(experiment: &Experiment, plan: &Plan, origin: Origin, course: Course) -> Self {
         let Course { rounds, ended, noisy } = course;
         let mut variants = summary::summarise(plan, &rounds);
@@ -263,7 +252,6 @@ impl Report {
 
     /// Whether a variant is worse by more than a share, in the figures in question or in those of `also_worse`; `None` if
     /// undecided.
-    #[must_use]
     pub fn is_worse_by(&self, share: f64) -> Option<bool> {
         let row = |headline: &Headline| {
             let variant = self.variants.iter().find(|one| one.name == headline.variant)?;
@@ -282,7 +270,6 @@ impl Report {
     }
 
     /// All findings as sentences, each with its label: answers, caveats, further figures that are worse, predictions.
-    #[must_use]
     pub fn found(&self) -> Vec<(&'static str, &str)> {
         let answers = self.headlines.iter().map(|one| (one.answer.word(), one.sentence.as_str()));
         let caveats = self.caveats.iter().chain(&self.noise);
@@ -297,13 +284,11 @@ impl Report {
     }
 
     /// All of [`found`](Self::found), each on a line of its own.
-    #[must_use]
     pub fn sentence(&self) -> String {
         self.found().into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")
     }
 
     /// What broke the last round that broke.
-    #[must_use]
     pub fn last_failure(&self) -> Option<FailureKind> {
         self.rounds.iter().rev().find_map(|round| match &round.outcome {
             Outcome::Failed(failure) => Some(failure.kind),
@@ -312,7 +297,6 @@ impl Report {
     }
 
     /// What the run came to, whatever its verdict.
-    #[must_use]
     pub fn conclusion(&self) -> Conclusion {
         let cannot_tell =
             self.is_because(&[Undecided::MachineTooNoisy, Undecided::GeneratorLimited]);
@@ -329,39 +313,33 @@ impl Report {
     }
 
     /// The report for a machine.
-    #[must_use]
     pub fn to_json(&self) -> String {
         let json = serde_json::to_string_pretty(self);
         json.expect("every key of the report is a string and every number finite") + "\n"
     }
 
     /// The report as one HTML page that needs nothing else, in the report's language.
-    #[must_use]
     pub fn to_html(&self) -> String {
         let raw = serde_json::to_string(self).unwrap_or_default();
         sections::document(self).to_html(&raw)
     }
 
     /// The report for a page.
-    #[must_use]
     pub fn to_markdown(&self) -> String {
         sections::document(self).to_markdown()
     }
 
     /// The answers as JUnit XML, for CI.
-    #[must_use]
     pub fn to_junit(&self) -> String {
         junit::render(self)
     }
 
     /// The report for a terminal: what a person understands in five seconds.
-    #[must_use]
     pub fn to_text(&self) -> String {
         text::render(self, false)
     }
 
     /// The same, and below it every column that other tools' reports have.
-    #[must_use]
     pub fn to_full_text(&self) -> String {
         text::render(self, true)
     }

@@ -14,36 +14,30 @@ mod sampler;
 pub mod values;
 mod watch;
 
-use std::{
-    fs, io,
-    path::Path,
-    time::{Duration, Instant, SystemTime},
-};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+use std::{fs, io};
 
 use madang_stack::{Exit, Output, Patience, Spec};
 
-use crate::{
-    file::experiment::{Experiment, Variant},
-    journal::record::{
-        FOREIGN_LIMIT, Failure, FailureKind, GOOD_LIMIT, Measured, Outcome, Pinned, RoundRecord,
-        STEAL_LIMIT, Warning,
-    },
-    load::{
-        generator::{Arrivals, Generator},
-        report::{Check, LoadReport},
-    },
-    observe::{MachineUse, Observer, database::Watching},
-    plan::Settings,
-    round::{
-        action::{Runner, Surroundings},
-        containers::Containers,
-        host::Host,
-        launch::{Conditions, LaunchError, Running},
-        values::{Moment, Taker},
-    },
-    run::{Templates, cancel::Cancel},
-    time,
+use crate::file::experiment::{Experiment, Variant};
+use crate::journal::record::{
+    FOREIGN_LIMIT, Failure, FailureKind, GOOD_LIMIT, Measured, Outcome, Pinned, RoundRecord,
+    STEAL_LIMIT, Warning,
 };
+use crate::load::generator::{Arrivals, Generator};
+use crate::load::report::{Check, LoadReport};
+use crate::observe::database::Watching;
+use crate::observe::{MachineUse, Observer};
+use crate::plan::Settings;
+use crate::round::action::{Runner, Surroundings};
+use crate::round::containers::Containers;
+use crate::round::host::Host;
+use crate::round::launch::{Conditions, LaunchError, Running};
+use crate::round::values::{Moment, Taker};
+use crate::run::Templates;
+use crate::run::cancel::Cancel;
+use crate::time;
 use files::Files;
 use meeting::{Meeting, note_apart};
 pub use pacer::Pace;

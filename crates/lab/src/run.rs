@@ -5,34 +5,27 @@ pub mod cancel;
 mod out;
 pub mod progress;
 
-use std::{
-    collections::BTreeMap,
-    env, fs, io,
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use std::{env, fs, io};
 
 use madang_stack::container::ContainerError;
 
-use crate::{
-    file::experiment::{Experiment, Target, Variant},
-    journal::{
-        record::{RoundRecord, Warning},
-        stored::{Asked, Description, Kind, Stored, StoredError},
-    },
-    plan::{Plan, Settings},
-    report::{Course, Language, Report},
-    round::{
-        Bench,
-        action::{Runner, Surroundings},
-        containers::Containers,
-        host::{Host, HostError},
-        launch::{self, LaunchError},
-    },
-    run::{cancel::Cancel, progress::Progress},
-    time, words,
-};
+use crate::file::experiment::{Experiment, Target, Variant};
+use crate::journal::record::{RoundRecord, Warning};
+use crate::journal::stored::{Asked, Description, Kind, Stored, StoredError};
+use crate::plan::{Plan, Settings};
+use crate::report::{Course, Language, Report};
+use crate::round::Bench;
+use crate::round::action::{Runner, Surroundings};
+use crate::round::containers::Containers;
+use crate::round::host::{Host, HostError};
+use crate::round::launch::{self, LaunchError};
+use crate::run::cancel::Cancel;
+use crate::run::progress::Progress;
+use crate::{time, words};
 use blocks::Blocks;
 use out::create_dir;
 pub use out::{Journal, Out};
@@ -40,52 +33,28 @@ pub(crate) use out::{check_unused, write};
 
 /// Why a run could not begin or be kept. Broken rounds are no such error: they are in the report.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum RunError {
     /// The data could not be made.
     #[error("cannot prepare the data")]
     Prepare(#[source] HostError),
     /// The containers of a variant cannot be made ready.
     #[error("variant `{variant}`")]
-    Container {
-        /// Its name.
-        variant: String,
-        /// Why the container did not start.
-        source: ContainerError,
-    },
+    Container { variant: String, source: ContainerError },
     /// A `url` variant does not run.
     #[error("variant `{variant}`")]
-    Nobody {
-        /// Its name.
-        variant: String,
-        /// What its address says.
-        source: LaunchError,
-    },
+    Nobody { variant: String, source: LaunchError },
     /// A variant's CPU budget cannot be enforced here.
     #[error(
         "variant `{variant}`: budget not applied; \"no_budget\" in `accept` of [rounds] runs it without"
     )]
-    Budget {
-        /// Its name.
-        variant: String,
-        /// Why the budget could not be set.
-        source: madang_stack::BudgetError,
-    },
+    Budget { variant: String, source: madang_stack::BudgetError },
     /// A result cannot be written.
     #[error("cannot write `{}`", .path.display())]
-    Write {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// Scratch space cannot be removed.
     #[error("cannot remove `{}`", .path.display())]
-    Remove {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Remove { path: PathBuf, source: io::Error },
     /// The results' directory has results in it.
     #[error("`{}` is not empty: results are never overwritten, choose another --out", .0.display())]
     NotEmpty(PathBuf),
@@ -107,14 +76,12 @@ pub struct Finished {
 }
 
 /// The directory results go to when none is named: `results/NAME-TIME` below the current one.
-#[must_use]
 pub fn default_out(experiment: &Experiment) -> PathBuf {
     let stamp = time::stamp(SystemTime::now());
     Path::new("results").join(format!("{}-{stamp}", experiment.name))
 }
 
 /// What a variant's settings or the data have wrong, by name; empty when nothing is.
-#[must_use]
 pub fn check(experiment: &Experiment, host: &dyn Host) -> Vec<String> {
     let mut wrong = Vec::new();
     if let Err(error) = host.check_data(&experiment.data, &experiment.dir) {

@@ -3,25 +3,17 @@
 use std::time::{Duration, SystemTime};
 
 use time::OffsetDateTime;
-
-/// Year, month, day, hour, minute, second in UTC.
-fn parts(time: SystemTime) -> ((i32, u8, u8), (u8, u8, u8)) {
-    let time = OffsetDateTime::from(time);
-    let (date, clock) = (time.date(), time.time());
-    let day = (date.year(), u8::from(date.month()), date.day());
-    (day, (clock.hour(), clock.minute(), clock.second()))
-}
+use time::format_description::well_known::Rfc3339;
 
 /// `2026-11-20T18:01:58Z`.
 pub fn rfc3339(time: SystemTime) -> String {
-    let ((year, month, day), (hour, minute, second)) = parts(time);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    let time = OffsetDateTime::from(time).truncate_to_second();
+    time.format(&Rfc3339).expect("the year has four digits, and UTC no seconds")
 }
 
 /// `20261120-180158`, in UTC: sorts by time and is a plain file name.
 pub fn stamp(time: SystemTime) -> String {
-    let ((year, month, day), (hour, minute, second)) = parts(time);
-    format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
+    rfc3339(time).replace(['-', ':', 'Z'], "").replace('T', "-")
 }
 
 /// For a command line: `1500ms`.

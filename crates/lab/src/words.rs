@@ -1,6 +1,7 @@
 //! Errors as one line, and numbers of things.
 
-use std::{error::Error, iter};
+use std::error::Error;
+use std::iter;
 
 /// An error and its causes, as `cannot do this: no such file`.
 pub fn chain(error: &dyn Error) -> String {

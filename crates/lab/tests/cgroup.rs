@@ -1,11 +1,9 @@
 //! Servers whose use is read from a cgroup, as that of a container.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader},
-    path::PathBuf,
-    process::{Child, Command, Stdio},
-};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
 use madang_testing::Watch;
 

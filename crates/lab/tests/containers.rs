@@ -1,18 +1,14 @@
 //! Servers in containers. With real ones, as drills: podman, runc and podman-compose are not needed otherwise.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use crate::{
-    help::{FIXTURE, Lab, two},
-    report_schema,
-};
+use crate::help::{FIXTURE, Lab, two};
+use crate::report_schema;
 
 /// The engine's settings that podman needs where a container may not raise its limits.
 const ENGINE: &str = r#"[engine]

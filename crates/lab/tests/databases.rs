@@ -1,19 +1,16 @@
 //! Databases beside the server: the real MariaDB and Redis, observed and asked.
 
 use madang_testing::Finish as _;
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use madang_lab::{Conclusion, Failure, FailureKind, Host, Outcome, Report};
-use madang_stack::{mariadb::MariaDb, redis::Redis};
+use madang_stack::mariadb::MariaDb;
+use madang_stack::redis::Redis;
 
+use crate::help::{FIXTURE, Lab, measured, two};
+use crate::host::TestHost;
 use crate::report_schema::assert_right;
-use crate::{
-    help::{FIXTURE, Lab, measured, two},
-    host::TestHost,
-};
 
 const SERVE: &str = "serve = { delay_ms = 1 }";
 

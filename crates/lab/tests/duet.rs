@@ -2,9 +2,8 @@
 
 use std::fs;
 
-use madang_lab::{
-    Design, Options, Outcome, Plan, Report, Stored, Undecided, Verdict, Warning, report::Ended,
-};
+use madang_lab::report::Ended;
+use madang_lab::{Design, Options, Outcome, Plan, Report, Stored, Undecided, Verdict, Warning};
 use serde_json::Value;
 
 use crate::help::{Lab, measured, two};

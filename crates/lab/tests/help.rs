@@ -1,14 +1,12 @@
 //! Writes experiments into temporary directories and runs them.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
 
+use madang_lab::experiment::FileError;
+use madang_lab::progress::{Progress, Silent};
 use madang_lab::{
     Cancel, Experiment, Finished, Options, Outcome, Plan, Report, RoundRecord, RunError, Stored,
-    experiment::FileError,
-    progress::{Progress, Silent},
 };
 
 use serde_json::Value;

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use madang_lab::{Cancel, Conclusion, FailureKind, Options, Outcome, RunError, report::Ended};
+use madang_lab::report::Ended;
+use madang_lab::{Cancel, Conclusion, FailureKind, Options, Outcome, RunError};
 
 use crate::help::{self, Lab, measured, two};
 

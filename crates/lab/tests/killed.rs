@@ -1,10 +1,8 @@
 //! A lab that is killed in the middle of a round leaves no process behind.
 
-use std::{
-    fs,
-    process::{Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::help::{FIXTURE, Lab, two};
 

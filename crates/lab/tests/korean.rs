@@ -1,15 +1,15 @@
 //! Reports in Korean are Korean throughout: what is left of Latin letters are names, units and what
 //! programs said.
 
-use std::{collections::BTreeSet, fs};
+use std::collections::BTreeSet;
+use std::fs;
 
-use madang_lab::{Options, Report, Stored, report::Language};
+use madang_lab::report::Language;
+use madang_lab::{Options, Report, Stored};
 use serde_json::Value;
 
-use crate::{
-    help::{Lab, two},
-    rich::{self, HOSTILE, large},
-};
+use crate::help::{Lab, two};
+use crate::rich::{self, HOSTILE, large};
 
 /// Units, terms without another name in Korean, and names that are the same in every language.
 const KNOWN: &str = "ms s µs us min MiB KB req CPU CPUs lab Holm JSON json report p avg max min p50 p90 p95 p99 \
@@ -115,12 +115,7 @@ fn assert_korean(report: &Report) {
     }
     // Text in the machine-readable report is in the same language.
     for place in [
-        "/broken",
-        "/caveats",
-        "/headlines/0/sentence",
-        "/warnings",
-        "/noise",
-        "/pace",
+        "/broken", "/caveats", "/headlines/0/sentence", "/warnings", "/noise", "/pace",
         "/undecided_because",
     ] {
         let text = json.pointer(place).unwrap().to_string();

@@ -1,14 +1,14 @@
 //! The HTML page, from a run as large as an experiment gets.
 
-use std::{fs, path::Path};
+use std::fs;
+use std::path::Path;
 
-use madang_lab::{Stored, report::Language};
+use madang_lab::Stored;
+use madang_lab::report::Language;
 use serde_json::Value;
 
-use crate::{
-    help::{Lab, two},
-    rich::large,
-};
+use crate::help::{Lab, two};
+use crate::rich::large;
 
 fn page(dir: &Path, language: Language) -> String {
     let stored = Stored::read(dir).unwrap();
@@ -80,13 +80,8 @@ fn the_page_speaks_korean() {
     let lab = Lab::new("get", &two("serve = {}", "serve = {}", 1, ""));
     let html = page(&large(&lab), Language::Ko);
     for part in [
-        "<html lang=\"ko\">",
-        "모든 라운드",
-        "예측: 예측대로: ",
-        "<td>나쁨</td>",
-        "slow 대비 third",
-        "백분위별",
-        "95 % 신뢰구간",
+        "<html lang=\"ko\">", "모든 라운드", "예측: 예측대로: ", "<td>나쁨</td>",
+        "slow 대비 third", "백분위별", "95 % 신뢰구간",
     ] {
         assert!(html.contains(part), "no {part:?}");
     }

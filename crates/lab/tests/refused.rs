@@ -1,6 +1,7 @@
 //! A generator that was the limit, and what may still be said.
 
-use madang_lab::{Answer, Conclusion, Undecided, Verdict, report::Ended};
+use madang_lab::report::Ended;
+use madang_lab::{Answer, Conclusion, Undecided, Verdict};
 
 use crate::help::{Lab, stored, two};
 

@@ -1,16 +1,15 @@
 //! The published schema of `report.json`: real reports satisfy it, and it has nothing that no report
 //! has. It allows no further keys, so that whoever adds one has to write it down.
 
-use std::{collections::BTreeSet, fs};
+use std::collections::BTreeSet;
+use std::fs;
 
 use boon::{Compiler, Schemas};
 use madang_lab::{Options, Stored};
 use serde_json::{Value, json};
 
-use crate::{
-    help::{Lab, two},
-    rich::{self, large},
-};
+use crate::help::{Lab, two};
+use crate::rich::{self, large};
 
 const SCHEMA: &str = include_str!("../../../experiments/report.schema.json");
 

@@ -8,7 +8,8 @@
 //! Its limit: all synthetic experiments come from the same rounds. What never happened during the
 //! recording happens in none of them.
 
-use madang_lab::{answer::LEVEL, stats};
+use madang_lab::answer::LEVEL;
+use madang_lab::stats;
 
 /// How many synthetic experiments reported a difference between a variant and itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

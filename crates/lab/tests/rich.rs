@@ -1,10 +1,8 @@
 //! Runs with everything in them that a report can have: real ones, and one as large as an experiment
 //! gets, made of a real one.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use madang_lab::{Options, Report};
 use serde_json::{Value, json};
@@ -126,19 +124,9 @@ pub fn doubtful(dir: &Path, rounds: usize) {
     for line in journal.lines().take(rounds) {
         let mut round: Value = serde_json::from_str(line).unwrap();
         round["measured"]["warnings"] = json!([
-            "generator_limited",
-            "steal",
-            "foreign_cpu",
-            "bad_requests",
-            "thresholds",
-            "unclean_stop",
-            "shared_core",
-            "shared_cpus",
-            "left_files",
-            "no_budget",
-            "dropped",
-            "exceptions",
-            "failed_checks"
+            "generator_limited", "steal", "foreign_cpu", "bad_requests", "thresholds",
+            "unclean_stop", "shared_core", "shared_cpus", "left_files", "no_budget", "dropped",
+            "exceptions", "failed_checks"
         ]);
         round["measured"]["cpus"] = json!({"server": null, "generator": "1"});
         if text.is_empty() {

@@ -1,12 +1,14 @@
 //! What happens in the rounds of a run.
 
-use std::{collections::HashSet, fs, time::Duration};
+use std::collections::HashSet;
+use std::fs;
+use std::time::Duration;
 
+use madang_lab::metric::{Metric, Statistic};
+use madang_lab::progress::Progress;
+use madang_lab::report::Ended;
 use madang_lab::{
     Cancel, Conclusion, FailureKind, Options, Outcome, Plan, Report, RunError, Warning,
-    metric::{Metric, Statistic},
-    progress::Progress,
-    report::Ended,
 };
 
 use madang_testing::{Watch, until};

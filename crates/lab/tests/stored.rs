@@ -1,20 +1,20 @@
 //! Runs that are reported again, and runs that go on.
 
-use std::{fs, io::Write, path::Path};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
 
 use serde_json::Value;
 
+use madang_lab::progress::{Progress, Silent};
+use madang_lab::report::Ended;
+use madang_lab::stored::StoredError;
 use madang_lab::{
     Cancel, Conclusion, FailureKind, Options, Outcome, Report, RoundRecord, RunError, Stored,
-    progress::{Progress, Silent},
-    report::Ended,
-    stored::StoredError,
 };
 
-use crate::{
-    help::{FIXTURE, Lab, two},
-    host::TestHost,
-};
+use crate::help::{FIXTURE, Lab, two};
+use crate::host::TestHost;
 
 const SLOW: &str = "serve = { delay_ms = 2 }";
 const FAST: &str = "serve = { delay_ms = 1 }";

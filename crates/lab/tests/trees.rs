@@ -1,9 +1,7 @@
 //! Servers of several processes.
 
-use madang_lab::{
-    Warning,
-    metric::{Absent, Metric},
-};
+use madang_lab::Warning;
+use madang_lab::metric::{Absent, Metric};
 
 use crate::help::{Lab, measured, two};
 

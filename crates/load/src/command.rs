@@ -8,12 +8,10 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::engine::{self, Guarded, Plan};
-use crate::generator;
 use crate::limiter::Limiter;
 use crate::log::{Level, Log, Messages};
 use crate::options::{ExecutorConfig, Layer, Options, OptionsError};
 use crate::outline::Outline;
-use crate::output;
 use crate::progress::{Progress, header};
 use crate::report::Report;
 use crate::run::{Run, Settings};
@@ -21,6 +19,7 @@ use crate::samples::{OutputSpec, Writer};
 use crate::script::ScriptError;
 use crate::secrets::Secrets;
 use crate::summary::SummaryMode;
+use crate::{generator, output};
 
 /// How a run ended, in the ways that k6 tells apart by its exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +49,6 @@ pub enum ExitStatus {
 
 impl ExitStatus {
     /// The number that k6 has for it.
-    #[must_use]
     pub const fn code(self) -> u8 {
         match self {
             Self::Success => 0,

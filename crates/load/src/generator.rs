@@ -7,10 +7,12 @@
 //! computing, whether other processes had it or a hypervisor's other guests: a loop that shares its
 //! processor is at its limit long before it has used all of it.
 
-use std::{cell::Cell, time::Duration};
+use std::cell::Cell;
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
-use tokio::{runtime::Builder, time::Instant};
+use tokio::runtime::Builder;
+use tokio::time::Instant;
 
 use crate::metrics::Histogram;
 

@@ -41,10 +41,3 @@ pub use script::{VendorError, vendor};
 pub use secrets::{Secrets, SecretsError};
 pub use stop_signals::StopSignals;
 pub use summary::SummaryMode;
-
-/// In small letters.
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |value: u8| char::from(DIGITS[usize::from(value & 15)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
-}

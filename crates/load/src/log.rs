@@ -65,9 +65,6 @@ impl Log {
     }
 
     /// What scripts write is appended to this file.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
     pub(crate) fn redirect_console(&mut self, path: &Path) -> std::io::Result<()> {
         let file = File::options().append(true).create(true).open(path)?;
         self.console = Some(Mutex::new(file));

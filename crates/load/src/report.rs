@@ -251,24 +251,14 @@ pub enum Metric {
 /// What the values of a metric add up to over the whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Sum {
     /// Of a counter.
-    Counter {
-        /// The sum.
-        count: f64,
-    },
+    Counter { count: f64 },
     /// Of a rate.
-    Rate {
-        /// How often it was true.
-        passes: u64,
-        /// How often it was not.
-        fails: u64,
-    },
+    Rate { passes: u64, fails: u64 },
     /// Of a distribution.
-    Trend {
-        /// How many values it had.
-        count: u64,
-    },
+    Trend { count: u64 },
 }
 
 /// One check.

@@ -66,9 +66,6 @@ impl Secrets {
     }
 
     /// A value.
-    ///
-    /// # Errors
-    /// Why there is none, in k6's words.
     pub(crate) fn get(&self, source: &str, name: &str) -> Result<&str, String> {
         if self.sources.is_empty() {
             return Err("no secret sources are configured".to_owned());

@@ -137,23 +137,8 @@ pub struct Args {
 
 /// What a stored search has fixed.
 const FIXED: [&str; 17] = [
-    "path",
-    "goal",
-    "url",
-    "variant",
-    "blocks",
-    "from",
-    "max_rate",
-    "resolution",
-    "duration",
-    "warm_up",
-    "vus",
-    "environment",
-    "accept",
-    "quick",
-    "out",
-    "check",
-    "seed",
+    "path", "goal", "url", "variant", "blocks", "from", "max_rate", "resolution", "duration",
+    "warm_up", "vus", "environment", "accept", "quick", "out", "check", "seed",
 ];
 /// More than any generator starts.
 const MOST: i64 = 1_000_000;

@@ -107,9 +107,6 @@ struct Typed {
 }
 
 /// The flags that a `seed` table stands for, checked as if they had been typed.
-///
-/// # Errors
-/// With what is wrong, in one line.
 pub fn flags(table: &toml::Table) -> Result<Vec<String>, String> {
     let mut flags = Vec::new();
     for (name, value) in table {

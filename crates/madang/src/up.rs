@@ -28,6 +28,7 @@ use madang_service::store::{DirLock, FILE};
 use madang_stack::{Patience, Supervisor};
 use node::Node;
 use place::Place;
+pub use place::random_hex;
 use plan::{Choices, DatabaseKind, Plan};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -107,11 +107,7 @@ fn the_report_is_readable_everywhere_and_asks_for_nothing() {
         }
         let headings = page.value("[...document.querySelectorAll('h2')].map((h) => h.textContent)");
         for heading in [
-            "Every round",
-            "Over time",
-            "By endpoint",
-            "By group",
-            "By scenario",
+            "Every round", "Over time", "By endpoint", "By group", "By scenario",
             "Answers by status code",
         ] {
             let found = headings.as_array().unwrap().iter().any(|one| one == heading);

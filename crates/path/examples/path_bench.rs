@@ -99,8 +99,9 @@ fn general_json(path: &Path, out: &mut Vec<u8>) {
 
 /// Ramer–Douglas–Peucker as in a textbook, with x scaled by the cosine of the mean latitude.
 fn projected(path: &Path, tolerance: f64) -> Vec<Vec<Point>> {
-    let bounds = path.bounds();
-    let scale = ((bounds.north + bounds.south) / 2.0).to_radians().cos();
+    let latitudes = || path.segments().iter().flatten().map(|point| point.lat);
+    let (south, north) = (latitudes().fold(90.0, f64::min), latitudes().fold(-90.0, f64::max));
+    let scale = ((north + south) / 2.0).to_radians().cos();
     let metres = EARTH_RADIUS_METRES.to_radians();
     let simplified = |line: &Vec<Point>| {
         let plane: Vec<(f64, f64)> =

@@ -29,7 +29,6 @@ const SOME_ELEVATIONS: u8 = 2;
 const UNITS_PER_METRE: f64 = 100.0;
 
 /// Encodes a path.
-#[must_use]
 pub fn encode(path: &Path) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.points() * 8 + 16);
     out.push(VERSION);

@@ -31,30 +31,20 @@ impl fmt::Display for Place {
 
 /// Why [`crate::read()`] refused a file. The message is written for the person who sent it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum ReadError {
     /// Nothing but white space.
     #[error("the file is empty")]
     Empty,
     /// Larger than [`crate::Limits::max_bytes`].
     #[error("the file has {bytes} bytes; at most {limit} are accepted")]
-    TooManyBytes {
-        /// Size of the file.
-        bytes: usize,
-        /// The limit.
-        limit: usize,
-    },
+    TooManyBytes { bytes: usize, limit: usize },
     /// More points than [`crate::Limits::max_points`].
     #[error("the file has more than {limit} points")]
-    TooManyPoints {
-        /// The limit.
-        limit: usize,
-    },
+    TooManyPoints { limit: usize },
     /// More lines than [`crate::Limits::max_segments`].
     #[error("the file has more than {limit} track segments, routes or lines")]
-    TooManySegments {
-        /// The limit.
-        limit: usize,
-    },
+    TooManySegments { limit: usize },
     /// It begins neither like XML nor like a JSON object.
     #[error("neither GPX nor GeoJSON: the file begins with neither `<` nor `{{`")]
     UnknownFormat,
@@ -63,35 +53,17 @@ pub enum ReadError {
     Encoding(String),
     /// Bytes that are no text in the encoding of the file.
     #[error("not valid {encoding} at {place}")]
-    NotText {
-        /// The encoding the file declares or begins with.
-        encoding: &'static str,
-        /// The first bad byte.
-        place: Place,
-    },
+    NotText { encoding: &'static str, place: Place },
     /// Not well-formed XML.
     #[error("not XML: {reason} at {place}")]
-    Xml {
-        /// What the parser found.
-        reason: String,
-        /// Line and column of it.
-        place: Place,
-    },
+    Xml { reason: String, place: Place },
     /// The file defines entities. None is ever expanded: nested definitions can grow a small file
     /// to gigabytes.
     #[error("document type definitions are not accepted, at {place}")]
-    DocumentType {
-        /// Line and column of the definition.
-        place: Place,
-    },
+    DocumentType { place: Place },
     /// Elements nested deeper than any real file.
     #[error("elements are nested more than {limit} deep at {place}")]
-    TooDeep {
-        /// The limit.
-        limit: usize,
-        /// Line and column of the first element that is too deep.
-        place: Place,
-    },
+    TooDeep { limit: usize, place: Place },
     /// XML, but something else.
     #[error("not GPX: the root element is <{0}>")]
     NotGpx(String),
@@ -102,7 +74,6 @@ pub enum ReadError {
         element: &'static str,
         /// `lat` or `lon`.
         attribute: &'static str,
-        /// The start of the point.
         place: Place,
     },
     /// A coordinate or elevation that cannot be read as a number.
@@ -110,35 +81,18 @@ pub enum ReadError {
     NotANumber {
         /// `lat`, `lon` or `ele`.
         what: &'static str,
-        /// Its first characters.
         text: String,
-        /// Line and column of the text.
         place: Place,
     },
     /// A coordinate that is not finite or not in range.
     #[error("{reason}, at {place}")]
-    OutOfRange {
-        /// What is wrong.
-        reason: InvalidPoint,
-        /// The end of the point.
-        place: Place,
-    },
+    OutOfRange { reason: InvalidPoint, place: Place },
     /// Not JSON.
     #[error("not JSON: {reason} at {place}")]
-    Json {
-        /// What the parser found.
-        reason: String,
-        /// Line and column of it.
-        place: Place,
-    },
+    Json { reason: String, place: Place },
     /// JSON, but not as RFC 7946 has it.
     #[error("not GeoJSON: {reason} at {place}")]
-    NotGeoJson {
-        /// What is wrong.
-        reason: &'static str,
-        /// Where it was noticed.
-        place: Place,
-    },
+    NotGeoJson { reason: &'static str, place: Place },
     /// Fewer than two points on tracks, routes or lines. Waypoints and polygons are no path.
     #[error("no path: {0} points on tracks, routes or lines, at least 2 are needed")]
     TooFewPoints(usize),

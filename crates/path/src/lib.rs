@@ -15,5 +15,5 @@ pub mod write;
 
 pub use document::{Document, Format, Limits, read};
 pub use error::{Place, ReadError};
-pub use path::{Bounds, InvalidPath, Path};
+pub use path::{InvalidPath, Path};
 pub use point::{EARTH_RADIUS_METRES, InvalidPoint, MAX_ELEVATION_METRES, Point, distance_metres};

@@ -14,6 +14,7 @@ pub struct Path {
 
 /// Why points do not make a [`Path`]. Segments and points are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum InvalidPath {
     /// No segment, or fewer than two points in all.
     #[error("a path needs at least 2 points, this one has {0}")]
@@ -23,29 +24,7 @@ pub enum InvalidPath {
     EmptySegment(usize),
     /// A coordinate is not finite or not in range.
     #[error("segment {segment}, point {index}: {reason}")]
-    Point {
-        /// Which segment.
-        segment: usize,
-        /// Which point of the segment.
-        index: usize,
-        /// What is wrong with it.
-        reason: InvalidPoint,
-    },
-}
-
-/// The box around a path, in degrees.
-///
-/// As in RFC 7946 section 5.2, `west > east` means that the box lies across the antimeridian.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bounds {
-    /// Southernmost latitude.
-    pub south: f64,
-    /// Western edge.
-    pub west: f64,
-    /// Northernmost latitude.
-    pub north: f64,
-    /// Eastern edge.
-    pub east: f64,
+    Point { segment: usize, index: usize, reason: InvalidPoint },
 }
 
 impl Path {
@@ -77,31 +56,26 @@ impl Path {
     }
 
     /// The segments in order; none is empty.
-    #[must_use]
     pub fn segments(&self) -> &[Vec<Point>] {
         &self.segments
     }
 
     /// The segments, without a copy.
-    #[must_use]
     pub fn into_segments(self) -> Vec<Vec<Point>> {
         self.segments
     }
 
     /// Number of points in all segments.
-    #[must_use]
     pub fn points(&self) -> usize {
         self.points
     }
 
     /// First point of the first segment.
-    #[must_use]
     pub fn start(&self) -> Point {
         self.segments[0][0]
     }
 
     /// Last point of the last segment.
-    #[must_use]
     pub fn end(&self) -> Point {
         let last = &self.segments[self.segments.len() - 1];
         last[last.len() - 1]
@@ -109,43 +83,9 @@ impl Path {
 
     /// Length in metres: great-circle distances (haversine, mean Earth radius) summed inside each
     /// segment. Gaps between segments and elevation do not count.
-    #[must_use]
     pub fn length_metres(&self) -> f64 {
         self.segments.iter().map(|line| line_metres(line)).sum()
     }
-
-    /// The box that holds every point and every step between two points of a segment taken the
-    /// shorter way round. A path that steps over both the antimeridian and the prime meridian gets
-    /// the full width, -180 to 180: going round the world leaves no gap to name.
-    #[must_use]
-    pub fn bounds(&self) -> Bounds {
-        let points = || self.segments.iter().flatten();
-        let (south, north) = range(points().map(|p| p.lat));
-        let (west, east) = self.longitudes();
-        Bounds { south, west, north, east }
-    }
-
-    fn longitudes(&self) -> (f64, f64) {
-        let lons = || self.segments.iter().flatten().map(|p| p.lon);
-        let mut steps = self.segments.iter().flat_map(|line| line.windows(2));
-        if !steps.any(|step| (step[0].lon - step[1].lon).abs() > 180.0) {
-            return range(lons());
-        }
-        // Seen from the other side of the Earth, 0 to 360, this path is in one piece, unless it
-        // also steps over the prime meridian.
-        let mut steps = self.segments.iter().flat_map(|line| line.windows(2));
-        let eastward = |lon: f64| if lon < 0.0 { lon + 360.0 } else { lon };
-        if steps.any(|step| (eastward(step[0].lon) - eastward(step[1].lon)).abs() > 180.0) {
-            return (-180.0, 180.0);
-        }
-        let (west, east) = range(lons().map(eastward));
-        let back = |lon: f64| if lon > 180.0 { lon - 360.0 } else { lon };
-        (back(west), back(east))
-    }
-}
-
-fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)))
 }
 
 fn line_metres(line: &[Point]) -> f64 {
@@ -195,18 +135,5 @@ mod tests {
         first[1].ele = Some(8_000.0);
         let path = Path::new(vec![first, line(&[(5.0, 0.0), (6.0, 0.0)])]).unwrap();
         assert!((path.length_metres() - 2.0 * degree).abs() < 1e-6);
-    }
-
-    #[test]
-    fn bounds_follow_the_shorter_way_round() {
-        let bounds = |points: &[(f64, f64)]| {
-            let b = Path::new(vec![line(points)]).unwrap().bounds();
-            (b.south, b.west, b.north, b.east)
-        };
-        assert_eq!(bounds(&[(37.0, 127.0), (35.0, 129.0)]), (35.0, 127.0, 37.0, 129.0));
-        assert_eq!(bounds(&[(1.0, 179.0), (2.0, -178.0)]), (1.0, 179.0, 2.0, -178.0));
-        assert_eq!(bounds(&[(1.0, -10.0), (2.0, 10.0)]), (1.0, -10.0, 2.0, 10.0));
-        let round = [(0.0, -90.0), (0.0, 0.0), (0.0, 90.0), (0.0, 179.0), (0.0, -91.0)];
-        assert_eq!(bounds(&round), (0.0, -180.0, 0.0, 180.0));
     }
 }

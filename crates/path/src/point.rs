@@ -35,7 +35,6 @@ pub enum InvalidPoint {
 
 impl Point {
     /// A point without elevation.
-    #[must_use]
     pub const fn new(lat: f64, lon: f64) -> Self {
         Self { lat, lon, ele: None }
     }
@@ -76,7 +75,6 @@ impl Point {
 ///
 /// The haversine formula (Sinnott 1984), which stays exact for points close together, where the
 /// spherical law of cosines loses its digits.
-#[must_use]
 pub fn distance_metres(a: &Point, b: &Point) -> f64 {
     Haversine::from(a).metres_to(&Haversine::from(b))
 }

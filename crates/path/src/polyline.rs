@@ -18,7 +18,6 @@ pub const MAX_PRECISION: u32 = 12;
 ///
 /// # Panics
 /// If `precision` is above [`MAX_PRECISION`].
-#[must_use]
 pub fn encode(points: &[Point], precision: u32) -> String {
     assert!(precision <= MAX_PRECISION, "at most {MAX_PRECISION} decimals, not {precision}");
     let factor = factor(precision);
@@ -36,6 +35,7 @@ pub fn encode(points: &[Point], precision: u32) -> String {
 
 /// Why a text is not an encoded polyline.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum PolylineError {
     /// More decimals than [`MAX_PRECISION`].
     #[error("at most {MAX_PRECISION} decimals, not {0}")]
@@ -54,7 +54,6 @@ pub enum PolylineError {
     Point {
         /// Counted from 0.
         index: usize,
-        /// What is wrong.
         reason: InvalidPoint,
     },
 }

@@ -19,7 +19,6 @@ pub struct Slot(usize);
 impl Slot {
     /// The slot of a name among so many, the same on every node and in every version: FNV-1a
     /// (draft-eastlake-fnv-21), of which the standard library's hashes promise neither.
-    #[must_use]
     pub fn of(name: &str, slots: usize) -> Slot {
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -105,7 +104,6 @@ pub struct Follower {
 
 impl Follower {
     /// A node that has seen nothing yet.
-    #[must_use]
     pub fn new(slots: usize, timing: Timing) -> Self {
         Self {
             timing,
@@ -119,7 +117,6 @@ impl Follower {
     }
 
     /// What the next poll has to ask for.
-    #[must_use]
     pub fn wanted(&self) -> Wanted<'_> {
         match self.history {
             None => Wanted::Everything,
@@ -209,26 +206,22 @@ impl Follower {
     /// for a poll, for a bounded time.
     ///
     /// The clock is read after the head of the request has been, so that a stall before that does no harm.
-    #[must_use]
     pub fn is_fresh(&self, arrival: Moment) -> bool {
         self.history.is_some()
             && self.polled_from.is_some_and(|from| self.timing.covers(from, arrival))
     }
 
     /// These slots as they are now, to be read *before* a load begins.
-    #[must_use]
     pub fn stamps(&self, slots: &[Slot]) -> Stamps {
         Stamps(slots.iter().map(|slot| (*slot, self.slots[slot.0])).collect())
     }
 
     /// Whether nothing has ended them since. Asked before something is stored, kept, joined and given out.
-    #[must_use]
     pub fn unmoved(&self, stamps: &Stamps) -> bool {
         stamps.0.iter().all(|(slot, then)| self.slots[slot.0] == *then)
     }
 
     /// The label of a load that begins now.
-    #[must_use]
     pub fn label(&self) -> Label {
         let highest = planted(Mistake::ClaimHighest);
         let position = if highest { self.seen.highest() } else { self.seen.closed() };
@@ -237,7 +230,6 @@ impl Follower {
 
     /// Whether something with this label contains every write that this node knows to have ended these slots.
     /// Only a node that is [fresh](Self::is_fresh) for a request may decide so for it.
-    #[must_use]
     pub fn admits(&self, label: &Label, slots: &[Slot]) -> bool {
         (self.history == Some(label.history) || planted(Mistake::AnyHistory))
             && slots.iter().all(|slot| label.position.reaches(self.ended(*slot)))
@@ -259,13 +251,11 @@ pub struct Replica {
 
 impl Replica {
     /// A replica of which nothing is known.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Above which numbers rows have to be asked for, those of all lanes.
-    #[must_use]
     pub fn wanted(&self) -> &Position {
         self.seen.closed()
     }
@@ -282,7 +272,6 @@ impl Replica {
     }
 
     /// What it contains at least, from now on.
-    #[must_use]
     pub fn label(&self) -> Label {
         Label { history: self.history, position: self.seen.closed().clone() }
     }

@@ -40,7 +40,6 @@ pub struct Lane {
 
 impl Lane {
     /// A lane that was claimed: all numbers up to `reserved` have rows, and none above it.
-    #[must_use]
     pub fn claimed(lane: u8, epoch: u64, reserved: u64) -> Self {
         Self { lane, epoch, next: reserved + 1, reserved, block: BLOCK, open: BTreeSet::new() }
     }
@@ -53,19 +52,16 @@ impl Lane {
     }
 
     /// Its number.
-    #[must_use]
     pub fn lane(&self) -> u8 {
         self.lane
     }
 
     /// The claim.
-    #[must_use]
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
     /// Up to where to reserve next. Worth doing before [`take`](Self::take) has nothing left.
-    #[must_use]
     pub fn to_reserve(&self) -> Option<u64> {
         let left = self.reserved + 1 - self.next;
         (left < self.block.div_ceil(2)).then_some(self.reserved + self.block)
@@ -102,7 +98,6 @@ impl Lane {
     }
 
     /// Whether every number that was taken has its row: a node that stops waits for that.
-    #[must_use]
     pub fn is_settled(&self) -> bool {
         self.open.is_empty()
     }

@@ -11,7 +11,6 @@ pub struct Position(Vec<u64>);
 
 impl Position {
     /// The number of this lane.
-    #[must_use]
     pub fn get(&self, lane: u8) -> u64 {
         self.0.get(usize::from(lane)).copied().unwrap_or(0)
     }
@@ -26,7 +25,6 @@ impl Position {
     }
 
     /// Whether each lane has come at least as far as in `other`.
-    #[must_use]
     pub fn reaches(&self, other: &Position) -> bool {
         other.lanes().all(|(lane, number)| self.get(lane) >= number)
     }

@@ -10,13 +10,11 @@ pub struct Moment(Duration);
 
 impl Moment {
     /// So long after boot.
-    #[must_use]
     pub const fn since_boot(elapsed: Duration) -> Self {
         Self(elapsed)
     }
 
     /// Time since boot.
-    #[must_use]
     pub const fn elapsed(self) -> Duration {
         self.0
     }
@@ -37,14 +35,12 @@ pub struct Timing {
 impl Timing {
     /// Acknowledgements wait for `delay` after their commit. With zero they do not wait and no clock is
     /// trusted: each request that is answered from memory waits for a poll of its own.
-    #[must_use]
     pub const fn new(delay: Duration) -> Self {
         Self { delay }
     }
 
     /// Time between the return of a COMMIT, or the look at stored state that an answer of a write route
     /// reveals, and that answer.
-    #[must_use]
     pub fn delay(&self) -> Duration {
         if planted(Mistake::NoDelay) { Duration::ZERO } else { self.delay }
     }
@@ -52,7 +48,6 @@ impl Timing {
     /// How much older than a request the beginning of the poll may be that it is answered from: four fifths of
     /// the delay. Two clocks that gain and lose a ninth of the time measure both as equally long
     /// (5/4 = (1 + 1/9) / (1 − 1/9)).
-    #[must_use]
     pub fn window(&self) -> Duration {
         if planted(Mistake::NoMargin) { self.delay } else { self.delay * 4 / 5 }
     }

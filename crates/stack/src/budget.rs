@@ -21,13 +21,11 @@
 mod cgroup;
 mod credits;
 
-use std::{
-    fmt, io,
-    path::PathBuf,
-    sync::{Arc, mpsc},
-    thread::JoinHandle,
-    time::{Duration, Instant},
-};
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use cgroup::Group;
 use credits::Credits;
@@ -54,13 +52,11 @@ struct Burst {
 
 impl CpuBudget {
     /// Cores it may always use.
-    #[must_use]
     pub fn base(&self) -> f64 {
         self.base
     }
 
     /// Cores it may use beyond that, and for how many seconds its credit lasts.
-    #[must_use]
     pub fn burst(&self) -> Option<(f64, f64)> {
         self.burst.map(|burst| (burst.cores, burst.credit_seconds))
     }
@@ -97,9 +93,6 @@ impl CpuBudget {
     /// Finds out whether budgets can be enforced here, by making a cgroup with one and removing it.
     /// What may stay is that, with version 2, the caller's cgroup or its parent now hands the CPU
     /// controller down; see the module's documentation.
-    ///
-    /// # Errors
-    /// Why they cannot.
     pub fn probe(&self) -> Result<(), BudgetError> {
         let group = Group::create()?;
         group.limit(self.base)
@@ -120,6 +113,7 @@ impl fmt::Display for CpuBudget {
 
 /// Why a budget cannot be enforced.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum BudgetError {
     /// There is no cgroup file system with a CPU controller.
     #[error("this machine shows no cgroup with a CPU controller (in /proc/self/mountinfo)")]
@@ -129,22 +123,10 @@ pub enum BudgetError {
         "the CPU controller is handed down neither by `{}` nor by its parent, and no cgroup \
          further up is touched", .path.display()
     )]
-    NotHandedDown {
-        /// The caller's cgroup.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    NotHandedDown { path: PathBuf, source: io::Error },
     /// A file of the cgroup.
     #[error("cannot {what} `{}`", .path.display())]
-    File {
-        /// What was being done.
-        what: &'static str,
-        /// The file of the control group.
-        path: PathBuf,
-        /// What the kernel said: without root's rights mostly that it is not permitted.
-        source: io::Error,
-    },
+    File { what: &'static str, path: PathBuf, source: io::Error },
 }
 
 /// A budget that is being enforced, until dropped.

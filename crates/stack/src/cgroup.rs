@@ -1,11 +1,9 @@
 //! CPU time and memory of an existing cgroup, such as a container's, in version 2 or version 1 of the kernel's
 //! interface (Documentation/admin-guide/cgroup-v2.rst; cgroup-v1/cpuacct.rst, cgroup-v1/memory.rst).
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
 
 use crate::mounts::Mount;
 
@@ -104,9 +102,6 @@ impl Cgroup {
     }
 
     /// Reads the counters.
-    ///
-    /// # Errors
-    /// When it is gone.
     pub fn usage(&self) -> io::Result<CgroupUse> {
         let cpu = match &self.cpu {
             Counter::Two(place) => Duration::from_micros(number(place, "usage_usec ")?),

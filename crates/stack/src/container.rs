@@ -5,11 +5,9 @@
 //! supervisor; what the engine holds for it is removed afterwards by the engine's own command, even when the owner
 //! was killed.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::{Cgroup, CpuBudget, CpuList, Error, Exit, Output, Patience, Spec, Supervisor, Tail};
 
@@ -35,6 +33,7 @@ const PROJECT_LABEL: &str = "com.docker.compose.project";
 /// Why a container cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum ContainerError {
     /// Neither program answers.
     #[error("no container engine: neither `docker version` nor `podman version` succeeds{0}")]
@@ -46,18 +45,10 @@ pub enum ContainerError {
     NoCompose,
     /// A command of the engine failed.
     #[error("`{command}` failed ({exit}){stderr}")]
-    Failed {
-        /// The whole command.
-        command: String,
-        /// How it ended.
-        exit: Exit,
-        /// Its last lines.
-        stderr: Tail,
-    },
+    Failed { command: String, exit: Exit, stderr: Tail },
     /// The image does not say which port it listens at.
     #[error("image `{image}` exposes {}: name the port it listens at with `port`", ports(.found))]
     Port {
-        /// The image.
         image: String,
         /// TCP ports that it exposes: none, or several.
         found: Vec<u16>,
@@ -118,9 +109,6 @@ pub struct Run<'r> {
 
 impl Engine {
     /// Docker if its daemon answers, else podman.
-    ///
-    /// # Errors
-    /// When neither works.
     pub fn find(supervisor: &Supervisor, patience: Patience<'_>) -> Result<Self, ContainerError> {
         let mut said = Tail::default();
         for program in ["docker", "podman"] {
@@ -140,15 +128,11 @@ impl Engine {
     }
 
     /// Name of the program.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         self.program
     }
 
     /// Builds the image of a directory with a Dockerfile; returns its digest.
-    ///
-    /// # Errors
-    /// When the build fails or takes too long.
     pub fn build(&self, dir: &Path, patience: Patience<'_>) -> Result<String, ContainerError> {
         let dir = dir.to_string_lossy();
         let lines = self.run_to_end(self.spec().args(["build", "--quiet"]).arg(&*dir), patience)?;
@@ -156,9 +140,6 @@ impl Engine {
     }
 
     /// Looks an image up, and fetches it first if it is not on this machine.
-    ///
-    /// # Errors
-    /// When it cannot be had.
     pub fn image(&self, name: &str, patience: Patience<'_>) -> Result<Image, ContainerError> {
         const FORMAT: &str = "{{.Id}} {{range $port, $_ := .Config.ExposedPorts}}{{$port}} {{end}}";
         let inspect = ["image", "inspect", "--format", FORMAT, name];
@@ -173,7 +154,6 @@ impl Engine {
     }
 
     /// Command of one container; it is removed when the command has ended.
-    #[must_use]
     pub fn run(&self, run: &Run<'_>) -> Spec {
         let mut spec = self.spec().args(["run", "--rm", "--name", run.name]);
         if self.has_init {
@@ -216,7 +196,6 @@ impl Engine {
     }
 
     /// Compose file in a directory, or the file itself.
-    #[must_use]
     pub fn compose_file(path: &Path) -> Option<PathBuf> {
         if path.is_file() {
             return Some(path.to_owned());
@@ -225,9 +204,6 @@ impl Engine {
     }
 
     /// Program that runs compose files with this engine.
-    ///
-    /// # Errors
-    /// When none is installed.
     pub fn compose(&self, patience: Patience<'_>) -> Result<Compose, ContainerError> {
         let candidates: &[&[&'static str]] = match self.program {
             "docker" => &[&["docker", "compose"], &["docker-compose"]],
@@ -304,9 +280,6 @@ pub struct Compose {
 
 impl Compose {
     /// Builds the images of a file; those that need no build are left as they are.
-    ///
-    /// # Errors
-    /// When a build fails or takes too long.
     pub fn build(
         &self,
         file: &Path,
@@ -322,7 +295,6 @@ impl Compose {
     /// some, such as migrations, may end before the others are ready. On stdout it prints only [`UP_LINE`], when all have been
     /// started. Containers, networks and volumes are
     /// removed when it has ended.
-    #[must_use]
     pub fn up(&self, file: &Path, project: &str, env: &[(String, String)]) -> Spec {
         const UP: &str = r#""$@" up --detach >&2 && echo "$0" && exec "$@" logs --follow >&2"#;
         // podman-compose before 1.1 leaves the network.

@@ -1,6 +1,7 @@
 //! Sets of CPUs that a process may run on.
 
-use std::{fmt, fs, io, str::FromStr};
+use std::str::FromStr;
+use std::{fmt, fs, io};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -11,7 +12,6 @@ pub struct CpuList(Vec<usize>);
 impl CpuList {
     /// A list of the given CPUs. `None` when it names none, or one beyond what the kernel's
     /// fixed-size set can hold (1,024).
-    #[must_use]
     pub fn new(cpus: impl IntoIterator<Item = usize>) -> Option<Self> {
         let mut cpus: Vec<usize> = cpus.into_iter().collect();
         cpus.sort_unstable();
@@ -32,7 +32,6 @@ impl CpuList {
 
     /// The CPUs by core: each element is the hardware threads of one core that are in this list.
     /// A CPU whose siblings cannot be read, as in some sandboxes, counts as a core of its own.
-    #[must_use]
     pub fn cores(&self) -> Vec<Vec<usize>> {
         self.cores_by(|cpu| {
             let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
@@ -57,7 +56,6 @@ impl CpuList {
     }
 
     /// The CPUs, ascending.
-    #[must_use]
     pub fn as_slice(&self) -> &[usize] {
         &self.0
     }

@@ -1,91 +1,57 @@
 //! What can go wrong with a process, with enough of its own words to act on. Causes are sources,
 //! not part of the text: print the whole chain.
 
-use std::{fmt, io, time::Duration};
+use std::time::Duration;
+use std::{fmt, io};
 
 use crate::{BudgetError, Exit};
+
+/// What most functions of this crate give.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a process could not be started, made ready or stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum Error {
     /// The command does not exist, may not be executed, or has a directory that does not.
     #[error("cannot start `{program}`")]
-    Start {
-        /// The command as it was given.
-        program: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Start { program: String, source: io::Error },
     /// The supervisor itself could not be run, or did not speak as one: the prefix given to
     /// [`Supervisor::new`](crate::Supervisor::new) is wrong.
     #[error("cannot supervise `{program}`")]
-    Supervise {
-        /// The command as it was given.
-        program: String,
-        /// What failed.
-        source: io::Error,
-    },
+    Supervise { program: String, source: io::Error },
     /// The process ended while somebody waited for it to become ready.
     #[error("`{program}` ended before it was ready ({exit}){}{stderr}", in_background(*exit))]
-    EndedEarly {
-        /// The command as it was given.
-        program: String,
-        /// How it ended.
-        exit: Exit,
-        /// Its last words.
-        stderr: Tail,
-    },
+    EndedEarly { program: String, exit: Exit, stderr: Tail },
     /// The process lives, but did not become ready in time.
     #[error(
         "`{program}` was not ready within {timeout:?}: waited for {what}{}{stderr}",
         elsewhere(*listens)
     )]
     NotReady {
-        /// The command as it was given.
         program: String,
-        /// What was waited for, as a noun phrase.
         what: String,
         /// The first TCP port at which it listens, if it does not at the one that was asked.
         listens: Option<u16>,
-        /// How long.
         timeout: Duration,
-        /// Its last words.
         stderr: Tail,
     },
     /// Somebody gave up waiting for the process, see [`Patience`](crate::Patience).
     #[error("gave up waiting for `{program}`")]
-    GivenUp {
-        /// The command as it was given.
-        program: String,
-    },
+    GivenUp { program: String },
     /// The tree survived being killed, which only a process stuck in the kernel does.
     #[error("`{program}` did not end although it was killed {waited:?} ago")]
-    Stuck {
-        /// The command as it was given.
-        program: String,
-        /// Time since it was killed.
-        waited: Duration,
-    },
+    Stuck { program: String, waited: Duration },
     /// A program that has to be installed is not.
     #[error("`{program}` was not found: install the Debian package `{package}`")]
-    NotInstalled {
-        /// The program looked for.
-        program: &'static str,
-        /// The package that brings it.
-        package: &'static str,
-    },
+    NotInstalled { program: &'static str, package: &'static str },
     /// The CPU budget cannot be enforced; nothing was started.
     #[error("budget not applied")]
     Budget(#[from] BudgetError),
     /// A file, socket or `/proc` entry failed outside a process's own doing.
     #[error("{what}")]
-    Io {
-        /// What was being done.
-        what: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Io { what: String, source: io::Error },
 }
 
 /// Servers that leave for the background end well and at once.

@@ -1,12 +1,12 @@
 //! Looking at a tree again and again.
 
-use std::{collections::HashMap, io, time::Duration};
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
 
-use crate::{
-    Glance, Sample, Scope,
-    procfs::{self, Stat},
-    tree::{self, Found},
-};
+use crate::procfs::{self, Stat};
+use crate::tree::{self, Found};
+use crate::{Glance, Sample, Scope};
 
 /// Of a parent's sum over children that ended, the kernel shows user and system time, each rounded
 /// down to a tick.
@@ -73,7 +73,6 @@ impl Follower {
     /// Whether the last look found that a process had ended whose CPU time nobody got: its parent
     /// ignores SIGCHLD, or somebody outside of the tree waited for it. What it, and others like it,
     /// used since they were last seen is not known, so the CPU time is too small.
-    #[must_use]
     pub fn has_lost_children(&self) -> bool {
         self.lost
     }

@@ -5,12 +5,10 @@
 
 mod tls;
 
-use std::{
-    fmt,
-    io::{self, Read, Write},
-    net::{SocketAddr, TcpStream, ToSocketAddrs},
-    time::{Duration, Instant},
-};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
 
 /// More than this of head and body together is not read: pages of metrics have a megabyte or two.
 const ANSWER_BYTES: usize = 8 << 20;
@@ -34,15 +32,11 @@ pub struct Url {
 
 impl Url {
     /// Port of the address, that of the scheme where none is written.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
     /// Reads an address.
-    ///
-    /// # Errors
-    /// A sentence that says what is accepted.
     pub fn parse(text: &str) -> Result<Self, String> {
         let refusal = || format!("`{text}` is not an address such as `http://127.0.0.1:8080/path`");
         let (is_secure, rest) = match text.split_once("://") {
@@ -96,7 +90,6 @@ pub struct Answer {
 
 impl Answer {
     /// Whether a server that answers so is ready: 200 to 399.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         (200..400).contains(&self.status)
     }
@@ -318,15 +311,8 @@ mod tests {
     #[test]
     fn what_is_no_address_is_refused() {
         let texts = [
-            "",
-            "localhost:80",
-            "ftp://a",
-            "http://",
-            "http://:80",
-            "http://a:b",
-            "http://u@h/",
-            "http://a/\r\nX: y",
-            "http://a/b c",
+            "", "localhost:80", "ftp://a", "http://", "http://:80", "http://a:b", "http://u@h/",
+            "http://a/\r\nX: y", "http://a/b c",
         ];
         for text in texts {
             assert!(Url::parse(text).is_err(), "{text:?} was accepted");

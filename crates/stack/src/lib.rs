@@ -28,7 +28,7 @@ mod tree;
 pub use budget::{BudgetError, CpuBudget};
 pub use cgroup::{Cgroup, CgroupUse};
 pub use cpus::CpuList;
-pub use error::{Error, Tail};
+pub use error::{Error, Result, Tail};
 pub use follower::Follower;
 pub use neighbour::Neighbour;
 pub use output::Output;
@@ -42,13 +42,11 @@ pub use tree::{Glance, Sample, Scope};
 
 /// CPU time, user and system, of the calling process with all its threads: by its own clock, which
 /// is finer than the ticks of `/proc`.
-#[must_use]
 pub fn own_cpu_time() -> std::time::Duration {
     clock(rustix::time::ClockId::ProcessCPUTime)
 }
 
 /// CPU time, user and system, of the calling thread alone.
-#[must_use]
 pub fn thread_cpu_time() -> std::time::Duration {
     clock(rustix::time::ClockId::ThreadCPUTime)
 }

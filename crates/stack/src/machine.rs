@@ -1,10 +1,8 @@
 //! The machine around the processes: who else uses its CPUs, and what it is.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fs, io,
-    time::{Duration, Instant, SystemTime},
-};
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant, SystemTime};
+use std::{fs, io};
 
 use crate::procfs::{self, Stat, ticks};
 
@@ -47,7 +45,6 @@ impl Sample {
     }
 
     /// Share of all CPU time stolen between `earlier` and this sample, from 0 to 1.
-    #[must_use]
     pub fn steal_share_since(&self, earlier: &Self) -> f64 {
         let steal = self.steal.saturating_sub(earlier.steal).as_secs_f64();
         let all = |sample: &Self| {
@@ -109,7 +106,6 @@ impl Others {
     }
 
     /// What they have used since the first look, the most first.
-    #[must_use]
     pub fn used(&self) -> Vec<(String, Duration)> {
         let mut used: Vec<_> = self.used.clone().into_iter().collect();
         used.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
@@ -154,7 +150,6 @@ pub struct Description {
 
 impl Description {
     /// Reads what `/proc` and `/etc/os-release` tell.
-    #[must_use]
     pub fn read() -> Self {
         let value_after = |path: &str, key: &str, separator: char| {
             let text = fs::read_to_string(path).ok()?;

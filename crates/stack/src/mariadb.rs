@@ -4,16 +4,14 @@
 mod galera;
 mod settings;
 
-use std::{
-    fs,
-    io::{self, Read, Write},
-    net::{Ipv4Addr, SocketAddr, TcpStream},
-    ops::Deref,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use crate::{Error, Neighbour, Output, PortReservation, Process, Spec, Supervisor, Tail};
+use crate::{Error, Neighbour, Output, PortReservation, Process, Result, Spec, Supervisor, Tail};
 
 pub use galera::galera_installed;
 pub use settings::{Account, Login, MariaDbSettings, Member, Role};
@@ -66,7 +64,7 @@ impl MariaDb {
     /// # Errors
     /// [`Error::NotInstalled`] without MariaDB, otherwise as [`Supervisor::spawn`] and
     /// [`Process::ready_when`](crate::Process::ready_when).
-    pub fn start(supervisor: &Supervisor, dir: &Path) -> Result<Self, Error> {
+    pub fn start(supervisor: &Supervisor, dir: &Path) -> Result<Self> {
         Self::with(supervisor, dir, &MariaDbSettings::default())
     }
 
@@ -74,11 +72,7 @@ impl MariaDb {
     ///
     /// # Errors
     /// As [`start`](Self::start); also when a name or password of the settings is refused.
-    pub fn with(
-        supervisor: &Supervisor,
-        dir: &Path,
-        settings: &MariaDbSettings,
-    ) -> Result<Self, Error> {
+    pub fn with(supervisor: &Supervisor, dir: &Path, settings: &MariaDbSettings) -> Result<Self> {
         installed()?;
         let dir = filled(supervisor, dir, settings)?;
         Self::on(supervisor, dir, settings.clone(), Vec::new())
@@ -90,7 +84,7 @@ impl MariaDb {
         dir: PathBuf,
         settings: MariaDbSettings,
         group: Vec<PortReservation>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let reservation =
             PortReservation::new().map_err(|source| failed("no free port for", &dir, source))?;
         let log = log_size(&dir);
@@ -106,7 +100,7 @@ impl MariaDb {
     ///
     /// # Errors
     /// As [`start`](Self::start). The server is then down, and this can be tried again.
-    pub fn restart(&mut self, supervisor: &Supervisor) -> Result<(), Error> {
+    pub fn restart(&mut self, supervisor: &Supervisor) -> Result<()> {
         self.neighbour.stop()?;
         if let Role::Member(member) = &mut self.settings.role {
             member.begins = false;
@@ -118,7 +112,6 @@ impl MariaDb {
 
     /// Address of the database with its login: `mysql://USER:PASSWORD@127.0.0.1:PORT/DATABASE`, or
     /// without an account `mysql://root@127.0.0.1:PORT/test`.
-    #[must_use]
     pub fn url(&self) -> String {
         let port = self.port();
         match &self.settings.account {
@@ -130,7 +123,7 @@ impl MariaDb {
     }
 
     /// Waits until it serves; its log had so many bytes before.
-    fn await_ready(&self, log: u64) -> Result<(), Error> {
+    fn await_ready(&self, log: u64) -> Result<()> {
         if let Role::Member(_) = self.settings.role {
             return self.await_group(log);
         }
@@ -141,11 +134,7 @@ impl MariaDb {
 }
 
 /// Fills a directory unless it is filled, and gives it without symbolic links.
-fn filled(
-    supervisor: &Supervisor,
-    dir: &Path,
-    settings: &MariaDbSettings,
-) -> Result<PathBuf, Error> {
+fn filled(supervisor: &Supervisor, dir: &Path, settings: &MariaDbSettings) -> Result<PathBuf> {
     let dir = dir.canonicalize().map_err(|source| failed("cannot use", dir, source))?;
     let filled = |source| failed("cannot fill", &dir, source);
     let data = dir.join("data");
@@ -172,7 +161,7 @@ fn filled(
 ///
 /// # Errors
 /// [`Error::NotInstalled`].
-pub fn installed() -> Result<(), Error> {
+pub fn installed() -> Result<()> {
     if [PROGRAM, INSTALLER].iter().all(|program| fs::exists(program).unwrap_or(false)) {
         return Ok(());
     }
@@ -201,7 +190,7 @@ fn spawn(
     dir: &Path,
     port: u16,
     settings: &MariaDbSettings,
-) -> Result<Process, Error> {
+) -> Result<Process> {
     // Relative, because the path of a socket has 107 bytes at most.
     let position = galera::position(supervisor, dir, settings)?;
     let spec = program(settings)
@@ -232,7 +221,7 @@ fn log_size(dir: &Path) -> u64 {
     fs::metadata(dir.join(LOG)).map_or(0, |file| file.len())
 }
 
-fn install(supervisor: &Supervisor, dir: &Path) -> Result<(), Error> {
+fn install(supervisor: &Supervisor, dir: &Path) -> Result<()> {
     let spec = as_root(Spec::new(INSTALLER).arg("--no-defaults"))
         .args([
             &format!("--datadir=./{UNFINISHED}"),

@@ -1,8 +1,9 @@
 //! A server of somebody else that runs at a port of ours: what all of them have in common.
 
-use std::{io, time::Duration};
+use std::io;
+use std::time::Duration;
 
-use crate::{Error, Exit, Patience, PortReservation, Process, Sample};
+use crate::{Exit, Patience, PortReservation, Process, Result, Sample};
 
 /// A server of somebody else at a free port of 127.0.0.1. Dropping it kills it.
 #[derive(Debug)]
@@ -16,19 +17,16 @@ pub struct Neighbour {
 
 impl Neighbour {
     /// Its port of 127.0.0.1.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.reservation.port()
     }
 
     /// The process id of the server, or of the first of its processes.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
     /// How it ended, or `None` while it runs.
-    #[must_use]
     pub fn exit(&self) -> Option<Exit> {
         self.process.exit()
     }
@@ -45,7 +43,7 @@ impl Neighbour {
     ///
     /// # Errors
     /// As [`Process::stop`].
-    pub fn stop(&self) -> Result<Exit, Error> {
+    pub fn stop(&self) -> Result<Exit> {
         self.stop_within(self.grace)
     }
 
@@ -53,7 +51,7 @@ impl Neighbour {
     ///
     /// # Errors
     /// As [`Process::stop`].
-    pub fn stop_within<'q>(&self, patience: impl Into<Patience<'q>>) -> Result<Exit, Error> {
+    pub fn stop_within<'q>(&self, patience: impl Into<Patience<'q>>) -> Result<Exit> {
         self.process.stop(patience)
     }
 }

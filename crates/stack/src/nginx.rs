@@ -3,15 +3,13 @@
 mod balancer;
 mod template;
 
-use std::{
-    fs, io,
-    ops::Deref,
-    os::unix::fs::{PermissionsExt, symlink},
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::ops::Deref;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
 
-use crate::{Error, Neighbour, Output, PortReservation, Process, Spec, Supervisor, http};
+use crate::{Error, Neighbour, Output, PortReservation, Process, Result, Spec, Supervisor, http};
 
 pub use balancer::{Balancer, Certificate};
 pub use template::Profile;
@@ -63,11 +61,7 @@ impl Nginx {
     /// # Errors
     /// [`Error::NotInstalled`] without nginx, otherwise as [`Supervisor::spawn`] and
     /// [`Process::ready_http`](crate::Process::ready_http).
-    pub fn static_site(
-        supervisor: &Supervisor,
-        dir: &Path,
-        site: &StaticSite,
-    ) -> Result<Self, Error> {
+    pub fn static_site(supervisor: &Supervisor, dir: &Path, site: &StaticSite) -> Result<Self> {
         let root = site.root.canonicalize();
         root.and_then(|root| symlink(root, dir.join("site")))
             .map_err(|source| in_dir("cannot serve", &site.root, source))?;
@@ -93,7 +87,7 @@ impl Nginx {
         configuration: &str,
         reservation: PortReservation,
         secure: Option<PortReservation>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         installed()?;
         let write = || {
             // The workers of a master that runs as root must be able to enter.
@@ -107,7 +101,6 @@ impl Nginx {
     }
 
     /// `http://127.0.0.1:PORT`, or `https` with the port of TLS, without a slash at the end.
-    #[must_use]
     pub fn url(&self) -> String {
         match &self.secure {
             Some(reservation) => format!("https://127.0.0.1:{}", reservation.port()),
@@ -120,14 +113,14 @@ impl Nginx {
 ///
 /// # Errors
 /// [`Error::NotInstalled`].
-pub fn installed() -> Result<(), Error> {
+pub fn installed() -> Result<()> {
     if fs::exists(PROGRAM).unwrap_or(false) {
         return Ok(());
     }
     Err(Error::NotInstalled { program: "nginx", package: "nginx-light" })
 }
 
-fn spawn(supervisor: &Supervisor, dir: &Path) -> Result<Process, Error> {
+fn spawn(supervisor: &Supervisor, dir: &Path) -> Result<Process> {
     let spec = Spec::new(PROGRAM)
         .dir(dir)
         .args(["-p", "./", "-c", CONFIGURATION, "-e", "stderr"])

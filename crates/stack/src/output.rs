@@ -1,11 +1,9 @@
 //! Where a process's output goes, and the bounded memory of what it said.
 
-use std::{
-    collections::VecDeque,
-    fs::File,
-    io::{self, Read, Seek, SeekFrom},
-    path::{Path, PathBuf},
-};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 
 /// Lines kept from the start of a stream: where servers print their address.
 const HEAD_LINES: usize = 100;

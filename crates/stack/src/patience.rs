@@ -1,9 +1,7 @@
 //! How long to wait, and what ends a wait sooner.
 
-use std::{
-    fmt,
-    time::{Duration, Instant},
-};
+use std::fmt;
+use std::time::{Duration, Instant};
 
 /// Longest time between two questions whether to give up.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
@@ -19,7 +17,6 @@ pub struct Patience<'q> {
 
 impl<'q> Patience<'q> {
     /// Waits at most `limit`, and no longer once `give_up` says yes.
-    #[must_use]
     pub fn new(limit: Duration, give_up: &'q dyn Fn() -> bool) -> Self {
         Self { limit, give_up: Some(give_up) }
     }

@@ -1,10 +1,8 @@
 //! A free TCP port for a server that cannot be asked for port 0.
 
-use std::{
-    io,
-    net::{Ipv4Addr, SocketAddrV4},
-    os::fd::OwnedFd,
-};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
 
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt,
@@ -54,7 +52,6 @@ impl PortReservation {
     }
 
     /// The port's number.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -62,7 +59,8 @@ impl PortReservation {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::HashSet, net::TcpListener};
+    use std::collections::HashSet;
+    use std::net::TcpListener;
 
     use super::*;
 

@@ -2,25 +2,20 @@
 
 mod ready;
 
-use std::{
-    fmt,
-    io::{self, BufRead, BufReader, Read, Write},
-    net::Shutdown,
-    os::unix::net::UnixStream,
-    path::PathBuf,
-    process::Child,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::Child;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use crate::{
-    Error, Follower, Glance, Output, Sample, Scope, Spec, Tail,
-    budget::Enforced,
-    control::{Event, Order},
-    output::{Lines, file_tail},
-    patience::{LOOK, Over, Patience},
-    sweep, tree,
-};
+use crate::budget::Enforced;
+use crate::control::{Event, Order};
+use crate::output::{Lines, file_tail};
+use crate::patience::{LOOK, Over, Patience};
+use crate::{Error, Follower, Glance, Output, Sample, Scope, Spec, Tail, sweep, tree};
 
 /// How long the supervisor may take to say that the command runs. It needs milliseconds; a
 /// machine that swaps may need seconds.
@@ -43,7 +38,6 @@ pub enum Exit {
 
 impl Exit {
     /// It returned 0.
-    #[must_use]
     pub fn is_success(self) -> bool {
         self == Self::Code(0)
     }
@@ -241,26 +235,22 @@ impl Process {
     }
 
     /// The command's process id.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
     /// Its supervisor's process id.
-    #[must_use]
     pub fn supervisor_pid(&self) -> u32 {
         self.supervisor
     }
 
     /// How it ended, or `None` while it runs. Its other descendants may still be dying.
-    #[must_use]
     pub fn exit(&self) -> Option<Exit> {
         self.shared.lock().exit
     }
 
     /// Waits until the command *and all its descendants* are gone. `None` when that takes longer
     /// than `timeout`.
-    #[must_use]
     pub fn wait(&self, timeout: Duration) -> Option<Exit> {
         self.shared.wait_until(Instant::now() + timeout, State::end)
     }
@@ -285,7 +275,6 @@ impl Process {
     }
 
     /// Looks at the command's tree again and again, and forgets no process that has ended.
-    #[must_use]
     pub fn follow(&self) -> Follower {
         Follower::new(self.supervisor)
     }
@@ -331,7 +320,6 @@ impl Process {
 
     /// The last lines of its standard error, if it goes to a file or is captured; of a file that has its
     /// standard output as well, of both.
-    #[must_use]
     pub fn stderr_tail(&self) -> Tail {
         match &self.stderr_file {
             Some(path) => Tail(file_tail(path).unwrap_or_default()),
@@ -343,7 +331,6 @@ impl Process {
     }
 
     /// The first lines (at most 100) of its captured standard output.
-    #[must_use]
     pub fn stdout_lines(&self) -> Vec<String> {
         self.read_to_the_end();
         self.shared.lock().stdout.head().to_vec()

@@ -1,17 +1,13 @@
 //! The few files of `/proc` this crate reads. Every reader treats a process that ends meanwhile
 //! as absent, because between two reads any process may.
 
-use std::{
-    collections::{BTreeSet, HashSet},
-    fs, io,
-    path::PathBuf,
-    time::Duration,
-};
+use std::collections::{BTreeSet, HashSet};
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{fs, io};
 
-use nix::{
-    time::{clock_getcpuclockid, clock_gettime},
-    unistd::Pid,
-};
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
 
 /// The fields of `/proc/PID/stat` (proc(5)) that are used here. Times are in clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,7 +179,6 @@ pub fn listening_ports(pids: &[u32]) -> Vec<u16> {
 }
 
 /// Every TCP port of this network namespace at which something listens.
-#[must_use]
 pub fn all_listening_ports() -> BTreeSet<u16> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let texts = tables.map(|table| fs::read_to_string(table).unwrap_or_default());

@@ -1,15 +1,13 @@
 //! Valkey, or Redis where that is what is installed: a free port of 127.0.0.1, nothing saved on disk.
 
-use std::{
-    fs, io,
-    io::{BufRead, BufReader, Read, Write},
-    net::{Ipv4Addr, SocketAddr, TcpStream},
-    ops::Deref,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
 
-use crate::{Error, Neighbour, Output, PortReservation, Spec, Supervisor};
+use crate::{Error, Neighbour, Output, PortReservation, Result, Spec, Supervisor};
 
 /// Where Debian installs them. The first that is there is used.
 const PROGRAMS: [&str; 2] = ["/usr/bin/valkey-server", "/usr/bin/redis-server"];
@@ -51,7 +49,7 @@ impl Redis {
     /// # Errors
     /// [`Error::NotInstalled`] without such a server, otherwise as [`Supervisor::spawn`] and
     /// [`Process::ready_when`](crate::Process::ready_when).
-    pub fn start(supervisor: &Supervisor, dir: &Path) -> Result<Self, Error> {
+    pub fn start(supervisor: &Supervisor, dir: &Path) -> Result<Self> {
         Self::with(supervisor, dir, &[])
     }
 
@@ -59,7 +57,7 @@ impl Redis {
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    pub fn with(supervisor: &Supervisor, dir: &Path, args: &[&str]) -> Result<Self, Error> {
+    pub fn with(supervisor: &Supervisor, dir: &Path, args: &[&str]) -> Result<Self> {
         let no_port = |source| Error::Io { what: "no free port".to_owned(), source };
         let reservation = PortReservation::new().map_err(no_port)?;
         let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
@@ -80,7 +78,7 @@ impl Redis {
         dir: &Path,
         servers: u16,
         args: &[&str],
-    ) -> Result<Vec<Self>, Error> {
+    ) -> Result<Vec<Self>> {
         let failed = |source| Error::Io { what: "no cluster".to_owned(), source };
         let mut cluster = Vec::new();
         for number in 1..=servers {
@@ -118,14 +116,13 @@ impl Redis {
     ///
     /// # Errors
     /// As [`start`](Self::start). The server is then down, and this can be tried again.
-    pub fn restart(&mut self, supervisor: &Supervisor) -> Result<(), Error> {
+    pub fn restart(&mut self, supervisor: &Supervisor) -> Result<()> {
         self.neighbour.stop()?;
         self.neighbour.process = spawn(supervisor, &self.dir, self.port(), &self.args)?;
         self.await_answer()
     }
 
     /// `redis://127.0.0.1:PORT`.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port())
     }
@@ -134,7 +131,7 @@ impl Redis {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.port()))
     }
 
-    fn await_answer(&self) -> Result<(), Error> {
+    fn await_answer(&self) -> Result<()> {
         let answers = |left| match ask(self.address(), left, "PING") {
             Ok(answer) if answer == "PONG" => Ok(()),
             Ok(answer) => Err(format!("the answer is {answer:?}")),
@@ -148,11 +145,11 @@ impl Redis {
 ///
 /// # Errors
 /// [`Error::NotInstalled`].
-pub fn installed() -> Result<(), Error> {
+pub fn installed() -> Result<()> {
     program().map(drop)
 }
 
-fn program() -> Result<&'static str, Error> {
+fn program() -> Result<&'static str> {
     let found = PROGRAMS.into_iter().find(|program| fs::exists(program).unwrap_or(false));
     found.ok_or(Error::NotInstalled { program: "redis-server", package: "redis-server" })
 }
@@ -162,7 +159,7 @@ fn spawn(
     dir: &Path,
     port: u16,
     args: &[String],
-) -> Result<crate::Process, Error> {
+) -> Result<crate::Process> {
     let spec = Spec::new(program()?)
         .args(["--port".to_owned(), port.to_string()])
         .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])

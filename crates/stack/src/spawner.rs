@@ -1,23 +1,18 @@
 //! Starts supervisors, from one thread that lives as long as the owner.
 
-use std::{
-    ffi::{OsStr, OsString},
-    fs::OpenOptions,
-    io,
-    os::{
-        fd::OwnedFd,
-        unix::{net::UnixStream, process::CommandExt},
-    },
-    process::{Child, Command, Stdio},
-    sync::{
-        Mutex, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
-        mpsc,
-    },
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::ffi::{OsStr, OsString};
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::{Error, Output, Process, Spec, budget::Enforced};
+use crate::budget::Enforced;
+use crate::{Error, Output, Process, Spec};
 
 /// Name of the environment variable that all descendants of a supervised command inherit, with a
 /// value of its own for each command.
@@ -37,7 +32,6 @@ pub struct Supervisor {
 
 impl Supervisor {
     /// Supervisors are started as `program args… --owner … -- command…`.
-    #[must_use]
     pub fn new(
         program: impl AsRef<OsStr>,
         args: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -50,7 +44,6 @@ impl Supervisor {
     ///
     /// It is executed through `/proc/self/exe`, which stays what is running now even when the
     /// file on disk is replaced during a long experiment, as a build in the next window does.
-    #[must_use]
     pub fn this_program(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         let mut supervisor = Self::new("/proc/self/exe", args);
         supervisor.shown_as = std::env::args_os().next();

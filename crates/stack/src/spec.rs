@@ -1,9 +1,7 @@
 //! What to run, and where.
 
-use std::{
-    ffi::{OsStr, OsString},
-    path::PathBuf,
-};
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 use crate::{CpuBudget, CpuList, Output};
 
@@ -25,7 +23,6 @@ pub struct Spec {
 impl Spec {
     /// Runs `program`, looked up in `PATH` when it has no slash. Both outputs are captured,
     /// the directory and the environment are the caller's, all its CPUs are allowed.
-    #[must_use]
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Self {
             program: program.as_ref().to_owned(),
@@ -122,7 +119,6 @@ impl Spec {
     }
 
     /// The command line as a person would read it in a log: not quoted for a shell.
-    #[must_use]
     pub fn command_line(&self) -> String {
         let mut line = self.program.to_string_lossy().into_owned();
         for arg in &self.args {

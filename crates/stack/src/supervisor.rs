@@ -10,35 +10,27 @@
 //! The command gets SIGKILL as its own parent-death signal, so it dies even with a supervisor that
 //! was killed with `kill -9`; see the crate's documentation for the rest of that case.
 
-use std::{
-    ffi::OsString,
-    fs,
-    io::{self, Read, Write},
-    os::{
-        fd::AsFd,
-        unix::{net::UnixStream, process::CommandExt},
-    },
-    path::PathBuf,
-    process::{Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    io::Errno,
-    process::{
-        Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, getppid, kill_process,
-        set_child_subreaper, set_parent_process_death_signal, wait, waitid,
-    },
-    thread::sched_setaffinity,
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, getppid, kill_process,
+    set_child_subreaper, set_parent_process_death_signal, wait, waitid,
 };
+use rustix::thread::sched_setaffinity;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
-use crate::{
-    CpuList, Exit,
-    control::{Event, Order},
-    procfs,
-};
+use crate::control::{Event, Order};
+use crate::{CpuList, Exit, procfs};
 
 /// Pause before looking again for descendants that are still dying.
 const REAP_PAUSE: Duration = Duration::from_millis(1);
@@ -378,18 +370,8 @@ mod tests {
     #[test]
     fn the_command_keeps_its_own_flags() {
         let flags = [
-            "--owner",
-            "7",
-            "--cpus",
-            "1",
-            "--cgroup",
-            "/x",
-            "--afterwards",
-            "rm",
-            "--",
-            "sh",
-            "--",
-            "-c",
+            "--owner", "7", "--cpus", "1", "--cgroup", "/x", "--afterwards", "rm", "--", "sh",
+            "--", "-c",
         ];
         let arguments = parse(&flags).unwrap();
         assert_eq!(arguments.cgroups, [PathBuf::from("/x")]);

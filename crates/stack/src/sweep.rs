@@ -6,16 +6,15 @@
 //! its state in `ps` writes over its environment, as nginx and PostgreSQL do). nginx's workers stay
 //! in the group, so they are found; what did both is not.
 
-use std::{
-    process::Child,
-    time::{Duration, Instant},
-};
+use std::process::Child;
+use std::time::{Duration, Instant};
 
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
 
-use crate::{procfs, spawner::TREE_VARIABLE};
+use crate::procfs;
+use crate::spawner::TREE_VARIABLE;
 
 /// How long the search may take. Only a process stuck in the kernel needs longer.
 const SWEEP_TIME: Duration = Duration::from_secs(20);

@@ -1,9 +1,7 @@
 //! What a process tree uses, from `/proc`.
 
-use std::{
-    fs, io,
-    time::{Duration, Instant, SystemTime},
-};
+use std::time::{Duration, Instant, SystemTime};
+use std::{fs, io};
 
 use crate::procfs::{self, Stat};
 

@@ -1,18 +1,14 @@
 //! nginx in front of several nodes: the real one, as installed by Debian.
 
-use std::{
-    fs,
-    io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _},
-    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
-    path::Path,
-    process::Command,
-    sync::{Arc, Mutex, MutexGuard},
-};
+use std::fs;
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use madang_stack::{
-    http::{self, Url},
-    nginx::{Balancer, Certificate, Nginx, Profile, StaticSite},
-};
+use madang_stack::http::{self, Url};
+use madang_stack::nginx::{Balancer, Certificate, Nginx, Profile, StaticSite};
 use madang_testing::{Finish as _, skip, until};
 
 use crate::help::{DEADLINE, signal, supervisor};

@@ -1,10 +1,8 @@
 //! CPU budgets, on processes that burn what they get. They need a machine that permits cgroups; on
 //! another, what is promised is that a budget is refused with its reason and nothing is started.
 
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use madang_stack::{CpuBudget, Error, Process, Spec};
 

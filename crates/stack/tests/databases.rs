@@ -1,12 +1,11 @@
 //! The real MariaDB and Redis, as installed by Debian.
 
 use madang_testing::{Finish as _, until};
-use std::{net::TcpStream, process::Command};
+use std::net::TcpStream;
+use std::process::Command;
 
-use madang_stack::{
-    mariadb::{Account, Login, MariaDb, MariaDbSettings, Role},
-    redis::Redis,
-};
+use madang_stack::mariadb::{Account, Login, MariaDb, MariaDbSettings, Role};
+use madang_stack::redis::Redis;
 
 use crate::help::{signal, supervisor};
 

@@ -1,10 +1,8 @@
 //! Starting the fixture, and seeing whether processes are gone.
 
-use std::{
-    io::{BufRead, BufReader},
-    process::{Child, ChildStdout, Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use madang_stack::{Spec, Supervisor};
 

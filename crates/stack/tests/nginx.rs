@@ -1,12 +1,11 @@
 //! The real nginx, as installed by Debian.
 
-use std::{fs, time::Duration};
+use std::fs;
+use std::time::Duration;
 
-use madang_stack::{
-    Error,
-    http::{self, Url},
-    nginx::{Nginx, StaticSite},
-};
+use madang_stack::Error;
+use madang_stack::http::{self, Url};
+use madang_stack::nginx::{Nginx, StaticSite};
 
 use crate::help::{DEADLINE, supervisor};
 

@@ -1,6 +1,7 @@
 //! Whatever dies, the whole tree dies.
 
-use std::{io::BufRead, time::Duration};
+use std::io::BufRead;
+use std::time::Duration;
 
 use madang_stack::Exit;
 use rustix::process::Signal;

@@ -1,10 +1,8 @@
 //! What a tree uses, as seen from outside.
 
-use std::{
-    fs,
-    io::ErrorKind,
-    time::{Duration, Instant},
-};
+use std::fs;
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
 
 use madang_stack::{Process, Sample, Spec};
 

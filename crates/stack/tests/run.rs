@@ -1,15 +1,12 @@
 //! Starting a command and waiting until it is ready.
 
 use madang_testing::Finish as _;
-use std::{
-    io::{Read, Write},
-    net::TcpListener,
-    time::Duration,
-};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::time::Duration;
 
-use madang_stack::{
-    CpuList, Error, Exit, Output, Patience, PortReservation, Spec, Supervisor, http::Url,
-};
+use madang_stack::http::Url;
+use madang_stack::{CpuList, Error, Exit, Output, Patience, PortReservation, Spec, Supervisor};
 
 use crate::help::{DEADLINE, sh, supervisor};
 

@@ -1,11 +1,9 @@
 //! Asking a server over TLS: OpenSSL's own, with a certificate that nobody trusts.
 
 use madang_testing::Finish as _;
-use std::{
-    io::{BufRead as _, BufReader},
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use madang_stack::http::{Url, get};
 
@@ -23,14 +21,7 @@ fn a_server_on_loopback_may_have_signed_its_own_certificate() {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let mut server = Command::new("openssl")
         .args([
-            "s_server",
-            "-accept",
-            "127.0.0.1:0",
-            "-cert",
-            "cert.pem",
-            "-key",
-            "key.pem",
-            "-www",
+            "s_server", "-accept", "127.0.0.1:0", "-cert", "cert.pem", "-key", "key.pem", "-www",
         ])
         .current_dir(dir.path())
         .stdout(Stdio::piped())

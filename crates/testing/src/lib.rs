@@ -18,7 +18,6 @@ pub const DEADLINE: Duration = Duration::from_secs(60);
 ///
 /// # Panics
 /// When there is a server and it makes no database.
-#[must_use]
 pub fn database() -> Option<String> {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let server = std::env::var("MADANG_TEST_MARIADB").ok()?;

@@ -1,11 +1,9 @@
 //! Leaves a server alone that has failed.
 
-use std::{
-    sync::Mutex,
-    sync::PoisonError,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
-    time::{Duration, Instant},
-};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::Error;
 

@@ -4,7 +4,9 @@
 mod breaker;
 mod link;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 pub use link::{Error, Url};
 /// The client, for making commands.
@@ -36,7 +38,6 @@ pub struct Script {
 
 impl Script {
     /// Of this text.
-    #[must_use]
     pub fn new(code: String) -> Self {
         let hash = redis::Script::new(&code).get_hash().to_owned();
         Self { code, hash }
@@ -66,13 +67,11 @@ impl Server {
     }
 
     /// Whether it answers, as far as that is known.
-    #[must_use]
     pub fn is_up(&self) -> bool {
         self.links.breaker.is_closed()
     }
 
     /// Whether it is a cluster, where one call is about keys of one slot.
-    #[must_use]
     pub fn is_cluster(&self) -> bool {
         self.links.is_cluster()
     }
@@ -87,9 +86,6 @@ impl Server {
     }
 
     /// Runs a command on a connection of its own, whatever happened before: to find out why a server cannot be used.
-    ///
-    /// # Errors
-    /// The reason.
     pub async fn check(&self, command: &Cmd) -> Result<(), Error> {
         let run = async { self.links.connect_in_time().await?.run::<redis::Value>(command).await };
         let asked = tokio::time::timeout(self.answer, run).await;

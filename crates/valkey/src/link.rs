@@ -1,25 +1,25 @@
 //! Connections: one for each thread that asks, made when it first does. Commands of one thread share it, so that the
 //! commands of one moment are written at once.
 
-use std::{
-    cell::Cell,
-    fmt,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use std::cell::Cell;
+use std::fmt;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, InfoDict, Pipeline, RedisError,
     ServerErrorKind,
-    aio::{ConnectionLike, MultiplexedConnection},
-    cluster::ClusterClient,
-    cluster_async::ClusterConnection,
 };
 
-use super::{Purpose, breaker::Breaker};
+use super::Purpose;
+use super::breaker::Breaker;
 
 /// Longest time to connect and sign in.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -121,7 +121,6 @@ impl Error {
     }
 
     /// Whether the server may have done what it was asked.
-    #[must_use]
     pub fn is_unknown(&self) -> bool {
         match self {
             Self::Late(_) => true,

@@ -1,12 +1,8 @@
 //! What is not stored, and the cache that is off.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use madang_cache::{
     Admission, Cache, CacheConfig, ConfigError, Loaded, NamedCache, Policy, Stamp, entry_weight,

@@ -1,6 +1,7 @@
 //! Times to live, jitter, negative entries.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 use madang_cache::{Loaded, Policy};
 use tokio::time::advance;

@@ -1,13 +1,16 @@
 //! The small language the tests are written in.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use madang_cache::{
     Cache, CacheConfig, CacheError, Clock, Loaded, Lookup, ManualClock, MetricsSnapshot,
     NamedCache, Policy, Served, Stamp, Value, Write,
 };
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 /// The error of the tests' loaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

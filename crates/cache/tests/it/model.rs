@@ -1,6 +1,7 @@
 //! Any sequence of operations against a model of what may be served, and the byte budget.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use madang_cache::{
     Cache, CacheConfig, Clock, Loaded, ManualClock, Policy, Served, Stamp, entry_weight,

@@ -1,6 +1,7 @@
 //! One cache under several runtimes, each on a thread of its own.
 
-use std::{sync::mpsc, thread};
+use std::sync::mpsc;
+use std::thread;
 
 use madang_cache::{CacheError, Policy};
 use tokio::runtime::{Builder, Runtime};

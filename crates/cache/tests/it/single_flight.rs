@@ -1,12 +1,8 @@
 //! One load per key, and nobody stranded.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use madang_cache::{CacheError, Loaded, Policy};
 use tokio::time::Instant;

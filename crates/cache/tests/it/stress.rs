@@ -1,18 +1,15 @@
 //! Many threads at once, checked against what is known to have been written.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    thread,
-    time::Duration,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use madang_cache::{
     Cache, CacheConfig, Clock, Loaded, ManualClock, NamedCache, Policy, Stamp, entry_weight,
 };
-use tokio::{runtime::Builder, task::yield_now};
+use tokio::runtime::Builder;
+use tokio::task::yield_now;
 
 use crate::kit::{Boom, Kit, SECOND, body, plain, text_of, value};
 

@@ -1,10 +1,8 @@
 //! The two hash functions, on memory that is lent to them.
 
 use argon2::{Algorithm, Argon2, Block, Params, Version};
-use base64::{
-    Engine as _,
-    engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD},
-};
+use base64::Engine as _;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use zeroize::Zeroizing;

@@ -12,13 +12,11 @@ pub struct Password(Zeroizing<Vec<u8>>);
 
 impl Password {
     /// Takes the bytes over.
-    #[must_use]
     pub fn new(bytes: Vec<u8>) -> Self {
         Self(Zeroizing::new(bytes))
     }
 
     /// The bytes, for whoever must look at them (a keyed digest, for instance).
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

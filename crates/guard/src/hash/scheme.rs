@@ -1,6 +1,7 @@
 //! How new passwords are hashed.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
+use std::str::FromStr;
 
 /// A password hashing scheme with its cost: what a setting names and what a stored hash was made with.
 ///
@@ -80,7 +81,6 @@ impl Scheme {
     /// 12,288 × 3, 9,216 × 4, 7,168 × 5), at least that memory *and* at least those passes.
     ///
     /// <https://cheatsheetseries.owasp.org/cheatsheets/Password_Storage_Cheat_Sheet.html>
-    #[must_use]
     pub fn is_unsafe(&self) -> bool {
         match self.0 {
             Kind::Bcrypt { cost } => cost < OWASP_BCRYPT_COST,
@@ -148,6 +148,7 @@ fn number(digits: &str) -> Option<u32> {
 /// Why something is no scheme.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum SchemeError {
     /// Neither of the two forms.
     #[error(
@@ -163,10 +164,7 @@ pub enum SchemeError {
         Scheme::MIN_BCRYPT_COST,
         Scheme::MAX_BCRYPT_COST
     )]
-    BcryptCost {
-        /// The cost given.
-        cost: u32,
-    },
+    BcryptCost { cost: u32 },
     /// The memory of argon2id is outside its limits.
     #[error("argon2id memory m={memory_kib} KiB is outside {least}..={}", Scheme::MAX_MEMORY_KIB)]
     Memory {
@@ -177,22 +175,15 @@ pub enum SchemeError {
     },
     /// The passes of argon2id are outside their limits.
     #[error("argon2id passes t={passes} are outside 1..={}", Scheme::MAX_PASSES)]
-    Passes {
-        /// The passes given.
-        passes: u32,
-    },
+    Passes { passes: u32 },
     /// The lanes of argon2id are outside their limits.
     #[error("argon2id lanes p={lanes} are outside 1..={}", Scheme::MAX_LANES)]
-    Lanes {
-        /// The lanes given.
-        lanes: u32,
-    },
+    Lanes { lanes: u32 },
     /// Memory times passes is too much work.
     #[error("argon2id m={memory_kib} KiB × t={passes} is above {} KiB", Scheme::MAX_WORK_KIB)]
     Work {
         /// The memory given, in KiB.
         memory_kib: u32,
-        /// The passes given.
         passes: u32,
     },
 }

@@ -1,16 +1,15 @@
 //! Hashes as they stand in a store.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
+use std::str::FromStr;
 
 use argon2::password_hash::phc::{Output, Salt};
 use base64::Engine as _;
 use subtle::ConstantTimeEq as _;
 
-use super::{
-    HashError, Password, Scheme, SchemeError,
-    kernel::{self, BCRYPT_BASE64, BCRYPT_MAX_BYTES, Memory},
-    scheme::{Kind, three},
-};
+use super::kernel::{self, BCRYPT_BASE64, BCRYPT_MAX_BYTES, Memory};
+use super::scheme::{Kind, three};
+use super::{HashError, Password, Scheme, SchemeError};
 
 /// A password hash, read from or ready for a store.
 ///
@@ -54,13 +53,11 @@ const MAX_TEXT_BYTES: usize = 256;
 
 impl StoredHash {
     /// The scheme and cost it was made with.
-    #[must_use]
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
     /// The text for the store.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -70,7 +67,6 @@ impl StoredHash {
     /// So when function or cost differ, or salt or output are shorter than new ones. Never when that
     /// would replace a safe hash by an unsafe one ([`Scheme::is_unsafe`]): an experiment with a weak
     /// scheme must not weaken the accounts that log in meanwhile.
-    #[must_use]
     pub fn needs_upgrade(&self, current: &Scheme) -> bool {
         if current.is_unsafe() && !self.scheme.is_unsafe() {
             return false;

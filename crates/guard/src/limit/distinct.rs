@@ -4,7 +4,8 @@
 //! account" has to mean that. Accounts are told apart by 32 bits of their keyed hash; two of fifty
 //! share them once in 3.5 million lists (birthday bound, 50²/2 of 2³²), which counts one too few.
 
-use super::{Id, window::STEPS};
+use super::Id;
+use super::window::STEPS;
 
 /// One account.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,6 +1,7 @@
 //! Names, addresses and passwords as the guard remembers them: keyed hashes.
 
-use std::{hash::Hasher, net::IpAddr};
+use std::hash::Hasher;
+use std::net::IpAddr;
 
 use siphasher::sip::SipHasher24;
 

@@ -4,13 +4,12 @@
 //! one that is too many starts a block. Everybody behind the address shares its fate. The counter
 //! and its expiry are one step here, and memory is bounded; the rest is as documented.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use super::Id;
-use crate::{clock::nanos, config::IpLimit};
+use crate::clock::nanos;
+use crate::config::IpLimit;
 
 const WAYS: usize = 8;
 const SHARDS: usize = 64;

@@ -1,17 +1,16 @@
 //! Counters in the memory of this process.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::{
-    Suspect,
-    clock::{Clock, nanos},
-    config::GuardConfig,
-};
+use crate::Suspect;
+use crate::clock::{Clock, nanos};
+use crate::config::GuardConfig;
 
+use super::rules::{Rules, Standing};
+use super::table::{Slot, Told};
 use super::{
     Answer, AttemptStore, Axis, Decision, Id, Request, StoreError, StoreFigures, Subject, Verdict,
-    rules::{Rules, Standing},
-    table::{Slot, Told},
 };
 
 /// How long the answer of another store holds, in nanoseconds: suspicion ends by time alone, so only its severity is old.
@@ -25,7 +24,6 @@ pub struct MemoryStore {
 
 impl MemoryStore {
     /// An empty store with the limits of this configuration.
-    #[must_use]
     pub fn new(config: &GuardConfig, clock: Arc<dyn Clock>) -> Self {
         Self { rules: Rules::new(config), clock }
     }
@@ -247,13 +245,8 @@ impl AttemptStore for MemoryStore {
     fn figures(&self) -> StoreFigures {
         let rules = &self.rules;
         let tables = [
-            &rules.pairs,
-            &rules.marks,
-            &rules.marked,
-            &rules.accounts,
-            &rules.addresses,
-            &rules.passwords,
-            &rules.sign_ups,
+            &rules.pairs, &rules.marks, &rules.marked, &rules.accounts, &rules.addresses,
+            &rules.passwords, &rules.sign_ups,
         ];
         tables.iter().map(|table| table.figures()).fold(StoreFigures::default(), |sum, one| {
             StoreFigures {

@@ -6,13 +6,9 @@
 //! waiter asks the store after it has taken its place, and whoever leaves a head's place (admitted,
 //! refused, timed out or dropped) rings for the next.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 

@@ -1,14 +1,10 @@
 //! When one counter lets an attempt pass.
 
-use crate::{
-    clock::nanos,
-    config::{AccountLimit, FailureLimit, GuardConfig},
-};
+use crate::clock::nanos;
+use crate::config::{AccountLimit, FailureLimit, GuardConfig};
 
-use super::{
-    Id,
-    table::{Slot, Table},
-};
+use super::Id;
+use super::table::{Slot, Table};
 
 /// What one counter says about one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The seam at which counters can be shared between nodes.
 
-use std::{error::Error, time::Duration};
+use std::error::Error;
+use std::time::Duration;
 
 use super::{Answer, Id};
 use crate::Suspect;

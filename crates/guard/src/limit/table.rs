@@ -3,17 +3,13 @@
 //! Sets of eight entries, taken as they are needed; see the module above for what it forgets first
 //! and why that cannot be steered.
 
-use std::sync::{
-    Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{
-    Id,
-    distinct::{Distinct, Item},
-    store::StoreFigures,
-    window::{STEPS, Window},
-};
+use super::Id;
+use super::distinct::{Distinct, Item};
+use super::store::StoreFigures;
+use super::window::{STEPS, Window};
 
 const WAYS: usize = 8;
 /// Locks per table; power of two.

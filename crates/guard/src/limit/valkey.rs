@@ -9,21 +9,21 @@
 //! lease: a process that dies gives its places back after [`LEASE`], and nothing was answered to its guesses.
 //! Counters end by themselves, and hold no name, address or password: only keyed hashes.
 
-use std::{fmt::Write as _, sync::Arc, time::Duration};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
 
 use madang_valkey::{Purpose, Script, Server, Url};
 
-use crate::{
-    Suspect,
-    clock::{Clock, nanos},
-    config::GuardConfig,
-};
+use crate::Suspect;
+use crate::clock::{Clock, nanos};
+use crate::config::GuardConfig;
 
+use super::rules::{Growth, Limit, Limits};
+use super::window::STEPS;
 use super::{
     Answer, AttemptStore, Axis, Decision, Id, ProofStore, Request, StoreError, StoreFigures,
     Subject, Verdict,
-    rules::{Growth, Limit, Limits},
-    window::STEPS,
 };
 
 /// Longer than an attempt can take: waiting for a thread, a look-up and a hash.

@@ -5,12 +5,14 @@
 //! password is still asked for. The idea is OWASP's "device cookie" (Dedov, "Slow Down Online Guessing
 //! Attacks with Device Cookies"); the failure counter of a mark is the limiter's.
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-use super::{DeviceMark, key::subkey};
+use super::DeviceMark;
+use super::key::subkey;
 use crate::config::{Key, MarkConfig};
 
 const VERSION: &str = "1.";

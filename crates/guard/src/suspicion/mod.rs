@@ -52,7 +52,6 @@
 //! share a [`ProofStore`](crate::limit::ProofStore); without one, or while it does not answer, a proof is good for one
 //! attempt per node until it expires.
 
-mod encoding;
 mod key;
 mod mark;
 mod proof;

@@ -9,27 +9,22 @@
 //! of CVE-2025-68113), and it carries a keyed hash of the account and the address that were refused, so
 //! that solutions cannot be gathered for use elsewhere.
 
-use std::{
-    borrow::Cow,
-    net::IpAddr,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use base16ct::lower::{self, encode_string as hex};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::{
-    Challenge, ProofError,
-    encoding::{hex, hex_digits},
-    key::{half, subkey},
-};
-use crate::{
-    config::{Key, ProofConfig},
-    limit::Hashing,
-};
+use super::key::{half, subkey};
+use super::{Challenge, ProofError};
+use crate::config::{Key, ProofConfig};
+use crate::limit::Hashing;
 
 const ALGORITHM: &str = "SHA-256";
 /// A widget's solution is under 500 bytes of Base64.
@@ -156,7 +151,10 @@ impl Proofs {
     fn bound_to(&self, to: &Binding<'_>) -> [u8; 16] {
         let account = self.binding.account(to.account);
         let address = self.binding.address(to.address);
-        hex_digits(self.binding.pair(account, address).0)
+        let pair = self.binding.pair(account, address).0.to_be_bytes();
+        let mut digits = [0; 16];
+        lower::encode(&pair, &mut digits).expect("two digits for each of eight bytes");
+        digits
     }
 }
 

@@ -1,9 +1,7 @@
 //! One address, an attacker, and 49 others who did nothing.
 
-use madang_guard::{
-    GuardConfig, Reason, Suspect,
-    config::{ProofConfig, Suspicion},
-};
+use madang_guard::config::{ProofConfig, Suspicion};
+use madang_guard::{GuardConfig, Reason, Suspect};
 
 use crate::kit::{MINUTE, Yard, assert_delay, at, config};
 

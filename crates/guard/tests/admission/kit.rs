@@ -1,18 +1,16 @@
 //! The language of these tests.
 
-use std::{
-    net::{IpAddr, Ipv4Addr},
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, Waker},
-    time::Duration,
-};
+use std::net::{IpAddr, Ipv4Addr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
-use madang_guard::{
-    Attempt, Guard, GuardConfig, Key, Reason, Refused, Reservation, clock::ManualClock,
-    suspicion::Challenge,
-};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use madang_guard::clock::ManualClock;
+use madang_guard::suspicion::Challenge;
+use madang_guard::{Attempt, Guard, GuardConfig, Key, Reason, Refused, Reservation};
 use sha2::{Digest, Sha256};
 
 pub const MINUTE: Duration = Duration::from_secs(60);

@@ -1,6 +1,8 @@
-use std::{net::IpAddr, time::Duration};
+use std::net::IpAddr;
+use std::time::Duration;
 
-use madang_guard::{GuardConfig, Reason, config::FailureLimit};
+use madang_guard::config::FailureLimit;
+use madang_guard::{GuardConfig, Reason};
 
 use crate::kit::{HOUR, MINUTE, Yard, assert_delay, at, from, unsuspecting};
 

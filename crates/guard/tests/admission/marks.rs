@@ -1,9 +1,7 @@
 use std::time::Duration;
 
-use madang_guard::{
-    GuardConfig, Key, Reason, Suspect,
-    config::{MarkConfig, Suspicion},
-};
+use madang_guard::config::{MarkConfig, Suspicion};
+use madang_guard::{GuardConfig, Key, Reason, Suspect};
 
 use crate::kit::{MINUTE, Yard, at, config, unsuspecting};
 

@@ -1,12 +1,12 @@
 //! The limiter against a model that keeps every failure in a list.
 
-use std::{collections::HashMap, time::Duration};
+use std::collections::HashMap;
+use std::time::Duration;
 
-use madang_guard::{
-    GuardConfig, Reason, Reservation,
-    config::{AccountLimit, AddressLimit, FailureLimit, Waiting},
-};
-use proptest::{collection::vec, prelude::*};
+use madang_guard::config::{AccountLimit, AddressLimit, FailureLimit, Waiting};
+use madang_guard::{GuardConfig, Reason, Reservation};
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 use crate::kit::{Yard, at, unsuspecting};
 

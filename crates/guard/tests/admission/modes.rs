@@ -1,9 +1,7 @@
 use std::time::Duration;
 
-use madang_guard::{
-    Guard, GuardConfig, Key, Reason,
-    config::{FailureLimit, IpLimit, Mode, ProofConfig, Suspicion},
-};
+use madang_guard::config::{FailureLimit, IpLimit, Mode, ProofConfig, Suspicion};
+use madang_guard::{Guard, GuardConfig, Key, Reason};
 
 use crate::kit::{MINUTE, Yard, assert_delay, at, config};
 

@@ -1,13 +1,12 @@
 use std::time::Duration;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
-use madang_guard::{
-    GuardConfig, Key, Reason, Suspect,
-    clock::ManualClock,
-    config::{Capacity, ProofConfig, Suspicion},
-    suspicion::{Challenge, ProofError},
-};
+use madang_guard::clock::ManualClock;
+use madang_guard::config::{Capacity, ProofConfig, Suspicion};
+use madang_guard::suspicion::{Challenge, ProofError};
+use madang_guard::{GuardConfig, Key, Reason, Suspect};
 use sha2::Sha256;
 
 use crate::kit::{HOUR, MINUTE, Yard, at, config, number, payload, poll, solve};
@@ -191,21 +190,8 @@ async fn numbers_that_are_none_are_malformed() {
     let (float, text, lead) =
         (format!("{right}.0"), format!("\"{right}\""), format!("0{}", right + 10));
     for number in [
-        "-1",
-        "-0.0",
-        "1.5",
-        "1e1",
-        "51",
-        "4294967296",
-        "18446744073709551616",
-        "null",
-        "[]",
-        "{}",
-        "true",
-        "",
-        &float,
-        &text,
-        &lead,
+        "-1", "-0.0", "1.5", "1e1", "51", "4294967296", "18446744073709551616", "null", "[]", "{}",
+        "true", "", &float, &text, &lead,
     ] {
         let proof = payload(&challenge, number);
         assert_eq!(error(&yard, "kim", &proof).await, ProofError::Malformed, "{number}");

@@ -1,7 +1,5 @@
-use madang_guard::{
-    GuardConfig, Reason, Suspect,
-    config::{PasswordWatch, Suspicion},
-};
+use madang_guard::config::{PasswordWatch, Suspicion};
+use madang_guard::{GuardConfig, Reason, Suspect};
 
 use crate::kit::{HOUR, MINUTE, Yard, at, config};
 

@@ -1,20 +1,16 @@
 //! Behind the seam: a store that answers later, and one that does not answer.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use std::time::Duration;
 
-use madang_guard::{
-    Guard, GuardConfig, Reason, Reservation, Stores, Suspect,
-    clock::ManualClock,
-    limit::{
-        Answer, AttemptStore, Decision, MemoryStore, Request, StoreError, StoreFigures, Subject,
-        Verdict,
-    },
+use madang_guard::clock::ManualClock;
+use madang_guard::limit::{
+    Answer, AttemptStore, Decision, MemoryStore, Request, StoreError, StoreFigures, Subject,
+    Verdict,
 };
+use madang_guard::{Guard, GuardConfig, Reason, Reservation, Stores, Suspect};
 
 use crate::kit::{at, config, unsuspecting};
 

@@ -1,14 +1,11 @@
 //! Many threads at once: never more than allowed.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-};
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use madang_guard::{GuardConfig, config::Waiting};
+use madang_guard::GuardConfig;
+use madang_guard::config::Waiting;
 
 use crate::kit::{Yard, at, unsuspecting};
 

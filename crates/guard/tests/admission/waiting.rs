@@ -1,13 +1,12 @@
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use madang_guard::{GuardConfig, Reason, Refused, Reservation, config::Waiting};
-use tokio::{sync::mpsc, task::JoinSet, time::Instant};
+use madang_guard::config::Waiting;
+use madang_guard::{GuardConfig, Reason, Refused, Reservation};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::kit::{Yard, at, config, poll, unsuspecting};
 

@@ -1,14 +1,10 @@
 //! The pool with real hashes, real threads and real memory.
 
-use std::{
-    collections::HashMap,
-    num::NonZeroUsize,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use madang_guard::hash::{
     HashPool, Outcome, Password, PoolError, PoolMetrics, PoolOptions, Scheme, StoredHash, Verdict,

@@ -5,13 +5,8 @@ use madang_guard::hash::{Scheme, SchemeError};
 #[test]
 fn a_scheme_prints_what_it_is_read_from() {
     for text in [
-        "bcrypt:4",
-        "bcrypt:10",
-        "bcrypt:14",
-        "argon2id:m=19456,t=2,p=1",
-        "argon2id:m=8,t=1,p=1",
-        "argon2id:m=128,t=64,p=16",
-        "argon2id:m=262144,t=4,p=4",
+        "bcrypt:4", "bcrypt:10", "bcrypt:14", "argon2id:m=19456,t=2,p=1", "argon2id:m=8,t=1,p=1",
+        "argon2id:m=128,t=64,p=16", "argon2id:m=262144,t=4,p=4",
     ] {
         assert_eq!(text.parse::<Scheme>().unwrap().to_string(), text);
     }

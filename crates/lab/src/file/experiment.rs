@@ -7,23 +7,20 @@ mod prediction;
 mod reader;
 mod target;
 
-use std::{
-    collections::BTreeSet,
-    fs, io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
 
 use madang_stack::CpuBudget;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    file::outline::Outline,
-    journal::record::Warning,
-    load::metric::LoadMetric,
-    observe::{database::Addresses, prometheus::Selector},
-    plan::Design,
-};
+use crate::file::outline::Outline;
+use crate::journal::record::Warning;
+use crate::load::metric::LoadMetric;
+use crate::observe::database::Addresses;
+use crate::observe::prometheus::Selector;
+use crate::plan::Design;
 
 pub use hooks::{Action, During, Hooks, Signal};
 pub(crate) use invariant::EXACT;
@@ -206,13 +203,11 @@ pub struct Served {
 
 impl Variant {
     /// Whether it is the host's own server among others.
-    #[must_use]
     pub fn has_stack(&self) -> bool {
         matches!(&self.target, Target::Serve(served) if served.stack.is_some())
     }
 
     /// A variant with nothing but a name and a way to run.
-    #[must_use]
     pub fn new(name: impl Into<String>, target: Target) -> Self {
         Self {
             name: name.into(),
@@ -230,19 +225,14 @@ impl Variant {
 
 /// Why an experiment file cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum FileError {
     /// It cannot be read.
     #[error("cannot read `{}`", .path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// It can be read, and is wrong.
     #[error("{}", .mistakes.iter().map(|mistake| format!("{}:{mistake}", .path.display())).collect::<Vec<_>>().join("\n"))]
     Wrong {
-        /// The file.
         path: PathBuf,
         /// All mistakes, in the order of the lines. At least one.
         mistakes: Vec<Mistake>,
@@ -279,9 +269,6 @@ impl Experiment {
     }
 
     /// An experiment without a file, from the equivalent text. Relative paths in it start from `dir`.
-    ///
-    /// # Errors
-    /// With every mistake in it.
     pub fn of_command_line(text: &str, dir: &Path) -> Result<Self, FileError> {
         Self::parsed(text, Path::new(COMMAND_LINE), dir)
     }
@@ -307,9 +294,6 @@ impl Experiment {
     /// Refuses what a load of this outline cannot have: a statistic that a metric of the script does not
     /// have, a variable that it does not read, something to be done when the load is over. Keeps the script's other files
     /// among the sources.
-    ///
-    /// # Errors
-    /// With every such mistake.
     pub fn apply_outline(&mut self, outline: &Outline) -> Result<(), FileError> {
         parse::experiment(&self.sources.file, &self.file, &self.dir, true, Some(outline))
             .map_err(|mistakes| FileError::Wrong { path: self.file.clone(), mistakes })?;
@@ -372,20 +356,12 @@ impl Experiment {
         reasons.into_iter().find_map(|(is_so, why)| is_so.then_some(why))
     }
 
-    /// The variant of that name.
-    #[must_use]
-    pub fn variant(&self, name: &str) -> Option<&Variant> {
-        self.variants.iter().find(|variant| variant.name == name)
-    }
-
     /// Where the databases of a variant are, before placeholders are filled in.
-    #[must_use]
     pub fn databases(&self, variant: &Variant) -> Addresses {
         variant.databases.or(&self.observe.databases)
     }
 
     /// Whether any value comes from the database of the variant.
-    #[must_use]
     pub fn asks_sql(&self) -> bool {
         let values = self.values.iter().map(|value| &value.source);
         let invariants = self.invariants.iter().map(|invariant| &invariant.source);
@@ -393,7 +369,6 @@ impl Experiment {
     }
 
     /// Whether the file says what `--quick` changes.
-    #[must_use]
     pub fn has_quick(&self) -> bool {
         self.load.quick.is_some() || self.rounds.quick.is_some()
     }

@@ -4,7 +4,9 @@
 //! invariant that needs more is a script's work. Names are resolved by the caller; dots and a part
 //! in braces belong to a name, so that `load.http_reqs{scenario:attack}.count` is one.
 
-use std::{fmt, iter::Peekable, str::CharIndices};
+use std::fmt;
+use std::iter::Peekable;
+use std::str::CharIndices;
 
 /// Deeper nesting is refused, so that no text can exhaust the stack.
 const DEPTH: u32 = 64;
@@ -64,9 +66,6 @@ pub enum ValueError {
 
 impl Expression {
     /// Parses a formula.
-    ///
-    /// # Errors
-    /// Where and why it is none.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         if text.chars().count() > CHARACTERS {
             let text = text.chars().take(40).collect::<String>() + "…";
@@ -82,19 +81,16 @@ impl Expression {
     }
 
     /// A plain number.
-    #[must_use]
     pub fn number(number: f64) -> Self {
         Self { text: number.to_string(), root: Node::Number(number) }
     }
 
     /// Whether it is the same in every round.
-    #[must_use]
     pub fn is_constant(&self) -> bool {
         self.names().is_empty()
     }
 
     /// The names in it, in order, each as often as it occurs.
-    #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let mut names = Vec::new();
         self.root.collect(&mut names);

@@ -1,10 +1,8 @@
 //! What the load generator says it would measure, before the first round.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -52,7 +50,6 @@ impl Outline {
     }
 
     /// How long iterations are started in the measured window, at most.
-    #[must_use]
     pub fn length(&self) -> Duration {
         Duration::try_from_secs_f64(self.seconds).unwrap_or(Duration::MAX)
     }

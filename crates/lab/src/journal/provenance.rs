@@ -5,27 +5,22 @@
 //! What these load in turn (libraries, modules, images that a compose file builds) is not known, nor what a hook
 //! does, nor what answers at a `url`.
 
-use std::{
-    collections::BTreeSet,
-    env,
-    ffi::OsString,
-    fmt::Write as _,
-    fs::{self, File},
-    io::{self, Read},
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    time::UNIX_EPOCH,
-};
+use std::collections::BTreeSet;
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use madang_stack::container::Engine;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{
-    file::experiment::{Container, ContainerSource, Experiment, Target},
-    plan::Plan,
-    round::host::Host,
-};
+use crate::file::experiment::{Container, ContainerSource, Experiment, Target};
+use crate::plan::Plan;
+use crate::round::host::Host;
 
 /// Longer files are told apart by length and time: reading them would take longer than a round.
 const MOST_BYTES: u64 = 256 << 20;
@@ -125,12 +120,7 @@ fn sha256(path: &Path) -> io::Result<String> {
             read => hasher.update(&chunk[..read]),
         }
     }
-    let mut text = String::new();
-    for byte in hasher.finalize() {
-        // Writing into a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    Ok(text)
+    Ok(base16ct::lower::encode_string(&hasher.finalize()))
 }
 
 /// Without a placeholder, which is another text in each round.

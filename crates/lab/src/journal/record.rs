@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    load::report::LoadReport,
-    observe::{MachineUse, ServerUse},
-};
+use crate::load::report::LoadReport;
+use crate::observe::{MachineUse, ServerUse};
 
 /// More steal than this is a disturbed round.
 pub const STEAL_LIMIT: f64 = 0.05;
@@ -169,19 +167,16 @@ impl Measured {
     }
 
     /// Whether so many requests were not good that response times tell about refusals.
-    #[must_use]
     pub fn has_bad_requests(&self) -> bool {
         self.load.good_share().is_some_and(|share| share < GOOD_LIMIT)
     }
 
     /// How long the fixed work took on the server's cores, in microseconds of CPU time.
-    #[must_use]
     pub fn pace(&self) -> Option<f64> {
         Some(self.machine.as_ref()?.pace?.work_us)
     }
 
     /// Whether somebody else used much of the machine.
-    #[must_use]
     pub fn was_disturbed(&self) -> bool {
         let noise = |warning: &Warning| matches!(warning, Warning::Steal | Warning::ForeignCpu);
         self.warnings.iter().any(noise)
@@ -240,7 +235,6 @@ impl Warning {
     ];
 
     /// In words, to be followed by the rounds it concerns.
-    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Self::GeneratorLimited => "the load generator, not the server, may have been the limit",
@@ -325,7 +319,6 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Whether the system under test broke, not the load generator, a hook or this machine.
-    #[must_use]
     pub fn is_of_the_system(self) -> bool {
         matches!(self, Self::Start | Self::StartLimit | Self::ServerDied | Self::Database)
     }

@@ -6,21 +6,17 @@
 
 mod description;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    file::experiment::{Experiment, FileError},
-    journal::record::{Measured, Outcome, RoundRecord, Warning},
-    judge::rules,
-    plan::{Design, NoQuick, Options, Plan},
-    report::{Course, Ended, Language, Report},
-};
+use crate::file::experiment::{Experiment, FileError};
+use crate::journal::record::{Measured, Outcome, RoundRecord, Warning};
+use crate::judge::rules;
+use crate::plan::{Design, NoQuick, Options, Plan};
+use crate::report::{Course, Ended, Language, Report};
 pub use description::{DESCRIPTION, Description, Kind};
 
 /// The file with a line for each round.
@@ -47,64 +43,34 @@ impl Kind for Asked {
 
 /// Why a directory cannot be used as a stored run.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum StoredError {
     /// A file of it is not there or cannot be read.
     #[error("`{}` is no stored run of this version: cannot read `{file}`", .dir.display())]
-    Read {
-        /// The directory.
-        dir: PathBuf,
-        /// Its file.
-        file: &'static str,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Read { dir: PathBuf, file: &'static str, source: io::Error },
     /// A file of it does not have what it should.
     #[error("cannot understand `{}`", .path.display())]
-    Shape {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: serde_json::Error,
-    },
+    Shape { path: PathBuf, source: serde_json::Error },
     /// A round in it is not the run's.
     #[error("`{}`:{line}: this is no round of this run: {why}", .path.display())]
     Round {
-        /// The file.
         path: PathBuf,
         /// Counted from 1.
         line: usize,
-        /// What is wrong.
         why: String,
     },
     /// It was made by a version with another format.
     #[error("`{}` has format {found}, this version understands {known}", .path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-        /// Ours.
-        known: u32,
-    },
+    Format { path: PathBuf, found: u32, known: u32 },
     /// The experiment in it is none for this version.
     #[error("the experiment in `{}`", .path.display())]
-    Experiment {
-        /// The file that holds it.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: FileError,
-    },
+    Experiment { path: PathBuf, source: FileError },
     /// It was run with quick settings that it does not have.
     #[error(transparent)]
     NoQuick(#[from] NoQuick),
     /// It is of another command.
     #[error("`{}` is of madang {other}", .path.display())]
-    Kind {
-        /// The file.
-        path: PathBuf,
-        /// That command.
-        other: &'static str,
-    },
+    Kind { path: PathBuf, other: &'static str },
     /// The tries in it are none that this version would have made.
     #[error("the tries in `{}` do not follow from its options in this version", .0.display())]
     NotReplayed(PathBuf),
@@ -130,9 +96,6 @@ pub struct Stored {
 
 impl Stored {
     /// Reads a run's directory. A last line that was torn when the run was killed is left out.
-    ///
-    /// # Errors
-    /// See [`StoredError`].
     pub fn read(dir: &Path) -> Result<Self, StoredError> {
         let description = Description::<Asked>::read(dir)?;
         let experiment = description.experiment(dir)?;
@@ -145,7 +108,6 @@ impl Stored {
     }
 
     /// What can be concluded from it, as if it had just ended.
-    #[must_use]
     pub fn report(&self) -> Report {
         self.report_in(self.plan.language)
     }
@@ -169,7 +131,6 @@ impl Stored {
     }
 
     /// Whether nothing is left to be run.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         complete_blocks(&self.rounds) == self.plan.settings.blocks
     }

@@ -42,7 +42,6 @@ impl Answer {
     /// "Same" is the interval's inclusion in the band (Westlake, "Use of confidence intervals in analysis of
     /// comparative bioavailability trials", 1972), with the 95 % interval that is printed: stricter than the two
     /// one-sided tests at 5 % (Schuirmann 1987), whose interval would be the 90 % one.
-    #[must_use]
     pub fn of(interval: Option<(f64, f64)>, direction: Direction, band: f64) -> Self {
         let Some((low, high)) = interval else { return Self::CannotTell };
         match direction {
@@ -58,7 +57,6 @@ impl Answer {
     }
 
     /// The most serious of several; `CannotTell` of none.
-    #[must_use]
     pub fn overall(answers: impl IntoIterator<Item = Self>) -> Self {
         let rank = |answer: &Self| match answer {
             Self::Worse => 5,
@@ -71,7 +69,6 @@ impl Answer {
     }
 
     /// Spelling in `report.json`.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -85,13 +82,11 @@ impl Answer {
 }
 
 /// The smallest difference that an interval rules out in both directions, as a share.
-#[must_use]
 pub fn reach((low, high): (f64, f64)) -> f64 {
     high.max(1.0 / low) - 1.0
 }
 
 /// Number of blocks that would show a difference or its absence, whichever needs fewer, at the observed spread.
-#[must_use]
 pub fn blocks_needed(estimate: &Estimate, band: f64) -> Option<u32> {
     let (mean, edge) = (estimate.ratio.ln().abs(), band.ln_1p());
     let spread = estimate.spread?;

@@ -4,12 +4,11 @@ use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 
-use crate::{
-    journal::record::Measured,
-    judge::answer::Direction,
-    load::metric::LoadMetric,
-    observe::{database::Figure, prometheus::Selector},
-};
+use crate::journal::record::Measured;
+use crate::judge::answer::Direction;
+use crate::load::metric::LoadMetric;
+use crate::observe::database::Figure;
+use crate::observe::prometheus::Selector;
 
 /// One figure of a round. The unit of statistics is the round, so each is a single number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -61,7 +60,6 @@ impl Part {
     pub const ALL: [Self; 4] = [Self::Nodes, Self::Nginx, Self::Mariadb, Self::Valkey];
 
     /// Its name in records and files.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Nodes => "nodes",
@@ -89,51 +87,36 @@ pub enum Statistic {
     Max,
 }
 
-/// Why a round has no number for a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Why a round has no number for a metric, to follow "because".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Absent {
-    /// No request was good, so nothing can be said per good request, the logarithm of a throughput
-    /// does not exist, and response times would be those of refusals.
+    /// So nothing can be said per good request, the logarithm of a throughput does not exist, and
+    /// response times would be those of refusals.
+    #[error("no request was good")]
     NoGoodRequest,
-    /// The server is not one of our processes.
+    #[error("the server was not started by the lab and cannot be observed")]
     NotObserved,
-    /// Children of the server ended whose CPU time nobody got.
+    #[error("children of the server ended without being waited for, so its CPU time is not known")]
     CpuUnknown,
-    /// The load report has no such figure.
+    #[error("the load report does not have it")]
     NotReported,
     /// The load report has another kind of metric under this name.
+    #[error("metrics of its kind do not have this statistic")]
     NoSuchStatistic,
-    /// The server's metrics page does not have it.
+    #[error("the server's metrics page does not have it")]
     NotOnPage,
-    /// No such database of this variant is observed.
+    #[error("this variant has no such database")]
     NoDatabase,
-    /// The variant has no such part, or not all of its processes lived.
+    /// Or not all of its processes lived.
+    #[error("this variant has no such part")]
     NoPart,
     /// It came out as zero, which no time is: the window was too short.
+    #[error("it was too small to measure in so short a time")]
     TooSmall,
     /// It is zero, or a series of the server's went down: a value, but none to take a ratio of.
+    #[error("it was not above zero")]
     NotPositive,
-}
-
-impl Absent {
-    /// The reason in words, to follow "because".
-    #[must_use]
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::NoGoodRequest => "no request was good",
-            Self::NotObserved => "the server was not started by the lab and cannot be observed",
-            Self::CpuUnknown => {
-                "children of the server ended without being waited for, so its CPU time is not known"
-            }
-            Self::TooSmall => "it was too small to measure in so short a time",
-            Self::NotPositive => "it was not above zero",
-            Self::NotReported => "the load report does not have it",
-            Self::NoSuchStatistic => "metrics of its kind do not have this statistic",
-            Self::NotOnPage => "the server's metrics page does not have it",
-            Self::NoDatabase => "this variant has no such database",
-            Self::NoPart => "this variant has no such part",
-        }
-    }
 }
 
 impl Metric {
@@ -154,7 +137,6 @@ impl Metric {
     ];
 
     /// Its name in files.
-    #[must_use]
     pub fn id(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Goodput => "goodput",
@@ -197,13 +179,11 @@ impl Metric {
     }
 
     /// The metric of that name, among [`own`](Self::own).
-    #[must_use]
     pub fn from_id(id: &str) -> Option<Self> {
         Self::own().find(|metric| metric.id() == id)
     }
 
     /// Whether it tells how many requests were good, so that it is zero when none was.
-    #[must_use]
     pub fn counts_good(&self) -> bool {
         match self {
             Self::Goodput | Self::GoodShare => true,
@@ -213,7 +193,6 @@ impl Metric {
     }
 
     /// Whether it tells nothing about a round in which no request was good.
-    #[must_use]
     pub fn needs_good(&self) -> bool {
         matches!(self, Self::CpuPerGoodRequest | Self::Part(_))
             || self.counts_good()
@@ -221,20 +200,17 @@ impl Metric {
     }
 
     /// Whether zero is a value of it, not a sign that it could not be measured.
-    #[must_use]
     pub fn may_be_zero(&self) -> bool {
         !matches!(self, Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss)
             && !self.is_response_time()
     }
 
     /// Whether it is a cost of the server, which two variants can be measured for at the same moment.
-    #[must_use]
     pub fn is_cost(&self) -> bool {
         matches!(self, Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss)
     }
 
     /// Better direction, if known.
-    #[must_use]
     pub fn direction(&self) -> Direction {
         match self {
             Self::Goodput | Self::GoodShare => Direction::More,
@@ -248,7 +224,6 @@ impl Metric {
     }
 
     /// Whether it is about response times, which tell about refusals when requests were refused.
-    #[must_use]
     pub fn is_response_time(&self) -> bool {
         match self {
             Self::Latency(_) | Self::Response(_) => true,
@@ -258,7 +233,6 @@ impl Metric {
     }
 
     /// Whether so many of the requests it is about were not good that it tells about refusals.
-    #[must_use]
     pub fn has_bad_requests(&self, round: &Measured) -> bool {
         match self {
             Self::Load(metric) if metric.has_tags() => match metric.failed_share(&round.load) {
@@ -271,7 +245,6 @@ impl Metric {
 
     /// How many values of a round lie above it, of a percentile or the largest; `None` of anything else, and where the
     /// generator did not count.
-    #[must_use]
     pub fn tail(&self, round: &Measured) -> Option<f64> {
         let (share, trend) = match self {
             Self::Latency(statistic) => (statistic.tail()?, *round.load.http_req_duration()?),
@@ -286,7 +259,6 @@ impl Metric {
     }
 
     /// Its name in tables.
-    #[must_use]
     pub fn label(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Goodput => "good requests/s",
@@ -306,7 +278,6 @@ impl Metric {
     }
 
     /// The unit of its values.
-    #[must_use]
     pub fn unit(&self) -> &'static str {
         match self {
             Self::Load(metric) => metric.unit(),
@@ -334,9 +305,6 @@ impl Metric {
     }
 
     /// Its value in a round, possibly zero.
-    ///
-    /// # Errors
-    /// Why there is none.
     pub fn level(&self, round: &Measured) -> Result<f64, Absent> {
         let good = round.load.requests.good as f64;
         let value = match self {
@@ -387,7 +355,6 @@ impl Metric {
     }
 
     /// A value with its unit, to three or four significant digits, as a person writes it.
-    #[must_use]
     pub fn show(&self, value: f64) -> String {
         let time = self.unit() == "ms";
         match self {

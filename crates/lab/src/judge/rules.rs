@@ -4,17 +4,13 @@
 //! verdicts do not favour a result. An earlier rule repeated rounds in which the generator was the bottleneck, that is, the
 //! fast ones: in simulations, the 95 % intervals of the remaining rounds contained the truth in 16 to 80 % of runs.
 
-use crate::{
-    file::experiment::Bound,
-    journal::record::{Measured, Warning},
-    judge::{
-        metric::Metric,
-        stats::Interference,
-        verdict::{Undecided, Verdict},
-    },
-    plan::Plan,
-    report::Sides,
-};
+use crate::file::experiment::Bound;
+use crate::journal::record::{Measured, Warning};
+use crate::judge::metric::Metric;
+use crate::judge::stats::Interference;
+use crate::judge::verdict::{Undecided, Verdict};
+use crate::plan::Plan;
+use crate::report::Sides;
 
 /// Effect of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +130,6 @@ fn has_short_tail(metric: &Metric, round: &Measured) -> bool {
 }
 
 /// Whether a round with this warning is refused, unless the experiment accepts it.
-#[must_use]
 pub fn repeats(warning: Warning) -> bool {
     let is_so = |rule: &Rule| {
         matches!(rule.seen, Seen::Warning(own) if own == warning) && rule.effect == Effect::Repeat
@@ -153,7 +148,6 @@ pub struct Limits {
 
 impl Limits {
     /// Restrictions for a variant's own figure, or for its ratio to the reference.
-    #[must_use]
     pub fn of(plan: &Plan, sides: &Sides<'_>, metric: &Metric, is_ratio: bool) -> Self {
         let is_paired = plan.is_paired(metric);
         let rules = RULES.iter().filter(|rule| rule.figures.have(metric, is_paired));
@@ -198,13 +192,11 @@ impl Limits {
     }
 
     /// Whether the measured value is only a bound of the true one.
-    #[must_use]
     pub fn is_bound(&self) -> bool {
         self.bound.is_some()
     }
 
     /// Reason to withhold the answer, if the bound does not imply it.
-    #[must_use]
     pub fn hides(&self, interval: Option<(f64, f64)>) -> Option<Undecided> {
         let (side, why) = self.bound?;
         let (low, high) = interval?;
@@ -216,7 +208,6 @@ impl Limits {
     }
 
     /// Restricts a verdict that was derived from the measured interval.
-    #[must_use]
     pub fn apply(&self, verdict: Verdict, bound: Bound, interval: Option<(f64, f64)>) -> Verdict {
         if let Some(why) = self.nothing {
             return Verdict::Undecided(why);
@@ -250,13 +241,11 @@ impl Side {
 }
 
 /// Whether a figure can be judged although the run as a whole cannot: both sides of a pair share the noise.
-#[must_use]
 pub fn is_shared(plan: &Plan, metric: &Metric, why: Undecided) -> bool {
     why == Undecided::MachineTooNoisy && plan.is_paired(metric)
 }
 
 /// Whether a claim is nearer to the measured ratio (in logarithms) than the interference within pairs.
-#[must_use]
 pub fn interferes(interference: Option<Interference>, distance: f64) -> bool {
     interference.is_some_and(|one| one.is_certain && distance.abs() < one.difference.abs())
 }

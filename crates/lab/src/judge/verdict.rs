@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{file::experiment::Bound, report::Ended};
+use crate::file::experiment::Bound;
+use crate::report::Ended;
 
 /// The answer to a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +67,6 @@ impl Undecided {
 impl Verdict {
     /// Compares a 95 % interval of a ratio or a value with a bound; there is none with fewer than
     /// two blocks. Touching the bound satisfies it: "at most 0.5" includes 0.5.
-    #[must_use]
     pub fn of(bound: Bound, interval: Option<(f64, f64)>) -> Self {
         let Some((low, high)) = interval else {
             return Self::Undecided(Undecided::TooFewBlocks);
@@ -94,7 +94,6 @@ impl Verdict {
     }
 
     /// The verdict over several: refuted if any is, supported only if all are; `None` over none.
-    #[must_use]
     pub fn worst(verdicts: impl IntoIterator<Item = Self>) -> Option<Self> {
         let rank = |verdict: &Self| match verdict {
             Self::Refuted => 2,
@@ -108,7 +107,6 @@ impl Verdict {
     }
 
     /// The word in `report.json`.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Supported => "supported",
@@ -118,7 +116,6 @@ impl Verdict {
     }
 
     /// Why it is undecided, if it is.
-    #[must_use]
     pub fn reason(self) -> Option<&'static str> {
         let Self::Undecided(why) = self else { return None };
         Some(match why {

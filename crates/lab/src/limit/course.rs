@@ -4,18 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 
-use super::{
-    goal::{Breach, Figures, Reason, Whose},
-    plan::LimitPlan,
-    progress::Progress,
-    search::{Found, Length, Next, Search},
-};
-use crate::{
-    journal::record::{Failure, FailureKind, Measured, Outcome, RoundRecord, Warning},
-    load::generator::Arrivals,
-    plan::Settings,
-    round::Slot,
-};
+use super::goal::{Breach, Figures, Reason, Whose};
+use super::plan::LimitPlan;
+use super::progress::Progress;
+use super::search::{Found, Length, Next, Search};
+use crate::journal::record::{Failure, FailureKind, Measured, Outcome, RoundRecord, Warning};
+use crate::load::generator::Arrivals;
+use crate::plan::Settings;
+use crate::round::Slot;
 
 /// Disturbed tries may be repeated this often per search, before the machine counts as too noisy.
 const REPEATS_PER_SEARCH: u32 = 5;

@@ -1,20 +1,13 @@
 //! The content of the report of a search, in the look of a comparison's.
 
-use super::{
-    course::Try,
-    goal::{Goal, number, percent},
-    method,
-    report::LimitReport,
-    summary::{Capacity, SearchPart, VariantLimit},
-    text,
-};
-use crate::{
-    judge::metric::digits,
-    report::{
-        document::{Document, Part, Plot, Section, Table},
-        plot::{self, Dot, Row},
-    },
-};
+use super::course::Try;
+use super::goal::{Goal, number, percent};
+use super::report::LimitReport;
+use super::summary::{Capacity, SearchPart, VariantLimit};
+use super::{method, text};
+use crate::judge::metric::digits;
+use crate::report::document::{Document, Part, Plot, Section, Table};
+use crate::report::plot::{self, Dot, Row};
 
 /// The report as a document.
 pub fn document(report: &LimitReport) -> Document {

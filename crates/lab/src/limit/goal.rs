@@ -1,10 +1,12 @@
 //! The goal a rate has to reach, and what one try says about it.
 
-use std::{fmt, time::Duration};
+use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{judge::stats, load::report::LoadReport};
+use crate::judge::stats;
+use crate::load::report::LoadReport;
 
 /// An iteration that takes this much longer than at a rate that held is held up by the server.
 const SLOWED: f64 = 2.0;
@@ -103,12 +105,10 @@ fn queue_growth(load: &LoadReport) -> Option<f64> {
 /// What was missed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Breach {
     /// Requests failed.
-    Errors {
-        /// Their share.
-        share: f64,
-    },
+    Errors { share: f64 },
     /// The 95th percentile was too long.
     P95 {
         /// In milliseconds; `None` without a request.
@@ -125,20 +125,11 @@ pub enum Breach {
         growth: f64,
     },
     /// Iterations could not start because all virtual users were waiting.
-    Dropped {
-        /// Their share.
-        share: f64,
-    },
+    Dropped { share: f64 },
     /// The server ended under load.
-    Died {
-        /// Its last words.
-        message: String,
-    },
+    Died { message: String },
     /// Something that must hold did not.
-    Invariant {
-        /// Its name.
-        name: String,
-    },
+    Invariant { name: String },
 }
 
 /// The word for [`Breach::Died`], a sentence of its own.

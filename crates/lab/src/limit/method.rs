@@ -1,9 +1,10 @@
 //! How a search was made, in words: what Markdown and HTML say alike.
 
-use super::{
-    goal::percent, plan::LimitSettings, report::LimitReport, search::CONFIRMATIONS,
-    steering::Steering,
-};
+use super::goal::percent;
+use super::plan::LimitSettings;
+use super::report::LimitReport;
+use super::search::CONFIRMATIONS;
+use super::steering::Steering;
 use crate::report::Language;
 
 /// What was done.

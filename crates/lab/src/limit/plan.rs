@@ -4,19 +4,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    goal::{Goal, Reason, Whose},
-    search::{Bounds, Length, Next, Search},
-    steering::Steering,
-};
-use crate::{
-    file::experiment::{Experiment, Variant},
-    journal::record::Warning,
-    load::generator::Arrivals,
-    plan::{NoQuick, Options, Plan, Settings},
-    report::Language,
-    time,
-};
+use super::goal::{Goal, Reason, Whose};
+use super::search::{Bounds, Length, Next, Search};
+use super::steering::Steering;
+use crate::file::experiment::{Experiment, Variant};
+use crate::journal::record::Warning;
+use crate::load::generator::Arrivals;
+use crate::plan::{NoQuick, Options, Plan, Settings};
+use crate::report::Language;
+use crate::time;
 
 /// The least and the usual length of a try that confirms, and how many times the longest response time of the goal. A
 /// server that is 1 % too slow lets response times grow by a fifth of the goal in it.
@@ -78,18 +74,14 @@ pub struct LimitOptions {
 
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum PlanError {
     /// Quick mode without quick settings.
     #[error(transparent)]
     NoQuick(#[from] NoQuick),
     /// No such variant.
     #[error("no variant `{name}`: the experiment has {}", .known.join(", "))]
-    Variant {
-        /// The name.
-        name: String,
-        /// Those there are.
-        known: Vec<String>,
-    },
+    Variant { name: String, known: Vec<String> },
     /// Another generator, whose rate the search cannot set.
     #[error("`limit` sets the rate of `madang load`, which `generator` in [load] replaces")]
     Generator,
@@ -183,31 +175,26 @@ impl LimitPlan {
     }
 
     /// What is searched, the reference among them.
-    #[must_use]
     pub fn variants(&self) -> &[Variant] {
         &self.plan.variants
     }
 
     /// The one the others are compared with.
-    #[must_use]
     pub fn reference(&self) -> &str {
         &self.plan.reference
     }
 
     /// How the rate gets to the load.
-    #[must_use]
     pub fn steering(&self) -> Steering {
         self.steering
     }
 
     /// The goal.
-    #[must_use]
     pub fn goal(&self) -> &Goal {
         &self.options.goal
     }
 
     /// The values for the report.
-    #[must_use]
     pub fn settings(&self) -> LimitSettings {
         let options = &self.options;
         LimitSettings {
@@ -307,13 +294,11 @@ impl LimitPlan {
 
     /// How long all of it will take, roughly: a search takes about as long for a limit near the first rate as for one far
     /// above it.
-    #[must_use]
     pub fn estimate(&self) -> Duration {
         self.estimate_with(Duration::ZERO)
     }
 
     /// The same for a server that stops answering beyond its limit: the generator waits for it.
-    #[must_use]
     pub fn estimate_of_hanging(&self) -> Duration {
         self.estimate_with(match self.steering {
             Steering::Generator => self.grace(Some(0.0)),

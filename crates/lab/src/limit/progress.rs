@@ -1,16 +1,12 @@
 //! Tells a person how far a search is.
 
-use std::{
-    io::{self, Write},
-    time::Instant,
-};
+use std::io::{self, Write};
+use std::time::Instant;
 
-use super::{
-    course::Try,
-    goal::{number, percent},
-    plan::LimitPlan,
-    search::{CONFIRMATIONS, Found, Length, Next},
-};
+use super::course::Try;
+use super::goal::{number, percent};
+use super::plan::LimitPlan;
+use super::search::{CONFIRMATIONS, Found, Length, Next};
 use crate::{time, words};
 
 /// Follows a search. Every method has an empty default.
@@ -37,7 +33,6 @@ pub struct Console {
 
 impl Console {
     /// One that has said nothing yet.
-    #[must_use]
     pub fn new() -> Self {
         Self { begun: Instant::now(), searches: 0, done: 0 }
     }

@@ -4,29 +4,26 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{
-    course::{Course, Ended, Order, Outcomes, Try},
-    document::document,
-    goal::Goal,
-    plan::{LimitPlan, LimitSettings},
-    progress::Progress,
-    search::Length,
-    stored::{Asked, KIND, StoredLimit},
-    summary::{self, Capacity, Obstacle, VariantLimit, Versus},
-    text,
-};
-use crate::{
-    file::experiment::Experiment,
-    journal::{
-        record::RoundRecord,
-        stored::{Description, JOURNAL, StoredError},
-    },
-    judge::conclusion::Conclusion,
-    report::{Language, MachinePart, Origin},
-    round::{Bench, host::Host},
-    run::{self, Begun, Out, Place, RunError, cancel::Cancel, progress::Silent},
-    words,
-};
+use super::course::{Course, Ended, Order, Outcomes, Try};
+use super::document::document;
+use super::goal::Goal;
+use super::plan::{LimitPlan, LimitSettings};
+use super::progress::Progress;
+use super::search::Length;
+use super::stored::{Asked, KIND, StoredLimit};
+use super::summary::{self, Capacity, Obstacle, VariantLimit, Versus};
+use super::text;
+use crate::file::experiment::Experiment;
+use crate::journal::record::RoundRecord;
+use crate::journal::stored::{Description, JOURNAL, StoredError};
+use crate::judge::conclusion::Conclusion;
+use crate::report::{Language, MachinePart, Origin};
+use crate::round::Bench;
+use crate::round::host::Host;
+use crate::run::cancel::Cancel;
+use crate::run::progress::Silent;
+use crate::run::{self, Begun, Out, Place, RunError};
+use crate::words;
 
 /// Version of the report's shape; grows when a reader has to change.
 const FORMAT: u32 = 2;
@@ -246,7 +243,6 @@ impl LimitReport {
 
     /// What the search came to, whatever the limits. A variant that takes nothing at this goal is
     /// broken: it misses the goal even at one iteration a second.
-    #[must_use]
     pub fn conclusion(&self) -> Conclusion {
         let hidden = |variant: &VariantLimit| match &variant.capacity {
             Capacity::AtLeast { because, .. } => *because != Obstacle::MaxRate,
@@ -267,27 +263,23 @@ impl LimitReport {
     }
 
     /// The report for a machine.
-    #[must_use]
     pub fn to_json(&self) -> String {
         let json = serde_json::to_string_pretty(self);
         json.expect("every key of the report is a string and every number finite") + "\n"
     }
 
     /// The report as one HTML page that needs nothing else.
-    #[must_use]
     pub fn to_html(&self) -> String {
         let raw = serde_json::to_string(self).unwrap_or_default();
         document(self).to_html(&raw)
     }
 
     /// The report for a page.
-    #[must_use]
     pub fn to_markdown(&self) -> String {
         document(self).to_markdown()
     }
 
     /// The report for a terminal.
-    #[must_use]
     pub fn to_text(&self) -> String {
         text::render(self)
     }

@@ -4,13 +4,11 @@ use std::collections::VecDeque;
 
 use serde_json::json;
 
-use super::{
-    course::{Course, Ended, Order},
-    goal::Goal,
-    plan::{LimitOptions, LimitPlan, tests},
-    report::Quiet,
-    summary::{self, Capacity},
-};
+use super::course::{Course, Ended, Order};
+use super::goal::Goal;
+use super::plan::{LimitOptions, LimitPlan, tests};
+use super::report::Quiet;
+use super::summary::{self, Capacity};
 use crate::journal::record::{Measured, Outcome, RoundRecord};
 
 /// Serves one request after another, in the order in which they come.

@@ -2,16 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    plan::LimitPlan,
-    search::{Length, Next},
-};
-use crate::{
-    file::experiment::Experiment,
-    load::generator::{Generator, ScriptCheck, check_variants},
-    round::host::Host,
-    run::cancel::Cancel,
-};
+use super::plan::LimitPlan;
+use super::search::{Length, Next};
+use crate::file::experiment::Experiment;
+use crate::load::generator::{Generator, ScriptCheck, check_variants};
+use crate::round::host::Host;
+use crate::run::cancel::Cancel;
 
 /// Two rates that no script has by chance.
 const RATES: [u32; 2] = [11, 17];
@@ -32,7 +28,6 @@ impl LimitPlan {
     /// hook has to run before the outline is known, the generator starts the default function.
     ///
     /// Returns the generator's complaints about the script and its outline for a short try.
-    #[must_use]
     pub fn check_script(
         &mut self,
         experiment: &Experiment,

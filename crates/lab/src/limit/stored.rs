@@ -8,17 +8,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    plan::{LimitOptions, LimitPlan, PlanError},
-    steering::Steering,
-};
-use crate::{
-    file::experiment::Experiment,
-    journal::{
-        record::{FailureKind, Outcome, RoundRecord},
-        stored::{DESCRIPTION, Description, Kind, StoredError, journal},
-    },
-};
+use super::plan::{LimitOptions, LimitPlan, PlanError};
+use super::steering::Steering;
+use crate::file::experiment::Experiment;
+use crate::journal::record::{FailureKind, Outcome, RoundRecord};
+use crate::journal::stored::{DESCRIPTION, Description, Kind, StoredError, journal};
 
 /// Kind of the run, which a comparison does not have.
 pub(crate) const KIND: &str = "limit";
@@ -59,9 +53,6 @@ pub struct StoredLimit {
 impl StoredLimit {
     /// Reads a search's directory. A last line that was torn when it was killed is left out, and so
     /// are tries that somebody stopped.
-    ///
-    /// # Errors
-    /// See [`StoredError`].
     pub fn read(dir: &Path) -> Result<Self, StoredError> {
         let description = Description::<Asked>::read(dir)?;
         let experiment = description.experiment(dir)?;

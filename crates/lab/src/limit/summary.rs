@@ -2,16 +2,12 @@
 
 use serde::Serialize;
 
-use super::{
-    course::{Outcomes, Try},
-    goal::{Figures, Reason, Whose},
-    plan::LimitPlan,
-    search::{Found, Length},
-};
-use crate::{
-    judge::stats::{self, Estimate},
-    report::Language,
-};
+use super::course::{Outcomes, Try};
+use super::goal::{Figures, Reason, Whose};
+use super::plan::LimitPlan;
+use super::search::{Found, Length};
+use crate::judge::stats::{self, Estimate};
+use crate::report::Language;
 
 /// One variant's limit.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,11 +1,9 @@
 //! The report for a terminal: one table, a sentence for each variant.
 
-use super::{
-    goal::number,
-    report::LimitReport,
-    search::Length,
-    summary::{Best, VariantLimit, Versus},
-};
+use super::goal::number;
+use super::report::LimitReport;
+use super::search::Length;
+use super::summary::{Best, VariantLimit, Versus};
 use crate::report::{Language, align, head, ratio};
 
 /// The table, its heads first. A single variant is compared with nothing, so its table has no such column.

@@ -1,10 +1,8 @@
 //! What the reports of a search say, in each language, beside what all reports say.
 
-use super::{
-    course::Ended,
-    goal::{Breach, DIED, Goal, Reason, Whose, number, percent},
-    summary::{Capacity, Obstacle, VariantLimit, Versus},
-};
+use super::course::Ended;
+use super::goal::{Breach, DIED, Goal, Reason, Whose, number, percent};
+use super::summary::{Capacity, Obstacle, VariantLimit, Versus};
 use crate::report::Language;
 
 impl Language {

@@ -1,19 +1,18 @@
 //! The command of the load generator, and what it says about the script before the first round.
 
-use std::{ffi::OsString, fs, path::Path, time::Duration};
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
 
 use madang_stack::{Exit, Output, Patience, Spec};
 
-use crate::{
-    Cancel,
-    file::{
-        experiment::{Experiment, Variant},
-        outline::Outline,
-    },
-    plan::{Plan, Settings},
-    round::{host::Host, launch::without_shell},
-    time,
-};
+use crate::file::experiment::{Experiment, Variant};
+use crate::file::outline::Outline;
+use crate::plan::{Plan, Settings};
+use crate::round::host::Host;
+use crate::round::launch::without_shell;
+use crate::{Cancel, time};
 
 /// The generator's exit code for options that it cannot honour.
 const INVALID_OPTIONS: i32 = 104;
@@ -131,7 +130,6 @@ pub struct ScriptCheck {
 
 /// Asks the load generator about the script as the plan's variants use it. Runs the script's init code, but
 /// no server and no load.
-#[must_use]
 pub fn check_script(
     experiment: &Experiment,
     plan: &Plan,

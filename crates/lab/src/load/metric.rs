@@ -6,11 +6,10 @@ mod overall;
 
 use std::fmt;
 
-use crate::{
-    file::outline::Outline,
-    judge::{answer::Direction, metric::Absent},
-    load::report::{LoadReport, Sampled, Trend},
-};
+use crate::file::outline::Outline;
+use crate::judge::answer::Direction;
+use crate::judge::metric::Absent;
+use crate::load::report::{LoadReport, Sampled, Trend};
 
 pub(crate) use kind::Kind;
 
@@ -62,9 +61,6 @@ const STATISTICS: [(&str, Statistic); 14] = [
 
 impl LoadMetric {
     /// Reads `NAME`, `NAME.STATISTIC` or either with `{tag:value,…}` after the name.
-    ///
-    /// # Errors
-    /// What is accepted.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (name, tags, rest) = match text.split_once('{') {
             None => {
@@ -156,13 +152,11 @@ impl LoadMetric {
     }
 
     /// The metric's name without tags and statistic.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Whether every load run has it, or only a script that makes it.
-    #[must_use]
     pub fn is_built_in(&self) -> bool {
         kind::BUILT_IN.iter().any(|(name, _)| *name == self.name)
     }
@@ -173,13 +167,11 @@ impl LoadMetric {
     }
 
     /// Whether a statistic was named.
-    #[must_use]
     pub fn has_statistic(&self) -> bool {
         self.statistic.is_some()
     }
 
     /// Better direction: less for times and failures, more for completed work.
-    #[must_use]
     pub fn direction(&self) -> Direction {
         match (self.name.as_str(), self.statistic) {
             ("http_req_failed" | "checks", Some(Statistic::Passes | Statistic::Fails)) => {
@@ -194,14 +186,12 @@ impl LoadMetric {
     }
 
     /// Whether it is about response times, which tell little when requests were refused.
-    #[must_use]
     pub fn is_response_time(&self) -> bool {
         let timed = self.name.starts_with("http_req_") && self.name != "http_req_failed";
         timed && self.statistic != Some(Statistic::Count)
     }
 
     /// `ms` of times, `1/s` of a built-in counter's rate, else empty: a script does not say.
-    #[must_use]
     pub fn unit(&self) -> &'static str {
         let kind =
             kind::BUILT_IN.iter().find(|(name, _)| *name == self.name).map(|(_, kind)| *kind);
@@ -213,9 +203,6 @@ impl LoadMetric {
     }
 
     /// Its value in a load run. A metric without values counts as zero where that is a sum.
-    ///
-    /// # Errors
-    /// Why there is none.
     pub fn of(&self, load: &LoadReport) -> Result<f64, Absent> {
         match self.sink(load) {
             Some(Sink::Trend(trend)) => self.of_trend(&trend),
@@ -330,7 +317,6 @@ impl LoadMetric {
     }
 
     /// The share of failed requests with the same tags, if the report has it.
-    #[must_use]
     pub fn failed_share(&self, load: &LoadReport) -> Option<f64> {
         let failed = Self {
             name: "http_req_failed".to_owned(),
@@ -341,7 +327,6 @@ impl LoadMetric {
     }
 
     /// Whether it is about some of the requests only.
-    #[must_use]
     pub fn has_tags(&self) -> bool {
         !self.tags.is_empty()
     }

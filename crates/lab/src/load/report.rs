@@ -1,9 +1,13 @@
 //! What the load generator tells about one run: the part of its report the lab reads.
 //!
 //! The generator is another program, possibly another version, so this names only the fields that
-//! are used and ignores the rest.
+//! are used and ignores the rest. What they mean is described where they are written, in the module
+//! `report` of `madang-load`; here only what the lab adds.
+#![expect(missing_docs, reason = "described where they are written")]
 
-use std::{collections::BTreeMap, fs, io, path::Path, path::PathBuf};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
@@ -15,66 +19,43 @@ const VERSION: u32 = 1;
 /// One run's report. All counts and times but `overall` are of the measured window, without the warm-up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadReport {
-    /// Version of the report's shape.
     pub version: u32,
-    /// Start of the window, in seconds since 1970 on the wall clock.
     pub started_at_seconds: f64,
-    /// Its end, likewise.
     pub ended_at_seconds: f64,
-    /// Its length in seconds, on the monotonic clock.
     pub duration_seconds: f64,
     /// For how much of it, by the script's options, iterations were to start by the clock; absent where
     /// none are, and in reports of other generators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals_seconds: Option<f64>,
-    /// The run was stopped by a signal before its end.
     #[serde(default)]
     pub aborted: bool,
-    /// Requests that ended in the window.
     pub requests: Requests,
-    /// Bytes over TCP.
     #[serde(default)]
     pub bytes: Bytes,
-    /// Requests by status code; 0 counts those that got no answer.
     #[serde(default)]
     pub status_codes: BTreeMap<String, u64>,
-    /// Runs of the script's function.
     #[serde(default)]
     pub iterations: Iterations,
-    /// Every distribution with values, by name; times in milliseconds.
     #[serde(default)]
     pub trends: BTreeMap<String, Trend>,
-    /// Every other metric of the script's own, and sub-metrics such as
-    /// `http_reqs{scenario:attack}`, with values.
     #[serde(default)]
     pub metrics: BTreeMap<String, Sampled>,
-    /// Sums over all the generator did, by metric: `setup()`, warm-up, window and `teardown()`. What
-    /// invariants compare with what the server keeps.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub overall: BTreeMap<String, Sum>,
-    /// Checks, by name and group.
     #[serde(default)]
     pub checks: Vec<Check>,
-    /// Why requests got no answer, the most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Trouble>,
-    /// What iterations threw, also after a bad request, the most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exceptions: Vec<Trouble>,
-    /// Scenarios, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scenarios: BTreeMap<String, ScenarioPart>,
-    /// Requests by their `name` tag; further ones than the generator keeps apart are under
-    /// `(other)`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<String, Part>,
-    /// Requests by the group they were made in; the empty name is outside of all groups.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<String, Part>,
-    /// Requests over time.
     #[serde(default)]
     pub series: Option<Series>,
-    /// What the generator saw of itself.
     #[serde(default)]
     pub generator: Generator,
 }
@@ -82,46 +63,33 @@ pub struct LoadReport {
 /// Some of the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Part {
-    /// Their counts.
     pub requests: Requests,
-    /// Their response times, in milliseconds.
     pub http_req_duration: Trend,
 }
 
 /// Requests over time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// Length of a step.
     pub step_seconds: u32,
-    /// The most good requests per second in any whole step.
     pub peak_good_per_second: f64,
-    /// Step by step from the start of the window; the last one may be shorter.
     pub steps: Vec<Step>,
 }
 
 /// One step of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// Requests answered in it.
     pub requests: u64,
-    /// Good ones among them.
     pub good: u64,
-    /// 95th percentile of their response times, in milliseconds.
     pub p95_ms: f64,
 }
 
 /// Requests, by how they went.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Requests {
-    /// All.
     pub total: u64,
-    /// Those that did not fail and none of whose checks failed.
     pub good: u64,
-    /// Those without an expected answer.
     #[serde(default)]
     pub failed: u64,
-    /// Beside all of them: cut off at the end of the load after they had waited longer than any answer
-    /// took, or longer than a second where there was none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unanswered: u64,
 }
@@ -129,24 +97,18 @@ pub struct Requests {
 /// Bytes over TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Bytes {
-    /// Written.
     pub sent: u64,
-    /// Read.
     pub received: u64,
 }
 
 /// Runs of the script's function.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Iterations {
-    /// Ended by themselves.
     pub complete: u64,
-    /// Cut short at the end.
     #[serde(default)]
     pub interrupted: u64,
-    /// Should have started but could not.
     #[serde(default)]
     pub dropped: u64,
-    /// Those of the complete ones that threw although none of their requests was bad.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub threw: u64,
 }
@@ -159,33 +121,22 @@ fn is_zero(count: &u64) -> bool {
 /// Something that went wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
-    /// What was said, one line.
     pub message: String,
-    /// How often.
     pub count: u64,
 }
 
 /// A distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Trend {
-    /// Values in it.
     #[serde(default)]
     pub count: u64,
-    /// Arithmetic mean.
     pub avg: f64,
-    /// Smallest.
     pub min: f64,
-    /// Largest.
     pub max: f64,
-    /// Standard deviation.
     pub stddev: f64,
-    /// Median.
     pub p50: f64,
-    /// 90th percentile.
     pub p90: f64,
-    /// 95th percentile.
     pub p95: f64,
-    /// 99th percentile.
     pub p99: f64,
 }
 
@@ -194,28 +145,11 @@ pub struct Trend {
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Sampled {
     /// A sum.
-    Counter {
-        /// The sum.
-        count: f64,
-    },
+    Counter { count: f64 },
     /// A value that goes up and down.
-    Gauge {
-        /// The last one.
-        value: f64,
-        /// The smallest.
-        min: f64,
-        /// The largest.
-        max: f64,
-    },
+    Gauge { value: f64, min: f64, max: f64 },
     /// A share.
-    Rate {
-        /// From 0 to 1.
-        rate: f64,
-        /// How often it was true.
-        passes: u64,
-        /// How often it was not.
-        fails: u64,
-    },
+    Rate { rate: f64, passes: u64, fails: u64 },
 }
 
 /// What the values of a metric add up to.
@@ -223,22 +157,11 @@ pub enum Sampled {
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Sum {
     /// Of a counter.
-    Counter {
-        /// The sum.
-        count: f64,
-    },
+    Counter { count: f64 },
     /// Of a rate.
-    Rate {
-        /// How often it was true.
-        passes: u64,
-        /// How often it was not.
-        fails: u64,
-    },
+    Rate { passes: u64, fails: u64 },
     /// Of a distribution.
-    Trend {
-        /// How many values it had.
-        count: u64,
-    },
+    Trend { count: u64 },
 }
 
 /// A scenario of the script.
@@ -253,7 +176,6 @@ pub struct ScenarioPart {
     /// How long those took that ended by themselves, in milliseconds; likewise.
     #[serde(default)]
     pub iteration_duration: Option<Trend>,
-    /// What is known only of those whose iterations start by the clock.
     #[serde(default)]
     pub open_model: Option<OpenModel>,
 }
@@ -261,27 +183,20 @@ pub struct ScenarioPart {
 /// What is known of iterations that have a time they should start at.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct OpenModel {
-    /// Response times counted from when the request's iteration should have started, in
-    /// milliseconds.
     pub http_req_response_ms: Trend,
 }
 
 /// A check of the script.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// The groups around it.
     pub group: String,
-    /// Its name.
     pub name: String,
-    /// How often it held.
     pub passes: u64,
-    /// How often it did not.
     pub fails: u64,
 }
 
 impl Check {
     /// Whether more than 1 % of it failed.
-    #[must_use]
     pub fn has_failed(&self) -> bool {
         self.fails as f64 > (1.0 - GOOD_LIMIT) * (self.passes + self.fails) as f64
     }
@@ -290,51 +205,31 @@ impl Check {
 /// Whether the generator or the server was the limit.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Generator {
-    /// CPU time it used.
     pub cpu_seconds: f64,
-    /// CPUs it may use.
     pub cores: u32,
-    /// How late its timers fired: 99th percentile, in milliseconds.
     #[serde(default)]
     pub lag_p99_ms: f64,
-    /// Whether it looks like the limit itself.
     #[serde(default)]
     pub limited: bool,
-    /// It is only because others used the processor it was waiting for.
     #[serde(default)]
     pub starved: bool,
-    /// Why it thinks so.
     #[serde(default)]
     pub reason: Option<String>,
 }
 
 /// Why a report is of no use.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum ReportError {
     /// It is not there or cannot be read.
     #[error("cannot read the load report `{}`", .path.display())]
-    Read {
-        /// Where it should be.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// It is not such a report.
     #[error("the load report `{}` is not one this version understands", .path.display())]
-    Shape {
-        /// Where it is.
-        path: PathBuf,
-        /// What is wrong.
-        source: serde_json::Error,
-    },
+    Shape { path: PathBuf, source: serde_json::Error },
     /// It is of another version.
     #[error("the load report `{}` has version {found}, this understands version {VERSION}", .path.display())]
-    Version {
-        /// Where it is.
-        path: PathBuf,
-        /// Its version.
-        found: u32,
-    },
+    Version { path: PathBuf, found: u32 },
     /// The load was stopped by somebody before its end.
     #[error("the load was aborted before its end")]
     Aborted,
@@ -345,9 +240,6 @@ pub enum ReportError {
 
 impl LoadReport {
     /// Reads a report.
-    ///
-    /// # Errors
-    /// See [`ReportError`].
     pub fn read(path: &Path) -> Result<Self, ReportError> {
         let text =
             fs::read(path).map_err(|source| ReportError::Read { path: path.to_owned(), source })?;
@@ -368,7 +260,6 @@ impl LoadReport {
     }
 
     /// Response times of all requests; `None` when there was none.
-    #[must_use]
     pub fn http_req_duration(&self) -> Option<&Trend> {
         self.trends.get("http_req_duration")
     }
@@ -383,7 +274,6 @@ impl LoadReport {
 
     /// Share of the requests that were good, from 0 to 1; `None` without requests. Those that were never
     /// answered were not.
-    #[must_use]
     pub fn good_share(&self) -> Option<f64> {
         let Requests { total, good, unanswered, .. } = self.requests;
         let all = total + unanswered;
@@ -392,7 +282,6 @@ impl LoadReport {
 
     /// Whether more than 1 % of the iterations of an open-model scenario were dropped. Fewer are normal: k6 starts virtual users
     /// beyond `preAllocatedVUs` one by one and drops iterations meanwhile.
-    #[must_use]
     pub fn has_dropped(&self) -> bool {
         let open = self.scenarios.values().filter(|scenario| scenario.open_model.is_some());
         let mut iterations = open.filter_map(|scenario| scenario.iterations);
@@ -403,7 +292,6 @@ impl LoadReport {
 
     /// Response times from the intended start of iterations, for each open-model scenario; `http_req_duration` if there is
     /// none.
-    #[must_use]
     pub fn response_times(&self) -> Vec<Trend> {
         let open = self.scenarios.values().filter_map(|scenario| scenario.open_model);
         let open: Vec<Trend> =
@@ -413,7 +301,6 @@ impl LoadReport {
 
     /// Share of the iterations that ended with an exception although none of their requests was bad, from 0
     /// to 1.
-    #[must_use]
     pub fn threw_share(&self) -> f64 {
         let Iterations { complete, threw, .. } = self.iterations;
         if complete == 0 { 0.0 } else { threw as f64 / complete as f64 }

@@ -11,12 +11,9 @@ pub(crate) mod mysql;
 pub(crate) mod redis;
 mod watching;
 
-use std::{
-    fmt, io,
-    sync::mpsc::{self, RecvTimeoutError},
-    thread,
-    time::{Duration, Instant},
-};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use std::{fmt, io, thread};
 
 pub use figure::{Engine, Figure};
 use serde::{Serialize, Serializer};
@@ -39,15 +36,11 @@ pub struct Address(String);
 
 impl Address {
     /// `mysql://USER:PASSWORD@HOST:PORT/DATABASE` or `redis://[[USER]:PASSWORD@]HOST:PORT[/NUMBER]`.
-    #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
     /// Checks it. In a `template`, `{port}` and `{dir}` are to be filled in later.
-    ///
-    /// # Errors
-    /// What is accepted.
     pub fn check(&self, engine: Engine, template: bool) -> Result<(), String> {
         let example = self.0.replace("{port}", "1").replace("{dir}", "dir");
         let text = if template { &example } else { &self.0 };
@@ -98,7 +91,6 @@ pub struct Addresses {
 
 impl Addresses {
     /// The address of the database of this kind, if there is one.
-    #[must_use]
     pub fn of(&self, engine: Engine) -> Option<&Address> {
         match engine {
             Engine::Mysql => self.mysql.as_ref(),
@@ -107,7 +99,6 @@ impl Addresses {
     }
 
     /// These, and where there is none, those.
-    #[must_use]
     pub fn or(&self, others: &Self) -> Self {
         Self {
             mysql: self.mysql.clone().or_else(|| others.mysql.clone()),
@@ -116,7 +107,6 @@ impl Addresses {
     }
 
     /// With its placeholders filled in.
-    #[must_use]
     pub fn filled(&self, fill: &dyn Fn(&str) -> String) -> Self {
         let fill = |address: &Address| Address(fill(&address.0));
         Self { mysql: self.mysql.as_ref().map(fill), redis: self.redis.as_ref().map(fill) }

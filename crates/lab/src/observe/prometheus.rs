@@ -12,9 +12,6 @@ pub struct Selector {
 
 impl Selector {
     /// Reads `NAME` or `NAME{label="value",…}`.
-    ///
-    /// # Errors
-    /// What is accepted.
     pub fn parse(text: &str) -> Result<Self, String> {
         let refusal =
             || format!("`{text}` is no series such as `requests_total{{status=\"200\"}}`");
@@ -24,7 +21,6 @@ impl Selector {
 
     /// The sum of all samples on a page that have this name and at least these labels.
     /// `None` when the page has no sample of this name at all.
-    #[must_use]
     pub fn sum(&self, page: &str) -> Option<f64> {
         let mut sum = None;
         for line in page.lines().filter(|line| !line.starts_with('#')) {

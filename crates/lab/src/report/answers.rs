@@ -1,19 +1,18 @@
 //! Labels of all ratios, and the first lines of a report.
 
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
-use super::{Comparison, Row, VariantSummary, summary::Sides, zeros::Zeros};
-use crate::{
-    journal::record::RoundRecord,
-    judge::{
-        answer::{self, Answer, Direction},
-        metric::{Metric, Statistic},
-        rules::{self, Limits},
-        stats,
-        verdict::Undecided,
-    },
-    plan::Plan,
-};
+use super::summary::Sides;
+use super::zeros::Zeros;
+use super::{Comparison, Row, VariantSummary};
+use crate::journal::record::RoundRecord;
+use crate::judge::answer::{self, Answer, Direction};
+use crate::judge::metric::{Metric, Statistic};
+use crate::judge::rules::{self, Limits};
+use crate::judge::stats;
+use crate::judge::verdict::Undecided;
+use crate::plan::Plan;
 
 /// The answer about one figure of one variant.
 #[derive(Debug, Clone, Serialize)]
@@ -221,7 +220,6 @@ impl Row {
     }
 
     /// Whether it is worse by more than a share; `None` if undecided.
-    #[must_use]
     pub fn is_worse_by(&self, share: f64) -> Option<bool> {
         let interval = self.interval();
         let (low, high) = interval.filter(|_| self.doubt.is_none())?;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::{Ended, InvariantSummary, Language, columns, invariants};
-use crate::{
-    journal::record::{Failure, FailureKind, GOOD_LIMIT, Measured, Outcome, RoundRecord, Warning},
-    load::report::Check,
-    plan::Plan,
+use crate::journal::record::{
+    Failure, FailureKind, GOOD_LIMIT, Measured, Outcome, RoundRecord, Warning,
 };
+use crate::load::report::Check;
+use crate::plan::Plan;
 
 /// One line or more for each thing, in the order of the variants; broken invariants last. From all rounds, also those
 /// that do not count: what crashed on a busy machine has crashed. Only crashes from before the run was `resumed` are left

@@ -1,7 +1,8 @@
 //! The columns that a reader of other tools' reports looks for, in words: one table for terminal,
 //! Markdown and HTML.
 
-use super::{Language, Report, figures::Figures, figures::Times};
+use super::figures::{Figures, Times};
+use super::{Language, Report};
 use crate::judge::metric::{Metric, Statistic, digits};
 
 const DASH: &str = "–";

@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Ended, all, counted, trends};
-use crate::{
-    file::experiment::Target,
-    journal::record::{Measured, Outcome, RoundRecord, Warning},
-    judge::{metric::Metric, stats},
-    plan::Plan,
-};
+use crate::file::experiment::Target;
+use crate::journal::record::{Measured, Outcome, RoundRecord, Warning};
+use crate::judge::metric::Metric;
+use crate::judge::stats;
+use crate::plan::Plan;
 
 /// So many kinds of trouble are enough to know where to look.
 const MOST_TROUBLES: usize = 3;
@@ -181,11 +180,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{
-        file::experiment::{Bound, Prediction, Variant},
-        judge::metric::Metric,
-        plan::Settings,
-    };
+    use crate::file::experiment::{Bound, Prediction, Variant};
+    use crate::judge::metric::Metric;
+    use crate::plan::Settings;
 
     fn round(variant: &str, counted: bool, warnings: &[&str]) -> RoundRecord {
         let load = json!({

@@ -2,12 +2,10 @@
 
 use serde::Serialize;
 
-use crate::{
-    file::experiment::{
-        ContainerSource, Experiment, Hooks, Invariant, NamedValue, Prediction, Target,
-    },
-    plan::Plan,
+use crate::file::experiment::{
+    ContainerSource, Experiment, Hooks, Invariant, NamedValue, Prediction, Target,
 };
+use crate::plan::Plan;
 
 /// The experiment as its file says.
 #[derive(Debug, Clone, Serialize)]

@@ -3,10 +3,8 @@
 use serde::Serialize;
 
 use super::counted;
-use crate::{
-    file::experiment::Variant,
-    journal::record::{Measured, RoundRecord},
-};
+use crate::file::experiment::Variant;
+use crate::journal::record::{Measured, RoundRecord};
 
 /// A variant's figures over its rounds that count: what a reader of other tools' tables looks for.
 /// Means of rounds are arithmetic here, so that they can be compared with such tables; ratios are

@@ -3,10 +3,8 @@
 use serde::Serialize;
 
 use super::Language;
-use crate::{
-    file::experiment::{Experiment, Invariant},
-    journal::record::{Checked, Outcome, RoundRecord},
-};
+use crate::file::experiment::{Experiment, Invariant};
+use crate::journal::record::{Checked, Outcome, RoundRecord};
 
 /// One invariant over all measured rounds, also those that do not count: a lost row is lost on a
 /// busy machine, too.

@@ -1,6 +1,7 @@
 //! JUnit XML for CI: one test case per figure in question and per prediction.
 
-use super::{Report, document::escaped as text};
+use super::Report;
+use super::document::escaped as text;
 
 /// Worse, refuted and broken are failures; undecided ones are skipped.
 pub fn render(report: &Report) -> String {

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    journal::record::Measured,
-    load::report::{LoadReport, Part},
-    report::{Report, counted, figures::mean},
-};
+use crate::journal::record::Measured;
+use crate::load::report::{LoadReport, Part};
+use crate::report::figures::mean;
+use crate::report::{Report, counted};
 
 /// A variant's rounds that count.
 pub fn rounds<'r>(report: &'r Report, variant: &'r str) -> Vec<&'r Measured> {

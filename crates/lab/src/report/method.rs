@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Language, Report, TargetPart};
-use crate::{journal::record::Outcome, judge::metric::digits, time};
+use crate::journal::record::Outcome;
+use crate::judge::metric::digits;
+use crate::time;
 
 /// What the numbers are.
 pub fn words(lang: Language) -> &'static str {

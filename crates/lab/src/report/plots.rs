@@ -1,18 +1,12 @@
 //! Plots of a comparison.
 
-use super::{
-    Report, all,
-    document::{Part, Plot},
-    means::{over_time as by_moment, rounds as rounds_of},
-    plot::{self, Line, Row},
-};
-use crate::{
-    journal::record::Measured,
-    judge::{
-        metric::{Metric, Statistic, digits},
-        stats,
-    },
-};
+use super::document::{Part, Plot};
+use super::means::{over_time as by_moment, rounds as rounds_of};
+use super::plot::{self, Line, Row};
+use super::{Report, all};
+use crate::journal::record::Measured;
+use crate::judge::metric::{Metric, Statistic, digits};
+use crate::judge::stats;
 
 /// The values of a round, moment by moment.
 type Series<'g> = dyn Fn(&Measured) -> Vec<f64> + 'g;

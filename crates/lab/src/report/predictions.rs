@@ -2,21 +2,15 @@
 
 use serde::Serialize;
 
-use super::{
-    Comparison, Language, Row, VariantSummary,
-    summary::Sides,
-    zeros::{self, Zeros},
-};
-use crate::{
-    file::experiment::{Bound, Prediction},
-    journal::record::RoundRecord,
-    judge::{
-        rules::{self, Limits},
-        stats::{self, Level},
-        verdict::{Undecided, Verdict},
-    },
-    plan::Plan,
-};
+use super::summary::Sides;
+use super::zeros::{self, Zeros};
+use super::{Comparison, Language, Row, VariantSummary};
+use crate::file::experiment::{Bound, Prediction};
+use crate::journal::record::RoundRecord;
+use crate::judge::rules::{self, Limits};
+use crate::judge::stats::{self, Level};
+use crate::judge::verdict::{Undecided, Verdict};
+use crate::plan::Plan;
 
 /// A prediction and what the rounds say about it.
 #[derive(Debug, Clone, Serialize)]

@@ -2,19 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    Report, broken, columns,
-    columns::count,
-    document::{Document, Part, Section, Table},
-    invariants,
-    means::{Summed, rounds, summed},
-    method, plots, table,
-};
-use crate::{
-    file::experiment::Sources,
-    judge::metric::{Metric, Statistic, digits},
-    load::report::{LoadReport, Part as Requests},
-};
+use super::columns::count;
+use super::document::{Document, Part, Section, Table};
+use super::means::{Summed, rounds, summed};
+use super::{Report, broken, columns, invariants, method, plots, table};
+use crate::file::experiment::Sources;
+use crate::judge::metric::{Metric, Statistic, digits};
+use crate::load::report::{LoadReport, Part as Requests};
 
 /// The report as a document.
 pub fn document(report: &Report) -> Document {

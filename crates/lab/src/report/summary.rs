@@ -4,21 +4,15 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{
-    Language, counted,
-    figures::{self, Figures},
-};
-use crate::{
-    file::experiment::Variant,
-    journal::record::{Measured, RoundRecord},
-    judge::{
-        answer::Answer,
-        metric::{Absent, Metric},
-        stats::{self, Estimate, Interference},
-        verdict::Undecided,
-    },
-    plan::Plan,
-};
+use super::figures::{self, Figures};
+use super::{Language, counted};
+use crate::file::experiment::Variant;
+use crate::journal::record::{Measured, RoundRecord};
+use crate::judge::answer::Answer;
+use crate::judge::metric::{Absent, Metric};
+use crate::judge::stats::{self, Estimate, Interference};
+use crate::judge::verdict::Undecided;
+use crate::plan::Plan;
 
 /// One variant over all complete blocks.
 #[derive(Debug, Clone, Serialize)]
@@ -76,7 +70,6 @@ pub enum Comparison {
 
 impl Comparison {
     /// The estimate, if there is one.
-    #[must_use]
     pub fn estimate(&self) -> Option<&Estimate> {
         match self {
             Self::Ratio(estimate) => Some(estimate),

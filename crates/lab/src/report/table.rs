@@ -1,12 +1,10 @@
 //! Table and plot of a report, shared by terminal, Markdown and HTML: one row per figure.
 
 use super::{Language, Report, Row, VariantSummary, columns, summary};
-use crate::{
-    file::experiment::Bound,
-    judge::metric::{Metric, Statistic},
-    plan::Design,
-    report::Comparison,
-};
+use crate::file::experiment::Bound;
+use crate::judge::metric::{Metric, Statistic};
+use crate::plan::Design;
+use crate::report::Comparison;
 
 /// Rows of the short table.
 const SHOWN: [Metric; 6] = [

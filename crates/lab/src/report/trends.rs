@@ -2,13 +2,11 @@
 //! grows. Then what is reported depends on how long a round is, and none of its figures says so.
 
 use super::{Language, all};
-use crate::{
-    journal::record::{Measured, RoundRecord},
-    judge::stats,
-    load::report::{LoadReport, Step},
-    observe::ServerStep,
-    plan::Plan,
-};
+use crate::journal::record::{Measured, RoundRecord};
+use crate::judge::stats;
+use crate::load::report::{LoadReport, Step};
+use crate::observe::ServerStep;
+use crate::plan::Plan;
 
 /// A smaller change from the first to the last third of the rounds is not worth a word.
 const FACTOR: f64 = 1.5;

@@ -9,16 +9,12 @@ mod headline;
 use madang_stack::CpuBudget;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    file::experiment::{Bound, Prediction},
-    journal::record::{CheckedLimit, LimitKind},
-    judge::{
-        metric::{Absent, Metric, Statistic},
-        stats::{self, Estimate},
-        verdict::{Undecided, Verdict},
-    },
-    report::ratio,
-};
+use crate::file::experiment::{Bound, Prediction};
+use crate::journal::record::{CheckedLimit, LimitKind};
+use crate::judge::metric::{Absent, Metric, Statistic};
+use crate::judge::stats::{self, Estimate};
+use crate::judge::verdict::{Undecided, Verdict};
+use crate::report::ratio;
 
 /// A language of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -246,7 +242,7 @@ impl Language {
     /// Why a metric has no ratio, and in how many rounds of which variant.
     pub fn absent(self, why: Absent, variant: &str, rounds: u32, all: usize) -> String {
         let Self::Ko = self else {
-            return format!("{} ({variant}, {rounds} of {all} rounds)", why.reason());
+            return format!("{why} ({variant}, {rounds} of {all} rounds)");
         };
         let why = match why {
             Absent::NoGoodRequest => "정상 요청이 하나도 없습니다",

@@ -2,15 +2,12 @@
 //! logarithm, hence no estimate and no interval of Student's t, but they are values: that nothing
 //! came is less than anything that was predicted to come.
 
-use super::{
-    Language, all,
-    summary::{self, Sides},
-};
-use crate::{
-    journal::record::{Measured, RoundRecord},
-    judge::{metric::Metric, stats},
-    plan::Plan,
-};
+use super::summary::{self, Sides};
+use super::{Language, all};
+use crate::journal::record::{Measured, RoundRecord};
+use crate::judge::metric::Metric;
+use crate::judge::stats;
+use crate::plan::Plan;
 
 /// The blocks' ratios, of which at least one is zero or infinite.
 pub struct Zeros(Vec<f64>);

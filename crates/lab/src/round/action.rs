@@ -1,15 +1,16 @@
 //! Runs the commands of hooks and of invariants.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
+use std::time::Duration;
 
-use madang_stack::{Patience, Process, Spec, http::Url};
+use madang_stack::http::Url;
+use madang_stack::{Patience, Process, Spec};
 
-use crate::{
-    observe::database::{Addresses, Engine},
-    round::{host::Host, launch::without_shell},
-    run::cancel::Cancel,
-    words,
-};
+use crate::observe::database::{Addresses, Engine};
+use crate::round::host::Host;
+use crate::round::launch::without_shell;
+use crate::run::cancel::Cancel;
+use crate::words;
 
 /// What a command learns of the round it is run in, through variables that begin with `LAB_`:
 /// names that no server and no load generator reads.

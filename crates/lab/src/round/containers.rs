@@ -1,22 +1,16 @@
 //! Containers of a run: images are built or fetched before the first round, and started fresh in each.
 
-use std::{
-    collections::BTreeMap,
-    sync::atomic::{AtomicU32, Ordering},
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use madang_stack::{
-    Cgroup, CpuList, Patience, Spec,
-    container::{Compose, ContainerError, Engine, Run},
-};
+use madang_stack::container::{Compose, ContainerError, Engine, Run};
+use madang_stack::{Cgroup, CpuList, Patience, Spec};
 
-use crate::{
-    file::experiment::{Container, ContainerSource, Experiment, Target, Variant},
-    plan::Plan,
-    round::host::Host,
-    run::cancel::Cancel,
-};
+use crate::file::experiment::{Container, ContainerSource, Experiment, Target, Variant};
+use crate::plan::Plan;
+use crate::round::host::Host;
+use crate::run::cancel::Cancel;
 
 /// Building or fetching an image may take this long.
 const BUILD_LIMIT: Duration = Duration::from_secs(3600);

@@ -1,10 +1,8 @@
 //! Copies the data every round starts with.
 
-use std::{
-    fs::{self, File},
-    io,
-    path::{Path, PathBuf},
-};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::run::cancel::Cancel;
 
@@ -14,12 +12,7 @@ pub enum CopyError {
     /// Somebody asked to stop.
     Cancelled,
     /// A file of it failed.
-    Io {
-        /// The original.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 /// Copies a directory tree: files, directories and symbolic links. Sockets and the like are no

@@ -1,17 +1,13 @@
 //! The files of one round.
 
-use std::{
-    fs,
-    io::{self, Read as _, Seek as _, SeekFrom},
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
 
 use super::{Bench, Slot};
-use crate::{
-    file::experiment::Variant,
-    journal::record::{Failure, FailureKind},
-    round::copy::{self, CopyError},
-};
+use crate::file::experiment::Variant;
+use crate::journal::record::{Failure, FailureKind};
+use crate::round::copy::{self, CopyError};
 
 /// So many lines of each end of a log are shown, and so much of it is read for that. Who runs out of
 /// memory says so first and then where each of a thousand threads was.

@@ -4,12 +4,11 @@
 //! `serve = {…}` means the host's own server, and only the host can turn those settings into a
 //! command; likewise it knows how to fill a store with `[data]`, and which command generates load.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
-use madang_stack::{Spec, Supervisor, http::Url};
+use madang_stack::http::Url;
+use madang_stack::{Spec, Supervisor};
 
 pub use crate::observe::database::{Address, Addresses};
 
@@ -38,24 +37,15 @@ pub trait Host: Sync {
     fn own_variables(&self) -> &[&str];
 
     /// Checks a variant's settings without starting anything.
-    ///
-    /// # Errors
-    /// What is wrong with them, in words for the author of the experiment.
     fn check_serve(&self, served: &Served) -> Result<(), HostError>;
 
     /// Checks the `[data]` table without making anything. `dir` is the experiment's directory.
-    ///
-    /// # Errors
-    /// What is wrong with it, in words for the author of the experiment.
     fn check_data(&self, data: &toml::Table, dir: &Path) -> Result<(), HostError>;
 
     /// Fills the empty directory `template` with the data that every round of every variant
     /// starts with. Called once per run, and only when there is a `[data]` table. Nothing may use
     /// the directory any more when this returns. It looks at `cancel` at least every 100 ms, and
     /// then returns any error.
-    ///
-    /// # Errors
-    /// Why the data could not be made.
     fn prepare(
         &self,
         data: &toml::Table,
@@ -68,9 +58,6 @@ pub trait Host: Sync {
     /// its stack hold the data of `template` already, so that no round has to fill them. Gives one that it has filled
     /// for another variant where that fits; `None` when rounds start with `template` itself. As [`prepare`](Self::prepare)
     /// otherwise.
-    ///
-    /// # Errors
-    /// Why the servers could not be filled.
     fn prepare_stack(
         &self,
         served: &Served,
@@ -86,9 +73,6 @@ pub trait Host: Sync {
     /// The command of one round: the host's server with these settings, alone or as a stack with the servers that it
     /// needs, its data in `data_dir`, which holds a fresh copy of the template. It listens on a free port, or on
     /// `address` (`HOST:PORT`) when it is started again after it was killed in the middle of a round.
-    ///
-    /// # Errors
-    /// Why there is none.
     fn serve(
         &self,
         served: &Served,

@@ -1,23 +1,20 @@
 //! From a variant to something that answers.
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use madang_stack::{
-    Cgroup, CpuBudget, CpuList, Output, Patience, PortReservation, Process, Spec,
-    container::{self, ContainerError},
-    http::{self, Url},
-};
+use madang_stack::container::{self, ContainerError};
+use madang_stack::http::{self, Url};
+use madang_stack::{Cgroup, CpuBudget, CpuList, Output, Patience, PortReservation, Process, Spec};
 
-use crate::{
-    file::experiment::{Experiment, Target, Variant},
-    journal::record::{FailureKind, Warning},
-    judge::metric::Part,
-    observe::database::Addresses,
-    round::{
-        containers::{Containers, Place},
-        host::{Host, HostError, Launch, Page, Ready, Said, Served},
-    },
-};
+use crate::file::experiment::{Experiment, Target, Variant};
+use crate::journal::record::{FailureKind, Warning};
+use crate::judge::metric::Part;
+use crate::observe::database::Addresses;
+use crate::round::containers::{Containers, Place};
+use crate::round::host::{Host, HostError, Launch, Page, Ready, Said, Served};
 
 /// A server that runs already answers a single request in this time, or would be no use.
 const PROBE_TIME: Duration = Duration::from_secs(5);
@@ -60,6 +57,7 @@ pub struct Conditions<'c> {
 
 /// Why a variant did not come up.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum LaunchError {
     /// The host has no command for it.
     #[error(transparent)]
@@ -72,29 +70,16 @@ pub enum LaunchError {
     Container(#[from] ContainerError),
     /// A file or port.
     #[error("{what}")]
-    Io {
-        /// What was being done.
-        what: &'static str,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Io { what: &'static str, source: io::Error },
     /// A server that should run already does not.
     #[error("nobody answers at {url}: a `url` variant has to be started beforehand")]
-    Nobody {
-        /// Its address.
-        url: String,
-        /// What came instead of an answer.
-        source: io::Error,
-    },
+    Nobody { url: String, source: io::Error },
     /// Somebody else is there already.
     #[error(
         "something answers at {url} as if it were ready before the server is started: stop it, or let \
          the server listen at `{{port}}`, which is free in every round"
     )]
-    Taken {
-        /// The address that should say when the server is ready.
-        url: String,
-    },
+    Taken { url: String },
     /// What it calls its address is none.
     #[error("it became ready at no address: {0}")]
     Address(String),

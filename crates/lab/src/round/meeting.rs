@@ -1,14 +1,10 @@
 //! Synchronises the two rounds of a pair.
 
-use std::{
-    sync::{Condvar, Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
-use crate::{
-    journal::record::{Outcome, RoundRecord, Warning},
-    run::cancel::Cancel,
-};
+use crate::journal::record::{Outcome, RoundRecord, Warning};
+use crate::run::cancel::Cancel;
 
 /// Interval of checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);

@@ -7,12 +7,10 @@
 //! shrinks with it. The time of work that never changes tells how much: a diagnosis of the machine. It is not used to
 //! adjust ratios, because a variant that slows its own core would have that taken out.
 
-use std::{
-    hint::black_box,
-    sync::mpsc::{self, Sender},
-    thread::JoinHandle,
-    time::{Duration, SystemTime},
-};
+use std::hint::black_box;
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
 
 use madang_stack::CpuList;
 use serde::{Deserialize, Serialize};

@@ -1,18 +1,15 @@
 //! Reads the server's metrics page once a second while it is loaded: how observed series go, not only
 //! by how much they changed.
 
-use std::{
-    sync::mpsc::{self, Sender},
-    thread::JoinHandle,
-    time::{Duration, Instant, SystemTime},
-};
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
 
 use madang_stack::http::Url;
 
-use crate::{
-    observe::{self, prometheus::Selector},
-    round::values,
-};
+use crate::observe::prometheus::Selector;
+use crate::observe::{self};
+use crate::round::values;
 
 /// Time between two looks: as often as a load's series has steps.
 const INTERVAL: Duration = Duration::from_secs(1);

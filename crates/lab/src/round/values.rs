@@ -7,16 +7,13 @@ use std::time::Duration;
 
 use madang_stack::http::{self, Url};
 
-use crate::{
-    file::experiment::{Experiment, Limit, Source},
-    journal::record::{Checked, CheckedLimit, Observed},
-    load::{metric::LoadMetric, report::LoadReport},
-    observe::{
-        database::{self, Address, Engine},
-        prometheus::Selector,
-    },
-    round::action::{Runner, Surroundings},
-};
+use crate::file::experiment::{Experiment, Limit, Source};
+use crate::journal::record::{Checked, CheckedLimit, Observed};
+use crate::load::metric::LoadMetric;
+use crate::load::report::LoadReport;
+use crate::observe::database::{self, Address, Engine};
+use crate::observe::prometheus::Selector;
+use crate::round::action::{Runner, Surroundings};
 
 /// A page or an answer that takes longer is none.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
@@ -60,9 +57,6 @@ impl Moment {
 
 impl Taker<'_> {
     /// Takes every value once.
-    ///
-    /// # Errors
-    /// Which could not be taken, and why.
     pub fn take(&self, moment: Moment) -> Result<Taken, String> {
         let experiment = self.experiment;
         let page = self.page()?;
@@ -162,9 +156,6 @@ fn sum(series: &Selector, page: Option<&str>, moment: Moment) -> Result<f64, Str
 }
 
 /// The text of metrics pages, one after the other: a sum over a series is then that of all nodes.
-///
-/// # Errors
-/// Which page is not there, and why.
 pub fn pages(urls: &[Url], answer_time: Duration) -> Result<String, String> {
     let page = |url: &Url| match body(url, answer_time) {
         Ok(body) => Ok(String::from_utf8_lossy(&body).into_owned()),
@@ -189,9 +180,6 @@ fn body(url: &Url, answer_time: Duration) -> Result<Vec<u8>, String> {
 }
 
 /// Compares what was taken. Only invariants about the variant are in the result.
-///
-/// # Errors
-/// Which formula has no value, and why.
 pub fn check(
     experiment: &Experiment,
     variant: &str,
@@ -211,7 +199,7 @@ pub fn check(
             Some(("after", name)) => named(experiment, after, name),
             Some(("load", name)) => {
                 let value = LoadMetric::parse(name)?.of_all(load);
-                value.map_err(|why| format!("`load.{name}`: {}", why.reason()))
+                value.map_err(|why| format!("`load.{name}`: {why}"))
             }
             _ => Err(format!("there is no `{name}`")),
         };

@@ -1,24 +1,21 @@
 //! While a server is loaded: looks at everything ten times a second, and does to the server what
 //! the experiment wants done.
 
-use std::{
-    collections::VecDeque,
-    fs, io,
-    path::Path,
-    time::{Duration, Instant, SystemTime},
-};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+use std::{fs, io};
 
 use madang_stack::{Exit, Patience, Process};
 use rustix::process::{Pid, kill_process};
 
 use super::{Bench, STOP_GRACE, Scene, files};
-use crate::{
-    file::experiment::{Action, During, Signal},
-    journal::record::{Event, Failure, FailureKind},
-    observe::{self, Observer, database::Watching},
-    round::launch::{self, Running},
-    words,
-};
+use crate::file::experiment::{Action, During, Signal};
+use crate::journal::record::{Event, Failure, FailureKind};
+use crate::observe::database::Watching;
+use crate::observe::{self, Observer};
+use crate::round::launch::{self, Running};
+use crate::words;
 
 /// Time the generator gets to end when its round is given up.
 const LOAD_GRACE: Duration = Duration::from_secs(1);

@@ -3,16 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::out::Journal;
-use crate::{
-    journal::{
-        record::{FailureKind, Outcome, RoundRecord, Warning},
-        stored,
-    },
-    plan::{Plan, Turn},
-    report::Ended,
-    round::{Bench, Slot},
-    run::progress::Progress,
-};
+use crate::journal::record::{FailureKind, Outcome, RoundRecord, Warning};
+use crate::journal::stored;
+use crate::plan::{Plan, Turn};
+use crate::report::Ended;
+use crate::round::{Bench, Slot};
+use crate::run::progress::Progress;
 
 /// After the first round that others disturbed.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);

@@ -1,9 +1,7 @@
 //! A wish to stop, from a signal handler to the run.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Set once, seen by all clones. The run looks at it at least every 100 ms.
 #[derive(Debug, Clone, Default)]
@@ -20,7 +18,6 @@ impl Cancel {
     }
 
     /// Whether that was asked.
-    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         let above = self.above.as_ref().is_some_and(|above| above.load(Ordering::Relaxed));
         above || self.asked.load(Ordering::Relaxed)

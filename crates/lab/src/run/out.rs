@@ -1,19 +1,13 @@
 //! The results' directory.
 
-use std::{
-    fs::{self, File, OpenOptions, TryLockError},
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use super::RunError;
-use crate::{
-    journal::{
-        record::RoundRecord,
-        stored::{DESCRIPTION, JOURNAL},
-    },
-    report::Report,
-};
+use crate::journal::record::RoundRecord;
+use crate::journal::stored::{DESCRIPTION, JOURNAL};
+use crate::report::Report;
 
 /// One line of JSON per round, written when the round ends: what is left when the lab is killed.
 pub struct Journal {

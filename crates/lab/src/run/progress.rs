@@ -1,18 +1,14 @@
 //! Tells a person how far a run is: a bar on a terminal, plain lines elsewhere.
 
-use std::{
-    io::{self, IsTerminal, Write},
-    time::{Duration, Instant},
-};
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::{
-    journal::record::{Outcome, RoundRecord},
-    judge::metric::{Metric, Statistic},
-    plan::Plan,
-    time, words,
-};
+use crate::journal::record::{Outcome, RoundRecord};
+use crate::judge::metric::{Metric, Statistic};
+use crate::plan::Plan;
+use crate::{time, words};
 
 /// Follows a run. Every method has an empty default.
 pub trait Progress {
@@ -59,7 +55,6 @@ pub struct Console {
 
 impl Console {
     /// A bar if stderr is a terminal, lines otherwise.
-    #[must_use]
     pub fn new() -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());

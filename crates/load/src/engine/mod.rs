@@ -178,9 +178,6 @@ struct Post {
 }
 
 /// Runs the init code once, without a virtual user, to learn what the script exports.
-///
-/// # Errors
-/// When the init code fails.
 pub(crate) fn inspect(run: &Arc<Run>) -> Result<Exports, ScriptError> {
     let config = ClientConfig::default();
     let runtime = event_loop_runtime()?;
@@ -275,9 +272,6 @@ pub(crate) fn execute(
 
 /// Calls `handleSummary(data)` of the script; gives what is to be written, by where. `None` when it
 /// leaves that to the engine.
-///
-/// # Errors
-/// When it throws or takes too long.
 pub(crate) fn handle_summary(
     run: &Arc<Run>,
     options: &Options,

@@ -19,10 +19,9 @@ use super::runner::{wait_for_stop, wait_until};
 use super::timer::Timer;
 use crate::event_loop::EventLoop;
 use crate::log::Level;
-use crate::script::ScriptError;
-use crate::script::coroutine;
 use crate::script::mailbox::{Activation, Mailbox, Turn, Turns};
 use crate::script::user::{Assignment, User};
+use crate::script::{ScriptError, coroutine};
 
 /// How late after the end of the schedule an iteration may still start; what is later still is
 /// dropped. Only an overloaded generator gets there.

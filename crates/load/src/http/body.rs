@@ -1,6 +1,6 @@
 //! Chunked bodies (RFC 9112 §7.1), decoded as they arrive.
 
-use super::RequestError;
+use super::{RequestError, Result};
 
 /// Longest line of a chunk size with its extensions, and longest trailer section.
 const MAX_LINE_BYTES: usize = 16 * 1024;
@@ -45,8 +45,8 @@ impl ChunkedDecoder {
     pub(super) fn decode(
         &mut self,
         input: &[u8],
-        mut sink: impl FnMut(&[u8]) -> Result<(), RequestError>,
-    ) -> Result<usize, RequestError> {
+        mut sink: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<usize> {
         let mut at = 0;
         while at < input.len() && self.state != State::Done {
             if self.state == State::Data {
@@ -67,7 +67,7 @@ impl ChunkedDecoder {
     }
 
     /// Takes one byte of the framing.
-    fn step(&mut self, byte: u8) -> Result<(), RequestError> {
+    fn step(&mut self, byte: u8) -> Result<()> {
         self.line_bytes += 1;
         if self.line_bytes > MAX_LINE_BYTES {
             return Err(RequestError::Malformed("a chunk's line or the trailer is too long"));
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    fn decode(pieces: &[&[u8]]) -> Result<(Vec<u8>, bool, usize), RequestError> {
+    fn decode(pieces: &[&[u8]]) -> Result<(Vec<u8>, bool, usize)> {
         let (mut decoder, mut body, mut read) = (ChunkedDecoder::new(), Vec::new(), 0);
         for piece in pieces {
             read += decoder.decode(piece, |data| {
@@ -136,11 +136,7 @@ mod tests {
     #[test]
     fn broken_framing_is_refused() {
         for text in [
-            "x\r\n",
-            "\r\n",
-            "5\nhello",
-            "5\r\nhelloX\r\n",
-            "1111111111111111\r\n",
+            "x\r\n", "\r\n", "5\nhello", "5\r\nhelloX\r\n", "1111111111111111\r\n",
             "5\r\nhello\r\r",
         ] {
             assert!(decode(&[text.as_bytes()]).is_err(), "{text:?}");

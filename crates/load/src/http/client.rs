@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use super::connection::{self, Connection, Dialled, Peer, Progress, RawResponse, Traffic};
 use super::cookies::{Jar, RequestCookie};
 use super::debug::{Debug, HttpDebug};
-use super::encoding;
 use super::http2::Http2;
 use super::outgoing::OutgoingHead;
 use super::pool::{Link, Pool};
 use super::timings::Trace;
 use super::tls::{Offer, Tls};
-use super::{Head, NameRules, Proxies, RequestError, Resolver, Timings, TlsSettings, Url};
+use super::{
+    Head, NameRules, Proxies, RequestError, Resolver, Result, Timings, TlsSettings, Url, encoding,
+};
 
 /// Settings that hold for every request of a run.
 #[derive(Debug, Clone, Default)]
@@ -75,7 +76,7 @@ pub(crate) struct Exchange {
     pub(crate) traffic: Traffic,
     /// When the last byte of the answer (or the error) arrived.
     pub(crate) end: Instant,
-    pub(crate) outcome: Result<Answer, RequestError>,
+    pub(crate) outcome: Result<Answer>,
     /// Who answered; `None` when nobody could be reached.
     pub(crate) peer: Option<Peer>,
 }
@@ -165,12 +166,7 @@ impl Client {
     /// One exchange, and more where the transport of Go, which k6 uses, tries again: once when a kept connection
     /// turns out to be closed and the request may be repeated safely; several times when an HTTP/2 server says
     /// that it has not looked at the request.
-    async fn attempt(
-        &self,
-        request: &Request,
-        hop: &Hop,
-        track: &mut Track,
-    ) -> Result<Answer, RequestError> {
+    async fn attempt(&self, request: &Request, hop: &Hop, track: &mut Track) -> Result<Answer> {
         let head = OutgoingHead::new(request, hop, &self.network.config)?;
         let debug = self.network.debug.as_ref();
         let id = debug.map(|debug| debug.request(&head, hop.body.as_deref().unwrap_or_default()));
@@ -223,7 +219,7 @@ impl Client {
         request: &Request,
         hop: &Hop,
         track: &mut Track,
-    ) -> Result<RawResponse, RequestError> {
+    ) -> Result<RawResponse> {
         track.peer = Some(link.peer());
         track.trace.connected = Some(Instant::now());
         let body = hop.body.as_deref().unwrap_or_default();
@@ -252,7 +248,7 @@ impl Client {
 
     /// A new connection. With HTTP/2 the requests that run at the same time share one: as in Go each has dialled,
     /// the first to get through is used, and the others are closed.
-    async fn connect(&self, url: &Url, track: &mut Track) -> Result<Link, RequestError> {
+    async fn connect(&self, url: &Url, track: &mut Track) -> Result<Link> {
         let trace = &mut track.trace;
         let Dialled { stream, peer, http2 } = self.dial(url, Offer::Http2, trace).await?;
         if !http2 {
@@ -272,12 +268,7 @@ impl Client {
     }
 
     /// A new stream to the server of `url`.
-    pub(super) async fn dial(
-        &self,
-        url: &Url,
-        offer: Offer,
-        trace: &mut Trace,
-    ) -> Result<Dialled, RequestError> {
+    pub(super) async fn dial(&self, url: &Url, offer: Offer, trace: &mut Trace) -> Result<Dialled> {
         let start = Instant::now();
         let Network { config, resolver, tls, .. } = &*self.network;
         let proxy = config.proxies.of(url)?;
@@ -338,7 +329,7 @@ pub(super) struct Hop {
 impl Hop {
     /// Where a response redirects to, by the rules of Go's client (and of browsers): 301, 302 and
     /// 303 turn everything but HEAD into GET, 307 and 308 repeat the request.
-    fn after(&self, head: &Head, first: &Url) -> Option<Result<Self, RequestError>> {
+    fn after(&self, head: &Head, first: &Url) -> Option<Result<Self>> {
         let repeat = match head.status {
             301..=303 => false,
             307 | 308 => true,

@@ -7,14 +7,13 @@ use std::time::Instant;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::RequestError;
-use super::Url;
 use super::body::ChunkedDecoder;
 use super::error::CONNECT_TIMEOUT;
 use super::head::{Framing, Head};
 use super::stream::Stream;
 use super::timings::Trace;
 use super::tls::{self, Offer, Secured, Tls, TlsInfo};
+use super::{RequestError, Result, Url};
 
 /// Free space offered to one read.
 const READ_BYTES: usize = 8 * 1024;
@@ -88,10 +87,7 @@ pub(super) struct Dialled {
 ///
 /// # Errors
 /// `Connect` or `ConnectTimeout`.
-pub(super) async fn connect(
-    address: SocketAddr,
-    trace: &mut Trace,
-) -> Result<TcpStream, RequestError> {
+pub(super) async fn connect(address: SocketAddr, trace: &mut Trace) -> Result<TcpStream> {
     let start = Instant::now();
     let stream = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => stream,
@@ -105,9 +101,6 @@ pub(super) async fn connect(
 }
 
 /// Shakes hands for `https`.
-///
-/// # Errors
-/// `Tls`.
 pub(super) async fn secure(
     url: &Url,
     stream: TcpStream,
@@ -115,7 +108,7 @@ pub(super) async fn secure(
     tls: &Tls,
     offer: Offer,
     trace: &mut Trace,
-) -> Result<Dialled, RequestError> {
+) -> Result<Dialled> {
     let start = Instant::now();
     if !url.secure {
         let peer = Peer { address, tls: None };
@@ -145,7 +138,7 @@ impl Connection {
         head: &[u8],
         body: &[u8],
         progress: &mut Progress<'_>,
-    ) -> Result<RawResponse, RequestError> {
+    ) -> Result<RawResponse> {
         let written = self.write(head, body, progress.traffic).await;
         progress.trace.sent = Some(Instant::now());
         let read = self.read_response(progress).await;
@@ -166,7 +159,7 @@ impl Connection {
         head: &[u8],
         body: &[u8],
         traffic: &mut Traffic,
-    ) -> Result<(), RequestError> {
+    ) -> Result<()> {
         for mut part in [head, body] {
             while !part.is_empty() {
                 let written = self.stream.write(part).await.map_err(write_failed)?;
@@ -180,10 +173,7 @@ impl Connection {
         self.stream.flush().await.map_err(write_failed)
     }
 
-    async fn read_response(
-        &mut self,
-        progress: &mut Progress<'_>,
-    ) -> Result<RawResponse, RequestError> {
+    async fn read_response(&mut self, progress: &mut Progress<'_>) -> Result<RawResponse> {
         let head = self.read_head(progress).await?;
         let framing = head.framing(progress.to_head_request)?;
         let mut sink = Sink::new(progress.discard_body);
@@ -205,7 +195,7 @@ impl Connection {
     }
 
     /// Reads up to the end of a final head; informational ones (RFC 9110 §15.2) are skipped.
-    async fn read_head(&mut self, progress: &mut Progress<'_>) -> Result<Head, RequestError> {
+    async fn read_head(&mut self, progress: &mut Progress<'_>) -> Result<Head> {
         match self.read_any_head(progress).await? {
             Head { status: 101, .. } => Err(RequestError::Malformed("switched protocols unasked")),
             head => Ok(head),
@@ -213,10 +203,7 @@ impl Connection {
     }
 
     /// As [`Self::read_head`]; the head may be that of a switch to another protocol.
-    pub(super) async fn read_any_head(
-        &mut self,
-        progress: &mut Progress<'_>,
-    ) -> Result<Head, RequestError> {
+    pub(super) async fn read_any_head(&mut self, progress: &mut Progress<'_>) -> Result<Head> {
         loop {
             if self.start < self.buffer.len()
                 && let Some((head, length)) = Head::parse(&self.buffer[self.start..])?
@@ -239,10 +226,7 @@ impl Connection {
     }
 
     /// Reads once into the buffer; 0 means the peer has closed.
-    pub(super) async fn fill(
-        &mut self,
-        progress: &mut Progress<'_>,
-    ) -> Result<usize, RequestError> {
+    pub(super) async fn fill(&mut self, progress: &mut Progress<'_>) -> Result<usize> {
         if self.start == self.buffer.len() {
             self.buffer.clear();
             self.start = 0;
@@ -281,7 +265,7 @@ impl Connection {
         length: u64,
         sink: &mut Sink,
         progress: &mut Progress<'_>,
-    ) -> Result<(), RequestError> {
+    ) -> Result<()> {
         sink.expect(length)?;
         let mut remaining = length;
         while remaining > 0 {
@@ -297,11 +281,7 @@ impl Connection {
         Ok(())
     }
 
-    async fn read_chunked(
-        &mut self,
-        sink: &mut Sink,
-        progress: &mut Progress<'_>,
-    ) -> Result<(), RequestError> {
+    async fn read_chunked(&mut self, sink: &mut Sink, progress: &mut Progress<'_>) -> Result<()> {
         let mut decoder = ChunkedDecoder::new();
         loop {
             let used = decoder.decode(&self.buffer[self.start..], |data| sink.take(data))?;
@@ -319,7 +299,7 @@ impl Connection {
         &mut self,
         sink: &mut Sink,
         progress: &mut Progress<'_>,
-    ) -> Result<(), RequestError> {
+    ) -> Result<()> {
         loop {
             sink.take(&self.buffer[self.start..])?;
             self.start = self.buffer.len();
@@ -359,7 +339,7 @@ impl Sink {
     ///
     /// # Errors
     /// `BodyTooLarge`.
-    pub(super) fn expect(&mut self, length: u64) -> Result<(), RequestError> {
+    pub(super) fn expect(&mut self, length: u64) -> Result<()> {
         if self.discard {
             return Ok(());
         }
@@ -374,7 +354,7 @@ impl Sink {
     ///
     /// # Errors
     /// `BodyTooLarge`.
-    pub(super) fn take(&mut self, data: &[u8]) -> Result<(), RequestError> {
+    pub(super) fn take(&mut self, data: &[u8]) -> Result<()> {
         self.length += data.len() as u64;
         if self.discard {
             return Ok(());

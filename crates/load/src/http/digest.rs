@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
+use base16ct::lower::encode_string as hex;
 use md5::{Digest as _, Md5};
 use sha2::Sha256;
-
-use crate::hex;
 
 /// A request that is to be authorised.
 pub(crate) struct Asked<'a> {

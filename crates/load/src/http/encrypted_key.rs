@@ -1,6 +1,7 @@
 //! Private keys that a password protects, in the way of PEM (RFC 1421) as OpenSSL writes it: what k6 can read.
 
 use aes::{Aes128, Aes192, Aes256};
+use base16ct::mixed;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use cbc::Decryptor;
@@ -22,7 +23,7 @@ pub(super) fn decrypt(pem: &str, password: &str) -> Result<String, String> {
     let info = headers.lines().find_map(|line| line.strip_prefix("DEK-Info:"));
     let (cipher, iv) =
         info.and_then(|info| info.trim().split_once(',')).ok_or("malformed DEK-Info header")?;
-    let iv = bytes_of(iv).ok_or("malformed DEK-Info header")?;
+    let iv = mixed::decode_vec(iv.trim()).map_err(|_| "malformed DEK-Info header")?;
     let data: String = data.split_whitespace().collect();
     let data = BASE64_STANDARD.decode(data).map_err(|error| error.to_string())?;
     let salt = iv.get(..8).ok_or("malformed DEK-Info header")?;
@@ -51,12 +52,6 @@ fn block(pem: &str) -> Option<(String, String)> {
     let (label, rest) = rest.split_once("-----\n")?;
     let (body, _) = rest.split_once(&format!("-----END {label}-----"))?;
     Some((label.to_owned(), body.to_owned()))
-}
-
-fn bytes_of(hex: &str) -> Option<Vec<u8>> {
-    let hex = hex.trim();
-    let pairs = (0..hex.len()).step_by(2).map(|at| hex.get(at..at + 2));
-    pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()
 }
 
 /// `EVP_BytesToKey` of OpenSSL with MD5 and one round.

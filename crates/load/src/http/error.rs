@@ -125,20 +125,9 @@ impl Http2Error {
 
 /// Names of the codes of RFC 9113 §7, by number.
 const HTTP2_CODES: [&str; 14] = [
-    "NO_ERROR",
-    "PROTOCOL_ERROR",
-    "INTERNAL_ERROR",
-    "FLOW_CONTROL_ERROR",
-    "SETTINGS_TIMEOUT",
-    "STREAM_CLOSED",
-    "FRAME_SIZE_ERROR",
-    "REFUSED_STREAM",
-    "CANCEL",
-    "COMPRESSION_ERROR",
-    "CONNECT_ERROR",
-    "ENHANCE_YOUR_CALM",
-    "INADEQUATE_SECURITY",
-    "HTTP_1_1_REQUIRED",
+    "NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT",
+    "STREAM_CLOSED", "FRAME_SIZE_ERROR", "REFUSED_STREAM", "CANCEL", "COMPRESSION_ERROR",
+    "CONNECT_ERROR", "ENHANCE_YOUR_CALM", "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED",
 ];
 
 fn http2_code_name(code: u32) -> Cow<'static, str> {
@@ -147,6 +136,8 @@ fn http2_code_name(code: u32) -> Cow<'static, str> {
         None => format!("unknown error code 0x{code:x}").into(),
     }
 }
+
+pub(crate) type Result<T, E = RequestError> = std::result::Result<T, E>;
 
 /// A request that got no usable response.
 #[derive(Debug, Error)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use http::{HeaderMap, StatusCode};
 
-use super::RequestError;
+use super::{RequestError, Result};
 
 /// Largest head that is read before giving up.
 pub(super) const MAX_HEAD_BYTES: usize = 256 * 1024;
@@ -65,7 +65,7 @@ impl Head {
     ///
     /// # Errors
     /// `Malformed` or `HeadTooLarge`.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, RequestError> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>> {
         let mut usual = [const { MaybeUninit::uninit() }; USUAL_HEADERS];
         match parse_into(bytes, &mut usual) {
             Err(httparse::Error::TooManyHeaders) => {
@@ -98,7 +98,7 @@ impl Head {
     ///
     /// # Errors
     /// `Malformed` when it has more than 1024 headers.
-    pub(super) fn of_http2(status: StatusCode, fields: &HeaderMap) -> Result<Self, RequestError> {
+    pub(super) fn of_http2(status: StatusCode, fields: &HeaderMap) -> Result<Self> {
         if fields.len() > MAX_HEADERS {
             return Err(RequestError::Malformed("more than 1024 headers"));
         }
@@ -146,7 +146,7 @@ impl Head {
     /// # Errors
     /// `Malformed` for lengths that contradict each other: whoever guesses here reads the next
     /// response from the wrong place.
-    pub(super) fn framing(&self, to_head_request: bool) -> Result<Framing, RequestError> {
+    pub(super) fn framing(&self, to_head_request: bool) -> Result<Framing> {
         if to_head_request || self.status < 200 || matches!(self.status, 204 | 304) {
             return Ok(Framing::None);
         }
@@ -192,7 +192,7 @@ fn reason_of(status: StatusCode) -> &'static str {
     }
 }
 
-fn parse_length(digits: &[u8]) -> Result<u64, RequestError> {
+fn parse_length(digits: &[u8]) -> Result<u64> {
     let text = std::str::from_utf8(digits).unwrap_or_default();
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(RequestError::Malformed("Content-Length is not a number"));

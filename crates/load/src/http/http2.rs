@@ -12,13 +12,12 @@
 //! - pings whose answers the server does not read: no more is read once the socket has no room for them.
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::future::poll_fn;
-use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
+use std::{fmt, io};
 
 use bytes::Bytes;
 use h2::client::{Builder, ResponseFuture, SendRequest};

@@ -31,6 +31,7 @@ mod url;
 pub(crate) use client::{Client, ClientConfig, Exchange, Network, Request};
 pub(crate) use connection::{Peer, Traffic};
 pub use debug::HttpDebug;
+use error::Result;
 pub(crate) use error::{ErrorCode, RequestError};
 pub(crate) use head::{Head, canonical};
 pub use names::{AddressRange, Dns, NameRules, Patterns, Policy, Select, Target};

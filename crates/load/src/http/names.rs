@@ -56,9 +56,6 @@ impl<T> Default for Patterns<T> {
 
 impl<T> Patterns<T> {
     /// From patterns, of which each must be one.
-    ///
-    /// # Errors
-    /// With the text that is none.
     pub fn new(entries: impl IntoIterator<Item = (String, T)>) -> Result<Self, String> {
         let entries = entries.into_iter().map(|(pattern, value)| {
             if is_pattern(&pattern) { Ok((pattern.to_lowercase(), value)) } else { Err(pattern) }

@@ -8,7 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use super::client::{ClientConfig, Hop, Request};
 use super::cookies::{cookie_header, unix_now};
 use super::proxy::Proxy;
-use super::{RequestError, canonical};
+use super::{RequestError, Result, canonical};
 
 /// Name and value.
 type Header<'a> = (Cow<'a, str>, Cow<'a, str>);
@@ -40,7 +40,7 @@ impl<'a> OutgoingHead<'a> {
         request: &'a Request,
         hop: &'a Hop,
         config: &'a ClientConfig,
-    ) -> Result<Self, RequestError> {
+    ) -> Result<Self> {
         if hop.method.is_empty() || !hop.method.bytes().all(is_token_byte) {
             return Err(RequestError::InvalidHeader(hop.method.to_string()));
         }
@@ -98,7 +98,7 @@ impl<'a> OutgoingHead<'a> {
     ///
     /// # Errors
     /// `NotForHttp2` for a header of connections that Go refuses as well.
-    pub(super) fn to_http2(&self) -> Result<http::Request<()>, RequestError> {
+    pub(super) fn to_http2(&self) -> Result<http::Request<()>> {
         let invalid = |_| RequestError::InvalidHeader("Host".to_owned());
         let uri = http::Uri::builder()
             .scheme("https")
@@ -145,7 +145,7 @@ impl<'a> OutgoingHead<'a> {
 struct Fields(http::HeaderMap);
 
 impl Fields {
-    fn add(&mut self, name: &str, value: &str) -> Result<(), RequestError> {
+    fn add(&mut self, name: &str, value: &str) -> Result<()> {
         let invalid = || RequestError::InvalidHeader(name.to_owned());
         let field = http::HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
         let value = http::HeaderValue::from_bytes(value.as_bytes()).map_err(|_| invalid())?;
@@ -156,7 +156,7 @@ impl Fields {
 
 /// Whether a header is one of HTTP/1.1's connections, which HTTP/2 does not have (RFC 9113 §8.2.2).
 /// Go leaves those out that say nothing, and refuses the others.
-fn is_of_connection(name: &str, value: &str) -> Result<bool, RequestError> {
+fn is_of_connection(name: &str, value: &str) -> Result<bool> {
     let harmless = match name {
         "Connection" => {
             ["", "close", "keep-alive"].iter().any(|one| value.eq_ignore_ascii_case(one))
@@ -182,7 +182,7 @@ fn given<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
 
 /// Headers whose names may have any order, by their canonical names: the script's, and those of redirects, users and
 /// cookies.
-fn headers<'a>(request: &'a Request, hop: &'a Hop) -> Result<Vec<Header<'a>>, RequestError> {
+fn headers<'a>(request: &'a Request, hop: &'a Hop) -> Result<Vec<Header<'a>>> {
     let given = |name: &str| given(request, name);
     let mut headers: Vec<Header<'a>> = Vec::new();
     for (name, value) in &request.headers {

@@ -215,25 +215,15 @@ mod tests {
         let chosen =
             proxies(&[("HTTP_PROXY", "p:1"), ("https_proxy", "http://q"), ("no_proxy", no)]);
         for through in [
-            "http://a.example/",
-            "https://c.example/",
-            "http://b.example/",
-            "http://192.0.2.1/",
+            "http://a.example/", "https://c.example/", "http://b.example/", "http://192.0.2.1/",
             "http://xb.example:8080/",
         ] {
             assert!(goes_through(&chosen, through), "{through}");
         }
         for direct in [
-            "http://localhost:9/",
-            "https://127.1.2.3/",
-            "http://[::1]/",
-            "http://10.1.2.3/",
-            "http://x.a.example/",
-            "http://b.example:8080/",
-            "http://x.b.example:8080/",
-            "http://x.c.example/",
-            "http://192.0.2.1:81/",
-            "http://[2001:db8::1]/",
+            "http://localhost:9/", "https://127.1.2.3/", "http://[::1]/", "http://10.1.2.3/",
+            "http://x.a.example/", "http://b.example:8080/", "http://x.b.example:8080/",
+            "http://x.c.example/", "http://192.0.2.1:81/", "http://[2001:db8::1]/",
         ] {
             assert!(!goes_through(&chosen, direct), "{direct}");
         }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tokio::sync::OnceCell;
 
-use super::{Dns, NameRules, RequestError, Select};
+use super::{Dns, NameRules, RequestError, Result, Select};
 
 /// Names remembered at once; beyond it the cache starts anew.
 const MAX_NAMES: usize = 4096;
@@ -37,11 +37,7 @@ impl Resolver {
     ///
     /// # Errors
     /// `BlockedHostname`, `BlacklistedIp`, `NoSuchHost` or `Lookup`.
-    pub(super) async fn resolve(
-        &self,
-        host: &str,
-        port: u16,
-    ) -> Result<(SocketAddr, bool), RequestError> {
+    pub(super) async fn resolve(&self, host: &str, port: u16) -> Result<(SocketAddr, bool)> {
         let literal: Option<IpAddr> = host.parse().ok();
         if literal.is_none() && self.rules.blocked.find(host).is_some() {
             return Err(RequestError::BlockedHostname);
@@ -67,7 +63,7 @@ impl Resolver {
         Ok((address, looked_up))
     }
 
-    async fn address_of(&self, host: &str) -> Result<(IpAddr, bool), RequestError> {
+    async fn address_of(&self, host: &str) -> Result<(IpAddr, bool)> {
         let cell = self.cell(host);
         let cached = cell.initialized();
         let addresses = cell.get_or_try_init(|| look_up(host.to_owned())).await?;
@@ -103,7 +99,7 @@ impl Resolver {
     }
 }
 
-async fn look_up(name: String) -> Result<Vec<IpAddr>, RequestError> {
+async fn look_up(name: String) -> Result<Vec<IpAddr>> {
     let answer = tokio::task::spawn_blocking(move || (name.as_str(), 0).to_socket_addrs()).await;
     match answer {
         Ok(Ok(addresses)) => Ok(addresses.map(|address: SocketAddr| address.ip()).collect()),
@@ -119,13 +115,13 @@ mod tests {
     use super::*;
     use crate::http::{Patterns, Policy};
 
-    fn by(rules: NameRules, host: &str, port: u16) -> Result<(String, bool), RequestError> {
+    fn by(rules: NameRules, host: &str, port: u16) -> Result<(String, bool)> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let found = runtime.block_on(Resolver::new(rules).resolve(host, port));
         found.map(|(address, looked_up)| (address.to_string(), looked_up))
     }
 
-    fn resolve(host: &str) -> Result<(String, bool), RequestError> {
+    fn resolve(host: &str) -> Result<(String, bool)> {
         by(NameRules::default(), host, 80)
     }
 

@@ -7,7 +7,7 @@ use super::head::Framing;
 use super::stream::Stream;
 use super::timings::Trace;
 use super::tls::Offer;
-use super::{Head, RequestError, Url};
+use super::{Head, Result, Url};
 
 /// Bytes of the body that are read when a server refuses.
 const REFUSAL_BYTES: usize = 1024;
@@ -26,15 +26,12 @@ pub(crate) struct Upgrade {
 impl Client {
     /// Sends `request` over a new connection and reads the answer. `traffic` becomes what that took, but for TLS,
     /// where the stream counts. The caller sets a deadline.
-    ///
-    /// # Errors
-    /// Whatever went wrong first.
     pub(crate) async fn upgrade(
         &self,
         url: &Url,
         request: &[u8],
         traffic: &mut Traffic,
-    ) -> Result<Upgrade, RequestError> {
+    ) -> Result<Upgrade> {
         let mut trace = Trace::begin();
         let Dialled { stream, peer, .. } = self.dial(url, Offer::Http1, &mut trace).await?;
         let connection = Connection::new(stream, peer);
@@ -48,7 +45,7 @@ async fn upgrade(
     mut connection: Connection,
     request: &[u8],
     progress: &mut Progress<'_>,
-) -> Result<Upgrade, RequestError> {
+) -> Result<Upgrade> {
     connection.write(request, &[], progress.traffic).await?;
     let head = connection.read_any_head(progress).await?;
     let body = match head.status {
@@ -64,7 +61,7 @@ async fn beginning(
     connection: &mut Connection,
     framing: Framing,
     progress: &mut Progress<'_>,
-) -> Result<Vec<u8>, RequestError> {
+) -> Result<Vec<u8>> {
     let mut body = Vec::new();
     let mut decoder = ChunkedDecoder::new();
     loop {

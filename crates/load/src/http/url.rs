@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-use super::RequestError;
+use super::{RequestError, Result};
 
 /// Longest accepted address; longer ones are refused, not sent.
 const MAX_URL_BYTES: usize = 64 * 1024;
@@ -39,7 +39,7 @@ impl Url {
     ///
     /// # Errors
     /// `InvalidUrl` with the reason, or `UnsupportedScheme`.
-    pub(crate) fn parse(text: &str) -> Result<Self, RequestError> {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
         let text = text.trim_matches([' ', '\t', '\n', '\r']);
         if text.len() > MAX_URL_BYTES {
             return Err(RequestError::InvalidUrl("longer than 64 KiB"));
@@ -105,7 +105,7 @@ impl Url {
     ///
     /// # Errors
     /// As [`Url::parse`].
-    pub(crate) fn join(&self, location: &str) -> Result<Self, RequestError> {
+    pub(crate) fn join(&self, location: &str) -> Result<Self> {
         if !Self::is_relative(location) {
             return Self::parse(location);
         }
@@ -165,7 +165,7 @@ fn other_scheme(scheme: &str) -> RequestError {
 }
 
 /// What is sent and looked up for names in any script: as in k6 punycode of each label, without any mapping.
-fn international(authority: &str) -> Result<Cow<'_, str>, RequestError> {
+fn international(authority: &str) -> Result<Cow<'_, str>> {
     if authority.is_ascii() {
         return Ok(Cow::Borrowed(authority));
     }
@@ -196,7 +196,7 @@ fn percent_encoded(authority: &str) -> Cow<'_, str> {
     encoded.into()
 }
 
-pub(super) fn split_port(authority: &str) -> Result<(&str, Option<u16>), RequestError> {
+pub(super) fn split_port(authority: &str) -> Result<(&str, Option<u16>)> {
     let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
         let (host, after) =
             rest.split_once(']').ok_or(RequestError::InvalidUrl("`[` without `]`"))?;
@@ -245,7 +245,7 @@ pub(crate) fn escape_query(text: &str, out: &mut String) {
 
 /// A path or fragment as Go's `net/url` writes it: as it was given if that is a valid encoding, otherwise decoded and
 /// encoded anew. (Queries are left as they are, there and here.)
-fn escaped(text: &str, is_fragment: bool) -> Result<Cow<'_, str>, RequestError> {
+fn escaped(text: &str, is_fragment: bool) -> Result<Cow<'_, str>> {
     let decoded =
         unescaped(text).ok_or(RequestError::InvalidUrl("a `%` without two hexadecimal digits"))?;
     let is_plain = |byte: u8| match byte {
@@ -396,16 +396,8 @@ mod tests {
     #[test]
     fn broken_addresses_are_refused() {
         for text in [
-            "http://",
-            "http:///x",
-            "http://a b/",
-            "http://h:99999/",
-            "http://h:x/",
-            "http://[::1/",
-            "http://[zz]/",
-            "http://h/a\nb",
-            "http://u@/",
-            "http://h/100%",
+            "http://", "http:///x", "http://a b/", "http://h:99999/", "http://h:x/",
+            "http://[::1/", "http://[zz]/", "http://h/a\nb", "http://u@/", "http://h/100%",
             "http://h/%zz",
         ] {
             assert_eq!(Url::parse(text).unwrap_err().code().0, 1020, "{text:?}");

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::Troubles;
 use super::recorder::Group;
-use super::{Breakdown, CheckCount, NameStats, ScenarioStats, Series, Sink, Totals, Waits, WarmUp};
+use super::{
+    Breakdown, CheckCount, NameStats, ScenarioStats, Series, Sink, Totals, Troubles, Waits, WarmUp,
+};
 
 /// Whose requests are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,23 +2,8 @@
 
 /// Their names, in k6's order. The first 14 are set unless the options say otherwise.
 const NAMES: [&str; 17] = [
-    "proto",
-    "subproto",
-    "status",
-    "method",
-    "url",
-    "name",
-    "group",
-    "check",
-    "error",
-    "error_code",
-    "tls_version",
-    "scenario",
-    "service",
-    "expected_response",
-    "iter",
-    "vu",
-    "ip",
+    "proto", "subproto", "status", "method", "url", "name", "group", "check", "error",
+    "error_code", "tls_version", "scenario", "service", "expected_response", "iter", "vu", "ip",
 ];
 
 /// Number of the tags of [`NAMES`] that are on by default.

@@ -41,19 +41,8 @@ pub(crate) struct RequestTags<'a> {
 
 /// Names of the tags that a value may have beside the custom ones.
 const KEYS: [&str; 13] = [
-    "check",
-    "error",
-    "error_code",
-    "expected_response",
-    "group",
-    "ip",
-    "method",
-    "name",
-    "proto",
-    "scenario",
-    "status",
-    "tls_version",
-    "url",
+    "check", "error", "error_code", "expected_response", "group", "ip", "method", "name", "proto",
+    "scenario", "status", "tls_version", "url",
 ];
 
 impl SampleTags<'_> {

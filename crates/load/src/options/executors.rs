@@ -21,6 +21,113 @@ pub(super) fn scenarios(value: &Value) -> Result<Vec<Scenario>> {
     object("scenarios", value)?.iter().map(|(name, value)| scenario(name, value)).collect()
 }
 
+/// The fields of one scenario.
+struct Fields<'v> {
+    prefix: String,
+    map: &'v Map<String, Value>,
+}
+
+impl Fields<'_> {
+    fn key(&self, name: &str) -> String {
+        format!("{}.{name}", self.prefix)
+    }
+
+    fn wrong(&self, name: &str, problem: impl Into<String>) -> OptionsError {
+        OptionsError::invalid(self.key(name), problem)
+    }
+
+    fn required<T>(&self, name: &str, read: fn(&str, &Value) -> Result<T>) -> Result<T> {
+        let value = self.map.get(name).ok_or_else(|| self.wrong(name, "it is required"))?;
+        read(&self.key(name), value)
+    }
+
+    fn or<T>(&self, name: &str, read: fn(&str, &Value) -> Result<T>, default: T) -> Result<T> {
+        self.map.get(name).map_or(Ok(default), |value| read(&self.key(name), value))
+    }
+
+    fn time_unit(&self) -> Result<Duration> {
+        self.or("timeUnit", positive_duration, DEFAULT_TIME_UNIT)
+    }
+
+    fn pool(&self) -> Result<VuPool> {
+        let pre_allocated_vus = self.required("preAllocatedVUs", count)?;
+        let max_vus = self.or("maxVUs", count, pre_allocated_vus)?;
+        if max_vus < pre_allocated_vus {
+            return Err(self.wrong("maxVUs", "it must not be less than preAllocatedVUs"));
+        }
+        if max_vus == 0 {
+            return Err(self.wrong("maxVUs", "it must be at least 1"));
+        }
+        Ok(VuPool { pre_allocated_vus, max_vus })
+    }
+
+    /// The executor's own settings, and the names of their fields.
+    fn executor(&self, executor: &str, scenario: &str) -> Result<(ExecutorConfig, &[&str])> {
+        Ok(match executor {
+            "constant-vus" => {
+                let vus = self.or("vus", positive, 1)?;
+                let duration = self.required("duration", positive_duration)?;
+                (ExecutorConfig::ConstantVus { vus, duration }, &["vus", "duration"])
+            }
+            "ramping-vus" => {
+                let stages = self.required("stages", stages)?;
+                let start_vus = self.or("startVUs", count, 1)?;
+                let grace = self.or("gracefulRampDown", duration, DEFAULT_GRACE)?;
+                let config = checked_ramp(&self.key("stages"), start_vus, stages, grace)?;
+                (config, &["startVUs", "stages", "gracefulRampDown"])
+            }
+            "per-vu-iterations" | "shared-iterations" => {
+                (self.iterations(executor)?, &["vus", "iterations", "maxDuration"])
+            }
+            "constant-arrival-rate" => {
+                let config = ExecutorConfig::ConstantArrivalRate {
+                    rate: self.required("rate", positive)?,
+                    time_unit: self.time_unit()?,
+                    duration: self.required("duration", positive_duration)?,
+                    pool: self.pool()?,
+                };
+                (config, &["rate", "timeUnit", "duration", "preAllocatedVUs", "maxVUs"])
+            }
+            "ramping-arrival-rate" => {
+                let stages = self.required("stages", stages)?;
+                let start_rate = self.or("startRate", count, 0)?;
+                let (time_unit, pool) = (self.time_unit()?, self.pool()?);
+                let config =
+                    ExecutorConfig::RampingArrivalRate { start_rate, time_unit, stages, pool };
+                if config.duration().is_zero() {
+                    return Err(self.wrong("stages", "together they must be longer than zero"));
+                }
+                (config, &["startRate", "timeUnit", "stages", "preAllocatedVUs", "maxVUs"])
+            }
+            missing if MISSING_EXECUTORS.contains(&missing) => {
+                return Err(OptionsError::Unsupported(format!(
+                    "executor `{missing}` (scenario `{scenario}`)"
+                )));
+            }
+            unknown => {
+                let problem = format!(
+                    "unknown executor `{unknown}`: constant-vus, ramping-vus, per-vu-iterations, \
+                     shared-iterations, constant-arrival-rate or ramping-arrival-rate"
+                );
+                return Err(self.wrong("executor", problem));
+            }
+        })
+    }
+
+    fn iterations(&self, executor: &str) -> Result<ExecutorConfig> {
+        let vus = self.or("vus", positive, 1)?;
+        let iterations = u64::from(self.or("iterations", positive, 1)?);
+        let max_duration = self.or("maxDuration", positive_duration, DEFAULT_MAX_DURATION)?;
+        if executor == "per-vu-iterations" {
+            return Ok(ExecutorConfig::PerVuIterations { vus, iterations, max_duration });
+        }
+        if iterations < u64::from(vus) {
+            return Err(self.wrong("iterations", "it must not be less than vus"));
+        }
+        Ok(ExecutorConfig::SharedIterations { vus, iterations, max_duration })
+    }
+}
+
 fn scenario(name: &str, value: &Value) -> Result<Scenario> {
     let prefix = format!("scenarios.{name}");
     let valid = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -28,102 +135,28 @@ fn scenario(name: &str, value: &Value) -> Result<Scenario> {
         let problem = "a scenario's name consists of letters, digits, `-` and `_`";
         return Err(OptionsError::invalid(prefix, problem));
     }
-    let fields = object(&prefix, value)?;
-    let key = |field: &str| format!("{prefix}.{field}");
-    let Some(executor) = fields.get("executor").and_then(Value::as_str) else {
-        return Err(OptionsError::invalid(key("executor"), "it is required"));
+    let map = object(&prefix, value)?;
+    let fields = Fields { prefix, map };
+    let Some(executor) = map.get("executor").and_then(Value::as_str) else {
+        return Err(fields.wrong("executor", "it is required"));
     };
-    let config = match executor {
-        "constant-vus" => constant_vus(&key, fields)?,
-        "ramping-vus" => ramping_vus(&key, fields)?,
-        "per-vu-iterations" | "shared-iterations" => iterations(&key, fields, executor)?,
-        "constant-arrival-rate" => constant_arrival_rate(&key, fields)?,
-        "ramping-arrival-rate" => ramping_arrival_rate(&key, fields)?,
-        missing if MISSING_EXECUTORS.contains(&missing) => {
-            return Err(OptionsError::Unsupported(format!(
-                "executor `{missing}` (scenario `{name}`)"
-            )));
-        }
-        unknown => {
-            let problem = format!(
-                "unknown executor `{unknown}`: constant-vus, ramping-vus, per-vu-iterations, \
-                 shared-iterations, constant-arrival-rate or ramping-arrival-rate"
-            );
-            return Err(OptionsError::invalid(key("executor"), problem));
-        }
-    };
-    let own: &[&str] = match config {
-        ExecutorConfig::ConstantVus { .. } => &["vus", "duration"],
-        ExecutorConfig::RampingVus { .. } => &["startVUs", "stages", "gracefulRampDown"],
-        ExecutorConfig::PerVuIterations { .. } | ExecutorConfig::SharedIterations { .. } => {
-            &["vus", "iterations", "maxDuration"]
-        }
-        ExecutorConfig::ConstantArrivalRate { .. } => {
-            &["rate", "timeUnit", "duration", "preAllocatedVUs", "maxVUs"]
-        }
-        ExecutorConfig::RampingArrivalRate { .. } => {
-            &["startRate", "timeUnit", "stages", "preAllocatedVUs", "maxVUs"]
-        }
-    };
+    let (config, own) = fields.executor(executor, name)?;
     let mut scenario = Scenario::new(name, config);
-    for (field, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+    for (field, value) in map.iter().filter(|(_, value)| !value.is_null()) {
+        let key = fields.key(field);
         match field.as_str() {
             "executor" => {}
-            "startTime" => scenario.start_time = duration(&key(field), value)?,
-            "gracefulStop" => scenario.graceful_stop = duration(&key(field), value)?,
-            "exec" => scenario.exec = text(&key(field), value)?.to_owned(),
-            "env" => scenario.env = texts(&key(field), value)?,
-            "tags" => scenario.tags = texts(&key(field), value)?,
-            "options" => {
-                return Err(OptionsError::Unsupported(format!("option `{}`", key(field))));
-            }
+            "startTime" => scenario.start_time = duration(&key, value)?,
+            "gracefulStop" => scenario.graceful_stop = duration(&key, value)?,
+            "exec" => scenario.exec = text(&key, value)?.to_owned(),
+            "env" => scenario.env = texts(&key, value)?,
+            "tags" => scenario.tags = texts(&key, value)?,
+            "options" => return Err(OptionsError::Unsupported(format!("option `{key}`"))),
             field if own.contains(&field) => {}
-            field => return Err(OptionsError::Unknown(key(field))),
+            _ => return Err(OptionsError::Unknown(key)),
         }
     }
     Ok(scenario)
-}
-
-fn constant_vus(
-    key: &dyn Fn(&str) -> String,
-    fields: &Map<String, Value>,
-) -> Result<ExecutorConfig> {
-    let required = || OptionsError::invalid(key("duration"), "it is required");
-    let vus = fields.get("vus").map_or(Ok(1), |value| positive(&key("vus"), value))?;
-    let length = fields.get("duration").ok_or_else(required)?;
-    Ok(ExecutorConfig::ConstantVus { vus, duration: positive_duration(&key("duration"), length)? })
-}
-
-fn iterations(
-    key: &dyn Fn(&str) -> String,
-    fields: &Map<String, Value>,
-    executor: &str,
-) -> Result<ExecutorConfig> {
-    let number = |name: &str| fields.get(name).map_or(Ok(1), |value| positive(&key(name), value));
-    let (vus, iterations) = (number("vus")?, u64::from(number("iterations")?));
-    let max_duration = fields
-        .get("maxDuration")
-        .map_or(Ok(DEFAULT_MAX_DURATION), |value| positive_duration(&key("maxDuration"), value))?;
-    if executor == "per-vu-iterations" {
-        return Ok(ExecutorConfig::PerVuIterations { vus, iterations, max_duration });
-    }
-    if iterations < u64::from(vus) {
-        return Err(OptionsError::invalid(key("iterations"), "it must not be less than vus"));
-    }
-    Ok(ExecutorConfig::SharedIterations { vus, iterations, max_duration })
-}
-
-fn ramping_vus(
-    key: &dyn Fn(&str) -> String,
-    fields: &Map<String, Value>,
-) -> Result<ExecutorConfig> {
-    let required = || OptionsError::invalid(key("stages"), "it is required");
-    let stages = stages(&key("stages"), fields.get("stages").ok_or_else(required)?)?;
-    let start_vus = fields.get("startVUs").map_or(Ok(1), |value| count(&key("startVUs"), value))?;
-    let graceful_ramp_down = fields
-        .get("gracefulRampDown")
-        .map_or(Ok(DEFAULT_GRACE), |value| duration(&key("gracefulRampDown"), value))?;
-    checked_ramp(&key("stages"), start_vus, stages, graceful_ramp_down)
 }
 
 /// A ramp in which somebody runs for some time; `key` is that of its stages.
@@ -143,63 +176,6 @@ pub(super) fn checked_ramp(
         return Err(OptionsError::invalid(key, "together they must be longer than zero"));
     }
     Ok(config)
-}
-
-fn constant_arrival_rate(
-    key: &dyn Fn(&str) -> String,
-    fields: &Map<String, Value>,
-) -> Result<ExecutorConfig> {
-    let required = |name: &str| {
-        fields.get(name).ok_or_else(|| OptionsError::invalid(key(name), "it is required"))
-    };
-    Ok(ExecutorConfig::ConstantArrivalRate {
-        rate: positive(&key("rate"), required("rate")?)?,
-        time_unit: time_unit(key, fields)?,
-        duration: positive_duration(&key("duration"), required("duration")?)?,
-        pool: pool(key, fields)?,
-    })
-}
-
-fn ramping_arrival_rate(
-    key: &dyn Fn(&str) -> String,
-    fields: &Map<String, Value>,
-) -> Result<ExecutorConfig> {
-    let required = || OptionsError::invalid(key("stages"), "it is required");
-    let stages = stages(&key("stages"), fields.get("stages").ok_or_else(required)?)?;
-    let start_rate =
-        fields.get("startRate").map_or(Ok(0), |value| count(&key("startRate"), value))?;
-    let config = ExecutorConfig::RampingArrivalRate {
-        start_rate,
-        time_unit: time_unit(key, fields)?,
-        stages,
-        pool: pool(key, fields)?,
-    };
-    if config.duration().is_zero() {
-        return Err(OptionsError::invalid(key("stages"), "together they must be longer than zero"));
-    }
-    Ok(config)
-}
-
-fn time_unit(key: &dyn Fn(&str) -> String, fields: &Map<String, Value>) -> Result<Duration> {
-    let given = fields.get("timeUnit");
-    given.map_or(Ok(DEFAULT_TIME_UNIT), |value| positive_duration(&key("timeUnit"), value))
-}
-
-fn pool(key: &dyn Fn(&str) -> String, fields: &Map<String, Value>) -> Result<VuPool> {
-    let Some(planned) = fields.get("preAllocatedVUs") else {
-        return Err(OptionsError::invalid(key("preAllocatedVUs"), "it is required"));
-    };
-    let pre_allocated_vus = count(&key("preAllocatedVUs"), planned)?;
-    let max_vus =
-        fields.get("maxVUs").map_or(Ok(pre_allocated_vus), |value| count(&key("maxVUs"), value))?;
-    if max_vus < pre_allocated_vus {
-        let problem = "it must not be less than preAllocatedVUs";
-        return Err(OptionsError::invalid(key("maxVUs"), problem));
-    }
-    if max_vus == 0 {
-        return Err(OptionsError::invalid(key("maxVUs"), "it must be at least 1"));
-    }
-    Ok(VuPool { pre_allocated_vus, max_vus })
 }
 
 #[cfg(test)]

@@ -58,18 +58,8 @@ pub(crate) struct HttpOptions {
 impl HttpLayer {
     /// Names of the options read here.
     pub(super) const KEYS: &[&str] = &[
-        "batch",
-        "batchPerHost",
-        "blacklistIPs",
-        "blockHostnames",
-        "dns",
-        "hosts",
-        "httpDebug",
-        "insecureSkipTLSVerify",
-        "noCookiesReset",
-        "tlsAuth",
-        "tlsCipherSuites",
-        "tlsVersion",
+        "batch", "batchPerHost", "blacklistIPs", "blockHostnames", "dns", "hosts", "httpDebug",
+        "insecureSkipTLSVerify", "noCookiesReset", "tlsAuth", "tlsCipherSuites", "tlsVersion",
     ];
 
     /// Reads the option `key`, one of [`Self::KEYS`].

@@ -31,6 +31,7 @@ use thiserror::Error;
 
 /// Options that cannot be used.
 #[derive(Debug, Clone, Error, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum OptionsError {
     /// k6 has it, this engine does not.
     #[error("{0} is not supported yet")]
@@ -43,7 +44,6 @@ pub enum OptionsError {
     Invalid {
         /// Its name, with the scenario's before it when it belongs to one.
         option: String,
-        /// What is wrong, and what would be accepted.
         problem: String,
     },
 }

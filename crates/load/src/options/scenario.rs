@@ -15,63 +15,20 @@ pub struct Stage {
 
 /// How a scenario schedules iterations.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum ExecutorConfig {
     /// A fixed number of virtual users, iterating for a fixed time.
-    ConstantVus {
-        /// How many.
-        vus: u32,
-        /// How long iterations are started.
-        duration: Duration,
-    },
+    ConstantVus { vus: u32, duration: Duration },
     /// A number of virtual users that changes in stages.
-    RampingVus {
-        /// How many there are at the beginning.
-        start_vus: u32,
-        /// What becomes of them.
-        stages: Vec<Stage>,
-        /// How long the iteration of a virtual user that is released may go on.
-        graceful_ramp_down: Duration,
-    },
+    RampingVus { start_vus: u32, stages: Vec<Stage>, graceful_ramp_down: Duration },
     /// Every virtual user makes the same number of iterations.
-    PerVuIterations {
-        /// How many virtual users.
-        vus: u32,
-        /// Iterations of each.
-        iterations: u64,
-        /// No iteration starts later than this.
-        max_duration: Duration,
-    },
+    PerVuIterations { vus: u32, iterations: u64, max_duration: Duration },
     /// All virtual users together make a number of iterations.
-    SharedIterations {
-        /// How many virtual users.
-        vus: u32,
-        /// Iterations of all of them.
-        iterations: u64,
-        /// No iteration starts later than this.
-        max_duration: Duration,
-    },
+    SharedIterations { vus: u32, iterations: u64, max_duration: Duration },
     /// Iterations start at a fixed rate, however long they take.
-    ConstantArrivalRate {
-        /// Starts per time unit.
-        rate: u32,
-        /// What the rate is per.
-        time_unit: Duration,
-        /// How long iterations are started.
-        duration: Duration,
-        /// How many virtual users are made for them.
-        pool: VuPool,
-    },
+    ConstantArrivalRate { rate: u32, time_unit: Duration, duration: Duration, pool: VuPool },
     /// Iterations start at a rate that changes in stages.
-    RampingArrivalRate {
-        /// Starts per time unit at the beginning.
-        start_rate: u32,
-        /// What the rates are per.
-        time_unit: Duration,
-        /// What becomes of the rate.
-        stages: Vec<Stage>,
-        /// How many virtual users are made for them.
-        pool: VuPool,
-    },
+    RampingArrivalRate { start_rate: u32, time_unit: Duration, stages: Vec<Stage>, pool: VuPool },
 }
 
 /// The virtual users of an executor that starts iterations by the clock.

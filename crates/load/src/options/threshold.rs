@@ -102,9 +102,6 @@ impl Aggregation {
 
 impl Threshold {
     /// Parses a condition.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub fn parse(source: &str) -> std::result::Result<Self, String> {
         let malformed = || {
             format!(

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::overall;
 use super::{
     Bytes, Check, Checks, Generator, Iterations, LifecycleReport, Metric, NameReport, OpenModel,
     REPORT_VERSION, Report, Requests, ScenarioReport, SeriesReport, Step, ThresholdReport, Trend,
-    Trouble,
+    Trouble, overall,
 };
 use crate::engine::Finished;
 use crate::generator;

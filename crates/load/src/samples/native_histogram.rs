@@ -7,14 +7,8 @@ use super::series::Distribution;
 /// Bounds of the eight buckets between two powers of two, 2^(n/8 − 1): the largest steps below a factor of 1.1,
 /// which is what k6 asks for.
 const BOUNDS: [f64; 8] = [
-    0.5,
-    0.5452538663326288,
-    0.5946035575013605,
-    0.6484197773255048,
-    0.7071067811865475,
-    0.7711054127039704,
-    0.8408964152537144,
-    0.9170040432046711,
+    0.5, 0.5452538663326288, 0.5946035575013605, 0.6484197773255048, 0.7071067811865475,
+    0.7711054127039704, 0.8408964152537144, 0.9170040432046711,
 ];
 
 /// Prometheus' number for eight buckets a power of two.

@@ -38,7 +38,6 @@ pub(crate) enum ScriptError {
         function: &'static str,
         /// The option that sets the limit.
         option: &'static str,
-        /// The limit.
         seconds: f64,
     },
     /// No memory or address space for another virtual user.

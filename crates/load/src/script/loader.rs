@@ -8,11 +8,10 @@ use rquickjs::module::Declared;
 use rquickjs::{Ctx, Exception, Module, Result};
 
 use super::compiled::Compiled;
-use super::modules;
 use super::source::{self, Source};
 use super::syntax::Use;
 use super::user::User;
-use super::{commonjs, jslib};
+use super::{commonjs, jslib, modules};
 use crate::log::Level;
 
 /// Resolves and loads the modules of one virtual user.

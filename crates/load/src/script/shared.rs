@@ -36,9 +36,6 @@ pub(crate) struct Files {
 
 impl Files {
     /// The content of a file. Only with `may_read` is one read that was not read before.
-    ///
-    /// # Errors
-    /// Why it cannot be read, in k6's words where k6 has some.
     pub(super) fn open(&self, path: &Path, may_read: bool) -> Result<Arc<[u8]>, String> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(content) = files.get(path) {

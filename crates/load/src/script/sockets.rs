@@ -96,9 +96,6 @@ impl Socket {
     }
 
     /// Connects and counts the attempt.
-    ///
-    /// # Errors
-    /// Whatever went wrong first.
     pub(super) async fn connect(
         self: &Rc<Self>,
         user: &User,

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use base16ct::lower::encode_string as hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::ScriptError;
 use super::source::{self, Import, Sources};
 use super::syntax::{self, Language};
-use crate::hex;
 use crate::http::{Client, ClientConfig, Network, Proxies, Request, Url};
 
 /// The directory's name.

@@ -37,12 +37,8 @@ const NETWORK: &[&str] = &["data_received", "data_sent"];
 const HIDDEN: &[&str] = &["checks", "group_duration"];
 /// Those that only the full mode has, in the section HTTP.
 const IN_DETAIL: &[&str] = &[
-    "http_req_blocked",
-    "http_req_connecting",
-    "http_req_receiving",
-    "http_req_sending",
-    "http_req_tls_handshaking",
-    "http_req_waiting",
+    "http_req_blocked", "http_req_connecting", "http_req_receiving", "http_req_sending",
+    "http_req_tls_handshaking", "http_req_waiting",
 ];
 
 /// Where the content of a section begins.

@@ -69,9 +69,6 @@ impl DialError {
 
 impl Dial {
     /// Connects and shakes hands. `traffic` becomes what a failed attempt took.
-    ///
-    /// # Errors
-    /// Whatever went wrong first.
     pub(crate) async fn open(
         &self,
         client: &Client,

@@ -218,11 +218,7 @@ fn a_flood_of_exceptions_is_not_a_flood_of_messages() {
 #[test]
 fn anything_can_be_thrown() {
     for thrown in [
-        "null",
-        "undefined",
-        "'text'",
-        "{ toString() { throw 1; } }",
-        "Symbol('s')",
+        "null", "undefined", "'text'", "{ toString() { throw 1; } }", "Symbol('s')",
         "new Proxy({}, {})",
     ] {
         let ran = Script::body(&format!("throw {thrown};")).run();

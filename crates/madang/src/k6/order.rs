@@ -5,15 +5,12 @@
 //! request a check belongs to, so a request is good if it did not fail. The window begins where the first iteration did,
 //! by its own samples. Response times from the intended start do not exist.
 
-use std::{
-    fs,
-    io::{self, BufRead as _, BufReader},
-    path::PathBuf,
-    process::{Child, Command, Stdio},
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::io::{self, BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{fs, thread};
 
 use madang_stack::{CpuList, Sample, Scope};
 use serde::Deserialize;
@@ -58,12 +55,7 @@ pub struct Files {
 pub enum K6Error {
     /// The program cannot be started.
     #[error("cannot run k6 as `{}`", .program.display())]
-    Start {
-        /// The program.
-        program: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Start { program: PathBuf, source: io::Error },
     /// A warm-up that k6 cannot do.
     #[error(
         "k6 has no warm-up: `warm_up` in [rounds] is possible only if `duration` in [load] or the script's own \
@@ -72,12 +64,7 @@ pub enum K6Error {
     WarmUp,
     /// A report that cannot be written.
     #[error("cannot write `{}`", .path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// k6 printed no sample of any iteration.
     #[error("k6 reported no iteration")]
     NoIteration,
@@ -88,7 +75,6 @@ pub enum K6Error {
 
 impl K6Error {
     /// Exit code for it.
-    #[must_use]
     pub fn exit_code(&self) -> i32 {
         if matches!(self, Self::WarmUp) { INVALID_OPTIONS } else { FAILED }
     }
@@ -105,9 +91,6 @@ struct Inspected {
 
 impl Order {
     /// Checks the script and the warm-up; returns k6's exit code.
-    ///
-    /// # Errors
-    /// See [`K6Error`].
     pub fn check(&self) -> Result<i32, K6Error> {
         let (exit, _) = self.inspect()?;
         if exit == 0 {
@@ -117,9 +100,6 @@ impl Order {
     }
 
     /// Runs the load and writes the files; returns k6's exit code.
-    ///
-    /// # Errors
-    /// See [`K6Error`].
     pub fn run(&self, files: &Files) -> Result<i32, K6Error> {
         let whole = self.whole_duration()?;
         let window = whole.map(|whole| whole.saturating_sub(self.warm_up));

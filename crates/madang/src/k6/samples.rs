@@ -1,9 +1,12 @@
 //! Samples and messages of k6, summed up.
 
-use std::{collections::BTreeMap, io::BufRead, time::Duration};
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::time::Duration;
 
 use serde::Deserialize;
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use madang_lab::load_report::{
     Bytes, Check, Generator, Iterations, LoadReport, Requests, Sampled, Series, Step, Sum, Trend,

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use madang_lab::report::{
-    Language,
-    page::{Document, Line, Part, Plot, Section, Table, lines},
-};
+use madang_lab::report::Language;
+use madang_lab::report::page::{Document, Line, Part, Plot, Section, Table, lines};
 use madang_load::report::{NameReport, Report, Requests, Step, Trend, Trouble};
 
 /// Names in the legend of plots.

@@ -1,20 +1,14 @@
 //! A few neighbours for `serve --demo`: people, what they sell, what they write.
 
 use super::{Rows, Typed, fill, users};
-use anyhow::Context as _;
 use clap::Parser as _;
 use madang_service::app::App;
 use madang_service::config::Settings;
 
 /// Enough for a second page of everything; made before anybody tries it out.
 const ROWS: [&str; 7] = [
-    "--users=24",
-    "--posts=400",
-    "--articles=60",
-    "--comments=240",
-    "--likes=600",
-    "--epoch=2026-01-01T00:00:00Z",
-    "--shared-hash",
+    "--users=24", "--posts=400", "--articles=60", "--comments=240", "--likes=600",
+    "--epoch=2026-01-01T00:00:00Z", "--shared-hash",
 ];
 
 /// What a store holds already.
@@ -44,7 +38,8 @@ pub fn fill_demo(app: &App, settings: &Settings) -> anyhow::Result<()> {
             return Ok(());
         }
     }
-    rows.password = random_password()?;
+    // 128 bits.
+    rows.password = crate::up::random_hex(16)?;
     let filled = fill(app, settings, &rows)?;
     for (kind, added) in filled {
         tracing::info!(kind, rows = added.new, "added sample rows");
@@ -66,13 +61,6 @@ async fn look(app: &App, rows: &Rows) -> anyhow::Result<Found> {
         Some(first) if first.created_at_ms == rows.epoch && posts.min(articles) == 0 => Found::Part,
         _ => Found::Something,
     })
-}
-
-/// 128 bits.
-fn random_password() -> anyhow::Result<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).context("cannot get random bytes from the operating system")?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

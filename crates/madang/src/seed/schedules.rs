@@ -16,18 +16,8 @@ const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
 
 const TITLES: [&str; 12] = [
-    "아침 달리기",
-    "동네 산책",
-    "장보기",
-    "배드민턴",
-    "독서 모임",
-    "플리마켓 구경",
-    "Morning run",
-    "Evening walk",
-    "Tennis",
-    "Market visit",
-    "Book club",
-    "Picnic",
+    "아침 달리기", "동네 산책", "장보기", "배드민턴", "독서 모임", "플리마켓 구경", "Morning run",
+    "Evening walk", "Tennis", "Market visit", "Book club", "Picnic",
 ];
 
 /// How many there shall be.

@@ -13,14 +13,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Where users live: some of each kind of place.
 const REGIONS: [&str; 8] = [
-    "서울 종로구",
-    "서울 마포구",
-    "부산 해운대구",
-    "대전 유성구",
-    "경기 수원시",
-    "강원 춘천시",
-    "전북 전주시",
-    "제주 서귀포시",
+    "서울 종로구", "서울 마포구", "부산 해운대구", "대전 유성구", "경기 수원시", "강원 춘천시",
+    "전북 전주시", "제주 서귀포시",
 ];
 
 /// Users that are hashed and then written at once: enough to share commits and to keep every core busy.

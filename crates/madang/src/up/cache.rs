@@ -14,13 +14,7 @@ const ARGS: [&str; 6] =
 const LOG: &str = "cache.log";
 /// Counts attempts and takes likes. What is acknowledged there is on disk.
 const KEEPS: [&str; 8] = [
-    "--logfile",
-    KEEPS_LOG,
-    "--appendonly",
-    "yes",
-    "--appendfsync",
-    "always",
-    "--maxmemory-policy",
+    "--logfile", KEEPS_LOG, "--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy",
     "noeviction",
 ];
 const KEEPS_LOG: &str = "counts.log";

@@ -93,5 +93,5 @@ impl Drop for Place {
 pub fn random_hex(count: usize) -> anyhow::Result<String> {
     let mut bytes = vec![0; count];
     getrandom::fill(&mut bytes).context("cannot get random bytes from the operating system")?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(base16ct::lower::encode_string(&bytes))
 }

@@ -18,14 +18,8 @@ use std::path::{Path, PathBuf};
 
 /// What this command sets itself, since nothing works with other values.
 const OWN: [&str; 8] = [
-    "data.dir",
-    "server.listen",
-    "server.metrics_listen",
-    "database.url",
-    "database.replicas",
-    "cache.url",
-    "guard.url",
-    "likes.url",
+    "data.dir", "server.listen", "server.metrics_listen", "database.url", "database.replicas",
+    "cache.url", "guard.url", "likes.url",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,13 +1,12 @@
 //! Whoever is killed with `kill -9` in the middle of a round: nobody else is left behind, the
 //! message says who it was, no report is half, and `--resume` completes the run.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Child, Stdio},
-};
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
 
-use madang_stack::{Supervisor, redis::Redis};
+use madang_stack::Supervisor;
+use madang_stack::redis::Redis;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

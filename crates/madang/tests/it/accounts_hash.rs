@@ -161,13 +161,9 @@ fn unsafe_settings_stop_the_start_unless_they_are_wanted() {
         ("accounts.hash_pool", "unbounded"),
     ] {
         let pair = format!("{key}={value}");
-        Madang::new(["serve", "--set", &pair]).fails_with(2).complains(&[
-            key,
-            value,
-            "unsafe",
-            "unsafe_experiments = true",
-            "--set",
-        ]);
+        Madang::new(["serve", "--set", &pair])
+            .fails_with(2)
+            .complains(&[key, value, "unsafe", "unsafe_experiments = true", "--set"]);
         Madang::new(["config", "--set", &pair, "--set", "unsafe_experiments=true"]).succeeds();
     }
     for (key, value) in [

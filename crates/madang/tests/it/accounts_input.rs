@@ -38,27 +38,9 @@ fn nicknames_at_their_limits_are_accepted_and_beyond_refused() {
     }
     let (longer, longer_hangul) = ("x".repeat(65), "가".repeat(65));
     for bad in [
-        "",
-        "a",
-        "가",
-        " ",
-        "a b",
-        " ab",
-        "ab ",
-        "a.b",
-        "a@b.c",
-        "<script>",
-        "a\u{0}b",
-        "a\nb",
-        "é́é",
-        "ｍｉｎａ",
-        "漢字",
-        "🙂🙂",
-        "\u{3164}\u{3164}",
-        "ab\u{200B}",
-        "'; DROP TABLE users; --",
-        &longer,
-        &longer_hangul,
+        "", "a", "가", " ", "a b", " ab", "ab ", "a.b", "a@b.c", "<script>", "a\u{0}b", "a\nb",
+        "é́é", "ｍｉｎａ", "漢字", "🙂🙂", "\u{3164}\u{3164}", "ab\u{200B}",
+        "'; DROP TABLE users; --", &longer, &longer_hangul,
     ] {
         let answer = register(&server, &with("nickname", json!(bad)));
         assert_eq!(answer.wrong_fields()[0], "nickname", "{bad:?}");

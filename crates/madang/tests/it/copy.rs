@@ -3,13 +3,15 @@
 use crate::harness::database::{integrity, number};
 use crate::harness::{Answer, Madang, Output, Person, Server, Setup, eventually, stores};
 use crate::{articles, posts, schedules};
-use madang_stack::{Supervisor, mariadb::MariaDb};
+use madang_stack::Supervisor;
+use madang_stack::mariadb::MariaDb;
 use mysql::prelude::Queryable as _;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Child;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// A server for the tests that run at the same time.

@@ -87,11 +87,7 @@ fn a_preflight_is_told_the_methods_of_its_path() {
         assert_eq!(told, methods, "{path}");
         let headers = answer.header("access-control-allow-headers").unwrap();
         for name in [
-            "authorization",
-            "content-type",
-            "idempotency-key",
-            "if-match",
-            "if-none-match",
+            "authorization", "content-type", "idempotency-key", "if-match", "if-none-match",
             "x-request-id",
         ] {
             assert!(headers.split(", ").any(|one| one == name), "{headers}");

@@ -1,7 +1,9 @@
 //! What is in deploy/: settings, files and metrics that it names are there.
 
 use crate::beside::Beside;
-use crate::harness::{Connection, Madang, eventually, server::sum, up::Up};
+use crate::harness::server::sum;
+use crate::harness::up::Up;
+use crate::harness::{Connection, Madang, eventually};
 use crate::nodes::KEY;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -58,14 +60,7 @@ fn labels(expression: &str) -> BTreeSet<&str> {
 #[test]
 fn every_query_asks_for_what_a_node_shows() {
     let up = Up::start(&[
-        "--nodes",
-        "2",
-        "--replicas",
-        "1",
-        "--cache",
-        "valkey",
-        "--set",
-        "likes.write=stream",
+        "--nodes", "2", "--replicas", "1", "--cache", "valkey", "--set", "likes.write=stream",
     ]);
     let page = eventually("a request is counted", || {
         Connection::open(up.nodes[0]).get("/v1/tracks");
@@ -117,12 +112,7 @@ fn what_would_fail_is_said_before_a_node_is_started() {
     let nobody = "redis://127.0.0.1:1";
     let check = |cache: &str, guard: &str, data: &Path| {
         Madang::new([
-            "config",
-            "--check",
-            "--set",
-            "cache.mode=remote",
-            "--set",
-            "likes.write=stream",
+            "config", "--check", "--set", "cache.mode=remote", "--set", "likes.write=stream",
         ])
         .env("MADANG_DATABASE_URL", &shared.cluster.database.url())
         .env("MADANG_DATA_DIR", data.to_str().unwrap())

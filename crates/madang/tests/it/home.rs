@@ -123,12 +123,7 @@ fn only_reading_is_for_its_addresses() {
         assert_eq!((head.status, head.body.len()), (200, 0), "{path}");
     }
     for path in [
-        "/home",
-        "/home/",
-        "/home/../style.css",
-        "/home/nothing.js",
-        "/home/%ff",
-        "/home/figures/1",
+        "/home", "/home/", "/home/../style.css", "/home/nothing.js", "/home/%ff", "/home/figures/1",
     ] {
         server.get(path).problem(404);
     }
@@ -201,11 +196,7 @@ fn figures_tell_nothing_of_what_was_asked() {
     let expected = ["intervalSeconds", "requests", "samples", "windowSeconds"];
     assert_eq!(names(&figures), expected.map(str::to_owned).into());
     let expected = [
-        "cacheHitRatio",
-        "number",
-        "p50Milliseconds",
-        "p95Milliseconds",
-        "p99Milliseconds",
+        "cacheHitRatio", "number", "p50Milliseconds", "p95Milliseconds", "p99Milliseconds",
         "requestsPerSecond",
     ];
     assert_eq!(names(&figures["samples"][0]), expected.map(str::to_owned).into());

@@ -12,7 +12,8 @@ use mysql::prelude::Queryable as _;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 fn setup(shared: &Beside) -> Setup {
     shared.cluster.setup().set("likes.write", "stream").set("likes.url", &shared.redis.url())

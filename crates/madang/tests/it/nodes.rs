@@ -9,7 +9,8 @@ use madang_stack::mariadb::{MariaDb, MariaDbSettings};
 use mysql::prelude::Queryable as _;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// A key that all nodes sign tokens with.
 pub const KEY: &str = "5f1c7a0e9d3b48266a17c4f0b2e85d9135a8d06c7e94f2b1038dc56e7fa94b21";

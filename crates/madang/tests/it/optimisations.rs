@@ -35,25 +35,11 @@ const OPTIMISATIONS: &[(&str, &[&str])] = &[
 /// such (limits and defences, addresses, the log) must be among the [`OPTIMISATIONS`].
 const OTHERS: &[&str] = &[
     // Where the shared tier is; with `cache.mode` it is tested in remote_cache.rs.
-    "cache.url",
-    // The same of likes.write = stream, in like_stream.rs.
-    "likes.url",
-    "unsafe_experiments",
-    "database.queue",
-    "cluster.delay",
-    "cluster.poll",
-    "cluster.wait",
-    "database.replicas",
-    "database.url",
-    "database.log_limit",
-    "schedules.limit",
-    "cache.max_entry",
-    "likes.queue_flush",
-    "accounts.hash_threads",
-    "accounts.hash_queue",
-    "accounts.hash_wait",
-    "accounts.token_key",
-    "accounts.token_ttl",
+    "cache.url", // The same of likes.write = stream, in like_stream.rs.
+    "likes.url", "unsafe_experiments", "database.queue", "cluster.delay", "cluster.poll",
+    "cluster.wait", "database.replicas", "database.url", "database.log_limit", "schedules.limit",
+    "cache.max_entry", "likes.queue_flush", "accounts.hash_threads", "accounts.hash_queue",
+    "accounts.hash_wait", "accounts.token_key", "accounts.token_ttl",
 ];
 const SECTIONS: &[&str] = &["data.", "guard.", "home.", "idempotency.", "log.", "server."];
 

@@ -2,9 +2,11 @@
 //! nothing is settled by time.
 
 use madang_positions::sql;
-use madang_stack::{Supervisor, mariadb::MariaDb};
+use madang_stack::Supervisor;
+use madang_stack::mariadb::MariaDb;
 use madang_testing::until;
-use mysql::{Conn, Opts, TxOpts, prelude::Queryable as _};
+use mysql::prelude::Queryable as _;
+use mysql::{Conn, Opts, TxOpts};
 use std::thread;
 
 const DUPLICATE: u16 = 1062;

@@ -106,11 +106,10 @@ fn an_unknown_key_stops_the_start_and_its_neighbour_is_named() {
     Madang::new(["import", "tracks", "--set", "nonsense=1", "x.gpx"])
         .fails_with(2)
         .complains(&["nonsense", "madang config"]);
-    config().env("MADANG_TRACKS_DETIAL", "full").fails_with(2).complains(&[
-        "MADANG_TRACKS_DETIAL",
-        "tracks.detail",
-        "environment",
-    ]);
+    config()
+        .env("MADANG_TRACKS_DETIAL", "full")
+        .fails_with(2)
+        .complains(&["MADANG_TRACKS_DETIAL", "tracks.detail", "environment"]);
 }
 
 #[test]
@@ -148,11 +147,9 @@ fn a_wrong_log_filter_is_named() {
 
 #[test]
 fn a_flag_without_a_value_is_refused_with_an_example() {
-    Madang::new(["config", "--set", "cache.mode"]).fails_with(2).complains(&[
-        "cache.mode",
-        "KEY=VALUE",
-        "tracks.detail=full",
-    ]);
+    Madang::new(["config", "--set", "cache.mode"])
+        .fails_with(2)
+        .complains(&["cache.mode", "KEY=VALUE", "tracks.detail=full"]);
 }
 
 #[test]

@@ -51,14 +51,8 @@ fn what_a_client_can_make_up_takes_no_place_in_the_cache() {
     // Page sizes, places to go on from, texts, ids that are none.
     for n in 2..80 {
         for listing in [
-            "/v1/tracks?",
-            "/v1/tracks/1/records?",
-            "/v1/locations?",
-            "/v1/posts?",
-            "/v1/posts?state=Seoul&",
-            "/v1/articles?",
-            "/v1/articles/1/comments?",
-            "/v1/markets?",
+            "/v1/tracks?", "/v1/tracks/1/records?", "/v1/locations?", "/v1/posts?",
+            "/v1/posts?state=Seoul&", "/v1/articles?", "/v1/articles/1/comments?", "/v1/markets?",
         ] {
             let page = get(&format!("{listing}limit={n}"), 200).json();
             if let Some(cursor) = page["nextCursor"].as_str() {

@@ -8,10 +8,11 @@ mod troubles;
 mod workflow;
 
 use madang_testing::Finish as _;
+use std::fs;
+use std::os::unix;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
-use std::{fs, os::unix};
 
 use serde_json::Value;
 

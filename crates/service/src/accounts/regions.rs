@@ -264,11 +264,7 @@ mod tests {
             (
                 11010,
                 &[
-                    "종로구",
-                    "서울 종로구",
-                    "서울특별시종로구",
-                    "Jongno-gu",
-                    "jongno",
+                    "종로구", "서울 종로구", "서울특별시종로구", "Jongno-gu", "jongno",
                     "Jongno-gu, Seoul",
                 ],
             ),
@@ -314,15 +310,7 @@ mod tests {
     fn what_is_no_region_or_several_is_refused() {
         let regions = fresh();
         for name in [
-            "",
-            " ",
-            "Atlantis",
-            "평양",
-            "서울특별시 없는구",
-            "Tokyo",
-            "gu",
-            "구",
-            "11",
+            "", " ", "Atlantis", "평양", "서울특별시 없는구", "Tokyo", "gu", "구", "11",
             "부산 종로구",
         ] {
             assert_eq!(regions.find(name), Err(RegionError::Unknown), "{name}");

@@ -63,17 +63,9 @@ mod tests {
         let wanted = ["https://app.example.com", "http://localhost:5173", "http://[::1]:3000"];
         assert_eq!(these, Ok(CorsOrigins::These(wanted.map(str::to_owned).to_vec())));
         for wrong in [
-            "example.com",
-            "https://",
-            "https://example.com/",
-            "https://Example.com",
-            "https://example.com:443",
-            "http://example.com:80",
-            "https://user@example.com",
-            "ftp://example.com",
-            "null",
-            "*, https://example.com",
-            "https://a.example,",
+            "example.com", "https://", "https://example.com/", "https://Example.com",
+            "https://example.com:443", "http://example.com:80", "https://user@example.com",
+            "ftp://example.com", "null", "*, https://example.com", "https://a.example,",
         ] {
             assert!(origins(wrong).is_err(), "{wrong}");
         }

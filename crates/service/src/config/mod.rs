@@ -86,11 +86,8 @@ impl Settings {
             }
         }
         let positions = "a body says up to which writes it is new, and only that store counts them";
-        (is_remote && self.database.url.is_none()).then_some((
-            "cache.mode",
-            "database.url",
-            positions,
-        ))
+        (is_remote && self.database.url.is_none())
+            .then_some(("cache.mode", "database.url", positions))
     }
 
     /// Keys whose values are allowed only with `unsafe_experiments`, and what each gives up.

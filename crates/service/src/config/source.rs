@@ -98,13 +98,8 @@ const HIDDEN: &str = "(hidden)";
 
 /// Environment variables that belong to Madang but are not settings.
 const RESERVED_VARIABLES: &[&str] = &[
-    "MADANG_CONFIG",
-    "MADANG_COPY_TO",
-    "MADANG_DRILLS",
-    "MADANG_DRILL_TABLE",
-    "MADANG_SKIPPED_FILE",
-    "MADANG_TEST_DATA",
-    "MADANG_TEST_MARIADB",
+    "MADANG_CONFIG", "MADANG_COPY_TO", "MADANG_DRILLS", "MADANG_DRILL_TABLE",
+    "MADANG_SKIPPED_FILE", "MADANG_TEST_DATA", "MADANG_TEST_MARIADB",
 ];
 
 /// Values of all sources, the later ones winning.
@@ -327,9 +322,7 @@ mod tests {
     #[test]
     fn variables_of_container_platforms_are_no_settings() {
         let links = [
-            "MADANG_SERVICE_HOST",
-            "MADANG_SERVICE_PORT",
-            "MADANG_PORT",
+            "MADANG_SERVICE_HOST", "MADANG_SERVICE_PORT", "MADANG_PORT",
             "MADANG_PORT_8080_TCP_ADDR",
         ];
         let variables =

@@ -103,17 +103,7 @@ mod tests {
         assert_eq!(key(&"x".repeat(255)).map(|k| k.len()), Some(255));
         let long = "x".repeat(256);
         for wrong in [
-            "",
-            " ",
-            "\"\"",
-            "\"",
-            "a b",
-            "a\"b",
-            "\"a",
-            "\"a\"b",
-            "\"a\";p=1",
-            "\"a\\b\"",
-            "가",
+            "", " ", "\"\"", "\"", "a b", "a\"b", "\"a", "\"a\"b", "\"a\";p=1", "\"a\\b\"", "가",
             &long,
         ] {
             assert_eq!(key(wrong), None, "{wrong}");

@@ -218,26 +218,10 @@ fn write(tx: &Tx<'_>, id: Option<MarketId>, row: &Prepared) -> Result<(), StoreE
     tx.run(
         sql,
         params![
-            market.name,
-            market.kind,
-            market.cycle,
-            market.road_address,
-            market.lot_address,
-            place.province,
-            place.municipality,
-            lat,
-            lon,
-            market.stores,
-            goods,
-            vouchers,
-            market.homepage,
-            market.public_toilet,
-            market.parking,
-            market.founded_year,
-            market.phone,
-            market.data_date,
-            market.provider,
-            key
+            market.name, market.kind, market.cycle, market.road_address, market.lot_address,
+            place.province, place.municipality, lat, lon, market.stores, goods, vouchers,
+            market.homepage, market.public_toilet, market.parking, market.founded_year,
+            market.phone, market.data_date, market.provider, key
         ],
     )?;
     Ok(())

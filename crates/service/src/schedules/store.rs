@@ -235,12 +235,7 @@ pub(super) fn insert_row(tx: &Tx<'_>, new: &NewSchedule) -> Result<ScheduleId, S
         "INSERT INTO schedules (user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms)
          VALUES (?, ?, ?, ?, ?, ?)",
         params![
-            new.user,
-            new.location,
-            new.title,
-            new.start_at_ms,
-            new.end_at_ms,
-            new.created_at_ms
+            new.user, new.location, new.title, new.start_at_ms, new.end_at_ms, new.created_at_ms
         ],
     )
 }

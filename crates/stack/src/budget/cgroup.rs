@@ -1,12 +1,10 @@
 //! A cgroup of our own with a CPU quota, in version 2 or version 1 of the kernel's interface
 //! (Documentation/admin-guide/cgroup-v2.rst; scheduler/sched-bwc.rst and cgroup-v1/cpuacct.rst).
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, Ordering},
-    time::{Duration, Instant},
-};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use super::BudgetError;
 use crate::mounts::Mount;

@@ -1,18 +1,14 @@
 //! Servers of a Galera cluster on one machine.
 
-use std::{
-    fs, io,
-    io::{Read as _, Seek as _, SeekFrom},
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
 
-use crate::{Error, Output, PortReservation, Supervisor};
+use crate::{Error, Output, PortReservation, Result, Supervisor};
 
-use super::{
-    LOG, MariaDb, MariaDbSettings, Member, Role, failed, filled, installed, program,
-    settings::GALERA,
-};
+use super::settings::GALERA;
+use super::{LOG, MariaDb, MariaDbSettings, Member, Role, failed, filled, installed, program};
 
 /// Options of the scripts that copy data.
 pub(super) const OPTIONS: &str = "galera.cnf";
@@ -38,7 +34,7 @@ impl MariaDb {
         dir: &Path,
         servers: u16,
         settings: &MariaDbSettings,
-    ) -> Result<Vec<Self>, Error> {
+    ) -> Result<Vec<Self>> {
         galera_installed()?;
         let used = |source| failed("cannot use", dir, source);
         let homes: Vec<PathBuf> = (1..=servers).map(|n| dir.join(n.to_string())).collect();
@@ -80,12 +76,11 @@ impl MariaDb {
     }
 
     /// Whether it is one of a cluster.
-    #[must_use]
     pub fn is_member(&self) -> bool {
         matches!(self.settings.role, Role::Member(_))
     }
 
-    pub(super) fn await_group(&self, log: u64) -> Result<(), Error> {
+    pub(super) fn await_group(&self, log: u64) -> Result<()> {
         let is_synced = |_| {
             let mut text = String::new();
             let mut file = fs::File::open(self.dir.join(LOG)).map_err(|error| error.to_string())?;
@@ -101,7 +96,7 @@ impl MariaDb {
 ///
 /// # Errors
 /// [`Error::NotInstalled`].
-pub fn galera_installed() -> Result<(), Error> {
+pub fn galera_installed() -> Result<()> {
     installed()?;
     let needed = [
         (GALERA, "galera-4"),
@@ -118,11 +113,7 @@ pub fn galera_installed() -> Result<(), Error> {
 
 /// Makes the data of all servers: those of the first, which has run once alone and knows its cluster. So nobody has to be
 /// sent anything when they first meet.
-fn begin(
-    supervisor: &Supervisor,
-    homes: &[PathBuf],
-    settings: &MariaDbSettings,
-) -> Result<(), Error> {
+fn begin(supervisor: &Supervisor, homes: &[PathBuf], settings: &MariaDbSettings) -> Result<()> {
     let first = filled(supervisor, &homes[0], settings)?;
     write_options(&first)?;
     let server = MariaDb::on(supervisor, first.clone(), settings.clone(), Vec::new())?;
@@ -138,11 +129,7 @@ fn begin(
 }
 
 /// Which of the servers has most; it is allowed to begin the cluster.
-fn newest(
-    supervisor: &Supervisor,
-    homes: &[PathBuf],
-    settings: &MariaDbSettings,
-) -> Result<usize, Error> {
+fn newest(supervisor: &Supervisor, homes: &[PathBuf], settings: &MariaDbSettings) -> Result<usize> {
     let mut best = (0, -1);
     for (at, home) in homes.iter().enumerate().filter(|(_, home)| home.join("data").exists()) {
         write_options(home)?;
@@ -166,7 +153,7 @@ pub(super) fn position(
     supervisor: &Supervisor,
     dir: &Path,
     settings: &MariaDbSettings,
-) -> Result<Option<String>, Error> {
+) -> Result<Option<String>> {
     let was_killed =
         fs::read_to_string(dir.join(STATE)).is_ok_and(|state| state.contains("seqno:   -1"));
     if !was_killed || !matches!(settings.role, Role::Member(_)) {
@@ -177,11 +164,7 @@ pub(super) fn position(
 }
 
 /// How far the data of a server are, `UUID:NUMBER`; empty when they are of no cluster.
-fn recovered(
-    supervisor: &Supervisor,
-    dir: &Path,
-    settings: &MariaDbSettings,
-) -> Result<String, Error> {
+fn recovered(supervisor: &Supervisor, dir: &Path, settings: &MariaDbSettings) -> Result<String> {
     let log = dir.join("recover.log");
     let _ = fs::remove_file(&log);
     let spec = program(settings)
@@ -197,7 +180,7 @@ fn recovered(
     Ok(found.map(|(_, position)| position.trim().to_owned()).unwrap_or_default())
 }
 
-fn write_options(home: &Path) -> Result<(), Error> {
+fn write_options(home: &Path) -> Result<()> {
     // What the scripts say belongs into the server's own log.
     let text = "[sst]\nsst-syslog=-1\nsst-log-archive=0\n";
     let file = home.join(OPTIONS);

@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use crate::Error;
+use crate::{Error, Result};
 
 /// Options of a server. The default is a small server on its own, without an account.
 #[derive(Debug, Clone)]
@@ -131,7 +131,7 @@ impl MariaDbSettings {
     ///
     /// # Errors
     /// [`Error::Io`] when a name or password would need quoting.
-    pub(super) fn sql(&self) -> Result<String, Error> {
+    pub(super) fn sql(&self) -> Result<String> {
         let mut lines = Vec::new();
         match &self.role {
             // Whatever it executed itself would be missing on the primary.
@@ -205,7 +205,7 @@ impl Member {
 }
 
 /// Creates a login or gives it this password.
-fn login(Login { user, password }: &Login) -> Result<[String; 2], Error> {
+fn login(Login { user, password }: &Login) -> Result<[String; 2]> {
     check([user, password])?;
     Ok([
         format!("CREATE USER IF NOT EXISTS '{user}'@'%' IDENTIFIED BY '{password}'"),
@@ -213,7 +213,7 @@ fn login(Login { user, password }: &Login) -> Result<[String; 2], Error> {
     ])
 }
 
-fn check<const N: usize>(words: [&String; N]) -> Result<(), Error> {
+fn check<const N: usize>(words: [&String; N]) -> Result<()> {
     let fits = |word: &&String| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };

@@ -1,17 +1,13 @@
 //! nginx in front of several nodes.
 
-use std::{
-    fs, io,
-    net::{Ipv4Addr, SocketAddr, TcpStream},
-    os::unix::fs::symlink,
-    path::{Path, PathBuf},
-};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use super::{
-    Nginx, READY_TIME, in_dir,
-    template::{Place, Profile, Template, Tls},
-};
-use crate::{Error, PortReservation, Supervisor};
+use super::template::{Place, Profile, Template, Tls};
+use super::{Nginx, READY_TIME, in_dir};
+use crate::{PortReservation, Result, Supervisor};
 
 /// Nodes, and how nginx shares requests among them.
 #[derive(Debug, Clone)]
@@ -41,11 +37,7 @@ impl Nginx {
     ///
     /// # Errors
     /// As [`static_site`](Self::static_site); also when a file of the certificate is missing.
-    pub fn balancer(
-        supervisor: &Supervisor,
-        dir: &Path,
-        balancer: &Balancer,
-    ) -> Result<Self, Error> {
+    pub fn balancer(supervisor: &Supervisor, dir: &Path, balancer: &Balancer) -> Result<Self> {
         let no_port = |source| in_dir("no free port for", dir, source);
         let plain = PortReservation::new().map_err(no_port)?;
         let secure = balancer.certificate.as_ref().map(|_| PortReservation::new());
@@ -78,13 +70,13 @@ impl Nginx {
     ///
     /// # Errors
     /// As [`balancer`](Self::balancer). It is then down, and this can be tried again.
-    pub fn restart(&mut self, supervisor: &Supervisor) -> Result<(), Error> {
+    pub fn restart(&mut self, supervisor: &Supervisor) -> Result<()> {
         self.neighbour.stop()?;
         self.neighbour.process = super::spawn(supervisor, &self.dir)?;
         self.await_sockets()
     }
 
-    fn await_sockets(&self) -> Result<(), Error> {
+    fn await_sockets(&self) -> Result<()> {
         let ports = [Some(self.port()), self.secure.as_ref().map(PortReservation::port)];
         self.neighbour.process.ready_when("its sockets", READY_TIME, |left| {
             let connect = |port| {
@@ -100,7 +92,7 @@ impl Nginx {
 }
 
 /// Gives a file a name that needs no quoting.
-fn link(dir: &Path, name: &str, file: &Path) -> Result<(), Error> {
+fn link(dir: &Path, name: &str, file: &Path) -> Result<()> {
     let linked = file.canonicalize().and_then(|file| {
         let link = dir.join(name);
         match fs::remove_file(&link) {
@@ -142,13 +134,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let made = Command::new("openssl")
             .args([
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:P-256",
-                "-nodes",
+                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
             ])
             .args(["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=nobody"])
             .current_dir(dir.path())

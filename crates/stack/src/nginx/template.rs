@@ -3,11 +3,9 @@
 //!
 //! Directives are those of Debian 12 (nginx 1.22): `listen … http2`, for `http2 on` is 1.25.1's.
 
-use std::{
-    fmt::{self, Write as _},
-    net::{Ipv4Addr, SocketAddr},
-    time::Duration,
-};
+use std::fmt::{self, Write as _};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 /// How nginx treats nodes and clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +19,6 @@ pub enum Profile {
 impl Profile {
     /// Time after which nginx uses a node again that refused connections and is back: `fail_timeout`,
     /// of which nginx counts whole seconds, so that it may last a second longer.
-    #[must_use]
     pub fn left_out(self) -> Duration {
         let fail_timeout = match self {
             // The default (ngx_http_upstream_module, `server`).
@@ -33,7 +30,6 @@ impl Profile {
 
     /// The file of this profile in `deploy/nginx`: nodes at 127.0.0.1:8081 and 8082, the ports of
     /// HTTP and, when tuned, of HTTPS.
-    #[must_use]
     pub fn deployed(self) -> String {
         let nodes = [8081, 8082].map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         let tls = (self == Self::Tuned).then(|| Tls {

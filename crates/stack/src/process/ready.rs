@@ -1,18 +1,13 @@
 //! Waiting until a command is ready, and saying why it is not.
 
-use std::{
-    io,
-    sync::mpsc,
-    time::{Duration, Instant},
-};
+use std::io;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use super::{KILL_TIME, Process};
-use crate::{
-    Error, Exit, http,
-    patience::{LOOK, Over, Patience},
-    procfs,
-    tree::{self, Scope},
-};
+use crate::patience::{LOOK, Over, Patience};
+use crate::tree::{self, Scope};
+use crate::{Error, Exit, http, procfs};
 
 /// Time between two questions to a server that is not ready: short at first, because its start is
 /// part of every round; longer for one that takes its time, which the questions would slow down.

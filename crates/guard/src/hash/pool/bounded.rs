@@ -6,18 +6,14 @@
 //! 19 on a busy machine may be off its core for a long time, and a lock it held would stop an event loop
 //! for as long.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
-    thread::{self, JoinHandle, Thread},
-    time::{Duration, Instant},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
 
-use super::{
-    Class, Engine, PoolError, PoolMetrics, PoolOptions,
-    queue::Queue,
-    task::Task,
-    worker::{MemoryGauge, Worker},
-};
+use super::queue::Queue;
+use super::task::Task;
+use super::worker::{MemoryGauge, Worker};
+use super::{Class, Engine, PoolError, PoolMetrics, PoolOptions};
 
 /// The pool's engine: see the module.
 pub(super) struct Bounded {

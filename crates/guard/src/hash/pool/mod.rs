@@ -11,12 +11,10 @@ mod tests;
 mod unbounded;
 mod worker;
 
-use std::{
-    fmt,
-    num::NonZeroUsize,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 
@@ -24,10 +22,8 @@ pub use answer::{Outcome, PoolError, Ticket, Verdict};
 pub use metrics::PoolMetrics;
 pub use options::{PoolOptions, StartError};
 
-use super::{
-    Password, Scheme, StoredHash,
-    kernel::{self, BCRYPT_BASE64, Memory},
-};
+use super::kernel::{self, BCRYPT_BASE64, Memory};
+use super::{Password, Scheme, StoredHash};
 use bounded::Bounded;
 use task::{Job, Task};
 use unbounded::Unbounded;
@@ -105,7 +101,6 @@ impl HashPool {
     }
 
     /// What new passwords are hashed with.
-    #[must_use]
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
@@ -161,7 +156,6 @@ impl HashPool {
     }
 
     /// The figures now.
-    #[must_use]
     pub fn metrics(&self) -> PoolMetrics {
         self.engine.metrics()
     }

@@ -1,6 +1,7 @@
 //! How a pool is built.
 
-use std::{num::NonZeroUsize, time::Duration};
+use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use crate::hash::{HashError, Scheme};
 

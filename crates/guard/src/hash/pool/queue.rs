@@ -1,11 +1,10 @@
 //! What waits, and who may join.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
-use super::{Class, PoolError, PoolMetrics, PoolOptions, task::Task};
+use super::task::Task;
+use super::{Class, PoolError, PoolMetrics, PoolOptions};
 
 /// The part of the longest wait that an admitted job may be expected to wait. The rest is for
 /// estimates that turn out too low: a job that is admitted and expires has waited for nothing.

@@ -1,21 +1,16 @@
 //! The pool with jobs that stand still until they are told to go on, so that every order of events can
 //! be made to happen. The same pool with real hashes is in `tests/hash`.
 
-use std::{
-    num::NonZeroUsize,
-    pin::pin,
-    sync::{
-        Arc, Mutex,
-        mpsc::{self, Receiver, Sender},
-    },
-    task::{Context, Poll, Waker},
-    time::Duration,
-};
+use std::num::NonZeroUsize;
+use std::pin::pin;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use super::{
-    Class, Engine, PoolError, PoolMetrics, PoolOptions, Scheme, Ticket, bounded::Bounded, submit,
-    unbounded::Unbounded,
-};
+use super::bounded::Bounded;
+use super::unbounded::Unbounded;
+use super::{Class, Engine, PoolError, PoolMetrics, PoolOptions, Scheme, Ticket, submit};
 
 /// Longer than any test.
 const NEVER: Duration = Duration::from_secs(3600);

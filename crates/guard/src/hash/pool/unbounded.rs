@@ -6,15 +6,14 @@
 //! This is what hashing in tokio's `spawn_blocking` (512 threads by default), or in the worker threads of
 //! a servlet container, comes to. A job whose caller has left is hashed all the same, as there.
 
-use std::{
-    collections::{HashSet, VecDeque},
-    num::NonZeroUsize,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread::{self, ThreadId},
-    time::{Duration, Instant},
-};
+use std::collections::{HashSet, VecDeque};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
 
-use super::{Class, Engine, PoolError, PoolMetrics, task::Task};
+use super::task::Task;
+use super::{Class, Engine, PoolError, PoolMetrics};
 use crate::hash::kernel::Memory;
 
 /// The pool's engine: see the module.

@@ -1,13 +1,9 @@
 //! A thread that hashes, at low priority.
 
-use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-    },
-    thread::{self, JoinHandle, Thread},
-    time::{Duration, Instant},
-};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
 
 use super::task::Task;
 use crate::hash::kernel::Memory;

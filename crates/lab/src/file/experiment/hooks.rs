@@ -90,7 +90,6 @@ impl Signal {
     ];
 
     /// Its name without `SIG`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, signal)| *signal == self).map_or("", |(name, _)| name)
     }

@@ -2,11 +2,10 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::{
-    file::expression::Expression,
-    journal::record::LimitKind,
-    observe::{database::Address, prometheus::Selector},
-};
+use crate::file::expression::Expression;
+use crate::journal::record::LimitKind;
+use crate::observe::database::Address;
+use crate::observe::prometheus::Selector;
 
 /// Something that must hold after every round.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -95,7 +94,6 @@ pub const EXACT: f64 = 9_007_199_254_740_992.0;
 
 impl Limit {
     /// Whether a value satisfies it, and the limit's value.
-    #[must_use]
     pub fn holds(kind: LimitKind, value: f64, limit: f64) -> bool {
         // Counts and sums of whole numbers are exact; quotients are equal but for the last digits.
         let is_exact = |number: f64| number.fract() == 0.0 && number.abs() <= EXACT;
@@ -138,7 +136,6 @@ impl Invariant {
     }
 
     /// Whether it is about this variant.
-    #[must_use]
     pub fn concerns(&self, variant: &str) -> bool {
         self.variants.as_ref().is_none_or(|variants| variants.iter().any(|name| name == variant))
     }

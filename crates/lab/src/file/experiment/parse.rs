@@ -9,17 +9,17 @@ mod predictions;
 mod variables;
 mod variants;
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
+use std::time::Duration;
 
 use toml::de::DeTable;
 
-use super::{
-    Experiment, Load, QuickLoad, QuickRounds, Rounds, Sources, Variant,
-    reader::{Found, Mistake, Mistakes, Reader},
-};
-use crate::{
-    file::outline::Outline, journal::record::Warning, load::metric::LoadMetric, plan::Design,
-};
+use super::reader::{Found, Mistake, Mistakes, Reader};
+use super::{Experiment, Load, QuickLoad, QuickRounds, Rounds, Sources, Variant};
+use crate::file::outline::Outline;
+use crate::journal::record::Warning;
+use crate::load::metric::LoadMetric;
+use crate::plan::Design;
 
 /// A block is minutes of work; more than this is a typing error.
 const BLOCKS: std::ops::Range<u32> = 1..1001;

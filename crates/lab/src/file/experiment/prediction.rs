@@ -38,7 +38,6 @@ pub enum Bound {
 impl Bound {
     /// How far a value is from what would decide about it, below and above; infinite where nothing
     /// would. Of ratios, on the scale of logarithms.
-    #[must_use]
     pub fn distances(self, value: f64) -> (f64, f64) {
         let one = |distance: f64| (distance.abs(), f64::INFINITY);
         match self {
@@ -53,7 +52,6 @@ impl Bound {
     }
 
     /// Whether it compares with the reference.
-    #[must_use]
     pub fn is_ratio(self) -> bool {
         !matches!(self, Self::AtMost(_) | Self::AtLeast(_))
     }
@@ -61,7 +59,6 @@ impl Bound {
 
 impl Prediction {
     /// The claim in words, to follow "is predicted to be".
-    #[must_use]
     pub fn claim(&self, reference: &str) -> String {
         match self.bound {
             Bound::RatioAtMost(ratio) => format!("at most ×{ratio} that of `{reference}`"),

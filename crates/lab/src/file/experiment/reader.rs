@@ -4,18 +4,18 @@
 
 mod text;
 
-use std::{cell::RefCell, fmt, ops::Range, time::Duration};
+use std::cell::RefCell;
+use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
 
-use toml::{
-    Spanned,
-    de::{DeTable, DeValue},
-};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use crate::file::expression::Expression;
 
-use text::closest;
-use text::duration;
 pub use text::is_nearly;
+use text::{closest, duration};
 
 /// Nobody means a longer time, and sums and multiples of times stay far from overflowing.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);

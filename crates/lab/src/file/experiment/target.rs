@@ -56,7 +56,6 @@ pub enum ContainerSource {
 
 impl ContainerSource {
     /// Key and value in the file.
-    #[must_use]
     pub fn named(&self) -> (&'static str, String) {
         match self {
             Self::Image(name) => ("image", name.clone()),
@@ -64,30 +63,12 @@ impl ContainerSource {
             Self::Compose(file) => ("compose", file.display().to_string()),
         }
     }
-
-    fn kind(&self) -> &'static str {
-        self.named().0
-    }
 }
 
 impl Container {
     /// Whether its server listens at a port of this machine that it is told with `{port}`.
-    #[must_use]
     pub fn shares_network(&self) -> bool {
         let texts = self.command.iter().chain(self.env.iter().map(|(_, value)| value));
         texts.into_iter().any(|text| text.contains("{port}"))
-    }
-}
-
-impl Target {
-    /// The key that makes it, for reports.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Serve(_) => "serve",
-            Self::Command { .. } => "command",
-            Self::Container(container) => container.source.kind(),
-            Self::Url(_) => "url",
-        }
     }
 }

@@ -1,23 +1,20 @@
 //! Question, options and circumstances of a run: `run.json`, for `compare` and `limit`.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::StoredError;
-use crate::{
-    file::experiment::{COMMAND_LINE, Experiment, Sources},
-    journal::provenance::{self, KeptFile},
-    plan::Plan,
-    report::{MachinePart, Origin},
-    round::host::Host,
-    time,
-};
+use crate::file::experiment::{COMMAND_LINE, Experiment, Sources};
+use crate::journal::provenance::{self, KeptFile};
+use crate::plan::Plan;
+use crate::report::{MachinePart, Origin};
+use crate::round::host::Host;
+use crate::time;
 
 /// The file.
 pub const DESCRIPTION: &str = "run.json";
@@ -145,9 +142,6 @@ impl<A: Kind> Description<A> {
 
     /// Refuses to go on with another experiment, script, program, machine, or file of those that
     /// `provenance.rs` knows.
-    ///
-    /// # Errors
-    /// With all that changed.
     pub fn check_unchanged(
         &self,
         experiment: &Experiment,

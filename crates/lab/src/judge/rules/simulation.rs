@@ -3,14 +3,10 @@
 use fastrand::Rng;
 
 use super::{Effect, Figures, Limits, RULES, Seen, interferes};
-use crate::{
-    file::experiment::Bound,
-    journal::record::Warning,
-    judge::{
-        stats::{estimate, interference, normal},
-        verdict::{Undecided, Verdict},
-    },
-};
+use crate::file::experiment::Bound;
+use crate::journal::record::Warning;
+use crate::judge::stats::{estimate, interference, normal};
+use crate::judge::verdict::{Undecided, Verdict};
 
 const EXPERIMENTS: u32 = 2000;
 const BLOCKS: u32 = 10;

@@ -2,10 +2,8 @@
 
 use serde::Serialize;
 
-use super::{
-    ratio::{CONFIDENCE, Estimate},
-    student,
-};
+use super::ratio::{CONFIDENCE, Estimate};
+use super::student;
 
 /// The same ratio, of the two alone and side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -23,7 +21,6 @@ pub struct Interference {
 /// Compares a ratio from pairs with that of rounds alone: the difference of two independent means of logarithms
 /// (Welch, "The generalization of 'Student's' problem when several different population variances are involved", 1947).
 /// `None` where one of them has no interval.
-#[must_use]
 pub fn interference(paired: &Estimate, alone: &Estimate) -> Option<Interference> {
     let (alone_interval, difference) = (alone.interval?, (alone.ratio / paired.ratio).ln());
     let variance =

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{ratio::CONFIDENCE, student};
+use super::ratio::CONFIDENCE;
+use super::student;
 
 /// A variant's own value over several blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -24,7 +25,6 @@ const FEWEST_ZEROS: usize = 6;
 /// mean", 1908). Not on logarithms as for ratios: values such as counts of errors may be zero.
 /// Zeros have no spread, so six are needed for an interval (sign test). `None` without
 /// any block.
-#[must_use]
 pub fn level(values: &[f64]) -> Option<Level> {
     if values.is_empty() {
         return None;

@@ -1,6 +1,7 @@
 //! How many blocks a decision would take.
 
-use super::{ratio::CONFIDENCE, student};
+use super::ratio::CONFIDENCE;
+use super::student;
 
 /// The chance of a decision that the number of blocks is given for; as usual in the field (Cohen,
 /// "Statistical Power Analysis for the Behavioral Sciences", 1988, section 2.4).
@@ -18,7 +19,6 @@ pub const MOST_BLOCKS: u32 = 1000;
 /// e = spread/√n, q = t(0.975; n − 1) and F Student's distribution with n − 1 degrees of freedom,
 /// which is the usual shifted approximation of the noncentral t (Chow, Shao and Wang, "Sample Size
 /// Calculations in Clinical Research", 2008, sections 3.1.2 and 3.1.3).
-#[must_use]
 pub fn blocks_needed(spread: f64, below: f64, above: f64) -> Option<u32> {
     let suffices = |blocks: u32| {
         let degrees = f64::from(blocks - 1);

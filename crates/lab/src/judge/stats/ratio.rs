@@ -24,7 +24,6 @@ pub struct Estimate {
 
 impl Estimate {
     /// Whether 1 lies inside the interval: the data do not tell the two apart.
-    #[must_use]
     pub fn includes_no_difference(&self) -> bool {
         self.interval.is_none_or(|(low, high)| low <= 1.0 && 1.0 <= high)
     }
@@ -40,7 +39,6 @@ impl Estimate {
 ///
 /// # Panics
 /// Never, but values that are not positive give a ratio that is not a number.
-#[must_use]
 pub fn estimate(pairs: &[(f64, f64)]) -> Option<Estimate> {
     if pairs.is_empty() {
         return None;
@@ -62,7 +60,6 @@ pub fn estimate(pairs: &[(f64, f64)]) -> Option<Estimate> {
 }
 
 /// The logarithms of the blocks' ratios.
-#[must_use]
 pub fn log_ratios(pairs: &[(f64, f64)]) -> Vec<f64> {
     pairs.iter().map(|(reference, variant)| (variant / reference).ln()).collect()
 }

@@ -7,7 +7,6 @@ use super::CONFIDENCE;
 /// values show heads with a probability of at most 2.5 % (Dixon and Mood, "The statistical sign
 /// test", 1946). `None` with fewer than six values, of which no two are that far apart, also where all
 /// are the same. Infinite values are larger than all others.
-#[must_use]
 pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

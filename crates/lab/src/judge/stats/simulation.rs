@@ -1,11 +1,11 @@
 //! What the statistics promise, on simulated experiments. Seeds are fixed: the bounds below hold
 //! for these experiments, and are several standard deviations away from what theory expects.
 
-use super::{estimate, holm, level, noise::Noise, noise::normal};
-use crate::{
-    file::experiment::Bound,
-    judge::{answer::LEVEL, verdict::Verdict},
-};
+use super::noise::{Noise, normal};
+use super::{estimate, holm, level};
+use crate::file::experiment::Bound;
+use crate::judge::answer::LEVEL;
+use crate::judge::verdict::Verdict;
 
 const EXPERIMENTS: u32 = 2000;
 

@@ -5,17 +5,12 @@
 //! then, and nobody knows on which side of that moment they were written.
 
 use super::{LoadMetric, Statistic, split};
-use crate::{
-    judge::metric::Absent,
-    load::report::{LoadReport, Sum},
-};
+use crate::judge::metric::Absent;
+use crate::load::report::{LoadReport, Sum};
 
 impl LoadMetric {
     /// Its value for an invariant: sums are those of everything the generator did, all else is as in
     /// [`Self::of`]. A generator that does not tell them has those of the window.
-    ///
-    /// # Errors
-    /// Why there is none.
     pub(crate) fn of_all(&self, load: &LoadReport) -> Result<f64, Absent> {
         let is_this = |key: &String| {
             split(key).is_some_and(|(name, tags)| name == self.name && tags == self.tags)

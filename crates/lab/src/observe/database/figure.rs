@@ -16,7 +16,6 @@ impl Engine {
     pub const ALL: [Self; 2] = [Self::Mysql, Self::Redis];
 
     /// The key that names its address in an experiment.
-    #[must_use]
     pub fn key(self) -> &'static str {
         match self {
             Self::Mysql => "mysql",
@@ -82,19 +81,16 @@ impl Figure {
     }
 
     /// The figure of that name in files, such as `mysql.Questions`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|figure| figure.to_string() == text)
     }
 
     /// Which kind of database has it.
-    #[must_use]
     pub fn engine(&self) -> Engine {
         self.engine
     }
 
     /// `ms`, `bytes`, or empty of counts.
-    #[must_use]
     pub fn unit(&self) -> &'static str {
         self.unit
     }

@@ -1,15 +1,16 @@
 //! MySQL and MariaDB, by the `mysql` crate: signing in alone has four ways, two of them with
 //! ciphers, and none of that is what Madang exists for. Without TLS.
 
-use std::{error::Error as _, sync::mpsc, time::Duration};
+use std::error::Error as _;
+use std::sync::mpsc;
+use std::time::Duration;
 
-use mysql::{
-    Column, Conn, Error, Opts, OptsBuilder, Row, Value, consts::ColumnType, prelude::Queryable,
-};
+use mysql::consts::ColumnType;
+use mysql::prelude::Queryable;
+use mysql::{Column, Conn, Error, Opts, OptsBuilder, Row, Value};
 
-use super::{
-    ANSWER_TIME, Address, CONNECT_TIME, Engine, Figure, QUERY_TIME, bounded, watching::Client,
-};
+use super::watching::Client;
+use super::{ANSWER_TIME, Address, CONNECT_TIME, Engine, Figure, QUERY_TIME, bounded};
 use crate::run::cancel::Cancel;
 
 const ACCEPTED: &str = "an address such as `mysql://USER:PASSWORD@HOST:PORT/DATABASE` is wanted";
@@ -17,9 +18,6 @@ const ACCEPTED: &str = "an address such as `mysql://USER:PASSWORD@HOST:PORT/DATA
 const PACKET_BYTES: usize = 16 << 20;
 
 /// Reads an address.
-///
-/// # Errors
-/// What is accepted.
 pub fn parse(address: &str) -> Result<Opts, String> {
     let opts = Opts::from_url(address).map_err(|error| match error {
         mysql::UrlError::UnknownParameter(name) => format!("unknown parameter `{name}`"),
@@ -107,9 +105,6 @@ impl Client for Status {
 }
 
 /// The first column of the first row of a query, which cannot change anything.
-///
-/// # Errors
-/// Why there is none, in words.
 pub fn number(address: &Address, query: &str, cancel: &Cancel) -> Result<f64, String> {
     let (connected, connection) = mpsc::channel();
     let (to, query) = (address.clone(), query.to_owned());

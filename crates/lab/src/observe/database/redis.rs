@@ -7,18 +7,14 @@ use ::redis::{
     from_redis_value,
 };
 
-use super::{
-    ANSWER_TIME, Address, CONNECT_TIME, Engine, Figure, QUERY_TIME, bounded, watching::Client,
-};
+use super::watching::Client;
+use super::{ANSWER_TIME, Address, CONNECT_TIME, Engine, Figure, QUERY_TIME, bounded};
 use crate::run::cancel::Cancel;
 
 const ACCEPTED: &str = "an address such as `redis://HOST:PORT`, `redis://:PASSWORD@HOST:PORT` or \
      `redis://USER:PASSWORD@HOST:PORT/NUMBER` is wanted";
 
 /// Reads an address.
-///
-/// # Errors
-/// What is accepted.
 pub fn parse(text: &str) -> Result<ConnectionInfo, String> {
     if text.starts_with("rediss://") {
         return Err("TLS is not supported".to_owned());
@@ -96,9 +92,6 @@ impl Client for Info {
 }
 
 /// The number that a command answers.
-///
-/// # Errors
-/// Why there is none, in words.
 pub fn number(address: &Address, command: &[String], cancel: &Cancel) -> Result<f64, String> {
     let (address, command) = (address.clone(), command.to_owned());
     bounded(QUERY_TIME, cancel, move || {

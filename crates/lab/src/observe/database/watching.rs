@@ -1,17 +1,16 @@
 //! Looks at databases while a server is loaded.
 
-use std::{
-    collections::BTreeMap,
-    sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
-    thread,
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
 
+use super::figure::Taken;
 use super::{
-    ANSWER_TIME, Address, Addresses, CONNECT_TIME, Engine, Figure, figure::Taken, mysql, patiently,
-    redis,
+    ANSWER_TIME, Address, Addresses, CONNECT_TIME, Engine, Figure, mysql, patiently, redis,
 };
-use crate::{observe, run::cancel::Cancel};
+use crate::observe;
+use crate::run::cancel::Cancel;
 
 /// Signing in takes several answers. Every one is bounded, their sum is by this.
 const BEGIN_TIME: Duration = CONNECT_TIME.saturating_add(ANSWER_TIME).saturating_add(ANSWER_TIME);
@@ -45,9 +44,6 @@ type Figures = Vec<(Figure, f64)>;
 
 impl Watching {
     /// Begins to observe, and returns when all counters have been read.
-    ///
-    /// # Errors
-    /// Which database cannot be asked, and why.
     pub fn begin(addresses: &Addresses, cancel: &Cancel) -> Result<Self, String> {
         let mut all = Vec::new();
         for engine in Engine::ALL {
@@ -67,9 +63,6 @@ impl Watching {
     }
 
     /// Reads all counters again.
-    ///
-    /// # Errors
-    /// Which database cannot be asked, and why.
     pub fn end(self, cancel: &Cancel) -> Result<BTreeMap<String, f64>, String> {
         let mut all = BTreeMap::new();
         for One { address, stop, end } in self.0 {

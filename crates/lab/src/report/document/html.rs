@@ -2,10 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{
-    Document, Part, Table,
-    escape::{self, text},
-};
+use super::escape::{self, text};
+use super::{Document, Part, Table};
 use crate::report::plot;
 
 const STYLE: &str = include_str!("style.css");

@@ -1,11 +1,9 @@
 //! What makes numbers doubtful, in words.
 
 use super::Language;
-use crate::{
-    journal::record::{Failure, FailureKind, Outcome, RoundRecord, Warning},
-    judge::metric::Metric,
-    report::Ended,
-};
+use crate::journal::record::{Failure, FailureKind, Outcome, RoundRecord, Warning};
+use crate::judge::metric::Metric;
+use crate::report::Ended;
 
 impl Language {
     /// What makes a round doubtful.

@@ -1,16 +1,12 @@
 //! The first line of a report: the answer and the size of the difference.
 
 use super::Language;
-use crate::{
-    judge::{
-        answer::{self, Answer},
-        metric::{self, Metric, Statistic},
-        stats::Estimate,
-        verdict::{Undecided, Verdict},
-    },
-    plan::Plan,
-    report::{Row, ratio},
-};
+use crate::judge::answer::{self, Answer};
+use crate::judge::metric::{self, Metric, Statistic};
+use crate::judge::stats::Estimate;
+use crate::judge::verdict::{Undecided, Verdict};
+use crate::plan::Plan;
+use crate::report::{Row, ratio};
 
 impl Language {
     /// The word for an answer.

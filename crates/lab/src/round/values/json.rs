@@ -4,9 +4,6 @@ use serde_json::Value;
 
 /// The number at a path such as `items.0.count`; `#` is the length of a list, as in `items.#`.
 /// `true` counts as 1 and `false` as 0.
-///
-/// # Errors
-/// Where the path ends, and what is there.
 pub fn number(body: &[u8], path: &str) -> Result<f64, String> {
     let whole: Value =
         serde_json::from_slice(body).map_err(|error| format!("the answer is no JSON: {error}"))?;

@@ -5,15 +5,15 @@
     reason = "the lab has no store: it reads any service's database, read-only"
 )]
 
-use std::{
-    path::Path,
-    sync::mpsc::{self, RecvTimeoutError},
-    time::{Duration, Instant},
-};
+use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags, types::ValueRef};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
 
-use crate::{file::experiment::EXACT, run::cancel::Cancel};
+use crate::file::experiment::EXACT;
+use crate::run::cancel::Cancel;
 
 /// A writer that holds the database longer than this is stuck.
 const BUSY_TIME: Duration = Duration::from_secs(5);
@@ -23,9 +23,6 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The first column of the first row of `query` in the database at `sqlite:PATH`; a relative path
 /// starts from `dir`.
-///
-/// # Errors
-/// Why there is none, in words.
 pub fn number(database: &str, query: &str, dir: &Path, cancel: &Cancel) -> Result<f64, String> {
     let path = database.strip_prefix("sqlite:");
     let path = dir.join(path.ok_or_else(|| format!("`{database}` is no `sqlite:PATH`"))?);

@@ -42,9 +42,7 @@ export class Request {
 
 const of = (method) =>
   class extends Request {
-    constructor(url, params) {
-      super(method, url, params);
-    }
+    constructor(url, params) { super(method, url, params); }
   };
 export const Get = of('GET');
 export const Head = of('HEAD');
@@ -73,30 +71,14 @@ export class Httpx {
     this.errorMetricCondition = errorMetricCondition;
   }
 
-  get lastRequestChainDuration() {
-    return this.lastRequest.responseChainDuration;
-  }
-  setBaseUrl(baseURL) {
-    this.baseURL = baseURL;
-  }
-  addHeaders(headers) {
-    Object.assign(this.k6params.headers, headers);
-  }
-  addHeader(name, value) {
-    this.k6params.headers[name] = value;
-  }
-  addTags(tags) {
-    Object.assign(this.k6params.tags, tags);
-  }
-  addTag(name, value) {
-    this.k6params.tags[name] = value;
-  }
-  clearTag(name) {
-    delete this.k6params.tags[name];
-  }
-  clearHeader(name) {
-    delete this.k6params.headers[name];
-  }
+  get lastRequestChainDuration() { return this.lastRequest.responseChainDuration; }
+  setBaseUrl(baseURL) { this.baseURL = baseURL; }
+  addHeaders(headers) { Object.assign(this.k6params.headers, headers); }
+  addHeader(name, value) { this.k6params.headers[name] = value; }
+  addTags(tags) { Object.assign(this.k6params.tags, tags); }
+  addTag(name, value) { this.k6params.tags[name] = value; }
+  clearTag(name) { delete this.k6params.tags[name]; }
+  clearHeader(name) { delete this.k6params.headers[name]; }
   validateMethod(method) {
     if (!METHODS.includes(method)) {
       throw new Error(`Invalid method: ${method}. Expected one of ${METHODS}`);

@@ -61,10 +61,7 @@ mod tests {
     #[test]
     fn every_version_of_some_libraries_is_built_in_and_nothing_else_is() {
         for name in [
-            "k6-utils/1.4.0",
-            "k6-summary/0.0.2",
-            "k6-summary/0.1.0",
-            "papaparse/5.1.1",
+            "k6-utils/1.4.0", "k6-summary/0.0.2", "k6-summary/0.1.0", "papaparse/5.1.1",
             "url/1.0.0",
         ] {
             assert!(is_built_in(&format!("https://jslib.k6.io/{name}/index.js")), "{name}");

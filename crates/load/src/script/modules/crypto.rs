@@ -2,40 +2,20 @@
 
 use std::cell::RefCell;
 
+use base16ct::lower::encode_string as hex;
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE, BASE64_URL_SAFE_NO_PAD};
 use hmac::digest::{Digest as _, DynDigest, KeyInit as _};
 use hmac::{Hmac, Mac};
 use rquickjs::class::{JsClass, Readable, Trace, Tracer};
 use rquickjs::function::{Constructor, Opt, This};
-use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::{
     ArrayBuffer, Class, Coerced, Ctx, Exception, Function, IntoJs, JsLifetime, Object, Result,
     Value,
 };
 
-use super::Members;
+use super::BuiltIn;
 use super::bytes::bytes_of;
-use crate::hex;
-
-pub(super) const MEMBERS: Members = Members {
-    present: &[
-        "createHMAC",
-        "createHash",
-        "hexEncode",
-        "hmac",
-        "md4",
-        "md5",
-        "randomBytes",
-        "ripemd160",
-        "sha1",
-        "sha256",
-        "sha384",
-        "sha512",
-        "sha512_224",
-        "sha512_256",
-    ],
-};
 
 /// Most bytes of one `randomBytes`; a larger request is a mistake.
 const MAX_RANDOM_BYTES: u32 = 16 * 1024 * 1024;
@@ -62,14 +42,15 @@ macro_rules! for_hash {
 /// The module `k6/crypto`.
 pub(super) struct Crypto;
 
-impl ModuleDef for Crypto {
-    fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        MEMBERS.declare(declarations)
-    }
+impl BuiltIn for Crypto {
+    const MEMBERS: &'static [&'static str] = &[
+        "createHMAC", "createHash", "hexEncode", "hmac", "md4", "md5", "randomBytes", "ripemd160",
+        "sha1", "sha256", "sha384", "sha512", "sha512_224", "sha512_256",
+    ];
 
-    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = Object::new(ctx.clone())?;
-        for &name in MEMBERS.present {
+        for &name in Self::MEMBERS {
             macro_rules! define {
                 ($hash:ty) => {{
                     let function = Function::new(ctx.clone(), hash::<$hash>)?;
@@ -86,7 +67,7 @@ impl ModuleDef for Crypto {
         object.set("hexEncode", Function::new(ctx.clone(), hex_encode)?.with_name("hexEncode")?)?;
         let random = Function::new(ctx.clone(), random_bytes)?;
         object.set("randomBytes", random.with_name("randomBytes")?)?;
-        MEMBERS.export(exports, &object)
+        Ok(object)
     }
 }
 

@@ -7,13 +7,10 @@
 use std::sync::Arc;
 
 use rquickjs::function::Opt;
-use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::{Array, Coerced, Ctx, Exception, Function, Object, Result, Value};
 
-use super::Members;
+use super::BuiltIn;
 use crate::script::user::User;
-
-pub(super) const MEMBERS: Members = Members { present: &["SharedArray"] };
 
 /// Makes an array out of a length and a function that gives elements: reading goes to the
 /// function, everything that would change the array throws. The target of the proxy is an array,
@@ -23,12 +20,10 @@ const WRAP: &str = include_str!("shared_array.js");
 /// The module `k6/data`.
 pub(super) struct Data;
 
-impl ModuleDef for Data {
-    fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        MEMBERS.declare(declarations)
-    }
+impl BuiltIn for Data {
+    const MEMBERS: &'static [&'static str] = &["SharedArray"];
 
-    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = Object::new(ctx.clone())?;
         let build = |ctx: Ctx<'js>, name: Coerced<String>, function: Opt<Value<'js>>| {
             construct(&ctx, &name.0, function.0.as_ref())
@@ -36,7 +31,7 @@ impl ModuleDef for Data {
         let constructor = Function::new(ctx.clone(), build)?.with_name("SharedArray")?;
         constructor.set_constructor(true);
         object.set("SharedArray", constructor)?;
-        MEMBERS.export(exports, &object)
+        Ok(object)
     }
 }
 

@@ -4,27 +4,22 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use rquickjs::function::Opt;
-use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::{ArrayBuffer, Coerced, Ctx, Exception, Function, IntoJs, Object, Result, Value};
 
-use super::Members;
+use super::BuiltIn;
 use super::bytes::bytes_of;
-
-pub(super) const MEMBERS: Members = Members { present: &["b64decode", "b64encode"] };
 
 /// The module `k6/encoding`.
 pub(super) struct Encoding;
 
-impl ModuleDef for Encoding {
-    fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        MEMBERS.declare(declarations)
-    }
+impl BuiltIn for Encoding {
+    const MEMBERS: &'static [&'static str] = &["b64decode", "b64encode"];
 
-    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = Object::new(ctx.clone())?;
         object.set("b64encode", Function::new(ctx.clone(), b64encode)?.with_name("b64encode")?)?;
         object.set("b64decode", Function::new(ctx.clone(), b64decode)?.with_name("b64decode")?)?;
-        MEMBERS.export(exports, &object)
+        Ok(object)
     }
 }
 

@@ -8,17 +8,14 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, UNIX_EPOCH};
 
 use rquickjs::function::Opt;
-use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::object::Accessor;
 use rquickjs::{Coerced, Ctx, Exception, Function, IntoJs, Object, Result, Value};
 use tokio::time::Instant;
 
-use super::Members;
+use super::BuiltIn;
 use crate::log::Level;
 use crate::options::{ExecutorConfig, Scenario, document};
 use crate::script::user::User;
-
-pub(super) const MEMBERS: Members = Members { present: &["instance", "scenario", "test", "vu"] };
 
 /// Makes an object whose members are looked up by functions.
 const TAGS: &str = "(get, set, remove, keys) => new Proxy({}, {
@@ -49,18 +46,16 @@ const FROZEN: &str = "(text) => {
 /// The module `k6/execution`.
 pub(super) struct Execution;
 
-impl ModuleDef for Execution {
-    fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        MEMBERS.declare(declarations)
-    }
+impl BuiltIn for Execution {
+    const MEMBERS: &'static [&'static str] = &["instance", "scenario", "test", "vu"];
 
-    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = Object::new(ctx.clone())?;
         object.set("instance", instance(ctx)?)?;
         object.set("scenario", scenario(ctx)?)?;
         object.set("test", test(ctx)?)?;
         object.set("vu", vu(ctx)?)?;
-        MEMBERS.export(exports, &object)
+        Ok(object)
     }
 }
 

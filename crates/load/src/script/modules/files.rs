@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::object::Property;
 use rquickjs::{Array, ArrayBuffer, Ctx, Exception, Function, Object, Result, Value};
 
-use super::data;
+use super::{BuiltIn, data};
 use crate::script::source::normalize;
 use crate::script::user::User;
 
@@ -22,41 +21,20 @@ pub(super) struct Fs;
 /// The module `k6/experimental/csv`.
 pub(super) struct Csv;
 
-impl ModuleDef for Fs {
-    fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        declare(declarations, &["open", "SeekMode"])
-    }
+impl BuiltIn for Fs {
+    const MEMBERS: &'static [&'static str] = &["open", "SeekMode"];
 
-    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
-        export(ctx, exports, "fs", &["open", "SeekMode"])
+    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+        library(ctx)?.get("fs")
     }
 }
 
-impl ModuleDef for Csv {
-    fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        declare(declarations, &["parse", "Parser"])
-    }
+impl BuiltIn for Csv {
+    const MEMBERS: &'static [&'static str] = &["parse", "Parser"];
 
-    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
-        export(ctx, exports, "csv", &["parse", "Parser"])
+    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+        library(ctx)?.get("csv")
     }
-}
-
-fn declare(declarations: &Declarations<'_>, names: &[&'static str]) -> Result<()> {
-    declarations.declare("default")?;
-    for name in names {
-        declarations.declare(*name)?;
-    }
-    Ok(())
-}
-
-fn export<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>, part: &str, names: &[&str]) -> Result<()> {
-    let module: Object<'js> = library(ctx)?.get(part)?;
-    for name in names {
-        exports.export(*name, module.get::<_, Value<'js>>(*name)?)?;
-    }
-    exports.export("default", module)?;
-    Ok(())
 }
 
 fn library<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {

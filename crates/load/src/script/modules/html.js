@@ -28,17 +28,9 @@
     }
 
     // A selection made from this one, each node once.
-    #push(nodes) {
-      return new Selection(this[PAGE], [...new Set(nodes)], this, this.url);
-    }
-
-    #empty() {
-      return new Selection(this[PAGE], [], null, this.url);
-    }
-
-    #matching(nodes, selector) {
-      return native.filter(this[PAGE], [...nodes], String(selector));
-    }
+    #push(nodes) { return new Selection(this[PAGE], [...new Set(nodes)], this, this.url); }
+    #empty() { return new Selection(this[PAGE], [], null, this.url); }
+    #matching(nodes, selector) { return native.filter(this[PAGE], [...nodes], String(selector)); }
 
     // What each node leads to, all of it or what matches the selector.
     #map(step, filter) {
@@ -46,9 +38,7 @@
       return this.#push(filter.length > 0 ? this.#matching(nodes, filter[0]) : nodes);
     }
 
-    #elements(nodes) {
-      return nodes.filter((node) => isElement(this[PAGE], node));
-    }
+    #elements(nodes) { return nodes.filter((node) => isElement(this[PAGE], node)); }
 
     // The nodes of a selector, searched in the whole page, of a selection or of an element.
     #nodesOf(argument) {
@@ -70,9 +60,7 @@
       return (node, index) => Boolean(argument.call(argument, index, new Selection(this[PAGE], [node], null, this.url)));
     }
 
-    add(argument) {
-      return this.#push([...this[NODES], ...this.#nodesOf(argument)]);
-    }
+    add(argument) { return this.#push([...this[NODES], ...this.#nodesOf(argument)]); }
 
     find(argument) {
       const page = this[PAGE];
@@ -107,33 +95,25 @@
       return this[NODES].some(test);
     }
 
-    #siblings(step) {
-      return (node) => this.#elements([...along(this[PAGE], node, step)]);
-    }
+    #siblings(step) { return (node) => this.#elements([...along(this[PAGE], node, step)]); }
 
     next(...filter) {
       return this.#map((node) => this.#siblings(native.next)(node).slice(0, 1), filter);
     }
 
-    nextAll(...filter) {
-      return this.#map(this.#siblings(native.next), filter);
-    }
+    nextAll(...filter) { return this.#map(this.#siblings(native.next), filter); }
 
     prev(...filter) {
       return this.#map((node) => this.#siblings(native.previous)(node).slice(0, 1), filter);
     }
 
-    prevAll(...filter) {
-      return this.#map(this.#siblings(native.previous), filter);
-    }
+    prevAll(...filter) { return this.#map(this.#siblings(native.previous), filter); }
 
     parent(...filter) {
       return this.#map((node) => this.#siblings(native.parent)(node).slice(0, 1), filter);
     }
 
-    parents(...filter) {
-      return this.#map(this.#siblings(native.parent), filter);
-    }
+    parents(...filter) { return this.#map(this.#siblings(native.parent), filter); }
 
     siblings(...filter) {
       const page = this[PAGE];
@@ -158,58 +138,28 @@
       return this.#map(before, filter === undefined ? [] : [filter]);
     }
 
-    nextUntil(...untilAndFilter) {
-      return this.#until(native.next, untilAndFilter);
-    }
-
-    prevUntil(...untilAndFilter) {
-      return this.#until(native.previous, untilAndFilter);
-    }
-
-    parentsUntil(...untilAndFilter) {
-      return this.#until(native.parent, untilAndFilter);
-    }
+    nextUntil(...untilAndFilter) { return this.#until(native.next, untilAndFilter); }
+    prevUntil(...untilAndFilter) { return this.#until(native.previous, untilAndFilter); }
+    parentsUntil(...untilAndFilter) { return this.#until(native.parent, untilAndFilter); }
 
     children(...filter) {
       return this.#map((node) => this.#elements(native.children(this[PAGE], node)), filter);
     }
 
-    contents() {
-      return this.#map((node) => native.children(this[PAGE], node), []);
-    }
-
-    size() {
-      return this[NODES].length;
-    }
-
-    end() {
-      return this[BEFORE] || this.#empty();
-    }
+    contents() { return this.#map((node) => native.children(this[PAGE], node), []); }
+    size() { return this[NODES].length; }
+    end() { return this[BEFORE] || this.#empty(); }
 
     eq(index) {
       const node = this[NODES].at(index);
       return node === undefined ? this.#empty() : this.#push([node]);
     }
 
-    first() {
-      return this.eq(0);
-    }
-
-    last() {
-      return this.eq(-1);
-    }
-
-    slice(from, to) {
-      return this.#push(this[NODES].slice(from, to));
-    }
-
-    text() {
-      return this[NODES].map((node) => native.text(this[PAGE], node)).join('');
-    }
-
-    html() {
-      return this[NODES].length > 0 ? native.html(this[PAGE], this[NODES][0]) : '';
-    }
+    first() { return this.eq(0); }
+    last() { return this.eq(-1); }
+    slice(from, to) { return this.#push(this[NODES].slice(from, to)); }
+    text() { return this[NODES].map((node) => native.text(this[PAGE], node)).join(''); }
+    html() { return this[NODES].length > 0 ? native.html(this[PAGE], this[NODES][0]) : ''; }
 
     attr(name, otherwise) {
       const [node] = this[NODES];
@@ -267,9 +217,7 @@
       return index < size && index > -size ? toElement(this.eq(index)) : undefined;
     }
 
-    toArray() {
-      return this[NODES].map((_, index) => this.eq(index));
-    }
+    toArray() { return this[NODES].map((_, index) => this.eq(index)); }
 
     index(argument) {
       const [first] = this[NODES];

@@ -4,12 +4,11 @@ use std::rc::Rc;
 
 use rquickjs::class::{JsClass, Readable, Trace, Tracer};
 use rquickjs::function::{Constructor, Opt, This};
-use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::object::Property;
 use rquickjs::{Class, Ctx, Exception, Function, JsLifetime, Object, Result, Value};
 
-use super::http;
 use super::response::Response;
+use super::{BuiltIn, http};
 use crate::html::{Data, Document, Selector, SelectorError};
 use crate::script::user::User;
 
@@ -25,19 +24,13 @@ const LOADED: &str = "__html__";
 /// The module `k6/html`.
 pub(super) struct Html;
 
-impl ModuleDef for Html {
-    fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        declarations.declare("default")?;
-        declarations.declare("parseHTML")?;
-        Ok(())
-    }
+impl BuiltIn for Html {
+    const MEMBERS: &'static [&'static str] = &["parseHTML"];
 
-    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let module = Object::new(ctx.clone())?;
         module.set("parseHTML", library(ctx)?.get::<_, Value<'js>>("parseHTML")?)?;
-        exports.export("parseHTML", module.get::<_, Value<'js>>("parseHTML")?)?;
-        exports.export("default", module)?;
-        Ok(())
+        Ok(module)
     }
 }
 

@@ -49,9 +49,7 @@
   };
 
   class Element {
-    constructor(selection) {
-      Object.defineProperty(this, SELECTION, { value: selection });
-    }
+    constructor(selection) { Object.defineProperty(this, SELECTION, { value: selection }); }
   }
 
   // Short names for what the methods below need of their element.

@@ -1,19 +1,25 @@
 //! `k6/http`.
 
 use rquickjs::function::Opt;
-use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::{Class, Coerced, Ctx, Exception, Function, IntoJs, Object, Result, Value};
 
 use super::cookie_jar::{CookieJar, cookie_jar};
 use super::expected_statuses::{expected_statuses, set_response_callback};
 use super::request::{Prepared, finish, perform, prepare, url_template};
 use super::response::Response;
-use super::{Members, batch, multipart};
+use super::{BuiltIn, batch, multipart};
 use crate::script::tasks::{Settle, Tasks};
 use crate::script::user::User;
 
-pub(super) const MEMBERS: Members = Members {
-    present: &[
+/// Constants with names of their own; those of OCSP are their names in lower case.
+const TLS_CONSTANTS: [(&str, &str); 4] =
+    [("TLS_1_0", "tls1.0"), ("TLS_1_1", "tls1.1"), ("TLS_1_2", "tls1.2"), ("TLS_1_3", "tls1.3")];
+
+/// The module `k6/http`.
+pub(super) struct Http;
+
+impl BuiltIn for Http {
+    const MEMBERS: &'static [&'static str] = &[
         "CookieJar",
         "OCSP_REASON_AA_COMPROMISE",
         "OCSP_REASON_AFFILIATION_CHANGED",
@@ -48,27 +54,14 @@ pub(super) const MEMBERS: Members = Members {
         "request",
         "setResponseCallback",
         "url",
-    ],
-};
+    ];
 
-/// Constants with names of their own; those of OCSP are their names in lower case.
-const TLS_CONSTANTS: [(&str, &str); 4] =
-    [("TLS_1_0", "tls1.0"), ("TLS_1_1", "tls1.1"), ("TLS_1_2", "tls1.2"), ("TLS_1_3", "tls1.3")];
-
-/// The module `k6/http`.
-pub(super) struct Http;
-
-impl ModuleDef for Http {
-    fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        MEMBERS.declare(declarations)
-    }
-
-    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = Object::new(ctx.clone())?;
         define_methods(ctx, &object)?;
         define_requests(ctx, &object)?;
         define_helpers(ctx, &object)?;
-        MEMBERS.export(exports, &object)
+        Ok(object)
     }
 }
 
@@ -144,7 +137,7 @@ fn define_helpers<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> Result<()> {
     for (name, value) in TLS_CONSTANTS {
         object.set(name, value)?;
     }
-    for name in MEMBERS.present {
+    for name in Http::MEMBERS {
         let value = name.strip_prefix("OCSP_STATUS_").or_else(|| name.strip_prefix("OCSP_REASON_"));
         if let Some(value) = value {
             object.set(*name, value.to_ascii_lowercase())?;

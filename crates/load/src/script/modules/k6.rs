@@ -4,18 +4,14 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use rquickjs::function::{Opt, This};
-use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::{Class, Coerced, Ctx, Exception, Function, Object, Result, Value};
 
-use super::Members;
+use super::BuiltIn;
 use super::arguments::tags_from;
 use super::response::Response;
 use crate::metrics::Builtin;
 use crate::script::coroutine;
 use crate::script::user::User;
-
-pub(super) const MEMBERS: Members =
-    Members { present: &["check", "fail", "group", "randomSeed", "sleep"] };
 
 /// Longest sleep; a year is as good as for ever.
 const MAX_SLEEP: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -26,12 +22,10 @@ const LONG_SLEEP: Duration = Duration::from_secs(1);
 /// The module `k6`.
 pub(super) struct K6;
 
-impl ModuleDef for K6 {
-    fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        MEMBERS.declare(declarations)
-    }
+impl BuiltIn for K6 {
+    const MEMBERS: &'static [&'static str] = &["check", "fail", "group", "randomSeed", "sleep"];
 
-    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = Object::new(ctx.clone())?;
         object.set("check", Function::new(ctx.clone(), check)?.with_name("check")?)?;
         object.set("fail", Function::new(ctx.clone(), fail)?.with_name("fail")?)?;
@@ -39,7 +33,7 @@ impl ModuleDef for K6 {
         object
             .set("randomSeed", Function::new(ctx.clone(), random_seed)?.with_name("randomSeed")?)?;
         object.set("sleep", Function::new(ctx.clone(), sleep)?.with_name("sleep")?)?;
-        MEMBERS.export(exports, &object)
+        Ok(object)
     }
 }
 

@@ -2,28 +2,23 @@
 
 use rquickjs::class::{JsClass, Readable, Trace, Tracer};
 use rquickjs::function::{Constructor, Opt, This};
-use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::object::Accessor;
 use rquickjs::{Class, Coerced, Ctx, Exception, Function, JsLifetime, Object, Result, Value};
 
-use super::Members;
+use super::BuiltIn;
 use super::arguments::tags_from;
 use crate::log::Level;
 use crate::metrics::{Contains, MetricId, MetricKind};
 use crate::script::error::to_text;
 use crate::script::user::User;
 
-pub(super) const MEMBERS: Members = Members { present: &["Counter", "Gauge", "Rate", "Trend"] };
-
 /// The module `k6/metrics`.
 pub(super) struct Metrics;
 
-impl ModuleDef for Metrics {
-    fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        MEMBERS.declare(declarations)
-    }
+impl BuiltIn for Metrics {
+    const MEMBERS: &'static [&'static str] = &["Counter", "Gauge", "Rate", "Trend"];
 
-    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = Object::new(ctx.clone())?;
         for (name, kind) in [
             ("Counter", MetricKind::Counter),
@@ -40,7 +35,7 @@ impl ModuleDef for Metrics {
             constructor.set_name(name)?;
             object.set(name, constructor)?;
         }
-        MEMBERS.export(exports, &object)
+        Ok(object)
     }
 }
 

@@ -34,8 +34,10 @@ mod websockets;
 mod ws;
 mod ws_params;
 
+use std::marker::PhantomData;
+
 use rquickjs::function::This;
-use rquickjs::module::{Declarations, Declared, Exports};
+use rquickjs::module::{Declarations, Declared, Exports, ModuleDef};
 use rquickjs::object::{Accessor, Property};
 use rquickjs::{Ctx, Module, Object, Result, Value};
 
@@ -53,29 +55,65 @@ const STREAMS: &str = include_str!("streams.js");
 const STREAMS_MEMBERS: [&str; 3] =
     ["CountQueuingStrategy", "ReadableStream", "ReadableStreamDefaultReader"];
 
-/// Modules that are built in.
-const NATIVE: &[&str] = &[
-    "k6",
-    "k6/crypto",
-    "k6/data",
-    "k6/encoding",
-    "k6/execution",
-    "k6/experimental/csv",
-    "k6/experimental/fs",
-    "k6/experimental/streams",
-    "k6/experimental/websockets",
-    "k6/html",
-    "k6/http",
-    "k6/metrics",
-    "k6/secrets",
-    "k6/timers",
-    "k6/websockets",
-    "k6/ws",
+/// What a module exports, and how that is made for a virtual user.
+trait BuiltIn {
+    /// Exported one by one, and all as members of the default object.
+    const MEMBERS: &'static [&'static str];
+
+    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>>;
+}
+
+/// As the engine asks for it.
+struct Native<M>(PhantomData<M>);
+
+impl<M: BuiltIn> ModuleDef for Native<M> {
+    fn declare(declarations: &Declarations<'_>) -> Result<()> {
+        declarations.declare("default")?;
+        M::MEMBERS.iter().try_for_each(|name| declarations.declare(*name).map(drop))
+    }
+
+    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+        let object = M::object(ctx)?;
+        for name in M::MEMBERS {
+            exports.export(*name, object.get::<_, Value<'js>>(*name)?)?;
+        }
+        exports.export("default", object).map(drop)
+    }
+}
+
+type Declare = for<'js> fn(Ctx<'js>, &str) -> Result<Module<'js, Declared>>;
+
+/// Modules that are built in, with their members if those that a script uses are looked for before it runs.
+const NATIVE: &[(&str, Declare, Option<&[&str]>)] = &[
+    ("k6", native::<k6::K6>, Some(k6::K6::MEMBERS)),
+    ("k6/crypto", native::<crypto::Crypto>, Some(crypto::Crypto::MEMBERS)),
+    ("k6/data", native::<data::Data>, Some(data::Data::MEMBERS)),
+    ("k6/encoding", native::<encoding::Encoding>, Some(encoding::Encoding::MEMBERS)),
+    ("k6/execution", native::<execution::Execution>, Some(execution::Execution::MEMBERS)),
+    ("k6/experimental/csv", native::<files::Csv>, None),
+    ("k6/experimental/fs", native::<files::Fs>, None),
+    ("k6/experimental/streams", streams, Some(&STREAMS_MEMBERS)),
+    ("k6/experimental/websockets", native::<websockets::WebSockets>, None),
+    ("k6/html", native::<html::Html>, None),
+    ("k6/http", native::<http::Http>, Some(http::Http::MEMBERS)),
+    ("k6/metrics", native::<metrics::Metrics>, Some(metrics::Metrics::MEMBERS)),
+    ("k6/secrets", native::<secrets::Secrets>, None),
+    ("k6/timers", native::<timers::Timers>, Some(timers::Timers::MEMBERS)),
+    ("k6/websockets", native::<websockets::WebSockets>, None),
+    ("k6/ws", native::<ws::Ws>, None),
 ];
+
+fn native<'js, M: BuiltIn>(ctx: Ctx<'js>, name: &str) -> Result<Module<'js, Declared>> {
+    Module::declare_def::<Native<M>, _>(ctx, name)
+}
+
+fn streams<'js>(ctx: Ctx<'js>, name: &str) -> Result<Module<'js, Declared>> {
+    Module::declare(ctx, name, STREAMS)
+}
 
 /// Whether it is one of them.
 pub(super) fn is_built_in(name: &str) -> bool {
-    NATIVE.contains(&name)
+    NATIVE.iter().any(|(known, ..)| *known == name)
 }
 
 /// What stands before the name of a built-in module when another one of that name is put before it.
@@ -97,30 +135,14 @@ pub(super) fn declare<'js>(
         );
         return Some(Module::declare(ctx.clone(), name, text));
     }
-    match name.strip_prefix(BEHIND).unwrap_or(name) {
-        "k6" => Some(Module::declare_def::<k6::K6, _>(ctx.clone(), name)),
-        "k6/crypto" => Some(Module::declare_def::<crypto::Crypto, _>(ctx.clone(), name)),
-        "k6/data" => Some(Module::declare_def::<data::Data, _>(ctx.clone(), name)),
-        "k6/encoding" => Some(Module::declare_def::<encoding::Encoding, _>(ctx.clone(), name)),
-        "k6/execution" => Some(Module::declare_def::<execution::Execution, _>(ctx.clone(), name)),
-        "k6/experimental/csv" => Some(Module::declare_def::<files::Csv, _>(ctx.clone(), name)),
-        "k6/experimental/fs" => Some(Module::declare_def::<files::Fs, _>(ctx.clone(), name)),
-        "k6/experimental/streams" => Some(Module::declare(ctx.clone(), name, STREAMS)),
-        "k6/timers" => Some(Module::declare_def::<timers::Timers, _>(ctx.clone(), name)),
-        "k6/html" => Some(Module::declare_def::<html::Html, _>(ctx.clone(), name)),
-        "k6/http" => Some(Module::declare_def::<http::Http, _>(ctx.clone(), name)),
-        "k6/secrets" => Some(Module::declare_def::<secrets::Secrets, _>(ctx.clone(), name)),
-        "k6/metrics" => Some(Module::declare_def::<metrics::Metrics, _>(ctx.clone(), name)),
-        "k6/websockets" | "k6/experimental/websockets" => {
-            Some(Module::declare_def::<websockets::WebSockets, _>(ctx.clone(), name))
-        }
-        "k6/ws" => Some(Module::declare_def::<ws::Ws, _>(ctx.clone(), name)),
-        _ if jslib::is_url(name) => Some(Module::declare_def::<url::Urls, _>(ctx.clone(), name)),
-        _ => {
-            let source = jslib::source(name)?;
-            Some(Module::declare(ctx.clone(), name, source))
-        }
+    let asked = name.strip_prefix(BEHIND).unwrap_or(name);
+    if let Some((_, declare, _)) = NATIVE.iter().find(|(known, ..)| *known == asked) {
+        return Some(declare(ctx.clone(), name));
     }
+    if jslib::is_url(asked) {
+        return Some(native::<url::Urls>(ctx.clone(), name));
+    }
+    Some(Module::declare(ctx.clone(), name, jslib::source(asked)?))
 }
 
 /// Modules that a source imports and that are missing here.
@@ -141,18 +163,8 @@ pub(super) fn refuse_missing(source: &Syntax) -> std::result::Result<(), ScriptE
 /// What is used of a built-in module that has no such member: a call would fail in the middle of a test.
 pub(super) fn unknown_members(source: &Syntax) -> impl Iterator<Item = &Use> + '_ {
     source.uses.iter().filter(|used| {
-        let members = match used.module.as_str() {
-            "k6" => k6::MEMBERS.present,
-            "k6/crypto" => crypto::MEMBERS.present,
-            "k6/data" => data::MEMBERS.present,
-            "k6/encoding" => encoding::MEMBERS.present,
-            "k6/execution" => execution::MEMBERS.present,
-            "k6/experimental/streams" => &STREAMS_MEMBERS,
-            "k6/http" => http::MEMBERS.present,
-            "k6/metrics" => metrics::MEMBERS.present,
-            "k6/timers" => timers::MEMBERS.present,
-            _ => return false,
-        };
+        let known = NATIVE.iter().find(|(name, ..)| *name == used.module);
+        let Some(&(.., Some(members))) = known else { return false };
         used.member != "default" && !members.contains(&used.member.as_str())
     })
 }
@@ -185,29 +197,6 @@ pub(super) fn install_globals(ctx: &Ctx<'_>) -> Result<()> {
     web_crypto::install(ctx)?;
     text_coding::install(ctx)?;
     timers::define(ctx, &ctx.globals())
-}
-
-/// Names a built-in module exports: one by one, and all as the default object.
-struct Members {
-    present: &'static [&'static str],
-}
-
-impl Members {
-    fn declare(&self, declarations: &Declarations<'_>) -> Result<()> {
-        declarations.declare("default")?;
-        for name in self.present {
-            declarations.declare(*name)?;
-        }
-        Ok(())
-    }
-
-    fn export<'js>(&self, exports: &Exports<'js>, object: &Object<'js>) -> Result<()> {
-        for name in self.present {
-            exports.export(*name, object.get::<_, Value<'js>>(*name)?)?;
-        }
-        exports.export("default", object.clone())?;
-        Ok(())
-    }
 }
 
 /// Gives `object` members whose use ends the run with their name.

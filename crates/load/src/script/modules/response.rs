@@ -252,21 +252,8 @@ fn store<'js>(object: &Object<'js>, name: &str, value: Value<'js>) -> Result<()>
 
 /// Properties that are computed when read, in the order k6 lists them.
 const PROPERTIES: &[&str] = &[
-    "url",
-    "status",
-    "status_text",
-    "proto",
-    "headers",
-    "body",
-    "timings",
-    "error",
-    "error_code",
-    "request",
-    "cookies",
-    "remote_ip",
-    "remote_port",
-    "tls_version",
-    "tls_cipher_suite",
+    "url", "status", "status_text", "proto", "headers", "body", "timings", "error", "error_code",
+    "request", "cookies", "remote_ip", "remote_port", "tls_version", "tls_cipher_suite",
 ];
 
 /// Properties and methods k6 has and this engine does not.

@@ -1,25 +1,21 @@
 //! `k6/secrets`.
 
-use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::{Coerced, Ctx, Exception, Function, Object, Promise, Result};
 
+use super::BuiltIn;
 use crate::script::user::User;
 use crate::secrets::DEFAULT;
 
 /// The module `k6/secrets`.
 pub(super) struct Secrets;
 
-impl ModuleDef for Secrets {
-    fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        declarations.declare("default")?;
-        Ok(())
-    }
+impl BuiltIn for Secrets {
+    const MEMBERS: &'static [&'static str] = &[];
 
-    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = source(ctx.clone(), Coerced(DEFAULT.to_owned()))?;
         object.set("source", Function::new(ctx.clone(), source)?.with_name("source")?)?;
-        exports.export("default", object)?;
-        Ok(())
+        Ok(object)
     }
 }
 

@@ -33,12 +33,8 @@ export class CountQueuingStrategy {
 /** What a source fills the queue through. */
 class ReadableStreamDefaultController {
   #state;
-  constructor(state) {
-    this.#state = state;
-  }
-  get desiredSize() {
-    return this.#state.desiredSize();
-  }
+  constructor(state) { this.#state = state; }
+  get desiredSize() { return this.#state.desiredSize(); }
   close() {
     if (!this.#state.canClose()) throw new TypeError('cannot close or enqueue');
     this.#state.requestClose();
@@ -47,9 +43,7 @@ class ReadableStreamDefaultController {
     if (!this.#state.canClose()) throw new TypeError('cannot close or enqueue');
     this.#state.enqueue(chunk);
   }
-  error(reason) {
-    this.#state.fail(reason);
-  }
+  error(reason) { this.#state.fail(reason); }
 }
 
 /** The slots of a stream and of its controller. */
@@ -93,13 +87,8 @@ class State {
     return this.kind === 'closed' ? 0 : this.mark - this.queued;
   }
 
-  canClose() {
-    return !this.closeRequested && this.kind === 'readable';
-  }
-
-  waiting() {
-    return this.reader === null ? 0 : this.reader.requests.length;
-  }
+  canClose() { return !this.closeRequested && this.kind === 'readable'; }
+  waiting() { return this.reader === null ? 0 : this.reader.requests.length; }
 
   enqueue(chunk) {
     if (this.waiting() > 0) {
@@ -233,9 +222,7 @@ export class ReadableStream {
     this.#state = new State(from, (chunk) => size(chunk), mark);
     this.#state.begin();
   }
-  get locked() {
-    return this.#state.reader !== null;
-  }
+  get locked() { return this.#state.reader !== null; }
   cancel(reason) {
     return this.locked
       ? Promise.reject(new TypeError('cannot cancel a locked stream'))
@@ -247,9 +234,7 @@ export class ReadableStream {
     if (String(mode) !== 'byob') throw new TypeError("options.mode is not 'byob'");
     throw notSupported("'byob' mode");
   }
-  tee() {
-    throw notSupported("'tee()'");
-  }
+  tee() { throw notSupported("'tee()'"); }
 }
 
 export class ReadableStreamDefaultReader {
@@ -269,9 +254,7 @@ export class ReadableStreamDefaultReader {
     if (state.kind === 'closed') this.#slots.closed.resolve(undefined);
     if (state.kind === 'errored') this.#slots.closed.reject(state.failure);
   }
-  get closed() {
-    return this.#slots.closed.promise;
-  }
+  get closed() { return this.#slots.closed.promise; }
   read() {
     if (!this.#state) return Promise.reject(new TypeError('stream is undefined'));
     const state = this.#state;

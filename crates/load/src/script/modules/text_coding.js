@@ -8,9 +8,7 @@
   const HALF = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g;
 
   class TextEncoder {
-    get encoding() {
-      return 'utf-8';
-    }
+    get encoding() { return 'utf-8'; }
 
     encode(text = '') {
       return new Uint8Array(native.encode(String(text).replace(HALF, '\uFFFD')));

@@ -3,27 +3,22 @@
 use std::time::Duration;
 
 use rquickjs::function::{Opt, Rest};
-use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::{Coerced, Ctx, Exception, Function, Object, Result, Value};
 
-use super::Members;
+use super::BuiltIn;
 use crate::script::user::User;
-
-pub(super) const MEMBERS: Members =
-    Members { present: &["clearInterval", "clearTimeout", "setInterval", "setTimeout"] };
 
 /// The module `k6/timers`.
 pub(super) struct Timers;
 
-impl ModuleDef for Timers {
-    fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        MEMBERS.declare(declarations)
-    }
+impl BuiltIn for Timers {
+    const MEMBERS: &'static [&'static str] =
+        &["clearInterval", "clearTimeout", "setInterval", "setTimeout"];
 
-    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = Object::new(ctx.clone())?;
         define(ctx, &object)?;
-        MEMBERS.export(exports, &object)
+        Ok(object)
     }
 }
 

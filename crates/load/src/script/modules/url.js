@@ -22,12 +22,8 @@
       if (url) url.search = this.toString();
     }
     /** What the address has become. */
-    static reload(params, query) {
-      params.#pairs = pairs(query.replace(/^\?/, ''));
-    }
-    get size() {
-      return this.#pairs.length;
-    }
+    static reload(params, query) { params.#pairs = pairs(query.replace(/^\?/, '')); }
+    get size() { return this.#pairs.length; }
     append(name, value) {
       this.#pairs.push([String(name), String(value)]);
       this.#changed();
@@ -65,21 +61,11 @@
     forEach(callback, self) {
       for (const [name, value] of this) callback.call(self, value, name, this);
     }
-    *entries() {
-      for (let at = 0; at < this.#pairs.length; at += 1) yield [...this.#pairs[at]];
-    }
-    *keys() {
-      for (const [name] of this) yield name;
-    }
-    *values() {
-      for (const [, value] of this) yield value;
-    }
-    [Symbol.iterator]() {
-      return this.entries();
-    }
-    toString() {
-      return serialized(this.#pairs);
-    }
+    *entries() { for (let at = 0; at < this.#pairs.length; at += 1) yield [...this.#pairs[at]]; }
+    *keys() { for (const [name] of this) yield name; }
+    *values() { for (const [, value] of this) yield value; }
+    [Symbol.iterator]() { return this.entries(); }
+    toString() { return serialized(this.#pairs); }
   }
   const { reload } = URLSearchParams;
   delete URLSearchParams.reload;
@@ -97,34 +83,22 @@
     static canParse(address, base) {
       return parse(String(address), base === undefined ? undefined : String(base)) !== undefined;
     }
-    static read(url, name) {
-      return part(url.#href, name);
-    }
+    static read(url, name) { return part(url.#href, name); }
     static write(url, name, value) {
       url.#href = change(url.#href, name, String(value));
       if (name === 'search' || name === 'href') reload(url.#params, url.search);
     }
-    get href() {
-      return this.#href;
-    }
+    get href() { return this.#href; }
     set href(address) {
       const href = parse(String(address), undefined);
       if (href === undefined) throw new TypeError(`Invalid URL: ${address}`);
       this.#href = href;
       reload(this.#params, this.search);
     }
-    get origin() {
-      return part(this.#href, 'origin');
-    }
-    get searchParams() {
-      return this.#params;
-    }
-    toString() {
-      return this.#href;
-    }
-    toJSON() {
-      return this.#href;
-    }
+    get origin() { return part(this.#href, 'origin'); }
+    get searchParams() { return this.#params; }
+    toString() { return this.#href; }
+    toJSON() { return this.#href; }
   }
   const { read, write } = URL;
   delete URL.read;

@@ -2,37 +2,28 @@
 
 use rquickjs::convert::List;
 use rquickjs::function::Opt;
-use rquickjs::module::{Declarations, Exports, ModuleDef};
-use rquickjs::{Ctx, Function, Object, Result, Value};
+use rquickjs::{Ctx, Function, Object, Result};
 use url::{Url, form_urlencoded, quirks};
 
-const LIBRARY: &str = include_str!("url.js");
+use super::BuiltIn;
 
-const EXPORTS: [&str; 2] = ["URL", "URLSearchParams"];
+const LIBRARY: &str = include_str!("url.js");
 
 /// The module.
 pub(super) struct Urls;
 
-impl ModuleDef for Urls {
-    fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        declarations.declare("default")?;
-        EXPORTS.into_iter().try_for_each(|name| declarations.declare(name).map(|_| ()))
-    }
+impl BuiltIn for Urls {
+    const MEMBERS: &'static [&'static str] = &["URL", "URLSearchParams"];
 
-    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let make: Function<'js> = ctx.eval(LIBRARY)?;
-        let library: Object<'js> = make.call((
+        make.call((
             Function::new(ctx.clone(), parse)?,
             Function::new(ctx.clone(), part)?,
             Function::new(ctx.clone(), change)?,
             Function::new(ctx.clone(), pairs)?,
             Function::new(ctx.clone(), serialized)?,
-        ))?;
-        for name in EXPORTS {
-            exports.export(name, library.get::<_, Value<'js>>(name)?)?;
-        }
-        exports.export("default", library)?;
-        Ok(())
+        ))
     }
 }
 

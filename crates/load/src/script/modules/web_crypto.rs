@@ -10,15 +10,8 @@ const MAX_BYTES: usize = 65_536;
 
 /// Views `getRandomValues` takes: those of whole numbers.
 const INTEGER_VIEWS: &[&str] = &[
-    "Int8Array",
-    "Uint8Array",
-    "Uint8ClampedArray",
-    "Int16Array",
-    "Uint16Array",
-    "Int32Array",
-    "Uint32Array",
-    "BigInt64Array",
-    "BigUint64Array",
+    "Int8Array", "Uint8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array", "Int32Array",
+    "Uint32Array", "BigInt64Array", "BigUint64Array",
 ];
 
 /// Defines the global.

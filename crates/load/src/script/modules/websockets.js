@@ -39,45 +39,20 @@
       throw new Error(`failed to process [blobParts]: unsupported type: ${typeof part}`);
     }
 
-    static isBlob(value) {
-      return typeof value === 'object' && value !== null && #bytes in value;
-    }
-
-    static bufferOf(blob) {
-      return blob.#bytes.buffer;
-    }
-
-    get size() {
-      return this.#bytes.length;
-    }
-
-    get type() {
-      return this.#type;
-    }
-
-    arrayBuffer() {
-      return Promise.resolve(this.#bytes.slice().buffer);
-    }
-
-    bytes() {
-      return Promise.resolve(this.#bytes.slice());
-    }
-
-    text() {
-      return Promise.resolve(native.decode(this.#bytes.buffer));
-    }
+    static isBlob(value) { return typeof value === 'object' && value !== null && #bytes in value; }
+    static bufferOf(blob) { return blob.#bytes.buffer; }
+    get size() { return this.#bytes.length; }
+    get type() { return this.#type; }
+    arrayBuffer() { return Promise.resolve(this.#bytes.slice().buffer); }
+    bytes() { return Promise.resolve(this.#bytes.slice()); }
+    text() { return Promise.resolve(native.decode(this.#bytes.buffer)); }
 
     slice(from, to, type) {
       return new Blob([this.#bytes.slice(from, to)], { type: type === undefined ? '' : String(type) });
     }
 
-    stream() {
-      native.refuse('Blob.stream');
-    }
-
-    toString() {
-      return '[object Blob]';
-    }
+    stream() { native.refuse('Blob.stream'); }
+    toString() { return '[object Blob]'; }
   }
   const { isBlob, bufferOf } = Blob;
   delete Blob.isBlob;
@@ -127,29 +102,12 @@
       this.#handle = native.open(this.#url, protocolsOf(protocols), params, deliver);
     }
 
-    get url() {
-      return this.#url;
-    }
-
-    get readyState() {
-      return native.state(this.#handle);
-    }
-
-    get bufferedAmount() {
-      return native.unsent(this.#handle);
-    }
-
-    get extensions() {
-      return this.#extensions;
-    }
-
-    get protocol() {
-      return this.#protocol;
-    }
-
-    get binaryType() {
-      return this.#binaryType;
-    }
+    get url() { return this.#url; }
+    get readyState() { return native.state(this.#handle); }
+    get bufferedAmount() { return native.unsent(this.#handle); }
+    get extensions() { return this.#extensions; }
+    get protocol() { return this.#protocol; }
+    get binaryType() { return this.#binaryType; }
 
     set binaryType(type) {
       if (type !== 'blob' && type !== 'arraybuffer') {
@@ -199,13 +157,8 @@
       native.close(this.#handle, this.#closeCode, text);
     }
 
-    #assertOpen() {
-      if (this.readyState !== 1) throw new Error('InvalidStateError');
-    }
-
-    #event(type, more) {
-      return { type, target: this, timestamp: Date.now(), ...more };
-    }
+    #assertOpen() { if (this.readyState !== 1) throw new Error('InvalidStateError'); }
+    #event(type, more) { return { type, target: this, timestamp: Date.now(), ...more }; }
 
     #fire(type, more) {
       const own = this.#on[type];

@@ -4,10 +4,9 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 
-use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::{ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, Object, Result, Value};
 
-use super::Members;
+use super::BuiltIn;
 use super::bytes::bytes_of;
 use super::ws_params::{Handle, WsParams, not_in_init};
 use crate::http::Head;
@@ -16,20 +15,16 @@ use crate::script::tasks::{Feed, Tasks};
 use crate::script::user::User;
 use crate::websocket::{Dial, End, Incoming, Opcode};
 
-pub(super) const MEMBERS: Members = Members { present: &["Blob", "WebSocket"] };
-
 /// Makes the classes of the functions below.
 const LIBRARY: &str = include_str!("websockets.js");
 
 /// The module `k6/websockets`.
 pub(super) struct WebSockets;
 
-impl ModuleDef for WebSockets {
-    fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        MEMBERS.declare(declarations)
-    }
+impl BuiltIn for WebSockets {
+    const MEMBERS: &'static [&'static str] = &["Blob", "WebSocket"];
 
-    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let native = Object::new(ctx.clone())?;
         native.set("check", Function::new(ctx.clone(), check)?)?;
         native.set("open", Function::new(ctx.clone(), open)?)?;
@@ -44,7 +39,7 @@ impl ModuleDef for WebSockets {
         native.set("encode", Function::new(ctx.clone(), encode)?)?;
         native.set("decode", Function::new(ctx.clone(), decode)?)?;
         let library: Function<'js> = ctx.eval(LIBRARY)?;
-        MEMBERS.export(exports, &library.call((native,))?)
+        library.call((native,))
     }
 }
 

@@ -4,20 +4,17 @@ use std::future::poll_fn;
 use std::time::{Duration, Instant};
 
 use rquickjs::function::Opt;
-use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::{
     Array, ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, Object, Result, Value,
 };
 
-use super::Members;
+use super::BuiltIn;
 use super::bytes::bytes_of;
 use super::ws_params::{Handle, WsParams, not_in_init};
 use crate::http::{Head, canonical};
 use crate::script::sockets::{Found, Socket};
 use crate::script::user::User;
 use crate::websocket::{Dial, End, Incoming, Opcode};
-
-pub(super) const MEMBERS: Members = Members { present: &["connect"] };
 
 /// Makes `connect` of the functions below.
 const LIBRARY: &str = include_str!("ws.js");
@@ -28,12 +25,10 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The module `k6/ws`.
 pub(super) struct Ws;
 
-impl ModuleDef for Ws {
-    fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        MEMBERS.declare(declarations)
-    }
+impl BuiltIn for Ws {
+    const MEMBERS: &'static [&'static str] = &["connect"];
 
-    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let native = Object::new(ctx.clone())?;
         native.set("check", Function::new(ctx.clone(), check)?)?;
         native.set("now", Function::new(ctx.clone(), clock())?)?;
@@ -46,7 +41,7 @@ impl ModuleDef for Ws {
         let library: Function<'js> = ctx.eval(LIBRARY)?;
         let object = Object::new(ctx.clone())?;
         object.set("connect", library.call::<_, Function<'js>>((native,))?)?;
-        MEMBERS.export(exports, &object)
+        Ok(object)
     }
 }
 

@@ -126,13 +126,7 @@ fn types_go_and_what_they_mean_at_run_time_stays() {
     assert_eq!(syntax.specifiers, ["k6/http"]);
     assert!(syntax.is_module);
     for gone in [
-        "RefinedResponse",
-        "Options ",
-        "interface",
-        "private",
-        "declare",
-        "satisfies",
-        "abstract",
+        "RefinedResponse", "Options ", "interface", "private", "declare", "satisfies", "abstract",
         "<T>",
     ] {
         assert!(!code.contains(gone), "{gone}: {code}");

@@ -14,11 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a page does that a test may ask about.
 const KEPT_EVENTS: [&str; 5] = [
-    "Runtime.exceptionThrown",
-    "Runtime.consoleAPICalled",
-    "Log.entryAdded",
-    "Network.requestWillBeSent",
-    "Network.loadingFailed",
+    "Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded",
+    "Network.requestWillBeSent", "Network.loadingFailed",
 ];
 
 /// One browser for all tests that run at the same time; closed when the last of them is done with it.

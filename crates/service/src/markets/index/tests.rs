@@ -148,18 +148,8 @@ fn hostile_searches_find_nothing_and_harm_nothing() {
     let index = some();
     let long = "시장".repeat(5_000);
     for q in [
-        "%",
-        "_시",
-        "'; drop--",
-        ".*",
-        "[가-힣]+",
-        "🥬🥬",
-        "\u{202e}시장x",
-        "\u{301}",
-        "\u{301}\u{302}",
-        "\\",
-        "\u{fffd}\u{fffd}",
-        &long,
+        "%", "_시", "'; drop--", ".*", "[가-힣]+", "🥬🥬", "\u{202e}시장x", "\u{301}",
+        "\u{301}\u{302}", "\\", "\u{fffd}\u{fffd}", &long,
     ] {
         assert_eq!(search(&index, q), Vec::<i64>::new(), "{q:?}");
     }

@@ -4,10 +4,8 @@ use std::path::Path;
 
 use madang_stack::container::{CONTAINER_FILES, Engine};
 
-use super::super::{
-    Container, ContainerSource,
-    reader::{Found, Reader},
-};
+use super::super::reader::{Found, Reader};
+use super::super::{Container, ContainerSource};
 
 /// Keys that make a variant of containers.
 pub const KEYS: [&str; 3] = ["image", "build", "compose"];

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::{
-    super::{Action, During, Hooks, Signal, Target, Variant, reader::Reader},
-    quoted,
-};
-use crate::{file::outline::Outline, time};
+use super::super::reader::Reader;
+use super::super::{Action, During, Hooks, Signal, Target, Variant};
+use super::quoted;
+use crate::file::outline::Outline;
+use crate::time;
 
 /// Longer than any seed or flush should take.
 const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(300);

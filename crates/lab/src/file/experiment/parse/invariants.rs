@@ -1,21 +1,14 @@
 //! `[values.NAME]` and `[[invariants]]`: numbers and what they must be.
 
-use super::{
-    super::{
-        Invariant, Limit, NamedValue, Source, Target, Variant,
-        reader::{Found, Mistakes, Reader},
-    },
-    check_metric, databases, quoted,
-};
-use crate::{
-    file::{expression::Expression, outline::Outline},
-    journal::record::LimitKind,
-    load::metric::LoadMetric,
-    observe::{
-        database::{Addresses, Engine},
-        prometheus::Selector,
-    },
-};
+use super::super::reader::{Found, Mistakes, Reader};
+use super::super::{Invariant, Limit, NamedValue, Source, Target, Variant};
+use super::{check_metric, databases, quoted};
+use crate::file::expression::Expression;
+use crate::file::outline::Outline;
+use crate::journal::record::LimitKind;
+use crate::load::metric::LoadMetric;
+use crate::observe::database::{Addresses, Engine};
+use crate::observe::prometheus::Selector;
 
 /// Where numbers come from.
 const SOURCES: [&str; 6] = ["sql", "http", "metrics", "script", "command", "value"];

@@ -1,18 +1,13 @@
 //! `prediction` and `[observe]`: figures by name.
 
-use super::{
-    super::{
-        Bound, Observe, Prediction, Variant,
-        reader::{Found, Reader},
-    },
-    Names, check_metric, databases, quoted,
-};
-use crate::{
-    file::outline::Outline,
-    judge::metric::Metric,
-    load::metric::LoadMetric,
-    observe::{database::Figure, prometheus::Selector},
-};
+use super::super::reader::{Found, Reader};
+use super::super::{Bound, Observe, Prediction, Variant};
+use super::{Names, check_metric, databases, quoted};
+use crate::file::outline::Outline;
+use crate::judge::metric::Metric;
+use crate::load::metric::LoadMetric;
+use crate::observe::database::Figure;
+use crate::observe::prometheus::Selector;
 
 /// The ways to make a claim.
 const BOUNDS: [&str; 5] =

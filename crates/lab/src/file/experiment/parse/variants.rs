@@ -2,13 +2,9 @@
 
 use std::path::Path;
 
-use super::{
-    super::{
-        Container, Served, Target, Variant,
-        reader::{Found, Reader, is_nearly},
-    },
-    NAME_RULE, budget, containers, databases, is_name,
-};
+use super::super::reader::{Found, Reader, is_nearly};
+use super::super::{Container, Served, Target, Variant};
+use super::{NAME_RULE, budget, containers, databases, is_name};
 
 /// Keys of the plan that this version refuses by name.
 const VARIANT_NOT_YET: [&str; 1] = ["memory"];

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use strsim::levenshtein;
+
 /// `1h2m3.5s`-like times: one or more numbers, each with its unit.
 pub fn duration(text: &str) -> Option<Duration> {
     let mut rest = text;
@@ -26,7 +28,7 @@ pub fn duration(text: &str) -> Option<Duration> {
 
 /// The accepted word that a mistyped one is nearest to, if it is near enough.
 pub fn closest<'w>(word: &str, accepted: &[&'w str]) -> Option<&'w str> {
-    let near = accepted.iter().map(|accepted| (distance(word, accepted), *accepted)).min()?;
+    let near = accepted.iter().map(|accepted| (levenshtein(word, accepted), *accepted)).min()?;
     (near.0 <= 2 && near.0 < word.chars().count()).then_some(near.1)
 }
 
@@ -39,24 +41,7 @@ pub fn is_nearly(word: &str, known: &str) -> bool {
         letters
     };
     let lower = word.to_ascii_lowercase();
-    word != known && (distance(&lower, known) <= 1 || letters(&lower) == letters(known))
-}
-
-/// Edit distance: insertions, deletions and replacements (Levenshtein 1966), in the two-row form
-/// of Wagner and Fischer (1974).
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, l) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, r) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(l != *r);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[right.len()]
+    word != known && (levenshtein(&lower, known) <= 1 || letters(&lower) == letters(known))
 }
 
 #[cfg(test)]
