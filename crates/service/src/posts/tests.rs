@@ -348,3 +348,21 @@ async fn of_a_deleted_account_the_posts_stay_without_their_author() {
     let added = bench.app.posts.add(new, Once::default()).await;
     assert!(matches!(added, Err(ChangeError::UnknownUser)), "{added:?}");
 }
+
+#[tokio::test]
+async fn the_newest_of_all_are_found_behind_many_that_were_removed() {
+    let bench = Bench::new(&[]).await;
+    let mut there = Vec::new();
+    for n in 0..40 {
+        let id = bench.add(values(0, 1 + n % 12, 0)).await;
+        // Three at each end, and more removed between them than a page of three looks at.
+        if (3..37).contains(&n) {
+            bench.app.posts.remove(id, 1).await.unwrap();
+        } else {
+            there.insert(0, id);
+        }
+    }
+    for limit in 1..8 {
+        assert_eq!(bench.listed("", limit).await, there, "{limit}");
+    }
+}
