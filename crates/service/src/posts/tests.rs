@@ -1,6 +1,8 @@
 //! Posts over a real store and the real cache, against a model that is a list and a sort.
 #![allow(clippy::disallowed_types, reason = "looks at the rows with queries of its own")]
 
+mod search;
+
 use super::*;
 use crate::app::App;
 use crate::config::{Origin, Sources};

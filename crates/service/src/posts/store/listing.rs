@@ -76,7 +76,8 @@ fn newest_of_all(
     asked: &Asked,
     limit: usize,
 ) -> Result<Option<Vec<PostSummary>>, StoreError> {
-    let Asked { area: Area::Everywhere, category: None, order: Order::Newest, after } = asked else {
+    let Asked { area: Area::Everywhere, category: None, order: Order::Newest, after } = asked
+    else {
         return Ok(None);
     };
     let before = after.map_or(i64::MAX, |after| after.id);
@@ -91,7 +92,11 @@ fn newest_of_all(
 type Found = (i64, PostId);
 
 /// The first of what is found in all parts and all categories.
-fn merged(conn: &Conn<'_>, asked: &Asked, limit: usize) -> Result<Vec<Found>, StoreError> {
+pub(super) fn merged(
+    conn: &Conn<'_>,
+    asked: &Asked,
+    limit: usize,
+) -> Result<Vec<Found>, StoreError> {
     let categories = match asked.category {
         Some(category) => vec![category],
         None => all_ids(conn)?,
@@ -133,6 +138,12 @@ fn merged(conn: &Conn<'_>, asked: &Asked, limit: usize) -> Result<Vec<Found>, St
     }
     found.truncate(limit);
     Ok(found)
+}
+
+/// How many walks are merged for a listing.
+pub(super) fn walks(conn: &Conn<'_>, asked: &Asked) -> Result<usize, StoreError> {
+    let categories = if asked.category.is_some() { 1 } else { all_ids(conn)?.len() };
+    Ok(categories * parts(conn, &asked.area)?.len())
 }
 
 /// A walk and its values.
@@ -238,7 +249,7 @@ fn all_ids(conn: &Conn<'_>) -> Result<Vec<CategoryId>, StoreError> {
     conn.rows("SELECT id FROM post_categories", &[], |row| row.get(0))
 }
 
-fn summary(row: &Row<'_>) -> Result<PostSummary, StoreError> {
+pub(super) fn summary(row: &Row<'_>) -> Result<PostSummary, StoreError> {
     Ok(PostSummary {
         id: row.get(0)?,
         title: row.get(1)?,
@@ -280,7 +291,10 @@ mod tests {
             }
         }
         let newest = plan(&store, &newest_of_all_sql("posts p NOT INDEXED")).await;
-        assert!(newest.starts_with("SEARCH p USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"), "{newest}");
+        assert!(
+            newest.starts_with("SEARCH p USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+            "{newest}"
+        );
         assert!(!newest.contains("SCAN") && !newest.contains("TEMP B-TREE"), "{newest}");
         let rows = plan(&store, SUMMARY).await;
         assert!(rows.lines().all(|line| line.contains("USING INTEGER PRIMARY KEY")), "{rows}");
