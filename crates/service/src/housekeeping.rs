@@ -4,9 +4,10 @@
 //!   [`SWEEP_ROWS`] rows, with a pause after each as long as it took, so that other writes have their turn. So go
 //!   runs and rankings of deleted tracks, comments and likes of deleted articles, and what a user leaves whom an
 //!   operator has deleted ([`leftovers`]); and towns in which there is no post any longer.
+//! - **Indexing** texts that have changed: see `search/upkeep.rs`.
 //! - **Checking** the counts of articles, and **flushing** likes: see `articles/upkeep.rs`.
 //!
-//! Where several nodes share a database, one of them sweeps and checks for all; each flushes its own likes.
+//! Where several nodes share a database, one of them sweeps, indexes and checks for all; each flushes its own likes.
 
 mod leftovers;
 #[cfg(test)]
@@ -16,7 +17,7 @@ pub(crate) use leftovers::{Leftovers, NONE, Step};
 
 use crate::articles::Articles;
 use crate::store::StoreError;
-use crate::{articles, idempotency, posts, schedules, tracks};
+use crate::{articles, idempotency, posts, schedules, search, tracks};
 use std::cell::RefCell;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -66,12 +67,13 @@ impl Housekeeping {
         let thread =
             std::thread::Builder::new().name("housekeeping".to_owned()).spawn(move || {
                 runtime.block_on(async {
-                    // Asked by both in turn, on this thread alone.
+                    // Asked by all of them in turn, on this thread alone.
                     let duty = RefCell::new(articles.sql().duty());
                     let is_ours = || duty.borrow_mut().is_mine();
                     tokio::join!(
                         until(&stopped, sweep(&articles, &is_ours)),
                         until(&stopped, articles.check(&is_ours)),
+                        until(&stopped, search::index_changes(articles.sql(), &is_ours)),
                         articles.flush(&stopped, drain_timeout)
                     )
                 });

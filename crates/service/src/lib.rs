@@ -14,6 +14,7 @@
 //! | [`accounts`] | who is who |
 //! | [`schedules`] | who plans what |
 //! | [`bodies`] | what their cached bodies share |
+//! | `search` | which texts hold all words |
 //! | `current` | the request that a task works for |
 //! | `housekeeping` | what is done beside the requests |
 //! | `home` | the page at `/` |
@@ -35,5 +36,6 @@ pub mod markets;
 pub mod ops;
 pub mod posts;
 pub mod schedules;
+mod search;
 pub mod store;
 pub mod tracks;

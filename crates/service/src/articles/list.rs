@@ -1,7 +1,7 @@
-//! `GET /v1/articles`: by newest or by likes.
+//! `GET /v1/articles`: all or those with certain words, by newest or by likes.
 
 use super::represent::ArticleItem;
-use super::store::listing::Listed;
+use super::store::listing::{Asked, Listed};
 use super::types::{After, Order};
 use super::{Articles, all_articles};
 use crate::app::App;
@@ -9,6 +9,8 @@ use crate::bodies::Wanted;
 use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::page::{self, Page, write_whole_cursor};
+use crate::http::problem::FieldError;
+use crate::markets::read_words;
 use crate::store::load_with;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -16,13 +18,18 @@ use http::HeaderMap;
 use madang_cache::Value;
 use std::sync::Arc;
 
-/// Articles, the newest or the most liked first.
+/// Articles, or those of them that are searched for, the newest or the most liked first.
+///
+/// Words of `q` match anywhere in title and content; a word of one character matches the beginning of a word.
+/// All words must match. Hangul is compared composed, letters without regard to case. A page of a search may
+/// be short, or empty, and still have a next one.
 ///
 /// Counts are at most a second old, under overload two; the order by likes about a second more.
 /// While likes change, an article may come twice or not at all on pages that are read one after
 /// another, but only one whose likes have changed.
 #[utoipa::path(get, path = "/v1/articles", tag = "articles", operation_id = "listArticles",
     params(
+        ("q" = Option<String>, Query, description = "words of title or content; at most 100 characters"),
         ("sort" = Option<String>, Query, description = "newest (default) or likes: the most liked first"),
         ("limit" = Option<u32>, Query),
         ("cursor" = Option<String>, Query),
@@ -36,58 +43,78 @@ pub(super) async fn list(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let query = query.as_deref().unwrap_or("");
-    let order = order(query)?;
-    let (limit, after) = page::asked(query, listing(order))?;
-    let after = after.map(|(likes, id)| After { likes, id });
-    Ok(respond(&app.articles.page(order, after, limit, &headers).await?, &headers))
+    let (asked, limit) = read(query.as_deref().unwrap_or(""))?;
+    Ok(respond(&app.articles.page(asked, limit, &headers).await?, &headers))
 }
 
-fn order(query: &str) -> Result<Order, Problem> {
-    let sort = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "sort").last();
-    match sort.as_ref().map_or("newest", |(_, value)| value) {
-        "newest" => Ok(Order::Newest),
-        "likes" => Ok(Order::Likes),
-        _ => Err(Problem::invalid_field("sort", "newest or likes")),
+/// Reads a query, and says everything that is wrong with it at once; a cursor last, for it belongs to the
+/// listing that the others name.
+fn read(query: &str) -> Result<(Asked, usize), Problem> {
+    let (mut q, mut sort) = (None, None);
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match &*name {
+            "q" => q = Some(value),
+            "sort" => sort = Some(value),
+            _ => {}
+        }
+    }
+    let order = match sort.as_deref() {
+        None | Some("newest") => Ok(Order::Newest),
+        Some("likes") => Ok(Order::Likes),
+        Some(_) => Err(FieldError::new("sort", "newest or likes")),
+    };
+    match (read_words("q", q.as_deref()), order) {
+        (Ok(words), Ok(order)) => {
+            let asked = Asked { words, order, after: None };
+            let (limit, after) = page::asked(query, &listing(&asked))?;
+            let after = after.map(|(likes, id)| After { likes, id });
+            Ok((Asked { after, ..asked }, limit))
+        }
+        (words, order) => {
+            Err(Problem::invalid([words.err(), order.err()].into_iter().flatten().collect()))
+        }
     }
 }
 
-/// A cursor belongs to its order: what is a position in one is none in the other.
-fn listing(order: Order) -> &'static str {
-    match order {
+/// A cursor belongs to its order: what is a position in one is none in the other. The separator is in no word.
+fn listing(asked: &Asked) -> String {
+    let all = match asked.order {
         Order::Newest => "articles:newest",
         Order::Likes => "articles:likes",
-    }
+    };
+    let words = &asked.words;
+    if words.is_empty() { all.to_owned() } else { format!("{all}\u{1}{}", words.key()) }
 }
 
 impl Articles {
     async fn page(
         &self,
-        order: Order,
-        after: Option<After>,
+        asked: Asked,
         limit: usize,
         headers: &HeaderMap,
     ) -> Result<Value, Problem> {
-        let name = listing(order);
+        let (name, order, after) = (listing(&asked), asked.order, asked.after);
         let key = match after {
-            None => format!("{name}.{limit}"),
-            Some(after) => format!("{name}.{limit}.{}.{}", after.likes, after.id),
+            None => format!("{limit} {name}"),
+            Some(after) => format!("{limit}.{}.{} {name}", after.likes, after.id),
         };
         let kept = after.is_none() || self.bodies.keeps_later_pages();
         let wanted = Wanted { key: &key, stamps: &[all_articles()], kept };
         let (store, overlay) = (self.store.clone(), Arc::clone(self.likes.overlay()));
         let make = move || async move {
             // Likes end no listing, and are seen in it: it depends on more than its stamp.
-            let listed = store.listed(order, after, limit + 1, &overlay);
+            let listed = store.listed(asked, limit + 1, &overlay);
             let found = load_with(Vec::new(), listed).await?;
-            let cursor = |last: &Listed| {
+            let cursor = |(likes, id)| write_whole_cursor(&name, likes, id);
+            let of_last = |last: &Listed| {
                 let likes = match order {
                     Order::Newest => 0,
                     Order::Likes => i64::try_from(last.article.counts.likes).unwrap_or(i64::MAX),
                 };
-                write_whole_cursor(name, likes, last.article.id)
+                cursor((likes, last.article.id))
             };
-            Ok(Some(Page::cut(found, limit, cursor, ArticleItem::from)))
+            let page = Page::cut(found.items, limit, of_last, ArticleItem::from);
+            Ok(Some(page.or_more(found.more.map(cursor))))
         };
         let page = self.bodies.get(&self.lists, wanted, headers, make).await?;
         // A listing may be empty, but there always is one.

@@ -1,6 +1,7 @@
 //! Transactions on articles. One method is one whole transaction.
 
 pub(super) mod listing;
+mod search;
 mod upkeep;
 
 pub use upkeep::Compared;
@@ -12,6 +13,7 @@ use crate::bodies::ChangeError;
 use crate::housekeeping::{self, Step};
 use crate::http::By;
 use crate::idempotency::{Done, Once};
+use crate::search::{self as index};
 use crate::store::{Conn, Row, Store, StoreError, Tx, params};
 
 /// What hangs on an article.
@@ -95,6 +97,7 @@ impl ArticleStore {
             once.run(tx, |tx| {
                 quota.room_for_one(tx, OwnedRows::Articles, new.author)?;
                 let id = insert(tx, &new)?;
+                index::note(tx, index::ARTICLES, id)?;
                 // "There is no such article" may be remembered for the id that is now taken.
                 tx.effects().end([all_articles(), one_article(id), comments_of(id)]);
                 Ok(id)
@@ -111,7 +114,12 @@ impl ArticleStore {
         self.store
             .write(move |tx| {
                 tx.effects().end_everything();
-                all.iter().map(|new| insert(tx, new)).collect()
+                let ids: Vec<_> =
+                    all.iter().map(|new| insert(tx, new)).collect::<Result<_, StoreError>>()?;
+                let text = |new: &NewArticle| index::text(&[&new.title, &new.content]);
+                let texts = ids.iter().zip(&all).map(|(id, new)| (*id, text(new)));
+                index::add_all(tx, index::ARTICLES, texts)?;
+                Ok(ids)
             })
             .await
     }
@@ -176,6 +184,7 @@ impl ArticleStore {
             }
             let changed = change(tx, id, &edit, now_ms)?;
             if changed {
+                index::note(tx, index::ARTICLES, id)?;
                 tx.effects().end([all_articles(), one_article(id)]);
             }
             let now = now_is(tx, id, user)?;

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_types, reason = "looks at the rows with queries of its own")]
 
 mod likes;
+mod search;
 mod storing;
 
 use super::likes::{Change, Like, LikeError, LikeLog, Liked};

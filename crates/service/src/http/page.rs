@@ -34,6 +34,12 @@ impl<T> Page<T> {
         let next_cursor = found.last().filter(|_| more).map(cursor);
         Page { items: found.into_iter().map(item).collect(), next_cursor }
     }
+
+    /// The same page with this cursor if it would be the last one: a search that has looked at enough goes on
+    /// from there.
+    pub fn or_more(self, more: Option<String>) -> Self {
+        Page { next_cursor: self.next_cursor.or(more), ..self }
+    }
 }
 
 /// Reads `limit` and `cursor` of a listing that is sorted by whole numbers (below 2^53 in size) and ids.

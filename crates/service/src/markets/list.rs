@@ -109,8 +109,8 @@ impl Asked {
         let written = Written::of(query);
         let mut errors = Vec::new();
         let mut or = |error: FieldError| errors.push(error);
-        let words = read_words("q", written.q).map_err(&mut or);
-        let goods = read_words("goods", written.goods).map_err(&mut or);
+        let words = read_words("q", written.q.as_deref()).map_err(&mut or);
+        let goods = read_words("goods", written.goods.as_deref()).map_err(&mut or);
         let region = written.region.map(|name| read_region(&name, regions)).transpose();
         let region = region.map_err(&mut or);
         let kinds = read_kinds(written.kind.as_deref().unwrap_or("")).map_err(&mut or);
@@ -150,7 +150,11 @@ fn listing(filter: &Filter, order: &Order, near: Option<Point>) -> String {
     ["markets", &words, &goods, &region, &kinds, order, &near].join("\u{1}")
 }
 
-fn read_words(field: &str, text: Option<String>) -> Result<Words, FieldError> {
+/// Reads the words of a search; none when nothing is given.
+///
+/// # Errors
+/// When it is longer than [`LONGEST`], or has control characters.
+pub(crate) fn read_words(field: &str, text: Option<&str>) -> Result<Words, FieldError> {
     let text = text.unwrap_or_default();
     if text.chars().nth(LONGEST).is_some() {
         return Err(FieldError::new(field, format!("at most {LONGEST} characters")));
@@ -158,7 +162,7 @@ fn read_words(field: &str, text: Option<String>) -> Result<Words, FieldError> {
     if text.chars().any(|c| c.is_control() && !c.is_whitespace()) {
         return Err(FieldError::new(field, "text without control characters"));
     }
-    Ok(Words::of(&text))
+    Ok(Words::of(text))
 }
 
 fn read_region(name: &str, regions: &Regions) -> Result<RegionId, FieldError> {

@@ -17,8 +17,9 @@ mod types;
 mod views;
 
 pub use fold::{cleaned, folded, without_spaces};
+pub(crate) use index::lone;
 pub use index::{After, Filter, Found, Index, Order, Words};
-pub(crate) use list::LONGEST as LONGEST_SEARCH;
+pub(crate) use list::{LONGEST as LONGEST_SEARCH, read_words};
 pub use place::place_of;
 pub use store::{Imported, MarketStore, Prepared};
 pub use types::{FACILITIES, Market, MarketId, NewMarket, Place};

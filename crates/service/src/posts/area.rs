@@ -23,6 +23,20 @@ pub enum Area {
     Town(RegionId, String),
 }
 
+impl Area {
+    /// Whether a place is in it.
+    pub(super) fn covers(&self, place: &Place) -> bool {
+        match self {
+            Area::Everywhere => true,
+            Area::State(state) => place.state == *state,
+            Area::City(city) => with_districts(*city).contains(&place.city),
+            Area::Town(city, town) => {
+                with_districts(*city).contains(&place.city) && place.town == *town
+            }
+        }
+    }
+}
+
 /// Names the area in keys, stamps and cursors. A town comes last, for it may have any character in it.
 impl fmt::Display for Area {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

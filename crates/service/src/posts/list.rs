@@ -1,10 +1,10 @@
-//! `GET /v1/posts`: by area and category, newest, cheapest or dearest first.
+//! `GET /v1/posts`: by area, category and words, newest, cheapest or dearest first.
 
 use super::area::{Area, listing};
 use super::draft::{LONGEST_TOWN, Names, asked_place};
 use super::represent::PostItem;
 use super::types::{After, CategoryId, Order, PostSummary};
-use super::{Asked, Posts};
+use super::{Asked, Posts, all_contents};
 use crate::accounts::{Accounts, Regions};
 use crate::app::App;
 use crate::bodies::Wanted;
@@ -13,6 +13,8 @@ use crate::http::body::{Compress, finish, respond};
 use crate::http::json::one_line;
 use crate::http::page::{self, Page, write_whole_cursor};
 use crate::http::problem::FieldError;
+use crate::markets::{Words, read_words};
+use crate::search::Hits;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
@@ -20,12 +22,17 @@ use madang_cache::Value;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Posts of an area and a category.
+/// Posts of an area and a category, or those of them that are searched for.
+///
+/// Words of `q` match anywhere in title, item and content; a word of one character matches the beginning of a
+/// word. All words must match. Hangul is compared composed, letters without regard to case. A page of a search
+/// may be short, or empty, and still have a next one.
 ///
 /// The listing of a municipality has the posts of its districts in it. A town that nobody has named yet
 /// is an empty page.
 #[utoipa::path(get, path = "/v1/posts", tag = "posts", operation_id = "listPosts",
     params(
+        ("q" = Option<String>, Query, description = "words of title, item or content; at most 100 characters"),
         ("state" = Option<String>, Query, description = "province, in Korean or English"),
         ("city" = Option<String>, Query, description = "municipality, or a district of one; of `state` if that is given"),
         ("town" = Option<String>, Query, description = "읍, 면 or 동 of `city`"),
@@ -50,10 +57,12 @@ pub(super) async fn list(
 
 /// Reads a query, and says everything that is wrong with it at once; a cursor last, for it belongs to the
 /// listing that the others name.
-fn read(query: &str, names: Names<'_>) -> Result<(Asked, usize), Problem> {
+fn read(query: &str, names: Names<'_>) -> Result<(Asked, Words, usize), Problem> {
     let (mut state, mut city, mut town, mut category, mut sort) = (None, None, None, None, None);
+    let mut q = None;
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
+            "q" => q = Some(value),
             "state" => state = Some(value),
             "city" => city = Some(value),
             "town" => town = Some(value),
@@ -65,15 +74,16 @@ fn read(query: &str, names: Names<'_>) -> Result<(Asked, usize), Problem> {
     let area = area(names.regions, state.as_deref(), city.as_deref(), town.as_deref());
     let category = category.map(|name| find_category(names, &name)).transpose();
     let order = sort.map_or(Ok(Order::Newest), |word| find_order(&word));
-    match (area, category, order) {
-        (Ok(area), Ok(category), Ok(order)) => {
+    let words = read_words("q", q.as_deref());
+    match (words, area, category, order) {
+        (Ok(words), Ok(area), Ok(category), Ok(order)) => {
             let asked = Asked { area, category, order, after: None };
-            let (limit, after) = page::asked(query, &name(&asked))?;
+            let (limit, after) = page::asked(query, &name(&asked, &words))?;
             let after = after.map(|(price, id)| After { price, id });
-            Ok((Asked { after, ..asked }, limit))
+            Ok((Asked { after, ..asked }, words, limit))
         }
-        (area, category, order) => {
-            let errors = [area.err(), category.err(), order.err()];
+        (words, area, category, order) => {
+            let errors = [words.err(), area.err(), category.err(), order.err()];
             Err(Problem::invalid(errors.into_iter().flatten().collect()))
         }
     }
@@ -112,10 +122,11 @@ fn find_order(word: &str) -> Result<Order, FieldError> {
 }
 
 /// Names a listing, whatever the page: cursors belong to it. Areas and categories by id, however a client
-/// spells them.
-fn name(asked: &Asked) -> String {
+/// spells them. The separator is in no part: neither towns nor words have control characters.
+fn name(asked: &Asked, words: &Words) -> String {
     let category = asked.category.map_or_else(|| "*".to_owned(), |id| id.to_string());
-    format!("posts:{}:{category}:{}", asked.order.as_str(), asked.area)
+    let all = format!("posts:{}:{category}:{}", asked.order.as_str(), asked.area);
+    if words.is_empty() { all } else { format!("{all}\u{1}{}", words.key()) }
 }
 
 impl Posts {
@@ -126,37 +137,45 @@ impl Posts {
         query: &str,
         headers: &HeaderMap,
     ) -> Result<Value, Problem> {
-        let (asked, limit) = read(query, self.names(accounts))?;
-        self.listing(accounts, asked, limit, headers).await
+        let (asked, words, limit) = read(query, self.names(accounts))?;
+        self.listing(accounts, (asked, words), limit, headers).await
     }
 
     async fn listing(
         &self,
         accounts: &Accounts,
-        asked: Asked,
+        (asked, words): (Asked, Words),
         limit: usize,
         headers: &HeaderMap,
     ) -> Result<Value, Problem> {
-        let name = name(&asked);
+        let name = name(&asked, &words);
         let mut key = format!("{limit}");
         if let Some(After { price, id }) = asked.after {
             // Writing to a string does not fail.
             let _ = write!(key, ".{price}.{id}");
         }
         let _ = write!(key, " {name}");
-        let stamps = [listing(&asked.area, asked.category)];
+        let mut stamps = vec![listing(&asked.area, asked.category)];
+        if !words.is_empty() {
+            stamps.push(all_contents());
+        }
         let kept = asked.after.is_none() || self.bodies.keeps_later_pages();
         let wanted = Wanted { key: &key, stamps: &stamps, kept };
         let (this, accounts) = (self.clone(), accounts.clone());
         let order = asked.order;
         let make = move || async move {
-            let found = this.store.page(asked, limit + 1).await?;
-            let cursor = |last: &PostSummary| {
-                let price = if order == Order::Newest { 0 } else { last.price };
-                write_whole_cursor(&name, price, last.id)
+            let found = if words.is_empty() {
+                Hits::all(this.store.page(asked, limit + 1).await?)
+            } else {
+                this.store.search(asked, words, limit + 1).await?
+            };
+            let cursor = |(price, id)| write_whole_cursor(&name, price, id);
+            let of_last = |last: &PostSummary| {
+                cursor((if order == Order::Newest { 0 } else { last.price }, last.id))
             };
             let names = this.names(&accounts);
-            Ok(Some(Page::cut(found, limit, cursor, |post| PostItem::new(post, names))))
+            let page = Page::cut(found.items, limit, of_last, |post| PostItem::new(post, names));
+            Ok(Some(page.or_more(found.more.map(cursor))))
         };
         let found = self.bodies.get(&self.lists, wanted, headers, make).await?;
         Ok(found.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))

@@ -148,13 +148,16 @@ impl Posts {
 
 impl Changed {
     /// The body of the post always changes; listings only with what they show of it, which is all but the
-    /// content.
+    /// content; searches also with that.
     fn ends(&self, id: PostId) -> Vec<Stamp> {
         let (before, after) = (&self.before, &self.after.values);
         if before == after {
             return Vec::new();
         }
         let mut stamps = vec![one_post(id)];
+        if before.content != after.content {
+            stamps.push(all_contents());
+        }
         let shown = PostValues { content: before.content.clone(), ..after.clone() };
         if shown != *before {
             stamps.extend(area::listings(before));
@@ -164,6 +167,11 @@ impl Changed {
         }
         stamps
     }
+}
+
+/// What every search depends on beside the stamp of its listing.
+fn all_contents() -> Stamp {
+    Stamp::new("post-contents")
 }
 
 fn one_post(id: PostId) -> Stamp {

@@ -1,16 +1,19 @@
-//! Transactions on posts. One method is one whole transaction; listings are in `store/listing.rs`.
+//! Transactions on posts. One method is one whole transaction; listings are in `store/listing.rs`, searches in
+//! `store/search.rs`.
 
 mod listing;
+mod search;
 
 pub use listing::Asked;
 
 use super::draft::Changes;
 use super::types::{Category, Change, NewPost, Place, Post, PostId, PostValues, Status};
-use super::{area, one_post};
+use super::{Area, area, one_post};
 use crate::accounts::{self, OwnedRows, Quota, RegionId, UserId};
 use crate::bodies::ChangeError;
 use crate::http::By;
 use crate::idempotency::{Done, Once};
+use crate::search::{self as index};
 use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, params};
 use std::collections::HashMap;
 
@@ -84,6 +87,7 @@ impl PostStore {
                 quota.room_for_one(tx, OwnedRows::Posts, new.author)?;
                 let town = intern(tx, new.values.place.city, &new.values.place.town)?;
                 let id = insert(tx, &new, town)?;
+                index::note(tx, index::POSTS, id)?;
                 // "There is no such post" may be remembered for the id that is now taken.
                 tx.effects().end(listings.iter().copied().chain([one_post(id)]));
                 Ok(id)
@@ -100,6 +104,7 @@ impl PostStore {
         self.store
             .write(move |tx| {
                 let mut towns: HashMap<(RegionId, &str), i64> = HashMap::new();
+                let mut ids = Vec::with_capacity(all.len());
                 for new in &all {
                     let Place { city, town, .. } = &new.values.place;
                     let known = towns.get(&(*city, town.as_str())).copied();
@@ -108,8 +113,11 @@ impl PostStore {
                         None => intern(tx, *city, town)?,
                     };
                     towns.insert((*city, town), id);
-                    insert(tx, new, id)?;
+                    ids.push(insert(tx, new, id)?);
                 }
+                let text = |new: &NewPost| index::text(&new.values.texts());
+                let texts = ids.iter().zip(&all).map(|(id, new)| (*id, text(new)));
+                index::add_all(tx, index::POSTS, texts)?;
                 tx.effects().end_everything();
                 Ok(())
             })
@@ -149,6 +157,9 @@ impl PostStore {
                 // Clocks go back, and seeded posts are of the future.
                 after.updated_at_ms = after.updated_at_ms.max(now_ms);
                 update(tx, &after)?;
+            }
+            if after.values.texts() != before.texts() {
+                index::note(tx, index::POSTS, id)?;
             }
             let changed = Changed { before, after };
             tx.effects().end(changed.ends(id));

@@ -1,6 +1,8 @@
 //! Posts over a real store and the real cache, against a model that is a list and a sort.
 #![allow(clippy::disallowed_types, reason = "looks at the rows with queries of its own")]
 
+mod search;
+
 use super::*;
 use crate::app::App;
 use crate::config::{Origin, Sources};
@@ -347,4 +349,22 @@ async fn of_a_deleted_account_the_posts_stay_without_their_author() {
     let new = NewPost { author: 1, values: values(0, 1, 1), removed: false, created_at_ms: 0 };
     let added = bench.app.posts.add(new, Once::default()).await;
     assert!(matches!(added, Err(ChangeError::UnknownUser)), "{added:?}");
+}
+
+#[tokio::test]
+async fn the_newest_of_all_are_found_behind_many_that_were_removed() {
+    let bench = Bench::new(&[]).await;
+    let mut there = Vec::new();
+    for n in 0..40 {
+        let id = bench.add(values(0, 1 + n % 12, 0)).await;
+        // Three at each end, and more removed between them than a page of three looks at.
+        if (3..37).contains(&n) {
+            bench.app.posts.remove(id, 1).await.unwrap();
+        } else {
+            there.insert(0, id);
+        }
+    }
+    for limit in 1..8 {
+        assert_eq!(bench.listed("", limit).await, there, "{limit}");
+    }
 }

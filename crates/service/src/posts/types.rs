@@ -75,6 +75,13 @@ pub struct PostValues {
     pub status: Status,
 }
 
+impl PostValues {
+    /// What is searched of it.
+    pub(super) fn texts(&self) -> [&str; 3] {
+        [&self.title, &self.item_name, &self.content]
+    }
+}
+
 /// A post to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPost {

@@ -31,6 +31,8 @@ pub struct Effects {
     ends_everything: bool,
     /// The markets are others.
     markets: bool,
+    /// Many texts wait to be indexed.
+    texts: bool,
 }
 
 /// Effects as other processes are told of them. Counts are not among them: where there are other processes, nobody
@@ -43,6 +45,8 @@ struct Message {
     markets: bool,
     /// Something was deleted of which rows are left.
     leaves_rows: bool,
+    /// Many texts wait to be indexed.
+    texts: bool,
     revoked: Vec<[u8; 16]>,
     /// User, last second of issue, last expiry.
     cut_off: Option<(i64, i64, i64)>,
@@ -84,6 +88,7 @@ impl Effects {
             everything: self.ends_everything,
             markets: self.markets,
             leaves_rows: self.leaves_rows,
+            texts: self.texts,
             revoked: revoked.added.iter().map(|token| token.0).collect(),
             cut_off: revoked.folded.map(|(user, cut)| (user, cut.until, cut.expires_at)),
             forgotten: revoked.forgotten.iter().map(|token| token.0).collect(),
@@ -115,6 +120,7 @@ impl Effects {
             leaves_rows: message.leaves_rows,
             ends_everything: message.everything,
             markets: message.markets,
+            texts: message.texts,
         })
     }
 
@@ -136,6 +142,11 @@ impl Effects {
     /// Rows that belong to what was deleted are left. Wakes the housekeeper.
     pub(crate) fn leave_rows(&mut self) {
         self.leaves_rows = true;
+    }
+
+    /// Many texts wait to be indexed. Wakes the housekeeper.
+    pub(crate) fn leave_texts(&mut self) {
+        self.texts = true;
     }
 
     /// Applies them to what this process remembers.
@@ -161,6 +172,9 @@ impl Effects {
         if self.leaves_rows {
             memory.deletions.notify_one();
         }
+        if self.texts {
+            memory.texts.notify_one();
+        }
         if let (true, Some(told)) = (self.markets, &known.markets) {
             (told.0)();
         }
@@ -172,6 +186,7 @@ impl Effects {
 pub(super) struct Memory {
     known: Mutex<Known>,
     pub(super) deletions: Arc<Notify>,
+    pub(super) texts: Arc<Notify>,
 }
 
 impl Memory {

@@ -143,6 +143,11 @@ impl Store {
         Arc::clone(&self.inner.memory.deletions)
     }
 
+    /// Told when many texts wait to be indexed: the housekeeper waits for it.
+    pub(crate) fn texts(&self) -> Arc<Notify> {
+        Arc::clone(&self.inner.memory.texts)
+    }
+
     /// [`write`](Self::write) for a thread without an event loop: opening the application.
     pub(crate) fn write_blocking<T, E, F>(&self, job: F) -> Result<T, E>
     where

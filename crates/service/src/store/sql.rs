@@ -151,16 +151,30 @@ impl<'c> Conn<'c> {
     }
 
     /// The row of each of these ids, which differ, in their order. The statement begins with the column of the id and ends with `= ?`.
-    /// SQLite, which is only a call away, is asked for each; the server once for all.
     pub(crate) fn rows_of<T>(
         &self,
         sql: &str,
         ids: &[i64],
         read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
+        let found = self.rows_found(sql, ids, read)?;
+        if found.len() == ids.len() {
+            return Ok(found);
+        }
+        Err(StoreError::Other("a query found no row".to_owned()))
+    }
+
+    /// [`rows_of`](Self::rows_of), without the ids that have no row.
+    /// SQLite, which is only a call away, is asked for each; the server once for all.
+    pub(crate) fn rows_found<T>(
+        &self,
+        sql: &str,
+        ids: &[i64],
+        read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
         let (Engine::Maria(_), Some(last)) = (self.0, ids.last()) else {
-            let one = |id: &i64| self.only(sql, &[Value::Integer(*id)], &read);
-            return ids.iter().map(one).collect();
+            let one = |id: &i64| self.first(sql, &[Value::Integer(*id)], &read).transpose();
+            return ids.iter().filter_map(one).collect();
         };
         // Some more of the same, so that few lengths are prepared.
         let asked = ids.len().next_multiple_of(IDS_STEP);
@@ -173,8 +187,7 @@ impl<'c> Conn<'c> {
         let sql = format!("{head}IN (?{})", ", ?".repeat(asked - 1));
         let found = self.rows(&sql, &values, |row| Ok((row.get::<i64>(0)?, read(row)?)))?;
         let mut found: HashMap<i64, T> = found.into_iter().collect();
-        let missing = || StoreError::Other("a query found no row".to_owned());
-        ids.iter().map(|id| found.remove(id).ok_or_else(missing)).collect()
+        Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
     }
 
     /// The first column of the only row.

@@ -7,10 +7,12 @@ use super::behind::Behind;
 use super::overlay::Pair;
 use super::pass::{Pass, replay};
 use super::*;
+use crate::articles::store::listing::Asked;
 use crate::articles::tests::{Bench, Held, articles, articles_after, comment};
 use crate::articles::{Articles, Order, Owned};
 use crate::config::LikesWrite;
 use crate::idempotency::Once;
+use crate::markets::Words;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
@@ -93,7 +95,8 @@ async fn everybody_sees(system: &Articles, model: &Model, articles: i64, at: usi
     }
     for order in [Order::Newest, Order::Likes] {
         let overlay = system.likes.overlay();
-        let page = system.store.listed(order, None, 100, overlay).await.unwrap();
+        let asked = Asked { words: Words::default(), order, after: None };
+        let page = system.store.listed(asked, 100, overlay).await.unwrap().items;
         assert_eq!(page.len(), articles as usize - model.deleted.len());
         for listed in page {
             assert_eq!(listed.likes, model.count(listed.article.id), "{at}: {order:?}");
@@ -234,7 +237,8 @@ async fn no_reader_misses_a_like_or_sees_a_count_go_back_while_passes_run() {
                 let at_least: Vec<_> = acknowledged.iter().map(|n| n.load(SeqCst)).collect();
                 let shown: Vec<(ArticleId, u64)> = if reader == 0 {
                     let overlay = system.likes.overlay();
-                    let page = system.store.listed(Order::Likes, None, 10, overlay).await.unwrap();
+                    let asked = Asked { words: Words::default(), order: Order::Likes, after: None };
+                    let page = system.store.listed(asked, 10, overlay).await.unwrap().items;
                     page.into_iter().map(|listed| (listed.article.id, listed.likes)).collect()
                 } else {
                     let mut shown = Vec::new();

@@ -5,9 +5,12 @@
 //! SQLite seeks by the first column alone when the second is the row's own id, and would read past
 //! all that have been shown.
 
+use super::search::Searched;
 use super::{ArticleStore, author};
 use crate::articles::likes::Overlay;
 use crate::articles::types::{After, Counts, Order, Summary};
+use crate::markets::Words;
+use crate::search::Hits;
 use crate::store::{Conn, Row, StoreError, params};
 use std::sync::Arc;
 
@@ -53,18 +56,17 @@ impl ArticleStore {
     /// The same with likes that are not in the tables yet.
     pub(in super::super) async fn listed(
         &self,
-        order: Order,
-        after: Option<After>,
+        asked: Asked,
         limit: usize,
         overlay: &Arc<Overlay>,
-    ) -> Result<Vec<Listed>, StoreError> {
+    ) -> Result<Hits<Listed>, StoreError> {
         for _ in 0..TRIES {
-            let overlay = Arc::clone(overlay);
+            let (asked, overlay) = (asked.clone(), Arc::clone(overlay));
             let found = self.store.read(move |conn| {
                 // The snapshot begins with the first query, so after this.
                 let since = overlay.applications();
-                let page = page(conn, order, after, limit)?;
-                Ok(overlay.shown(page, since))
+                let Hits { items, more } = asked.find(conn, limit)?;
+                Ok(overlay.shown(items, since).map(|items| Hits { items, more }))
             });
             if let Some(listed) = found.await? {
                 return Ok(listed);
@@ -73,14 +75,33 @@ impl ArticleStore {
         // Where they are applied, none is meanwhile.
         let overlay = Arc::clone(overlay);
         let found = self.store.write(move |tx| {
-            let page = page(tx, order, after, limit)?;
-            Ok::<_, StoreError>(overlay.shown_to_writer(page))
+            let Hits { items, more } = asked.find(tx, limit)?;
+            Ok::<_, StoreError>(Hits { items: overlay.shown_to_writer(items), more })
         });
         found.await
     }
 }
 
-fn page(
+/// What is listed, and from where on.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Asked {
+    /// Those whose texts hold all of these; all articles when there are none.
+    pub(in super::super) words: Words,
+    pub(in super::super) order: Order,
+    pub(in super::super) after: Option<After>,
+}
+
+impl Asked {
+    fn find(&self, conn: &Conn<'_>, limit: usize) -> Result<Hits<Summary>, StoreError> {
+        if self.words.is_empty() {
+            return page(conn, self.order, self.after, limit).map(Hits::all);
+        }
+        let after = self.after.map(|after| (after.likes, after.id));
+        crate::search::page(conn, &Searched(self.order), &self.words, after, limit)
+    }
+}
+
+pub(super) fn page(
     conn: &Conn<'_>,
     order: Order,
     after: Option<After>,
@@ -119,14 +140,15 @@ pub(in super::super) fn walk_sql(walk: Walk) -> String {
         Walk::WithLikes => "a.like_count = ? AND a.id < ? ORDER BY a.id DESC",
         Walk::WithFewer => "a.like_count < ? ORDER BY a.like_count DESC, a.id DESC",
     };
-    format!(
-        "SELECT a.id, a.author_id, u.nickname, a.title, a.created_at_ms, a.updated_at_ms,
-                a.like_count, a.comment_count
-         FROM articles a LEFT JOIN users u ON u.id = a.author_id WHERE {from} LIMIT ?"
-    )
+    format!("{SUMMARY} WHERE {from} LIMIT ?")
 }
 
-fn summary(row: &Row<'_>) -> Result<Summary, StoreError> {
+pub(super) const SUMMARY: &str =
+    "SELECT a.id, a.author_id, u.nickname, a.title, a.created_at_ms, a.updated_at_ms,
+            a.like_count, a.comment_count
+     FROM articles a LEFT JOIN users u ON u.id = a.author_id";
+
+pub(super) fn summary(row: &Row<'_>) -> Result<Summary, StoreError> {
     Ok(Summary {
         id: row.get(0)?,
         author: author(row, 1)?,

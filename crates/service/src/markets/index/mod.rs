@@ -70,6 +70,11 @@ impl Words {
         self.each.is_empty()
     }
 
+    /// Each word once, in the order of the search.
+    pub(crate) fn each(&self) -> &[String] {
+        &self.each
+    }
+
     /// One text for all that search for the same: as a search it is this one.
     pub fn key(&self) -> String {
         self.each.join(" ")
@@ -84,7 +89,7 @@ impl Words {
 }
 
 /// The character of a word of one.
-fn lone(word: &str) -> Option<char> {
+pub(crate) fn lone(word: &str) -> Option<char> {
     let mut characters = word.chars();
     characters.next().filter(|_| characters.next().is_none())
 }

@@ -16,6 +16,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0008_articles.sql"),
     include_str!("migrations/0009_like_log.sql"),
     include_str!("migrations/0010_deletions.sql"),
+    include_str!("migrations/0011_search.sql"),
 ];
 
 /// Version that this program serves.
@@ -172,6 +173,8 @@ mod tests {
             ("article_likes", 1),
             ("schedules", 1),
             ("schedule_counts", 2),
+            // To be indexed: a post and an article.
+            ("search_changes", 2),
         ] {
             assert_eq!(number(&format!("SELECT count(*) FROM {table}")), rows, "{table}");
         }

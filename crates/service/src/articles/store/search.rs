@@ -1,0 +1,70 @@
+//! Articles whose title and content hold all words of a search.
+
+use super::listing::{SUMMARY, page, summary};
+use crate::articles::types::{After, Order, Summary};
+use crate::search::{self, Kind, Listing, Position};
+use crate::store::{Conn, StoreError};
+
+/// Candidates whose positions are asked for in one statement to a server.
+const AT_ONCE: usize = 504;
+
+/// A listing of articles that is searched.
+pub(super) struct Searched(pub(super) Order);
+
+impl Listing for Searched {
+    type Item = Summary;
+
+    const KIND: Kind = search::ARTICLES;
+
+    fn is_by_id(&self) -> bool {
+        self.0 == Order::Newest
+    }
+
+    fn is_rising(&self) -> bool {
+        false
+    }
+
+    fn is_narrow(&self) -> bool {
+        false
+    }
+
+    /// A place is read with its whole row, which takes as long as some entries of an index.
+    fn entries_for_each(&self) -> usize {
+        12
+    }
+
+    fn positions(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<Position>, StoreError> {
+        let likes = "SELECT id, like_count FROM articles WHERE id = ?";
+        let mut positions = Vec::new();
+        for some in ids.chunks(AT_ONCE) {
+            positions.extend(conn.rows_found(likes, some, |row| Ok((row.get(1)?, row.get(0)?)))?);
+        }
+        Ok(positions)
+    }
+
+    fn walk(
+        &self,
+        conn: &Conn<'_>,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Result<Vec<Position>, StoreError> {
+        let after = after.map(|(likes, id)| After { likes, id });
+        let likes = |article: &Summary| i64::try_from(article.counts.likes).unwrap_or(i64::MAX);
+        let found = page(conn, self.0, after, limit)?;
+        Ok(found.iter().map(|article| (likes(article), article.id)).collect())
+    }
+
+    fn read(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<(String, Summary)>, StoreError> {
+        let find = format!("{SUMMARY} WHERE a.id = ?");
+        let found = conn.rows_found(&find, ids, summary)?;
+        let content = "SELECT article_id, content FROM article_contents WHERE article_id = ?";
+        let mut contents =
+            conn.rows_found(content, ids, |row| Ok((row.get::<i64>(0)?, row.get(1)?)))?.into_iter();
+        let with_text = |article: Summary| {
+            // Both are in the order of `ids`, and each article has a content.
+            let content: String = contents.find(|(id, _)| *id == article.id)?.1;
+            Some((search::text(&[&article.title, &content]), article))
+        };
+        Ok(found.into_iter().filter_map(with_text).collect())
+    }
+}

@@ -1,0 +1,177 @@
+//! One page of a search: candidates in the order of a listing, each looked at before it is shown.
+
+use super::index::Candidates;
+use super::{Kind, are_in};
+use crate::markets::Words;
+use crate::store::{Conn, StoreError};
+
+/// Candidates that are sorted by themselves. Of more of them so many are in every part of a listing that it is read
+/// along its own index.
+const MOST_SORTED: usize = if cfg!(test) { 6 } else { 4000 };
+
+/// Rows whose texts are looked at for one page, and bytes of them: a dozen milliseconds.
+const MOST_TEXTS: usize = if cfg!(test) { 9 } else { 2000 };
+const MOST_BYTES: usize = 2 << 20;
+
+/// Entries of indexes that are read for one page while its listing is walked along: some 50 ms.
+const MOST_ENTRIES: usize = if cfg!(test) { 100 } else { 200_000 };
+
+/// Places of a listing that are read at a time.
+const STRIDE: usize = if cfg!(test) { 5 } else { 256 };
+
+/// Rows whose texts are read at a time.
+const TEXTS_AT_ONCE: usize = if cfg!(test) { 4 } else { 21 };
+
+/// Where an item stands in a listing: what it is sorted by (0 when it is by id alone), and its id.
+pub(crate) type Position = (i64, i64);
+
+/// A listing that is searched.
+pub(crate) trait Listing {
+    /// What is shown of an item.
+    type Item;
+
+    /// What it lists.
+    const KIND: Kind;
+
+    /// Whether it is by id alone, the highest first.
+    fn is_by_id(&self) -> bool;
+
+    /// Whether the lowest come first.
+    fn is_rising(&self) -> bool;
+
+    /// Whether it is a small part of all items, so that most candidates are not in it.
+    fn is_narrow(&self) -> bool;
+
+    /// Entries of indexes that are read for one place of a walk.
+    fn entries_for_each(&self) -> usize;
+
+    /// The positions of those of these items that are in it.
+    fn positions(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<Position>, StoreError>;
+
+    /// The next places after one.
+    fn walk(
+        &self,
+        conn: &Conn<'_>,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Result<Vec<Position>, StoreError>;
+
+    /// Those of these items that are in it, in their order, each with its [text](super::text).
+    fn read(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<(String, Self::Item)>, StoreError>;
+}
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Hits<T> {
+    /// In the order of the listing.
+    pub(crate) items: Vec<T>,
+    /// Where to go on when the page is short because enough was looked at.
+    pub(crate) more: Option<Position>,
+}
+
+impl<T> Hits<T> {
+    /// What a listing has that is not searched.
+    pub(crate) fn all(items: Vec<T>) -> Self {
+        Self { items, more: None }
+    }
+}
+
+/// Up to `limit` items of a listing whose texts hold all words, after a position. At least one word must be given.
+///
+/// # Errors
+/// When the store cannot answer, or its index is not complete.
+pub(crate) fn page<L: Listing>(
+    conn: &Conn<'_>,
+    listing: &L,
+    words: &Words,
+    after: Option<Position>,
+    limit: usize,
+) -> Result<Hits<L::Item>, StoreError> {
+    let mut candidates = Candidates::of(conn, L::KIND, words)?;
+    let below = after.filter(|_| listing.is_by_id()).map_or(i64::MAX, |(_, id)| id);
+    let mut look = Look { conn, listing, words, limit, texts: 0, bytes: 0, items: Vec::new() };
+    let (ids, all) = candidates.newest(below, MOST_SORTED)?;
+    if listing.is_by_id() && !listing.is_narrow() {
+        let positions: Vec<Position> = ids.iter().map(|id| (0, *id)).collect();
+        let ended = look.at(&positions)?;
+        let lowest = positions.last().copied().filter(|_| !all);
+        return Ok(look.hits(ended.unwrap_or(lowest)));
+    }
+    if !all {
+        return along(look, &mut candidates, after);
+    }
+    let mut positions = listing.positions(conn, &ids)?;
+    positions.sort_unstable();
+    if let Some(after) = after {
+        positions.retain(|one| if listing.is_rising() { *one > after } else { *one < after });
+    }
+    if !listing.is_rising() {
+        positions.reverse();
+    }
+    let ended = look.at(&positions)?;
+    Ok(look.hits(ended.unwrap_or(None)))
+}
+
+/// Reads a listing along its own index, and looks at what is a candidate.
+fn along<L: Listing>(
+    mut look: Look<'_, L>,
+    candidates: &mut Candidates<'_>,
+    after: Option<Position>,
+) -> Result<Hits<L::Item>, StoreError> {
+    let mut from = after;
+    let mut entries = 0;
+    while entries < MOST_ENTRIES {
+        let mut places = look.listing.walk(look.conn, from, STRIDE)?;
+        let last = places.last().copied().filter(|_| places.len() == STRIDE);
+        let ids: Vec<i64> = places.iter().map(|(_, id)| *id).collect();
+        let mut is_one = candidates.among(&ids)?.into_iter();
+        places.retain(|_| is_one.next() == Some(true));
+        if let Some(ended) = look.at(&places)? {
+            return Ok(look.hits(ended));
+        }
+        if last.is_none() {
+            return Ok(look.hits(None));
+        }
+        from = last;
+        entries += STRIDE * look.listing.entries_for_each();
+    }
+    Ok(look.hits(from))
+}
+
+/// The looks at texts for one page.
+struct Look<'a, L: Listing> {
+    conn: &'a Conn<'a>,
+    listing: &'a L,
+    words: &'a Words,
+    limit: usize,
+    texts: usize,
+    bytes: usize,
+    items: Vec<L::Item>,
+}
+
+impl<L: Listing> Look<'_, L> {
+    /// Looks at these, until the page is full or enough was looked at; then where to go on, unless it is full.
+    fn at(&mut self, positions: &[Position]) -> Result<Option<Option<Position>>, StoreError> {
+        for some in positions.chunks(TEXTS_AT_ONCE) {
+            let ids: Vec<i64> = some.iter().map(|(_, id)| *id).collect();
+            for (text, item) in self.listing.read(self.conn, &ids)? {
+                self.bytes += text.len();
+                if are_in(self.words, &text) {
+                    self.items.push(item);
+                }
+                if self.items.len() == self.limit {
+                    return Ok(Some(None));
+                }
+            }
+            self.texts += some.len();
+            if self.texts >= MOST_TEXTS || self.bytes >= MOST_BYTES {
+                return Ok(Some(some.last().copied()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn hits(self, more: Option<Position>) -> Hits<L::Item> {
+        Hits { items: self.items, more }
+    }
+}
