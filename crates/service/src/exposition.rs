@@ -212,8 +212,10 @@ fn store_sizes(
     encoder: &mut DescriptorEncoder<'_>,
     sizes: StoreSizes,
 ) -> Result<(), std::fmt::Error> {
-    gauge(encoder, "store_database_bytes", "Size of the database file", sizes.database_bytes)?;
-    gauge(encoder, "store_log_bytes", "Size of the write-ahead log", sizes.log_bytes)?;
+    if let Some(files) = sizes.files {
+        gauge(encoder, "store_database_bytes", "Size of the database file", files.database_bytes)?;
+        gauge(encoder, "store_log_bytes", "Size of the write-ahead log", files.log_bytes)?;
+    }
     let help = "Free space on the disk of the data directory";
     gauge(encoder, "store_disk_free_bytes", help, sizes.disk_free_bytes)
 }

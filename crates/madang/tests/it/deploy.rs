@@ -1,7 +1,7 @@
 //! What is in deploy/: settings, files and metrics that it names are there.
 
 use crate::beside::Beside;
-use crate::harness::{Connection, Madang, eventually, up::Up};
+use crate::harness::{Connection, Madang, eventually, server::sum, up::Up};
 use crate::nodes::KEY;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -72,6 +72,8 @@ fn every_query_asks_for_what_a_node_shows() {
         let page = Connection::open(up.metrics[0]).get("/metrics").text();
         page.contains("madang_http_server_requests_total{").then_some(page)
     });
+    // Nodes of a database server have a disk of their own, too.
+    assert!(sum(&page, "madang_store_disk_free_bytes", &[]) > 0.0);
     let queries: Vec<_> = alerts().into_iter().chain(dashboard()).collect();
     assert!(queries.len() > 35, "{}", queries.len());
     for (name, expression) in &queries {

@@ -38,7 +38,7 @@ use effects::Memory;
 use madang_cache::{Horizon, Stamp};
 use maria::Maria;
 use sqlite::{Company, Embedded, READ_TIME};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -65,6 +65,8 @@ pub struct Store {
 struct Inner {
     engine: Engine,
     memory: Arc<Memory>,
+    /// The data directory.
+    dir: PathBuf,
 }
 
 enum Engine {
@@ -92,7 +94,7 @@ impl Store {
             None => Engine::Sqlite(Box::new(Embedded::open(dir, settings, &memory)?)),
             Some(url) => Engine::Maria(Box::new(Maria::open(url, settings, &memory)?)),
         };
-        Ok(Store { inner: Arc::new(Inner { engine, memory }) })
+        Ok(Store { inner: Arc::new(Inner { engine, memory, dir: dir.to_owned() }) })
     }
 
     /// Whether other processes write to it, too: what this one remembers of it is not all there is to know.
@@ -291,12 +293,15 @@ impl Store {
         }
     }
 
-    /// What the store takes of its disk, asked of the file system; nothing is known of a server's.
+    /// What the store takes of its disk, asked of the file system; of a server's files nothing is known.
     pub fn sizes(&self) -> StoreSizes {
-        match &self.inner.engine {
-            Engine::Sqlite(embedded) => embedded.sizes(),
-            Engine::Maria(_) => StoreSizes::default(),
-        }
+        let files = match &self.inner.engine {
+            Engine::Sqlite(embedded) => Some(embedded.sizes()),
+            Engine::Maria(_) => None,
+        };
+        let disk = rustix::fs::statvfs(&self.inner.dir);
+        let disk_free_bytes = disk.map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+        StoreSizes { files, disk_free_bytes }
     }
 }
 
@@ -313,12 +318,19 @@ impl Duty {
 /// Sizes of the store's files, and of the room that is left for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreSizes {
+    /// The files of the database; `None` = they are a server's.
+    pub files: Option<FileSizes>,
+    /// Free on the disk of the data directory, for the user that runs the service.
+    pub disk_free_bytes: u64,
+}
+
+/// Sizes of the files of a database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileSizes {
     /// The database, without the log.
     pub database_bytes: u64,
     /// The write-ahead log.
     pub log_bytes: u64,
-    /// Free on their disk, for who runs the service.
-    pub disk_free_bytes: u64,
 }
 
 /// Figures of a replica, as this node sees it.

@@ -26,7 +26,7 @@ pub(super) use writer::{Company, Writer};
 
 use super::effects::{Effects, Memory};
 use super::sql::Conn;
-use super::{Pool, StoreError, StoreFigures, StoreSizes, Tx, backup, handover, private};
+use super::{FileSizes, Pool, StoreError, StoreFigures, Tx, backup, handover, private};
 use crate::config::DatabaseSettings;
 use log::{Checkpoints, Log};
 use reader::{Bounds, Reader, Waits};
@@ -137,14 +137,11 @@ impl Embedded {
         }
     }
 
-    pub(super) fn sizes(&self) -> StoreSizes {
-        let path = &self.path;
+    pub(super) fn sizes(&self) -> FileSizes {
         let length = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
-        let disk = rustix::fs::statvfs(path.parent().unwrap_or(path));
-        StoreSizes {
-            database_bytes: length(path),
-            log_bytes: length(&beside(path, "-wal")),
-            disk_free_bytes: disk.map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
+        FileSizes {
+            database_bytes: length(&self.path),
+            log_bytes: length(&beside(&self.path, "-wal")),
         }
     }
 }

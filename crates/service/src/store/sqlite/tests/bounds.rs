@@ -104,7 +104,7 @@ async fn the_log_stays_short_while_reads_overlap_all_the_time() {
     let mut longest = 0;
     for _ in 0..300 * rounds {
         within_a_minute(store.write(insert_blob)).await.unwrap();
-        longest = longest.max(store.sizes().log_bytes);
+        longest = longest.max(store.sizes().files.unwrap().log_bytes);
     }
     done.store(true, Relaxed);
     for reader in readers {
@@ -127,7 +127,7 @@ async fn the_log_of_writes_alone_begins_anew_long_before_its_limit() {
     for _ in 0..1000 {
         within_a_minute(store.write(insert_blob)).await.unwrap();
     }
-    let log = store.sizes().log_bytes;
+    let log = store.sizes().files.unwrap().log_bytes;
     assert!(log < 32 << 20, "{log} bytes of log after 64 MiB");
     assert_eq!(store.figures().log_cuts, 0);
 }
