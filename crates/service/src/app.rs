@@ -7,13 +7,14 @@ use crate::config::{CacheMode, CacheSettings, Settings};
 use crate::exposition;
 use crate::home::{self, Home};
 use crate::housekeeping::Housekeeping;
-use crate::http::edge::label_routes;
 use crate::http::json::LARGEST_OBJECT;
+use crate::http::label::label_routes;
 use crate::http::server::{Routes, Signals};
 use crate::http::{AnswerRoom, Gate, LargestBody, Problem, Proxies, SMALL_BODY, server};
 use crate::idempotency::Idempotency;
 use crate::markets::{self, Markets};
 use crate::ops::metrics::ServerMetrics;
+use crate::ops::record::Recorder;
 use crate::ops::{health, openapi};
 use crate::posts::{self, Posts};
 use crate::schedules::{self, Schedules};
@@ -217,6 +218,7 @@ pub fn serve(
 ) -> std::io::Result<()> {
     let mut registry = Registry::with_prefix("madang");
     let metrics = Arc::new(ServerMetrics::new(&mut registry));
+    let (recorder, records) = Recorder::start(settings, server.address()?, &mut registry)?;
     let _counting = app.markets.start().map_err(std::io::Error::other)?;
     let app = Arc::new(App { draining: Arc::clone(&signals.draining), ..app });
     exposition::register(&mut registry, &app);
@@ -238,8 +240,9 @@ pub fn serve(
     let answers = app.answers.clone();
     let freshness = app.store.freshness();
     let api = label_routes(router.with_state(app), &metrics);
-    let routes = Routes { api, operations, metrics, largest_body, answers, freshness };
+    let routes = Routes { api, operations, metrics, largest_body, answers, recorder, freshness };
     let served = server.run(settings, routes, signals);
+    records.finish();
     // Nobody asks any longer: what was acknowledged and is not stored is written now.
     let lost = housekeeping.finish();
     served?;

@@ -5,10 +5,12 @@
 //! has changed between its commit and its answer ([`Effects`](crate::store::Effects)).
 
 use crate::config::{CacheMode, CacheSettings, Settings};
+use crate::current;
 use crate::http::body::{Compress, finish, respond};
 use crate::http::negotiate::Encodings;
 use crate::http::splice::{Member, Template};
 use crate::http::{AnswerRoom, Gate, Problem};
+use crate::ops::record::Part;
 use crate::store::{Pool, PoolError, StoreError, load_with};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
@@ -246,8 +248,11 @@ impl Bodies {
         Fut: Future<Output = Result<Option<T>, LoadError>> + Send + 'static,
     {
         if let Some(value) = part.peek_fresh(wanted.key) {
+            current::cached(true);
             return Ok(Some(value));
         }
+        current::cached(false);
+        let _time = current::time(Part::Load);
         let kept = wanted.kept && part.policy().enabled;
         let stamps = wanted.stamps.to_vec();
         let (found, this) = (make(), self.clone());

@@ -10,8 +10,10 @@
 //! Nothing here is an `async fn`: each would hold what it runs twice, once as its argument, and every write
 //! would copy some kilobytes more.
 
+use crate::ops::record::{Part, Spent, Timer};
 use crate::store::Handover;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 tokio::task_local! {
     static CURRENT: Current;
@@ -24,6 +26,8 @@ pub(crate) struct Current {
     pub(crate) client: Option<IpAddr>,
     /// Its writes, if it may write.
     pub(crate) handover: Option<Handover>,
+    /// Where its time goes, if that is recorded.
+    pub(crate) spent: Option<Arc<Spent>>,
 }
 
 impl Current {
@@ -46,4 +50,18 @@ pub(crate) fn client() -> Option<IpAddr> {
 /// The writes of the current request.
 pub(crate) fn handover() -> Option<Handover> {
     CURRENT.try_with(|current| current.handover.clone()).ok().flatten()
+}
+
+/// Times a part of the current request, if that is recorded, until the answer is dropped.
+pub(crate) fn time(part: Part) -> Option<Timer> {
+    spent(|spent| spent.time(part))
+}
+
+/// Notes whether the cache had the body that the current request asks for.
+pub(crate) fn cached(hit: bool) {
+    spent(|spent| spent.cached(hit));
+}
+
+fn spent<T>(note: impl FnOnce(&Arc<Spent>) -> T) -> Option<T> {
+    CURRENT.try_with(|current| current.spent.as_ref().map(note)).ok().flatten()
 }

@@ -68,6 +68,7 @@ mod posts_input;
 mod private_files;
 mod protocol;
 mod readme;
+mod recorded;
 mod remote_cache;
 mod replicas;
 mod repository;

@@ -6,8 +6,10 @@ use super::token;
 use super::types::{PASSWORD_BYTES, account_key, is_nickname};
 use super::{Accounts, hashing};
 use crate::app::App;
+use crate::current;
 use crate::http::json::table::{Asked, GivenSecret, Line, optional, required, table};
 use crate::http::{ClientAddress, JsonObject, OverTls, Problem, Secret, rfc3339};
+use crate::ops::record::Part;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -136,7 +138,9 @@ impl Accounts {
             // It was begun and is not known: counts as a failure.
             Outcome::Failed => drop(reservation),
         };
+        let time = current::time(Part::Hash);
         let verdict = self.hasher().verify(Password::from(text), stored, settle).await;
+        drop(time);
         let verdict = verdict.map_err(|error| hashing::problem(&error))?;
         let (Verdict::Right { needs_upgrade }, Some(user)) = (verdict, found) else {
             return Ok(None);

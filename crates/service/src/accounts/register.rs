@@ -6,9 +6,11 @@ use super::store::NewUser;
 use super::types::{Nickname, PASSWORD_BYTES};
 use super::{Accounts, UserId, hashing};
 use crate::app::App;
+use crate::current;
 use crate::http::json::table::{Asked, Line, NewSecret, required, table};
 use crate::http::{ClientAddress, JsonObject, Problem, Secret};
 use crate::idempotency::{Done, IdempotencyKey};
+use crate::ops::record::Part;
 use crate::store::StoreError;
 use axum::Json;
 use axum::extract::State;
@@ -114,7 +116,9 @@ impl Accounts {
         }
         // It counts from here on, however it ends: were a full pool for nothing, it would say which names
         // are free beyond every limit.
+        let time = current::time(Part::Hash);
         let hash = self.hasher().hash(Password::from(new.password.expose())).await;
+        drop(time);
         let hash = hash.map_err(|error| hashing::problem(&error))?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let user = NewUser {

@@ -4,11 +4,11 @@ use super::accounts::{AccountSettings, GuardSettings};
 use super::cache::CacheSettings;
 use super::home::HomeSettings;
 use super::likes::LikeSettings;
+use super::log::{LogSettings, TraceSettings};
 use super::value::{duration, ranges, size, whole};
 use super::{
-    ClusterSettings, CorsOrigins, DatabaseSettings, Detail, LimitCheck, LogFormat, LogSettings,
-    ScheduleSettings, ServerSettings, Settings, Simplify, TrackSettings, accounts, cache, cors,
-    home, likes,
+    ClusterSettings, CorsOrigins, DatabaseSettings, Detail, LimitCheck, ScheduleSettings,
+    ServerSettings, Settings, Simplify, TrackSettings, accounts, cache, cors, home, likes, log,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -63,7 +63,8 @@ pub(super) use key;
 pub static KEYS: &[Key] = &ALL;
 
 /// The rows of every file.
-const PARTS: &[&[Key]] = &[GENERAL, cache::KEYS, likes::KEYS, accounts::KEYS, home::KEYS];
+const PARTS: &[&[Key]] =
+    &[GENERAL, log::KEYS, cache::KEYS, likes::KEYS, accounts::KEYS, home::KEYS];
 
 static ALL: [Key; count(PARTS)] = joined(PARTS);
 
@@ -324,14 +325,6 @@ const GENERAL: &[Key] = &[
         "Time during which a create repeated with its Idempotency-Key creates nothing new",
         |s, v| s.idempotency_keep = positive(v)?
     ),
-    key!(
-        "log.level" = "info",
-        "error, warn, info, debug, trace, or a filter such as madang_service=debug,info",
-        "Minimum level of log lines, or a filter; logs go to stderr",
-        |s, v| s.log.level = filter(v)?
-    ),
-    key!("log.format" = "text", "text or json", "Format of log lines", |s, v| s.log.format =
-        choice(v, &[("text", LogFormat::Text), ("json", LogFormat::Json)])?),
 ];
 
 /// A settings value before any source is applied; every field is overwritten by the defaults of [`KEYS`].
@@ -381,7 +374,8 @@ pub(super) fn blank() -> Settings {
         },
         schedules: ScheduleSettings { limit: None, limit_check: LimitCheck::Counter },
         idempotency_keep: zero,
-        log: LogSettings { level: String::new(), format: LogFormat::Text },
+        log: LogSettings::blank(),
+        trace: TraceSettings::default(),
         accounts: AccountSettings::blank(),
         guard: GuardSettings::blank(),
         home: HomeSettings::default(),
@@ -465,18 +459,6 @@ fn simplify(value: &str) -> Result<Simplify, String> {
         Some(t) if t > 0.0 && t <= 1.0 => Ok(Simplify::Degrees(t)),
         _ => Err(String::new()),
     }
-}
-
-/// Directives of a log filter. A word that is no level would be taken for the name of a module, and
-/// silence everything else.
-fn filter(value: &str) -> Result<String, String> {
-    let is_level =
-        |word: &str| matches!(word, "off" | "error" | "warn" | "info" | "debug" | "trace");
-    let known = value.split(',').map(str::trim).all(|directive| match directive.rsplit_once('=') {
-        Some((target, level)) => !target.is_empty() && is_level(level),
-        None => is_level(directive),
-    });
-    if known { Ok(value.to_owned()) } else { Err(String::new()) }
 }
 
 fn metres(value: &str) -> Result<f64, String> {

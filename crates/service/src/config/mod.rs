@@ -9,6 +9,7 @@ mod cors;
 mod home;
 mod keys;
 mod likes;
+mod log;
 mod source;
 pub mod value;
 
@@ -18,6 +19,7 @@ pub use cors::CorsOrigins;
 pub use home::HomeSettings;
 pub use keys::{KEYS, Key};
 pub use likes::{LikeSettings, LikesWrite};
+pub use log::{AccessLog, Endpoint, LogFormat, LogSettings, TraceSettings};
 pub use source::{ConfigError, Origin, Sources};
 
 use madang_guard::net::Cidr;
@@ -48,8 +50,10 @@ pub struct Settings {
     pub likes: LikeSettings,
     /// `idempotency.keep`: how long the outcome of a create is kept beside its key.
     pub idempotency_keep: Duration,
-    /// Log level and format.
+    /// The log, with its lines for requests.
     pub log: LogSettings,
+    /// Spans of requests.
+    pub trace: TraceSettings,
     /// Password hashing and tokens.
     pub accounts: AccountSettings,
     /// Limits on log-in attempts and sign-ups.
@@ -261,22 +265,4 @@ pub enum LimitCheck {
     RowLock,
     /// Conditional update of a count in the transaction of the insert.
     Counter,
-}
-
-/// `log.*`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LogSettings {
-    /// A `tracing` filter: `info`, `debug`, `madang_service=debug,info`.
-    pub level: String,
-    /// Lines for people or for machines.
-    pub format: LogFormat,
-}
-
-/// Form of a log line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// Readable text.
-    Text,
-    /// One JSON object a line.
-    Json,
 }

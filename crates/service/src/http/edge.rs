@@ -7,16 +7,19 @@ use super::body_room::{BodyRooms, Held, ReadError, SMALL_BODY};
 use super::client::Peer;
 use super::connection::ConnState;
 use super::cors::Cors;
+use super::label::RouteLabel;
+use super::request_id::X_REQUEST_ID;
 use super::server::Routes;
 use super::sharers::Sharers;
 use super::{AnswerRoom, Problem, Proxies, RequestId, head};
 use crate::config::Settings;
 use crate::current::Current;
 use crate::ops::metrics::{RouteMetrics, ServerMetrics};
+use crate::ops::record::{Outcome, Part, Recorder, Seen, Spent, Trace};
 use crate::store::{Freshness, Handover, now};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, MatchedPath};
+use axum::extract::DefaultBodyLimit;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::request::Parts;
@@ -55,6 +58,7 @@ struct Shared {
     cors: Option<Cors>,
     proxies: Proxies,
     sharers: Sharers,
+    recorder: Option<Arc<Recorder>>,
     freshness: Option<Arc<Freshness>>,
 }
 
@@ -73,6 +77,7 @@ impl Edge {
             cors: Cors::new(&server.cors_origins),
             proxies: Proxies::new(&server.trusted_proxies),
             sharers: Sharers::new(settings),
+            recorder: routes.recorder.clone(),
             freshness: routes.freshness.clone(),
         };
         Self { shared: Arc::new(shared) }
@@ -130,15 +135,26 @@ impl ConnService {
             route: None,
             method: request.method().clone(),
             started: Instant::now(),
+            recorder: shared.recorder.as_deref(),
+            seen: None,
             finished: false,
         };
         shared.metrics.request_begins();
         // After the head: a stall before it does no harm then, and one after it makes the request wait longer.
-        let arrival = now();
+        let at = now();
         let id = RequestId::of(request.headers());
+        let mut trace = Trace::of(request.headers());
+        if let Some(recorder) = running.recorder {
+            let client = shared.proxies.last_hop(self.peer.0, request.headers());
+            let seen = recorder.begin(&request, &id, client, trace);
+            trace = seen.trace();
+            running.seen = Some(seen);
+        }
+        let spent = running.seen.as_ref().map(|seen| Arc::clone(seen.spent()));
         let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
         let cross = shared.cors.as_ref().map(|cors| cors.look(&request));
-        let Some(mut response) = self.answer(request, chunked, arrival).await else {
+        let arrival = Arrival { at, chunked, spent };
+        let Some(mut response) = self.answer(request, arrival).await else {
             // Nobody will read it; `running`, dropped unfinished, counts the client as gone.
             return Problem::bad_request("the body ended early").into_response();
         };
@@ -148,13 +164,13 @@ impl ConnService {
         running.route = response.extensions_mut().remove::<RouteLabel>().map(|label| label.0);
         if let Some(problem) = response.extensions_mut().remove::<Problem>() {
             let allow = response.headers_mut().remove(header::ALLOW);
-            response = problem.into_answer(id.as_str());
+            response = problem.into_answer(id.as_str(), trace);
             if let Some(allow) = allow {
                 response.headers_mut().insert(header::ALLOW, allow);
             }
         }
         let headers = response.headers_mut();
-        headers.insert("x-request-id", id.header());
+        headers.insert(&X_REQUEST_ID, id.header());
         // Nothing here is to be taken by a browser for anything but what it says it is.
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         if let Some(cross) = &cross {
@@ -170,20 +186,15 @@ impl ConnService {
     }
 
     /// The router's answer, or a problem of the edge itself; nothing when the client has left.
-    async fn answer(
-        &mut self,
-        request: Request<Incoming>,
-        chunked: bool,
-        arrival: Moment,
-    ) -> Option<Response> {
+    async fn answer(&mut self, request: Request<Incoming>, arrival: Arrival) -> Option<Response> {
         let (mut parts, incoming) = request.into_parts();
-        if let Err(problem) = head::check(&parts, chunked) {
+        if let Err(problem) = head::check(&parts, arrival.chunked) {
             self.state.body_ends(!incoming.is_end_stream());
             return Some(problem.into_response());
         }
         parts.extensions.insert(self.peer);
         // The room is held until the handler has answered: as long as the body may be in memory.
-        let (body, _room) = match self.body(&parts, incoming).await {
+        let (body, _room) = match self.body(&parts, incoming, arrival.spent.as_ref()).await {
             Ok(body) => body,
             Err(Unread::Left) => return None,
             Err(Unread::Refused(problem)) => return Some(problem.into_response()),
@@ -200,22 +211,33 @@ impl ConnService {
     }
 
     /// The router's answer, as far as there is room for it and it is true.
-    async fn route(&mut self, request: Request<Body>, client: IpAddr, arrival: Moment) -> Response {
+    async fn route(
+        &mut self,
+        request: Request<Body>,
+        client: IpAddr,
+        arrival: Arrival,
+    ) -> Response {
         let shared = Arc::clone(&self.shared);
+        let Arrival { at, spent, .. } = arrival;
+        let time = |part| spent.as_ref().map(|spent| spent.time(part));
         // Who a token belongs to is remembered as well as bodies are. What is not the API remembers nothing.
         if let Some(freshness) = &shared.freshness
             && request.uri().path().starts_with("/v1/")
-            && let Err(error) = freshness.until_fresh(arrival).await
         {
-            return Problem::from(error).into_response();
+            let _time = time(Part::Cluster);
+            if let Err(error) = freshness.until_fresh(at).await {
+                return Problem::from(error).into_response();
+            }
         }
         let handover = (!request.method().is_safe()).then(Handover::default);
         let current = Current {
             client: Some(madang_guard::net::counted(client)),
             handover: handover.clone(),
+            spent: spent.clone(),
         };
         let response = current.run(self.in_time(request)).await;
         if let Some(known) = handover.as_ref().and_then(Handover::not_before) {
+            let _time = time(Part::Cluster);
             tokio::time::sleep_until(known.into()).await;
         }
         let written = handover.filter(Handover::may_have_written);
@@ -255,10 +277,12 @@ impl ConnService {
         &self,
         parts: &Parts,
         incoming: Incoming,
+        spent: Option<&Arc<Spent>>,
     ) -> Result<(Bytes, Option<Held>), Unread> {
         if incoming.is_end_stream() {
             return Ok((Bytes::new(), None));
         }
+        let _time = spent.map(|spent| spent.time(Part::Body));
         self.state.body_begins();
         // Boxed, or every request without a body would carry the room that reading one needs.
         let read = Box::pin(self.read_body(parts, incoming)).await;
@@ -301,6 +325,16 @@ impl ConnService {
     }
 }
 
+/// What is known of a request from its head.
+struct Arrival {
+    /// When its head was complete.
+    at: Moment,
+    /// Whether it has a `Transfer-Encoding`.
+    chunked: bool,
+    /// Where its time goes, if that is recorded.
+    spent: Option<Arc<Spent>>,
+}
+
 /// Why a request's body did not become whole.
 enum Unread {
     /// The client closed its connection before the end.
@@ -340,6 +374,9 @@ struct Running<'a> {
     route: Option<&'static RouteMetrics>,
     method: http::Method,
     started: Instant,
+    recorder: Option<&'a Recorder>,
+    /// What is to be recorded of it.
+    seen: Option<Box<Seen>>,
     finished: bool,
 }
 
@@ -350,6 +387,12 @@ impl Running<'_> {
         let route = self.route.unwrap_or_else(|| self.metrics.unmatched());
         route.record(&self.method, response.status(), took);
         self.metrics.request_ends();
+        self.record(Outcome {
+            route: route.template(),
+            status: Some(response.status().as_u16()),
+            bytes: response.body().size_hint().exact(),
+            took,
+        });
         tracing::debug!(
             request_id = id.as_str(),
             method = %self.method,
@@ -361,70 +404,24 @@ impl Running<'_> {
     }
 }
 
+impl Running<'_> {
+    fn record(&mut self, outcome: Outcome) {
+        if let Some((recorder, seen)) = self.recorder.zip(self.seen.take()) {
+            recorder.end(seen, outcome);
+        }
+    }
+}
+
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if !self.finished {
             self.metrics.client_left();
             self.metrics.request_ends();
+            let took = self.started.elapsed();
+            // Its route would be known from its answer.
+            self.record(Outcome { route: "unknown", status: None, bytes: None, took });
             tracing::debug!(method = %self.method, "the client left before its answer");
         }
-    }
-}
-
-/// The route that answered, carried from inside the router to the edge.
-#[derive(Clone, Copy)]
-struct RouteLabel(&'static RouteMetrics);
-
-/// Labels the answers of every route with the template it matched.
-pub fn label_routes(router: Router, metrics: &Arc<ServerMetrics>) -> Router {
-    let routes = metrics.routes();
-    router.layer(tower::layer::layer_fn(move |inner| Label { inner, routes: Arc::clone(&routes) }))
-}
-
-#[derive(Clone)]
-struct Label<S> {
-    inner: S,
-    /// A handful: comparing them in turn is quicker than hashing one.
-    routes: Arc<[&'static RouteMetrics]>,
-}
-
-impl<S> tower::Service<Request<Body>> for Label<S>
-where
-    S: tower::Service<Request<Body>, Response = Response, Error = Infallible>,
-    S::Future: Unpin,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Labelled<S::Future>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let matched = request.extensions().get::<MatchedPath>();
-        let route = matched
-            .and_then(|path| self.routes.iter().copied().find(|r| r.template() == path.as_str()));
-        Labelled { future: self.inner.call(request), route }
-    }
-}
-
-struct Labelled<F> {
-    future: F,
-    route: Option<&'static RouteMetrics>,
-}
-
-impl<F: Future<Output = Result<Response, Infallible>> + Unpin> Future for Labelled<F> {
-    type Output = Result<Response, Infallible>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let route = self.route;
-        Pin::new(&mut self.future).poll(cx).map_ok(|mut response| {
-            if let Some(route) = route {
-                response.extensions_mut().insert(RouteLabel(route));
-            }
-            response
-        })
     }
 }
 

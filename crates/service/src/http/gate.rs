@@ -31,6 +31,7 @@ mod line;
 
 use super::Problem;
 use crate::current;
+use crate::ops::record::Part;
 use crate::store::handover;
 use line::{Client, Line};
 use madang_cache::Loaded;
@@ -194,6 +195,7 @@ impl Gate {
             Arrival::Full => return Err(gate.shed(ShedReason::Full)),
             Arrival::Waiter(waiter) => waiter,
         };
+        let _time = current::time(Part::Queue);
         match tokio::time::timeout(gate.patience(arrived), waiter.turn()).await {
             Ok(Ok(permit)) => {
                 gate.waits.observe(arrived.elapsed().as_secs_f64());

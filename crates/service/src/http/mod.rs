@@ -13,6 +13,7 @@ pub mod edge;
 pub mod gate;
 mod head;
 pub mod json;
+pub(crate) mod label;
 pub mod negotiate;
 mod operations;
 pub mod page;

@@ -1,6 +1,7 @@
 //! Errors as clients see them: `application/problem+json` (RFC 9457).
 
 use crate::ops::quiet_log::OncePerSecond;
+use crate::ops::record::Trace;
 use crate::store::StoreError;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
@@ -63,6 +64,9 @@ pub struct ProblemBody<'a> {
     pub detail: &'a str,
     /// The request id, also in the `X-Request-Id` header and in the server's log.
     pub instance: &'a str,
+    /// The trace that the request belongs to, if it has one (W3C Trace Context).
+    #[serde(rename = "traceId", skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<String>,
     /// One entry for each field that is wrong.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub errors: &'a [FieldError],
@@ -238,7 +242,7 @@ impl Problem {
     #[must_use]
     pub fn with_member(mut self, name: &'static str, value: impl Into<serde_json::Value>) -> Self {
         debug_assert!(
-            !["type", "title", "status", "detail", "instance", "errors"].contains(&name),
+            !["type", "title", "status", "detail", "instance", "traceId", "errors"].contains(&name),
             "{name} is a member of every problem"
         );
         self.0.members.push((name, value.into()));
@@ -293,16 +297,18 @@ impl Problem {
         self.0.status
     }
 
-    /// The answer, with the request's id in it. Logs the cause, once.
-    pub fn into_answer(self, request_id: &str) -> Response {
+    /// The answer, with the request's id and trace in it. Logs the cause, once.
+    pub(crate) fn into_answer(self, request_id: &str, trace: Option<Trace>) -> Response {
+        let trace_id = trace.map(|trace| trace.id.to_string());
         if let Some(cause) = &self.0.log {
             let status = self.0.status.as_u16();
+            let trace_id = trace_id.as_deref();
             if self.0.status == StatusCode::INTERNAL_SERVER_ERROR {
                 if let Some(unsaid) = FAULTS.admit() {
-                    tracing::error!(request_id, status, unsaid, "{cause}");
+                    tracing::error!(request_id, trace_id, status, unsaid, "{cause}");
                 }
             } else if let Some(unsaid) = REFUSALS.admit() {
-                tracing::warn!(request_id, status, unsaid, "{cause}");
+                tracing::warn!(request_id, trace_id, status, unsaid, "{cause}");
             }
         }
         let body = ProblemBody {
@@ -311,6 +317,7 @@ impl Problem {
             status: self.0.status.as_u16(),
             detail: &self.0.detail,
             instance: request_id,
+            trace_id,
             errors: &self.0.errors,
             members: &self.0.members,
         };

@@ -1,6 +1,6 @@
 //! A name for each request, in its answer, its problem and its log lines.
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,13 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Debug)]
 pub struct RequestId(HeaderValue);
 
+/// The header of it, in requests and answers. Made once: as text it would be checked and copied each time.
+pub(super) static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
 /// Longest id taken over from a client.
 const LONGEST: usize = 64;
 
 impl RequestId {
     /// The id for a request with these headers.
     pub fn of(headers: &HeaderMap) -> Self {
-        match headers.get("x-request-id") {
+        match headers.get(&X_REQUEST_ID) {
             Some(given) if is_plain(given.as_bytes()) => RequestId(given.clone()),
             _ => RequestId::fresh(),
         }

@@ -12,6 +12,7 @@ use super::worker::{Shared, Worker};
 use super::{AnswerRoom, LargestBody, operations};
 use crate::config::{ServerSettings, Settings};
 use crate::ops::metrics::ServerMetrics;
+use crate::ops::record::Recorder;
 use crate::store::Freshness;
 use axum::Router;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -165,6 +166,8 @@ pub struct Routes {
     pub largest_body: LargestBody,
     /// The memory that answers may take on their way.
     pub answers: AnswerRoom,
+    /// What takes records of requests, if anything does.
+    pub(crate) recorder: Option<Arc<Recorder>>,
     /// Where several nodes share a store: whether what this one remembers may be used.
     pub(crate) freshness: Option<Arc<Freshness>>,
 }

@@ -19,6 +19,15 @@ const BUCKETS: [f64; 8] = [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 5.0];
 
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"];
 
+fn method_index(method: &Method) -> usize {
+    METHODS.iter().position(|name| *name == method.as_str()).unwrap_or(METHODS.len() - 1)
+}
+
+/// A method as a label: clients can invent others.
+pub(crate) fn method_label(method: &Method) -> &'static str {
+    METHODS[method_index(method)]
+}
+
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct RequestLabels {
     method: &'static str,
@@ -277,8 +286,7 @@ impl RouteMetrics {
 
     /// Counts one answer.
     pub fn record(&self, method: &Method, status: StatusCode, took: Duration) {
-        let index =
-            METHODS.iter().position(|name| *name == method.as_str()).unwrap_or(METHODS.len() - 1);
+        let index = method_index(method);
         let (slots, method) = (&self.slots[index], METHODS[index]);
         let code = status.as_u16();
         let slot = usize::from(code.saturating_sub(100)).min(slots.by_status.len() - 1);

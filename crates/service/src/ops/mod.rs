@@ -9,3 +9,4 @@ pub mod metrics;
 pub mod openapi;
 pub(crate) mod process;
 pub(crate) mod quiet_log;
+pub(crate) mod record;

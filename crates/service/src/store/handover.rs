@@ -95,7 +95,7 @@ mod tests {
     use crate::current::{Current, carried};
 
     fn within<F: Future>(handover: &Handover, work: F) -> impl Future<Output = F::Output> {
-        Current { client: None, handover: Some(handover.clone()) }.run(work)
+        Current { handover: Some(handover.clone()), ..Current::default() }.run(work)
     }
 
     #[tokio::test]

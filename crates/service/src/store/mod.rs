@@ -34,6 +34,8 @@ pub(crate) use sqlite::test_schema;
 pub(crate) use tx::{Tx, follow};
 
 use crate::config::DatabaseSettings;
+use crate::current;
+use crate::ops::record::Part;
 use effects::Memory;
 use madang_cache::{Horizon, Stamp};
 use maria::Maria;
@@ -117,6 +119,7 @@ impl Store {
         T: Send + 'static,
         F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
     {
+        let _time = current::time(Part::Store);
         match &self.inner.engine {
             Engine::Sqlite(embedded) => embedded.read(time, job).await,
             Engine::Maria(maria) => {
@@ -160,6 +163,7 @@ impl Store {
         E: From<StoreError> + Send + 'static,
         F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
+        let _time = current::time(Part::Store);
         match &self.inner.engine {
             Engine::Sqlite(embedded) => {
                 embedded.writer.run_then(Company::Shared, job, |_| ()).await
@@ -182,6 +186,7 @@ impl Store {
         E: From<StoreError> + Send + 'static,
         F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
+        let _time = current::time(Part::Store);
         match &self.inner.engine {
             Engine::Sqlite(embedded) => {
                 embedded.writer.run_then(Company::Shared, job, committed).await
@@ -201,6 +206,7 @@ impl Store {
         E: From<StoreError> + Send + 'static,
         F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
+        let _time = current::time(Part::Store);
         match &self.inner.engine {
             Engine::Sqlite(embedded) => {
                 embedded.writer.run_then(Company::Alone, job, committed).await

@@ -5,10 +5,12 @@ use super::{TrackId, Tracks, one_track};
 use crate::app::App;
 use crate::bodies::LoadError;
 use crate::config::Detail;
+use crate::current;
 use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::negotiate::media_type;
 use crate::http::problem::FieldError;
+use crate::ops::record::Part;
 use crate::store::load_with;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
@@ -98,8 +100,11 @@ impl Tracks {
     ) -> Result<Option<Value>, Problem> {
         let key = key(id, detail, form);
         if let Some(value) = self.details.peek_fresh(&key) {
+            current::cached(true);
             return Ok(Some(value));
         }
+        current::cached(false);
+        let _time = current::time(Part::Load);
         let (client, this) = (headers.clone(), self.clone());
         let reads = self.bodies.reads().for_current_client();
         let load = move || async move { reads.load(this.load(id, detail, form, client)).await };

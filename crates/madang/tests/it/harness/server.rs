@@ -24,6 +24,7 @@ pub struct Server {
     pub child: Child,
     pub api: SocketAddr,
     pub metrics: SocketAddr,
+    said: Arc<Mutex<String>>,
     log: Arc<Mutex<String>>,
     home: tempfile::TempDir,
 }
@@ -67,8 +68,18 @@ impl Setup {
 
     /// Starts it with an output whose reader has gone; the address is then taken from the log.
     pub fn start_unheard(self) -> Server {
+        self.start_saying(broken_pipe())
+    }
+
+    /// Starts it with an output whose reader takes nothing, as long as the reader lives.
+    pub fn start_unread(self) -> (Server, std::io::PipeReader) {
+        let (reader, writer) = std::io::pipe().unwrap();
+        (self.start_saying(writer.into()), reader)
+    }
+
+    fn start_saying(self, stdout: Stdio) -> Server {
         let command = command::clean(command::program());
-        self.launch(command, [broken_pipe(), Stdio::piped()], |_, log| {
+        self.launch(command, [stdout, Stdio::piped()], |_, log| {
             let address = log.split("address=").nth(1)?.split_once(' ')?.0.parse().ok()?;
             Some((address, address))
         })
@@ -105,7 +116,7 @@ impl Setup {
             }
             found
         });
-        Server { child, api, metrics, log, home }
+        Server { child, api, metrics, said, log, home }
     }
 }
 
@@ -204,6 +215,11 @@ impl Server {
             (self.metric("madang_article_check_passes_total", &[]) > 0.0).then_some(())
         });
         self.metric("madang_store_reads_total", &[])
+    }
+
+    /// The lines on its output after those with its addresses.
+    pub fn said(&self) -> Vec<String> {
+        self.said.lock().unwrap().lines().skip(2).map(str::to_owned).collect()
     }
 
     /// Everything logged so far.

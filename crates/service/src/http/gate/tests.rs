@@ -64,7 +64,7 @@ async fn waiter_of(gate: &Gate, n: u8) -> tokio::task::JoinHandle<Result<Permit,
     let gate = gate.clone();
     let wait = async move { gate.enter().await };
     let client = std::net::IpAddr::from([10, 0, 0, n]);
-    let waiter = tokio::spawn(Current { client: Some(client), handover: None }.run(wait));
+    let waiter = tokio::spawn(Current { client: Some(client), ..Current::default() }.run(wait));
     yield_now().await;
     waiter
 }
@@ -109,7 +109,7 @@ async fn work_in_another_task_waits_on_behalf_of_the_client_that_started_it() {
     let held = gate.enter().await.unwrap();
     let greedy = [waiter_of(&gate, 1).await, waiter_of(&gate, 1).await];
     let client = std::net::IpAddr::from([10, 0, 0, 2]);
-    let request = Current { client: Some(client), handover: None };
+    let request = Current { client: Some(client), ..Current::default() };
     let passed = request.run(async { gate.for_current_client() }).await;
     let modest = waiter(&passed).await;
     drop(held);
@@ -239,7 +239,7 @@ async fn a_panic_of_the_work_reaches_its_caller() {
 async fn a_write_that_is_given_up_before_it_is_handed_over_may_have_been_written() {
     let gate = gate(1);
     let handover = Handover::default();
-    let current = Current { client: None, handover: Some(handover.clone()) };
+    let current = Current { handover: Some(handover.clone()), ..Current::default() };
     let (release, released) = oneshot::channel::<()>();
     let work = gate.run(async move { released.await.is_ok() });
     let given_up = current.clone().run(timeout(QUEUE_TIME, work)).await;

@@ -1,0 +1,271 @@
+//! What is recorded of each request: a line of the access log, a warning when it was slow, a span for a collector.
+//!
+//! All are off by default, and a request then passes one branch. Otherwise the edge notes what it sees and hands
+//! it over, whole, to one thread for the lines ([`lines`]) and one for the spans ([`spans`]), each behind a
+//! bounded queue: a request never waits for an output or a collector. What finds its queue full is
+//! dropped and counted.
+//!
+//! A record holds the path without its query, which may carry what a client searches for; no header but the
+//! request id and the trace; and nothing of a body. `tracing`'s own layers are not used: they would make
+//! a span of every request before it is known whether anybody wants it.
+
+mod lines;
+mod otlp;
+mod spans;
+mod spent;
+mod trace;
+
+pub(crate) use spent::{Part, Spent, Timer};
+pub(crate) use trace::Trace;
+
+use super::metrics::method_label;
+use crate::config::Settings;
+use crate::http::RequestId;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use http::Request;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
+use spent::micros;
+use std::fmt::Write as _;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Records that may wait for each of the threads: some 4 MB, and a tenth of a second of the most that two cores
+/// answer.
+const QUEUE: usize = 8192;
+
+/// Longest path that is kept, in bytes. The longest of this API is a third of it.
+const LONGEST_PATH: usize = 256;
+
+/// Time for what waits when the server stops. A reader that takes nothing, or a collector that does not answer, must
+/// not keep it.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// One request and its answer.
+#[derive(Debug)]
+pub(super) struct Record {
+    /// When its head was complete.
+    at: SystemTime,
+    id: Box<str>,
+    method: &'static str,
+    /// Template of its route.
+    route: &'static str,
+    path: Box<str>,
+    client: IpAddr,
+    trace: Option<Trace>,
+    /// Its own span, if a collector gets one.
+    span: Option<u64>,
+    /// `None` = its client left before the answer.
+    status: Option<u16>,
+    /// Length of the answer's body, where it is known.
+    bytes: Option<u64>,
+    took: Duration,
+    cached: Option<bool>,
+    /// Microseconds by [`Part`].
+    spent: [u64; Part::ALL.len()],
+}
+
+/// What a request met in the end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) route: &'static str,
+    pub(crate) status: Option<u16>,
+    pub(crate) bytes: Option<u64>,
+    pub(crate) took: Duration,
+}
+
+/// A request on its way.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    record: Record,
+    spent: Arc<Spent>,
+}
+
+impl Seen {
+    /// Where its time goes.
+    pub(crate) fn spent(&self) -> &Arc<Spent> {
+        &self.spent
+    }
+
+    /// Its trace: the caller's, or one that begins here.
+    pub(crate) fn trace(&self) -> Option<Trace> {
+        self.record.trace
+    }
+}
+
+/// Takes records of the edge. Dropping the last one ends both threads.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    slow: Option<Duration>,
+    access: bool,
+    lines: Option<Queue>,
+    spans: Option<Queue>,
+    /// Share of the requests without a trace that begin one.
+    sample: f64,
+    /// Closed at the end, so that a pause between two tries to send spans ends then.
+    _alive: Option<Sender<()>>,
+}
+
+/// A way to one of the threads.
+#[derive(Debug)]
+struct Queue {
+    send: Sender<Arc<Record>>,
+    dropped: Counter,
+}
+
+impl Queue {
+    fn push(&self, record: Arc<Record>) {
+        if self.send.try_send(record).is_err() {
+            self.dropped.inc();
+        }
+    }
+}
+
+/// The two threads, until they have ended.
+#[derive(Debug, Default)]
+pub(crate) struct Threads(Vec<Receiver<()>>);
+
+impl Threads {
+    /// Waits until what was recorded is written and sent, for [`LAST_WORDS`] at most. Whoever calls it has dropped
+    /// every [`Recorder`].
+    pub(crate) fn finish(self) {
+        let until = std::time::Instant::now() + LAST_WORDS;
+        for ended in self.0 {
+            // Nothing is sent: the end of the thread closes it.
+            if ended.recv_deadline(until).is_err_and(|error| error.is_timeout()) {
+                tracing::warn!(
+                    "records of requests are lost: their reader or collector does not take them"
+                );
+            }
+        }
+    }
+}
+
+impl Recorder {
+    /// Starts the threads that the settings ask for; nothing when they ask for none.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub(crate) fn start(
+        settings: &Settings,
+        address: SocketAddr,
+        registry: &mut Registry,
+    ) -> io::Result<(Option<Arc<Recorder>>, Threads)> {
+        let [lost_lines, sent, lost_spans]: [Counter; 3] = Default::default();
+        let help =
+            "Lines of the access log, and of slow requests, that could not be written in time";
+        registry.register("log_lines_dropped", help, lost_lines.clone());
+        registry.register("trace_spans_sent", "Spans that the collector took", sent.clone());
+        let help = "Spans that the collector did not take in time";
+        registry.register("trace_spans_dropped", help, lost_spans.clone());
+        let (log, trace) = (&settings.log, &settings.trace);
+        let mut threads = Threads::default();
+        let mut lines = None;
+        if log.access.is_some() || log.slow.is_some() {
+            let writer = lines::Writer::new(log, lost_lines.clone());
+            let send = threads.start("access-log", move |records| writer.run(&records))?;
+            lines = Some(Queue { send, dropped: lost_lines });
+        }
+        let (mut spans, mut alive) = (None, None);
+        if let Some(endpoint) = trace.endpoint.clone() {
+            let exporter = spans::Exporter::new(endpoint, address, sent, lost_spans.clone());
+            let (running, stop) = bounded(0);
+            let send = threads.start("spans", move |records| exporter.run(&records, &stop))?;
+            alive = Some(running);
+            spans = Some(Queue { send, dropped: lost_spans });
+        }
+        let is_wanted = lines.is_some() || spans.is_some();
+        let recorder = is_wanted.then(|| {
+            let (slow, access, sample) = (log.slow, log.access.is_some(), trace.sample);
+            Arc::new(Recorder { slow, access, lines, spans, sample, _alive: alive })
+        });
+        Ok((recorder, threads))
+    }
+
+    /// Notes a request whose head has come.
+    pub(crate) fn begin<B>(
+        &self,
+        request: &Request<B>,
+        id: &RequestId,
+        client: IpAddr,
+        given: Option<Trace>,
+    ) -> Box<Seen> {
+        let sampled = self.spans.as_ref().and_then(|_| match given {
+            Some(trace) => trace.is_sampled.then_some(trace),
+            None => (fastrand::f64() < self.sample).then(Trace::begin),
+        });
+        let record = Record {
+            at: SystemTime::now(),
+            id: id.as_str().into(),
+            method: method_label(request.method()),
+            route: "",
+            path: printable(request.uri().path()),
+            client,
+            trace: sampled.or(given),
+            span: sampled.map(|_| fastrand::u64(1..)),
+            status: None,
+            bytes: None,
+            took: Duration::ZERO,
+            cached: None,
+            spent: Default::default(),
+        };
+        Box::new(Seen { record, spent: Arc::default() })
+    }
+
+    /// Hands it over when it has ended.
+    pub(crate) fn end(&self, seen: Box<Seen>, outcome: Outcome) {
+        let Seen { mut record, spent } = *seen;
+        let Outcome { route, status, bytes, took } = outcome;
+        (record.route, record.status, record.bytes, record.took) = (route, status, bytes, took);
+        (record.cached, record.spent) = (spent.was_cached(), spent.micros());
+        let has_line = self.access || self.slow.is_some_and(|slow| took >= slow);
+        let (has_span, record) = (record.span.is_some(), Arc::new(record));
+        if let Some(lines) = self.lines.as_ref().filter(|_| has_line) {
+            lines.push(Arc::clone(&record));
+        }
+        if let Some(spans) = self.spans.as_ref().filter(|_| has_span) {
+            spans.push(record);
+        }
+    }
+}
+
+impl Threads {
+    /// Starts one; it ends when what is given back is dropped.
+    fn start(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(Receiver<Arc<Record>>) + Send + 'static,
+    ) -> io::Result<Sender<Arc<Record>>> {
+        let (send, records) = bounded(QUEUE);
+        let (running, ended) = bounded(0);
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let _running: Sender<()> = running;
+            work(records);
+        })?;
+        self.0.push(ended);
+        Ok(send)
+    }
+}
+
+/// A path as far as it is kept. What a terminal or a reader of logs could take for anything but text is written
+/// as a URL would write it.
+fn printable(path: &str) -> Box<str> {
+    let kept = &path.as_bytes()[..path.len().min(LONGEST_PATH)];
+    if kept.iter().all(u8::is_ascii_graphic) {
+        return String::from_utf8_lossy(kept).into();
+    }
+    let mut text = String::with_capacity(2 * kept.len());
+    for byte in kept {
+        if byte.is_ascii_graphic() {
+            text.push(char::from(*byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text.into()
+}
+
+#[cfg(test)]
+mod tests;

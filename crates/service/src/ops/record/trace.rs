@@ -1,0 +1,135 @@
+//! The `traceparent` header: which trace a request belongs to (W3C Trace Context, 23 November 2021).
+//!
+//! What breaks a rule of the format counts as absent, as the standard asks. `tracestate` is not read: nothing that
+//! this service calls would be sent it.
+
+use http::{HeaderMap, HeaderName};
+use std::fmt;
+
+static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// Length of a header of version 00.
+const LENGTH: usize = 55;
+
+/// The trace of a request, and its place there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Trace {
+    pub(crate) id: TraceId,
+    /// The span of the caller; 0 when the trace begins here.
+    pub(crate) parent: u64,
+    /// Whether the caller records it.
+    pub(crate) is_sampled: bool,
+}
+
+/// Written as 32 hex digits; never 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TraceId(u128);
+
+impl fmt::Display for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl Trace {
+    /// The trace of a request with these headers.
+    pub(crate) fn of(headers: &HeaderMap) -> Option<Trace> {
+        let mut given = headers.get_all(&TRACEPARENT).iter();
+        let first = given.next()?;
+        // Several would be several traces.
+        if given.next().is_some() { None } else { parse(first.as_bytes()) }
+    }
+
+    /// A new trace, which is recorded.
+    pub(crate) fn begin() -> Trace {
+        Trace { id: TraceId(fastrand::u128(1..)), parent: 0, is_sampled: true }
+    }
+}
+
+fn parse(text: &[u8]) -> Option<Trace> {
+    let (known, rest) = text.split_at_checked(LENGTH)?;
+    let version = hex(&known[..2])?;
+    // Later versions may add fields behind another dash. 255 is no version.
+    let ends =
+        if version == 0 { rest.is_empty() } else { matches!(rest.first(), None | Some(b'-')) };
+    let is_divided = [2, 35, 52].iter().all(|at| known[*at] == b'-');
+    if version == 0xff || !ends || !is_divided {
+        return None;
+    }
+    let (id, parent) = (hex(&known[3..35])?, u64::try_from(hex(&known[36..52])?).ok()?);
+    let is_sampled = hex(&known[53..])? & 1 == 1;
+    (id != 0 && parent != 0).then_some(Trace { id: TraceId(id), parent, is_sampled })
+}
+
+/// The number that these digits are; upper case is not allowed.
+fn hex(digits: &[u8]) -> Option<u128> {
+    digits.iter().try_fold(0, |number, byte| match byte {
+        b'0'..=b'9' => Some(number << 4 | u128::from(byte - b'0')),
+        b'a'..=b'f' => Some(number << 4 | u128::from(byte - b'a' + 10)),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    const ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+    #[test]
+    fn a_traceparent_names_the_trace_the_caller_and_whether_it_records() {
+        let trace = parse(format!("00-{ID}-00f067aa0ba902b7-01").as_bytes()).unwrap();
+        assert_eq!(trace.id.to_string(), ID);
+        assert_eq!((trace.parent, trace.is_sampled), (0x00f0_67aa_0ba9_02b7, true));
+        let flags = |flags: &str| parse(format!("00-{ID}-00f067aa0ba902b7-{flags}").as_bytes());
+        assert!(!flags("00").unwrap().is_sampled && !flags("02").unwrap().is_sampled);
+        assert!(flags("03").unwrap().is_sampled, "unknown flags mean nothing");
+        let later = format!("01-{ID}-00f067aa0ba902b7-01");
+        assert!(parse(later.as_bytes()).is_some());
+        assert!(parse(format!("{later}-more").as_bytes()).is_some());
+    }
+
+    #[test]
+    fn what_breaks_the_format_is_no_traceparent() {
+        let right = format!("00-{ID}-00f067aa0ba902b7-01");
+        assert!(parse(right.as_bytes()).is_some());
+        let upper = right.to_uppercase();
+        let (no_id, no_parent) = (right.replace(ID, &"0".repeat(32)), "0".repeat(16));
+        let no_parent = right.replace("00f067aa0ba902b7", &no_parent);
+        let long = format!("{right}-more");
+        let glued = format!("01{}x", &right[2..]);
+        let no_version = format!("ff{}", &right[2..]);
+        let divided = right.replace('-', "_");
+        for wrong in [
+            "",
+            "00",
+            &right[..54],
+            &upper,
+            &no_id,
+            &no_parent,
+            &long,
+            &glued,
+            &no_version,
+            &divided,
+        ] {
+            assert_eq!(parse(wrong.as_bytes()), None, "{wrong}");
+        }
+        for at in 0..right.len() {
+            let mut broken = right.clone().into_bytes();
+            broken[at] = b'g';
+            assert_eq!(parse(&broken), None, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn two_traceparents_are_none() {
+        let one = HeaderValue::from_str(&format!("00-{ID}-00f067aa0ba902b7-01")).unwrap();
+        let mut headers = HeaderMap::new();
+        assert_eq!(Trace::of(&headers), None);
+        headers.append("traceparent", one.clone());
+        assert!(Trace::of(&headers).is_some());
+        headers.append("traceparent", one);
+        assert_eq!(Trace::of(&headers), None);
+    }
+}
