@@ -103,8 +103,9 @@ fn etag(base: &str) -> anyhow::Result<String> {
 
 /// The same track with one optimisation after another switched off.
 pub fn settings_off() -> anyhow::Result<String> {
-    let variants: [(&str, &[&str]); 5] = [
+    let variants: [(&str, &[&str]); 6] = [
         ("defaults", &[]),
+        ("access log on", &["log.access=stdout"]),
         ("cache off", &["cache.mode=off"]),
         ("cache off, full detail", &["cache.mode=off", "tracks.detail=full"]),
         (
