@@ -150,7 +150,7 @@ impl RateLimiter {
         for (place, bucket) in buckets.iter().enumerate() {
             match self.table.take(*bucket, now) {
                 Ok(full_after) => {
-                    keep_tightest(&mut tightest, standing(place, bucket.rate, full_after))
+                    keep_tightest(&mut tightest, standing(place, bucket.rate, full_after));
                 }
                 Err(full_after) => {
                     for taken in &buckets[..place] {

@@ -87,8 +87,8 @@ fn an_address_is_counted_whoever_logs_in_from_it_and_an_exempt_one_is_not() {
         .start();
     let people: Vec<Person> = (0..3).map(|n| server.somebody(&format!("user{n}"))).collect();
     let offers = |connection: &mut Connection| -> Vec<Answer> {
-        let mut send = |by| connection.json("POST", "/v1/posts", Some(by), &bicycle());
-        people.iter().map(|by| send(by)).collect()
+        let send = |by| connection.json("POST", "/v1/posts", Some(by), &bicycle());
+        people.iter().map(send).collect()
     };
     let answers = offers(&mut server.connect_from(2));
     let policy = "\"write\";q=100;w=3600, \"write-address\";q=2;w=3600";
