@@ -167,7 +167,7 @@ fn a_user_has_as_many_rows_of_each_kind_as_the_quota_says() {
         points += 1;
         line(points)
     };
-    let run = json!({ "duration_ms": 600_000 });
+    let run = json!({ "durationSeconds": 600 });
     let comment = json!({ "content": "Here, too." });
     let kinds: [(&str, &mut dyn FnMut() -> Value); 5] = [
         ("/v1/posts", &mut bicycle),

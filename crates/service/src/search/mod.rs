@@ -12,8 +12,8 @@
 //!
 //! **Why not the engines' own.** Measured with 100,000 posts, pairs as words (docs/PERFORMANCE.md): MariaDB's `FULLTEXT`
 //! takes 2 KB and 0.3 ms a post, and a second for a word that a quarter of the posts has, since it finds all of them
-//! before it sorts; and it has no parser for pairs. SQLite's FTS5 is about as fast as this and half as large, but would
-//! be a second way, for one of the engines. Reading all texts takes 2 µs each.
+//! before it sorts; and it has no parser for pairs. SQLite's FTS5 is half as large as this, but would be a second
+//! way, for one of the engines. Reading all texts takes 2 µs each.
 
 mod index;
 mod page;

@@ -69,8 +69,8 @@ impl PostStore {
     }
 }
 
-/// A page of the newest of all posts, read in the order of the table: a seventh of the time that twelve walks and a
-/// look for each row take. Nothing when it may not be the whole page.
+/// A page of the newest of all posts, read in the order of the table: one statement in place of twelve walks and a
+/// look for each row. Nothing when it may not be the whole page.
 fn newest_of_all(
     conn: &Conn<'_>,
     asked: &Asked,
