@@ -72,9 +72,9 @@ impl Quota {
     ) -> Result<(), ChangeError> {
         self.room_for_one(tx, Owned::Tracks, user)?;
         let Some(most) = self.track_bytes else { return Ok(()) };
-        let sql = "SELECT coalesce(sum(length(p.path)), 0) FROM tracks t
-                   JOIN track_paths p ON p.track_id = t.id WHERE t.owner_id = ?";
-        let held: i64 = tx.only(sql, params![user], |row| row.get(0))?;
+        let sql = "SELECT length(p.path) FROM tracks t JOIN track_paths p ON p.track_id = t.id WHERE t.owner_id = ?";
+        let held: Vec<i64> = tx.rows(sql, params![user], |row| row.get(0))?;
+        let held: i64 = held.iter().sum();
         let after = u64::try_from(held).unwrap_or(0).saturating_add(bytes as u64);
         if after > most { Err(ChangeError::OverQuota) } else { Ok(()) }
     }

@@ -27,7 +27,7 @@ pub fn name_in(command: &mut Command) {
 
 /// Tests about the file of the embedded store, its lock, its log, or the memory that goes with it: they use one in any
 /// case. And those that have a server of their own.
-const ON_FILES: [&str; 35] = [
+const ON_FILES: [&str; 36] = [
     "accounts_tokens::the_key_is_made_once",
     "answers::a_thousand_readers_that_take_nothing",
     "articles::a_cached_article_is_answered_without_sql",
@@ -57,6 +57,7 @@ const ON_FILES: [&str; 35] = [
     "overload::when_the_",
     "package::",
     "private_files::",
+    "rate_limits::nodes_count_together",
     "remote_cache::",
     "replicas::",
     "seed::a_directory_in_use",
