@@ -32,16 +32,16 @@ const OPTIMISATIONS: &[(&str, &[&str])] = &[
 ];
 
 /// Settings that are none: how much, how long, where. What is not here and not of a section that has only
-/// such (limits and defences, addresses, the log) must be among the [`OPTIMISATIONS`].
+/// such (limits and defences, addresses, the log) must be among the [`OPTIMISATIONS`]. `cache.url`, where the shared
+/// tier is, is tested with `cache.mode` in remote_cache.rs, and `likes.url` with `likes.write` in like_stream.rs.
 const OTHERS: &[&str] = &[
-    // Where the shared tier is; with `cache.mode` it is tested in remote_cache.rs.
-    "cache.url", // The same of likes.write = stream, in like_stream.rs.
-    "likes.url", "unsafe_experiments", "database.queue", "cluster.delay", "cluster.poll",
-    "cluster.wait", "database.replicas", "database.url", "database.log_limit", "schedules.limit",
-    "cache.max_entry", "likes.queue_flush", "accounts.hash_threads", "accounts.hash_queue",
-    "accounts.hash_wait", "accounts.token_key", "accounts.token_ttl",
+    "cache.url", "likes.url", "unsafe_experiments", "database.queue", "cluster.delay",
+    "cluster.poll", "cluster.wait", "database.replicas", "database.url", "database.log_limit",
+    "schedules.limit", "cache.max_entry", "likes.queue_flush", "accounts.hash_threads",
+    "accounts.hash_queue", "accounts.hash_wait", "accounts.token_key", "accounts.token_ttl",
 ];
-const SECTIONS: &[&str] = &["data.", "guard.", "home.", "idempotency.", "log.", "server."];
+const SECTIONS: &[&str] =
+    &["data.", "guard.", "home.", "idempotency.", "limits.", "log.", "server.", "trace."];
 
 /// Every key that `madang config` prints.
 fn keys() -> BTreeSet<String> {
