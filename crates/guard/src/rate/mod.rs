@@ -174,6 +174,10 @@ impl RateLimiter {
         let mut tightest = None;
         let mut longest: Option<OverLimit> = None;
         for (place, (bucket, until_full)) in buckets.iter().zip(until_full).enumerate() {
+            if is_over {
+                // Nothing was taken there.
+                self.table.give_back(*bucket);
+            }
             self.table.fill_no_earlier(*bucket, now, *until_full);
             keep_tightest(&mut tightest, standing(place, bucket.rate, *until_full));
             let here = over(place, bucket.rate, *until_full);

@@ -119,6 +119,20 @@ fn what_the_server_says_is_remembered_when_it_says_more() {
     assert!(take(&limiter, &bucket).is_ok());
 }
 
+#[test]
+fn what_the_server_refuses_takes_from_no_bucket_here_either() {
+    let (limiter, clock) = limiter();
+    clock.pass(SECOND);
+    let user = limiter.of_user(0, 1, rate(10, 10));
+    let address = limiter.of_address(0, "192.0.2.1".parse().unwrap(), rate(10, 10));
+    take(&limiter, &[user, address]).unwrap();
+    // Other processes have emptied the bucket of the address, and this user has taken nothing elsewhere.
+    let refused =
+        limiter.adopt(&[user, address], &[0, nanos(10 * SECOND)], true, nanos(SECOND)).unwrap_err();
+    assert_eq!((refused.bucket, refused.retry_after), (1, SECOND));
+    assert_eq!(take(&limiter, &[user]).unwrap().remaining, 9);
+}
+
 proptest! {
     /// No interval of any length sees more than a full bucket and what came back meanwhile, and whoever is
     /// told when to come back is let in then.

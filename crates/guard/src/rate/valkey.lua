@@ -1,12 +1,9 @@
 -- Takes a token from each bucket, or from none, in a single step of the server.
--- KEYS: the buckets. ARGV: interval and full time of each in microseconds, then the time ("" = the server's).
+-- KEYS: the buckets. ARGV: interval and full time of each in microseconds.
 -- A key holds the time at which its bucket is full. Answers {over (0 or 1), microseconds until each is full}.
 
-local now = tonumber(ARGV[2 * #KEYS + 1])
-if not now then
-  local time = redis.call('TIME')
-  now = time[1] * 1000000 + time[2]
-end
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
 
 local before, over = {}, 0
 for i, key in ipairs(KEYS) do

@@ -5,7 +5,6 @@
 //! and end once their bucket is full.
 
 use super::Bucket;
-use crate::clock::{Clock, nanos};
 use crate::limit::StoreError;
 use madang_valkey::{Purpose, Script, Server, Url};
 use std::sync::Arc;
@@ -26,8 +25,6 @@ const PREFIX: &str = "{madang:rate}";
 pub struct Shared {
     server: Server,
     script: Arc<Script>,
-    /// Instead of the server's.
-    clock: Option<Arc<dyn Clock>>,
 }
 
 /// What the server has answered.
@@ -45,25 +42,17 @@ impl Shared {
     pub fn new(urls: &[Url]) -> Result<Self, StoreError> {
         let server = Server::new(urls, PURPOSE).map_err(|error| StoreError(error.into()))?;
         let script = Arc::new(Script::new(include_str!("valkey.lua").to_owned()));
-        Ok(Self { server, script, clock: None })
-    }
-
-    /// By this clock instead of the server's.
-    #[must_use]
-    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
-        Self { clock: Some(clock), ..self }
+        Ok(Self { server, script })
     }
 
     pub(super) async fn take(&self, buckets: &[Bucket]) -> Result<Taken, StoreError> {
         let keys: Vec<String> =
             buckets.iter().map(|bucket| format!("{PREFIX}:{:x}", bucket.id.0)).collect();
         let micros = |nanos: u64| (nanos / 1_000).max(1).to_string();
-        let mut args: Vec<String> = buckets
+        let args: Vec<String> = buckets
             .iter()
             .flat_map(|bucket| [bucket.rate.interval(), bucket.rate.full()].map(micros))
             .collect();
-        let now = self.clock.as_ref().map(|clock| micros(nanos(clock.now())));
-        args.push(now.unwrap_or_default());
         let answer: Vec<String> = self
             .server
             .script(&self.script, &keys, &args)

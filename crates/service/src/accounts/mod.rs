@@ -31,7 +31,7 @@ mod tests;
 pub use caller::{Caller, MaybeCaller};
 pub(crate) use key::FILE as KEY_FILE;
 pub use key::{KeyError, TokenKey};
-pub(crate) use quota::Owned as OwnedRows;
+pub(crate) use quota::OwnedRows;
 pub use quota::Quota;
 pub use regions::{LONGEST as LONGEST_REGION, RegionError, RegionId, RegionRow, Regions};
 pub use store::{AccountStore, Credentials, NewUser, User};

@@ -22,7 +22,7 @@ pub struct Quota {
 
 /// A kind of rows that users own: what finds those of a user, whose id is the only parameter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Owned {
+pub(crate) enum OwnedRows {
     /// Removed ones are not the user's any more.
     Posts,
     Articles,
@@ -31,7 +31,7 @@ pub(crate) enum Owned {
     Runs,
 }
 
-impl Owned {
+impl OwnedRows {
     fn of_user(self) -> &'static str {
         match self {
             Self::Posts => "posts WHERE author_id = ? AND removed = 0",
@@ -51,7 +51,7 @@ impl Quota {
     pub(crate) fn room_for_one(
         self,
         tx: &Tx<'_>,
-        kind: Owned,
+        kind: OwnedRows,
         user: UserId,
     ) -> Result<(), ChangeError> {
         let Some(rows) = self.rows else { return Ok(()) };
@@ -70,7 +70,7 @@ impl Quota {
         user: UserId,
         bytes: usize,
     ) -> Result<(), ChangeError> {
-        self.room_for_one(tx, Owned::Tracks, user)?;
+        self.room_for_one(tx, OwnedRows::Tracks, user)?;
         let Some(most) = self.track_bytes else { return Ok(()) };
         let sql = "SELECT length(p.path) FROM tracks t JOIN track_paths p ON p.track_id = t.id WHERE t.owner_id = ?";
         let held: Vec<i64> = tx.rows(sql, params![user], |row| row.get(0))?;
