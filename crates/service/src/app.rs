@@ -46,6 +46,8 @@ pub struct App {
     pub store: Store,
     /// The cache of every system.
     pub cache: Cache,
+    /// How bodies are made that are no single system's.
+    pub(crate) bodies: Bodies,
     /// Threads for CPU-heavy work.
     pub compute: Arc<Pool<()>>,
     /// What reads that are not in the cache pass.
@@ -147,10 +149,11 @@ impl App {
             schedules: Schedules::new(store.clone(), bodies.clone(), settings)?,
             markets: Markets::new(store.clone(), bodies.clone(), accounts.clone(), settings)?,
             posts: Posts::new(store.clone(), bodies.clone(), settings)?,
-            articles: Articles::new(store.clone(), bodies, settings, replayed)?,
+            articles: Articles::new(store.clone(), bodies.clone(), settings, replayed)?,
             accounts,
             store,
             cache,
+            bodies,
             compute,
             reads,
             writes,

@@ -10,6 +10,7 @@ mod accounts_change;
 mod accounts_guard;
 mod accounts_hash;
 mod accounts_input;
+mod accounts_own;
 mod accounts_suspicion;
 mod accounts_tokens;
 mod answers;

@@ -14,12 +14,19 @@ use crate::{ACCEPT, ALONE, MADANG, experiments};
 
 const FILE: &str = include_str!("../../../../docs/examples/compare.yml");
 
-/// The steps of its only job.
-fn steps() -> Vec<Yaml> {
-    let workflow = YamlLoader::load_from_str(FILE).unwrap().remove(0);
+/// What makes our own releases. Its scripts are looked at, but not run: they build for an hour, and publish.
+const RELEASE: &str = include_str!("../../../../.github/workflows/release.yml");
+
+/// The steps of all jobs.
+fn steps_of(file: &str) -> Vec<Yaml> {
+    let workflow = YamlLoader::load_from_str(file).unwrap().remove(0);
     let jobs = workflow["jobs"].as_hash().unwrap();
-    assert_eq!(jobs.len(), 1);
-    jobs.values().next().unwrap()["steps"].as_vec().unwrap().clone()
+    jobs.values().flat_map(|job| job["steps"].as_vec().unwrap().clone()).collect()
+}
+
+/// The steps of the example.
+fn steps() -> Vec<Yaml> {
+    steps_of(FILE)
 }
 
 fn name(step: &Yaml) -> &str {
@@ -28,7 +35,7 @@ fn name(step: &Yaml) -> &str {
 
 #[test]
 fn every_action_has_an_exact_version_and_every_step_a_name() {
-    for step in steps() {
+    for step in [FILE, RELEASE].into_iter().flat_map(steps_of) {
         let name = name(&step);
         let Some(action) = step["uses"].as_str() else {
             assert!(step["run"].as_str().is_some(), "{name}");
@@ -45,10 +52,10 @@ fn every_action_has_an_exact_version_and_every_step_a_name() {
 fn every_script_pleases_shellcheck() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = vec![experiments().join("nginx-gzip/nginx.sh")];
-    for (place, step) in steps().iter().enumerate() {
+    for (place, step) in [FILE, RELEASE].into_iter().flat_map(steps_of).enumerate() {
         let Some(script) = step["run"].as_str() else { continue };
         // Expressions are put in before the shell sees the script: what somebody chose does not belong there.
-        assert!(!script.contains("${{"), "{}", name(step));
+        assert!(!script.contains("${{"), "{}", name(&step));
         let file = dir.path().join(format!("{place}.sh"));
         fs::write(&file, format!("#!/bin/bash\n{script}")).unwrap();
         files.push(file);

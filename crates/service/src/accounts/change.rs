@@ -71,7 +71,7 @@ pub(super) async fn change_password(
     let hash = hash.map_err(|error| hashing::problem(&error))?.as_str().to_owned();
     let (this, ending) = (accounts.clone(), accounts.ending(&caller));
     app.writes.run(async move { this.store().change_password(ending, hash).await }).await??;
-    accounts.logged_in(user, mark.as_ref(), secure)
+    accounts.logged_in(user, mark.as_ref(), secure, &headers).await
 }
 
 /// Log out everywhere.

@@ -1,6 +1,7 @@
 //! `POST /v1/auth/user/login`.
 
 use super::attempt::{device_cookie, device_mark, refusal};
+use super::sessions::Session;
 use super::store::Credentials;
 use super::token;
 use super::types::{PASSWORD_BYTES, account_key, is_nickname};
@@ -78,7 +79,7 @@ pub(super) async fn login(
     let Some((user, mark)) = accounts.attempt(&account_key(&nickname), given).await? else {
         return Err(Problem::unauthorized("unknown nickname or wrong password"));
     };
-    accounts.logged_in(user, mark.as_ref(), secure)
+    accounts.logged_in(user, mark.as_ref(), secure, &headers).await
 }
 
 /// What a request tries a password with.
@@ -172,18 +173,20 @@ impl Accounts {
         });
     }
 
-    /// A token for this user, as an answer.
-    pub(super) fn logged_in(
+    /// A token for this user, as an answer to the client that sent these headers; its session is stored.
+    pub(super) async fn logged_in(
         &self,
         user: Credentials,
         mark: Option<&DeviceMark>,
         secure: bool,
+        headers: &HeaderMap,
     ) -> Result<Response, Problem> {
         // A token of the second in which all others were ended is a new one all the same.
         let now = token::now().max(self.inner.revoked.cutoff(user.id) + 1);
         let issued = self.inner.tokens.issue(user.id, now);
         let (token, claims) =
             issued.map_err(|e| Problem::internal(format!("no random bytes for a token: {e}")))?;
+        self.store().begin_session(Session::new(claims, headers)).await?;
         let expires_at = rfc3339::format_utc(claims.expires_at.saturating_mul(1000));
         let body = LoggedIn { nickname: user.nickname, token, expires_at };
         let mut response = Json(body).into_response();

@@ -11,6 +11,7 @@
 mod attempt;
 mod caller;
 mod change;
+mod export;
 mod figures;
 mod hashing;
 mod key;
@@ -21,6 +22,7 @@ mod regions;
 mod register;
 mod revoked;
 mod session;
+mod sessions;
 mod store;
 mod token;
 mod types;
@@ -58,6 +60,9 @@ pub(crate) fn router() -> Api {
         .routes(routes!(login::login))
         .routes(routes!(session::logout))
         .routes(routes!(session::me))
+        .routes(routes!(export::export))
+        .routes(routes!(sessions::list))
+        .routes(routes!(sessions::end))
         .routes(routes!(change::change_password))
         .routes(routes!(change::log_out_everywhere))
         .routes(routes!(change::delete_account))

@@ -1,10 +1,10 @@
 //! Transactions on accounts. One method is one whole transaction.
 
-use super::UserId;
 use super::change::Ending;
 use super::regions::{RegionId, RegionRow};
 use super::revoked::{Change, Cutoff, MARGIN_SECONDS, MOST_OF_ONE_USER};
 use super::token::{Claims, TokenId};
+use super::{UserId, sessions};
 use crate::idempotency::IdempotencyKey;
 use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, Value, params};
 
@@ -239,13 +239,7 @@ impl AccountStore {
     /// # Errors
     /// When the store cannot answer.
     pub async fn revoke(&self, token: Claims, now: i64) -> Result<(), StoreError> {
-        self.store
-            .write(move |tx| {
-                let change = revoke(tx, &token, now)?;
-                tx.effects().revoke(change);
-                Ok(())
-            })
-            .await
+        self.store.write(move |tx| revoke(tx, &token, now)).await
     }
 
     /// Revokes all tokens of a user.
@@ -320,7 +314,9 @@ fn request(nickname: &str, region: RegionId) -> Vec<u8> {
     format!("{region} {nickname}").into_bytes()
 }
 
-fn revoke(tx: &Tx<'_>, token: &Claims, now: i64) -> Result<Change, StoreError> {
+/// Revokes a token, of which no session is left.
+pub(super) fn revoke(tx: &mut Tx<'_>, token: &Claims, now: i64) -> Result<(), StoreError> {
+    sessions::forget(tx, token.id)?;
     let mut change = Change::default();
     let added = tx.insert_new(
         "INSERT INTO revoked_tokens (id, user_id, issued_at, expires_at) VALUES (?, ?, ?, ?)",
@@ -329,7 +325,8 @@ fn revoke(tx: &Tx<'_>, token: &Claims, now: i64) -> Result<Change, StoreError> {
     change.added = added.map(|_| token.id);
     fold(tx, token.user, now, &mut change)?;
     forget_expired(tx, now, &mut change)?;
-    Ok(change)
+    tx.effects().revoke(change);
+    Ok(())
 }
 
 /// Takes away revocations of tokens that have expired by themselves.
@@ -412,6 +409,7 @@ fn replace_by_cutoff(
         Ok(Cutoff { until: row.get(0)?, expires_at: row.get(1)? })
     })?;
     change.folded = cutoff.map(|cutoff| (user, cutoff));
+    sessions::forget_until(tx, user, until)?;
     let replaced = "DELETE FROM revoked_tokens WHERE user_id = ? AND issued_at <= ? RETURNING id";
     change.forgotten = ids(tx, replaced, params![user, until])?;
     Ok(())

@@ -13,6 +13,9 @@ use std::time::Duration;
 /// Time between two looks of a thread without work.
 pub(crate) const EVERY: Duration = Duration::from_millis(500);
 
+/// Time between two looks for what threads have freed that are idle now.
+const IDLE: Duration = Duration::from_secs(5);
+
 /// Looks after the last answer was freed. The first takes its blocks back and the second gives them to
 /// the system, which mimalloc does a tenth of a second after they became free.
 const LOOKS: u8 = 3;
@@ -84,6 +87,15 @@ impl<'a> Tidy<'a> {
             self.left -= 1;
             give_back();
         }
+    }
+}
+
+/// Gives back, now and then, what was freed by threads that have no work since: 19 MiB after each burst of
+/// password hashes, which would otherwise stay until the next.
+pub(crate) async fn give_back_of_idle_threads() {
+    loop {
+        tokio::time::sleep(IDLE).await;
+        give_back();
     }
 }
 

@@ -71,6 +71,7 @@ pub fn restore(
         (_, true) => {
             let _ = fs::remove_file(work.0.join(KEY_FILE));
             TokenKey::of_directory(&work.0)?;
+            forget_sessions(&file)?;
             Key::Rotated
         }
         (true, false) => {
@@ -94,6 +95,16 @@ pub fn restore(
     let synced = File::open(data).and_then(|directory| directory.sync_all());
     synced.map_err(BackupError::io(data.display().to_string()))?;
     Ok(Restored { manifest, key, warnings })
+}
+
+/// Their tokens are worth nothing under another key.
+fn forget_sessions(file: &Path) -> Result<(), StoreError> {
+    let conn = Connection::open(file)?;
+    let has = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'sessions')";
+    if conn.query_row(has, [], |row| row.get(0))? {
+        conn.execute("DELETE FROM sessions", [])?;
+    }
+    Ok(())
 }
 
 /// What is wrong with the rows of a store that is whole.

@@ -26,6 +26,8 @@ pub(in crate::store) const MIGRATIONS: &[Migration] = &[
     Migration { file: include_str!("migrations/0005_shared.sql"), goes_with: 2 },
     // What programs before it write would be in no search.
     Migration { file: include_str!("migrations/0006_search.sql"), goes_with: 6 },
+    // Log-ins at programs before it are in no list of sessions, and work.
+    Migration { file: include_str!("migrations/0007_sessions.sql"), goes_with: 6 },
 ];
 
 /// Files whose `INSERT` statements fill tables of the first version with what is always there.

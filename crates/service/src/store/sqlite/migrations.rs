@@ -5,7 +5,7 @@ use super::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Each file brings the schema from version `index` to `index + 1`.
-const MIGRATIONS: &[&str] = &[
+pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_tracks.sql"),
     include_str!("migrations/0002_accounts.sql"),
     include_str!("migrations/0003_schedules.sql"),
@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0009_like_log.sql"),
     include_str!("migrations/0010_deletions.sql"),
     include_str!("migrations/0011_search.sql"),
+    include_str!("migrations/0012_sessions.sql"),
 ];
 
 /// Version that this program serves.
@@ -51,7 +52,8 @@ pub(super) fn run(conn: &mut Connection) -> Result<(), StoreError> {
     run_to(conn, MIGRATIONS.len())
 }
 
-fn run_to(conn: &mut Connection, last: usize) -> Result<(), StoreError> {
+/// Up to this version alone.
+pub(super) fn run_to(conn: &mut Connection, last: usize) -> Result<(), StoreError> {
     let version = version(conn)?;
     for (done, sql) in MIGRATIONS.iter().enumerate().take(last).skip(version) {
         let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;

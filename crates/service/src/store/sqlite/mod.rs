@@ -10,6 +10,8 @@
 //! that fails rolls back alone. A commit that fails answers every job in it with an error.
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
+#[cfg(test)]
+mod fixtures;
 mod log;
 mod migrations;
 mod reader;

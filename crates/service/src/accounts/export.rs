@@ -1,0 +1,304 @@
+//! `GET /v1/users/me/export`: what is stored of the caller, in pages.
+//!
+//! Pages and no single file: each is one short read that passes the gate, so a user with a million rows costs no more
+//! at a time than any other listing. Rows of all systems come as one list, one kind after the other and by id within
+//! a kind, so a client needs no list of kinds.
+
+use super::{Caller, UserId};
+use crate::app::App;
+use crate::http::Problem;
+use crate::http::page::{Page, asked, write_whole_cursor};
+use crate::http::problem::FieldError;
+use crate::http::rfc3339::format_utc;
+use crate::posts::Status;
+use crate::store::{Conn, Row, StoreError, params};
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use http::HeaderMap;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// Articles that one read looks through for likes of the caller, which have no index by user.
+const ARTICLES_AT_ONCE: usize = 2000;
+
+/// Something that the caller made.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub(super) enum Exported {
+    /// A post in second-hand goods. One that was removed is not among them.
+    Post {
+        /// Identifier.
+        id: i64,
+        /// Title.
+        title: String,
+        /// What is sold.
+        item_name: String,
+        /// What is said about it.
+        content: String,
+        /// Price in won.
+        price: i64,
+        /// How many there are.
+        stock: i64,
+        /// The `slug` of one of `GET /v1/categories`.
+        category: String,
+        /// Municipality or district, in Korean.
+        city: String,
+        /// 읍, 면 or 동.
+        town: String,
+        /// selling, reserved or sold.
+        status: &'static str,
+        /// When it was made, RFC 3339, UTC with milliseconds.
+        created_at: String,
+        /// When it was last changed, likewise.
+        updated_at: String,
+    },
+    /// An article.
+    Article {
+        /// Identifier.
+        id: i64,
+        /// Title.
+        title: String,
+        /// Text.
+        content: String,
+        /// When it was made, RFC 3339, UTC with milliseconds.
+        created_at: String,
+        /// When it was last changed, likewise.
+        updated_at: String,
+    },
+    /// A comment on an article.
+    Comment {
+        /// Identifier.
+        id: i64,
+        /// The article.
+        article_id: i64,
+        /// Text.
+        content: String,
+        /// When it was made, RFC 3339, UTC with milliseconds.
+        created_at: String,
+    },
+    /// A like of an article.
+    Like {
+        /// The article.
+        article_id: i64,
+    },
+    /// A schedule.
+    Schedule {
+        /// Identifier.
+        id: i64,
+        /// What is planned.
+        title: String,
+        /// Where, in Korean.
+        location: String,
+        /// Begin, RFC 3339, UTC with milliseconds.
+        start_at: String,
+        /// End, likewise.
+        end_at: String,
+        /// When the schedule was made, likewise.
+        created_at: String,
+    },
+    /// A track. Its points are at `GET /v1/tracks/{id}`.
+    Track {
+        /// Identifier.
+        id: i64,
+        /// Name.
+        name: String,
+        /// Length in metres.
+        length_metres: f64,
+        /// When it was uploaded, RFC 3339, UTC with milliseconds.
+        created_at: String,
+    },
+    /// A run on a track.
+    Run {
+        /// Identifier.
+        id: i64,
+        /// The track.
+        track_id: i64,
+        /// How long it took, in seconds.
+        duration_seconds: f64,
+        /// When it began, RFC 3339, UTC with milliseconds.
+        ran_at: String,
+        /// When it was stored, likewise.
+        created_at: String,
+    },
+}
+
+/// Export my data: everything that is stored of the caller beside the account itself (`GET /v1/users/me`) and its
+/// sessions.
+///
+/// Follow `nextCursor` to the end: a page may be short, or empty, and still have a next one. What is made or deleted
+/// meanwhile may be in it or not. Likes of the last seconds may be missing.
+#[utoipa::path(get, path = "/v1/users/me/export", tag = "accounts", operation_id = "exportMyData",
+    security(("bearer" = [])),
+    params(
+        ("limit" = Option<u32>, Query),
+        ("cursor" = Option<String>, Query),
+    ),
+    responses(
+        (status = 200, description = "One page", body = Page<Exported>),
+        (status = 304, description = "The client has it already (If-None-Match)"),
+    ))]
+pub(super) async fn export(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let listing = format!("export:{}", caller.id);
+    let (limit, after) = asked(query.as_deref().unwrap_or(""), &listing)?;
+    let (at, after) = after.unwrap_or((0, 0));
+    let kind = usize::try_from(at).ok().and_then(|at| KINDS.get(at));
+    let kind = kind.ok_or_else(|| {
+        Problem::invalid(vec![FieldError::new("cursor", "a nextCursor of this program's version")])
+    })?;
+    let _turn = app.reads.enter().await?;
+    let user = caller.id;
+    let (items, more) = app.store.read(move |conn| kind.page(conn, user, after, limit)).await?;
+    let next_kind = (at + 1 < KINDS.len() as i64).then_some((at + 1, 0));
+    let next = more.map(|id| (at, id)).or(next_kind);
+    let next_cursor = next.map(|(at, id)| write_whole_cursor(&listing, at, id));
+    Ok(app.bodies.private(Page { items, next_cursor }, &headers).await?)
+}
+
+/// Rows of one kind.
+struct Kind {
+    /// Those of the user `?1` after the id `?2`, by id, `?3` at most. The id comes first.
+    find: &'static str,
+    /// Rows to look at for one page; nothing when all that are found are the user's.
+    at_once: Option<usize>,
+    /// What a row is; nothing when it is not the user's.
+    read: fn(&Row<'_>) -> Result<Option<Exported>, StoreError>,
+}
+
+impl Kind {
+    /// Up to `limit` things after an id, and after which id there may be more.
+    fn page(
+        &self,
+        conn: &Conn<'_>,
+        user: UserId,
+        after: i64,
+        limit: usize,
+    ) -> Result<(Vec<Exported>, Option<i64>), StoreError> {
+        let rows = self.at_once.unwrap_or(limit);
+        let found = conn.rows(self.find, params![user, after, rows], |row| {
+            Ok((row.get::<i64>(0)?, (self.read)(row)?))
+        })?;
+        let last = found.last().filter(|_| found.len() == rows).map(|(id, _)| *id);
+        let mut items = Vec::new();
+        for (id, item) in found {
+            items.extend(item);
+            if items.len() == limit {
+                return Ok((items, Some(id)));
+            }
+        }
+        Ok((items, last))
+    }
+}
+
+/// In the order of the export. A cursor holds a place in this list: what is new goes to its end.
+const KINDS: &[Kind] = &[
+    Kind {
+        find: "SELECT p.id, p.title, p.item_name, p.content, p.price, p.stock, c.slug, r.name, t.name,
+                p.status, p.created_at_ms, p.updated_at_ms
+           FROM posts p JOIN post_categories c ON c.id = p.category_id
+                JOIN regions r ON r.id = p.city_id JOIN towns t ON t.id = p.town_id
+          WHERE p.author_id = ?1 AND p.removed = 0 AND p.id > ?2 ORDER BY p.id LIMIT ?3",
+        at_once: None,
+        read: |row| {
+            let status = Status::WORDS.get(row.get::<usize>(9)?);
+            Ok(Some(Exported::Post {
+                id: row.get(0)?,
+                title: row.get(1)?,
+                item_name: row.get(2)?,
+                content: row.get(3)?,
+                price: row.get(4)?,
+                stock: row.get(5)?,
+                category: row.get(6)?,
+                city: row.get(7)?,
+                town: row.get(8)?,
+                status: status.map(|(word, _)| *word).unwrap_or_default(),
+                created_at: format_utc(row.get(10)?),
+                updated_at: format_utc(row.get(11)?),
+            }))
+        },
+    },
+    Kind {
+        find: "SELECT a.id, a.title, c.content, a.created_at_ms, a.updated_at_ms
+           FROM articles a JOIN article_contents c ON c.article_id = a.id
+          WHERE a.author_id = ?1 AND a.id > ?2 ORDER BY a.id LIMIT ?3",
+        at_once: None,
+        read: |row| {
+            Ok(Some(Exported::Article {
+                id: row.get(0)?,
+                title: row.get(1)?,
+                content: row.get(2)?,
+                created_at: format_utc(row.get(3)?),
+                updated_at: format_utc(row.get(4)?),
+            }))
+        },
+    },
+    Kind {
+        find: "SELECT id, article_id, content, created_at_ms FROM article_comments
+          WHERE author_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+        at_once: None,
+        read: |row| {
+            Ok(Some(Exported::Comment {
+                id: row.get(0)?,
+                article_id: row.get(1)?,
+                content: row.get(2)?,
+                created_at: format_utc(row.get(3)?),
+            }))
+        },
+    },
+    Kind {
+        find: "SELECT a.id, l.user_id FROM (SELECT id FROM articles WHERE id > ?2 ORDER BY id LIMIT ?3) a
+           LEFT JOIN article_likes l ON l.article_id = a.id AND l.user_id = ?1 ORDER BY a.id",
+        at_once: Some(ARTICLES_AT_ONCE),
+        read: |row| {
+            let article_id = row.get(0)?;
+            Ok(row.get::<Option<i64>>(1)?.map(|_| Exported::Like { article_id }))
+        },
+    },
+    Kind {
+        find: "SELECT s.id, s.title, l.name, s.start_at_ms, s.end_at_ms, s.created_at_ms
+           FROM schedules s JOIN locations l ON l.id = s.location_id
+          WHERE s.user_id = ?1 AND s.id > ?2 ORDER BY s.id LIMIT ?3",
+        at_once: None,
+        read: |row| {
+            Ok(Some(Exported::Schedule {
+                id: row.get(0)?,
+                title: row.get(1)?,
+                location: row.get(2)?,
+                start_at: format_utc(row.get(3)?),
+                end_at: format_utc(row.get(4)?),
+                created_at: format_utc(row.get(5)?),
+            }))
+        },
+    },
+    Kind {
+        find: "SELECT id, name, length_metres, created_at_ms FROM tracks
+          WHERE owner_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+        at_once: None,
+        read: |row| {
+            Ok(Some(Exported::Track {
+                id: row.get(0)?,
+                name: row.get(1)?,
+                length_metres: row.get(2)?,
+                created_at: format_utc(row.get(3)?),
+            }))
+        },
+    },
+    Kind {
+        find: "SELECT id, track_id, duration_ms, ran_at_ms, created_at_ms FROM track_records
+          WHERE user_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+        at_once: None,
+        read: |row| {
+            Ok(Some(Exported::Run {
+                id: row.get(0)?,
+                track_id: row.get(1)?,
+                duration_seconds: f64::from(row.get::<u32>(2)?) / 1000.0,
+                ran_at: format_utc(row.get(3)?),
+                created_at: format_utc(row.get(4)?),
+            }))
+        },
+    },
+];

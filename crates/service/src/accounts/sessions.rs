@@ -1,0 +1,189 @@
+//! `GET /v1/users/me/sessions` and `DELETE /v1/users/me/sessions/{id}`: on which devices somebody is logged in.
+//!
+//! A session is one token. Its row is written before the token is answered and is for its owner's eyes alone: what a
+//! request may do is decided by the token and the revocations, never by this table.
+
+use super::token::{Claims, TokenId};
+use super::{AccountStore, Caller, UserId, token};
+use crate::app::App;
+use crate::http::{Problem, rfc3339};
+use crate::store::{Sql, StoreError, Tx, params};
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// Sessions of one user that are listed; of more the newest. The tokens of the others stay valid until they end.
+const MOST_OF_ONE_USER: usize = 50;
+
+/// Characters of `User-Agent` that are kept.
+const DEVICE_CHARS: usize = 200;
+
+/// Rows of ended sessions that one log-in takes away with its own write.
+const SWEPT_AT_ONCE: usize = 256;
+
+/// A session.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SessionItem {
+    /// Identifier, 22 characters. It is no secret and gives access to nothing.
+    id: String,
+    /// The `User-Agent` that logged in, its first 200 characters; empty when it sent none.
+    device: String,
+    /// Whether it is the session of this request.
+    current: bool,
+    /// When it began, RFC 3339.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// When it ends, unless it is ended before, likewise.
+    #[schema(format = DateTime)]
+    expires_at: String,
+}
+
+/// Sessions.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct SessionList {
+    /// The newest first.
+    items: Vec<SessionItem>,
+}
+
+/// The caller's sessions, the newest 50.
+#[utoipa::path(get, path = "/v1/users/me/sessions", tag = "accounts", operation_id = "listSessions",
+    security(("bearer" = [])),
+    responses(
+        (status = 200, description = "The sessions", body = SessionList),
+    ))]
+pub(super) async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
+    let _turn = app.reads.enter().await?;
+    let accounts = &app.accounts;
+    let found = accounts.store().sessions(caller.id, token::now()).await?;
+    let valid = found.into_iter().filter(|one| !accounts.inner.revoked.contains(&one.claims));
+    let item = |one: Session| SessionItem {
+        id: URL_SAFE_NO_PAD.encode(one.claims.id.0),
+        device: one.device,
+        current: one.claims.id == caller.claims.id,
+        created_at: rfc3339::format_utc(one.claims.issued_at.saturating_mul(1000)),
+        expires_at: rfc3339::format_utc(one.claims.expires_at.saturating_mul(1000)),
+    };
+    let fresh = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    Ok((fresh, Json(SessionList { items: valid.map(item).collect() })).into_response())
+}
+
+/// End one of the caller's sessions: its token is refused from this answer on.
+#[utoipa::path(delete, path = "/v1/users/me/sessions/{id}", tag = "accounts", operation_id = "endSession",
+    security(("bearer" = [])),
+    params(("id" = String, Path, description = "Id of the session")),
+    responses(
+        (status = 204, description = "It has ended"),
+        (status = 404, description = "The caller has no such session, or no longer"),
+    ))]
+pub(super) async fn end(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<StatusCode, Problem> {
+    let unknown = || Problem::not_found("no such session of yours");
+    let id = id.ok().and_then(|Path(id)| URL_SAFE_NO_PAD.decode(id).ok()?.try_into().ok());
+    let id = TokenId(id.ok_or_else(unknown)?);
+    let accounts = app.accounts.clone();
+    let ended = app
+        .writes
+        .run(async move { accounts.store().end_session(caller.id, id, token::now()).await });
+    if ended.await?? { Ok(StatusCode::NO_CONTENT) } else { Err(unknown()) }
+}
+
+/// A session as it is stored.
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    /// What its token says.
+    pub(super) claims: Claims,
+    /// What the client called itself.
+    pub(super) device: String,
+}
+
+impl Session {
+    /// The session that begins with a token for the client that sent these headers.
+    pub(super) fn new(claims: Claims, headers: &HeaderMap) -> Self {
+        let agent = headers.get(header::USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
+        let text = String::from_utf8_lossy(agent);
+        let device = text.chars().filter(|c| !c.is_control()).take(DEVICE_CHARS).collect();
+        Self { claims, device }
+    }
+}
+
+impl AccountStore {
+    /// Notes a session that begins.
+    ///
+    /// # Errors
+    /// When the store cannot answer: its token must not be given out then.
+    pub(super) async fn begin_session(&self, session: Session) -> Result<(), StoreError> {
+        self.store.write(move |tx| begin(tx, &session)).await
+    }
+
+    /// Sessions of a user that have not expired, the newest first.
+    async fn sessions(&self, user: UserId, now: i64) -> Result<Vec<Session>, StoreError> {
+        let sql = "SELECT id, issued_at, expires_at, device FROM sessions
+             WHERE user_id = ? AND expires_at > ? ORDER BY issued_at DESC, id LIMIT ?";
+        let read = move |row: &crate::store::Row<'_>| {
+            let (id, issued_at, expires_at) = (TokenId(row.get(0)?), row.get(1)?, row.get(2)?);
+            Ok(Session { claims: Claims { id, user, issued_at, expires_at }, device: row.get(3)? })
+        };
+        self.store
+            .read(move |conn| conn.rows(sql, params![user, now, MOST_OF_ONE_USER], read))
+            .await
+    }
+
+    /// Ends a session of a user; answers whether there was one.
+    async fn end_session(&self, user: UserId, id: TokenId, now: i64) -> Result<bool, StoreError> {
+        self.store
+            .write(move |tx| {
+                let sql = "SELECT issued_at, expires_at FROM sessions WHERE id = ? AND user_id = ?";
+                let found = tx.first(sql, params![id.0, user], |row| {
+                    Ok(Claims { id, user, issued_at: row.get(0)?, expires_at: row.get(1)? })
+                })?;
+                let Some(claims) = found else { return Ok(false) };
+                super::store::revoke(tx, &claims, now)?;
+                Ok(true)
+            })
+            .await
+    }
+}
+
+fn begin(tx: &Tx<'_>, session: &Session) -> Result<(), StoreError> {
+    let Session { claims, device } = session;
+    tx.run(
+        "INSERT INTO sessions (id, user_id, issued_at, expires_at, device) VALUES (?, ?, ?, ?, ?)",
+        params![claims.id.0, claims.user, claims.issued_at, claims.expires_at, device],
+    )?;
+    let beyond = "SELECT id FROM sessions WHERE user_id = ? AND id <> ?
+         ORDER BY issued_at DESC, id LIMIT ? OFFSET ?";
+    let values = params![claims.user, claims.id.0, SWEPT_AT_ONCE, MOST_OF_ONE_USER - 1];
+    let beyond: Vec<[u8; 16]> = tx.rows(beyond, values, |row| row.get(0))?;
+    for id in beyond {
+        tx.run("DELETE FROM sessions WHERE id = ?", params![id])?;
+    }
+    tx.run(EXPIRED, params![claims.issued_at, SWEPT_AT_ONCE])?;
+    Ok(())
+}
+
+const EXPIRED: Sql<'_> = Sql::each(
+    "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE expires_at < ? LIMIT ?)",
+    "DELETE FROM sessions WHERE expires_at < ? LIMIT ?",
+);
+
+/// Forgets a session whose token is revoked.
+pub(super) fn forget(tx: &Tx<'_>, id: TokenId) -> Result<(), StoreError> {
+    tx.run("DELETE FROM sessions WHERE id = ?", params![id.0])?;
+    Ok(())
+}
+
+/// Forgets the sessions of a user that began until then: their tokens are revoked.
+pub(super) fn forget_until(tx: &Tx<'_>, user: UserId, until: i64) -> Result<(), StoreError> {
+    tx.run("DELETE FROM sessions WHERE user_id = ? AND issued_at <= ?", params![user, until])?;
+    Ok(())
+}
