@@ -10,7 +10,7 @@ use crate::policy::{CacheConfig, ConfigError, Policy};
 use crate::remote::{Horizon, Remote, RemoteConfig};
 use crate::shard::Name;
 use crate::shared::Tiers;
-use crate::stamp::{Stamp, StampTable, Write, WriteError};
+use crate::stamp::{Stamp, StampTable};
 use crate::store::Store;
 
 /// A cache of finished bodies. Cheap to clone; all clones are one cache. Its named parts keep
@@ -119,23 +119,12 @@ impl Cache {
         Ok(NamedCache::new(name, policy, tiers, Arc::clone(clock)))
     }
 
-    /// Announces a write that changes the state behind `stamps`; to be called before the
-    /// transaction begins. See [`Write`].
-    ///
-    /// # Errors
-    /// [`WriteError::TooManyOpen`]; nothing is announced then, and the write should not be done.
-    #[expect(clippy::unused_async, reason = "a tier over the network awaits here")]
-    pub async fn begin_write(&self, stamps: &[Stamp]) -> Result<Write, WriteError> {
-        Write::begin(&self.inner.store.stamps, stamps)
-    }
-
-    /// What [`Write::finish`] does, for a write that was not announced: kills every entry that depends on
-    /// `stamps`, and vetoes every load that began before now. To be called when the transaction is
-    /// committed and before anybody can know of it, who may have seen it or not.
+    /// Kills every entry that depends on `stamps`, and vetoes every load that began before now. To be called
+    /// when the transaction is committed and before anybody is told of it. Also when its outcome is not known: a
+    /// needless load is cheaper than a wrong answer.
     ///
     /// A load that began before the commit is then vetoed, or what it stored dies; one that begins after
-    /// this call reads what was committed. An announced write also keeps loads from being stored while it
-    /// is open, which this one has no need to do.
+    /// this call reads what was committed.
     pub fn invalidate(&self, stamps: &[Stamp]) {
         stamps.iter().for_each(|stamp| self.inner.store.stamps.raise(*stamp));
     }

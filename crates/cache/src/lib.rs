@@ -24,6 +24,6 @@ pub use metrics::MetricsSnapshot;
 pub use named::{Loaded, Lookup, NamedCache, Served};
 pub use policy::{Admission, CacheConfig, ConfigError, Policy};
 pub use remote::{Horizon, RemoteConfig};
-pub use stamp::{MAX_STAMPS, Stamp, Write, WriteError};
+pub use stamp::{MAX_STAMPS, Stamp};
 pub use store::entry_weight;
 pub use value::{Encoding, Value, ValueParts};

@@ -171,7 +171,7 @@ impl<E> Shared<E> {
 
     /// Whether nothing that this load depends on has ended since it began.
     pub(crate) fn may_store(&self, marks: &Marks) -> bool {
-        self.store.stamps.may_store(marks)
+        self.store.stamps.is_current(marks)
     }
 
     /// The old value if there is one and it may be served, else the error.

@@ -202,7 +202,7 @@ impl Store {
 
     /// Stores an entry unless a write came between since `entry.marks` were read.
     pub(crate) fn insert(&self, entry: Entry, now: u64) -> Result<(), Refused> {
-        if !self.stamps.may_store(&entry.marks) {
+        if !self.stamps.is_current(&entry.marks) {
             return Err(Refused::Vetoed);
         }
         let own = self.shard_of(entry.hash);
@@ -211,7 +211,7 @@ impl Store {
         let mut shard = self.write(own);
         // Again, now that evicting may have taken a while. A write that begins after this check
         // finishes later, and then finds the entry under the old version: dead all the same.
-        if !self.stamps.may_store(&entry.marks) {
+        if !self.stamps.is_current(&entry.marks) {
             drop(shard);
             self.give_back(weight);
             return Err(Refused::Vetoed);

@@ -35,7 +35,7 @@ async fn the_pause_doubles_up_to_its_limit_and_ends_with_a_success() {
         advance(MS).await;
     }
     assert_eq!(kit.get("k", body("v")).await, "v Miss");
-    kit.write("k").await;
+    kit.write("k");
     kit.get("k", Err(Boom(2))).await;
     advance(100 * MS).await;
     assert_eq!(kit.get("k", body("v")).await, "v Miss", "counting began anew");

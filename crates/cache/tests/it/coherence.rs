@@ -8,7 +8,7 @@ use crate::kit::{Kit, body, plain, told, value};
 async fn a_load_begun_before_a_write_is_not_stored() {
     let kit = Kit::new(plain());
     let load = kit.begin_load("k").await;
-    kit.write("k").await;
+    kit.write("k");
     assert_eq!(load.answer(body("old")).await, "old Miss", "its own caller came before the write");
     assert_eq!(kit.metrics().vetoed_fills, 1);
     assert_eq!(kit.get("k", body("new")).await, "new Miss");
@@ -16,35 +16,11 @@ async fn a_load_begun_before_a_write_is_not_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_load_is_not_stored_while_a_write_is_open() {
-    let kit = Kit::new(plain());
-    let load = kit.begin_load("k").await;
-    let write = kit.begin_write("k").await;
-    assert_eq!(load.answer(body("old")).await, "old Miss");
-    assert_eq!(kit.get("k", body("either")).await, "either Miss", "the first was not stored");
-    assert_eq!(kit.get("k", body("either")).await, "either Miss", "nor the one begun during it");
-    assert_eq!(kit.metrics().vetoed_fills, 3);
-    write.finish().await.unwrap();
-    assert_eq!(kit.get("k", body("new")).await, "new Miss");
-    assert_eq!(kit.hit("k").await, "new Hit");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_load_begun_during_a_write_is_not_stored_after_it() {
-    let kit = Kit::new(plain());
-    let write = kit.begin_write("k").await;
-    let load = kit.begin_load("k").await;
-    write.finish().await.unwrap();
-    assert_eq!(load.answer(body("old")).await, "old Miss");
-    assert_eq!(kit.get("k", body("new")).await, "new Miss");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_reader_who_comes_after_a_write_is_not_given_an_older_load() {
     let kit = Kit::new(plain());
     let old = kit.begin_load("k").await;
     let early = kit.join_load("k").await;
-    kit.write("k").await;
+    kit.write("k");
     let new = kit.begin_load("k").await;
     let late = kit.join_load("k").await;
     assert_eq!(new.answer(body("new")).await, "new Miss");
@@ -58,7 +34,7 @@ async fn a_reader_who_comes_after_a_write_is_not_given_an_older_load() {
 async fn an_older_load_that_ends_first_leaves_the_newer_one_in_its_place() {
     let kit = Kit::new(plain());
     let old = kit.begin_load("k").await;
-    kit.write("k").await;
+    kit.write("k");
     let new = kit.begin_load("k").await;
     assert_eq!(old.answer(body("old")).await, "old Miss");
     let late = kit.join_load("k").await;
@@ -70,44 +46,10 @@ async fn an_older_load_that_ends_first_leaves_the_newer_one_in_its_place() {
 async fn an_older_load_that_is_not_to_be_stored_leaves_the_newer_entry() {
     let kit = Kit::new(plain());
     let old = kit.begin_load("k").await;
-    kit.write("k").await;
+    kit.write("k");
     kit.get("k", body("new")).await;
     assert_eq!(old.answer(Ok(Loaded::Bypass(value("old")))).await, "old Bypass");
     assert_eq!(kit.hit("k").await, "new Hit");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_entry_lives_while_a_write_is_open_and_dies_when_it_finishes() {
-    let kit = Kit::new(plain());
-    kit.get("k", body("old")).await;
-    let write = kit.begin_write("k").await;
-    assert_eq!(kit.hit("k").await, "old Hit");
-    write.finish().await.unwrap();
-    assert_eq!(kit.peek("k"), None);
-    assert_eq!(kit.get("k", body("new")).await, "new Miss");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_write_dropped_without_finish_kills_entries() {
-    let kit = Kit::new(plain());
-    kit.get("k", body("old")).await;
-    drop(kit.begin_write("k").await);
-    assert_eq!(kit.get("k", body("new")).await, "new Miss");
-    drop(kit.begin_write("k").await.finish());
-    assert_eq!(kit.get("k", body("newer")).await, "newer Miss", "a finish never polled");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_write_whose_task_panics_kills_entries() {
-    let kit = Kit::new(plain());
-    kit.get("k", body("old")).await;
-    let write = kit.begin_write("k").await;
-    let writer = tokio::spawn(async move {
-        let _write = write;
-        panic!("on purpose, in the middle of a write");
-    });
-    assert!(writer.await.unwrap_err().is_panic());
-    assert_eq!(kit.get("k", body("new")).await, "new Miss");
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,7 +62,7 @@ async fn a_write_kills_every_entry_of_its_stamp_and_no_other() {
     {
         kit.named.get(key, stamps, load("old")).await.unwrap();
     }
-    kit.cache.begin_write(&[post, list]).await.unwrap().finish().await.unwrap();
+    kit.cache.invalidate(&[post, list]);
     let alive = ["list:1", "list:2", "post", "far"].map(|key| kit.peek(key).is_some());
     assert_eq!(alive, [false, false, false, true]);
 }
@@ -143,7 +85,7 @@ async fn a_write_kills_negative_entries() {
     let kit = Kit::new(plain());
     assert_eq!(kit.get("k", Ok(Loaded::Absent)).await, "nothing Miss");
     assert_eq!(kit.hit("k").await, "nothing Hit");
-    kit.write("k").await;
+    kit.write("k");
     assert_eq!(kit.get("k", body("made")).await, "made Miss");
 }
 
@@ -155,7 +97,7 @@ async fn a_dead_entry_gives_its_room_back_when_it_is_met() {
         if expired {
             tokio::time::advance(kit.named.policy().hard_ttl).await;
         } else {
-            kit.write("k").await;
+            kit.write("k");
         }
         let load = kit.begin_load("k").await;
         assert_eq!((kit.cache.used_bytes(), kit.metrics().entries), (0, 0));
@@ -173,56 +115,4 @@ async fn a_look_up_needs_one_to_four_stamps() {
         assert_eq!(told(&got), expected);
     }
     assert!(kit.named.get("k", &five[..4], || async { body("v") }).await.is_ok());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_write_that_changed_nothing_kills_nothing() {
-    let kit = Kit::new(plain());
-    kit.get("k", body("kept")).await;
-    let write = kit.begin_write("k").await;
-    write.unchanged().await.unwrap();
-    assert_eq!(kit.hit("k").await, "kept Hit");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_load_may_be_stored_once_no_open_write_can_have_changed_what_it_saw() {
-    let kit = Kit::new(plain());
-    let (refused, done) = (kit.begin_write("k").await, kit.begin_write("k").await);
-    let load = kit.begin_load("k").await;
-    refused.unchanged().await.unwrap();
-    assert_eq!(load.answer(body("old")).await, "old Miss", "another write is still open");
-    assert_eq!(kit.metrics().vetoed_fills, 1);
-    done.finish().await.unwrap();
-
-    let refused = kit.begin_write("k").await;
-    let load = kit.begin_load("k").await;
-    refused.unchanged().await.unwrap();
-    assert_eq!(load.answer(body("new")).await, "new Miss");
-    assert_eq!(kit.hit("k").await, "new Hit");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_write_that_found_its_change_done_kills_what_was_before_it() {
-    let kit = Kit::new(plain());
-    kit.get("k", body("old")).await;
-    // Committed, and not finished yet; the other one finds it done and is answered first.
-    let (committed, repeated) = (kit.begin_write("k").await, kit.begin_write("k").await);
-    repeated.unchanged().await.unwrap();
-    assert_eq!(kit.peek("k"), None);
-    assert_eq!(kit.get("k", body("new")).await, "new Miss");
-    committed.finish().await.unwrap();
-    kit.get("k", body("new")).await;
-    assert_eq!(kit.hit("k").await, "new Hit");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_write_that_was_not_announced_kills_entries_and_vetoes_older_loads() {
-    let kit = Kit::new(plain());
-    kit.get("k", body("old")).await;
-    let load = kit.begin_load("other").await;
-    kit.cache.invalidate(&[Stamp::new("k"), Stamp::new("other")]);
-    assert_eq!(kit.peek("k"), None);
-    assert_eq!(load.answer(body("old")).await, "old Miss");
-    assert_eq!(kit.get("other", body("new")).await, "new Miss");
-    assert_eq!(kit.hit("other").await, "new Hit");
 }

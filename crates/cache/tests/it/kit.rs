@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use madang_cache::{
     Cache, CacheConfig, CacheError, Clock, Loaded, Lookup, ManualClock, MetricsSnapshot,
-    NamedCache, Policy, Served, Stamp, Value, Write,
+    NamedCache, Policy, Served, Stamp, Value,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -124,13 +124,9 @@ impl Kit {
         caller
     }
 
-    pub async fn begin_write(&self, key: &str) -> Write {
-        self.cache.begin_write(&[Stamp::new(key)]).await.unwrap()
-    }
-
-    /// A whole write.
-    pub async fn write(&self, key: &str) {
-        self.begin_write(key).await.finish().await.unwrap();
+    /// What a write calls once it is committed.
+    pub fn write(&self, key: &str) {
+        self.cache.invalidate(&[Stamp::new(key)]);
     }
 
     pub fn metrics(&self) -> MetricsSnapshot {

@@ -24,7 +24,7 @@ async fn every_look_up_is_counted_once() {
     kit.hit("none").await; // negative hit
     let load = kit.begin_load("slow").await; // miss, load
     let follower = kit.join_load("slow").await; // coalesced
-    kit.write("slow").await;
+    kit.write("slow");
     load.answer(body("v")).await; // vetoed
     follower.await.unwrap();
     kit.get("large", body(&"x".repeat(1000))).await; // miss, load, refused by size

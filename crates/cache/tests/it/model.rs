@@ -80,7 +80,7 @@ impl Model {
                 }
             }
             Op::Write(key) => {
-                self.kit.write(&key.to_string()).await;
+                self.kit.write(&key.to_string());
                 self.stored.remove(&key);
             }
             Op::Advance(seconds) => {

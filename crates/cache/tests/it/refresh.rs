@@ -52,7 +52,7 @@ async fn a_refresh_begun_before_a_write_is_not_stored() {
     let kit = due().await;
     let mut load = kit.begin("k");
     load.gate.reached().await;
-    kit.write("k").await;
+    kit.write("k");
     load.gate.open(body("old"));
     until(|| kit.metrics().vetoed_fills == 1).await;
     assert_eq!(kit.get("k", body("new")).await, "new Miss");
@@ -63,7 +63,7 @@ async fn a_reader_who_comes_after_a_write_is_not_given_an_older_refresh() {
     let kit = due().await;
     let mut load = kit.begin("k");
     load.gate.reached().await;
-    kit.write("k").await;
+    kit.write("k");
     assert_eq!(kit.get("k", body("new")).await, "new Miss");
     load.gate.open(body("old"));
     settle().await;

@@ -194,9 +194,9 @@ async fn whoever_joined_a_load_that_met_a_limit_of_all_shares_its_answer() {
 async fn loads_outdated_by_writes_still_count_against_the_limit() {
     let kit = Kit::new(Policy { max_loads_waiting: 0, ..narrow() });
     let first = kit.begin_load("k").await;
-    kit.write("k").await;
+    kit.write("k");
     let second = kit.begin_load("k").await;
-    kit.write("k").await;
+    kit.write("k");
     assert_eq!(kit.get("k", body("v")).await, "error: too many loads at once");
     first.answer(body("v")).await;
     assert_eq!(kit.get("k", body("v")).await, "v Miss");
@@ -207,7 +207,7 @@ async fn loads_outdated_by_writes_still_count_against_the_limit() {
 async fn dropping_the_last_handle_aborts_loads_in_flight() {
     let kit = Kit::new(plain());
     let (outdated, current) = (kit.begin_load("k").await, {
-        kit.write("k").await;
+        kit.write("k");
         kit.begin_load("k").await
     });
     for load in [&outdated, &current] {

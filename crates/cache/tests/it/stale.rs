@@ -76,7 +76,7 @@ async fn the_old_value_is_served_when_there_are_too_many_loads() {
 #[tokio::test(start_paused = true)]
 async fn the_old_value_is_never_served_after_a_write() {
     let kit = past_soft().await;
-    kit.write("k").await;
+    kit.write("k");
     assert_eq!(kit.get("k", Err(Boom(1))).await, "error: the loader failed: boom 1");
     let slow = kit.begin_load("k").await;
     advance(SECOND).await;
@@ -87,12 +87,12 @@ async fn the_old_value_is_never_served_after_a_write() {
 async fn the_old_value_is_never_served_after_a_write_that_came_while_waiting() {
     let kit = past_soft().await;
     let load = kit.begin_load("k").await;
-    kit.write("k").await;
+    kit.write("k");
     assert_eq!(load.answer(Err(Boom(1))).await, "error: the loader failed: boom 1");
 
     let kit = past_soft().await;
     let load = kit.begin_load("k").await;
-    kit.write("k").await;
+    kit.write("k");
     advance(SECOND).await;
     assert_eq!(load.answer(body("new")).await, "new Miss", "the soft timeout brought nothing");
 }

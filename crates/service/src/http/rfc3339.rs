@@ -32,9 +32,23 @@ pub fn format_utc(ms: i64) -> String {
         .unwrap_or(OffsetDateTime::UNIX_EPOCH);
     let (year, month, day) = time.to_calendar_date();
     let (hour, minute, second) = time.to_hms();
-    let month = u8::from(month);
-    let part = ms.rem_euclid(1000);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{part:03}Z")
+    let mut text = *b"0000-00-00T00:00:00.000Z";
+    // By hand: `format!` of these seven numbers was a tenth of the processor time of a listing.
+    let mut put = |end: usize, digits: usize, mut number: u32| {
+        for place in text[end - digits..end].iter_mut().rev() {
+            // A remainder of ten.
+            *place = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+    };
+    put(4, 4, year.unsigned_abs());
+    put(7, 2, u8::from(month).into());
+    put(10, 2, day.into());
+    put(13, 2, hour.into());
+    put(16, 2, minute.into());
+    put(19, 2, second.into());
+    put(23, 3, u32::try_from(ms.rem_euclid(1000)).unwrap_or(0));
+    str::from_utf8(&text).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

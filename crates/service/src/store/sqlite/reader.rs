@@ -48,7 +48,7 @@ impl Reader {
         conn.execute_batch(
             "PRAGMA query_only=ON; PRAGMA cache_size=-2048; PRAGMA trusted_schema=OFF;",
         )?;
-        conn.set_prepared_statement_cache_capacity(64);
+        super::keep_plans(&conn, 64)?;
         Ok(Reader { conn, log })
     }
 

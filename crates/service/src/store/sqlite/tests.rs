@@ -7,6 +7,7 @@ mod bounds;
 use crate::config::Sources;
 use crate::store::{Store, StoreError, Tx, params};
 use madang_testing::until_async;
+use rusqlite::{Connection, StatementStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
@@ -334,4 +335,20 @@ async fn a_commit_that_changed_nothing_is_not_counted() {
     assert_eq!((after.commits, after.commit_micros), (before.commits, before.commit_micros));
     store.write(|tx| insert(tx, 1)).await.unwrap();
     assert_eq!(store.figures().commits, before.commits + 1);
+}
+
+#[test]
+fn a_statement_with_a_limit_is_planned_once_whatever_its_values() {
+    let plans = |conn: &Connection| {
+        let mut statement = conn.prepare("SELECT value FROM json_each(?1) LIMIT ?2").unwrap();
+        for limit in 1..5 {
+            let mut rows = statement.query(rusqlite::params!["[1,2,3]", limit]).unwrap();
+            while rows.next().unwrap().is_some() {}
+        }
+        statement.get_status(StatementStatus::RePrepare)
+    };
+    let conn = Connection::open_in_memory().unwrap();
+    assert!(plans(&conn) > 0, "SQLite no longer plans by values: keep_plans is of no use");
+    super::keep_plans(&conn, 1).unwrap();
+    assert_eq!(plans(&conn), 0);
 }
