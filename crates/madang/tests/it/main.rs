@@ -12,6 +12,8 @@ mod accounts_hash;
 mod accounts_input;
 mod accounts_suspicion;
 mod accounts_tokens;
+mod admin;
+mod admin_socket;
 mod answers;
 mod architecture;
 mod articles;
