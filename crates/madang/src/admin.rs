@@ -198,13 +198,19 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             for one in found {
                 let outcome =
                     one.outcome.as_deref().unwrap_or("no outcome: under way, or the server ended");
-                let (who, what) = (one.who.escape_debug(), one.command.escape_debug());
-                writeln!(out, "{}  {who}  {what}  {}", one.time, outcome.escape_debug())?;
+                let [who, what, outcome] =
+                    [&one.who, &one.command, outcome].map(|text| printable(text));
+                writeln!(out, "{}  {who}  {what}  {outcome}", one.time)?;
             }
         }
     }
     out.flush()?;
     Ok(())
+}
+
+/// Text for a terminal: what a sender has put into a command must not move its cursor.
+fn printable(text: &str) -> String {
+    text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'")
 }
 
 /// Time beyond what the server may take for a request: its turns, its disk, its reply.

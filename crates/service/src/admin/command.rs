@@ -101,7 +101,7 @@ impl fmt::Display for Command {
             Self::LogLevel { level } => write!(f, "log-level {level}"),
             Self::MaintenanceOn { message: None } => f.write_str("maintenance on"),
             Self::MaintenanceOn { message: Some(text) } => {
-                write!(f, "maintenance on --message {text:?}")
+                write!(f, "maintenance on --message \"{text}\"")
             }
             Self::MaintenanceOff => f.write_str("maintenance off"),
         }
