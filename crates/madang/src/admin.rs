@@ -231,15 +231,14 @@ fn ask(settings: &Settings, command: &Command) -> anyhow::Result<Reply> {
     if reply.ends_with('\n') {
         return serde_json::from_str(&reply).context("this program cannot read the server's reply");
     }
-    sent.context("the command could not be sent")?;
-    match heard {
-        Ok(_) => {
-            bail!("the server ended without a reply; `madang admin audit` shows what it had begun")
-        }
-        Err(error) => Err(error).context(
-            "the server did not reply; `madang admin audit` shows whether the command is under way",
-        ),
-    }
+    // As text: a reader of our output who has left is another broken pipe, and no failure.
+    let why = match (sent, heard) {
+        (Err(error), _) | (_, Err(error)) => format!(" ({error})"),
+        _ => String::new(),
+    };
+    bail!(
+        "the server ended the connection without a reply{why}; `madang admin audit` shows whether it had begun"
+    )
 }
 
 fn away(dir: &Path, error: &std::io::Error) -> anyhow::Error {

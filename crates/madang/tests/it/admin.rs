@@ -89,6 +89,7 @@ fn a_user_is_shown_logged_out_given_a_password_and_deleted() {
     assert_eq!(me(&server, &mina), 200);
     assert!(done(dir.path(), &["user", "show", "mina"]).contains("are ended"));
 
+    // The token above was given within the second of the end before it.
     let said = done(dir.path(), &["user", "password", "mina"]);
     let password = said.rsplit(' ').next().unwrap();
     assert!(password.len() >= 16, "{said}");
@@ -178,7 +179,7 @@ fn what_is_taken_away_at_one_node_is_gone_from_the_cache_of_another_before_the_c
     nodes[1].get(&path);
     assert!(others_misses() > misses, "the other node still has it");
 
-    nodes.iter().for_each(|node| assert_eq!(cached(node, &path)["author"]["nickname"], "mina")));
+    nodes.iter().for_each(|node| assert_eq!(cached(node, &path)["author"]["nickname"], "mina"));
     done(dirs[1].path(), &["user", "delete", "mina"]);
     for node in &nodes {
         assert_eq!(node.get(&path).json()["author"], Value::Null);
