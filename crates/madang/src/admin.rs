@@ -5,6 +5,7 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::Subcommand;
 use madang_service::admin::{self, Command, LONGEST_REPLY, Reply};
 use madang_service::config::Settings;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -218,10 +219,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 fn ask(settings: &Settings, command: &Command) -> anyhow::Result<Reply> {
     let dir = &settings.data_dir;
-    let mut stream = UnixStream::connect(dir.join(admin::FILE)).map_err(|e| away(dir, &e))?;
     let patience = settings.server.request_timeout + PATIENCE;
+    let mut stream = connect(&dir.join(admin::FILE), patience).map_err(|e| away(dir, &e))?;
     stream.set_read_timeout(Some(patience))?;
-    stream.set_write_timeout(Some(patience))?;
     let mut text = serde_json::to_string(command)?;
     text.push('\n');
     let mut reply = String::new();
@@ -241,6 +241,17 @@ fn ask(settings: &Settings, command: &Command) -> anyhow::Result<Reply> {
     )
 }
 
+/// Connects within this time, which is that of each write from then on: a server with too many connections accepts
+/// none for a while.
+fn connect(path: &Path, patience: Duration) -> std::io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(path).map_err(|_| ErrorKind::InvalidInput)?;
+    let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+    let stream = UnixStream::from(socket_with(family, kind, SocketFlags::CLOEXEC, None)?);
+    stream.set_write_timeout(Some(patience))?;
+    rustix::net::connect(&stream, &address)?;
+    Ok(stream)
+}
+
 fn away(dir: &Path, error: &std::io::Error) -> anyhow::Error {
     let dir = dir.display();
     match error.kind() {
@@ -253,6 +264,9 @@ fn away(dir: &Path, error: &std::io::Error) -> anyhow::Error {
         ErrorKind::InvalidInput => {
             anyhow!("the data directory {dir} has too long a path for a socket (107 bytes at most)")
         }
+        ErrorKind::WouldBlock => anyhow!(
+            "the server in the data directory {dir} does not answer; its log and `/health/live` show more"
+        ),
         _ => anyhow!("cannot connect to the server in the data directory {dir}: {error}"),
     }
 }
