@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod admin;
 mod backup;
 mod compare;
 mod config;
@@ -48,6 +49,7 @@ Examples:
   madang seed --users 200 --shared-hash      add users for load tests
   madang copy --from madang-data --to mysql://root@127.0.0.1/madang   move the data to MariaDB
   madang backup --to /var/backups/madang     save everything in one file, while it is served
+  madang admin status                        how a running server is
   madang load script.js -u 50 -d 10s         run a k6 script
   madang compare experiments/long-track      is a variant better or worse?
   madang limit experiments/long-track --p95 200ms   find the highest rate that each variant can serve
@@ -64,6 +66,8 @@ enum Command {
     Serve(serve::Args),
     /// Run nodes, their database and nginx on this machine, for trying out and testing
     Up(up::Args),
+    /// Inspect and change a running backend: users, content, cache, log, maintenance
+    Admin(admin::Args),
     /// Print every setting with its value, origin and meaning
     Config(config::Args),
     /// Import running tracks or traditional markets from files
@@ -129,6 +133,7 @@ fn run(command: Command) -> ExitCode {
     match command {
         Command::Serve(args) => exit::code(serve::run(&args)),
         Command::Up(args) => exit::code(up::run(args)),
+        Command::Admin(args) => exit::code(admin::run(&args)),
         Command::Config(args) => exit::code(config::run(&args)),
         Command::Import(args) => exit::code(import::run(&args)),
         Command::Copy(args) => exit::code(copy::run(&args)),

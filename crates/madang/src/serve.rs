@@ -4,6 +4,7 @@ use crate::settings::SettingsArgs;
 use crate::{import, seed};
 use anyhow::Context as _;
 use madang_load::StopSignals;
+use madang_service::admin::{Operated, Socket};
 use madang_service::app::{self, App};
 use madang_service::config::{LogFormat, LogSettings, Origin, Settings};
 use madang_service::http::server::{Server, Signals};
@@ -11,7 +12,7 @@ use madang_service::store::DirLock;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{IsTerminal as _, Write as _};
 use tokio::signal::unix::SignalKind;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, reload};
 
 /// Arguments of `madang serve`.
 #[derive(clap::Args, Debug)]
@@ -43,7 +44,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         sources.set("server.listen", listen, Origin::Flag("--listen".to_owned()))?;
     }
     let settings = sources.resolve()?;
-    start_log(&settings.log)?;
+    let set_log = start_log(&settings.log)?;
     let files = raise_open_files();
     // Huge pages would hold up to 2 MB for each allocation that needed 64 KB: wrong for a tiny
     // machine. Where the kernel refuses, the program is only larger.
@@ -60,14 +61,21 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             .context("cannot store the sample users and their posts and articles")?;
     }
     say_start(&server, &settings, files)?;
+    // Before the addresses are printed, as well as what follows: whoever reads them may use it.
+    let operated = match Socket::bind(&settings.data_dir) {
+        Ok(socket) => Some(Operated { socket, version: crate::VERSION, set_log }),
+        Err(error) => {
+            tracing::warn!("`madang admin` cannot reach this server: {error}");
+            None
+        }
+    };
     let signals = Signals::default();
-    // Before the addresses are printed: who reads them may already want to stop us.
     watch_signals(signals.clone())?;
     if let Err(error) = announce(&server) {
         // Whoever started us may not care for the addresses; that is no reason not to serve.
         tracing::warn!("cannot print the addresses: {error:#}");
     }
-    app::serve(server, &settings, app, &signals)?;
+    app::serve(server, &settings, app, &signals, operated)?;
     tracing::info!("stopped");
     drop(lock);
     Ok(())
@@ -102,7 +110,10 @@ fn announce(server: &Server) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn start_log(settings: &LogSettings) -> anyhow::Result<()> {
+/// Sets the filter of the log.
+type SetLog = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+
+fn start_log(settings: &LogSettings) -> anyhow::Result<SetLog> {
     let filter = EnvFilter::try_new(&settings.level)
         .map_err(|e| crate::settings::Usage(format!("log.level = {}: {e}", settings.level)))?;
     let builder = tracing_subscriber::fmt()
@@ -113,10 +124,26 @@ fn start_log(settings: &LogSettings) -> anyhow::Result<()> {
         // log on a full disk, or one whose reader has gone, must not end the server.
         .log_internal_errors(false);
     match settings.format {
-        LogFormat::Text => builder.with_target(false).init(),
-        LogFormat::Json => builder.json().flatten_event(true).init(),
+        LogFormat::Text => {
+            let builder = builder.with_target(false).with_filter_reloading();
+            let handle = builder.reload_handle();
+            builder.init();
+            Ok(set_log(handle))
+        }
+        LogFormat::Json => {
+            let builder = builder.json().flatten_event(true).with_filter_reloading();
+            let handle = builder.reload_handle();
+            builder.init();
+            Ok(set_log(handle))
+        }
     }
-    Ok(())
+}
+
+fn set_log<S: 'static>(handle: reload::Handle<EnvFilter, S>) -> SetLog {
+    Box::new(move |text| {
+        let filter = EnvFilter::try_new(text).map_err(|error| error.to_string())?;
+        handle.reload(filter).map_err(|error| error.to_string())
+    })
 }
 
 /// Raises the soft limit on open files to the hard one; answers the limit that holds.

@@ -1,6 +1,7 @@
 //! The application: every system over one store and one cache, and the routes to them.
 
 use crate::accounts::{self, Accounts, AccountsError, Caller};
+use crate::admin::{Maintenance, Operated, Running};
 use crate::articles::{self, Articles};
 use crate::bodies::Bodies;
 use crate::config::{CacheMode, CacheSettings, Settings};
@@ -64,6 +65,8 @@ pub struct App {
     pub answers: AnswerRoom,
     /// Proxies that are believed when they say for whom they ask.
     pub proxies: Proxies,
+    /// The mode in which writes are refused.
+    pub maintenance: Maintenance,
     /// True once the server drains.
     pub draining: Arc<AtomicBool>,
 }
@@ -162,6 +165,7 @@ impl App {
             idempotency: Idempotency::new(settings.idempotency_keep),
             limits,
             proxies,
+            maintenance: Maintenance::of(&settings.data_dir),
             draining: Arc::default(),
         })
     }
@@ -218,7 +222,7 @@ pub fn openapi_json() -> String {
     document.json()
 }
 
-/// Serves `app` until told to stop. Blocks the calling thread.
+/// Serves `app` until told to stop, and the commands of its operator where they can come. Blocks the calling thread.
 ///
 /// # Errors
 /// When a thread or an event loop cannot be made, and when likes are lost that were acknowledged
@@ -228,6 +232,7 @@ pub fn serve(
     settings: &Settings,
     app: App,
     signals: &Signals,
+    operated: Option<Operated>,
 ) -> std::io::Result<()> {
     let mut registry = Registry::with_prefix("madang");
     let metrics = Arc::new(ServerMetrics::new(&mut registry));
@@ -252,9 +257,27 @@ pub fn serve(
     let largest_body = largest_body(Arc::clone(&app), settings.server.max_body);
     let answers = app.answers.clone();
     let freshness = app.store.freshness();
+    let maintenance = app.maintenance.clone();
+    if maintenance.message().is_some() {
+        tracing::warn!(
+            "maintenance mode is on: writes are refused until `madang admin maintenance off`"
+        );
+    }
+    let admin = operated.map(|operated| Running::start(operated, &app, settings)).transpose()?;
     let api = label_routes(router.with_state(app), &metrics);
-    let routes = Routes { api, operations, metrics, largest_body, answers, recorder, freshness };
+    let routes = Routes {
+        api,
+        operations,
+        metrics,
+        largest_body,
+        answers,
+        recorder,
+        maintenance,
+        freshness,
+    };
     let served = server.run(settings, routes, signals);
+    // Before the end of what sweeps after it.
+    drop(admin);
     records.finish();
     // Nobody asks any longer: what was acknowledged and is not stored is written now.
     let lost = housekeeping.finish();

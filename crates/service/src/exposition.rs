@@ -91,6 +91,12 @@ impl Collector for AppCollector {
         )?;
         rate_figures(encoder, &self.app)?;
         answer_figures(encoder, self.app.answers.figures())?;
+        gauge(
+            encoder,
+            "maintenance",
+            "Whether maintenance mode refuses writes: 1 or 0",
+            u64::from(self.app.maintenance.message().is_some()),
+        )?;
         counter(
             encoder,
             "untrusted_forwards",

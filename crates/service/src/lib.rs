@@ -18,10 +18,12 @@
 //! | `current` | the request that a task works for |
 //! | `housekeeping` | what is done beside the requests |
 //! | `home` | the page at `/` |
+//! | [`admin`] | the operator's commands |
 //! | [`app`] | all of it put together |
 #![forbid(unsafe_code)]
 
 pub mod accounts;
+pub mod admin;
 pub mod app;
 pub mod articles;
 pub mod bodies;

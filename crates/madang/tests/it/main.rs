@@ -13,6 +13,8 @@ mod accounts_input;
 mod accounts_own;
 mod accounts_suspicion;
 mod accounts_tokens;
+mod admin;
+mod admin_socket;
 mod answers;
 mod architecture;
 mod articles;

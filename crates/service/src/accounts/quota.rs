@@ -32,7 +32,7 @@ pub(crate) enum OwnedRows {
 }
 
 impl OwnedRows {
-    fn of_user(self) -> &'static str {
+    pub(super) const fn of_user(self) -> &'static str {
         match self {
             Self::Posts => "posts WHERE author_id = ? AND removed = 0",
             Self::Articles => "articles WHERE author_id = ?",

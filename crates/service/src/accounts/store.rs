@@ -273,16 +273,29 @@ impl AccountStore {
     /// # Errors
     /// When the store cannot answer.
     pub(super) async fn delete(&self, ending: Ending) -> Result<(), StoreError> {
+        self.store.write(move |tx| delete(tx, ending)).await
+    }
+
+    /// The same, and no cached body has the user's name from then on.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub(super) async fn delete_at_once(&self, ending: Ending) -> Result<(), StoreError> {
         self.store
             .write(move |tx| {
-                tx.run("DELETE FROM users WHERE id = ?", params![ending.user])?;
-                // In a file a trigger has noted it already; a server has none.
-                tx.insert_new("INSERT INTO deleted_users (id) VALUES (?)", params![ending.user])?;
-                tx.effects().leave_rows();
-                end_tokens(tx, ending)
+                tx.effects().end_everything();
+                delete(tx, ending)
             })
             .await
     }
+}
+
+fn delete(tx: &mut Tx<'_>, ending: Ending) -> Result<(), StoreError> {
+    tx.run("DELETE FROM users WHERE id = ?", params![ending.user])?;
+    // In a file a trigger has noted it already; a server has none.
+    tx.insert_new("INSERT INTO deleted_users (id) VALUES (?)", params![ending.user])?;
+    tx.effects().leave_rows();
+    end_tokens(tx, ending)
 }
 
 fn insert(tx: &Tx<'_>, user: &NewUser) -> Result<Option<UserId>, StoreError> {

@@ -23,7 +23,7 @@ const PARTY: &str = "madang";
 const LONGEST: usize = 512;
 /// How far into the future a token may have been issued: nodes' clocks differ a little. Beyond that
 /// the clock was set back, and what it would say about expiry is worth nothing.
-const SKEW_SECONDS: i64 = 60;
+pub(super) const SKEW_SECONDS: i64 = 60;
 
 /// Names one token, so that it can be revoked. 128 random bits: never repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -41,7 +41,7 @@ use crate::accounts::UserId;
 use crate::bodies::{Bodies, ChangeError, LoadError};
 use crate::config::Settings;
 use crate::housekeeping::Leftovers;
-use crate::http::{By, Problem};
+use crate::http::{By, Problem, Remover};
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
@@ -198,14 +198,15 @@ impl Articles {
         self.store.edit(id, by, edit, types::now_ms(), seen).await
     }
 
-    /// Deletes an article of this user with its comments and likes. Done even when the caller goes away.
+    /// Deletes an article with its comments and likes, for its author or the operator. Done even when the caller
+    /// goes away.
     ///
     /// # Errors
     /// As [`add`](Self::add).
     pub async fn remove(
         &self,
         id: ArticleId,
-        by: impl Into<By<Article>>,
+        by: impl Into<Remover<Article>>,
     ) -> Result<Owned<()>, ChangeError> {
         Ok(self.store.delete(id, by).await?)
     }

@@ -11,7 +11,7 @@ use super::{all_articles, comments_of, one_article};
 use crate::accounts::{self, OwnedRows, Quota, UserId};
 use crate::bodies::ChangeError;
 use crate::housekeeping::{self, Step};
-use crate::http::By;
+use crate::http::{By, Remover};
 use crate::idempotency::{Done, Once};
 use crate::search::{self as index};
 use crate::store::{Conn, Row, Store, StoreError, Tx, params};
@@ -197,24 +197,27 @@ impl ArticleStore {
         self.store.write(job).await
     }
 
-    /// Deletes an article of this user; its comments and likes are gone for everybody from then on, and
-    /// their rows go later (`OF_ARTICLE`).
+    /// Deletes an article, for its author or the operator; its comments and likes are gone for everybody from
+    /// then on, and their rows go later (`OF_ARTICLE`).
     ///
     /// # Errors
     /// When the store cannot answer.
     pub async fn delete(
         &self,
         id: ArticleId,
-        by: impl Into<By<Article>>,
+        by: impl Into<Remover<Article>>,
     ) -> Result<Owned<()>, StoreError> {
         let by = by.into();
         self.store
             .write(move |tx| {
                 tx.hold("articles", id)?;
-                match owner(tx, id)? {
-                    Owned::Done(owner) if owner == by.user => {}
+                let owner = match owner(tx, id)? {
                     Owned::Absent => return Ok(Owned::Absent),
-                    _ => return Ok(Owned::NotOwner),
+                    Owned::Done(owner) => Some(owner),
+                    _ => None,
+                };
+                if !by.may(owner) {
+                    return Ok(Owned::NotOwner);
                 }
                 if !by.holds(|| find(tx, id))? {
                     return Ok(Owned::Outdated);

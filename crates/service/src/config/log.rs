@@ -123,7 +123,10 @@ pub(super) const KEYS: &[Key] = &[
 
 /// Directives of a log filter. A word that is no level would be taken for the name of a module, and
 /// silence everything else.
-fn filter(value: &str) -> Result<String, String> {
+///
+/// # Errors
+/// With an empty text when it is none.
+pub fn filter(value: &str) -> Result<String, String> {
     let is_level =
         |word: &str| matches!(word, "off" | "error" | "warn" | "info" | "debug" | "trace");
     let known = value.split(',').map(str::trim).all(|directive| match directive.rsplit_once('=') {

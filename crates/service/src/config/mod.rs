@@ -21,7 +21,7 @@ pub use home::HomeSettings;
 pub use keys::{KEYS, Key};
 pub use likes::{LikeSettings, LikesWrite};
 pub use limits::{ClassLimits, LimitSettings};
-pub use log::{AccessLog, Endpoint, LogFormat, LogSettings, TraceSettings};
+pub use log::{AccessLog, Endpoint, LogFormat, LogSettings, TraceSettings, filter as log_filter};
 pub use source::{ConfigError, Origin, Sources};
 
 use madang_guard::net::Cidr;

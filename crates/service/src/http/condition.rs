@@ -129,6 +129,58 @@ impl<T> fmt::Debug for By<T> {
     }
 }
 
+/// The operator, who may take away what anybody has made. Nothing that a request carries becomes one.
+#[derive(Clone, Copy, Debug)]
+pub struct Operator;
+
+/// Who takes a `T` away. To change one is for its owner alone.
+#[derive(Debug)]
+pub enum Remover<T> {
+    /// A user, if it is theirs and their condition holds.
+    User(By<T>),
+    /// The operator, whoever's it is.
+    Operator,
+}
+
+impl<T> Remover<T> {
+    /// Whether this is for them to take away when it is this user's, or nobody's.
+    pub fn may(&self, owner: Option<UserId>) -> bool {
+        match self {
+            Self::User(by) => owner == Some(by.user),
+            Self::Operator => true,
+        }
+    }
+
+    /// As [`By::holds`].
+    ///
+    /// # Errors
+    /// Those of `now`.
+    pub fn holds<E>(&self, now: impl FnOnce() -> Result<Option<T>, E>) -> Result<bool, E> {
+        match self {
+            Self::User(by) => by.holds(now),
+            Self::Operator => Ok(true),
+        }
+    }
+}
+
+impl<T> From<By<T>> for Remover<T> {
+    fn from(by: By<T>) -> Self {
+        Self::User(by)
+    }
+}
+
+impl<T> From<UserId> for Remover<T> {
+    fn from(user: UserId) -> Self {
+        Self::User(user.into())
+    }
+}
+
+impl<T> From<Operator> for Remover<T> {
+    fn from(Operator: Operator) -> Self {
+        Self::Operator
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,6 +13,7 @@ use super::request_id::X_REQUEST_ID;
 use super::server::Routes;
 use super::sharers::Sharers;
 use super::{AnswerRoom, Problem, Proxies, RequestId, head};
+use crate::admin::Maintenance;
 use crate::config::Settings;
 use crate::current::Current;
 use crate::ops::metrics::{RouteMetrics, ServerMetrics};
@@ -60,6 +61,7 @@ struct Shared {
     proxies: Proxies,
     sharers: Sharers,
     recorder: Option<Arc<Recorder>>,
+    maintenance: Maintenance,
     freshness: Option<Arc<Freshness>>,
 }
 
@@ -79,6 +81,7 @@ impl Edge {
             proxies: Proxies::new(&server.trusted_proxies),
             sharers: Sharers::new(settings),
             recorder: routes.recorder.clone(),
+            maintenance: routes.maintenance.clone(),
             freshness: routes.freshness.clone(),
         };
         Self { shared: Arc::new(shared) }
@@ -225,6 +228,9 @@ impl ConnService {
         let shared = Arc::clone(&self.shared);
         let Arrival { at, spent, .. } = arrival;
         let time = |part| spent.as_ref().map(|spent| spent.time(part));
+        if let Some(refused) = shared.maintenance.refuses(request.method()) {
+            return refused.into_response();
+        }
         // Who a token belongs to is remembered as well as bodies are. What is not the API remembers nothing.
         if let Some(freshness) = &shared.freshness
             && request.uri().path().starts_with("/v1/")

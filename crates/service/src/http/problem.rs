@@ -261,6 +261,13 @@ impl Problem {
         problem
     }
 
+    /// 503: the operator has writes refused. `detail` is what the operator says of it.
+    pub fn maintenance(detail: impl Into<Cow<'static, str>>, retry_after_seconds: u32) -> Self {
+        let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "maintenance", detail);
+        problem.0.retry_after_seconds = Some(retry_after_seconds.max(1));
+        problem
+    }
+
     /// 504 in place of a 503: what was asked for may have been done, or may be done yet. Only when the
     /// request may be sent again without doing it twice (`repeatable`) it says when.
     #[must_use]

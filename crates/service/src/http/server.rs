@@ -10,6 +10,7 @@ use super::edge::Edge;
 use super::places::Places;
 use super::worker::{Shared, Worker};
 use super::{AnswerRoom, LargestBody, operations};
+use crate::admin::Maintenance;
 use crate::config::{ServerSettings, Settings};
 use crate::ops::metrics::ServerMetrics;
 use crate::ops::record::Recorder;
@@ -168,6 +169,8 @@ pub struct Routes {
     pub answers: AnswerRoom,
     /// What takes records of requests, if anything does.
     pub(crate) recorder: Option<Arc<Recorder>>,
+    /// The mode in which writes are refused.
+    pub maintenance: Maintenance,
     /// Where several nodes share a store: whether what this one remembers may be used.
     pub(crate) freshness: Option<Arc<Freshness>>,
 }

@@ -19,12 +19,12 @@ pub(crate) fn router() -> Api {
 /// The process answers. Nothing else is checked: a restart would not mend a full disk.
 #[utoipa::path(get, path = "/health/live", tag = "operations", responses((status = 200, description = "The process answers")))]
 async fn live() -> Response {
-    ok()
+    ok("ok\n")
 }
 
 /// Requests are welcome: the store reads, writes did not fail the last time, and the server is not draining.
 #[utoipa::path(get, path = "/health/ready", tag = "operations", responses(
-    (status = 200, description = "Requests are welcome"),
+    (status = 200, description = "Requests are welcome; in maintenance mode, which the body names, reads alone"),
     (status = 503, description = "Draining, or the store is unavailable or cannot write"),
 ))]
 async fn ready(State(app): State<Arc<App>>) -> Result<Response, Problem> {
@@ -40,7 +40,11 @@ async fn ready(State(app): State<Arc<App>>) -> Result<Response, Problem> {
         None => app.tracks.store().by_length(None, 1).await.map(drop),
     };
     reads.map_err(|error| unavailable(&error, "the store is unavailable"))?;
-    Ok(ok())
+    // A balancer would take all reads away from a node that is not ready, and answer writes without saying why.
+    Ok(ok(match app.maintenance.message() {
+        None => "ok\n",
+        Some(_) => "ok, but for writes: maintenance mode\n",
+    }))
 }
 
 /// Says what is missing, so that nobody has to look for it in logs.
@@ -53,7 +57,7 @@ fn unavailable(error: &StoreError, otherwise: &'static str) -> Problem {
     Problem::unavailable(detail, 1, error.to_string())
 }
 
-fn ok() -> Response {
+fn ok(text: &'static str) -> Response {
     let no_store = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
-    (no_store, "ok\n").into_response()
+    (no_store, text).into_response()
 }

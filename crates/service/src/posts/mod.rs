@@ -40,7 +40,7 @@ use crate::app::AppError;
 use crate::bodies::{Bodies, ChangeError, LoadError};
 use crate::config::Settings;
 use crate::housekeeping::Step;
-use crate::http::By;
+use crate::http::{By, Remover};
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
 use crate::store::Store;
@@ -132,14 +132,14 @@ impl Posts {
         Ok(changed.map(|changed| changed.after))
     }
 
-    /// Removes a post of this author. Done even when the caller goes away.
+    /// Removes a post, for its author or the operator. Done even when the caller goes away.
     ///
     /// # Errors
     /// As [`add`](Self::add).
     pub async fn remove(
         &self,
         id: PostId,
-        by: impl Into<By<Post>>,
+        by: impl Into<Remover<Post>>,
     ) -> Result<Change<()>, ChangeError> {
         let removed = self.store.remove(id, by, draft::now_ms()).await?;
         Ok(removed.map(drop))

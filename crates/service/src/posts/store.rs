@@ -11,7 +11,7 @@ use super::types::{Category, Change, NewPost, Place, Post, PostId, PostValues, S
 use super::{Area, area, one_post};
 use crate::accounts::{self, OwnedRows, Quota, RegionId, UserId};
 use crate::bodies::ChangeError;
-use crate::http::By;
+use crate::http::{By, Remover};
 use crate::idempotency::{Done, Once};
 use crate::search::{self as index};
 use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, params};
@@ -168,19 +168,22 @@ impl PostStore {
         self.store.write(job).await
     }
 
-    /// Removes a post of this author: nobody sees it any more. Answers what it was.
+    /// Removes a post, for its author or the operator: nobody sees it any more. Answers what it was.
     ///
     /// # Errors
     /// As [`change`](Self::change).
     pub async fn remove(
         &self,
         id: PostId,
-        by: impl Into<By<Post>>,
+        by: impl Into<Remover<Post>>,
         now_ms: i64,
     ) -> Result<Change<PostValues>, ChangeError> {
         let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
-            let own = owned(tx, id, &by)?;
+            let own = match &by {
+                Remover::User(by) => owned(tx, id, by)?,
+                Remover::Operator => anybodys(tx, id)?,
+            };
             if let Change::Done(post) = &own {
                 tx.run(
                     "UPDATE posts SET removed = 1,
@@ -218,6 +221,12 @@ fn owned(tx: &Tx<'_>, id: PostId, by: &By<Post>) -> Result<Change<Post>, ChangeE
         }
         Some(_) => Change::NotOwner,
     })
+}
+
+/// The post, whoever's it is.
+fn anybodys(tx: &Tx<'_>, id: PostId) -> Result<Change<Post>, ChangeError> {
+    tx.hold("posts", id)?;
+    Ok(find(tx, id)?.map_or(Change::Absent, |(post, _)| Change::Done(post)))
 }
 
 /// The post of this id and its author's, unless it was removed.

@@ -288,6 +288,30 @@ impl Store {
         }
     }
 
+    /// Takes the write-ahead log into the database and begins it anew; answers whether no other program was in the
+    /// way, or nothing where a server keeps the log. Blocks the thread.
+    ///
+    /// # Errors
+    /// When the log cannot be copied: the disk is full, or fails.
+    pub fn checkpoint(&self) -> Result<Option<bool>, StoreError> {
+        match &self.inner.engine {
+            Engine::Sqlite(embedded) => embedded.checkpoint().map(Some),
+            Engine::Maria(_) => Ok(None),
+        }
+    }
+
+    /// Ends everything that is cached, on every node, as a transaction does.
+    ///
+    /// # Errors
+    /// When other nodes cannot be told.
+    pub(crate) async fn end_everything(&self) -> Result<(), StoreError> {
+        let job = |tx: &mut Tx<'_>| {
+            tx.effects().end_everything();
+            Ok(())
+        };
+        self.write(job).await
+    }
+
     /// What the store has done so far.
     pub fn figures(&self) -> StoreFigures {
         match &self.inner.engine {

@@ -26,7 +26,7 @@ pub(crate) use upload::is_upload;
 use crate::bodies::{Bodies, ChangeError, LoadError};
 use crate::config::{Settings, TrackSettings};
 use crate::housekeeping::{Leftovers, NONE as NO_BODY, Step};
-use crate::http::By;
+use crate::http::Remover;
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
@@ -149,14 +149,14 @@ impl Tracks {
         Ok(self.store.delete(id).await?)
     }
 
-    /// Deletes a track of this owner. Done even when the caller goes away.
+    /// Deletes a track, for its owner or the operator. Done even when the caller goes away.
     ///
     /// # Errors
     /// As [`add`](Self::add).
     pub async fn remove_owned(
         &self,
         id: TrackId,
-        by: impl Into<By<TrackState>>,
+        by: impl Into<Remover<TrackState>>,
     ) -> Result<Deleted, ChangeError> {
         Ok(self.store.delete_owned(id, by).await?)
     }

@@ -7,7 +7,7 @@ use super::types::{
 use super::{all_tracks, near, one_track};
 use crate::accounts::{self, Quota, UserId};
 use crate::bodies::ChangeError;
-use crate::http::By;
+use crate::http::Remover;
 use crate::idempotency::{Done, Once};
 use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, params};
 use madang_path::{Point, compact};
@@ -171,14 +171,14 @@ impl TrackStore {
         self.store.write(move |tx| delete(tx, id)).await
     }
 
-    /// Deletes a track of this owner, as [`delete`](Self::delete) does.
+    /// Deletes a track, for its owner or the operator, as [`delete`](Self::delete) does.
     ///
     /// # Errors
     /// When the store cannot answer.
     pub async fn delete_owned(
         &self,
         id: TrackId,
-        by: impl Into<By<TrackState>>,
+        by: impl Into<Remover<TrackState>>,
     ) -> Result<Deleted, StoreError> {
         let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
@@ -190,7 +190,7 @@ impl TrackStore {
             )?;
             match found {
                 None => Ok(Deleted::Missing),
-                Some(is) if is != Some(by.user) => Ok(Deleted::NotOwner),
+                Some(is) if !by.may(is) => Ok(Deleted::NotOwner),
                 Some(_) if !by.holds(|| state(tx, id))? => Ok(Deleted::Outdated),
                 Some(_) => {
                     delete(tx, id)?;

@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::articles::Articles;
 use crate::articles::types::{ArticleId, CommentId, Owned};
 use crate::bodies::ChangeError;
-use crate::http::{By, Conditions, Problem};
+use crate::http::{By, Conditions, Problem, Remover};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use http::StatusCode;
@@ -44,7 +44,7 @@ pub(in super::super) async fn delete(
 }
 
 impl Articles {
-    /// Deletes a comment of this user. Done even when the caller goes away.
+    /// Deletes a comment, for its author or the operator. Done even when the caller goes away.
     ///
     /// # Errors
     /// When the store cannot take it.
@@ -52,7 +52,7 @@ impl Articles {
         &self,
         article: ArticleId,
         id: CommentId,
-        by: By<()>,
+        by: impl Into<Remover<()>>,
     ) -> Result<Owned<()>, ChangeError> {
         Ok(self.comments.delete(article, id, by).await?)
     }

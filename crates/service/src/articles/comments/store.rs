@@ -5,7 +5,7 @@ use crate::articles::comments_of;
 use crate::articles::store::{author, author_exists, counts};
 use crate::articles::types::{ArticleId, Comment, CommentId, Counts, NewComment, Owned};
 use crate::bodies::ChangeError;
-use crate::http::By;
+use crate::http::Remover;
 use crate::idempotency::{Done, Once};
 use crate::store::{Row, Store, StoreError, Tx, params};
 use std::collections::BTreeMap;
@@ -106,7 +106,16 @@ impl CommentStore {
             .await
     }
 
-    /// Deletes a comment of this user.
+    /// The article that a comment is on, if there is such a comment.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn article_of(&self, id: CommentId) -> Result<Option<ArticleId>, StoreError> {
+        let sql = "SELECT article_id FROM article_comments WHERE id = ?";
+        self.store.read(move |conn| conn.first(sql, params![id], |row| row.get(0))).await
+    }
+
+    /// Deletes a comment, for its author or the operator.
     ///
     /// # Errors
     /// When the store cannot answer.
@@ -114,7 +123,7 @@ impl CommentStore {
         &self,
         article: ArticleId,
         id: CommentId,
-        by: impl Into<By<()>>,
+        by: impl Into<Remover<()>>,
     ) -> Result<Owned<()>, StoreError> {
         let by = by.into();
         self.store
@@ -130,7 +139,7 @@ impl CommentStore {
                 )?;
                 match found {
                     None => return Ok(Owned::Absent),
-                    Some(author) if author != Some(by.user) => return Ok(Owned::NotOwner),
+                    Some(author) if !by.may(author) => return Ok(Owned::NotOwner),
                     Some(_) => {}
                 }
                 if !by.holds(|| Ok::<_, StoreError>(Some(())))? {

@@ -183,6 +183,8 @@ fn checkpoint(conn: &Connection, mode: &str) -> Result<Checkpoint, StoreError> {
 /// What wakes the thread.
 enum Wake {
     Copy,
+    /// Somebody wants the log to begin anew, and is told whether it does.
+    Cut(Sender<Result<bool, StoreError>>),
     End,
 }
 
@@ -226,6 +228,16 @@ impl Checkpoints {
     }
 }
 
+impl Checkpoints {
+    /// Copies all of the log into the database and begins it anew; answers whether nobody was in the way. Blocks the
+    /// thread.
+    pub(super) fn cut(&self) -> Result<bool, StoreError> {
+        let (answer, answered) = bounded(1);
+        self.wake.send(Wake::Cut(answer)).map_err(|_| StoreError::Closed)?;
+        answered.recv().unwrap_or(Err(StoreError::Closed))
+    }
+}
+
 impl Drop for Checkpoints {
     fn drop(&mut self) {
         // It always takes the next message: at most one copy is waited for.
@@ -238,7 +250,16 @@ impl Drop for Checkpoints {
 
 fn work(conn: &Connection, log: &Log, woken: &Receiver<Wake>) {
     let (mut rest, mut not_before) = (SHORTEST_REST, None);
-    while let Ok(Wake::Copy) = woken.recv() {
+    while let Ok(wake) = woken.recv() {
+        match wake {
+            Wake::Copy => {}
+            Wake::Cut(answer) => {
+                // What can be copied while others go on is copied first: they all wait for the rest.
+                let _ = answer.send(log.copy(conn).and_then(|_| log.cut(conn)));
+                continue;
+            }
+            Wake::End => break,
+        }
         let is_long = match log.copy(conn) {
             Ok(pages) => pages >= log.limit,
             Err(error) => {

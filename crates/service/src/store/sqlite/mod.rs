@@ -50,7 +50,7 @@ pub const FILE: &str = "madang.db";
 pub(super) struct Embedded {
     // Order matters: readers close before the writer, whose connection then takes the log back in.
     readers: Pool<Reader>,
-    _checkpoints: Checkpoints,
+    checkpoints: Checkpoints,
     pub(super) writer: Writer,
     // Last: it takes the room that the closed files leave.
     _reserve: Reserve,
@@ -95,7 +95,7 @@ impl Embedded {
         }
         migrations::run(&mut conn)?;
         let log = Log::new(settings.log_limit);
-        let _checkpoints = Checkpoints::start(&path, &mut conn, &log)?;
+        let checkpoints = Checkpoints::start(&path, &mut conn, &log)?;
         let (group, queue) = (settings.commit_group, settings.queue);
         let writer = Writer::start(conn, group, queue, Arc::clone(&log), Arc::clone(memory))
             .map_err(|e| StoreError::Other(format!("cannot start the writer thread: {e}")))?;
@@ -106,7 +106,7 @@ impl Embedded {
         let readers = Pool::start("store-read", readers, queue)
             .map_err(|e| StoreError::Other(format!("cannot start a reader thread: {e}")))?;
         let _reserve = Reserve::keep(dir);
-        Ok(Self { readers, _checkpoints, writer, _reserve, log, path })
+        Ok(Self { readers, checkpoints, writer, _reserve, log, path })
     }
 
     /// Runs one read transaction on a reader thread, for so long at most.
@@ -138,6 +138,11 @@ impl Embedded {
             log_cuts,
             ..StoreFigures::default()
         }
+    }
+
+    /// As [`Checkpoints::cut`].
+    pub(super) fn checkpoint(&self) -> Result<bool, StoreError> {
+        self.checkpoints.cut()
     }
 
     pub(super) fn sizes(&self) -> FileSizes {

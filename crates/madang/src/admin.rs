@@ -1,0 +1,272 @@
+//! `madang admin`: the operator's commands, carried out by a running server.
+
+use crate::settings::SettingsArgs;
+use anyhow::{Context as _, anyhow, bail};
+use clap::Subcommand;
+use madang_service::admin::{self, Command, LONGEST_REPLY, Reply};
+use madang_service::config::Settings;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Arguments of `madang admin`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Talks to the server through `admin.sock` in its data directory, so it runs on the same machine, as the user
+that runs the server or as root. USER is a nickname, or `id:` and a number.
+What is deleted is gone from the cache of every node before the command ends. Each command is written to
+`admin.log` there before it is carried out; `madang admin audit` prints that, also without a server.
+
+Examples:
+  madang admin status                         version, store, maintenance mode, log level
+  madang admin user show mina                 since when, how much is theirs, whether tokens were ended
+  madang admin user password mina             set a random password, print it, and log mina out everywhere
+  madang admin post delete 7                  remove a post, whoever wrote it
+  madang admin maintenance on --message 'back at 10:00'   refuse writes; reads go on
+  madang admin log-level debug                until the server stops
+  madang admin --data /var/lib/madang audit --last 5      who did what")]
+pub struct Args {
+    /// Data directory of the server (setting data.dir) [default: madang-data]
+    #[arg(long, value_name = "DIR", global = true)]
+    data: Option<PathBuf>,
+    /// Configuration file of the server [default: madang.toml, if it exists]
+    #[arg(long, value_name = "FILE", env = "MADANG_CONFIG", global = true)]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand, Debug)]
+enum Action {
+    /// Print the server's version, store, maintenance mode and log level
+    Status,
+    /// Show a user, end their tokens, set a password, or delete the account
+    User {
+        #[command(subcommand)]
+        action: UserAction,
+    },
+    /// Remove a post
+    Post {
+        #[command(subcommand)]
+        action: ContentAction,
+    },
+    /// Delete an article with its comments and likes
+    Article {
+        #[command(subcommand)]
+        action: ContentAction,
+    },
+    /// Delete a comment on an article
+    Comment {
+        #[command(subcommand)]
+        action: ContentAction,
+    },
+    /// Delete a track with its runs
+    Track {
+        #[command(subcommand)]
+        action: ContentAction,
+    },
+    /// Discard cached answers
+    Cache {
+        #[command(subcommand)]
+        action: CacheAction,
+    },
+    /// Copy the write-ahead log into the database and begin it anew
+    Checkpoint,
+    /// Set the log level, or a filter as in log.level, until the server stops
+    LogLevel {
+        /// off, error, warn, info, debug, trace, or a filter
+        #[arg(value_parser = log_filter)]
+        level: String,
+    },
+    /// Refuse writes with 503 while reads go on
+    Maintenance {
+        #[command(subcommand)]
+        action: MaintenanceAction,
+    },
+    /// Print who gave which commands, from admin.log; needs no server
+    Audit {
+        /// Number of commands, the newest
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        last: usize,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+enum UserAction {
+    /// Print what is stored of a user
+    Show {
+        /// Nickname, or id: and a number
+        user: String,
+    },
+    /// End all tokens of a user
+    Logout {
+        /// Nickname, or id: and a number
+        user: String,
+    },
+    /// Set a random password, print it, and end all tokens
+    Password {
+        /// Nickname, or id: and a number
+        user: String,
+    },
+    /// Delete the account; posts, articles, comments and tracks stay without a name
+    Delete {
+        /// Nickname, or id: and a number
+        user: String,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+enum ContentAction {
+    /// Take it away, for everybody and on every node
+    Delete {
+        /// Number of it, as in its path
+        id: i64,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+enum CacheAction {
+    /// End all cached answers, on every node
+    Clear,
+}
+
+#[derive(Subcommand, Debug)]
+enum MaintenanceAction {
+    /// Refuse writes from now on, also after a restart
+    On {
+        /// What clients are told, up to 200 characters
+        #[arg(long, value_name = "TEXT")]
+        message: Option<String>,
+    },
+    /// Take writes again
+    Off,
+}
+
+fn log_filter(text: &str) -> Result<String, String> {
+    let wrong = "expected off, error, warn, info, debug, trace, or a filter such as info,madang_service=debug";
+    madang_service::config::log_filter(text).map_err(|_| wrong.to_owned())
+}
+
+impl Action {
+    /// What the server is asked for; otherwise how many entries of its file are printed.
+    fn command(&self) -> Result<Command, usize> {
+        Ok(match self {
+            Self::Audit { last } => return Err(*last),
+            Self::Status => Command::Status,
+            Self::User { action } => match action {
+                UserAction::Show { user } => Command::UserShow { user: user.clone() },
+                UserAction::Logout { user } => Command::UserLogout { user: user.clone() },
+                UserAction::Password { user } => Command::UserPassword { user: user.clone() },
+                UserAction::Delete { user } => Command::UserDelete { user: user.clone() },
+            },
+            Self::Post { action: ContentAction::Delete { id } } => Command::PostDelete { id: *id },
+            Self::Article { action: ContentAction::Delete { id } } => {
+                Command::ArticleDelete { id: *id }
+            }
+            Self::Comment { action: ContentAction::Delete { id } } => {
+                Command::CommentDelete { id: *id }
+            }
+            Self::Track { action: ContentAction::Delete { id } } => {
+                Command::TrackDelete { id: *id }
+            }
+            Self::Cache { action: CacheAction::Clear } => Command::CacheClear,
+            Self::Checkpoint => Command::Checkpoint,
+            Self::LogLevel { level } => Command::LogLevel { level: level.clone() },
+            Self::Maintenance { action: MaintenanceAction::On { message } } => {
+                Command::MaintenanceOn { message: message.clone() }
+            }
+            Self::Maintenance { action: MaintenanceAction::Off } => Command::MaintenanceOff,
+        })
+    }
+}
+
+/// Has the command carried out, and prints what the server says.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let Args { data, config, action } = args;
+    let settings = SettingsArgs { data: data.clone(), config: config.clone(), set: Vec::new() };
+    let settings = settings.resolve()?;
+    let mut out = std::io::stdout().lock();
+    match action.command() {
+        Ok(command) => {
+            let said = ask(&settings, &command)?.map_err(|refused| anyhow!(refused))?;
+            writeln!(out, "{said}")?;
+        }
+        Err(last) => {
+            let dir = &settings.data_dir;
+            let found = admin::last(dir, last).with_context(|| format!("{}", dir.display()))?;
+            for one in found {
+                let outcome =
+                    one.outcome.as_deref().unwrap_or("no outcome: under way, or the server ended");
+                let [who, what, outcome] =
+                    [&one.who, &one.command, outcome].map(|text| printable(text));
+                writeln!(out, "{}  {who}  {what}  {outcome}", one.time)?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Text for a terminal: what a sender has put into a command must not move its cursor.
+fn printable(text: &str) -> String {
+    text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'")
+}
+
+/// Time beyond what the server may take for a request: its turns, its disk, its reply.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn ask(settings: &Settings, command: &Command) -> anyhow::Result<Reply> {
+    let dir = &settings.data_dir;
+    let patience = settings.server.request_timeout + PATIENCE;
+    let mut stream = connect(&dir.join(admin::FILE), patience).map_err(|e| away(dir, &e))?;
+    stream.set_read_timeout(Some(patience))?;
+    let mut text = serde_json::to_string(command)?;
+    text.push('\n');
+    let mut reply = String::new();
+    // A server that refuses a command without reading it has replied all the same.
+    let sent = stream.write_all(text.as_bytes());
+    let heard = stream.take(LONGEST_REPLY).read_to_string(&mut reply);
+    if reply.ends_with('\n') {
+        return serde_json::from_str(&reply).context("this program cannot read the server's reply");
+    }
+    // As text: a reader of our output who has left is another broken pipe, and no failure.
+    let why = match (sent, heard) {
+        (Err(error), _) | (_, Err(error)) => format!(" ({error})"),
+        _ => String::new(),
+    };
+    bail!(
+        "the server ended the connection without a reply{why}; `madang admin audit` shows whether it had begun"
+    )
+}
+
+/// Connects within this time, which is that of each write from then on: a server with too many connections accepts
+/// none for a while.
+fn connect(path: &Path, patience: Duration) -> std::io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(path).map_err(|_| ErrorKind::InvalidInput)?;
+    let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+    let stream = UnixStream::from(socket_with(family, kind, SocketFlags::CLOEXEC, None)?);
+    stream.set_write_timeout(Some(patience))?;
+    rustix::net::connect(&stream, &address)?;
+    Ok(stream)
+}
+
+fn away(dir: &Path, error: &std::io::Error) -> anyhow::Error {
+    let dir = dir.display();
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => anyhow!(
+            "no server is running in the data directory {dir}; name the directory of one with --data"
+        ),
+        ErrorKind::PermissionDenied => anyhow!(
+            "not permitted in the data directory {dir}: run this as the user that runs the server, or as root"
+        ),
+        ErrorKind::InvalidInput => {
+            anyhow!("the data directory {dir} has too long a path for a socket (107 bytes at most)")
+        }
+        ErrorKind::WouldBlock => anyhow!(
+            "the server in the data directory {dir} does not answer; its log and `/health/live` show more"
+        ),
+        _ => anyhow!("cannot connect to the server in the data directory {dir}: {error}"),
+    }
+}

@@ -1,0 +1,156 @@
+//! What the operator does with an account of somebody else.
+
+use super::change::Ending;
+use super::quota::OwnedRows;
+use super::types::{NICKNAME_CHARS, NICKNAME_RULE, is_nickname};
+use super::{Accounts, User, UserId, token};
+use crate::http::json::one_line;
+use crate::store::{Conn, StoreError, params};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use madang_guard::hash::{Password, PoolError};
+
+/// Random bytes of a password: as many as nobody guesses, in 20 characters.
+const PASSWORD_RANDOM: usize = 15;
+
+/// How the operator names a user. No nickname has a colon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    Id(UserId),
+    Nickname(String),
+}
+
+impl Named {
+    /// What was typed: `id:7`, or a nickname.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if let Some(id) = text.strip_prefix("id:") {
+            let wrong = |_| format!("{text:?} is no user: expected id: and a number");
+            return id.parse().map(Self::Id).map_err(wrong);
+        }
+        let name = one_line(text, NICKNAME_CHARS).filter(|name| is_nickname(name));
+        let wrong = || {
+            format!(
+                "{text:?} is no user: expected a nickname ({NICKNAME_RULE}) or id: and a number"
+            )
+        };
+        name.map(Self::Nickname).ok_or_else(wrong)
+    }
+}
+
+/// What is stored of a user.
+#[derive(Clone, Debug)]
+pub(crate) struct Overview {
+    pub(crate) user: User,
+    /// How many of each kind are theirs.
+    pub(crate) rows: Vec<(&'static str, u64)>,
+    /// The last second of issue of which no token is valid, seconds since 1970.
+    pub(crate) cutoff: Option<i64>,
+    /// Tokens after that which were logged out one by one, and have not been forgotten.
+    pub(crate) revoked: u64,
+}
+
+/// Kinds of rows that users have, and what finds those of one. There is no index of likes by user.
+const ROWS: [(&str, &str); 6] = [
+    ("tracks", OwnedRows::Tracks.of_user()),
+    ("runs", OwnedRows::Runs.of_user()),
+    ("schedules", "schedules WHERE user_id = ?"),
+    ("posts", OwnedRows::Posts.of_user()),
+    ("articles", OwnedRows::Articles.of_user()),
+    ("comments", OwnedRows::Comments.of_user()),
+];
+
+/// Why there is no password.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PasswordError {
+    #[error("the system has no random bytes: {0}")]
+    Random(#[from] getrandom::Error),
+    #[error("the password cannot be hashed: {0}")]
+    Hash(#[from] PoolError),
+}
+
+impl Accounts {
+    /// The user, if there is one.
+    pub(crate) async fn named(&self, named: Named) -> Result<Option<User>, StoreError> {
+        let id = match named {
+            Named::Id(id) => Some(id),
+            Named::Nickname(name) => {
+                self.store().credentials(name).await?.map(|credentials| credentials.id)
+            }
+        };
+        match id {
+            Some(id) => self.store().find(id).await,
+            None => Ok(None),
+        }
+    }
+
+    /// What is stored of a user.
+    pub(crate) async fn overview(&self, user: User) -> Result<Overview, StoreError> {
+        let read = move |conn: &Conn<'_>| {
+            let id = user.id;
+            let count = |rows: &str| {
+                let sql = format!("SELECT count(*) FROM {rows}");
+                conn.only(&sql, params![id], |row| row.get(0))
+            };
+            let rows = ROWS.iter().map(|(name, rows)| Ok((*name, count(rows)?)));
+            let cutoff = "SELECT until FROM revoked_users WHERE user_id = ?";
+            Ok(Overview {
+                user: user.clone(),
+                rows: rows.collect::<Result<_, StoreError>>()?,
+                cutoff: conn.first(cutoff, params![id], |row| row.get(0))?,
+                revoked: count("revoked_tokens WHERE user_id = ?")?,
+            })
+        };
+        self.store().store.read(read).await
+    }
+
+    /// Ends every token of a user, on every node.
+    pub(crate) async fn log_out_user(&self, user: UserId) -> Result<(), StoreError> {
+        self.store().end_tokens(self.ending_of(user)).await
+    }
+
+    /// Deletes an account as its owner can. Its nickname is in no cached body either from then on: those are all
+    /// ended, which nobody but the operator may cause at will.
+    pub(crate) async fn delete_user(&self, user: UserId) -> Result<(), StoreError> {
+        self.store().delete_at_once(self.ending_of(user)).await
+    }
+
+    /// A random password, and its hash.
+    pub(crate) async fn random_password(&self) -> Result<(String, String), PasswordError> {
+        let mut random = [0; PASSWORD_RANDOM];
+        getrandom::fill(&mut random)?;
+        let password = URL_SAFE_NO_PAD.encode(random);
+        let hash = self.hasher().hash(Password::from(password.as_str())).await?;
+        Ok((password, hash.as_str().to_owned()))
+    }
+
+    /// Gives an account the password of this hash, and ends every token.
+    pub(crate) async fn set_password(&self, user: UserId, hash: String) -> Result<(), StoreError> {
+        self.store().change_password(self.ending_of(user), hash).await
+    }
+
+    /// The end of all tokens that were issued until now.
+    fn ending_of(&self, user: UserId) -> Ending {
+        let now = token::now();
+        // A log-in soon after such an end was given a token of the second after it, which may be to come yet. Ends that
+        // follow each other must not push that beyond what is taken for a clock that is ahead.
+        let after_the_last = self.inner.revoked.cutoff(user) + 1;
+        let until = now.max(after_the_last.min(now + token::SKEW_SECONDS / 2));
+        Ending { user, until, expires_at: self.inner.tokens.expiry(now), now }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_named_by_nickname_or_number_and_neither_is_taken_for_the_other() {
+        assert_eq!(Named::parse("id:7"), Ok(Named::Id(7)));
+        assert_eq!(Named::parse("7777"), Ok(Named::Nickname("7777".to_owned())));
+        assert_eq!(Named::parse("마당"), Ok(Named::Nickname("마당".to_owned())));
+        for wrong in ["", "id:", "id:x", "7 ", "a\nb", "a/b", "id"] {
+            let is_wrong = Named::parse(wrong).is_err();
+            assert_eq!(is_wrong, wrong != "id", "{wrong:?}");
+        }
+    }
+}

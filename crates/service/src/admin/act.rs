@@ -1,0 +1,289 @@
+//! What each command does: that of the route for owners, by the operator's right, under the same gate.
+
+use super::audit::{Audit, Peer};
+use super::maintenance::message;
+use super::{Command, LONGEST_MESSAGE, Reply};
+use crate::accounts::{Named, User};
+use crate::app::App;
+use crate::articles::Owned;
+use crate::config::{Settings, log_filter};
+use crate::http::{Operator, rfc3339};
+use crate::posts::Change;
+use crate::tracks::Deleted;
+use std::fmt::{Display, Write as _};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+type SetLog = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+
+/// Characters of the longest filter of a log.
+const LONGEST_FILTER: usize = 1000;
+
+/// The server, as its operator's commands see it.
+pub(super) struct Admin {
+    app: Arc<App>,
+    audit: Arc<Audit>,
+    version: &'static str,
+    set_log: SetLog,
+    /// The filter that the log has now.
+    log: Mutex<String>,
+    data_dir: PathBuf,
+    started: Instant,
+}
+
+impl Admin {
+    pub(super) fn new(
+        app: Arc<App>,
+        settings: &Settings,
+        version: &'static str,
+        set_log: SetLog,
+    ) -> Self {
+        Self {
+            app,
+            audit: Arc::new(Audit::new(&settings.data_dir)),
+            version,
+            set_log,
+            log: Mutex::new(settings.log.level.clone()),
+            data_dir: settings.data_dir.clone(),
+            started: Instant::now(),
+        }
+    }
+
+    /// Carries a command out: written down before, and with its outcome before the reply.
+    pub(super) async fn carry_out(&self, command: Command, peer: Peer) -> Reply {
+        if !command.is_audited() {
+            return self.act(command).await;
+        }
+        let (audit, begun) = (Arc::clone(&self.audit), command.clone());
+        let begun = blocking(move || audit.begin(peer, &begun)).await;
+        let id = begun.map_err(|error| {
+            format!("nothing was done, because the audit log cannot be written: {error}")
+        })?;
+        tracing::info!(uid = peer.uid, "admin: {}", command.to_string().escape_debug());
+        let reply = self.act(command).await;
+        // A reply may hold a password.
+        let outcome = match &reply {
+            Ok(_) => "done".to_owned(),
+            Err(error) => format!("failed: {error}"),
+        };
+        let audit = Arc::clone(&self.audit);
+        let ended = blocking(move || audit.end(&id, &outcome)).await;
+        if let Err(error) = ended {
+            tracing::warn!(%error, "cannot write the outcome of a command to the audit log");
+        }
+        reply
+    }
+
+    async fn act(&self, command: Command) -> Reply {
+        let app = &self.app;
+        match command {
+            Command::Status => Ok(self.status()),
+            Command::UserShow { user } => self.show(user).await,
+            Command::UserLogout { user } => {
+                let user = self.user(user).await?;
+                let (accounts, id) = (app.accounts.clone(), user.id);
+                self.write(async move { accounts.log_out_user(id).await }).await?;
+                Ok(format!("{} is logged out everywhere", called(&user)))
+            }
+            Command::UserPassword { user } => {
+                let user = self.user(user).await?;
+                // Hashing waits for its own threads, not in a place among the writes.
+                let (password, hash) = app.accounts.random_password().await.map_err(text)?;
+                let (accounts, id) = (app.accounts.clone(), user.id);
+                self.write(async move { accounts.set_password(id, hash).await }).await?;
+                Ok(format!(
+                    "{} is logged out everywhere and has the password {password}",
+                    called(&user)
+                ))
+            }
+            Command::UserDelete { user } => {
+                let user = self.user(user).await?;
+                let (accounts, id) = (app.accounts.clone(), user.id);
+                self.write(async move { accounts.delete_user(id).await }).await?;
+                Ok(format!(
+                    "{} is deleted; runs, likes and schedules go within seconds",
+                    called(&user)
+                ))
+            }
+            Command::PostDelete { id } => {
+                let posts = app.posts.clone();
+                match self.write(async move { posts.remove(id, Operator).await }).await? {
+                    Change::Done(()) => Ok(format!("post {id} is removed")),
+                    _ => Err(format!("there is no post {id}, or no longer")),
+                }
+            }
+            Command::ArticleDelete { id } => {
+                let articles = app.articles.clone();
+                match self.write(async move { articles.remove(id, Operator).await }).await? {
+                    Owned::Done(()) => {
+                        Ok(format!("article {id} is deleted, with its comments and likes"))
+                    }
+                    _ => Err(format!("there is no article {id}, or no longer")),
+                }
+            }
+            Command::CommentDelete { id } => {
+                let absent = || format!("there is no comment {id}, or no longer");
+                let article = app.articles.comments().article_of(id).await.map_err(text)?;
+                let (articles, article) = (app.articles.clone(), article.ok_or_else(absent)?);
+                let work = async move { articles.remove_comment(article, id, Operator).await };
+                match self.write(work).await? {
+                    Owned::Done(()) => Ok(format!("comment {id} on article {article} is deleted")),
+                    _ => Err(absent()),
+                }
+            }
+            Command::TrackDelete { id } => {
+                let tracks = app.tracks.clone();
+                match self.write(async move { tracks.remove_owned(id, Operator).await }).await? {
+                    Deleted::Gone => Ok(format!("track {id} is deleted, with its runs")),
+                    _ => Err(format!("there is no track {id}, or no longer")),
+                }
+            }
+            Command::CacheClear => {
+                let store = app.store.clone();
+                self.write(async move { store.end_everything().await }).await?;
+                Ok(match app.store.is_shared() {
+                    true => "the cache is cleared, on every node".to_owned(),
+                    false => "the cache is cleared".to_owned(),
+                })
+            }
+            Command::Checkpoint => self.checkpoint().await,
+            Command::LogLevel { level } => self.log_level(level),
+            Command::MaintenanceOn { message } => self.maintenance_on(message).await,
+            Command::MaintenanceOff => self.maintenance_off().await,
+        }
+    }
+
+    /// Takes a turn among the writes, as a request does.
+    async fn write<T, E>(
+        &self,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, String>
+    where
+        T: Send + 'static,
+        E: Display + Send + 'static,
+    {
+        self.app.writes.run(work).await.map_err(text)?.map_err(text)
+    }
+
+    async fn user(&self, typed: String) -> Result<User, String> {
+        let found = self.app.accounts.named(Named::parse(&typed)?).await.map_err(text)?;
+        found.ok_or_else(|| format!("there is no user {typed}"))
+    }
+
+    async fn show(&self, typed: String) -> Reply {
+        let user = self.user(typed).await?;
+        let found = self.app.accounts.overview(user).await.map_err(text)?;
+        let user = found.user;
+        let (region, _) = self.app.accounts.regions().full_name(user.region);
+        let mut lines = Lines::default();
+        lines.add("user", called(&user));
+        lines.add("region", region);
+        lines.add("since", rfc3339::format_utc(user.created_at_ms));
+        for (kind, count) in found.rows {
+            lines.add(kind, count);
+        }
+        let ended = found.cutoff.map(|until| rfc3339::format_utc(until.saturating_mul(1000)));
+        match ended {
+            Some(until) => lines.add("tokens", format!("those issued until {until} are ended")),
+            None => lines.add("tokens", "never ended all together"),
+        }
+        lines.add("logged out", format!("{} tokens one by one", found.revoked));
+        Ok(lines.text)
+    }
+
+    fn status(&self) -> String {
+        let app = &self.app;
+        let mut lines = Lines::default();
+        lines.add("version", self.version);
+        let minutes = self.started.elapsed().as_secs() / 60;
+        let pid = std::process::id();
+        lines.add("process", format!("{pid}, for {} h {} min", minutes / 60, minutes % 60));
+        let engine = if app.store.is_shared() { "MariaDB" } else { "a file" };
+        lines.add("data", format!("{}, the store in {engine}", self.data_dir.display()));
+        match app.store.write_failure() {
+            None => lines.add("store", "takes writes"),
+            Some(error) => lines.add("store", format!("cannot write: {error}")),
+        }
+        match app.maintenance.message() {
+            None => lines.add("maintenance", "off"),
+            Some(message) => lines.add("maintenance", format!("on: {message}")),
+        }
+        lines.add("log level", self.log.lock().unwrap_or_else(PoisonError::into_inner));
+        let (used, capacity) = (app.cache.used_bytes() >> 10, app.cache.capacity_bytes() >> 10);
+        lines.add("cache", format!("{used} KiB of {capacity}"));
+        lines.text
+    }
+
+    async fn checkpoint(&self) -> Reply {
+        let store = self.app.store.clone();
+        match blocking(move || store.checkpoint().map_err(io::Error::other)).await.map_err(text)? {
+            Some(true) => Ok("the write-ahead log is in the database, and begins anew".to_owned()),
+            Some(false) => Err("another program reads the database: the write-ahead log was copied as far as that \
+                                allows; end the program and try again"
+                .to_owned()),
+            None => Err("there is no write-ahead log here: MariaDB keeps its own".to_owned()),
+        }
+    }
+
+    fn log_level(&self, level: String) -> Reply {
+        let is_filter = level.len() <= LONGEST_FILTER && log_filter(&level).is_ok();
+        if !is_filter {
+            return Err(format!(
+                "{level:?} is no filter: expected off, error, warn, info, debug, trace, or a filter \
+                                such as info,madang_service=debug"
+            ));
+        }
+        (self.set_log)(&level)?;
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&level);
+        Ok(format!("the log level is {level} until the server stops"))
+    }
+
+    async fn maintenance_on(&self, typed: Option<String>) -> Reply {
+        let wrong = || format!("the message must be a line of 1 to {LONGEST_MESSAGE} characters");
+        let said = typed.map(|typed| message(&typed).ok_or_else(wrong)).transpose()?;
+        let mode = self.app.maintenance.clone();
+        blocking(move || mode.switch_on(said)).await.map_err(text)?;
+        Ok("maintenance mode is on: writes are refused, also after a restart".to_owned())
+    }
+
+    async fn maintenance_off(&self) -> Reply {
+        let mode = self.app.maintenance.clone();
+        Ok(match blocking(move || mode.switch_off()).await.map_err(text)? {
+            true => "maintenance mode is off".to_owned(),
+            false => "maintenance mode was off".to_owned(),
+        })
+    }
+}
+
+fn called(user: &User) -> String {
+    format!("{} (id:{})", user.nickname, user.id)
+}
+
+fn text(error: impl Display) -> String {
+    error.to_string()
+}
+
+/// Runs what blocks a thread on one that may be blocked.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+/// Names and what belongs to them, a line for each.
+#[derive(Default)]
+struct Lines {
+    text: String,
+}
+
+impl Lines {
+    fn add(&mut self, name: &str, value: impl Display) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        // A string takes everything.
+        let _ = write!(self.text, "{name:12} {value}");
+    }
+}

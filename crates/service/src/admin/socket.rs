@@ -1,0 +1,257 @@
+//! The socket of the operator, and the thread that serves it.
+//!
+//! It is the file `admin.sock` with mode 0600 in the data directory, so the system decides who may connect. Who does is
+//! asked all the same: the user that runs the server, or root. One command for each connection. Few connections are
+//! served at once, each has a deadline for its command and one for taking the reply, and a command is short; what comes
+//! beyond waits in the kernel.
+//!
+//! A command that was taken is carried out to its end, whether or not anybody waits for the reply.
+
+use super::act::Admin;
+use super::audit::Peer;
+use super::command::{Command, LONGEST_COMMAND, Reply};
+use super::{LONGEST_REPLY, Operated};
+use crate::app::App;
+use crate::config::Settings;
+use crate::ops::quiet_log::OncePerSecond;
+use rustix::fs::{Mode, fchmod};
+use socket2::{Domain, SockAddr, Type};
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::UnixListener as StdListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Name of the socket in the data directory.
+pub const FILE: &str = "admin.sock";
+
+/// Connections that are served at once.
+const MOST_CONNECTIONS: usize = 8;
+/// Connections that the kernel may hold beyond them.
+const BACKLOG: i32 = 16;
+/// Time in which a client must take the reply, which is small.
+const REPLY_TIME: Duration = Duration::from_secs(5);
+
+static ACCEPT_ERRORS: OncePerSecond = OncePerSecond::new();
+
+/// The socket, bound and not yet served. Dropped, its file is gone.
+#[derive(Debug)]
+pub struct Socket {
+    listener: Option<StdListener>,
+    path: PathBuf,
+}
+
+/// Why there is no socket. A server can do without.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {}", path.display(), reason(source))]
+pub struct SocketError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::InvalidInput => {
+            "the path of a socket has 107 bytes at most; use a shorter data directory".to_owned()
+        }
+        ErrorKind::AlreadyExists => "this file is not a socket; move it away".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+impl Socket {
+    /// Binds it, in the place of one that a server has left behind. The caller holds the lock of the directory.
+    ///
+    /// # Errors
+    /// When the path is too long, something else is in its place, or the file system has no sockets.
+    pub fn bind(dir: &Path) -> Result<Self, SocketError> {
+        let path = dir.join(FILE);
+        match bind(&path) {
+            Ok(listener) => Ok(Self { listener: Some(listener), path }),
+            Err(source) => Err(SocketError { path, source }),
+        }
+    }
+}
+
+fn bind(path: &Path) -> io::Result<StdListener> {
+    let address = SockAddr::unix(path)?;
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        Ok(_) => std::fs::remove_file(path)?,
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let socket = socket2::Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // Before it is bound: the file has this mode from the beginning.
+    fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    socket.bind(&address)?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(OwnedFd::from(socket).into())
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // The lock of the directory is still held: it is nobody else's.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// The thread. Dropped, it finishes what was begun and ends.
+#[derive(Debug)]
+pub(crate) struct Running {
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Starts to serve.
+    ///
+    /// # Errors
+    /// When the thread or its event loop cannot be made.
+    pub(crate) fn start(
+        operated: Operated,
+        app: &Arc<App>,
+        settings: &Settings,
+    ) -> io::Result<Running> {
+        let Operated { mut socket, version, set_log } = operated;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let admin = Arc::new(Admin::new(Arc::clone(app), settings, version, set_log));
+        let (stop, stopped) = watch::channel(false);
+        let (header_timeout, drain_timeout) =
+            (settings.server.header_timeout, settings.server.drain_timeout);
+        let listener = {
+            let _inside = runtime.enter();
+            let listener = socket.listener.take().ok_or(ErrorKind::NotConnected)?;
+            UnixListener::from_std(listener)?
+        };
+        let desk = Desk { admin, command_time: header_timeout, stopped };
+        let thread = std::thread::Builder::new().name("admin".to_owned()).spawn(move || {
+            runtime.block_on(desk.serve(listener, drain_timeout));
+            // Its file goes when nobody can connect any longer.
+            drop(socket);
+        })?;
+        Ok(Running { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        if let Some(thread) = self.thread.take() {
+            // A panic was reported when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What all connections share.
+#[derive(Clone)]
+struct Desk {
+    admin: Arc<Admin>,
+    /// Time for a command to come.
+    command_time: Duration,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Desk {
+    async fn serve(self, listener: UnixListener, drain_timeout: Duration) {
+        let mut stopped = self.stopped.clone();
+        let mut open = JoinSet::new();
+        let accepting = async {
+            let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+            while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+                // Those that have ended.
+                while open.try_join_next().is_some() {}
+                match listener.accept().await {
+                    Ok((stream, _)) => {
+                        let desk = self.clone();
+                        open.spawn(async move {
+                            desk.hear(stream).await;
+                            drop(place);
+                        });
+                    }
+                    Err(error) => {
+                        if let Some(unsaid) = ACCEPT_ERRORS.admit() {
+                            tracing::warn!(%error, unsaid, "cannot accept admin connections");
+                        }
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            _ = stopped.wait_for(|stop| *stop) => {}
+            () = accepting => {}
+        }
+        drop(listener);
+        let finished = timeout(drain_timeout, async { while open.join_next().await.is_some() {} });
+        if finished.await.is_err() {
+            tracing::warn!("an admin command was not finished in time");
+        }
+    }
+
+    /// One connection.
+    async fn hear(mut self, mut stream: UnixStream) {
+        let command = tokio::select! {
+            // A command that has begun to come is not waited for.
+            _ = self.stopped.wait_for(|stop| *stop) => return,
+            command = timeout(self.command_time, command(&mut stream)) => command,
+        };
+        let reply = match (command, peer(&stream)) {
+            (Err(_), _) => Err("the command did not arrive in time".to_owned()),
+            // The client has left.
+            (Ok(Ok(None) | Err(_)), _) => return,
+            (_, Err(refused)) => Err(refused),
+            (Ok(Ok(Some(Err(refused)))), _) => Err(refused),
+            (Ok(Ok(Some(Ok(command)))), Ok(peer)) => self.admin.carry_out(command, peer).await,
+        };
+        let _ = timeout(REPLY_TIME, send(&mut stream, &reply)).await;
+    }
+}
+
+/// The command that a connection sends; nothing when it ends before.
+async fn command(stream: &mut UnixStream) -> io::Result<Option<Result<Command, String>>> {
+    let mut line = Vec::with_capacity(256);
+    while !line.ends_with(b"\n") {
+        if line.len() >= LONGEST_COMMAND {
+            let text = format!("the command is longer than {LONGEST_COMMAND} bytes");
+            return Ok(Some(Err(text)));
+        }
+        let room = LONGEST_COMMAND - line.len();
+        if (&mut *stream).take(room as u64).read_buf(&mut line).await? == 0 {
+            return Ok(None);
+        }
+    }
+    let wrong = |error| format!("the server cannot read the command: {error}");
+    Ok(Some(serde_json::from_slice(&line).map_err(wrong)))
+}
+
+/// Who is there, if they may give commands.
+fn peer(stream: &UnixStream) -> Result<Peer, String> {
+    let cred = stream.peer_cred().map_err(|error| format!("cannot tell who asks: {error}"))?;
+    let (uid, own) = (cred.uid(), rustix::process::geteuid().as_raw());
+    if uid == 0 || uid == own {
+        return Ok(Peer { uid, pid: cred.pid() });
+    }
+    tracing::warn!(uid, "refused an admin command of another user");
+    Err(format!("not permitted: only user {own}, who runs the server, and root may"))
+}
+
+async fn send(stream: &mut UnixStream, reply: &Reply) -> io::Result<()> {
+    let mut text = serde_json::to_vec(reply)?;
+    text.push(b'\n');
+    debug_assert!(text.len() as u64 <= LONGEST_REPLY, "no reply is so long");
+    stream.write_all(&text).await?;
+    stream.shutdown().await
+}
