@@ -27,7 +27,7 @@ pub fn name_in(command: &mut Command) {
 
 /// Tests about the file of the embedded store, its lock, its log, or the memory that goes with it: they use one in any
 /// case. And those that have a server of their own.
-const ON_FILES: [&str; 36] = [
+const ON_FILES: [&str; 38] = [
     "accounts_tokens::the_key_is_made_once",
     "answers::a_thousand_readers_that_take_nothing",
     "articles::a_cached_article_is_answered_without_sql",
@@ -41,6 +41,7 @@ const ON_FILES: [&str; 36] = [
     "exit_codes::a_taken_address",
     "faults::",
     "galera::",
+    "guide::",
     "health::readiness_asks_the_store",
     "home_",
     "import_refusals::an_import_into_a_served_directory",
@@ -58,6 +59,7 @@ const ON_FILES: [&str; 36] = [
     "package::",
     "private_files::",
     "rate_limits::nodes_count_together",
+    "readme::",
     "remote_cache::",
     "replicas::",
     "seed::a_directory_in_use",
