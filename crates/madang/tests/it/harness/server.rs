@@ -51,6 +51,12 @@ impl Setup {
         self
     }
 
+    /// Flags as they are typed.
+    pub fn args<'a>(mut self, args: impl IntoIterator<Item = &'a str>) -> Setup {
+        self.args.extend(args.into_iter().map(str::to_owned));
+        self
+    }
+
     pub fn demo(mut self) -> Setup {
         self.args.push("--demo".to_owned());
         self
