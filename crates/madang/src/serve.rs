@@ -4,7 +4,7 @@ use crate::settings::SettingsArgs;
 use crate::{import, seed};
 use anyhow::Context as _;
 use madang_load::StopSignals;
-use madang_service::admin::{Operated, Socket};
+use madang_service::admin::{Operated, SetLog, Socket};
 use madang_service::app::{self, App};
 use madang_service::config::{LogFormat, LogSettings, Origin, Settings};
 use madang_service::http::server::{Server, Signals};
@@ -109,9 +109,6 @@ fn announce(server: &Server) -> anyhow::Result<()> {
     out.flush()?;
     Ok(())
 }
-
-/// Sets the filter of the log.
-type SetLog = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 fn start_log(settings: &LogSettings) -> anyhow::Result<SetLog> {
     let filter = EnvFilter::try_new(&settings.level)

@@ -2,7 +2,7 @@
 
 use super::audit::{Audit, Peer};
 use super::maintenance::message;
-use super::{Command, LONGEST_MESSAGE, Reply};
+use super::{Command, LONGEST_MESSAGE, Reply, SetLog};
 use crate::accounts::{Named, User};
 use crate::app::App;
 use crate::articles::Owned;
@@ -15,8 +15,6 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-
-type SetLog = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 /// Characters of the longest filter of a log.
 const LONGEST_FILTER: usize = 1000;
@@ -149,7 +147,7 @@ impl Admin {
                 })
             }
             Command::Checkpoint => self.checkpoint().await,
-            Command::LogLevel { level } => self.log_level(level),
+            Command::LogLevel { level } => self.log_level(&level),
             Command::MaintenanceOn { message } => self.maintenance_on(message).await,
             Command::MaintenanceOff => self.maintenance_off().await,
         }
@@ -227,16 +225,16 @@ impl Admin {
         }
     }
 
-    fn log_level(&self, level: String) -> Reply {
-        let is_filter = level.len() <= LONGEST_FILTER && log_filter(&level).is_ok();
+    fn log_level(&self, level: &str) -> Reply {
+        let is_filter = level.len() <= LONGEST_FILTER && log_filter(level).is_ok();
         if !is_filter {
             return Err(format!(
                 "{level:?} is no filter: expected off, error, warn, info, debug, trace, or a filter \
                                 such as info,madang_service=debug"
             ));
         }
-        (self.set_log)(&level)?;
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&level);
+        (self.set_log)(level)?;
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).replace_range(.., level);
         Ok(format!("the log level is {level} until the server stops"))
     }
 

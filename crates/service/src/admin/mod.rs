@@ -28,14 +28,17 @@ pub use maintenance::{LONGEST_MESSAGE, Maintenance};
 pub(crate) use socket::Running;
 pub use socket::{FILE, Socket, SocketError};
 
+/// Sets the filter of a log, or says what is wrong with it.
+pub type SetLog = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+
 /// What the process around the service gives to its operator.
 pub struct Operated {
     /// Where commands come from.
     pub socket: Socket,
     /// Version of the program.
     pub version: &'static str,
-    /// Sets the filter of the log; says what is wrong with it.
-    pub set_log: Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>,
+    /// Sets the filter of the log.
+    pub set_log: SetLog,
 }
 
 impl std::fmt::Debug for Operated {
