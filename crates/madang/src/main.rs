@@ -54,7 +54,9 @@ Examples:
   madang compare experiments/long-track      is a variant better or worse?
   madang limit experiments/long-track --p95 200ms   find the highest rate that each variant can serve
 
-Settings: madang.toml < MADANG_… variables < flags; `madang config` lists and explains all of them.")]
+Settings: madang.toml < MADANG_… variables < flags; `madang config` lists and explains all of them.
+
+Guide, in English and Korean: docs/guide, in the package /usr/share/doc/madang/docs/guide")]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -1,7 +1,7 @@
 //! The commands of pages of the documentation, run as they stand there, one page after the other.
 //!
-//! Each block runs in one shell, so that a variable of one command is there for the next. A server that a block ends
-//! with stays and is asked by what follows: addresses become its own. `madang` is otherwise a script that does what the
+//! A variable of one command is there for the next, as in one terminal. A server that a block ends with stays and is
+//! asked by what follows: addresses become its own. `madang` is otherwise a script that does what the
 //! real one would, but briefly: a comparison is checked, not run. `curl` fails on a failed status. What a
 //! session shows must be what the command prints; `…` stands for anything.
 
@@ -10,6 +10,7 @@ use crate::harness::{DEADLINE, Server, Setup};
 use crate::nodes::Cluster;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -17,10 +18,13 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// What is not run: it builds or installs things, needs root, or another machine. What it names must be there.
-const NOT_RUN: [&str; 6] = ["make ", "cargo ", "git ", "apt-get ", "sudo ", "docker "];
+const NOT_RUN: [&str; 7] = ["make ", "cargo ", "git ", "apt-get ", "sudo ", "docker ", "scp "];
 
 /// The database of the pages; the tests have one of their own in its place.
 const DATABASE: &str = "mysql://madang:secret@db.example/madang";
+
+/// The file that keeps the variables of a shell for the next.
+const VARIABLES: &str = "variables";
 
 /// How a command of the page is run instead: small stores, no load, no nodes that stay.
 const MADANG: &str = r#"#!/bin/bash
@@ -163,6 +167,8 @@ struct Place {
     dir: tempfile::TempDir,
     /// By the port that the page gives them.
     servers: BTreeMap<u16, Served>,
+    /// Where those were that are gone, too.
+    addresses: BTreeMap<u16, SocketAddr>,
     database: Option<Cluster>,
 }
 
@@ -179,7 +185,7 @@ impl Place {
         for name in ["experiments", "docs", "data", "crates"] {
             symlink(root().join(name).canonicalize().unwrap(), dir.path().join(name)).unwrap();
         }
-        Place { dir, servers: BTreeMap::new(), database: None }
+        Place { dir, servers: BTreeMap::new(), addresses: BTreeMap::new(), database: None }
     }
 
     /// Starts the server of a command, in place of an earlier one at its port.
@@ -202,6 +208,12 @@ impl Place {
         shell.args(["-c", "cd \"$0\" && exec \"$@\""]).arg(self.dir.path()).arg(program());
         let setup = Setup::new().data(Path::new(data)).args(rest);
         let server = setup.set("server.metrics_listen", "127.0.0.1:0").start_through(shell);
+        // A variable of the page that holds its address goes on holding it.
+        if let Some(earlier) = self.addresses.insert(port, server.api) {
+            let variables =
+                self.file(VARIABLES).replace(&earlier.to_string(), &server.api.to_string());
+            std::fs::write(self.dir.path().join(VARIABLES), variables).unwrap();
+        }
         self.servers.insert(port, Served { data: data.to_owned(), server });
     }
 
@@ -238,11 +250,12 @@ impl Place {
 
     /// Runs commands in one shell; what each printed and how it ended stands in files.
     fn run(&mut self, commands: &[&Typed]) {
-        let mut script = String::new();
+        let mut script = format!("set -a; [ ! -f {VARIABLES} ] || . ./{VARIABLES}\n");
         for (at, typed) in commands.iter().enumerate() {
             let command = self.here(&typed.command);
             script += &format!("{{ {command}\n}} >out.{at} 2>err.{at}; echo $? >code.{at}\n");
         }
+        script += &format!("export -p >{VARIABLES}\n");
         let path = std::env::var("PATH").unwrap();
         let path = format!("{}:{path}", self.dir.path().join("bin").display());
         let curl = Command::new("sh").args(["-c", "command -v curl"]).output().unwrap();
@@ -303,7 +316,10 @@ fn complaint(typed: &Typed, code: &str, out: &str, err: &str) -> Option<String> 
     if out.contains("\"items\":[]") {
         return Some("an empty list".to_owned());
     }
-    if command.starts_with("curl ") && !command.contains(" -o ") && out.trim().is_empty() {
+    if command.starts_with("curl ")
+        && ![" -o ", " -so "].iter().any(|to_file| command.contains(to_file))
+        && out.trim().is_empty()
+    {
         return Some("an empty answer".to_owned());
     }
     let mut shown = typed.shown.iter().filter(|line| line.trim() != "…" && !typed.is_short());
@@ -355,8 +371,9 @@ fn unfit(command: &str) -> Option<String> {
                 all.contains(dir.trim_end_matches('/'))
             }
             package if package.ends_with(".deb") => {
+                let name = concat!("/madang_", env!("CARGO_PKG_VERSION"), "_amd64.deb");
                 text("scripts/deb").contains("$out/madang_${version}_$architecture.deb")
-                    && package.rsplit('/').next().is_some_and(|name| name.starts_with("madang_"))
+                    && package.ends_with(name)
             }
             _ => true,
         };
@@ -403,7 +420,7 @@ fn what_a_command_must_not_answer() {
 fn what_a_page_names_without_running_it_is_there() {
     for right in [
         "make dist",
-        "sudo apt-get install ./madang_0.1.0_amd64.deb",
+        concat!("sudo apt-get install ./madang_", env!("CARGO_PKG_VERSION"), "_amd64.deb"),
         "sudo systemctl enable --now madang-backup.timer",
         "sudo nano /etc/madang/madang.toml",
         "sudo cp deploy/nginx/tuned.conf /etc/nginx/nginx.conf",
