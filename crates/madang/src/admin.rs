@@ -199,8 +199,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             for one in found {
                 let outcome =
                     one.outcome.as_deref().unwrap_or("no outcome: under way, or the server ended");
-                let [who, what, outcome] =
-                    [&one.who, &one.command, outcome].map(|text| printable(text));
+                let [who, what, outcome] = [&one.who, &one.command, outcome].map(printable);
                 writeln!(out, "{}  {who}  {what}  {outcome}", one.time)?;
             }
         }

@@ -60,7 +60,7 @@ fn rows(conn: &Connection) -> BTreeMap<String, Vec<Row>> {
         .map(|name| {
             let name = name.unwrap();
             let mut all = conn.prepare(&format!("SELECT * FROM {name}")).unwrap();
-            let columns: Vec<String> = all.column_names().into_iter().map(str::to_owned).collect();
+            let columns: Vec<String> = all.column_names().map(str::to_owned).collect();
             let row = |row: &rusqlite::Row<'_>| {
                 columns
                     .iter()

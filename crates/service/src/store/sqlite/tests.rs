@@ -248,7 +248,7 @@ async fn effects_and_outcome_are_told_after_the_commit_and_before_the_answer() {
     let committed = move |(): &()| {
         assert!(was_told(&told), "effects come first");
         // Another connection sees the row: the commit has happened.
-        let conn = rusqlite::Connection::open(path).unwrap();
+        let conn = Connection::open(path).unwrap();
         let rows = conn.query_row("SELECT count(*) FROM notes", [], |r| r.get(0)).unwrap();
         count.store(rows, Ordering::SeqCst);
     };
@@ -305,7 +305,7 @@ async fn a_transaction_that_cannot_begin_answers_everybody_with_the_true_reason(
         .await
         .unwrap();
     // Another writer, where none should be, holds the lock.
-    let other = rusqlite::Connection::open(dir.path().join(super::FILE)).unwrap();
+    let other = Connection::open(dir.path().join(super::FILE)).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     for _ in 0..3 {
         assert_eq!(store.write(|tx| insert(tx, 1)).await, Err(StoreError::Busy));
