@@ -94,8 +94,12 @@ async fn the_log_stays_short_while_reads_overlap_all_the_time() {
                 };
                 let mut reads = 0;
                 while !done.load(Relaxed) {
-                    within_a_minute(store.read(job)).await.unwrap();
-                    reads += 1;
+                    match within_a_minute(store.read(job)).await {
+                        Ok(()) => reads += 1,
+                        // On a busy machine it took so long that everybody would have waited for it.
+                        Err(StoreError::GivenUp(_)) => {}
+                        Err(error) => panic!("{error}"),
+                    }
                 }
                 reads
             })
