@@ -6,7 +6,7 @@ use clap::Subcommand;
 use madang_service::admin::{self, Command, LONGEST_REPLY, Reply};
 use madang_service::config::Settings;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -199,7 +199,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             for one in found {
                 let outcome =
                     one.outcome.as_deref().unwrap_or("no outcome: under way, or the server ended");
-                let [who, what, outcome] = [&one.who, &one.command, outcome].map(printable);
+                let [who, what, outcome] = [one.who.as_str(), &one.command, outcome].map(printable);
                 writeln!(out, "{}  {who}  {what}  {outcome}", one.time)?;
             }
         }
@@ -226,7 +226,8 @@ fn ask(settings: &Settings, command: &Command) -> anyhow::Result<Reply> {
     let mut reply = String::new();
     // A server that refuses a command without reading it has replied all the same.
     let sent = stream.write_all(text.as_bytes());
-    let heard = stream.take(LONGEST_REPLY).read_to_string(&mut reply);
+    // The line alone: where it has closed with bytes unread, the end is an error.
+    let heard = BufReader::new(stream.take(LONGEST_REPLY)).read_line(&mut reply);
     if reply.ends_with('\n') {
         return serde_json::from_str(&reply).context("this program cannot read the server's reply");
     }

@@ -4,7 +4,7 @@ use crate::admin::{admin, start};
 use crate::harness::{DEADLINE, Madang, Setup, command, eventually};
 use rustix::process::Signal;
 use std::fs::Permissions;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -21,8 +21,9 @@ fn refusal(dir: &Path, bytes: &[u8]) -> String {
     let mut stream = connect(dir);
     // A server that has heard enough may have closed.
     let _ = stream.write_all(bytes);
+    // The line alone: where it has closed with bytes unread, the end is an error.
     let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
+    BufReader::new(stream).read_line(&mut text).unwrap();
     let reply: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}"));
     reply["Err"].as_str().unwrap().to_owned()
 }
