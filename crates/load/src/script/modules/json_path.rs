@@ -9,13 +9,13 @@ use rquickjs::{Array, Ctx, Result, Value};
 
 /// A part of gjson's syntax that is missing here.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct UnsupportedPath;
+pub(in crate::script) struct UnsupportedPath;
 
 type Parsed<T> = std::result::Result<T, UnsupportedPath>;
 
 /// One step of a path.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Step {
+pub(in crate::script) enum Step {
     Key(String),
     /// `#`: every element, or the length when it is the last step.
     Each,
@@ -28,7 +28,7 @@ pub(super) enum Step {
 
 /// What an element must be like.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Query {
+pub(in crate::script) struct Query {
     /// Where in the element to look; empty for the element itself.
     path: Vec<Step>,
     /// Without one, that there is something is enough.
@@ -61,7 +61,7 @@ const OPERATORS: [(&str, Operator); 9] = [
 ];
 
 /// Splits a path into steps.
-pub(super) fn parse(path: &str) -> Parsed<Vec<Step>> {
+pub(in crate::script) fn parse(path: &str) -> Parsed<Vec<Step>> {
     let mut steps = Vec::new();
     let mut rest = path;
     loop {
