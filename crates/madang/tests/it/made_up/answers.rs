@@ -65,6 +65,8 @@ pub fn read(bytes: &[u8], to_head: bool, is_end: bool) -> Result<Option<Answer>,
     if !has_none {
         check(status, kind, waits, body)?;
     }
+    // The HTTP library closes after what it cannot read, and need not say so.
+    let closes = closes || status >= 400 && body.is_empty() && !has_none;
     Ok(Some(Answer { status, closes, length: start + body.len() }))
 }
 

@@ -94,10 +94,9 @@ fn once_in(rng: &mut Rng, times: u32) -> bool {
 pub fn request(rng: &mut Rng, operations: &Operations) -> Request {
     let at = rng.usize(..operations.all.len());
     let operation = &operations.all[at];
-    // They hash, on few threads of a low priority.
-    if operation.id.ends_with("Password")
-        || matches!(&*operation.id, "login" | "register") && !once_in(rng, 20)
-    {
+    // Those hash, on few threads of a low priority.
+    let hashes = operation.body.as_ref().is_some_and(|body| body.contains_key("password"));
+    if hashes && !once_in(rng, 20) {
         return request(rng, operations);
     }
     let mut also = BTreeSet::new();
@@ -108,6 +107,9 @@ pub fn request(rng: &mut Rng, operations: &Operations) -> Request {
         path(rng, operation, &mut also)
     };
     query(rng, operation, operations, &mut target);
+    if target.contains(['<', '\\']) {
+        also.insert(400);
+    }
     let is_other_method = once_in(rng, 25);
     let method = if is_other_method { word(rng, &METHODS) } else { &operation.method };
     if is_other_path || is_other_method {
@@ -149,8 +151,10 @@ fn path(rng: &mut Rng, operation: &Operation, also: &mut BTreeSet<u16>) -> Strin
         }
         path.push_str(part);
     }
-    // An empty parameter, or one with a dot, makes it another path, and of other methods.
-    also.extend([404, 405]);
+    // With a parameter that is empty it is another path, and not all characters may be in one.
+    if operation.path.len() > 1 {
+        also.extend([400, 404, 405]);
+    }
     path
 }
 
@@ -212,7 +216,7 @@ fn body(rng: &mut Rng, operation: &Operation, head: &mut Vec<u8>) -> Vec<u8> {
         false => ("application/json", json_body(rng, operation.body.as_ref())),
     };
     let kind = if once_in(rng, 30) {
-        *pick(
+        word(
             rng,
             &[
                 "text/plain",
@@ -292,7 +296,7 @@ fn hostile(rng: &mut Rng) -> Value {
         7 => json!("' OR 1=1 --"),
         8 => json!([[[]]]),
         9 => json!({"a": {"b": [null]}}),
-        10 => json!word(rng, &VALUES),
+        10 => json!(word(rng, &VALUES)),
         11 => json!("2026-12-31T23:59:60Z"),
         12 => json!([[[37.5, 127.0, 1e9], [91, 181]], []]),
         _ => json!("한글 각 \u{1f3c3}\u{200d}\n"),
