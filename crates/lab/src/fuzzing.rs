@@ -7,7 +7,7 @@ use crate::expression::Expression;
 use crate::judge::metric::Metric;
 use crate::load::metric::LoadMetric;
 use crate::load_report::LoadReport;
-use crate::observe::database::figure::Figure;
+use crate::observe::database::Figure;
 use crate::observe::prometheus::Selector;
 use crate::round::values::json;
 use crate::{Experiment, Outline, RoundRecord};
@@ -65,7 +65,7 @@ fn measured_pages(data: &[u8]) {
 fn load_reports(data: &[u8]) {
     if let Ok(report) = LoadReport::of(data, Path::new("report.json")) {
         let _ = (report.http_req_duration(), report.good_share(), report.has_dropped());
-        let _ = (report.response_times(), report.threw_share(), report.has_failed());
+        let _ = (report.response_times(), report.threw_share());
         let text = serde_json::to_vec(&report).expect("numbers and texts");
         let again = LoadReport::of(&text, Path::new("report.json")).expect("what is written");
         assert_eq!(serde_json::to_vec(&again).ok(), Some(text));

@@ -69,7 +69,7 @@ pub(in crate::script) fn parse(path: &str) -> Parsed<Vec<Step>> {
 }
 
 /// With so many levels of queries left.
-fn parse_within(path: &str, depth: usize) -> Parsed<Vec<Step>> {
+fn parse_within(path: &str, left: usize) -> Parsed<Vec<Step>> {
     let mut steps = Vec::new();
     let mut rest = path;
     loop {
@@ -77,8 +77,8 @@ fn parse_within(path: &str, depth: usize) -> Parsed<Vec<Step>> {
             let (inside, after) = split_at_parenthesis(query)?;
             let (all, after) =
                 after.strip_prefix('#').map_or((false, after), |after| (true, after));
-            let depth = depth.checked_sub(1).ok_or(UnsupportedPath)?;
-            steps.push(Step::Where { query: parse_query(inside, depth)?, all });
+            let left = left.checked_sub(1).ok_or(UnsupportedPath)?;
+            steps.push(Step::Where { query: parse_query(inside, left)?, all });
             match after.strip_prefix('.') {
                 Some(next) => rest = next,
                 None if after.is_empty() => return Ok(steps),
@@ -130,7 +130,7 @@ fn split_at_parenthesis(text: &str) -> Parsed<(&str, &str)> {
     Err(UnsupportedPath)
 }
 
-fn parse_query(text: &str, depth: usize) -> Parsed<Query> {
+fn parse_query(text: &str, left: usize) -> Parsed<Query> {
     let (mut depth, mut found) = (0usize, None);
     for (at, c) in text.char_indices() {
         match c {
@@ -155,7 +155,7 @@ fn parse_query(text: &str, depth: usize) -> Parsed<Query> {
             (path, Some((operator, value)))
         }
     };
-    let path = if path.is_empty() { Vec::new() } else { parse_within(path, depth)? };
+    let path = if path.is_empty() { Vec::new() } else { parse_within(path, left)? };
     Ok(Query { path, condition })
 }
 
