@@ -6,6 +6,9 @@ mod clock;
 mod doorkeeper;
 mod error;
 mod flight;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod load;
 mod metrics;
 mod named;

@@ -5,7 +5,7 @@
 //! no answer is older for it; no body is ever deleted there. Every call has a deadline, and after failures the server is
 //! left alone for a while.
 
-mod entry;
+pub(crate) mod entry;
 
 use std::fmt;
 use std::sync::Arc;

@@ -10,6 +10,9 @@ pub mod rate;
 pub mod suspicion;
 
 mod attempt;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod gate;
 mod guard;
 mod metrics;

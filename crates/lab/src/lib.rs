@@ -2,6 +2,9 @@
 #![forbid(unsafe_code)]
 
 mod file;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod journal;
 mod judge;
 pub mod limit;

@@ -4,6 +4,9 @@ mod command;
 mod engine;
 mod event_loop;
 mod executor;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod generator;
 mod html;
 mod http;

@@ -4,6 +4,9 @@
 pub mod compact;
 mod document;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod geojson;
 pub mod gpx;
 mod number;

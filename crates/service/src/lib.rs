@@ -30,6 +30,9 @@ pub mod bodies;
 pub mod config;
 mod current;
 mod exposition;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod home;
 mod housekeeping;
 pub mod http;

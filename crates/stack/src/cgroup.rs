@@ -119,7 +119,7 @@ impl Cgroup {
 
 /// Path of the cgroup in `/proc/PID/cgroup`. Of version 1 that of `cpuacct`: container tools use one path for
 /// all controllers.
-fn member_of(groups: &str) -> Option<&str> {
+pub(crate) fn member_of(groups: &str) -> Option<&str> {
     let lines = groups.lines().filter_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         Some((controllers, path))

@@ -252,7 +252,7 @@ impl Engine {
 
 impl Image {
     /// Reads `ID 8080/tcp 53/udp`.
-    fn parse(line: &str) -> Self {
+    pub(crate) fn parse(line: &str) -> Self {
         let mut words = line.split_whitespace();
         let id = words.next().unwrap_or_default().to_owned();
         let tcp = |word: &str| word.strip_suffix("/tcp").unwrap_or(word).parse().ok();

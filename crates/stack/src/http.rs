@@ -288,6 +288,14 @@ fn is_own_echo(stream: &TcpStream, peer: SocketAddr) -> bool {
     stream.local_addr().is_ok_and(|own| own == peer)
 }
 
+/// What is made of an answer that came in these parts before the server closed.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn answer_of(parts: &[&[u8]]) -> Option<Answer> {
+    let mut received = Received::default();
+    parts.iter().for_each(|part| received.take(part));
+    received.into_answer(true)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

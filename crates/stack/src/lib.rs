@@ -7,6 +7,9 @@ mod control;
 mod cpus;
 mod error;
 mod follower;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod http;
 pub mod machine;
 pub mod mariadb;

@@ -113,7 +113,7 @@ impl Others {
     }
 }
 
-fn cpu_line(text: &str) -> Option<[u64; 8]> {
+pub(crate) fn cpu_line(text: &str) -> Option<[u64; 8]> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let mut fields = line.split_ascii_whitespace().map(|field| field.parse::<u64>().ok());
     let mut values = [0; 8];

@@ -54,7 +54,7 @@ impl Stat {
 
     /// The second field is the command's name in parentheses and may itself contain spaces and
     /// parentheses, so the fields are counted from the last closing one.
-    fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (_, fields) = text.rsplit_once(')')?;
         let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
         // `fields[0]` is field 3 of proc(5), the state.

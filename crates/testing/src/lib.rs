@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::io::{Read, Write as _};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -30,6 +31,27 @@ pub fn database() -> Option<String> {
         .status();
     assert!(client.is_ok_and(|status| status.success()), "{server} makes no database");
     Some(format!("{server}/{name}"))
+}
+
+/// Runs targets of the fuzzer on the inputs that are kept for them, in `fuzz/seeds`.
+///
+/// # Panics
+/// When a target does on one of them, which is then named, or has none.
+pub fn replay(targets: &[(&str, fn(&[u8]))]) {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+    for (name, target) in targets {
+        let dir = seeds.join(name);
+        let files = std::fs::read_dir(&dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
+        let mut paths: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+        paths.sort();
+        assert!(!paths.is_empty(), "{} is empty", dir.display());
+        for path in paths {
+            let input = std::fs::read(&path).expect("a file that can be read");
+            // Shown with the message of a panic.
+            println!("{}", path.display());
+            target(&input);
+        }
+    }
 }
 
 /// How long a whole command may run, such as a comparison with its rounds.
@@ -215,7 +237,7 @@ pub fn can_make_cgroups() -> bool {
             _ => return false,
         };
         let name = format!("testing-{}", std::process::id());
-        let dir = std::path::Path::new(root).join(path.trim_start_matches('/')).join(name);
+        let dir = Path::new(root).join(path.trim_start_matches('/')).join(name);
         let is_made = std::fs::create_dir(&dir).is_ok();
         let is_limited = is_made && dir.join(file).exists();
         let _ = std::fs::remove_dir(&dir);

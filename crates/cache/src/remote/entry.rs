@@ -17,7 +17,7 @@ const VERSION: u8 = 1;
 const BEFORE: usize = 5;
 const CODINGS: [Encoding; 3] = [Encoding::Gzip, Encoding::Br, Encoding::Zstd];
 
-pub(super) fn encode(label: &[u8], value: &Value) -> Vec<u8> {
+pub(crate) fn encode(label: &[u8], value: &Value) -> Vec<u8> {
     let ValueParts { identity, encoded, content_type, etag_base, created } = value.parts();
     let bodies: usize = identity.len() + encoded.iter().map(|(_, body)| body.len()).sum::<usize>();
     let mut bytes =
@@ -51,7 +51,7 @@ fn length(body: &Bytes) -> u32 {
 }
 
 /// The label and the body; `None` if these are not such bytes.
-pub(super) fn decode(bytes: Vec<u8>) -> Option<(Vec<u8>, Value)> {
+pub(crate) fn decode(bytes: Vec<u8>) -> Option<(Vec<u8>, Value)> {
     let mut rest = Bytes::from(bytes);
     if take::<1>(&mut rest)? != [VERSION] {
         return None;

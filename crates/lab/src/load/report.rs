@@ -243,7 +243,12 @@ impl LoadReport {
     pub fn read(path: &Path) -> Result<Self, ReportError> {
         let text =
             fs::read(path).map_err(|source| ReportError::Read { path: path.to_owned(), source })?;
-        let report: Self = serde_json::from_slice(&text)
+        Self::of(&text, path)
+    }
+
+    /// The report that a file of this name holds.
+    pub(crate) fn of(text: &[u8], path: &Path) -> Result<Self, ReportError> {
+        let report: Self = serde_json::from_slice(text)
             .map_err(|source| ReportError::Shape { path: path.to_owned(), source })?;
         if report.version != VERSION {
             return Err(ReportError::Version { path: path.to_owned(), found: report.version });

@@ -46,8 +46,11 @@ impl fmt::Display for Selector {
         if self.labels.is_empty() {
             return Ok(());
         }
-        let labels: Vec<String> =
-            self.labels.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
+        let label = |(name, value): &(String, String)| {
+            let value = value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
+            format!("{name}=\"{value}\"")
+        };
+        let labels: Vec<String> = self.labels.iter().map(label).collect();
         write!(f, "{{{}}}", labels.join(","))
     }
 }

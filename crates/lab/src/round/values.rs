@@ -1,6 +1,6 @@
 //! Takes the numbers that invariants are about, before and after the load, and compares them.
 
-mod json;
+pub(crate) mod json;
 mod sql;
 
 use std::time::Duration;

@@ -106,7 +106,7 @@ fn read_bounded(decoder: impl Read) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// `Decompression` for a body that is not what it says, or too large.
-pub(super) fn decode(content_encoding: &str, body: Vec<u8>) -> Result<Vec<u8>, RequestError> {
+pub(crate) fn decode(content_encoding: &str, body: Vec<u8>) -> Result<Vec<u8>, RequestError> {
     let codings: Vec<Coding> =
         content_encoding.split(',').filter_map(|name| Coding::parse(name.trim())).collect();
     if codings.len() > MAX_CODINGS {

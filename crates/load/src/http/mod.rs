@@ -15,6 +15,8 @@ pub(crate) mod digest;
 pub(crate) mod encoding;
 mod encrypted_key;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod head;
 mod http2;
 mod names;
@@ -43,4 +45,6 @@ pub(crate) use stream::Stream;
 pub(crate) use timings::Timings;
 pub use tls::{ClientCertificate, TlsSettings, TlsVersion};
 pub(crate) use tls::{TlsInfo, cipher_suite, client_config};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use url::percent_decode;
 pub(crate) use url::{Url, escape_query};

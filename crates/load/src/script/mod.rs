@@ -6,6 +6,8 @@ mod console;
 pub(crate) mod control;
 pub(crate) mod coroutine;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod iterations;
 mod jslib;
 pub(crate) mod life;
@@ -27,6 +29,8 @@ pub(crate) use error::ScriptError;
 pub(crate) use modules::expected_statuses::ExpectedStatuses;
 pub(crate) use shared::{Files, SharedArrays};
 pub(crate) use source::{Sources, normalize};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use syntax::Language;
 pub use vendor::{VendorError, vendor};
 
 /// What the script of one virtual user may allocate inside QuickJS.

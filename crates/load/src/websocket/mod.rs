@@ -9,6 +9,8 @@ mod connection;
 mod deflate;
 mod dial;
 mod frame;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 
 pub(crate) use connection::Connection;
 pub(crate) use dial::{Dial, DialError, Opened};

@@ -7,6 +7,8 @@
 
 mod cell;
 mod facilities;
+#[cfg(test)]
+mod fuzzing;
 mod json;
 mod report;
 mod row;

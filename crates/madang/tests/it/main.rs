@@ -57,6 +57,7 @@ mod like_stream;
 mod likes;
 mod likes_crash;
 mod load_page;
+mod made_up;
 mod market_views;
 mod markets;
 mod metrics;

@@ -33,3 +33,24 @@ fn every_experiment_passes_its_check() {
         }
     });
 }
+
+#[test]
+fn every_seed_of_the_fuzzer_belongs_to_a_target_that_its_readme_lists() {
+    let seeds = std::fs::read_dir(workspace().join("fuzz/seeds")).unwrap();
+    let readme = std::fs::read_to_string(workspace().join("fuzz/README.md")).unwrap();
+    let code: Vec<String> = files(&workspace().join("crates"))
+        .iter()
+        .filter(|path| {
+            path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("fuzzing"))
+        })
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    for dir in seeds {
+        let name = dir.unwrap().file_name().into_string().unwrap();
+        assert!(
+            code.iter().any(|code| code.contains(&format!("(\"{name}\", "))),
+            "{name} is no target"
+        );
+        assert!(readme.contains(&format!("`{name}`")), "{name} is not in fuzz/README.md");
+    }
+}

@@ -58,14 +58,14 @@ impl Draft {
 }
 
 /// Reads the body of a change: fields that are not there stay as they are.
-pub(super) fn edit(mut body: JsonObject) -> Result<Edit, Problem> {
+pub(crate) fn edit(mut body: JsonObject) -> Result<Edit, Problem> {
     let Fields { title, content } = Fields::read(&mut body, Asked::Part);
     body.finish(())?;
     Ok(Edit { title, content })
 }
 
 /// Reads a comment of this user, made now.
-pub(super) fn comment(
+pub(crate) fn comment(
     mut body: JsonObject,
     article: ArticleId,
     author: UserId,

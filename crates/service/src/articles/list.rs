@@ -49,7 +49,7 @@ pub(super) async fn list(
 
 /// Reads a query, and says everything that is wrong with it at once; a cursor last, for it belongs to the
 /// listing that the others name.
-fn read(query: &str) -> Result<(Asked, usize), Problem> {
+pub(crate) fn read(query: &str) -> Result<(Asked, usize), Problem> {
     let (mut q, mut sort) = (None, None);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {

@@ -16,10 +16,10 @@ mod comments;
 mod counts;
 mod create;
 mod detail;
-mod draft;
+pub(crate) mod draft;
 mod figures;
 pub mod likes;
-mod list;
+pub(crate) mod list;
 mod represent;
 mod store;
 #[cfg(test)]

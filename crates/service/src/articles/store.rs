@@ -1,6 +1,6 @@
 //! Transactions on articles. One method is one whole transaction.
 
-pub(super) mod listing;
+pub(crate) mod listing;
 mod search;
 mod upkeep;
 

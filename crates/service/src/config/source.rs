@@ -130,10 +130,17 @@ impl Sources {
     /// # Errors
     /// When the file cannot be read or parsed, or names an unknown key.
     pub fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|e| ConfigError::File {
+            path: path.to_owned(),
+            reason: format!("cannot be read: {e}"),
+        })?;
+        self.text(path, &text)
+    }
+
+    /// Reads the text of a file.
+    pub(crate) fn text(&mut self, path: &Path, text: &str) -> Result<(), ConfigError> {
         let wrong = |reason: String| ConfigError::File { path: path.to_owned(), reason };
-        let text =
-            std::fs::read_to_string(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
-        let table = toml::de::DeTable::parse(&text).map_err(|e| wrong(syntax_error(&text, &e)))?;
+        let table = toml::de::DeTable::parse(text).map_err(|e| wrong(syntax_error(text, &e)))?;
         let mut found = Vec::new();
         flatten(table.get_ref(), "", &mut found).map_err(wrong)?;
         for (key, value, at) in found {

@@ -99,7 +99,7 @@ impl Proxies {
     ///
     /// An entry that is no address (`unknown`, an obfuscated name, nonsense) ends the search: the
     /// client is then the last proxy that is known. When every hop is trusted, it is the first one.
-    pub(super) fn last_hop(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    pub(crate) fn last_hop(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let peer = peer.to_canonical();
         if !self.is_trusted(peer) {
             return peer;

@@ -13,7 +13,7 @@ const LONGEST_TARGET: usize = 8192;
 ///
 /// # Errors
 /// 400, 414 or 501. What two programs could read in two ways closes the connection.
-pub(super) fn check(parts: &Parts, chunked: bool) -> Result<(), Problem> {
+pub(crate) fn check(parts: &Parts, chunked: bool) -> Result<(), Problem> {
     if parts.uri.path_and_query().is_some_and(|target| target.as_str().len() > LONGEST_TARGET) {
         return Err(Problem::target_too_long(LONGEST_TARGET));
     }

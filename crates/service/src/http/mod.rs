@@ -11,7 +11,7 @@ mod connection;
 mod cors;
 pub mod edge;
 pub mod gate;
-mod head;
+pub(crate) mod head;
 pub mod json;
 pub(crate) mod label;
 pub(crate) mod limits;

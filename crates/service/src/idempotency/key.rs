@@ -52,7 +52,7 @@ impl FromRequestParts<Arc<App>> for IdempotencyKey {
     }
 }
 
-fn read(headers: &HeaderMap) -> Result<Option<Box<str>>, Problem> {
+pub(crate) fn read(headers: &HeaderMap) -> Result<Option<Box<str>>, Problem> {
     let mut lines = headers.get_all("idempotency-key").into_iter();
     let Some(line) = lines.next() else { return Ok(None) };
     let key = if lines.next().is_none() { parse(line.as_bytes()) } else { None };

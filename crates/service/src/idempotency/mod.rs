@@ -18,7 +18,7 @@
 //!   are deleted in small transactions of their own, started by keyed requests, never by others.
 //! - Without the header nothing of this happens.
 
-mod key;
+pub(crate) mod key;
 mod store;
 
 pub use key::IdempotencyKey;

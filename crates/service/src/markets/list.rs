@@ -57,7 +57,7 @@ pub(super) async fn list(
 
 /// What a request asks for.
 #[derive(Debug)]
-struct Asked {
+pub(crate) struct Asked {
     filter: Filter,
     near: Option<Point>,
     order: Order,
@@ -105,7 +105,7 @@ impl Written {
 
 impl Asked {
     /// Reads the query, and says everything that is wrong with it at once.
-    fn parse(query: &str, regions: &Regions) -> Result<Asked, Vec<FieldError>> {
+    pub(crate) fn parse(query: &str, regions: &Regions) -> Result<Asked, Vec<FieldError>> {
         let written = Written::of(query);
         let mut errors = Vec::new();
         let mut or = |error: FieldError| errors.push(error);

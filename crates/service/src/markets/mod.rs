@@ -9,7 +9,7 @@ mod detail;
 mod figures;
 mod fold;
 mod index;
-mod list;
+pub(crate) mod list;
 mod place;
 mod represent;
 mod store;

@@ -57,7 +57,7 @@ pub(super) async fn list(
 
 /// Reads a query, and says everything that is wrong with it at once; a cursor last, for it belongs to the
 /// listing that the others name.
-fn read(query: &str, names: Names<'_>) -> Result<(Asked, Words, usize), Problem> {
+pub(crate) fn read(query: &str, names: Names<'_>) -> Result<(Asked, Words, usize), Problem> {
     let (mut state, mut city, mut town, mut category, mut sort) = (None, None, None, None, None);
     let mut q = None;
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {

@@ -81,7 +81,7 @@ impl Effects {
     }
 
     /// For other processes.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let revoked = self.revoked.clone().unwrap_or_default();
         let message = Message {
             ended: self.ended.iter().map(|stamp| stamp.to_bits()).collect(),
@@ -99,7 +99,7 @@ impl Effects {
     }
 
     /// What another process has told.
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, StoreError> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, StoreError> {
         if bytes.is_empty() {
             return Ok(Self::default());
         }

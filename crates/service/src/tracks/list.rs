@@ -108,19 +108,19 @@ pub(super) async fn list(
 }
 
 /// What a request asks for.
-struct Asked {
+pub(crate) struct Asked {
     order: Order,
     limit: usize,
 }
 
-enum Order {
+pub(crate) enum Order {
     Length(Option<AfterLength>),
     Near(Point, Option<AfterDistance>),
 }
 
 impl Asked {
     /// Reads the query, and says everything that is wrong with it at once.
-    fn parse(query: &str) -> Result<Asked, Vec<FieldError>> {
+    pub(crate) fn parse(query: &str) -> Result<Asked, Vec<FieldError>> {
         let (mut near, mut sort, mut limit, mut cursor) = (None, None, None, None);
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match &*name {

@@ -5,13 +5,13 @@
 //! compressed, and kept; a request for it touches neither the store nor the path.
 
 mod detail;
-mod list;
+pub(crate) mod list;
 mod near;
 pub mod records;
 mod represent;
 mod store;
 mod types;
-mod upload;
+pub(crate) mod upload;
 
 pub use represent::Form;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `POST /v1/tracks` and `DELETE /v1/tracks/{id}`: users' own tracks.
 
-mod read;
+pub(crate) mod read;
 
 use super::represent::length;
 use super::{Deleted, NewTrack, PreparedTrack, Stored, TrackId, TrackState, TrackStore};

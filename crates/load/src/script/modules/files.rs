@@ -130,7 +130,10 @@ fn json(record: &[String], header: Option<&[String]>) -> Box<str> {
 
 /// The records of a text, by the rules of Go's `encoding/csv`: quotes only around a whole field, empty lines left out,
 /// and as many fields in each record as in the first.
-fn records(text: &str, comma: char) -> std::result::Result<Vec<Vec<String>>, String> {
+pub(in crate::script) fn records(
+    text: &str,
+    comma: char,
+) -> std::result::Result<Vec<Vec<String>>, String> {
     let mut records: Vec<Vec<String>> = Vec::new();
     let mut rest = text;
     let mut line = 1;

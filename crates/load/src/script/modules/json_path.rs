@@ -9,13 +9,13 @@ use rquickjs::{Array, Ctx, Result, Value};
 
 /// A part of gjson's syntax that is missing here.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct UnsupportedPath;
+pub(in crate::script) struct UnsupportedPath;
 
 type Parsed<T> = std::result::Result<T, UnsupportedPath>;
 
 /// One step of a path.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Step {
+pub(in crate::script) enum Step {
     Key(String),
     /// `#`: every element, or the length when it is the last step.
     Each,
@@ -28,7 +28,7 @@ pub(super) enum Step {
 
 /// What an element must be like.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Query {
+pub(in crate::script) struct Query {
     /// Where in the element to look; empty for the element itself.
     path: Vec<Step>,
     /// Without one, that there is something is enough.
@@ -60,8 +60,16 @@ const OPERATORS: [(&str, Operator); 9] = [
     ("%", Operator::Like),
 ];
 
+/// Queries within queries that are read: a virtual user's stack is small.
+const DEPTH: usize = 16;
+
 /// Splits a path into steps.
-pub(super) fn parse(path: &str) -> Parsed<Vec<Step>> {
+pub(in crate::script) fn parse(path: &str) -> Parsed<Vec<Step>> {
+    parse_within(path, DEPTH)
+}
+
+/// With so many levels of queries left.
+fn parse_within(path: &str, left: usize) -> Parsed<Vec<Step>> {
     let mut steps = Vec::new();
     let mut rest = path;
     loop {
@@ -69,7 +77,8 @@ pub(super) fn parse(path: &str) -> Parsed<Vec<Step>> {
             let (inside, after) = split_at_parenthesis(query)?;
             let (all, after) =
                 after.strip_prefix('#').map_or((false, after), |after| (true, after));
-            steps.push(Step::Where { query: parse_query(inside)?, all });
+            let left = left.checked_sub(1).ok_or(UnsupportedPath)?;
+            steps.push(Step::Where { query: parse_query(inside, left)?, all });
             match after.strip_prefix('.') {
                 Some(next) => rest = next,
                 None if after.is_empty() => return Ok(steps),
@@ -121,7 +130,7 @@ fn split_at_parenthesis(text: &str) -> Parsed<(&str, &str)> {
     Err(UnsupportedPath)
 }
 
-fn parse_query(text: &str) -> Parsed<Query> {
+fn parse_query(text: &str, left: usize) -> Parsed<Query> {
     let (mut depth, mut found) = (0usize, None);
     for (at, c) in text.char_indices() {
         match c {
@@ -146,7 +155,7 @@ fn parse_query(text: &str) -> Parsed<Query> {
             (path, Some((operator, value)))
         }
     };
-    let path = if path.is_empty() { Vec::new() } else { parse(path)? };
+    let path = if path.is_empty() { Vec::new() } else { parse_within(path, left)? };
     Ok(Query { path, condition })
 }
 
@@ -270,6 +279,15 @@ mod tests {
         for path in ["a|b", "@reverse", "a*", "a.#(b", "#(a==1)b", "{a,b}"] {
             assert_eq!(parse(path), Err(UnsupportedPath), "{path}");
         }
+    }
+
+    #[test]
+    fn queries_nest_only_so_deep() {
+        let nested = |depth| format!("{}a{}", "#(".repeat(depth), ")".repeat(depth));
+        assert!(parse(&nested(DEPTH)).is_ok());
+        assert_eq!(parse(&nested(DEPTH + 1)), Err(UnsupportedPath));
+        // It would take the stack of a virtual user.
+        assert_eq!(parse(&nested(100_000)), Err(UnsupportedPath));
     }
 
     /// Expected values computed with gjson 1.18 by k6 1.8.1's `response.json()`.

@@ -27,7 +27,7 @@ pub fn name_in(command: &mut Command) {
 
 /// Tests about the file of the embedded store, its lock, its log, or the memory that goes with it: they use one in any
 /// case. And those that have a server of their own.
-const ON_FILES: [&str; 40] = [
+const ON_FILES: [&str; 41] = [
     "accounts_tokens::the_key_is_made_once",
     "admin::",
     "admin_socket::",
@@ -51,6 +51,7 @@ const ON_FILES: [&str; 40] = [
     "like_stream::",
     "likes::a_log_that_cannot_be_read",
     "likes_crash::",
+    "made_up::",
     "nodes::",
     "nodes_faults::",
     "operator::",

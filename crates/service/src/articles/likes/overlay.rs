@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// An article and a user.
-pub(super) type Pair = (ArticleId, UserId);
+pub(crate) type Pair = (ArticleId, UserId);
 
 /// What is logged and not applied, and the counts that everybody is shown.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ const FORMAT: u8 = 1;
 
 /// Why a row cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum RecordError {
+pub(crate) enum RecordError {
     /// Written by a newer program, or not by this one at all.
     #[error("unknown format")]
     Format,
@@ -31,7 +31,7 @@ pub(super) enum RecordError {
 }
 
 /// Writes pairs and how they are; the closer they are to each other, the shorter.
-pub(super) fn write(pairs: &[(Pair, bool)]) -> Vec<u8> {
+pub(crate) fn write(pairs: &[(Pair, bool)]) -> Vec<u8> {
     let liked = pairs.iter().filter(|(_, liked)| *liked).count();
     let mut bytes = Vec::with_capacity(8 + 5 * pairs.len());
     bytes.push(FORMAT);
@@ -52,7 +52,7 @@ pub(super) fn write(pairs: &[(Pair, bool)]) -> Vec<u8> {
 ///
 /// # Errors
 /// When it was not.
-pub(super) fn read(bytes: &[u8]) -> Result<Vec<(Pair, bool)>, RecordError> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Vec<(Pair, bool)>, RecordError> {
     let (&FORMAT, mut rest) = bytes.split_first().ok_or(RecordError::CutOff)? else {
         return Err(RecordError::Format);
     };

@@ -84,7 +84,7 @@ impl ArticleStore {
 
 /// What is listed, and from where on.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Asked {
+pub(crate) struct Asked {
     /// Those whose texts hold all of these; all articles when there are none.
     pub(in super::super) words: Words,
     pub(in super::super) order: Order,

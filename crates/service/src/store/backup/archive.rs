@@ -48,7 +48,7 @@ fn header(bytes: u64) -> Header {
 
 /// Unpacks the archive into an empty directory and compares every file with the manifest. `accept` is asked before
 /// anything is written.
-pub(super) fn read(
+pub(crate) fn read(
     from: impl Read,
     dir: &Path,
     accept: impl FnOnce(&Manifest) -> Result<(), BackupError>,

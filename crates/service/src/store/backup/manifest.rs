@@ -69,7 +69,7 @@ impl Manifest {
     }
 
     /// Reads a manifest, of a format that this program knows.
-    pub(super) fn parse(text: &[u8]) -> Result<Self, BackupError> {
+    pub(crate) fn parse(text: &[u8]) -> Result<Self, BackupError> {
         /// What manifests of all formats have.
         #[derive(Deserialize)]
         struct Any {

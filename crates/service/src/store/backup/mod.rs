@@ -17,8 +17,8 @@
 //! come afterwards, from the copy.
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
-mod archive;
-mod manifest;
+pub(crate) mod archive;
+pub(crate) mod manifest;
 mod restore;
 mod snapshot;
 

@@ -5,7 +5,7 @@ use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use std::fmt::Write as _;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     Integer(i64),
     Real(f64),
     Text(Vec<u8>),
@@ -36,7 +36,7 @@ impl ToSql for Part {
 }
 
 /// `i17 r3ff0000000000000 t616263 b00ff`.
-pub(super) fn encode(key: &[Part]) -> String {
+pub(crate) fn encode(key: &[Part]) -> String {
     let mut text = String::new();
     for part in key {
         if !text.is_empty() {
@@ -60,7 +60,7 @@ pub(super) fn encode(key: &[Part]) -> String {
 }
 
 /// The key that was written so.
-pub(super) fn decode(text: &str) -> Option<Vec<Part>> {
+pub(crate) fn decode(text: &str) -> Option<Vec<Part>> {
     text.split(' ').map(part).collect()
 }
 

@@ -10,7 +10,7 @@
 
 mod back;
 mod check;
-mod key;
+pub(crate) mod key;
 mod source;
 mod tables;
 mod target;

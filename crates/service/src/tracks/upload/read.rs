@@ -64,7 +64,7 @@ impl table::Kind for Lines {
 
 /// What a body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// `{name, rate?, segments}`.
     Json,
     /// A GPX or GeoJSON file; the file itself tells which.
@@ -73,7 +73,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// The kind that the head of a request announces.
-    pub(super) fn of(headers: &HeaderMap) -> Result<Kind, Problem> {
+    pub(crate) fn of(headers: &HeaderMap) -> Result<Kind, Problem> {
         let mut kinds = headers.get_all(header::CONTENT_TYPE).into_iter();
         let kind = kinds.next().and_then(|v| v.to_str().ok()).unwrap_or("");
         let kind = kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
@@ -100,14 +100,14 @@ fn limits() -> Limits {
 
 /// What a body says.
 #[derive(Debug, PartialEq)]
-pub(super) struct Read {
+pub(crate) struct Read {
     pub name: String,
     pub rate: f64,
     pub path: Path,
 }
 
 /// The name in a query, if there is one.
-pub(super) fn name_of(query: &str) -> Result<Option<String>, Problem> {
+pub(crate) fn name_of(query: &str) -> Result<Option<String>, Problem> {
     let named = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "name");
     let Some((_, name)) = named else { return Ok(None) };
     let wrong = || Problem::invalid_field("name", what_a_line_is(&NAME_CHARS));
@@ -115,7 +115,7 @@ pub(super) fn name_of(query: &str) -> Result<Option<String>, Problem> {
 }
 
 /// Reads a body. A name given apart is taken instead of the one in a file.
-pub(super) fn track(kind: Kind, body: Bytes, name: Option<String>) -> Result<Read, Problem> {
+pub(crate) fn track(kind: Kind, body: Bytes, name: Option<String>) -> Result<Read, Problem> {
     match kind {
         Kind::Json => json(body),
         Kind::File => file(&body, name),

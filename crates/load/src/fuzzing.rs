@@ -1,0 +1,162 @@
+//! Targets of the fuzzer: each takes any bytes, reads them as a parser of this crate does, and panics when a property
+//! does not hold. Unit tests replay the kept inputs; otherwise they are there for `scripts/fuzz` alone.
+
+use std::str::FromStr as _;
+
+use crate::html::{Document, Selector};
+use crate::http::cookies::{Jar, SetCookie, parse_date};
+use crate::http::{self, AddressRange, Url, digest, encoding};
+use crate::options::{ConfigFile, Threshold, parse_duration, parse_stage};
+use crate::script::{self, Language};
+use crate::{OutputSpec, Secrets, Target, websocket};
+
+/// The targets by name: that of a directory in `fuzz/seeds`.
+pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+    ("answers", answers),
+    ("chunks", chunks),
+    ("encoded_bodies", encoded_bodies),
+    ("cookies", cookies),
+    ("urls", urls),
+    ("websocket_frames", websocket_frames),
+    ("web_pages", web_pages),
+    ("json_paths", json_paths),
+    ("csv_files", csv_files),
+    ("run_options", run_options),
+    ("scripts", scripts),
+];
+
+/// The head of an answer.
+fn answers(data: &[u8]) {
+    http::fuzzing::head(data);
+    if let Ok(text) = std::str::from_utf8(data) {
+        let asked = digest::Asked { method: "GET", target: "/", user_info: "u:p", cnonce: "c" };
+        let answer = digest::authorization(text, &asked);
+        assert!(answer.is_none_or(|answer| answer.starts_with("Digest ")));
+    }
+}
+
+/// A body in chunks, whole and byte by byte.
+fn chunks(data: &[u8]) {
+    http::fuzzing::chunks(data);
+}
+
+/// A compressed body: its first byte says how.
+fn encoded_bodies(data: &[u8]) {
+    let Some((first, body)) = data.split_first() else { return };
+    let codings = ["gzip", "deflate", "br", "zstd", "gzip, br", "zstd, deflate, gzip"];
+    let coding = codings[usize::from(*first) % codings.len()];
+    if let Ok(plain) = encoding::decode(coding, body.to_vec()) {
+        assert!(plain.len() <= encoding::MAX_DECODED_BYTES);
+    }
+    if let Some(coding) = encoding::Coding::parse(coding) {
+        let packed = coding.encode(body).expect("bytes in memory");
+        let plain = encoding::decode(coding.name(), packed).expect("what was packed");
+        assert_eq!(plain, body);
+    }
+}
+
+/// Lines of `Set-Cookie`, each into one jar.
+fn cookies(data: &[u8]) {
+    let url = Url::parse("https://a.example.org/b/c").expect("an address");
+    let other = Url::parse("https://example.com/").expect("an address");
+    let jar = Jar::default();
+    for line in data.split(|byte| *byte == b'\n').take(100) {
+        let Some(cookie) = SetCookie::parse(line) else { continue };
+        jar.set(&url, &cookie, 1000);
+    }
+    for pair in jar.matching(&url, 1000) {
+        assert!(!pair.name.is_empty());
+        let is_safe = |text: &str| !text.contains(['\r', '\n', ';', '\0']);
+        assert!(is_safe(&pair.name) && is_safe(&pair.value));
+    }
+    assert!(jar.matching(&other, 1000).is_empty(), "of another server");
+    let _ = parse_date(&String::from_utf8_lossy(data));
+}
+
+/// An address, and one relative to it.
+fn urls(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let is_sent = |url: &Url| {
+        assert!(url.target.starts_with('/'));
+        assert!(url.target.bytes().all(|b| b >= 0x20 && b != 0x7f));
+        assert!(url.authority.bytes().all(|b| b.is_ascii_graphic()));
+    };
+    let base = Url::parse("http://h/a/b?c").expect("an address");
+    for url in [Url::parse(text), base.join(text)].into_iter().flatten() {
+        is_sent(&url);
+        // What is sent is read as the same.
+        let sent = format!("{}://{}{}", scheme(&url), url.authority, url.target);
+        let again = Url::parse(&sent).expect("what is sent can be read");
+        assert_eq!((&again.host, again.port), (&url.host, url.port), "{sent}");
+        assert_eq!((&again.authority, &again.target), (&url.authority, &url.target));
+    }
+    let _ = http::percent_decode(text);
+}
+
+fn scheme(url: &Url) -> &'static str {
+    if url.secure { "https" } else { "http" }
+}
+
+/// Frames of a server, and data that are sent.
+fn websocket_frames(data: &[u8]) {
+    websocket::fuzzing::frames(data);
+}
+
+/// A selector in the first line, and a page.
+fn web_pages(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let (selector, page) = text.split_once('\n').unwrap_or(("*", &text));
+    let Ok(document) = Document::parse(page) else { return };
+    let html = document.inner_html(0);
+    let _ = (Document::parse(&html), document.text(0));
+    if let Ok(selector) = Selector::parse(selector) {
+        let all = 0..document.nodes.len();
+        let found = selector.filter(&document, all.clone());
+        assert!(found.iter().all(|at| all.contains(at)));
+    }
+}
+
+/// A path of `response.json()`.
+fn json_paths(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        script::fuzzing::json_path(text);
+    }
+}
+
+/// A file of comma-separated values.
+fn csv_files(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        script::fuzzing::csv(text);
+    }
+}
+
+/// Options of k6: a file of them, and the small languages in them.
+fn run_options(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let _ = (ConfigFile::parse(text), parse_stage("stages", text), Threshold::parse(text));
+    if let Ok(duration) = parse_duration(text) {
+        let written = format!("{}ns", duration.as_nanos());
+        assert_eq!(parse_duration(&written).ok(), Some(duration));
+    }
+    if let Ok(range) = AddressRange::from_str(text) {
+        assert_eq!(range.to_string().parse(), Ok(range));
+    }
+    let _ = (Target::from_str(text), OutputSpec::parse(text, |_| None));
+    let _ = Secrets::default().add(&format!("mock={text}"));
+}
+
+/// The text of a script, in either language.
+fn scripts(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    for language in [Language::JavaScript, Language::TypeScript] {
+        let _ = script::fuzzing::read(text, language);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_the_fuzzer_has_found_stays_mended() {
+        madang_testing::replay(super::TARGETS);
+    }
+}
