@@ -195,7 +195,7 @@ impl Place {
         while let Some(word) = words.next() {
             match word {
                 "--listen" => {
-                    port = words.next().unwrap().rsplit(':').next().unwrap().parse().unwrap()
+                    port = words.next().unwrap().rsplit(':').next().unwrap().parse().unwrap();
                 }
                 "--data" => data = words.next().unwrap(),
                 _ => rest.push(word),
