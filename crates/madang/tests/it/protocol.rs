@@ -238,6 +238,7 @@ fn escapes_in_the_path_name_nothing_else() {
     ] {
         let answer = server.get(path);
         assert_eq!(answer.status, 404, "{path}");
+        answer.problem(404);
     }
     server.is_well();
 }

@@ -2,12 +2,13 @@
 
 use super::contract;
 use crate::app::App;
+use crate::http::Problem;
 use crate::http::page_policy::protect;
 use axum::Router;
-use axum::response::Response as Answer;
+use axum::response::{IntoResponse as _, Response as Answer};
 use axum::routing::get;
 use bytes::Bytes;
-use http::{HeaderValue, header};
+use http::{HeaderValue, StatusCode, header};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::OpenApi;
@@ -125,6 +126,10 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(document: &Document) -> R
     let config = utoipa_swagger_ui::Config::from("/openapi.json").validator_url("none");
     let page: Router<S> = SwaggerUi::new("/docs").config(config).into();
     let page = page.layer(tower::util::MapResponseLayer::new(|mut response: Answer| {
+        // It answers this without a word.
+        if response.status() == StatusCode::NOT_FOUND {
+            response = Problem::not_found("there is no such file under /docs").into_response();
+        }
         protect(response.headers_mut(), POLICY, false);
         response
     }));

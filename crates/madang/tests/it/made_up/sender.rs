@@ -16,6 +16,9 @@ const CONNECTIONS: usize = 8;
 /// Most requests that are sent before an answer is read.
 const MOST_AT_ONCE: usize = 24;
 
+/// The answer before the answer to `Expect: 100-continue`.
+const GO_ON: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
 /// How often which status was answered, and which operations were carried out.
 #[derive(Debug, Default)]
 pub struct Tally {
@@ -176,7 +179,8 @@ impl Sender {
                     *self.tally.statuses.entry(answer.status).or_default() += 1;
                     rest = &rest[answer.length..];
                 }
-                Ok(None) if is_reset => break,
+                // Told to go on, a client that has closed its side is gone.
+                Ok(None) if is_reset || rest == GO_ON => break,
                 Ok(None) => {
                     panic!("{:?} is cut off, after {}", String::from_utf8_lossy(rest), shown(&sent))
                 }
