@@ -4,8 +4,10 @@
 use super::row::{self, Cells};
 use super::{json, table};
 
-/// The target by its name: that of a directory in `fuzz/seeds`.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[("market_files", market_files)];
+/// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
+type Target = (&'static str, fn(&[u8]));
+
+pub const TARGETS: &[Target] = &[("market_files", market_files)];
 
 /// A file of markets, as CSV in either encoding, or as JSON.
 fn market_files(data: &[u8]) {
@@ -20,6 +22,7 @@ fn market_files(data: &[u8]) {
     }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "what calls it hands a row over")]
 fn row(_line: u64, cells: Result<&dyn Cells, String>) {
     let Ok(cells) = cells else { return };
     let mut warned = 0;
