@@ -3,8 +3,11 @@
 
 use crate::remote::entry;
 
+/// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
+pub type FuzzTarget = (&'static str, fn(&[u8]));
+
 /// The targets by name: that of a directory in `fuzz/seeds`.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[("cache_entries", cache_entries)];
+pub const TARGETS: &[FuzzTarget] = &[("cache_entries", cache_entries)];
 
 /// An entry of the shared cache as it is, and with the right checksum.
 fn cache_entries(data: &[u8]) {

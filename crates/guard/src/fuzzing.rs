@@ -12,8 +12,11 @@ use crate::hash::StoredHash;
 use crate::net::Cidr;
 use crate::suspicion::{Binding, Marks, Proofs};
 
+/// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
+pub type FuzzTarget = (&'static str, fn(&[u8]));
+
 /// The targets by name: that of a directory in `fuzz/seeds`.
-pub const TARGETS: &[(&str, fn(&[u8]))] =
+pub const TARGETS: &[FuzzTarget] =
     &[("stored_hashes", stored_hashes), ("proofs", proofs), ("ranges", ranges)];
 
 /// The text of a password hash.

@@ -12,8 +12,11 @@ use crate::observe::prometheus::Selector;
 use crate::round::values::json;
 use crate::{Experiment, Outline, RoundRecord};
 
+/// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
+pub type FuzzTarget = (&'static str, fn(&[u8]));
+
 /// The targets by name: that of a directory in `fuzz/seeds`.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[FuzzTarget] = &[
     ("experiments", experiments),
     ("formulas", formulas),
     ("measured_pages", measured_pages),

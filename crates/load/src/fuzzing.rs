@@ -10,8 +10,11 @@ use crate::options::{ConfigFile, Threshold, parse_duration, parse_stage};
 use crate::script::{self, Language};
 use crate::{OutputSpec, Secrets, Target, websocket};
 
+/// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
+pub type FuzzTarget = (&'static str, fn(&[u8]));
+
 /// The targets by name: that of a directory in `fuzz/seeds`.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[FuzzTarget] = &[
     ("answers", answers),
     ("chunks", chunks),
     ("encoded_bodies", encoded_bodies),

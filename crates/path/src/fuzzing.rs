@@ -4,8 +4,11 @@
 use crate::write::points_json;
 use crate::{Document, Limits, Path, compact, geojson, gpx, polyline, read};
 
+/// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
+pub type FuzzTarget = (&'static str, fn(&[u8]));
+
 /// The targets by name: that of a directory in `fuzz/seeds`.
-pub const TARGETS: &[(&str, fn(&[u8]))] =
+pub const TARGETS: &[FuzzTarget] =
     &[("paths", paths), ("compact_paths", compact_paths), ("polylines", polylines)];
 
 const LIMITS: Limits = Limits { max_bytes: 1 << 20, max_points: 1000, max_segments: 100 };

@@ -7,8 +7,11 @@ use crate::cpus::CpuList;
 use crate::http::{Answer, Url};
 use crate::{cgroup, http, machine, mounts, procfs};
 
+/// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
+pub type FuzzTarget = (&'static str, fn(&[u8]));
+
 /// The targets by name: that of a directory in `fuzz/seeds`.
-pub const TARGETS: &[(&str, fn(&[u8]))] =
+pub const TARGETS: &[FuzzTarget] =
     &[("proc_files", proc_files), ("control_lines", control_lines), ("plain_answers", answers)];
 
 /// Files of `/proc`, a list of CPUs, what a container tool says of an image.

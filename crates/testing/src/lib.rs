@@ -34,13 +34,13 @@ pub fn database() -> Option<String> {
 }
 
 /// A fuzz target: its name, and what is done with the bytes of an input.
-pub type Target<'a> = (&'a str, fn(&[u8]));
+pub type FuzzTarget<'a> = (&'a str, fn(&[u8]));
 
 /// Runs targets of the fuzzer on the inputs that are kept for them, in `fuzz/seeds`.
 ///
 /// # Panics
 /// When a target does on one of them, which is then named, or has none.
-pub fn replay(targets: &[Target<'_>]) {
+pub fn replay(targets: &[FuzzTarget<'_>]) {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
     for (name, target) in targets {
         let dir = seeds.join(name);

@@ -5,8 +5,11 @@
 mod requests;
 mod stored;
 
+/// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
+pub type FuzzTarget = (&'static str, fn(&[u8]));
+
 /// The targets by name: that of a directory in `fuzz/seeds`.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[FuzzTarget] = &[
     ("request_heads", requests::heads),
     ("queries", requests::queries),
     ("json_bodies", requests::json_bodies),

@@ -5,9 +5,9 @@ use super::row::{self, Cells};
 use super::{json, table};
 
 /// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
-type Target = (&'static str, fn(&[u8]));
+type FuzzTarget = (&'static str, fn(&[u8]));
 
-pub const TARGETS: &[Target] = &[("market_files", market_files)];
+pub const TARGETS: &[FuzzTarget] = &[("market_files", market_files)];
 
 /// A file of markets, as CSV in either encoding, or as JSON.
 fn market_files(data: &[u8]) {
