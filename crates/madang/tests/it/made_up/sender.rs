@@ -40,15 +40,11 @@ impl Tally {
         self
     }
 
-    /// Whether every operation was carried out with success. Those that end callers may have run out of them.
-    pub fn covers(&self, operations: &Operations) -> bool {
-        let missing = operations
-            .all
-            .iter()
-            .enumerate()
-            .filter(|(at, operation)| !operation.ends_callers && !self.done.contains_key(at));
-        missing.inspect(|(_, operation)| println!("never carried out: {}", operation.id)).count()
-            == 0
+    /// Operations that were never carried out. Those that end callers may have run out of them.
+    pub fn missing<'o>(&self, operations: &'o Operations) -> Vec<&'o str> {
+        let all = operations.all.iter().enumerate();
+        let missing = all.filter(|(at, one)| !one.ends_callers && !self.done.contains_key(at));
+        missing.map(|(_, one)| one.id.as_str()).collect()
     }
 }
 
