@@ -47,6 +47,8 @@ fn requests_of_a_grammar_are_answered_as_documented() {
                 let mut sender = Sender::new(&server, Arc::clone(&operations), seed, client);
                 let (stopped, counted) = (&stopped, counted.clone());
                 scope.spawn(move || {
+                    // One that has found something ends the others.
+                    let _ends = Ends(stopped);
                     while !stopped.load(Ordering::Relaxed)
                         && counted.send(sender.exchange()).is_ok()
                     {}
@@ -80,6 +82,15 @@ fn requests_of_a_grammar_are_answered_as_documented() {
     let at_the_end = resident(&server);
     let grown = at_the_end.saturating_sub(after_warm_up);
     assert!(grown <= MOST_GROWTH, "memory grew from {after_warm_up} to {at_the_end} bytes");
+}
+
+/// Stops all clients when it is dropped.
+struct Ends<'s>(&'s AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Memory of the server, in bytes.

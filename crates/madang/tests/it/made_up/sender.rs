@@ -228,11 +228,12 @@ impl Sender {
     }
 }
 
-/// Whether what follows the first head is no other head.
+/// Whether what follows the head of the first answer is no other head.
 fn has_body(bytes: &[u8]) -> bool {
-    let end =
-        bytes.windows(4).position(|window| window == b"\r\n\r\n").map_or(bytes.len(), |at| at + 4);
-    !bytes[end..].is_empty() && !bytes[end..].starts_with(b"HTTP/1.")
+    let bytes = bytes.strip_prefix(GO_ON).unwrap_or(bytes);
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4);
+    let rest = &bytes[end.unwrap_or(bytes.len())..];
+    !rest.is_empty() && !rest.starts_with(b"HTTP/1.")
 }
 
 /// Bytes as a text that `printf` turns into them again.
