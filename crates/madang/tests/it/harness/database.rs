@@ -26,21 +26,30 @@ pub fn name_in(command: &mut Command) {
 }
 
 /// Tests about the file of the embedded store, its lock, its log, or the memory that goes with it: they use one in any
-/// case. And those that have a server of their own.
-const ON_FILES: [&str; 41] = [
+/// case. And those that have a server of their own, or say nothing about the store.
+const ON_FILES: [&str; 57] = [
+    "abuse::",
     "accounts_tokens::the_key_is_made_once",
     "admin::",
     "admin_socket::",
     "answers::a_thousand_readers_that_take_nothing",
+    "architecture::",
     "articles::a_cached_article_is_answered_without_sql",
     "backup::",
+    "client_address::",
     "cluster_",
+    "connections::",
     "copies::",
     "copy::",
+    "cors::",
+    "demo::",
+    "dependencies::",
     "deploy::",
     "disk::",
+    "docs::",
     "durability::",
     "exit_codes::a_taken_address",
+    "fair_turns::",
     "faults::",
     "galera::",
     "guide::",
@@ -51,6 +60,7 @@ const ON_FILES: [&str; 41] = [
     "like_stream::",
     "likes::a_log_that_cannot_be_read",
     "likes_crash::",
+    "load_page::",
     "made_up::",
     "nodes::",
     "nodes_faults::",
@@ -61,13 +71,19 @@ const ON_FILES: [&str; 41] = [
     "overload::when_the_",
     "package::",
     "private_files::",
+    "protocol::",
     "rate_limits::nodes_count_together",
     "readme::",
     "remote_cache::",
     "replicas::",
+    "repository::",
+    "request_ids::",
     "seed::a_directory_in_use",
+    "settings::",
+    "settings_file::",
     "shared_drills::",
     "shared_guard::",
+    "tour::",
     "up::",
 ];
 
