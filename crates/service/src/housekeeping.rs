@@ -6,7 +6,6 @@
 //!   operator has deleted ([`leftovers`]); and towns in which there is no post any longer.
 //! - **Indexing** texts that have changed: see `search/upkeep.rs`.
 //! - **Checking** the counts of articles, and **flushing** likes: see `articles/upkeep.rs`.
-//! - **Giving back** memory that idle threads have freed: see `ops/memory.rs`.
 //!
 //! Where several nodes share a database, one of them sweeps, indexes and checks for all; each flushes its own likes.
 
@@ -17,7 +16,6 @@ mod tests;
 pub(crate) use leftovers::{Leftovers, NONE, Step};
 
 use crate::articles::Articles;
-use crate::ops::memory;
 use crate::store::StoreError;
 use crate::{articles, idempotency, posts, schedules, search, tracks};
 use std::cell::RefCell;
@@ -76,7 +74,6 @@ impl Housekeeping {
                         until(&stopped, sweep(&articles, &is_ours)),
                         until(&stopped, articles.check(&is_ours)),
                         until(&stopped, search::index_changes(articles.sql(), &is_ours)),
-                        until(&stopped, memory::give_back_of_idle_threads()),
                         articles.flush(&stopped, drain_timeout)
                     )
                 });

@@ -13,9 +13,6 @@ use std::time::Duration;
 /// Time between two looks of a thread without work.
 pub(crate) const EVERY: Duration = Duration::from_millis(500);
 
-/// Time between two looks for what threads have freed that are idle now.
-const IDLE: Duration = Duration::from_secs(5);
-
 /// Looks after the last answer was freed. The first takes its blocks back and the second gives them to
 /// the system, which mimalloc does a tenth of a second after they became free.
 const LOOKS: u8 = 3;
@@ -90,39 +87,20 @@ impl<'a> Tidy<'a> {
     }
 }
 
-/// Gives back, now and then, what was freed by threads that have no work since: 19 MiB after each burst of
-/// password hashes, which would otherwise stay until the next.
-pub(crate) async fn give_back_of_idle_threads() {
-    loop {
-        tokio::time::sleep(IDLE).await;
-        // The first is likely to be given what the idle thread has freed, and gives it back; mimalloc leaves that to
-        // the system when the second is freed, a tenth of a second later at the earliest.
-        let (first, second) = (huge(), huge());
-        drop(first);
-        tokio::time::sleep(EVERY).await;
-        drop(second);
-    }
-}
-
 /// Makes mimalloc look: at what other threads have freed, at each hundredth allocation that is not tiny,
 /// and at what can be given to the system, whenever it frees more than a segment of 32 MiB can hold two
 /// of. Nothing of it is touched, so it costs some microseconds. With another allocator it does nothing.
 fn give_back() {
     const ALLOCATIONS: usize = 100;
     const ORDINARY_BYTES: usize = 4096;
+    const HUGE_BYTES: usize = 20 << 20;
     for _ in 0..ALLOCATIONS {
         black_box(Vec::<u8>::with_capacity(ORDINARY_BYTES));
     }
-    drop(huge());
-}
-
-/// More than a segment of mimalloc can hold two of. Nothing of it is touched.
-fn huge() -> Vec<u8> {
-    const BYTES: usize = 20 << 20;
-    let mut huge = Vec::new();
+    let mut huge = Vec::<u8>::new();
     // Where there is no room for it, mimalloc has just looked for all that it can give back.
-    let _ = huge.try_reserve_exact(BYTES);
-    black_box(huge)
+    let _ = huge.try_reserve_exact(HUGE_BYTES);
+    black_box(huge);
 }
 
 #[cfg(test)]
