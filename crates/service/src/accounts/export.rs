@@ -21,11 +21,13 @@ use std::sync::Arc;
 /// Articles that one read looks through for likes of the caller, which have no index by user.
 const ARTICLES_AT_ONCE: usize = 2000;
 
-/// Something that the caller made.
+/// Something that the caller made. Each variant says how its fields are named, because utoipa reads that of all fields
+/// nowhere else.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[serde(tag = "kind", rename_all = "camelCase")]
 pub(super) enum Exported {
     /// A post in second-hand goods. One that was removed is not among them.
+    #[serde(rename_all = "camelCase")]
     Post {
         /// Identifier.
         id: i64,
@@ -53,6 +55,7 @@ pub(super) enum Exported {
         updated_at: String,
     },
     /// An article.
+    #[serde(rename_all = "camelCase")]
     Article {
         /// Identifier.
         id: i64,
@@ -66,6 +69,7 @@ pub(super) enum Exported {
         updated_at: String,
     },
     /// A comment on an article.
+    #[serde(rename_all = "camelCase")]
     Comment {
         /// Identifier.
         id: i64,
@@ -77,11 +81,13 @@ pub(super) enum Exported {
         created_at: String,
     },
     /// A like of an article.
+    #[serde(rename_all = "camelCase")]
     Like {
         /// The article.
         article_id: i64,
     },
     /// A schedule.
+    #[serde(rename_all = "camelCase")]
     Schedule {
         /// Identifier.
         id: i64,
@@ -97,6 +103,7 @@ pub(super) enum Exported {
         created_at: String,
     },
     /// A track. Its points are at `GET /v1/tracks/{id}`.
+    #[serde(rename_all = "camelCase")]
     Track {
         /// Identifier.
         id: i64,
@@ -108,6 +115,7 @@ pub(super) enum Exported {
         created_at: String,
     },
     /// A run on a track.
+    #[serde(rename_all = "camelCase")]
     Run {
         /// Identifier.
         id: i64,
