@@ -21,8 +21,8 @@ use std::sync::Arc;
 /// Articles that one read looks through for likes of the caller, which have no index by user.
 const ARTICLES_AT_ONCE: usize = 2000;
 
-/// Something that the caller made. Each variant says how its fields are named, because utoipa reads that of all fields
-/// nowhere else.
+// Each variant says how its fields are named, because utoipa does not read `rename_all_fields`.
+/// Something that the caller made.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub(super) enum Exported {
