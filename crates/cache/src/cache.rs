@@ -119,12 +119,12 @@ impl Cache {
         Ok(NamedCache::new(name, policy, tiers, Arc::clone(clock)))
     }
 
-    /// Kills every entry that depends on `stamps`, and vetoes every load that began before now. To be called
-    /// when the transaction is committed and before anybody is told of it. Also when its outcome is not known: a
-    /// needless load is cheaper than a wrong answer.
+    /// Invalidates every entry that depends on `stamps`, and keeps every load that began before now from being
+    /// stored. Call it after the commit and before the write is acknowledged, also when the outcome of the commit is
+    /// unknown: an unnecessary load costs less than a wrong answer.
     ///
-    /// A load that began before the commit is then vetoed, or what it stored dies; one that begins after
-    /// this call reads what was committed.
+    /// A load that began before the commit is then not stored, or its entry is invalidated; one that begins after
+    /// this call reads the committed state.
     pub fn invalidate(&self, stamps: &[Stamp]) {
         stamps.iter().for_each(|stamp| self.inner.store.stamps.raise(*stamp));
     }

@@ -136,7 +136,7 @@ enum CacheAction {
 enum MaintenanceAction {
     /// Refuse writes from now on, also after a restart
     On {
-        /// What clients are told, up to 200 characters
+        /// Message in the answers to refused requests, up to 200 characters
         #[arg(long, value_name = "TEXT")]
         message: Option<String>,
     },

@@ -9,53 +9,53 @@ pub(super) const LONGEST_COMMAND: usize = 4096;
 /// Bytes of the longest reply.
 pub const LONGEST_REPLY: u64 = 64 * 1024;
 
-/// What to print, or why it was not done.
+/// The text to print, or the reason why the command failed.
 pub type Reply = Result<String, String>;
 
-/// A command of the operator. A user is a nickname, or `id:` and a number.
+/// A command of the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Command {
-    /// What this server is and does.
+    /// Shows the version, the store, the cache and the modes of the server.
     Status,
-    /// What is stored of a user.
+    /// Shows what is stored of a user.
     UserShow {
-        /// Whom.
+        /// A nickname, or `id:` and a number.
         user: String,
     },
     /// Ends all tokens of a user.
     UserLogout {
-        /// Whose.
+        /// A nickname, or `id:` and a number.
         user: String,
     },
     /// Sets a random password and ends all tokens.
     UserPassword {
-        /// Whose.
+        /// A nickname, or `id:` and a number.
         user: String,
     },
     /// Deletes the account.
     UserDelete {
-        /// Whose.
+        /// A nickname, or `id:` and a number.
         user: String,
     },
     /// Removes a post.
     PostDelete {
-        /// Which.
+        /// Identifier of the post.
         id: i64,
     },
     /// Deletes an article with its comments and likes.
     ArticleDelete {
-        /// Which.
+        /// Identifier of the article.
         id: i64,
     },
     /// Deletes a comment.
     CommentDelete {
-        /// Which.
+        /// Identifier of the comment.
         id: i64,
     },
     /// Deletes a track with its runs.
     TrackDelete {
-        /// Which.
+        /// Identifier of the track.
         id: i64,
     },
     /// Ends all that is cached, on every node.
@@ -69,7 +69,7 @@ pub enum Command {
     },
     /// Refuses writes from now on.
     MaintenanceOn {
-        /// What clients are told.
+        /// Message in the 503 answers: one line, 1 to 200 characters.
         message: Option<String>,
     },
     /// Takes writes again.
