@@ -16,6 +16,7 @@ use base64::engine::general_purpose::STANDARD;
 use madang_guard::clock::SystemClock;
 use madang_guard::config::{IpLimit, Mode};
 use madang_guard::rate::{Rate, RateLimiter};
+use madang_guard::suspicion::DeviceMark;
 use madang_guard::{Attempt, Guard, GuardConfig, Key};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -36,7 +37,13 @@ fn attempt<'a>(account: &'a str, address: &str) -> Attempt<'a> {
         password: account.as_bytes(), // One for all would be watched.
         proof: None,
         mark: None,
+        credential: b"stored hash",
     }
+}
+
+/// A mark for whoever succeeded with this.
+fn mark_of(guard: &Guard, attempt: &Attempt<'_>) -> Option<DeviceMark> {
+    guard.mark(attempt.address, attempt.account, attempt.credential)
 }
 
 fn config() -> GuardConfig {
@@ -111,7 +118,8 @@ async fn decisions() {
     let junk = "A".repeat(4_096);
     let wrong = Attempt { proof: Some(&junk), ..suspicious };
     refusals("the same, with 4 KiB of junk as proof", &guard, &wrong).await;
-    let mark = guard.admit(&attempt("mo", "10.0.0.2")).await.unwrap().succeed().unwrap().value;
+    let owner = attempt("mo", "10.0.0.2");
+    let mark = mark_of(&guard, &owner).unwrap().value;
     let wrong = Attempt { mark: Some(&mark), ..suspicious };
     refusals("the same, with another account's mark", &guard, &wrong).await;
 
@@ -122,12 +130,14 @@ async fn decisions() {
 
     let guard = Guard::new(config()).unwrap();
     measure("admitted, succeeded, with a mark", async || {
-        black_box(guard.admit(&pair).await.unwrap().succeed());
+        guard.admit(&pair).await.unwrap().succeed();
+        black_box(mark_of(&guard, &pair));
     })
     .await;
     measure("admitted by a mark, succeeded", async || {
         let marked = Attempt { mark: Some(&mark), ..attempt("mo", "10.0.0.2") };
-        black_box(guard.admit(&marked).await.unwrap().succeed());
+        guard.admit(&marked).await.unwrap().succeed();
+        black_box(mark_of(&guard, &marked));
     })
     .await;
     let guard = Guard::new(config()).unwrap();
@@ -136,7 +146,14 @@ async fn decisions() {
         number += 1;
         let address = IpAddr::V4(number.into());
         let name = number.to_le_bytes();
-        let fresh = Attempt { account: &name, address, password: &name, proof: None, mark: None };
+        let fresh = Attempt {
+            account: &name,
+            address,
+            password: &name,
+            proof: None,
+            mark: None,
+            credential: &[],
+        };
         guard.admit(&fresh).await.unwrap().fail();
     })
     .await;

@@ -20,6 +20,9 @@ pub struct Attempt<'a> {
     pub proof: Option<&'a str>,
     /// The device mark, as [`DeviceMark::value`](crate::suspicion::DeviceMark) was, if there is one.
     pub mark: Option<&'a str>,
+    /// What the account's password is stored as, so that a mark ends with the password it was earned with. Only
+    /// looked at with a `mark`; empty if there is no such account.
+    pub credential: &'a [u8],
 }
 
 impl fmt::Debug for Attempt<'_> {

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::config::{Key, MarkConfig, ProofConfig};
 use crate::hash::StoredHash;
 use crate::net::Cidr;
-use crate::suspicion::{Binding, Marks, Proofs};
+use crate::suspicion::{Binding, Marks, Owner, Proofs};
 
 /// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
 pub type FuzzTarget = (&'static str, fn(&[u8]));
@@ -40,7 +40,7 @@ fn proofs(data: &[u8]) {
     assert!(proofs.check(&STANDARD.encode(data), &binding, 1).is_err());
     let Ok(text) = std::str::from_utf8(data) else { return };
     assert!(proofs.check(text, &binding, 1).is_err());
-    assert!(marks.check(text, &marks.tag(b"mina"), 1).is_none());
+    assert!(marks.check(text, Owner { account: b"mina", credential: b"" }, 1).is_none());
 }
 
 /// A range of addresses.

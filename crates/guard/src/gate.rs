@@ -17,7 +17,7 @@ use crate::limit::{
 use crate::metrics::Metrics;
 use crate::reservation::{Held, Reservation, SignUp};
 use crate::suspicion::{
-    AccountTag, Binding, Challenge, DeviceMark, Marks, Proof, ProofError, Proofs, UsedProofs, half,
+    Binding, Challenge, DeviceMark, Marks, Owner, Proof, ProofError, Proofs, UsedProofs, half,
 };
 
 /// Which store made a reservation, and has to end it.
@@ -62,7 +62,6 @@ pub(crate) struct Entered {
 struct Passage<'a> {
     attempt: &'a Attempt<'a>,
     binding: Binding<'a>,
-    account: Option<AccountTag>,
     /// When waiting ends; set when it begins.
     deadline: Option<Instant>,
 }
@@ -126,9 +125,9 @@ impl Gate {
         figures
     }
 
-    /// A mark for the account, unless marks are off.
-    pub(crate) fn mark(&self, account: &AccountTag) -> Option<DeviceMark> {
-        self.marks.as_ref()?.issue(account, self.wall.unix_seconds())
+    /// A mark for the owner's device, unless marks are off.
+    pub(crate) fn mark(&self, owner: Owner<'_>) -> Option<DeviceMark> {
+        self.marks.as_ref()?.issue(owner, self.wall.unix_seconds())
     }
 
     /// Lets an attempt in whose address is already cut to the bits that count.
@@ -138,14 +137,14 @@ impl Gate {
         address: IpAddr,
     ) -> Result<Reservation, Refused> {
         let binding = Binding { account: attempt.account, address };
-        let mut passage = Passage { attempt, binding, account: None, deadline: None };
+        let mut passage = Passage { attempt, binding, deadline: None };
         let account = self.ids.account(attempt.account);
-        if let Some(mark) = self.marked(&mut passage) {
+        if let Some(mark) = self.marked(attempt) {
             let subject = Subject::Marked { mark: self.ids.mark(account, &mark), account };
             match self.enter(subject, false, &mut passage).await {
                 Ok(entered) => {
                     self.metrics.marks_accepted.up();
-                    return Ok(self.reservation(subject, entered, &passage));
+                    return Ok(self.reservation(subject, entered));
                 }
                 // Put aside: as if there were none.
                 Err(Stop::Decided(Decision::Over(..))) => {}
@@ -160,7 +159,7 @@ impl Gate {
             password: self.watch_passwords.then(|| self.ids.password(attempt.password)),
         };
         match self.enter(subject, false, &mut passage).await {
-            Ok(entered) => Ok(self.reservation(subject, entered, &passage)),
+            Ok(entered) => Ok(self.reservation(subject, entered)),
             Err(stop @ Stop::Decided(Decision::Suspicious { .. })) => {
                 self.admit_proven(subject, stop, &mut passage).await
             }
@@ -186,7 +185,7 @@ impl Gate {
         };
         // Only now: a proof that does not lead to an attempt is not used up. Of several attempts
         // with one proof, the first to get here goes on.
-        let reservation = self.reservation(subject, entered, passage);
+        let reservation = self.reservation(subject, entered);
         if !self.use_up(proof).await {
             reservation.cancel();
             return Err(self.refuse(suspicious, passage, Some(ProofError::Used)));
@@ -223,7 +222,7 @@ impl Gate {
         match self.ask(Request { subject, ticket, proven: false, take: true }).await {
             (Decision::Room, side) => {
                 self.metrics.sign_ups_allowed.up();
-                Ok(SignUp::of(self.held(subject, Entered { side, ticket }, None)))
+                Ok(SignUp::of(self.held(subject, Entered { side, ticket })))
             }
             (Decision::Over(_, wait), _) => Err(self.refused(Reason::SignUp, wait)),
             _ => Err(self.refused(Reason::InFlight, SHORT)),
@@ -357,11 +356,11 @@ impl Gate {
     }
 
     /// The nonce of the mark shown, if it is worth anything.
-    fn marked(&self, passage: &mut Passage<'_>) -> Option<[u8; 12]> {
+    fn marked(&self, attempt: &Attempt<'_>) -> Option<[u8; 12]> {
         let marks = self.marks.as_ref()?;
-        let mark = passage.attempt.mark?;
-        let tag = *passage.account.get_or_insert_with(|| marks.tag(passage.binding.account));
-        let nonce = marks.check(mark, &tag, self.wall.unix_seconds());
+        let mark = attempt.mark?;
+        let owner = Owner { account: attempt.account, credential: attempt.credential };
+        let nonce = marks.check(mark, owner, self.wall.unix_seconds());
         if nonce.is_none() {
             self.metrics.marks_rejected.up();
         }
@@ -379,28 +378,14 @@ impl Gate {
         }))
     }
 
-    fn reservation(
-        self: &Arc<Self>,
-        subject: Subject,
-        entered: Entered,
-        passage: &Passage<'_>,
-    ) -> Reservation {
-        let account = self
-            .marks
-            .as_ref()
-            .map(|marks| passage.account.unwrap_or_else(|| marks.tag(passage.binding.account)));
-        Reservation::of(self.held(subject, entered, account))
+    fn reservation(self: &Arc<Self>, subject: Subject, entered: Entered) -> Reservation {
+        Reservation::of(self.held(subject, entered))
     }
 
-    fn held(
-        self: &Arc<Self>,
-        subject: Subject,
-        entered: Entered,
-        account: Option<AccountTag>,
-    ) -> Held {
+    fn held(self: &Arc<Self>, subject: Subject, entered: Entered) -> Held {
         let is_shared = self.fallback.is_some() || self.used_by_all.is_some();
         let runtime = if is_shared { Handle::try_current().ok() } else { None };
-        Held { gate: Arc::clone(self), entered, subject, account, proof: None, runtime }
+        Held { gate: Arc::clone(self), entered, subject, proof: None, runtime }
     }
 
     fn refuse(&self, stop: Stop, passage: &Passage<'_>, error: Option<ProofError>) -> Refused {

@@ -11,6 +11,7 @@ use crate::limit::{AttemptStore, Hashing, IpBlock, MemoryStore, ProofStore};
 use crate::metrics::{Metrics, MetricsSnapshot};
 use crate::net::{Cidr, counted};
 use crate::reservation::{Reservation, SignUp};
+use crate::suspicion::{DeviceMark, Owner};
 
 /// Decides which attempts may go on to the password hash. Cheap to clone; clones share everything.
 #[derive(Clone)]
@@ -129,6 +130,15 @@ impl Guard {
                 self.metrics.sign_ups_allowed.up();
                 Ok(SignUp::free())
             }
+        }
+    }
+
+    /// A mark for the device at this address that has just logged in to the account, whose password is stored as
+    /// `credential`; `None` if marks are off, the address is exempt, or the system has no randomness to give.
+    pub fn mark(&self, address: IpAddr, account: &[u8], credential: &[u8]) -> Option<DeviceMark> {
+        match &self.way {
+            Way::On(gate) if !self.is_exempt(address) => gate.mark(Owner { account, credential }),
+            _ => None,
         }
     }
 

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 
 use crate::gate::{Entered, Gate};
 use crate::limit::{Subject, Verdict};
-use crate::suspicion::{AccountTag, DeviceMark, Proof};
+use crate::suspicion::Proof;
 
 /// An admitted attempt, and its place in the allowances that it was admitted under.
 ///
@@ -34,7 +34,6 @@ pub(crate) struct Held {
     pub(crate) gate: Arc<Gate>,
     pub(crate) entered: Entered,
     pub(crate) subject: Subject,
-    pub(crate) account: Option<AccountTag>,
     /// The proof of work that was used up for it.
     pub(crate) proof: Option<Proof>,
     /// Where a store's late answer is waited for: the hash job runs outside of the runtime.
@@ -69,13 +68,10 @@ impl Reservation {
     /// The password was right. The places in all allowances are given back, and the failures
     /// counted for this account and address (or this mark) are forgotten; those of the account and
     /// of the address as such are not.
-    ///
-    /// Returns the mark for the device that logged in; `None` if marks are off, the attempt was
-    /// exempt, or the system has no randomness to give.
-    pub fn succeed(mut self) -> Option<DeviceMark> {
-        let held = self.end(Verdict::Success)?;
-        held.gate.metrics().successes.up();
-        held.gate.mark(held.account.as_ref()?)
+    pub fn succeed(mut self) {
+        if let Some(held) = self.end(Verdict::Success) {
+            held.gate.metrics().successes.up();
+        }
     }
 
     /// The password was wrong, or there is no such account.

@@ -1,8 +1,8 @@
 //! Issuing and checking device marks.
 //!
-//! A mark is `1.` and the Base64 (RFC 4648, section 5) of a nonce, an expiry and an HMAC-SHA256 over these
-//! and the account. It proves that its bearer once logged in to this account, and nothing else: the
-//! password is still asked for. The idea is OWASP's "device cookie" (Dedov, "Slow Down Online Guessing
+//! A mark is `2.` and the Base64 (RFC 4648, section 5) of a nonce, an expiry and an HMAC-SHA256 over these,
+//! the account and what its password is stored as. It proves that its bearer once logged in to this account with
+//! the password that it has now, and nothing else: the password is still asked for. The idea is OWASP's "device cookie" (Dedov, "Slow Down Online Guessing
 //! Attacks with Device Cookies"); the failure counter of a mark is the limiter's.
 
 use base64::Engine;
@@ -15,7 +15,7 @@ use super::DeviceMark;
 use super::key::subkey;
 use crate::config::{Key, MarkConfig};
 
-const VERSION: &str = "1.";
+const VERSION: &str = "2.";
 const NONCE: usize = 12;
 const SIGNED: usize = NONCE + 8;
 const BYTES: usize = SIGNED + 32;
@@ -24,36 +24,30 @@ const DIGITS: usize = (BYTES * 4).div_ceil(3);
 
 pub(crate) type Nonce = [u8; NONCE];
 
-/// Stands for an account in its marks, so that a reservation need not keep the name.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AccountTag([u8; 32]);
+/// Whose marks are good: an account, as long as its password is stored as this.
+#[derive(Clone, Copy)]
+pub(crate) struct Owner<'a> {
+    pub(crate) account: &'a [u8],
+    pub(crate) credential: &'a [u8],
+}
 
 pub(crate) struct Marks {
     config: MarkConfig,
-    tagging: Hmac<Sha256>,
     signing: Hmac<Sha256>,
 }
 
 impl Marks {
     pub(crate) fn new(config: MarkConfig, key: &Key) -> Self {
-        Self {
-            config,
-            tagging: subkey(key, b"mark account"),
-            signing: subkey(key, b"mark signature"),
-        }
+        Self { config, signing: subkey(key, b"mark signature") }
     }
 
-    pub(crate) fn tag(&self, account: &[u8]) -> AccountTag {
-        AccountTag(self.tagging.clone().chain_update(account).finalize().into_bytes().into())
-    }
-
-    /// A new mark for the account, at this date; `None` if the system has no randomness to give.
-    pub(crate) fn issue(&self, account: &AccountTag, now: u64) -> Option<DeviceMark> {
+    /// A new mark of this owner, at this date; `None` if the system has no randomness to give.
+    pub(crate) fn issue(&self, owner: Owner<'_>, now: u64) -> Option<DeviceMark> {
         let mut bytes = [0; BYTES];
         getrandom::fill(&mut bytes[..NONCE]).ok()?;
         let expires = now.saturating_add(self.config.expiry.as_secs());
         bytes[NONCE..SIGNED].copy_from_slice(&expires.to_be_bytes());
-        let signature = self.sign(account, &bytes[..SIGNED]);
+        let signature = self.sign(owner, &bytes[..SIGNED]);
         bytes[SIGNED..].copy_from_slice(&signature);
         let mut value = String::with_capacity(VERSION.len() + DIGITS);
         value.push_str(VERSION);
@@ -61,8 +55,8 @@ impl Marks {
         Some(DeviceMark { value, max_age: self.config.expiry })
     }
 
-    /// The nonce of the mark, if it is one for this account and has not expired.
-    pub(crate) fn check(&self, mark: &str, account: &AccountTag, now: u64) -> Option<Nonce> {
+    /// The nonce of the mark, if it is one of this owner and has not expired.
+    pub(crate) fn check(&self, mark: &str, owner: Owner<'_>, now: u64) -> Option<Nonce> {
         let digits = mark.strip_prefix(VERSION)?;
         if digits.len() != DIGITS {
             return None;
@@ -73,13 +67,16 @@ impl Marks {
         }
         let (signed, signature) = bytes.split_at(SIGNED);
         let (nonce, expires) = signed.split_at(NONCE);
-        let right: bool = self.sign(account, signed).ct_eq(signature).into();
+        let right: bool = self.sign(owner, signed).ct_eq(signature).into();
         let valid = right && u64::from_be_bytes(expires.try_into().ok()?) > now;
         if valid { nonce.try_into().ok() } else { None }
     }
 
-    fn sign(&self, account: &AccountTag, signed: &[u8]) -> [u8; 32] {
-        let mac = self.signing.clone().chain_update(account.0).chain_update(signed);
+    /// What is signed has a fixed length, and so has the length of the account: no two owners are the same bytes.
+    fn sign(&self, owner: Owner<'_>, signed: &[u8]) -> [u8; 32] {
+        let length = (owner.account.len() as u64).to_be_bytes();
+        let mac = self.signing.clone().chain_update(signed).chain_update(length);
+        let mac = mac.chain_update(owner.account).chain_update(owner.credential);
         mac.finalize().into_bytes().into()
     }
 }

@@ -60,7 +60,7 @@ mod used;
 use std::time::Duration;
 
 pub(crate) use key::half;
-pub(crate) use mark::{AccountTag, Marks};
+pub(crate) use mark::{Marks, Owner};
 pub(crate) use proof::{Binding, Proof, Proofs};
 pub(crate) use used::UsedProofs;
 

@@ -48,7 +48,7 @@ async fn who_was_there_before_gets_in_without_work() {
     let mut marks = Vec::new();
     for user in 0..49 {
         let name = format!("user{user}");
-        marks.push(yard.admit(at(&name, CAFE)).await.unwrap().succeed().unwrap().value);
+        marks.push(yard.log_in(at(&name, CAFE)).await.unwrap().value);
     }
     assert_eq!(attack(&yard).await, 50);
     for (user, mark) in marks.iter().enumerate() {
@@ -163,7 +163,7 @@ async fn at_a_suspicious_address_an_account_whose_delay_is_over_still_needs_a_pr
 async fn without_proofs_limits_refuse_and_marks_still_pass() {
     let suspicion = Some(Suspicion { proof: None, ..Suspicion::default() });
     let yard = Yard::new(GuardConfig { suspicion, ..config() });
-    let mark = yard.admit(at("kim", CAFE)).await.unwrap().succeed().unwrap().value;
+    let mark = yard.log_in(at("kim", CAFE)).await.unwrap().value;
     assert_eq!(attack(&yard).await, 50);
     let refused = yard.refused(at("kim", CAFE)).await;
     assert_eq!((refused.reason, refused.challenge), (Reason::Address, None));

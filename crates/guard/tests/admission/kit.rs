@@ -9,7 +9,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use madang_guard::clock::ManualClock;
-use madang_guard::suspicion::Challenge;
+use madang_guard::suspicion::{Challenge, DeviceMark};
 use madang_guard::{Attempt, Guard, GuardConfig, Key, Reason, Refused, Reservation};
 use sha2::{Digest, Sha256};
 
@@ -63,6 +63,12 @@ impl Yard {
         unreachable!("a counter of usize never ends")
     }
 
+    /// Logs in; the mark for the device.
+    pub async fn log_in(&self, try_: Try<'_>) -> Option<DeviceMark> {
+        self.admit(try_).await.unwrap().succeed();
+        self.guard.mark(try_.address, try_.account.as_bytes(), try_.credential.as_bytes())
+    }
+
     pub async fn refused(&self, try_: Try<'_>) -> Refused {
         self.admit(try_).await.unwrap_err()
     }
@@ -85,6 +91,7 @@ pub struct Try<'a> {
     pub password: &'a str,
     pub proof: Option<&'a str>,
     pub mark: Option<&'a str>,
+    pub credential: &'a str,
 }
 
 /// An attempt at the account from the address with this number.
@@ -94,7 +101,7 @@ pub fn at(account: &str, address: u32) -> Try<'_> {
 
 pub fn from(account: &str, address: IpAddr) -> Try<'_> {
     // Every account is tried with a password of its own unless a test says otherwise.
-    Try { account, address, password: account, proof: None, mark: None }
+    Try { account, address, password: account, proof: None, mark: None, credential: "hash" }
 }
 
 impl<'a> Try<'a> {
@@ -105,7 +112,13 @@ impl<'a> Try<'a> {
             password: self.password.as_bytes(),
             proof: self.proof,
             mark: self.mark,
+            credential: self.credential.as_bytes(),
         }
+    }
+
+    /// The password is stored as this.
+    pub fn credential(self, credential: &'a str) -> Self {
+        Self { credential, ..self }
     }
 
     pub fn password(self, password: &'a str) -> Self {

@@ -2,7 +2,7 @@
 
 use super::accounts::{log_in, new_user, register, start};
 use super::accounts_guard::{at_once, attempt, hashed, solved};
-use crate::harness::{PASSWORD, Server, Setup, eventually};
+use crate::harness::{Answer, PASSWORD, Server, Setup, eventually};
 use serde_json::json;
 
 const WRONG: &str = "wrong-horse-battery";
@@ -67,17 +67,43 @@ fn without_proofs_a_suspicious_address_is_refused_without_a_challenge() {
     assert_eq!(refused["type"], "urn:madang:problem:too-many-attempts");
 }
 
+/// The mark among what this answer sets, as a request shows it.
+fn mark(answer: &Answer) -> String {
+    answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
+}
+
 #[test]
 fn without_device_marks_no_cookie_is_given_and_none_helps() {
-    let marked = strict().start();
+    let dir = tempfile::tempdir().unwrap();
+    let marked = strict().data(dir.path()).start();
     register(&marked, &new_user("mina"));
-    let cookie = log_in(&marked, "mina", PASSWORD).header("set-cookie").unwrap().to_owned();
-    let server = strict().set("guard.device_marks", "off").start();
-    register(&server, &new_user("mina"));
+    let cookie = mark(&log_in(&marked, "mina", PASSWORD));
+    marked.stop();
+    let server = strict().data(dir.path()).set("guard.device_marks", "off").start();
     assert!(log_in(&server, "mina", PASSWORD).header("set-cookie").is_none());
     attack(&server);
-    let cookie = [("Cookie", cookie.split(';').next().unwrap())];
-    assert_eq!(attempt(&server, "mina", PASSWORD, &json!({}), &cookie).status, 429);
+    let shown = [("Cookie", cookie.as_str())];
+    attempt(&server, "mina", PASSWORD, &json!({}), &shown).problem(429);
+    server.stop();
+    let server = strict().data(dir.path()).start();
+    attack(&server);
+    assert_eq!(attempt(&server, "mina", PASSWORD, &json!({}), &shown).status, 200);
+}
+
+#[test]
+fn device_marks_end_with_the_password() {
+    let server = strict().start();
+    let mina = server.somebody("mina");
+    let old = mark(&log_in(&server, "mina", PASSWORD));
+    let new_password = "battery staple 2";
+    let change = json!({"password": PASSWORD, "newPassword": new_password});
+    let changed = server.post("/v1/auth/user/password", Some(&mina), &change);
+    let new = mark(&changed);
+    attack(&server);
+    let log_in_by =
+        |mark: &str| attempt(&server, "mina", new_password, &json!({}), &[("Cookie", mark)]).status;
+    assert_eq!(log_in_by(&old), 429);
+    assert_eq!(log_in_by(&new), 200);
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! What people do with an account of theirs: a new password, log out everywhere, delete it.
 //!
-//! All three end every token that was issued before, on every node. The password is asked for where the account itself
+//! All three end every token that was issued before, on every node. Device marks end with the password they were earned with. The password is asked for where the account itself
 //! changes: a stolen token alone must not be enough. Guesses at it count as failed log-ins do.
-//!
-//! Device marks stay good. A mark only spares a known device the proof of work; the password is compared all the same.
 
 use super::login::{Given, LONGEST_PROOF, LoggedIn};
 use super::store::Credentials;
@@ -18,7 +16,6 @@ use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use madang_guard::hash::Password;
-use madang_guard::suspicion::DeviceMark;
 use std::sync::Arc;
 
 table! {
@@ -43,7 +40,7 @@ table! {
 
 /// Change the password.
 ///
-/// All tokens of the account end, also the one of this request; the answer has a new one.
+/// All tokens and device marks of the account end, also those of this request; the answer has new ones.
 #[utoipa::path(post, path = "/v1/auth/user/password", tag = "accounts", operation_id = "changePassword",
     security(("bearer" = [])),
     request_body = PasswordBody,
@@ -64,14 +61,15 @@ pub(super) async fn change_password(
     let (password, new) = body.finish((password, new_password))?;
     let given = Given { password, altcha, address, headers: &headers };
     let accounts = app.accounts.clone();
-    let (user, mark) = accounts.prove(&caller, given).await?;
+    let user = accounts.prove(&caller, given).await?;
     let time = current::time(Part::Hash);
     let hash = accounts.hasher().hash(Password::from(new.expose())).await;
     drop(time);
     let hash = hash.map_err(|error| hashing::problem(&error))?.as_str().to_owned();
     let (this, ending) = (accounts.clone(), accounts.ending(&caller));
+    let user = Credentials { password_hash: hash.clone(), ..user };
     app.writes.run(async move { this.store().change_password(ending, hash).await }).await??;
-    accounts.logged_in(user, mark.as_ref(), secure, &headers).await
+    accounts.logged_in(user, address, secure, &headers).await
 }
 
 /// Log out everywhere.
@@ -136,17 +134,13 @@ pub struct Ending {
 
 impl Accounts {
     /// The account of the caller, whose password was given; 403 when it was another.
-    async fn prove(
-        &self,
-        caller: &Caller,
-        given: Given<'_>,
-    ) -> Result<(Credentials, Option<DeviceMark>), Problem> {
+    async fn prove(&self, caller: &Caller, given: Given<'_>) -> Result<Credentials, Problem> {
         let gone = || Problem::invalid_token("the account of this token no longer exists");
         let user = self.store().find(caller.id).await?.ok_or_else(gone)?;
         let proved = self.attempt(&account_key(&user.nickname), given).await?;
         // A name that was freed and taken meanwhile is another account.
         proved
-            .filter(|(found, _)| found.id == caller.id)
+            .filter(|found| found.id == caller.id)
             .ok_or_else(|| Problem::forbidden("the password is wrong"))
     }
 

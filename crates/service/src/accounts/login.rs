@@ -16,12 +16,10 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, header};
 use madang_guard::hash::{Outcome, Password, StoredHash, Verdict};
-use madang_guard::suspicion::DeviceMark;
 use madang_guard::{Attempt, Reservation};
 use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
-use tokio::sync::oneshot;
 
 /// Longest nickname that is looked up; no account has one of more than 64 characters.
 const LONGEST_NAME: usize = 256;
@@ -76,10 +74,10 @@ pub(super) async fn login(
     let (nickname, password) = body.finish((nickname, password))?;
     let accounts = &app.accounts;
     let given = Given { password, altcha: proof, address, headers: &headers };
-    let Some((user, mark)) = accounts.attempt(&account_key(&nickname), given).await? else {
+    let Some(user) = accounts.attempt(&account_key(&nickname), given).await? else {
         return Err(Problem::unauthorized("unknown nickname or wrong password"));
     };
-    accounts.logged_in(user, mark.as_ref(), secure, &headers).await
+    accounts.logged_in(user, address, secure, &headers).await
 }
 
 /// What a request tries a password with.
@@ -99,7 +97,14 @@ impl Accounts {
         &self,
         key: &str,
         given: Given<'_>,
-    ) -> Result<Option<(Credentials, Option<DeviceMark>)>, Problem> {
+    ) -> Result<Option<Credentials>, Problem> {
+        // A mark is good for the password of now. The password itself is compared with what is stored after the
+        // guard, where an attempt may have waited.
+        let mark = device_mark(given.headers);
+        let marked = match mark {
+            Some(_) => self.store().credentials(key.to_owned()).await?,
+            None => None,
+        };
         // No account has the empty password: it stands for all that are too long.
         let password = given.password.unwrap_or_else(|| Secret::from(String::new()));
         let attempt = Attempt {
@@ -107,21 +112,21 @@ impl Accounts {
             address: given.address,
             password: password.expose().as_bytes(),
             proof: given.altcha.as_deref().filter(|proof| !proof.is_empty()),
-            mark: device_mark(given.headers),
+            mark,
+            credential: marked.as_ref().map_or(&[], |user| user.password_hash.as_bytes()),
         };
         let reservation =
             self.guard().admit(&attempt).await.map_err(|refused| refusal(&refused))?;
         self.check(key, &password, reservation).await
     }
 
-    /// Whose password this is, and the mark for the device; nothing when it is nobody's. Every way
-    /// through costs one look-up and one hash.
+    /// Whose password this is; nothing when it is nobody's. Every way through costs one look-up and one hash.
     pub(super) async fn check(
         &self,
         key: &str,
         password: &Secret,
         reservation: Reservation,
-    ) -> Result<Option<(Credentials, Option<DeviceMark>)>, Problem> {
+    ) -> Result<Option<Credentials>, Problem> {
         let uncompared = Uncompared(Some(reservation));
         let found = self.store().credentials(key.to_owned()).await?;
         // Neither can be right, and both are still compared: the answer must not come sooner.
@@ -130,10 +135,8 @@ impl Accounts {
         let stored = found.as_ref().filter(|_| possible).and_then(stored_hash);
         let old = stored.clone();
         let reservation = uncompared.begin();
-        let (tell, told) = oneshot::channel();
         let settle = move |outcome| match outcome {
-            // Nobody may be waiting for it any more.
-            Outcome::Right => drop(tell.send(reservation.succeed())),
+            Outcome::Right => reservation.succeed(),
             Outcome::Wrong => reservation.fail(),
             Outcome::NotRun => reservation.cancel(),
             // It was begun and is not known: counts as a failure.
@@ -149,7 +152,7 @@ impl Accounts {
         if let Some(old) = old.filter(|_| needs_upgrade) {
             self.renew_hash(&user, old, Password::from(text));
         }
-        Ok(Some((user, told.await.ok().flatten())))
+        Ok(Some(user))
     }
 
     /// Hashes a password again with today's scheme, after the answer. One at a time: what does not
@@ -173,11 +176,12 @@ impl Accounts {
         });
     }
 
-    /// A token for this user, as an answer to the client that sent these headers; its session is stored.
+    /// A token for this user and a mark for the device, as an answer to the client at this address that sent these
+    /// headers; its session is stored.
     pub(super) async fn logged_in(
         &self,
         user: Credentials,
-        mark: Option<&DeviceMark>,
+        address: IpAddr,
         secure: bool,
         headers: &HeaderMap,
     ) -> Result<Response, Problem> {
@@ -188,11 +192,13 @@ impl Accounts {
             issued.map_err(|e| Problem::internal(format!("no random bytes for a token: {e}")))?;
         self.store().begin_session(Session::new(claims, headers)).await?;
         let expires_at = rfc3339::format_utc(claims.expires_at.saturating_mul(1000));
+        let key = account_key(&user.nickname);
+        let mark = self.guard().mark(address, key.as_bytes(), user.password_hash.as_bytes());
         let body = LoggedIn { nickname: user.nickname, token, expires_at };
         let mut response = Json(body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Some(cookie) = mark.and_then(|mark| device_cookie(mark, secure)) {
+        if let Some(cookie) = mark.and_then(|mark| device_cookie(&mark, secure)) {
             headers.insert(header::SET_COOKIE, cookie);
         }
         Ok(response)

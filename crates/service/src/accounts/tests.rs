@@ -85,6 +85,7 @@ async fn a_client_that_leaves_during_the_look_up_has_not_failed() {
             password: password.expose().as_bytes(),
             proof: None,
             mark: None,
+            credential: &[],
         };
         let reservation = accounts.guard().admit(&attempt).await.unwrap();
         let check = pin!(accounts.check("mina", &password, reservation));
@@ -106,6 +107,7 @@ async fn a_client_that_leaves_the_hash_queue_has_not_failed() {
         password: b"wrong-horse-battery",
         proof: None,
         mark: None,
+        credential: &[],
     };
     let reservation = accounts.guard().admit(&attempt).await.unwrap();
     let checking = accounts.clone();
