@@ -1,5 +1,6 @@
 //! The two hash functions, on memory that is lent to them.
 
+use super::blocks::Blocks;
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
@@ -39,29 +40,28 @@ pub enum HashError {
 /// of a hash.
 #[derive(Default)]
 pub(super) struct Memory {
-    blocks: Vec<Block>,
+    blocks: Option<Blocks>,
 }
 
 impl Memory {
     /// At least `count` blocks of 1 KiB.
     fn blocks(&mut self, count: usize, kib: u32) -> Result<&mut [Block], HashError> {
-        if self.blocks.len() < count {
-            // Not grown in place: the old contents are worth nothing and would be copied.
-            self.blocks = Vec::new();
-            self.blocks.try_reserve_exact(count).map_err(|_| HashError::NoMemory { kib })?;
-            self.blocks.resize(count, Block::new());
+        if self.blocks.as_ref().is_none_or(|blocks| blocks.count < count) {
+            // The old ones first: their contents are worth nothing.
+            self.blocks = None;
+            self.blocks = Some(Blocks::map(count).ok_or(HashError::NoMemory { kib })?);
         }
-        Ok(&mut self.blocks)
+        Ok(self.blocks.as_mut().expect("there are blocks now").as_mut_slice())
     }
 
-    /// Gives everything back to the allocator.
+    /// Gives everything back to the system.
     pub(super) fn release(&mut self) {
-        self.blocks = Vec::new();
+        self.blocks = None;
     }
 
     /// What is held now.
     pub(super) fn bytes(&self) -> usize {
-        self.blocks.len() * Block::SIZE
+        self.blocks.as_ref().map_or(0, |blocks| blocks.count * Block::SIZE)
     }
 }
 

@@ -8,6 +8,7 @@
 //!
 //! Passwords travel as [`Password`], which does not print and is wiped when dropped.
 
+mod blocks;
 mod kernel;
 mod password;
 mod pool;

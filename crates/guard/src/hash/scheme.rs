@@ -90,6 +90,15 @@ impl Scheme {
         }
     }
 
+    /// The memory that one hash takes, in bytes; 0 for bcrypt, whose 4 KiB are on the stack.
+    pub(super) fn memory_bytes(&self) -> usize {
+        match self.0 {
+            Kind::Bcrypt { .. } => 0,
+            // No more than this: RFC 9106 rounds it down to whole segments.
+            Kind::Argon2id { memory_kib, .. } => memory_kib as usize * 1024,
+        }
+    }
+
     pub(super) fn kind(&self) -> Kind {
         self.0
     }

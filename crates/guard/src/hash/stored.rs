@@ -162,6 +162,24 @@ impl Scheme {
 }
 
 impl StoredHash {
+    /// A hash of this scheme of no known password: salt and output are random. Checking a password against it costs
+    /// what one of a real password costs.
+    ///
+    /// # Errors
+    /// When the operating system gives no random bytes.
+    pub(super) fn random(scheme: Scheme) -> Result<Self, HashError> {
+        Ok(match scheme.kind() {
+            Kind::Argon2id { memory_kib, passes, lanes } => {
+                let (salt, output) = (kernel::random()?, kernel::random()?);
+                Self::argon2id(scheme, (memory_kib, passes, lanes), &salt, &output)
+            }
+            Kind::Bcrypt { cost } => {
+                let (salt, output) = (kernel::random()?, kernel::random()?);
+                Self::plain_bcrypt(scheme, cost, salt, output)
+            }
+        })
+    }
+
     fn argon2id(
         scheme: Scheme,
         (m, t, p): (u32, u32, u32),
@@ -177,15 +195,19 @@ impl StoredHash {
     fn bcrypt(scheme: Scheme, cost: u32, salt: [u8; 16], password: &[u8]) -> Self {
         let salt_text = BCRYPT_BASE64.encode(salt);
         let prehashed = is_beyond_bcrypt(password);
-        let (output, text) = if prehashed {
-            let output = kernel::bcrypt_sha256(password, salt, &salt_text, cost);
-            let encoded = BCRYPT_BASE64.encode(output);
-            (output, format!("$bcrypt-sha256$v=2,t=2b,r={cost}${salt_text}${encoded}"))
-        } else {
-            let output = kernel::bcrypt(password, salt, cost);
-            (output, format!("$2b${cost:02}${salt_text}{}", BCRYPT_BASE64.encode(output)))
-        };
+        if !prehashed {
+            return Self::plain_bcrypt(scheme, cost, salt, kernel::bcrypt(password, salt, cost));
+        }
+        let output = kernel::bcrypt_sha256(password, salt, &salt_text, cost);
+        let encoded = BCRYPT_BASE64.encode(output);
+        let text = format!("$bcrypt-sha256$v=2,t=2b,r={cost}${salt_text}${encoded}");
         Self { text, scheme, form: Form::Bcrypt { salt, output, prehashed } }
+    }
+
+    fn plain_bcrypt(scheme: Scheme, cost: u32, salt: [u8; 16], output: [u8; 23]) -> Self {
+        let (salt_text, encoded) = (BCRYPT_BASE64.encode(salt), BCRYPT_BASE64.encode(output));
+        let text = format!("$2b${cost:02}${salt_text}{encoded}");
+        Self { text, scheme, form: Form::Bcrypt { salt, output, prehashed: false } }
     }
 }
 

@@ -124,7 +124,6 @@ fn a_thousand_submits_at_once_take_the_memory_of_the_threads() {
         assert_eq!(settled.load(Ordering::Relaxed), 1000);
         assert!(metrics.running_max <= 2 && metrics.queued_max <= 256 + 2, "{metrics:?}");
         assert!(metrics.memory_bytes <= 2 * 19_456 * 1024);
-        // The first hash, at the start, has already taken one thread's worth.
         let grown = peak_kib() - before;
         assert!(grown < 2 * 19_456 + 16 * 1024, "grew by {grown} KiB");
     });

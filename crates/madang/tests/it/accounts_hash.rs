@@ -1,7 +1,8 @@
 //! What hashing costs, whom it costs, and what it gives away.
 
 use super::accounts::{log_in, me, new_user, register};
-use crate::harness::{Madang, PASSWORD, Server, Setup, database, stores};
+use super::answers::memory;
+use crate::harness::{Madang, PASSWORD, Server, Setup, database, eventually, stores};
 use serde_json::{Value, json};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -255,4 +256,21 @@ fn the_figures_of_hashing_and_guard_are_there() {
         Duration::from_secs_f64(server.metric("madang_hash_seconds_total", &[]))
             < Duration::from_secs(60)
     );
+}
+
+#[test]
+fn the_memory_of_hashes_goes_back_to_the_system_when_nobody_logs_in() {
+    // MiB that one hash takes, and the resident ones that the program allocated.
+    const HASH: f64 = 128.0;
+    let server = Setup::new()
+        .set("accounts.hash", &format!("argon2id:m={},t=1,p=1", HASH * 1024.0))
+        .set("accounts.hash_wait", "9s")
+        .start();
+    let resident = || memory(&server, "RssAnon") as f64 / 1_048_576.0;
+    let before = resident();
+    assert!(before < HASH, "nothing is hashed at the start: {before}");
+    // On one thread at least; an unknown name costs what a known one does.
+    assert_eq!(log_in(&server, "nobody", PASSWORD).status, 401);
+    assert!(resident() > before + HASH * 0.9, "{before} MiB before, {} after", resident());
+    eventually("the memory went back", || (resident() < before + HASH * 0.5).then_some(()));
 }

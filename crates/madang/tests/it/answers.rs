@@ -79,7 +79,8 @@ fn from(source: [u8; 4], server: &Server) -> Connection {
     Connection::over(TcpStream::from(connection))
 }
 
-fn memory(server: &Server, line: &str) -> u64 {
+/// A line of the process's `status`, in bytes.
+pub fn memory(server: &Server, line: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
     let line = status.lines().find_map(|text| text.strip_prefix(line)).unwrap();
     line.trim_matches([':', ' ', '\t', 'k', 'B']).parse::<u64>().unwrap() * 1024

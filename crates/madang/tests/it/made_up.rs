@@ -9,6 +9,7 @@ mod grammar;
 mod operations;
 mod sender;
 
+use crate::answers::memory;
 use crate::harness::{Server, Setup, stores};
 use operations::Operations;
 use sender::{Sender, Tally};
@@ -61,12 +62,15 @@ fn requests_of_a_grammar_are_answered_as_documented() {
         for count in counts {
             done += count;
             if after_warm_up == 0 && done >= warm_up {
-                after_warm_up = resident(&server);
+                after_warm_up = memory(&server, "VmRSS");
             }
             if done / 250_000 > said {
                 said = done / 250_000;
                 let rate = done as f64 / began.elapsed().as_secs_f64();
-                println!("{done} requests, {rate:.0} a second, {} MiB", resident(&server) >> 20);
+                println!(
+                    "{done} requests, {rate:.0} a second, {} MiB",
+                    memory(&server, "VmRSS") >> 20
+                );
             }
             if done >= wanted {
                 stopped.store(true, Ordering::Relaxed);
@@ -79,7 +83,7 @@ fn requests_of_a_grammar_are_answered_as_documented() {
     assert!(missing.len() <= MOST_MISSING, "never carried out: {missing:?}");
     server.is_well();
     assert!(!server.log().contains("ERROR"), "{}", server.log());
-    let at_the_end = resident(&server);
+    let at_the_end = memory(&server, "VmRSS");
     let grown = at_the_end.saturating_sub(after_warm_up);
     assert!(grown <= MOST_GROWTH, "memory grew from {after_warm_up} to {at_the_end} bytes");
 }
@@ -91,11 +95,4 @@ impl Drop for Ends<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
-}
-
-/// Memory of the server, in bytes.
-fn resident(server: &Server) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }

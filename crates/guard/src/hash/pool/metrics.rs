@@ -25,7 +25,7 @@ pub struct PoolMetrics {
     pub closed: u64,
     /// Wall time spent hashing, summed over the threads.
     pub hashing: Duration,
-    /// Moving average of the wall time of one job: what admission reckons with.
+    /// Moving average of the wall time of one job: what admission reckons with. Zero until one has ended.
     pub hash_time: Duration,
     /// Most jobs that ever waited at once.
     pub queued_max: usize,
@@ -52,7 +52,10 @@ impl PoolMetrics {
         self.running -= 1;
         *(if failed { &mut self.failed } else { &mut self.done }) += 1;
         self.hashing += took;
-        // The weight of RFC 6298 for smoothed round-trip times: 1/8 for the newest.
-        self.hash_time = self.hash_time * 7 / 8 + took / 8;
+        // As RFC 6298 smooths round-trip times: the first as it is, then 1/8 for the newest.
+        self.hash_time = match self.hash_time {
+            Duration::ZERO => took,
+            so_far => so_far * 7 / 8 + took / 8,
+        };
     }
 }

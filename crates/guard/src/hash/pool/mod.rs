@@ -14,15 +14,13 @@ mod worker;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use base64::Engine as _;
+use std::time::Duration;
 
 pub use answer::{Outcome, PoolError, Ticket, Verdict};
 pub use metrics::PoolMetrics;
 pub use options::{PoolOptions, StartError};
 
-use super::kernel::{self, BCRYPT_BASE64, Memory};
+use super::kernel::Memory;
 use super::{Password, Scheme, StoredHash};
 use bounded::Bounded;
 use task::{Job, Task};
@@ -68,7 +66,7 @@ trait Engine: Send + Sync {
 /// threads.
 pub struct HashPool {
     scheme: Scheme,
-    /// What passwords of unknown users are compared with: the hash of a random text nobody knows.
+    /// What passwords of unknown users are compared with: a random hash, of no password that anybody knows.
     nobody: Arc<StoredHash>,
     engine: Arc<dyn Engine>,
 }
@@ -77,15 +75,15 @@ impl HashPool {
     /// Starts a pool that protects the rest of the machine: few threads at low priority, a short queue,
     /// deadlines.
     ///
-    /// One password is hashed before this returns: the one that checks of unknown users are compared
-    /// with. Its time is the first estimate of what a job takes.
+    /// Nothing is hashed before it is asked for. Until the first job has ended, none is refused for the time
+    /// that those before it are expected to take.
     ///
     /// # Errors
-    /// When the system refuses a thread, random bytes or memory.
+    /// When the system refuses a thread or random bytes.
     pub fn start(options: PoolOptions) -> Result<Self, StartError> {
-        let (nobody, memory_bytes, took) = first_hash(options.scheme)?;
-        let engine = Arc::new(Bounded::start(&options, took, memory_bytes)?);
-        Ok(Self { scheme: options.scheme, nobody, engine })
+        let keep_bytes = options.scheme.memory_bytes();
+        let engine = Arc::new(Bounded::start(&options, Duration::ZERO, keep_bytes)?);
+        Self::over(options.scheme, engine)
     }
 
     /// Starts a pool **without protection**, as documented services have it: a thread of normal priority
@@ -94,10 +92,13 @@ impl HashPool {
     /// against, not to be run.
     ///
     /// # Errors
-    /// When the system refuses random bytes or memory.
+    /// When the system refuses random bytes.
     pub fn start_unbounded(scheme: Scheme, most_threads: NonZeroUsize) -> Result<Self, StartError> {
-        let (nobody, _, took) = first_hash(scheme)?;
-        Ok(Self { scheme, nobody, engine: Arc::new(Unbounded::new(most_threads, took)) })
+        Self::over(scheme, Arc::new(Unbounded::new(most_threads)))
+    }
+
+    fn over(scheme: Scheme, engine: Arc<dyn Engine>) -> Result<Self, StartError> {
+        Ok(Self { scheme, nobody: Arc::new(StoredHash::random(scheme)?), engine })
     }
 
     /// What new passwords are hashed with.
@@ -170,15 +171,6 @@ fn submit<T: Send + 'static>(
     let (job, result) = Job::new(work, settle);
     let number = engine.submit(Box::new(job), class);
     Ticket::new(result, number.map(|number| (Arc::clone(engine), number)))
-}
-
-/// Hashes a random text nobody knows; says the memory it took, in bytes, and the time.
-fn first_hash(scheme: Scheme) -> Result<(Arc<StoredHash>, usize, Duration), StartError> {
-    let secret = Password::from(BCRYPT_BASE64.encode(kernel::random::<32>()?));
-    let mut memory = Memory::default();
-    let begun = Instant::now();
-    let nobody = scheme.hash_in(&mut memory, &secret)?;
-    Ok((Arc::new(nobody), memory.bytes(), begun.elapsed()))
 }
 
 impl Drop for HashPool {

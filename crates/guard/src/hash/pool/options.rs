@@ -43,7 +43,7 @@ pub enum StartError {
     /// The system refused a thread.
     #[error("cannot start a hashing thread: {0}")]
     Thread(#[from] std::io::Error),
-    /// The first hash, the one that checks of unknown users are compared with, failed.
-    #[error("cannot hash: {0}")]
-    Hash(#[from] HashError),
+    /// The system refused random bytes for the hash that passwords of unknown users are compared with.
+    #[error("no random hash: {0}")]
+    Random(#[from] HashError),
 }

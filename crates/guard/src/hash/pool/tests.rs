@@ -58,7 +58,7 @@ impl Harness {
 
     fn unbounded(threads: usize) -> Self {
         let threads = NonZeroUsize::new(threads).unwrap();
-        Self::over(Arc::new(Unbounded::new(threads, Duration::ZERO)))
+        Self::over(Arc::new(Unbounded::new(threads)))
     }
 
     fn over(engine: Arc<dyn Engine>) -> Self {

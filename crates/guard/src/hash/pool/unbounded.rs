@@ -36,12 +36,11 @@ struct State {
 }
 
 impl Unbounded {
-    pub(super) fn new(most_threads: NonZeroUsize, hash_time: Duration) -> Self {
-        let metrics = PoolMetrics { hash_time, ..PoolMetrics::default() };
+    pub(super) fn new(most_threads: NonZeroUsize) -> Self {
         Self {
             shared: Arc::new(Shared {
                 most_threads: most_threads.get(),
-                state: Mutex::new(State { metrics, ..State::default() }),
+                state: Mutex::default(),
                 thread_ended: Condvar::new(),
             }),
         }
