@@ -1,6 +1,7 @@
 //! A database and a Valkey or Redis server beside it, both shared by the nodes of a test.
 
-use crate::nodes::{Cluster, supervisor};
+use crate::harness::database::supervisor;
+use crate::nodes::Cluster;
 use madang_stack::redis::Redis;
 use mysql::prelude::Queryable as _;
 use rustix::process::{Pid, Signal, kill_process};

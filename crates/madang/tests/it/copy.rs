@@ -1,9 +1,8 @@
 //! `madang copy`: an embedded store becomes a database of MariaDB, whatever interrupts it.
 
-use crate::harness::database::{integrity, number};
+use crate::harness::database::{directory_of_a_server, integrity, number, supervisor};
 use crate::harness::{Answer, Madang, Output, Person, Server, Setup, eventually, stores};
 use crate::{articles, posts, schedules};
-use madang_stack::Supervisor;
 use madang_stack::mariadb::MariaDb;
 use mysql::prelude::Queryable as _;
 use rustix::process::Signal;
@@ -32,9 +31,8 @@ impl Target {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let mut running = RUNNING.lock().unwrap();
         let shared = running.upgrade().unwrap_or_else(|| {
-            let dir = tempfile::tempdir().unwrap();
-            let supervisor = Supervisor::new(env!("CARGO_BIN_EXE_madang"), ["supervise"]);
-            let server = MariaDb::start(&supervisor, dir.path()).unwrap();
+            let dir = directory_of_a_server();
+            let server = MariaDb::start(&supervisor(), dir.path()).unwrap();
             Arc::new(Shared { server, _dir: dir })
         });
         *running = Arc::downgrade(&shared);

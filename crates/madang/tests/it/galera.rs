@@ -4,10 +4,11 @@ use crate::accounts_guard::at_once;
 use crate::articles::{read, write};
 use crate::cluster_drills::{holds, only, stopped, until_answered};
 use crate::cluster_load::Load;
+use crate::harness::database::{directory_of_a_server, supervisor};
 use crate::harness::up::{Up, to};
 use crate::harness::{Madang, Server, Setup, eventually};
 use crate::likes::ask;
-use crate::nodes::{KEY, supervisor};
+use crate::nodes::KEY;
 use crate::posts::with;
 use crate::schedules::plan;
 use madang_stack::mariadb::{MariaDb, MariaDbSettings};
@@ -144,7 +145,7 @@ fn a_node_goes_on_with_another_server_when_its_own_dies() {
 
 #[test]
 fn servers_that_are_no_cluster_are_refused() {
-    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let dirs = [0, 1].map(|_| directory_of_a_server());
     let servers = [0, 1].map(|at| MariaDb::start(&supervisor(), dirs[at].path()).unwrap());
     let urls = servers.each_ref().map(MariaDb::url).join(",");
     let dir = tempfile::tempdir().unwrap();

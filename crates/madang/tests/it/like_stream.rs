@@ -4,9 +4,10 @@ use crate::accounts::log_in;
 use crate::accounts_guard::at_once;
 use crate::articles::{read, write};
 use crate::beside::{Beside, cli};
+use crate::harness::database::supervisor;
 use crate::harness::{Connection, Madang, Person, Server, Setup, eventually};
 use crate::likes::ask;
-use crate::nodes::{KEY, supervisor};
+use crate::nodes::KEY;
 use madang_stack::redis::Redis;
 use mysql::prelude::Queryable as _;
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,7 +17,9 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 fn setup(shared: &Beside) -> Setup {
-    shared.cluster.setup().set("likes.write", "stream").set("likes.url", &shared.redis.url())
+    let setup = shared.cluster.setup().set("likes.write", "stream");
+    // Log-ins of a busy machine wait rather than fail.
+    setup.set("likes.url", &shared.redis.url()).set("accounts.hash_wait", "9s")
 }
 
 fn nodes(shared: &Beside) -> [Server; 2] {

@@ -1,10 +1,10 @@
 //! Several nodes on one database: nobody is answered what is older than a write that was acknowledged to anybody
 //! before the request, on any node.
 
+use crate::harness::database::{directory_of_a_server, supervisor};
 use crate::harness::{Answer, Person, Server, Setup, eventually};
 use crate::posts::{bicycle, made, patch};
 use crate::schedules::plan;
-use madang_stack::Supervisor;
 use madang_stack::mariadb::{MariaDb, MariaDbSettings};
 use mysql::prelude::Queryable as _;
 use rustix::process::{Pid, Signal, kill_process};
@@ -26,7 +26,7 @@ impl Cluster {
     }
 
     pub fn with(settings: &MariaDbSettings) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = directory_of_a_server();
         Self { database: MariaDb::with(&supervisor(), dir.path(), settings).unwrap(), _dir: dir }
     }
 
@@ -46,10 +46,6 @@ impl Cluster {
     fn sql(&self, sql: &str) {
         run(&self.database, sql);
     }
-}
-
-pub fn supervisor() -> Supervisor {
-    Supervisor::new(env!("CARGO_BIN_EXE_madang"), ["supervise"])
 }
 
 pub fn to(server: &MariaDb, signal: Signal) {

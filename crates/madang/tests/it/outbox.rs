@@ -1,8 +1,8 @@
 //! What the protocol asks of a database, asked of the real MariaDB: the primary key decides whose a number is, and
 //! nothing is settled by time.
 
+use crate::harness::database::{directory_of_a_server, supervisor};
 use madang_positions::sql;
-use madang_stack::Supervisor;
 use madang_stack::mariadb::MariaDb;
 use madang_testing::until;
 use mysql::prelude::Queryable as _;
@@ -18,9 +18,8 @@ struct Outbox {
 
 impl Outbox {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let supervisor = Supervisor::new(env!("CARGO_BIN_EXE_madang"), ["supervise"]);
-        let outbox = Self { server: MariaDb::start(&supervisor, dir.path()).unwrap(), _dir: dir };
+        let dir = directory_of_a_server();
+        let outbox = Self { server: MariaDb::start(&supervisor(), dir.path()).unwrap(), _dir: dir };
         let mut session = outbox.session();
         sql::SCHEMA.iter().for_each(|table| session.query_drop(table).unwrap());
         session.query_drop("INSERT INTO outbox_epochs VALUES (0, 1), (1, 1)").unwrap();

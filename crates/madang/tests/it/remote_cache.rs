@@ -1,8 +1,9 @@
 //! Bodies in a server that all nodes share: it makes answers cheaper, and never older.
 
 use crate::beside::{Beside, cli};
+use crate::harness::database::supervisor;
 use crate::harness::{Server, Setup, command, eventually};
-use crate::nodes::{Cluster, older_than_acknowledged, price, supervisor};
+use crate::nodes::{Cluster, older_than_acknowledged, price};
 use crate::posts::{bicycle, made, patch};
 use madang_stack::redis::Redis;
 use rustix::process::{Pid, Signal, kill_process};

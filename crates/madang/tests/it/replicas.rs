@@ -1,7 +1,8 @@
 //! Replicas answer reads that need nothing which they do not have yet, and no others.
 
+use crate::harness::database::{directory_of_a_server, supervisor};
 use crate::harness::{Server, eventually};
-use crate::nodes::{Cluster, older_than_acknowledged, price, run, supervisor, to};
+use crate::nodes::{Cluster, older_than_acknowledged, price, run, to};
 use crate::posts::{bicycle, made, patch};
 use madang_stack::mariadb::{Login, MariaDb, MariaDbSettings, Role};
 use rustix::process::Signal;
@@ -17,7 +18,7 @@ struct Pair {
 
 fn follow(primary: &MariaDb, server_id: u32) -> (MariaDb, TempDir) {
     let role = Role::Replica { server_id, primary_port: primary.port(), replication: copier() };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = directory_of_a_server();
     (MariaDb::with(&supervisor(), dir.path(), &of(role)).unwrap(), dir)
 }
 

@@ -4,9 +4,10 @@
 
 use crate::cluster_drills::{holds, only, stopped, two_nodes, until_answered, used_again};
 use crate::cluster_load::{Load, Seen};
+use crate::harness::database::supervisor;
 use crate::harness::up::{Up, to};
 use crate::harness::{Server, command, eventually};
-use crate::nodes::{Cluster, supervisor};
+use crate::nodes::Cluster;
 use madang_stack::redis::Redis;
 use madang_testing::drill;
 use mysql::prelude::Queryable as _;

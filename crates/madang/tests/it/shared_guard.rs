@@ -3,8 +3,8 @@
 use crate::accounts::{log_in, new_user, register};
 use crate::accounts_guard::{at_once, attempt, hashed, solved};
 use crate::beside::Beside;
+use crate::harness::database::supervisor;
 use crate::harness::{PASSWORD, Server, Setup, eventually};
-use crate::nodes::supervisor;
 use madang_guard::clock::ManualClock;
 use madang_guard::config::{AccountLimit, AddressLimit, FailureLimit, PasswordWatch, Suspicion};
 use madang_guard::limit::{

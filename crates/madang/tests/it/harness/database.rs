@@ -2,16 +2,44 @@
 //! database of its own for each data directory.
 #![allow(clippy::disallowed_types, reason = "a test looks at the file the program wrote")]
 
+use madang_stack::Supervisor;
+use madang_stack::mariadb::MariaDb;
 use mysql::prelude::Queryable as _;
 use rusqlite::{Connection, OpenFlags};
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
+use tempfile::TempDir;
 
 /// The database file in a data directory.
 pub fn file(dir: &Path) -> PathBuf {
     dir.join("madang.db")
+}
+
+/// Starts the servers of a test and ends them with it.
+pub fn supervisor() -> Supervisor {
+    Supervisor::new(env!("CARGO_BIN_EXE_madang"), ["supervise"])
+}
+
+/// A directory for a server of MariaDB of a test's own, with an empty store in it. Making one takes a second of a core, so it
+/// is made once for each build of the server and copied.
+pub fn directory_of_a_server() -> TempDir {
+    let program = std::fs::metadata("/usr/sbin/mariadbd").expect("MariaDB is installed");
+    let name = format!("mariadb-{}-{}", program.len(), program.mtime());
+    let store = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    // A copy of one that is being made would be no store: it gets its name when it is whole.
+    if !store.exists() {
+        let made = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        MariaDb::start(&supervisor(), made.path()).unwrap().stop().unwrap();
+        // Whoever was first has it.
+        let _ = std::fs::rename(made.path().join("data"), &store);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let copied = Command::new("cp").arg("-a").arg(&store).arg(dir.path().join("data")).status();
+    assert!(copied.unwrap().success());
+    dir
 }
 
 /// Names the database of a command's data directory to it, where tests run on a server: each directory has one there.
