@@ -10,7 +10,7 @@ mod operations;
 mod sender;
 
 use crate::answers::memory;
-use crate::harness::{Server, Setup, stores};
+use crate::harness::{Setup, stores};
 use operations::Operations;
 use sender::{Sender, Tally};
 use std::sync::Arc;
