@@ -83,10 +83,11 @@ async function poll() {
   } catch (error) {
     if (asked !== token) return;
     if (error.status === 401) return forget("The token is wrong.");
+    if (error.status === 404) return forget("This server has no operator’s view any more.");
     failures += 1;
     byId("view").classList.add("silent");
     const kept = number > 0 ? " What is shown is old." : "";
-    trouble(`${error.message} Trying again.${kept}`);
+    trouble(`${error.message.replace(/\.?$/, ".")} Trying again.${kept}`);
   }
   if (!document.hidden) timer = setTimeout(poll, PAUSE_MS * Math.min(1 + failures, 5));
 }
