@@ -109,7 +109,7 @@ fn the_operator_sees_how_far_a_replica_is_behind() {
     run(&pair.replica, "STOP SLAVE SQL_THREAD");
     assert_eq!(patch(&node, &mina, id, &json!({ "price": 7 })).status, 200);
     let seen = eventually("a lag", || {
-        let seen = figures(&node);
+        let seen = figures(&node, 0)?;
         let lags = seen["replicas"][0]["lagSeconds"].as_array()?.clone();
         (lags.last()?.as_f64() > Some(0.0)).then_some(seen)
     });

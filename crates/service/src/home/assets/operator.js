@@ -148,7 +148,7 @@ function frame(id, title, unit) {
   const caption = element("figcaption", {}, element("h2", { id: `${id}-title` }, title), " ", element("span", { class: "unit" }, unit));
   const svg = drawn("svg", { viewBox: "0 0 60 20", preserveAspectRatio: "none", role: "img", "aria-labelledby": `${id}-title` });
   const span = element("p", { class: "span" }, element("span", {}, "10 min ago"), element("span", { class: "top-value" }), element("span", {}, "now"));
-  return element("figure", { class: "gauge", id }, caption, svg, span, element("ul"));
+  return element("figure", { class: "gauge", id, "aria-labelledby": `${id}-title` }, caption, svg, span, element("ul"));
 }
 
 const clock = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
