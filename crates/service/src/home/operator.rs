@@ -10,7 +10,7 @@ use crate::accounts::bearer;
 use crate::app::App;
 use crate::config::{OperatorToken, Rate};
 use crate::http::limits::ClassLimit;
-use crate::http::{Problem, rfc3339};
+use crate::http::{Gate, Problem, rfc3339};
 use crate::ops::last_errors::{LastError, LastErrors};
 use crate::ops::metrics::ServerMetrics;
 use crate::store::ReplicaFigures;
@@ -60,7 +60,7 @@ impl Look {
         let hashes = app.accounts.hasher().metrics();
         let gates = [&app.reads, &app.writes, &app.uploads];
         let limited = gates.iter().filter_map(|gate| gate.over_rate()).sum();
-        let gates = gates.map(|gate| gate.figures());
+        let gates = gates.map(Gate::figures);
         let answered = app.answers.figures();
         let shed: u64 = gates.iter().map(|gate| gate.shed_full + gate.shed_late).sum();
         let store = app.store.figures();
