@@ -142,7 +142,7 @@ fn the_figures_say_what_has_happened_and_no_secret() {
     let seen = eventually("samples of all of it", || {
         let seen = figures(&server, 0)?;
         let moved = |name: &&str| values(&seen, name).iter().any(|value| *value > 0.0);
-        MOVED.iter().all(|name| moved(&name)).then_some(seen)
+        MOVED.iter().all(moved).then_some(seen)
     });
     let per_sample = seen["intervalSeconds"].as_f64().unwrap();
     for (name, most) in
