@@ -272,6 +272,7 @@ pub fn serve(
         largest_body,
         answers,
         recorder,
+        errors: home.as_ref().and_then(Home::errors),
         maintenance,
         freshness,
     };

@@ -57,7 +57,7 @@ fn what_is_touched_is_large_enough_for_a_finger() {
 }
 
 /// The contrast of all text that is seen with what is behind it (WCAG 2.2, 1.4.3), where it is too weak.
-const WEAK_TEXT: &str = "(() => {
+pub const WEAK_TEXT: &str = "(() => {
     const channels = (text) => text.match(/[0-9.]+/g).map(Number);
     const luminance = (rgb) => {
         const [r, g, b] = rgb.map((c) => (c / 255 <= 0.03928 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));

@@ -48,6 +48,7 @@ mod health;
 mod home;
 mod home_access;
 mod home_markets;
+mod home_operator;
 mod home_page;
 mod idempotency;
 mod import;

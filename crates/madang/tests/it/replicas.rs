@@ -1,7 +1,9 @@
 //! Replicas answer reads that need nothing which they do not have yet, and no others.
 
+use crate::harness::browser::Page;
 use crate::harness::database::{directory_of_a_server, supervisor};
 use crate::harness::{Server, eventually};
+use crate::home_operator::{self, enter, figures};
 use crate::nodes::{Cluster, older_than_acknowledged, price, run, to};
 use crate::posts::{bicycle, made, patch};
 use madang_stack::mariadb::{Login, MariaDb, MariaDbSettings, Role};
@@ -40,6 +42,7 @@ impl Pair {
     /// A node that loads each body anew, so that all its reads are made on a server; once the replica is used.
     fn node(&self) -> Server {
         let setup = self.cluster.setup().set("cache.mode", "off");
+        let setup = setup.set("home.operator_token", home_operator::TOKEN);
         let node = setup.set("database.replicas", &self.replica.url()).start();
         until_used(&node, true);
         node
@@ -96,6 +99,32 @@ fn a_replica_that_lags_answers_what_nobody_has_changed_since() {
     let before = reads(&node);
     assert_eq!(price(&node.get(&path)), 7);
     assert!(reads(&node) - before > 0.5, "it has caught up");
+}
+
+#[test]
+fn the_operator_sees_how_far_a_replica_is_behind() {
+    let pair = Pair::new();
+    let node = pair.node();
+    let mina = node.somebody("mina");
+    let id = made(&node, &mina, &bicycle());
+    run(&pair.replica, "STOP SLAVE SQL_THREAD");
+    assert_eq!(patch(&node, &mina, id, &json!({ "price": 7 })).status, 200);
+    let seen = eventually("a lag", || {
+        let seen = figures(&node, 0)?;
+        let lags = seen["replicas"][0]["lagSeconds"].as_array()?.clone();
+        (lags.last()?.as_f64() > Some(0.0)).then_some(seen)
+    });
+    let [replica] = seen["replicas"].as_array().unwrap().as_slice() else { panic!("{seen}") };
+    assert_eq!(replica["name"], format!("127.0.0.1:{}", pair.replica.port()));
+    assert_eq!(seen["series"]["logBytes"][0], json!(null), "the log is the server's");
+    let page = Page::new();
+    enter(&page, &node, home_operator::TOKEN);
+    page.until("document.querySelector('#replicas > svg path')");
+    assert!(page.text("#replicas li").contains(replica["name"].as_str().unwrap()));
+    page.until("parseFloat(document.querySelector('#replicas li b').textContent) > 0");
+    assert_eq!(page.value("document.getElementById('log')"), json!(null));
+    run(&pair.replica, "START SLAVE SQL_THREAD");
+    page.until("document.querySelector('#replicas li b').textContent === '0 s'");
 }
 
 #[test]

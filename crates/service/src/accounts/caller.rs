@@ -6,6 +6,7 @@ use crate::app::App;
 use crate::current;
 use crate::http::Problem;
 use axum::extract::FromRequestParts;
+use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use std::sync::Arc;
@@ -54,21 +55,24 @@ impl FromRequestParts<Arc<App>> for MaybeCaller {
     }
 }
 
+/// The bearer token among headers; `Some(None)` without one, `None` when they cannot be read.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<Option<&str>> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let Some(value) = values.next() else { return Some(None) };
+    if values.next().is_some() {
+        return None;
+    }
+    let value = value.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
+    Some(scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()))
+}
+
 /// The caller; nobody when there is no bearer token. Other schemes are other servers' business: a
 /// proxy in front may have asked for them.
 fn caller_of(parts: &Parts, accounts: &Accounts) -> Result<Option<Caller>, Problem> {
     let invalid = || Problem::invalid_token("the token is not valid (any more): log in again");
-    let mut values = parts.headers.get_all(AUTHORIZATION).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    if values.next().is_some() {
-        return Err(invalid());
-    }
-    let value = value.to_str().map_err(|_| invalid())?;
-    let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return Ok(None);
-    }
-    let claims = accounts.verify(token.trim()).ok_or_else(invalid)?;
+    let Some(token) = bearer(&parts.headers).ok_or_else(invalid)? else { return Ok(None) };
+    let claims = accounts.verify(token).ok_or_else(invalid)?;
     current::note_user(claims.user);
     Ok(Some(Caller { id: claims.user, claims }))
 }

@@ -31,6 +31,7 @@ mod types;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use caller::bearer;
 pub use caller::{Caller, MaybeCaller};
 pub(crate) use key::FILE as KEY_FILE;
 pub use key::{KeyError, TokenKey};

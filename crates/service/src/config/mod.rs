@@ -17,7 +17,7 @@ pub mod value;
 pub use accounts::{AccountSettings, GuardMode, GuardSettings, HashPoolKind, Rate};
 pub use cache::{CacheMode, CacheSettings, Lifetimes};
 pub use cors::CorsOrigins;
-pub use home::HomeSettings;
+pub use home::{HomeSettings, OperatorToken};
 pub use keys::{KEYS, Key};
 pub use likes::{LikeSettings, LikesWrite};
 pub use limits::{ClassLimits, LimitSettings};

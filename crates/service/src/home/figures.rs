@@ -1,9 +1,10 @@
 //! How many requests a second were answered, and how fast: a sample each second, for the last minute.
 //!
-//! Requests only count (`ops/latency.rs`); one thread reads the counts each second, whoever looks. So the
+//! Requests only count (`ops/latency.rs`); one thread (`sampler.rs`) reads the counts each second, whoever looks. So the
 //! page shows the past minute at once, and a hundred viewers cost no more than their answers. Without
 //! labels: nothing here tells what was asked, or by whom. Requests for these figures are not in them.
 
+use super::sampler::INTERVAL;
 use crate::http::Problem;
 use crate::ops::latency::{Latencies, Reading};
 use axum::response::{IntoResponse as _, Response};
@@ -11,13 +12,9 @@ use http::{HeaderValue, header};
 use madang_cache::Cache;
 use serde::Serialize;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Time between two samples.
-const INTERVAL: Duration = Duration::from_secs(1);
 /// Samples that are kept.
 const KEPT: usize = 60;
 /// Samples whose answers make a percentile: a second of a quiet service has too few.
@@ -58,58 +55,48 @@ pub(super) struct Samples {
     kept: Mutex<(u64, VecDeque<Sample>)>,
 }
 
-/// Takes a sample each second until it is dropped.
+/// Takes the samples.
 #[derive(Debug)]
-pub(super) struct Sampler {
-    samples: Arc<Samples>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+pub(super) struct Minute {
+    latencies: Arc<Latencies>,
+    cache: Cache,
+    past: VecDeque<Counts>,
+    into: Arc<Samples>,
 }
 
-impl Sampler {
-    /// Starts its thread.
-    ///
-    /// # Errors
-    /// When the system has none.
-    pub(super) fn start(latencies: Arc<Latencies>, cache: Cache) -> std::io::Result<Sampler> {
-        let samples = Arc::<Samples>::default();
-        let stop = Arc::<AtomicBool>::default();
-        let (into, stopped) = (Arc::clone(&samples), Arc::clone(&stop));
-        let look = move || Counts::read(&latencies, &cache);
-        let thread = std::thread::Builder::new()
-            .name("figures".to_owned())
-            .spawn(move || sample(look, &into, &stopped))?;
-        Ok(Sampler { samples, stop, thread: Some(thread) })
+impl Minute {
+    /// From now on.
+    pub(super) fn new(latencies: Arc<Latencies>, cache: Cache) -> Minute {
+        let past = VecDeque::from([Counts::read(&latencies, &cache)]);
+        Minute { latencies, cache, past, into: Arc::default() }
     }
 
     /// Where the samples are.
     pub(super) fn samples(&self) -> Arc<Samples> {
-        Arc::clone(&self.samples)
+        Arc::clone(&self.into)
     }
-}
 
-impl Drop for Sampler {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            // It panics nowhere, and if it did there would be nothing left to do.
-            let _ = thread.join();
+    /// A second has passed.
+    pub(super) fn tick(&mut self) {
+        self.past.push_back(Counts::read(&self.latencies, &self.cache));
+        self.into.add(&self.past);
+        if self.past.len() > WINDOW {
+            self.past.pop_front();
         }
     }
 }
 
 /// All counts at one moment.
 #[derive(Clone, Debug)]
-struct Counts {
-    at: Instant,
-    answers: Reading,
+pub(super) struct Counts {
+    pub(super) at: Instant,
+    pub(super) answers: Reading,
     look_ups: u64,
     hits: u64,
 }
 
 impl Counts {
-    fn read(latencies: &Latencies, cache: &Cache) -> Counts {
+    pub(super) fn read(latencies: &Latencies, cache: &Cache) -> Counts {
         let (mut look_ups, mut hits) = (0, 0);
         for (_, part) in cache.metrics() {
             let answered = part.hits + part.negative_hits + part.stale_served;
@@ -117,27 +104,6 @@ impl Counts {
             look_ups += answered + part.misses + part.coalesced;
         }
         Counts { at: Instant::now(), answers: latencies.read(), look_ups, hits }
-    }
-}
-
-fn sample(look: impl Fn() -> Counts, into: &Samples, stop: &AtomicBool) {
-    let mut past = VecDeque::from([look()]);
-    loop {
-        let next = past.back().map_or_else(Instant::now, |last| last.at + INTERVAL);
-        while let Some(wait) = next.checked_duration_since(Instant::now()) {
-            if stop.load(Ordering::Relaxed) {
-                return;
-            }
-            std::thread::park_timeout(wait);
-        }
-        if stop.load(Ordering::Relaxed) {
-            return;
-        }
-        past.push_back(look());
-        into.add(&past);
-        if past.len() > WINDOW {
-            past.pop_front();
-        }
     }
 }
 
@@ -183,31 +149,40 @@ impl Samples {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "counts of seconds are far below 2^53")]
-fn ratio(count: u64, whole: f64) -> f64 {
+pub(super) fn ratio(count: u64, whole: f64) -> f64 {
     if whole > 0.0 { count as f64 / whole } else { 0.0 }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "counts of seconds are far below 2^53")]
-fn hit_ratio(first: &Counts, now: &Counts) -> Option<f64> {
+pub(super) fn hit_ratio(first: &Counts, now: &Counts) -> Option<f64> {
     let look_ups = now.look_ups.saturating_sub(first.look_ups);
     let hits = now.hits.saturating_sub(first.hits);
     (look_ups > 0).then(|| rounded(ratio(hits, look_ups as f64), 4))
 }
 
-fn rounded(value: f64, decimals: i32) -> f64 {
+pub(super) fn rounded(value: f64, decimals: i32) -> f64 {
     let scale = 10f64.powi(decimals);
     (value * scale).round() / scale
 }
 
 /// Answers `?after=NUMBER`.
 pub(super) fn answer(samples: &Samples, query: &str) -> Result<Response, Problem> {
+    json(&samples.after(asked_after(query)?))
+}
+
+/// The number in `?after=NUMBER`, or 0.
+pub(super) fn asked_after(query: &str) -> Result<u64, Problem> {
     let after = form_urlencoded::parse(query.as_bytes())
         .find(|(name, _)| name == "after")
         .map(|(_, value)| value.parse::<u64>())
         .transpose()
         .map_err(|_| Problem::invalid_field("after", "the number of a sample"))?;
-    let text = serde_json::to_vec(&samples.after(after.unwrap_or(0)))
-        .map_err(|error| Problem::internal(error.to_string()))?;
+    Ok(after.unwrap_or(0))
+}
+
+/// An answer that nobody keeps.
+pub(super) fn json(figures: &impl Serialize) -> Result<Response, Problem> {
+    let text = serde_json::to_vec(figures).map_err(|error| Problem::internal(error.to_string()))?;
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -218,6 +193,7 @@ pub(super) fn answer(samples: &Samples, query: &str) -> Result<Response, Problem
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     /// Counts a number of seconds after `start`, with answers of a millisecond.
     fn counts(start: Instant, second: u32, latencies: &Latencies, answers: u32) -> Counts {
@@ -266,13 +242,5 @@ mod tests {
         assert_eq!(figures.samples.len(), KEPT);
         assert_eq!(figures.samples[0].number, 40);
         assert_eq!(figures.samples[0].p50_milliseconds, None);
-    }
-
-    #[test]
-    fn dropping_the_sampler_ends_its_thread_at_once() {
-        let sampler = Sampler::start(Arc::default(), Cache::disabled()).unwrap();
-        let samples = sampler.samples();
-        drop(sampler);
-        assert_eq!(Arc::strong_count(&samples), 1, "the thread holds the other one");
     }
 }

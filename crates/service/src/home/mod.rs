@@ -3,9 +3,11 @@
 //! Plain HTML, CSS and JavaScript modules, compiled in: no framework, no build step, nothing fetched from
 //! another host. It uses the API as any other client does; its own are only `/home/…`: the files it is made
 //! of, an outline of the provinces, and the figures of the last minute (`figures.rs`). Nothing in it
-//! depends on who asks.
+//! depends on who asks, but for the operator's view at `/home/operator` (`operator.rs`), whose figures want a token.
 
 mod figures;
+mod operator;
+mod sampler;
 
 use crate::app::App;
 use crate::config::Settings;
@@ -13,6 +15,7 @@ use crate::http::Problem;
 use crate::http::body::{Compress, finish, respond};
 use crate::http::negotiate::Encodings;
 use crate::http::page_policy::protect;
+use crate::ops::last_errors::LastErrors;
 use crate::ops::metrics::ServerMetrics;
 use crate::store::{Pool, StoreError};
 use axum::Router;
@@ -20,19 +23,32 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery};
 use axum::response::Response;
 use axum::routing::get;
-use figures::Sampler;
+use figures::{Minute, Samples};
 use http::HeaderMap;
 use madang_cache::Value;
+use operator::{View, Watch};
+use sampler::Sampler;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 /// Where the figures of the last minute are.
 const FIGURES: &str = "/home/figures";
+/// Where those of the operator's view are.
+const OPERATOR_FIGURES: &str = "/home/operator/figures";
 /// Where the files are that the page is made of.
 const PARTS: &str = "/home/{file}";
 
-/// One file of the page.
+/// Which page a file belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Home,
+    Operator,
+    Both,
+}
+
+/// One file of a page.
 struct File {
+    of: Of,
     name: &'static str,
     content_type: &'static str,
     content: &'static [u8],
@@ -41,29 +57,39 @@ struct File {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 macro_rules! file {
-    ($name:literal, $content_type:expr, $file:literal) => {
-        File { name: $name, content_type: $content_type, content: include_bytes!($file) }
+    ($of:ident, $name:literal, $content_type:expr, $file:literal) => {
+        File {
+            of: Of::$of,
+            name: $name,
+            content_type: $content_type,
+            content: include_bytes!($file),
+        }
     };
 }
 
-static FILES: [File; 12] = [
+static FILES: [File; 15] = [
     // The page itself, at `/`.
-    file!("", "text/html; charset=utf-8", "assets/index.html"),
-    file!("style.css", "text/css; charset=utf-8", "assets/style.css"),
-    file!("icon.svg", "image/svg+xml", "assets/icon.svg"),
-    file!("main.js", SCRIPT, "assets/main.js"),
-    file!("page.js", SCRIPT, "assets/page.js"),
-    file!("trails.js", SCRIPT, "assets/trails.js"),
-    file!("path.js", SCRIPT, "assets/path.js"),
-    file!("draw.js", SCRIPT, "assets/draw.js"),
-    file!("markets.js", SCRIPT, "assets/markets.js"),
-    file!("korea.js", SCRIPT, "assets/korea.js"),
-    file!("live.js", SCRIPT, "assets/live.js"),
+    file!(Home, "", "text/html; charset=utf-8", "assets/index.html"),
+    file!(Both, "style.css", "text/css; charset=utf-8", "assets/style.css"),
+    file!(Both, "icon.svg", "image/svg+xml", "assets/icon.svg"),
+    file!(Home, "main.js", SCRIPT, "assets/main.js"),
+    file!(Both, "page.js", SCRIPT, "assets/page.js"),
+    file!(Home, "trails.js", SCRIPT, "assets/trails.js"),
+    file!(Home, "path.js", SCRIPT, "assets/path.js"),
+    file!(Home, "draw.js", SCRIPT, "assets/draw.js"),
+    file!(Home, "markets.js", SCRIPT, "assets/markets.js"),
+    file!(Home, "korea.js", SCRIPT, "assets/korea.js"),
+    file!(Home, "live.js", SCRIPT, "assets/live.js"),
     file!(
+        Home,
         "provinces.geojson",
         "application/geo+json",
         "../../../../data/regions/sido_2018_outlines.geojson"
     ),
+    // The operator's view.
+    file!(Operator, "operator", "text/html; charset=utf-8", "assets/operator.html"),
+    file!(Operator, "operator.css", "text/css; charset=utf-8", "assets/operator.css"),
+    file!(Operator, "operator.js", SCRIPT, "assets/operator.js"),
 ];
 
 /// What a browser may do with the page: run and show what comes from this server, ask this server, and
@@ -71,65 +97,106 @@ static FILES: [File; 12] = [
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
     img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// The page, ready to be served; ends its sampling when dropped.
+/// The pages, ready to be served; end their sampling when dropped.
 pub(crate) struct Home {
-    sampler: Sampler,
+    /// Of the home page, unless it is switched off.
+    samples: Option<Arc<Samples>>,
+    /// The operator's, if there is a token for it.
+    view: Option<Arc<View>>,
     files: Arc<Files>,
+    _sampler: Sampler,
 }
 
 impl Home {
-    /// The page with the figures of `metrics`, unless it is switched off.
+    /// The pages that the settings want, with the figures of `metrics`; nothing when they want none.
     ///
     /// # Errors
     /// When a thread cannot be started.
     pub(crate) fn start(
         settings: &Settings,
-        app: &App,
+        app: &Arc<App>,
         metrics: &Arc<ServerMetrics>,
     ) -> std::io::Result<Option<Home>> {
-        if !settings.home.page {
+        let mut minute = settings
+            .home
+            .page
+            .then(|| Minute::new(Arc::clone(metrics.latencies()), app.cache.clone()));
+        let samples = minute.as_ref().map(Minute::samples);
+        let token = settings.home.operator_token.clone();
+        let view = token.map(|token| Arc::new(View::new(token, app)));
+        if samples.is_none() && view.is_none() {
             return Ok(None);
         }
-        metrics.add_route("/");
         metrics.add_route(PARTS);
-        metrics.add_route_apart(FIGURES);
+        if samples.is_some() {
+            metrics.add_route("/");
+            metrics.add_route_apart(FIGURES);
+        }
+        let mut watch = view.as_ref().map(|view| {
+            metrics.add_route_apart(OPERATOR_FIGURES);
+            Watch::new(Arc::clone(view), Arc::clone(app), Arc::clone(metrics))
+        });
+        let sampler = Sampler::start(move || {
+            minute.iter_mut().for_each(Minute::tick);
+            watch.iter_mut().for_each(Watch::tick);
+        })?;
         let files = Arc::new(Files {
             made: Default::default(),
+            home: samples.is_some(),
+            operator: view.is_some(),
             compute: Arc::clone(&app.compute),
             compression: settings.compression,
         });
-        let latencies = Arc::clone(metrics.latencies());
-        Ok(Some(Home { sampler: Sampler::start(latencies, app.cache.clone())?, files }))
+        Ok(Some(Home { samples, view, files, _sampler: sampler }))
+    }
+
+    /// What takes the last errors for the operator's view, if there is one.
+    pub(crate) fn errors(&self) -> Option<Arc<LastErrors>> {
+        self.view.as_ref().map(|view| view.errors())
     }
 
     /// Its routes.
     pub(crate) fn router<S: Clone + Send + Sync + 'static>(&self) -> Router<S> {
-        let samples = self.sampler.samples();
-        let figures = get(async move |RawQuery(query): RawQuery| {
-            figures::answer(&samples, query.as_deref().unwrap_or(""))
-        });
-        let files = Arc::clone(&self.files);
-        let page = get(async move |headers: HeaderMap| files.answer("", &headers).await);
         let files = Arc::clone(&self.files);
         let part =
             get(async move |name: Result<Path<String>, PathRejection>, headers: HeaderMap| {
                 // What is no text is no file either.
                 files.answer(name.as_ref().map_or("?", |name| name.as_str()), &headers).await
             });
-        Router::new().route("/", page).route(PARTS, part).route(FIGURES, figures)
+        let mut router = Router::new().route(PARTS, part);
+        if let Some(view) = self.view.clone() {
+            let figures = get(async move |RawQuery(query): RawQuery, headers: HeaderMap| {
+                view.answer(&headers, query.as_deref().unwrap_or("")).await
+            });
+            router = router.route(OPERATOR_FIGURES, figures);
+        }
+        let Some(samples) = self.samples.clone() else { return router.merge(nothing()) };
+        let figures = get(async move |RawQuery(query): RawQuery| {
+            figures::answer(&samples, query.as_deref().unwrap_or(""))
+        });
+        let files = Arc::clone(&self.files);
+        let page = get(async move |headers: HeaderMap| files.answer("", &headers).await);
+        router.route("/", page).route(FIGURES, figures)
     }
 }
 
-/// The files of the page, each compressed when it is first asked for.
+/// The files of the pages, each compressed when it is first asked for.
 struct Files {
     made: [OnceCell<Value>; FILES.len()],
+    /// Whether there is a home page.
+    home: bool,
+    /// Whether there is an operator's view.
+    operator: bool,
     compute: Arc<Pool<()>>,
     compression: bool,
 }
 
 impl Files {
     async fn answer(&self, name: &str, headers: &HeaderMap) -> Result<Response, Problem> {
-        let found = FILES.iter().zip(&self.made).find(|(file, _)| file.name == name);
+        let is_shown =
+            |of| of == Of::Both || if of == Of::Home { self.home } else { self.operator };
+        let found =
+            FILES.iter().zip(&self.made).find(|(file, _)| file.name == name && is_shown(file.of));
         let (file, made) =
             found.ok_or_else(|| Problem::not_found("the home page has no file of this name"))?;
         let value = made.get_or_try_init(|| self.make(file)).await?;

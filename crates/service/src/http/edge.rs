@@ -16,6 +16,7 @@ use super::{AnswerRoom, Problem, Proxies, RequestId, head};
 use crate::admin::Maintenance;
 use crate::config::Settings;
 use crate::current::Current;
+use crate::ops::last_errors::LastErrors;
 use crate::ops::metrics::{RouteMetrics, ServerMetrics};
 use crate::ops::record::{Outcome, Part, Recorder, Seen, Spent, Trace};
 use crate::store::{Freshness, Handover, now};
@@ -61,6 +62,7 @@ struct Shared {
     proxies: Proxies,
     sharers: Sharers,
     recorder: Option<Arc<Recorder>>,
+    errors: Option<Arc<LastErrors>>,
     maintenance: Maintenance,
     freshness: Option<Arc<Freshness>>,
 }
@@ -81,6 +83,7 @@ impl Edge {
             proxies: Proxies::new(&server.trusted_proxies),
             sharers: Sharers::new(settings),
             recorder: routes.recorder.clone(),
+            errors: routes.errors.clone(),
             maintenance: routes.maintenance.clone(),
             freshness: routes.freshness.clone(),
         };
@@ -168,6 +171,12 @@ impl ConnService {
         running.route = response.extensions_mut().remove::<RouteLabel>().map(|label| label.0);
         let limit = response.extensions_mut().remove::<LimitHeaders>();
         if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+            if let Some(errors) = &shared.errors
+                && problem.status().is_server_error()
+            {
+                let route = running.route.unwrap_or_else(|| shared.metrics.unmatched());
+                errors.add(&running.method, route.template(), id.as_str(), &problem);
+            }
             let allow = response.headers_mut().remove(header::ALLOW);
             response = problem.into_answer(id.as_str(), trace);
             if let Some(allow) = allow {

@@ -123,6 +123,21 @@ impl ClassLimit {
         }))
     }
 
+    /// A limit on each address that is no setting, counted by this node alone.
+    pub(crate) fn on_addresses(
+        name: &'static str,
+        address: Rate,
+        key: [u8; 32],
+    ) -> Option<Arc<Self>> {
+        let limiter = RateLimiter::new(&Key::new(key), Arc::new(SystemClock::new()), None);
+        Self::new(
+            &Arc::new(limiter),
+            0,
+            [name; 2],
+            ClassLimits { user: None, address: Some(address) },
+        )
+    }
+
     /// Takes a token of the current request's user and one of its address, and notes what its answer
     /// says of them. Nothing is taken by work that is for no client, nor for one that is exempt.
     ///

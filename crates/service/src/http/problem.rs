@@ -299,6 +299,11 @@ impl Problem {
         &self.0.errors
     }
 
+    /// What the log says of it, or what the client is told.
+    pub(crate) fn cause(&self) -> &str {
+        self.0.log.as_deref().unwrap_or(&self.0.detail)
+    }
+
     /// The HTTP status.
     pub fn status(&self) -> StatusCode {
         self.0.status

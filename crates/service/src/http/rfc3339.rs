@@ -3,6 +3,7 @@
 //! Inside, a time is a number: it compares, sorts and indexes without a calendar. The offset a client
 //! wrote is not kept; a moment is what counts.
 
+use std::time::{SystemTime, UNIX_EPOCH};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -22,6 +23,12 @@ pub fn parse(text: &str) -> Option<i64> {
     let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
     let ms = i64::try_from(time.unix_timestamp_nanos().div_euclid(1_000_000)).ok()?;
     (0..=LAST_MS).contains(&ms).then_some(ms)
+}
+
+/// The time of day, in UTC.
+pub fn now_utc() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format_utc(i64::try_from(since.as_millis()).unwrap_or(LAST_MS))
 }
 
 /// `2026-11-20T12:34:56.789Z`: always UTC, always milliseconds, so that texts sort as times do. What

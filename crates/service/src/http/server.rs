@@ -12,6 +12,7 @@ use super::worker::{Shared, Worker};
 use super::{AnswerRoom, LargestBody, operations};
 use crate::admin::Maintenance;
 use crate::config::{ServerSettings, Settings};
+use crate::ops::last_errors::LastErrors;
 use crate::ops::metrics::ServerMetrics;
 use crate::ops::record::Recorder;
 use crate::store::Freshness;
@@ -169,6 +170,8 @@ pub struct Routes {
     pub answers: AnswerRoom,
     /// What takes records of requests, if anything does.
     pub(crate) recorder: Option<Arc<Recorder>>,
+    /// What takes the last errors, if anybody can look at them.
+    pub(crate) errors: Option<Arc<LastErrors>>,
     /// The mode in which writes are refused.
     pub maintenance: Maintenance,
     /// Where several nodes share a store: whether what this one remembers may be used.

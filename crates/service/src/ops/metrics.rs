@@ -51,6 +51,14 @@ struct RoomLabel {
     room: &'static str,
 }
 
+/// What the figures of the home page read, for all routes that are in them.
+#[derive(Clone, Debug, Default)]
+struct Shown {
+    latencies: Arc<Latencies>,
+    /// The counter of each method, route and status that was answered, under its status.
+    answers: Arc<Mutex<Vec<(u16, Counter)>>>,
+}
+
 type Durations = Family<RouteLabels, Histogram, fn() -> Histogram>;
 
 /// Counters of the listener, its connections and the edge.
@@ -71,7 +79,7 @@ pub struct ServerMetrics {
     /// Grows by one entry for each route template of the program, while it starts.
     routes: Mutex<Vec<&'static RouteMetrics>>,
     unmatched: &'static RouteMetrics,
-    latencies: Arc<Latencies>,
+    shown: Shown,
 }
 
 impl ServerMetrics {
@@ -79,9 +87,8 @@ impl ServerMetrics {
     pub fn new(registry: &mut Registry) -> Self {
         let durations: Durations = Family::new_with_constructor(|| Histogram::new(BUCKETS));
         let requests = Family::default();
-        let latencies = Arc::new(Latencies::default());
-        let unmatched =
-            RouteMetrics::leak("unmatched", &requests, &durations, Some(Arc::clone(&latencies)));
+        let shown = Shown::default();
+        let unmatched = RouteMetrics::leak("unmatched", &requests, &durations, Some(shown.clone()));
         let metrics = Self {
             requests,
             durations,
@@ -97,7 +104,7 @@ impl ServerMetrics {
             bodies: Family::default(),
             routes: Mutex::default(),
             unmatched,
-            latencies,
+            shown,
         };
         let http = registry.sub_registry_with_prefix("http_server");
         http.register(
@@ -159,22 +166,34 @@ impl ServerMetrics {
 
     /// Prepares the counters of a route template.
     pub fn add_route(&self, template: &str) {
-        self.add(template, Some(Arc::clone(&self.latencies)));
+        self.add(template, Some(self.shown.clone()));
     }
 
-    /// Prepares the counters of a route template whose answers are not among [`latencies`](Self::latencies).
+    /// Prepares the counters of a route template whose answers are neither among [`latencies`](Self::latencies)
+    /// nor among [`answers`](Self::answers).
     pub fn add_route_apart(&self, template: &str) {
         self.add(template, None);
     }
 
-    fn add(&self, template: &str, latencies: Option<Arc<Latencies>>) {
-        let route = RouteMetrics::leak(template, &self.requests, &self.durations, latencies);
+    fn add(&self, template: &str, shown: Option<Shown>) {
+        let route = RouteMetrics::leak(template, &self.requests, &self.durations, shown);
         self.lock_routes().push(route);
     }
 
     /// How long the answers of all routes took, but of those kept apart.
     pub fn latencies(&self) -> &Arc<Latencies> {
-        &self.latencies
+        &self.shown.latencies
+    }
+
+    /// Answers since the start by the first digit of their status, 1 to 5, but for routes kept apart.
+    pub fn answers(&self) -> [u64; 5] {
+        let mut sums = [0; 5];
+        for (status, counter) in
+            self.shown.answers.lock().unwrap_or_else(PoisonError::into_inner).iter()
+        {
+            sums[usize::from(status / 100).clamp(1, 5) - 1] += counter.get();
+        }
+        sums
     }
 
     /// The counters of every route template.
@@ -244,7 +263,7 @@ pub struct RouteMetrics {
     template: &'static str,
     requests: Family<RequestLabels, Counter>,
     durations: Durations,
-    latencies: Option<Arc<Latencies>>,
+    shown: Option<Shown>,
     slots: [MethodSlots; METHODS.len()],
 }
 
@@ -268,13 +287,13 @@ impl RouteMetrics {
         template: &str,
         requests: &Family<RequestLabels, Counter>,
         durations: &Durations,
-        latencies: Option<Arc<Latencies>>,
+        shown: Option<Shown>,
     ) -> &'static RouteMetrics {
         Box::leak(Box::new(RouteMetrics {
             template: Box::leak(template.to_owned().into_boxed_str()),
             requests: requests.clone(),
             durations: durations.clone(),
-            latencies,
+            shown,
             slots: std::array::from_fn(|_| MethodSlots::default()),
         }))
     }
@@ -291,14 +310,22 @@ impl RouteMetrics {
         let code = status.as_u16();
         let slot = usize::from(code.saturating_sub(100)).min(slots.by_status.len() - 1);
         let labels = || RequestLabels { method, route: self.template, status: code };
-        slots.by_status[slot].get_or_init(|| self.requests.get_or_create_owned(&labels())).inc();
+        let first = || {
+            let counter = self.requests.get_or_create_owned(&labels());
+            if let Some(shown) = &self.shown {
+                let mut answers = shown.answers.lock().unwrap_or_else(PoisonError::into_inner);
+                answers.push((code, counter.clone()));
+            }
+            counter
+        };
+        slots.by_status[slot].get_or_init(first).inc();
         let labels = || RouteLabels { method, route: self.template };
         slots
             .duration
             .get_or_init(|| self.durations.get_or_create_owned(&labels()))
             .observe(took.as_secs_f64());
-        if let Some(latencies) = &self.latencies {
-            latencies.observe(took);
+        if let Some(shown) = &self.shown {
+            shown.latencies.observe(took);
         }
     }
 }

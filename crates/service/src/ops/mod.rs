@@ -3,6 +3,7 @@
 pub mod check;
 mod contract;
 pub mod health;
+pub(crate) mod last_errors;
 pub mod latency;
 pub(crate) mod memory;
 pub mod metrics;

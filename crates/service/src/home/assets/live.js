@@ -1,11 +1,9 @@
 // The last minute of this server, from its own counters, asked for each second while the page is seen.
 
-import { ask, askJson, byId, count, short } from "./page.js";
+import { ask, askJson, byId, count, linePath, short } from "./page.js";
 
 const SHOWN = 60;
 const PAUSE_MS = 1000;
-const WIDTH = 60;
-const HEIGHT = 20;
 
 let samples = [];
 let timer;
@@ -71,23 +69,8 @@ const write = (within, selector, text) => {
   within.querySelector(selector).textContent = text;
 };
 
-/** Draws values right-aligned; nothing where there is none. */
 function plot(within, selector, values, most, filled = false) {
-  const step = WIDTH / (SHOWN - 1);
-  const left = WIDTH - (values.length - 1) * step;
-  const y = (value) => HEIGHT - 1 - (most > 0 ? value / most : 0) * (HEIGHT - 3);
-  const runs = [[]];
-  values.forEach((value, at) => {
-    if (value === null) runs.push([]);
-    else runs.at(-1).push(`${(left + at * step).toFixed(2)} ${y(value).toFixed(2)}`);
-  });
-  const path = runs.filter((run) => run.length > 0).map((run) => {
-    // A lone value is a dot of a line.
-    const line = `M${run.length > 1 ? run.join("L") : `${run[0]}h0.01`}`;
-    if (!filled) return line;
-    return `${line}V${HEIGHT}H${run[0].split(" ")[0]}Z`;
-  });
-  within.querySelector(selector).setAttribute("d", path.join(""));
+  within.querySelector(selector).setAttribute("d", linePath(values, { most, shown: SHOWN, filled }));
 }
 
 const ASKED = 200;

@@ -75,6 +75,29 @@ export function onColours(redraw) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw());
 }
 
+/** Width and height of a small picture of values over time, whatever size it is shown in. */
+const PICTURE = { width: 60, height: 20 };
+
+/** The line of the last `shown` values, right-aligned, or the area below it; nothing where there is none. */
+export function linePath(values, { most, shown, filled = false }) {
+  const { width, height } = PICTURE;
+  const step = width / (shown - 1);
+  const left = width - (values.length - 1) * step;
+  const y = (value) => height - 1 - (most > 0 ? value / most : 0) * (height - 3);
+  const runs = [[]];
+  values.forEach((value, at) => {
+    if (value === null) runs.push([]);
+    else runs.at(-1).push(`${(left + at * step).toFixed(2)} ${y(value).toFixed(2)}`);
+  });
+  const path = runs.filter((run) => run.length > 0).map((run) => {
+    // A lone value is a dot of a line.
+    const line = `M${run.length > 1 ? run.join("L") : `${run[0]}h0.01`}`;
+    if (!filled) return line;
+    return `${line}V${height}H${run[0].split(" ")[0]}Z`;
+  });
+  return path.join("");
+}
+
 /** The value of a colour of the style sheet. */
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 

@@ -1,0 +1,297 @@
+//! The figures of the operator's view: ten minutes of what the metrics count, and the last errors.
+//!
+//! Nothing is counted for it: the sampler's thread reads, every two seconds, what `/metrics` shows at a scrape,
+//! whoever looks. The view needs no Prometheus, and is for the question "what is wrong just now?"; what was
+//! last week, and alerts, are the business of `/metrics`.
+
+use super::figures::{Counts, asked_after, hit_ratio, json, ratio, rounded};
+use super::sampler::INTERVAL;
+use crate::accounts::bearer;
+use crate::app::App;
+use crate::config::{OperatorToken, Rate};
+use crate::http::limits::ClassLimit;
+use crate::http::{Gate, Problem, rfc3339};
+use crate::ops::last_errors::{LastError, LastErrors};
+use crate::ops::metrics::ServerMetrics;
+use crate::store::ReplicaFigures;
+use axum::response::Response;
+use http::HeaderMap;
+use serde::Serialize;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Ticks of the sampler between two samples.
+const EVERY: u32 = 2;
+/// Samples that are kept: ten minutes.
+const KEPT: usize = 300;
+/// Samples whose answers make a percentile: ten seconds.
+const WINDOW: usize = 5;
+/// Requests of one address for these figures, right or wrong tokens: an open page makes 30 a minute.
+const ASKED: Rate = Rate { count: 300, window: Duration::from_secs(60) };
+
+/// What is counted since the start and drawn as so many a second.
+const RATES: [&str; 10] = [
+    "answers2xx", "answers3xx", "answers4xx", "answers5xx", "logInsRefused", "logInsChallenged",
+    "rateLimited", "shed", "writes", "writesFailed",
+];
+/// What is so at the moment of the sample.
+const LEVELS: [&str; 8] = [
+    "cacheBytes", "logInsWaiting", "requestsWaiting", "storeWaiting", "logBytes", "diskFreeBytes",
+    "likesPending", "likesLagSeconds",
+];
+/// What is so of the last ten seconds.
+const WINDOWS: [&str; 3] = ["p50Milliseconds", "p99Milliseconds", "cacheHitRatio"];
+
+/// The numbers of a moment.
+#[derive(Clone, Debug)]
+struct Look {
+    counts: Counts,
+    rates: [u64; RATES.len()],
+    levels: [Option<f64>; LEVELS.len()],
+    replicas: Vec<ReplicaFigures>,
+}
+
+impl Look {
+    #[allow(clippy::cast_precision_loss, reason = "sizes and counts are far below 2^53")]
+    fn of(app: &App, metrics: &ServerMetrics) -> Look {
+        let [_, answers @ ..] = metrics.answers();
+        let guard = app.accounts.guard().metrics();
+        let hashes = app.accounts.hasher().metrics();
+        let gates = [&app.reads, &app.writes, &app.uploads];
+        let limited = gates.iter().filter_map(|gate| gate.over_rate()).sum();
+        let gates = gates.map(Gate::figures);
+        let answered = app.answers.figures();
+        let shed: u64 = gates.iter().map(|gate| gate.shed_full + gate.shed_late).sum();
+        let store = app.store.figures();
+        let sizes = app.store.sizes();
+        let likes = app.articles.like_figures();
+        let refused = guard.refused_pair
+            + guard.refused_account
+            + guard.refused_address
+            + guard.refused_password
+            + guard.refused_sign_up
+            + guard.refused_blocked
+            + guard.refused_in_flight;
+        let challenged =
+            guard.suspicious_address + guard.suspicious_account + guard.suspicious_password;
+        let shed =
+            shed + answered.refused + answered.refused_share + hashes.refused + hashes.expired;
+        let waiting = gates.iter().map(|gate| gate.waiting as u64).sum();
+        let levels = [
+            Some(app.cache.used_bytes()),
+            Some(guard.waiters + hashes.queued as u64),
+            Some(waiting),
+            Some(store.waiting_reads + store.waiting_writes),
+            sizes.files.map(|files| files.log_bytes),
+            Some(sizes.disk_free_bytes),
+            Some(likes.pending),
+        ]
+        .map(|level| level.map(|level| level as f64));
+        let [cache, log_ins, requests, queue, log, disk, pending] = levels;
+        let lag = Some(likes.lag.as_secs_f64());
+        let [ok, elsewhere, wrong, failed] = answers;
+        Look {
+            counts: Counts::read(metrics.latencies(), &app.cache),
+            rates: [
+                ok,
+                elsewhere,
+                wrong,
+                failed,
+                refused,
+                challenged,
+                limited,
+                shed,
+                store.committed_jobs,
+                store.failed_jobs + store.failed_commits,
+            ],
+            levels: [cache, log_ins, requests, queue, log, disk, pending, lag],
+            replicas: app.store.replicas(),
+        }
+    }
+}
+
+/// What is drawn of a moment, in the order of the names, then the lag of each replica.
+#[derive(Clone, Debug)]
+struct Sample(Vec<Option<f64>>);
+
+impl Sample {
+    fn between(past: &VecDeque<Look>) -> Option<Sample> {
+        let (first, now) = (past.front()?, past.back()?);
+        let before = past.iter().rev().nth(1)?;
+        let seconds = now.counts.at.duration_since(before.counts.at).as_secs_f64();
+        let rates = now.rates.iter().zip(&before.rates);
+        let rates = rates.map(|(now, before)| Some(ratio(now.saturating_sub(*before), seconds)));
+        let window = now.counts.answers.since(&first.counts.answers);
+        let milliseconds = |share| window.percentile(share).map(|seconds| seconds * 1e3);
+        let windows =
+            [milliseconds(0.5), milliseconds(0.99), hit_ratio(&first.counts, &now.counts)];
+        let lags = now.replicas.iter().map(|replica| Some(replica.lag.as_secs_f64()));
+        let all = rates.chain(now.levels).chain(windows).chain(lags);
+        Some(Sample(all.map(|value| value.map(|value| rounded(value, 3))).collect()))
+    }
+}
+
+/// The last ten minutes.
+#[derive(Debug, Default)]
+struct Kept {
+    /// Number of the last sample; the first is 1.
+    number: u64,
+    samples: VecDeque<Sample>,
+    /// As of the last one.
+    replicas: Vec<ReplicaFigures>,
+}
+
+/// A replica as it is shown.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Replica<'a> {
+    name: &'a str,
+    /// Whether reads are sent there.
+    is_used: bool,
+    /// Reads that it has answered since the start.
+    reads: u64,
+    lag_seconds: Vec<Option<f64>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Figures<'a> {
+    version: &'static str,
+    /// RFC 3339; another one means that all samples are new.
+    started_at: &'a str,
+    interval_seconds: f64,
+    /// Of the last sample.
+    number: u64,
+    cache_capacity_bytes: u64,
+    /// Values by name, the oldest first.
+    series: BTreeMap<&'static str, Vec<Option<f64>>>,
+    replicas: Vec<Replica<'a>>,
+    /// The latest first.
+    errors: Vec<LastError>,
+}
+
+/// What the view is made of.
+#[derive(Debug)]
+pub(super) struct View {
+    token: OperatorToken,
+    limit: Option<Arc<ClassLimit>>,
+    started_at: String,
+    cache_capacity_bytes: u64,
+    kept: Mutex<Kept>,
+    errors: Arc<LastErrors>,
+}
+
+impl View {
+    pub(super) fn new(token: OperatorToken, app: &App) -> View {
+        let key = app.accounts.derived_key("madang operator's view 1");
+        View {
+            token,
+            limit: ClassLimit::on_addresses("operator", ASKED, key),
+            started_at: rfc3339::now_utc(),
+            cache_capacity_bytes: app.cache.capacity_bytes(),
+            kept: Mutex::default(),
+            errors: Arc::default(),
+        }
+    }
+
+    /// Where the edge puts errors.
+    pub(super) fn errors(&self) -> Arc<LastErrors> {
+        Arc::clone(&self.errors)
+    }
+
+    /// Answers `?after=NUMBER` of whoever has the token.
+    pub(super) async fn answer(
+        &self,
+        headers: &HeaderMap,
+        query: &str,
+    ) -> Result<Response, Problem> {
+        // Before the token is looked at: whoever guesses too fast does not learn of a right guess.
+        if let Some(limit) = &self.limit {
+            limit.take().await.map_err(|after| {
+                let detail = "this address asks for the operator's view too often";
+                Problem::too_many_requests("rate-limited", detail, after)
+            })?;
+        }
+        let given = bearer(headers).flatten().ok_or_else(|| {
+            Problem::unauthorized("send the operator's token as Authorization: Bearer …")
+        })?;
+        if !self.token.is(given) {
+            return Err(Problem::invalid_token("this is not the operator's token"));
+        }
+        self.after(asked_after(query)?)
+    }
+
+    /// Samples after this number; all of them when there was no such number yet.
+    fn after(&self, number: u64) -> Result<Response, Problem> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = kept.number.checked_sub(number).unwrap_or(kept.number);
+        let new = usize::try_from(new).unwrap_or(KEPT).min(kept.samples.len());
+        let column = |at: usize| {
+            let new = kept.samples.iter().skip(kept.samples.len() - new);
+            new.map(|sample| sample.0.get(at).copied().flatten()).collect()
+        };
+        let names = RATES.iter().chain(&LEVELS).chain(&WINDOWS);
+        let lags = RATES.len() + LEVELS.len() + WINDOWS.len();
+        let replicas = kept.replicas.iter().enumerate().map(|(at, replica)| Replica {
+            name: &replica.name,
+            is_used: replica.is_used,
+            reads: replica.reads,
+            lag_seconds: column(lags + at),
+        });
+        json(&Figures {
+            version: env!("CARGO_PKG_VERSION"),
+            started_at: &self.started_at,
+            interval_seconds: (INTERVAL * EVERY).as_secs_f64(),
+            number: kept.number,
+            cache_capacity_bytes: self.cache_capacity_bytes,
+            series: names.enumerate().map(|(at, name)| (*name, column(at))).collect(),
+            replicas: replicas.collect(),
+            errors: self.errors.read(),
+        })
+    }
+
+    fn keep(&self, sample: Sample, replicas: Vec<ReplicaFigures>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.number += 1;
+        kept.replicas = replicas;
+        if kept.samples.len() == KEPT {
+            kept.samples.pop_front();
+        }
+        kept.samples.push_back(sample);
+    }
+}
+
+/// Takes the samples.
+pub(super) struct Watch {
+    app: Arc<App>,
+    metrics: Arc<ServerMetrics>,
+    view: Arc<View>,
+    past: VecDeque<Look>,
+    ticks: u32,
+}
+
+impl Watch {
+    /// From now on.
+    pub(super) fn new(view: Arc<View>, app: Arc<App>, metrics: Arc<ServerMetrics>) -> Watch {
+        let past = VecDeque::from([Look::of(&app, &metrics)]);
+        Watch { app, metrics, view, past, ticks: 0 }
+    }
+
+    /// A second has passed.
+    pub(super) fn tick(&mut self) {
+        self.ticks = (self.ticks + 1) % EVERY;
+        if self.ticks > 0 {
+            return;
+        }
+        let look = Look::of(&self.app, &self.metrics);
+        let replicas = look.replicas.clone();
+        self.past.push_back(look);
+        if let Some(sample) = Sample::between(&self.past) {
+            self.view.keep(sample, replicas);
+        }
+        if self.past.len() > WINDOW {
+            self.past.pop_front();
+        }
+    }
+}
