@@ -1,10 +1,10 @@
 //! A copy of the embedded store's file as of one moment.
 
 use crate::store::sqlite::schema_version;
-use crate::store::{FILE, StoreError, private};
+use crate::store::{StoreError, private};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Pages copied at a time: 4 MiB, after which progress is reported.
@@ -23,46 +23,8 @@ pub(super) fn copy(from: &Path, to: &Path, watch: impl FnMut(u64, u64)) -> Resul
     copy_pages(&source, to, watch)
 }
 
-/// Where a store of this schema version is kept when a newer program changes it.
-pub(in crate::store) fn copy_of_schema(dir: &Path, version: usize) -> PathBuf {
-    dir.join(format!("{FILE}.schema-{version}"))
-}
-
-/// Keeps a copy of the store as it is before its schema changes, unless one is there. The caller has the only
-/// connection.
-pub(in crate::store) fn before_migration(
-    conn: &Connection,
-    dir: &Path,
-    version: usize,
-) -> Result<(), StoreError> {
-    let copy = copy_of_schema(dir, version);
-    if copy.exists() {
-        return Ok(());
-    }
-    let part = copy.with_extension("part");
-    let _ = std::fs::remove_file(&part);
-    tracing::info!(copy = %copy.display(), "keeping a copy of the store before its schema changes");
-    let kept = copy_pages(conn, &part, |_, _| {}).and_then(|()| {
-        check(&part, Check::Rows)?;
-        let synced = std::fs::File::open(&part).and_then(|file| file.sync_all());
-        synced.and_then(|()| std::fs::rename(&part, &copy)).map_err(|e| StoreError::of_file(&e))
-    });
-    kept.map_err(|error| {
-        let _ = std::fs::remove_file(&part);
-        let why = format!(
-            "the schema was not changed, because no copy of the store could be kept beside it: {error}; \
-             free some room, or go on with the version of the program that ran before"
-        );
-        match error {
-            StoreError::Full(_) => StoreError::Full(why),
-            StoreError::Corrupt(_) => error,
-            _ => StoreError::Other(why),
-        }
-    })
-}
-
 /// One read transaction for all steps: a backup of SQLite would otherwise begin again after each write of others.
-fn copy_pages(
+pub(super) fn copy_pages(
     source: &Connection,
     to: &Path,
     mut watch: impl FnMut(u64, u64),
