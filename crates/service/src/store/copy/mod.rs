@@ -140,7 +140,10 @@ pub(super) fn fill(session: Session, directory: &Path) -> Result<Session, CopyEr
     for table in tables::matched(&source.schema()?, &tables::of_server(session)?)? {
         session.batch(&format!("DELETE FROM {}", table.name))?;
         let mut rows = Vec::new();
-        source.each(&table, None, |row| Ok(rows.push(row)))?;
+        source.each(&table, None, |row| {
+            rows.push(row);
+            Ok(())
+        })?;
         target.insert(&table, &mut rows)?;
     }
     session.batch("SET SESSION foreign_key_checks = 1")?;
