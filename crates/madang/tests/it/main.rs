@@ -102,3 +102,4 @@ mod track_near;
 mod track_records;
 mod track_uploads;
 mod up;
+mod upgrades;

@@ -11,6 +11,8 @@ pub mod backup;
 pub mod copy;
 mod effects;
 mod error;
+#[cfg(test)]
+mod fixtures;
 pub(crate) mod handover;
 mod lock;
 mod maria;
@@ -94,7 +96,7 @@ impl Store {
         let memory = Arc::new(Memory::default());
         let engine = match &settings.url {
             None => Engine::Sqlite(Box::new(Embedded::open(dir, settings, &memory)?)),
-            Some(url) => Engine::Maria(Box::new(Maria::open(url, settings, &memory)?)),
+            Some(url) => Engine::Maria(Box::new(Maria::open(url, dir, settings, &memory)?)),
         };
         Ok(Store { inner: Arc::new(Inner { engine, memory, dir: dir.to_owned() }) })
     }

@@ -55,7 +55,7 @@ pub fn name_in(command: &mut Command) {
 
 /// Tests about the file of the embedded store, its lock, its log, or the memory that goes with it: they use one in any
 /// case. And those that have a server of their own, or say nothing about the store.
-const ON_FILES: [&str; 57] = [
+const ON_FILES: [&str; 58] = [
     "abuse::",
     "accounts_tokens::the_key_is_made_once",
     "admin::",
@@ -113,6 +113,7 @@ const ON_FILES: [&str; 57] = [
     "shared_guard::",
     "tour::",
     "up::",
+    "upgrades::",
 ];
 
 /// Whether this test runs on a server.

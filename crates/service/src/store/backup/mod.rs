@@ -12,19 +12,22 @@
 //! row. So a backup needs no client programs of the server, can be put back into either engine, and is proved the
 //! same way.
 //!
-//! **Beside a running server.** [`take`] keeps one read transaction open while it copies pages to a file of its
-//! own. Writes go on meanwhile; only the write-ahead log grows until the pages are copied. Checking and compressing
-//! come afterwards, from the copy.
+//! **Beside a running server.** [`take`] keeps one read transaction open while it copies the files of the store as they
+//! lie (`snapshot`). Writes go on meanwhile; only the write-ahead log grows until that is done. Checking and
+//! compressing come afterwards, from the copy.
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 pub(crate) mod archive;
 pub(crate) mod manifest;
 mod restore;
 mod snapshot;
+mod upgrade;
 
 pub use manifest::Manifest;
 pub use restore::{Key, Restored, restore};
-pub(super) use snapshot::{before_migration, copy_of_schema};
+pub(super) use upgrade::{
+    backup_of_schema, before_migration, before_migration_of_server, copy_of_schema,
+};
 
 use super::copy::CopyError;
 use super::{DirLock, FILE, LockError, StoreError, copy, private};
@@ -117,6 +120,34 @@ impl Work {
         }
         let _ = std::fs::remove_file(self.dir.join(KEY_FILE));
     }
+
+    /// Copies the key that signs tokens, if there is one; answers that.
+    fn keep_key(&self, key: &Path) -> Result<bool, BackupError> {
+        if !key.is_file() {
+            return Ok(false);
+        }
+        let text = std::fs::read(key).map_err(BackupError::io(key.display().to_string()))?;
+        let copy = self.dir.join(KEY_FILE);
+        private::open(&copy)
+            .and_then(|mut file| file.write_all(&text))
+            .map_err(BackupError::io(copy.display().to_string()))?;
+        Ok(true)
+    }
+
+    /// Checks what was copied.
+    fn taken(
+        self,
+        created: OffsetDateTime,
+        has_key: bool,
+        engine: &str,
+    ) -> Result<Taken, BackupError> {
+        let file = self.dir.join(FILE);
+        snapshot::settle(&file)?;
+        let schema = snapshot::check(&file, Check::Rows)?;
+        let names: &[&str] = if has_key { &[FILE, KEY_FILE] } else { &[FILE] };
+        let manifest = Manifest::of(&self.dir, names, created, schema, engine)?;
+        Ok(Taken { work: self, manifest })
+    }
 }
 
 impl Drop for Work {
@@ -143,15 +174,7 @@ pub fn take(
     let work = Work::begin(parent)?;
     let created = OffsetDateTime::now_utc();
     // The key first: one that is replaced meanwhile would sign nothing in this copy.
-    let key = data.join(KEY_FILE);
-    let has_key = settings.accounts.token_key.is_none() && key.is_file();
-    if has_key {
-        let text = std::fs::read(&key).map_err(BackupError::io(key.display().to_string()))?;
-        let copy = work.dir.join(KEY_FILE);
-        private::open(&copy)
-            .and_then(|mut file| file.write_all(&text))
-            .map_err(BackupError::io(copy.display().to_string()))?;
-    }
+    let has_key = settings.accounts.token_key.is_none() && work.keep_key(&data.join(KEY_FILE))?;
     match url {
         None => snapshot::copy(&data.join(FILE), &work.dir.join(FILE), |done, all| {
             watch(Step::Copying(done, all));
@@ -169,11 +192,7 @@ pub fn take(
         }
     }
     watch(Step::Checking);
-    let schema = snapshot::check(&work.dir.join(FILE), Check::Rows)?;
-    let engine = if url.is_some() { "mariadb" } else { "sqlite" };
-    let names: &[&str] = if has_key { &[FILE, KEY_FILE] } else { &[FILE] };
-    let manifest = Manifest::of(&work.dir, names, created, schema, engine)?;
-    Ok(Taken { work, manifest })
+    work.taken(created, has_key, if url.is_some() { "mariadb" } else { "sqlite" })
 }
 
 impl Taken {

@@ -10,7 +10,8 @@ use super::{Copied, CopyError, Report, Step, check};
 use crate::config::Settings;
 use crate::store::maria::{Session, schema};
 use crate::store::sql::params;
-use crate::store::{FILE, Store, StoreError};
+use crate::store::sqlite::{SCHEMA_VERSION, run_to};
+use crate::store::{FILE, StoreError, private};
 use mysql::Value;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -32,7 +33,7 @@ const EVERY: u64 = 4096;
 pub fn back(
     settings: &Settings,
     url: &str,
-    mut watch: impl FnMut(Step<'_>),
+    watch: impl FnMut(Step<'_>),
 ) -> Result<Report, CopyError> {
     let file = settings.data_dir.join(FILE);
     if file.exists() {
@@ -41,22 +42,52 @@ pub fn back(
     }
     let server = Target::connect(url)?;
     refuse_other_versions(&server.session)?;
-    let unfinished = settings.data_dir.join(UNFINISHED);
-    let made = Made::begin(unfinished, settings)?;
-    // All of it is as of here, whatever nodes write meanwhile.
+    to_file(&server, &settings.data_dir, SCHEMA_VERSION, watch)
+}
+
+/// Copies a database of an older schema version into a directory without a store; `version` is that of a file with the
+/// same tables.
+pub(in crate::store) fn before_migration(
+    session: Session,
+    dir: &Path,
+    version: usize,
+) -> Result<(), CopyError> {
+    to_file(&Target { session }, dir, version, |_| {}).map(drop)
+}
+
+fn to_file(
+    server: &Target,
+    dir: &Path,
+    version: usize,
+    mut watch: impl FnMut(Step<'_>),
+) -> Result<Report, CopyError> {
+    let file = dir.join(FILE);
+    let made = Made::begin(dir.join(UNFINISHED), version)?;
+    // All of it is as of here, whatever nodes write meanwhile, and however long the file takes between two questions.
+    server.session.batch("SET SESSION idle_transaction_timeout = 0")?;
     server.session.batch("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
     server.session.batch("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")?;
-    let tables = matched(&of_file(&made.conn)?, &of_server(&server.session)?)?;
+    let shapes = of_file(&made.conn)?;
+    let mut found = of_server(&server.session)?;
+    if version < SCHEMA_VERSION {
+        // A step to the next version that was broken off leaves tables and columns that this one does not have.
+        found.retain(|table, _| shapes.contains_key(table));
+        for (table, shape) in &mut found {
+            shape.columns.retain(|column| shapes[table].columns.contains(column));
+        }
+    }
+    let tables = matched(&shapes, &found)?;
     let mut copied = made.fill(&server.session, &tables, &mut watch)?;
     let made = made.close()?;
     let source = Source::reading(&made)?;
     for (table, copied) in tables.iter().zip(&mut copied) {
         let began = Instant::now();
         watch(Step::Compare(&table.name, copied.rows));
-        check::compare(&source, &server, table, &mut watch)?;
+        check::compare(&source, server, table, &mut watch)?;
         copied.comparing = began.elapsed();
     }
-    let warnings = check::warnings(&server)?;
+    // Older ones lack what the queries name.
+    let warnings = if version == SCHEMA_VERSION { check::warnings(server)? } else { Vec::new() };
     server.session.batch("COMMIT")?;
     drop(source);
     put(&made, &file).map_err(|error| StoreError::CannotOpen(error.to_string()))?;
@@ -84,7 +115,8 @@ struct Made {
 }
 
 impl Made {
-    fn begin(dir: PathBuf, settings: &Settings) -> Result<Self, CopyError> {
+    /// Of a schema version.
+    fn begin(dir: PathBuf, version: usize) -> Result<Self, CopyError> {
         let cannot = |error: std::io::Error| StoreError::CannotOpen(error.to_string());
         match std::fs::remove_dir_all(&dir) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -93,17 +125,15 @@ impl Made {
             _ => {}
         }
         std::fs::create_dir_all(&dir).map_err(cannot)?;
-        let mut database = settings.database.clone();
-        database.url = None;
-        database.replicas.clear();
-        // Makes the tables.
-        drop(Store::open(&dir, &database)?);
-        let conn = Connection::open(dir.join(FILE)).map_err(StoreError::from)?;
+        private::open(&dir.join(FILE)).map_err(cannot)?;
+        let mut conn = Connection::open(dir.join(FILE)).map_err(StoreError::from)?;
+        // Whoever is interrupted begins again with a new file.
+        conn.execute_batch("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF")
+            .map_err(StoreError::from)?;
+        run_to(&mut conn, version)?;
         // What triggers would add is copied, too.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)
-            .and_then(|_| {
-                conn.execute_batch("PRAGMA foreign_keys=OFF; PRAGMA synchronous=OFF; BEGIN")
-            })
+            .and_then(|_| conn.execute_batch("PRAGMA foreign_keys=OFF; BEGIN"))
             .map_err(StoreError::from)?;
         Ok(Self { dir, conn })
     }
@@ -209,9 +239,9 @@ impl Made {
         Ok(())
     }
 
-    /// Ends the transaction; what is in the file is on the disk then.
+    /// Ends the transaction.
     fn close(self) -> Result<PathBuf, CopyError> {
-        self.execute("COMMIT; PRAGMA synchronous=FULL; PRAGMA wal_checkpoint(TRUNCATE)")?;
+        self.execute("COMMIT")?;
         drop(self.conn);
         Ok(self.dir)
     }

@@ -16,13 +16,18 @@ mod tables;
 mod target;
 
 pub use back::back;
+pub(super) use back::before_migration;
 pub(super) use check::derived;
 pub(super) use target::refuse_unfinished;
 
 use super::StoreError;
+#[cfg(test)]
+use super::maria::Session;
 use crate::accounts::KeyError;
 use crate::config::Settings;
 use source::{Source, SourceRow};
+#[cfg(test)]
+use std::path::Path;
 use std::time::{Duration, Instant};
 use tables::Table;
 use target::{Begun as Mark, Target};
@@ -124,6 +129,25 @@ pub fn begin(settings: &Settings, url: &str) -> Result<Begun, CopyError> {
         Mark::Done => Begun::Done,
         Mark::Copying => Begun::Copying(Box::new(Copying { source, target, tables })),
     })
+}
+
+/// The rows of the file in a directory into a database with the same tables, for tests.
+#[cfg(test)]
+pub(super) fn fill(session: Session, directory: &Path) -> Result<Session, CopyError> {
+    let (source, target) = (Source::reading(directory)?, Target { session });
+    let session = &target.session;
+    session.batch("SET SESSION foreign_key_checks = 0")?;
+    for table in tables::matched(&source.schema()?, &tables::of_server(session)?)? {
+        session.batch(&format!("DELETE FROM {}", table.name))?;
+        let mut rows = Vec::new();
+        source.each(&table, None, |row| {
+            rows.push(row);
+            Ok(())
+        })?;
+        target.insert(&table, &mut rows)?;
+    }
+    session.batch("SET SESSION foreign_key_checks = 1")?;
+    Ok(target.session)
 }
 
 impl Copying {

@@ -4,7 +4,7 @@ use super::source::{Source, SourceRow};
 use super::tables::{CONSTANT, Schema, Table, matched, of_server};
 use super::{CopyError, MARKS, key};
 use crate::store::StoreError;
-use crate::store::maria::{Session, Use, address, schema};
+use crate::store::maria::{Session, Use, connect, schema};
 use crate::store::sql::params;
 use mysql::Value;
 use std::time::{Duration, Instant};
@@ -68,8 +68,10 @@ fn whole(session: &Session) -> Result<Option<Whole>, StoreError> {
 
 impl Target {
     pub(super) fn connect(url: &str) -> Result<Self, CopyError> {
-        let options = address(url).map_err(CopyError::Url)?;
-        Ok(Self { session: Session::connect(&options, Use::Copies)? })
+        connect(url, Use::Copies)
+            .map_err(CopyError::Url)?
+            .map(|session| Self { session })
+            .map_err(CopyError::Store)
     }
 
     /// Brings the schema up to date and begins the copy, or goes on with it. No node can start meanwhile.
@@ -89,7 +91,11 @@ impl Target {
             ));
         }
         schema::exclusively(session, || {
-            schema::migrate(session)?;
+            schema::migrate(session, |version, _| {
+                Err(StoreError::Foreign(format!(
+                    "the database holds a store of the older schema version {version}; name an empty database"
+                )))
+            })?;
             session.batch(&format!(
                 "CREATE TABLE IF NOT EXISTS {MARKS} (
                    table_name VARCHAR(64) PRIMARY KEY,
@@ -242,7 +248,11 @@ impl Target {
     }
 
     /// In statements of as many rows as there are bits in their number: few texts, which stay prepared.
-    fn insert(&self, table: &Table, mut rows: &mut [SourceRow]) -> Result<(), StoreError> {
+    pub(super) fn insert(
+        &self,
+        table: &Table,
+        mut rows: &mut [SourceRow],
+    ) -> Result<(), StoreError> {
         let width = table.columns.len();
         let most = STATEMENT_ROWS.min(STATEMENT_VALUES / width.max(1));
         let one = format!("({})", vec!["?"; width].join(","));

@@ -7,6 +7,8 @@
 
 mod check;
 mod duty;
+#[cfg(test)]
+mod fixtures;
 mod freshness;
 mod outbox;
 mod poll;
@@ -24,7 +26,7 @@ pub(in crate::store) use session::{Session, Use};
 use super::effects::{Effects, Memory};
 use super::sql::Conn;
 use super::tx::{caught, follow};
-use super::{Pool, ReplicaFigures, StoreError, StoreFigures, Tx, handover};
+use super::{Pool, ReplicaFigures, StoreError, StoreFigures, Tx, backup, handover};
 use crate::config::DatabaseSettings;
 use madang_cache::{Horizon, Stamp};
 use madang_positions::Timing;
@@ -32,9 +34,10 @@ use outbox::{Fate, Number, Outbox};
 use poll::Poller;
 use reach::Reach;
 use replica::Replica;
-pub(in crate::store) use servers::address;
+pub(in crate::store) use servers::connect;
 use servers::{Servers, Turn, parse};
 use session::{Trouble, is_refusal};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -94,6 +97,7 @@ struct Seat {
 impl Maria {
     pub(super) fn open(
         url: &str,
+        dir: &Path,
         settings: &DatabaseSettings,
         memory: &Arc<Memory>,
     ) -> Result<Self, StoreError> {
@@ -101,7 +105,11 @@ impl Maria {
         servers.look()?;
         let (session, _) = servers.connect(Use::Writes)?;
         let cluster = &settings.cluster;
-        let identity = schema::prepare(&session, cluster.delay)?;
+        let keep = |version, as_file| {
+            let (session, _) = servers.connect(Use::Copies)?;
+            backup::before_migration_of_server(session, dir, version, as_file)
+        };
+        let identity = schema::prepare(&session, dir, cluster.delay, keep)?;
         let timing = Timing::new(cluster.delay);
         let freshness = Arc::new(Freshness::new(timing, cluster.poll, cluster.wait));
         let (counted, outbox, reach) = Default::default();

@@ -2,7 +2,8 @@
 
 use super::Session;
 use crate::store::sql::params;
-use crate::store::{StoreError, copy};
+use crate::store::{StoreError, backup, copy};
+use std::path::Path;
 use std::time::Duration;
 
 /// A step of the schema.
@@ -14,20 +15,22 @@ pub(in crate::store) struct Migration {
     /// The oldest version whose programs go on beside it. What only adds tables, or columns with a default, leaves this
     /// at that of the step before; anything else names its own version, and is not done while older programs run.
     goes_with: usize,
+    /// Version of an embedded store with the same tables and columns, which a copy into a file has.
+    pub(in crate::store) as_file: usize,
 }
 
 /// Each brings the schema from version `index` to `index + 1`.
 pub(in crate::store) const MIGRATIONS: &[Migration] = &[
-    Migration { file: include_str!("migrations/0001_all.sql"), goes_with: 1 },
+    Migration { file: include_str!("migrations/0001_all.sql"), goes_with: 1, as_file: 10 },
     // Programs before it told others nothing of what they wrote.
-    Migration { file: include_str!("migrations/0002_cluster.sql"), goes_with: 2 },
-    Migration { file: include_str!("migrations/0003_identity.sql"), goes_with: 2 },
-    Migration { file: include_str!("migrations/0004_history.sql"), goes_with: 2 },
-    Migration { file: include_str!("migrations/0005_shared.sql"), goes_with: 2 },
+    Migration { file: include_str!("migrations/0002_cluster.sql"), goes_with: 2, as_file: 10 },
+    Migration { file: include_str!("migrations/0003_identity.sql"), goes_with: 2, as_file: 10 },
+    Migration { file: include_str!("migrations/0004_history.sql"), goes_with: 2, as_file: 10 },
+    Migration { file: include_str!("migrations/0005_shared.sql"), goes_with: 2, as_file: 10 },
     // What programs before it write would be in no search.
-    Migration { file: include_str!("migrations/0006_search.sql"), goes_with: 6 },
+    Migration { file: include_str!("migrations/0006_search.sql"), goes_with: 6, as_file: 11 },
     // Log-ins at programs before it are in no list of sessions, and work.
-    Migration { file: include_str!("migrations/0007_sessions.sql"), goes_with: 6 },
+    Migration { file: include_str!("migrations/0007_sessions.sql"), goes_with: 6, as_file: 12 },
 ];
 
 /// Files whose `INSERT` statements fill tables of the first version with what is always there.
@@ -53,11 +56,24 @@ const OLDEST: (u32, u32) = (10, 6);
 /// what another waits for would answer what is older than an acknowledged write.
 ///
 /// Answers which database it is.
-pub(super) fn prepare(session: &Session, delay: Duration) -> Result<i64, StoreError> {
+///
+/// `keep` saves a database of an older version, and is told which version a file with the same tables has.
+pub(super) fn prepare(
+    session: &Session,
+    dir: &Path,
+    delay: Duration,
+    keep: impl FnOnce(usize, usize) -> Result<(), StoreError>,
+) -> Result<i64, StoreError> {
     look_at_server(session)?;
     exclusively(session, || {
         copy::refuse_unfinished(session)?;
-        migrate(session)?;
+        migrate(session, |version, is_begun| {
+            if is_begun && backup::backup_of_schema(dir, version).exists() {
+                return Ok(());
+            }
+            keep(version, MIGRATIONS[version - 1].as_file)
+        })
+        .map_err(|error| way_back(error, dir))?;
         agree(session, delay)
     })?;
     identity(session)?
@@ -86,8 +102,34 @@ pub(super) fn identity(session: &Session) -> Result<Option<i64>, StoreError> {
     number(session, "SELECT identity FROM madang_cluster")
 }
 
-/// Brings the schema up to date.
-pub(in crate::store) fn migrate(session: &Session) -> Result<(), StoreError> {
+/// Adds to the refusal of a newer database where the backup is that an upgrade kept.
+fn way_back(error: StoreError, dir: &Path) -> StoreError {
+    let backup = backup::backup_of_schema(dir, MIGRATIONS.len());
+    match error {
+        StoreError::Foreign(text) if backup.exists() => StoreError::Foreign(format!(
+            "{text}. {} is the database as it was before the upgrade: to go back, without what was written since, \
+             restore it into a new directory and `madang copy` that into an empty database",
+            backup.display()
+        )),
+        other => other,
+    }
+}
+
+/// Brings the schema up to date. `before` is called first when there is a store of an older version, with that version
+/// and whether a step to the next one was broken off.
+pub(in crate::store) fn migrate(
+    session: &Session,
+    before: impl FnOnce(usize, bool) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    migrate_to(session, MIGRATIONS.len(), before)
+}
+
+/// Up to this version alone.
+pub(super) fn migrate_to(
+    session: &Session,
+    last: usize,
+    before: impl FnOnce(usize, bool) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
     let tables = "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE()";
     let ours = "SELECT count(*) FROM information_schema.tables
          WHERE table_schema = DATABASE() AND table_name = 'madang_schema'";
@@ -95,11 +137,11 @@ pub(in crate::store) fn migrate(session: &Session) -> Result<(), StoreError> {
         return Err(StoreError::Foreign("the database belongs to another program".to_owned()));
     }
     session.batch(META)?;
-    session.batch(OLDEST_PROGRAM)?;
+    session.batch(META_ADDED)?;
     session.batch("INSERT IGNORE INTO madang_schema (only_row, version) VALUES (1, 0)")?;
-    let row = session.query("SELECT version, oldest FROM madang_schema", &[])?;
+    let row = session.query("SELECT version, oldest, begun FROM madang_schema", &[])?;
     let column = |at| row.first().and_then(|row| row.get::<usize, _>(at)).unwrap_or(usize::MAX);
-    let (version, oldest) = (column(0), column(1));
+    let (version, oldest, begun) = (column(0), column(1), column(2));
     let known = MIGRATIONS.len();
     if version > known {
         // A newer program has been here. It says who goes with it.
@@ -110,9 +152,13 @@ pub(in crate::store) fn migrate(session: &Session) -> Result<(), StoreError> {
             "the database has schema version {version}, this program knows up to {known}; use a newer program"
         )));
     }
-    let pending = &MIGRATIONS[version..];
+    let pending = &MIGRATIONS[version..last.max(version)];
     refuse_beside_older(session, version, pending)?;
-    for (done, migration) in MIGRATIONS.iter().enumerate().skip(version) {
+    if version > 0 && !pending.is_empty() {
+        before(version, begun > version)?;
+    }
+    for (done, migration) in pending.iter().enumerate().map(|(at, one)| (version + at, one)) {
+        session.batch(&format!("UPDATE madang_schema SET begun = {}", done + 1))?;
         for statement in statements(migration.file) {
             session.batch(&created(&statement))?;
         }
@@ -133,13 +179,15 @@ pub(in crate::store) fn migrate(session: &Session) -> Result<(), StoreError> {
         ))?;
     }
     // Of a database that was made before programs said it.
-    let oldest = MIGRATIONS.iter().map(|one| one.goes_with).max().unwrap_or(0);
+    let oldest = MIGRATIONS[..last].iter().map(|one| one.goes_with).max().unwrap_or(0);
     session.batch(&format!("UPDATE madang_schema SET oldest = {oldest} WHERE oldest = 0"))
 }
 
-/// The oldest version whose programs may serve the database.
-const OLDEST_PROGRAM: &str =
-    "ALTER TABLE madang_schema ADD COLUMN IF NOT EXISTS oldest BIGINT NOT NULL DEFAULT 0";
+/// The oldest version whose programs may serve the database, and the version to which the last step goes: beyond the one
+/// that the database has when that was broken off.
+const META_ADDED: &str =
+    "ALTER TABLE madang_schema ADD COLUMN IF NOT EXISTS oldest BIGINT NOT NULL DEFAULT 0,
+     ADD COLUMN IF NOT EXISTS begun BIGINT NOT NULL DEFAULT 0";
 
 /// Refuses steps that nodes which run now do not go with.
 fn refuse_beside_older(

@@ -145,8 +145,23 @@ pub(super) fn parse(key: &str, url: &str) -> Result<OptsBuilder, StoreError> {
     address(url).map_err(|error| StoreError::CannotOpen(format!("{key}: {error}")))
 }
 
+/// A session with the database of a URL, or with that of the first server of a list that can be used; or what is wrong
+/// with the URL.
+pub(in crate::store) fn connect(
+    url: &str,
+    purpose: Use,
+) -> Result<Result<Session, StoreError>, String> {
+    let urls = url.split(',').map(str::trim).filter(|url| !url.is_empty());
+    let all: Vec<_> = urls.map(address).collect::<Result<_, _>>()?;
+    if all.is_empty() {
+        return Err("it names no server".to_owned());
+    }
+    let servers = Servers { all, turn: AtomicU64::new(0), said: Mutex::default() };
+    Ok(servers.connect(purpose).map(|(session, _)| session))
+}
+
 /// How the database of a URL is reached, or what is wrong with the URL.
-pub(in crate::store) fn address(url: &str) -> Result<OptsBuilder, String> {
+fn address(url: &str) -> Result<OptsBuilder, String> {
     let options = Opts::from_url(url).map_err(|error| error.to_string())?;
     if options.get_db_name().is_none_or(str::is_empty) {
         return Err("it names no database".to_owned());

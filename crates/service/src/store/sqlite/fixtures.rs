@@ -6,20 +6,15 @@
 
 use super::migrations::{MIGRATIONS, run, run_to};
 use crate::store::copy;
+use crate::store::fixtures::{self, Rows};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const ROWS: &str = include_str!("fixtures/rows.sql");
 
 /// Tables of which an upgrade changes rows on purpose: nearness is kept in another way, and texts are noted to be indexed.
 const CHANGED: [&str; 2] = ["track_starts", "search_changes"];
-
-fn fixture(version: usize) -> PathBuf {
-    let file = format!("src/store/sqlite/fixtures/{version:04}.db.zst");
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
-}
 
 /// A store of this version in `file`, with rows in each of its tables.
 fn make(file: &Path, version: usize) {
@@ -41,17 +36,17 @@ fn make(file: &Path, version: usize) {
     conn.execute_batch("VACUUM").unwrap();
 }
 
-fn unpack(version: usize, to: &Path) {
-    let path = fixture(version);
-    let packed = std::fs::read(&path)
-        .unwrap_or_else(|_| panic!("{} is missing: see the head of {}", path.display(), file!()));
-    std::fs::write(to, zstd::decode_all(&packed[..]).unwrap()).unwrap();
+/// Writes the file of a version.
+pub(in crate::store) fn unpack(version: usize, to: &Path) {
+    let bytes = fixtures::unpack(&format!("sqlite/fixtures/{version:04}.db"), || {
+        let made = to.with_extension("made");
+        make(&made, version);
+        std::fs::read(made).unwrap()
+    });
+    std::fs::write(to, bytes).unwrap();
 }
 
-type Row = BTreeMap<String, Value>;
-
-/// Rows of all tables, by the names of their columns.
-fn rows(conn: &Connection) -> BTreeMap<String, Vec<Row>> {
+fn rows(conn: &Connection) -> Rows<Value> {
     let tables = "SELECT name FROM sqlite_schema WHERE type = 'table'
          AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'track_starts_%'";
     let mut tables = conn.prepare(tables).unwrap();
@@ -88,19 +83,10 @@ fn a_store_of_every_version_is_brought_up_to_date_and_keeps_its_rows() {
     run(&mut newest).unwrap();
     for version in 1..=MIGRATIONS.len() {
         let file = dir.path().join(format!("{version}.db"));
-        if std::env::var_os("BLESS").is_some() && !fixture(version).exists() {
-            let made = dir.path().join(format!("{version}.made.db"));
-            make(&made, version);
-            let packed = zstd::encode_all(&std::fs::read(made).unwrap()[..], 19).unwrap();
-            std::fs::write(fixture(version), packed).unwrap();
-        }
         unpack(version, &file);
         let mut conn =
             Connection::open_with_flags(&file, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
         let before = rows(&conn);
-        for (table, rows) in &before {
-            assert!(!rows.is_empty(), "version {version}: the fixture has no row in {table}");
-        }
         run(&mut conn).unwrap();
         let check: String = conn.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
         assert_eq!(check, "ok", "version {version}");
@@ -109,14 +95,7 @@ fn a_store_of_every_version_is_brought_up_to_date_and_keeps_its_rows() {
             copy::derived(|query| Ok(conn.query_row(query, [], |row| row.get(0))?)).unwrap();
         assert_eq!(wrong, [] as [String; 0], "version {version}");
         let after = rows(&conn);
-        for (table, rows) in before.iter().filter(|(table, _)| !CHANGED.contains(&table.as_str())) {
-            assert_eq!(after[table].len(), rows.len(), "version {version}: {table}");
-            for (before, after) in rows.iter().zip(&after[table]) {
-                for (column, value) in before {
-                    assert_eq!(&after[column], value, "version {version}: {table}.{column}");
-                }
-            }
-        }
+        fixtures::assert_kept(version, &before, &after, &CHANGED);
         let texts = "SELECT count(*) FROM search_changes";
         let noted: i64 = conn.query_row(texts, [], |row| row.get(0)).unwrap();
         assert_eq!(noted > 0, version >= 7, "version {version}: texts are to be indexed");

@@ -53,7 +53,7 @@ pub(super) fn run(conn: &mut Connection) -> Result<(), StoreError> {
 }
 
 /// Up to this version alone.
-pub(super) fn run_to(conn: &mut Connection, last: usize) -> Result<(), StoreError> {
+pub(in crate::store) fn run_to(conn: &mut Connection, last: usize) -> Result<(), StoreError> {
     let version = version(conn)?;
     for (done, sql) in MIGRATIONS.iter().enumerate().take(last).skip(version) {
         let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -11,7 +11,7 @@
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 #[cfg(test)]
-mod fixtures;
+pub(super) mod fixtures;
 mod log;
 mod migrations;
 mod reader;
@@ -22,7 +22,7 @@ mod writer;
 
 #[cfg(test)]
 pub(crate) use migrations::test_schema;
-pub(super) use migrations::{SCHEMA_VERSION, version as schema_version};
+pub(super) use migrations::{SCHEMA_VERSION, run_to, version as schema_version};
 pub(super) use reader::READ_TIME;
 pub(super) use writer::{Company, Writer};
 

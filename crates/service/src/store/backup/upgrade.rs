@@ -1,0 +1,113 @@
+//! What is kept of a store before a newer program changes its schema.
+
+use super::snapshot::{Check, check};
+use super::{BackupError, Taken, Work};
+use crate::accounts::KEY_FILE;
+use crate::store::copy::{self, CopyError};
+use crate::store::maria::Session;
+use crate::store::{FILE, StoreError, private};
+use rusqlite::Connection;
+use rusqlite::backup::{Backup, StepResult};
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use time::OffsetDateTime;
+
+/// Where a store of this schema version is kept when a newer program changes it.
+pub(in crate::store) fn copy_of_schema(dir: &Path, version: usize) -> PathBuf {
+    dir.join(format!("{FILE}.schema-{version}"))
+}
+
+/// The same of a database on a server: a backup.
+pub(in crate::store) fn backup_of_schema(dir: &Path, version: usize) -> PathBuf {
+    dir.join(format!("mariadb.schema-{version}.tar.zst"))
+}
+
+/// Keeps a copy of the store as it is before its schema changes, unless one is there. The caller has the only
+/// connection.
+pub(in crate::store) fn before_migration(
+    conn: &Connection,
+    dir: &Path,
+    version: usize,
+) -> Result<(), StoreError> {
+    let copy = copy_of_schema(dir, version);
+    if copy.exists() {
+        return Ok(());
+    }
+    tracing::info!(copy = %copy.display(), "keeping a copy of the store before its schema changes");
+    keep(&copy, |part| {
+        copy_pages(conn, part)?;
+        check(part, Check::Rows)?;
+        let synced = File::open(part).and_then(|file| file.sync_all());
+        synced.map_err(BackupError::io(part.display().to_string()))
+    })
+}
+
+/// Keeps a backup of a database on a server as it is before its schema changes; `as_file` is the version of an embedded
+/// store with the same tables. It replaces an earlier one, which is of a database that was brought back since.
+pub(in crate::store) fn before_migration_of_server(
+    session: Session,
+    dir: &Path,
+    version: usize,
+    as_file: usize,
+) -> Result<(), StoreError> {
+    let backup = backup_of_schema(dir, version);
+    tracing::info!(
+        copy = %backup.display(),
+        "keeping a copy of the store before its schema changes"
+    );
+    keep(&backup, |part| {
+        let work = Work::begin(dir)?;
+        let created = OffsetDateTime::now_utc();
+        let has_key = work.keep_key(&dir.join(KEY_FILE))?;
+        copy::before_migration(session, &work.dir, as_file)?;
+        let taken: Taken = work.taken(created, has_key, "mariadb")?;
+        let cannot_write = || BackupError::io(part.display().to_string());
+        let file = private::open(part).map_err(cannot_write())?;
+        taken.pack(BufWriter::with_capacity(1 << 20, &file), |_| {})?;
+        file.sync_all().map_err(cannot_write())
+    })
+}
+
+/// Makes a file that has its name only when it is whole.
+fn keep(
+    copy: &Path,
+    make: impl FnOnce(&Path) -> Result<(), BackupError>,
+) -> Result<(), StoreError> {
+    let part = copy.with_extension("part");
+    let _ = fs::remove_file(&part);
+    let kept = make(&part).and_then(|()| {
+        let placed = fs::rename(&part, copy);
+        let directory =
+            || File::open(copy.parent().unwrap_or(Path::new("."))).and_then(|dir| dir.sync_all());
+        placed.and_then(|()| directory()).map_err(BackupError::io(copy.display().to_string()))
+    });
+    kept.map_err(|error| {
+        let _ = fs::remove_file(&part);
+        let why = format!(
+            "the schema was not changed, because no copy of the store could be kept in the data directory: {error}; \
+             free some room, or go on with the version of the program that ran before"
+        );
+        match error {
+            BackupError::Store(error @ StoreError::Corrupt(_)) => error,
+            BackupError::Store(StoreError::Full(_))
+            | BackupError::Copy(CopyError::Store(StoreError::Full(_))) => StoreError::Full(why),
+            BackupError::Io { reason, .. } if matches!(StoreError::of_file(&reason), StoreError::Full(_)) => {
+                StoreError::Full(why)
+            }
+            _ => StoreError::Other(why),
+        }
+    })
+}
+
+/// Through the one connection that there is: its locks must stay, which the way of other backups would give up.
+fn copy_pages(source: &Connection, to: &Path) -> Result<(), StoreError> {
+    private::open(to).map_err(|error| StoreError::of_file(&error))?;
+    let mut target = Connection::open(to)?;
+    // Whoever is interrupted begins again with a new file.
+    target.execute_batch("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF")?;
+    match Backup::new(source, &mut target)?.step(-1)? {
+        StepResult::Done => Ok(()),
+        _ => Err(StoreError::Busy),
+    }
+}
