@@ -12,9 +12,9 @@
 //! row. So a backup needs no client programs of the server, can be put back into either engine, and is proved the
 //! same way.
 //!
-//! **Beside a running server.** [`take`] keeps one read transaction open while it copies the files of the store as they
-//! lie (`snapshot`). Writes go on meanwhile; only the write-ahead log grows until that is done. Checking and
-//! compressing come afterwards, from the copy.
+//! **Beside a running server.** [`take`] keeps one read transaction open while it copies pages to a file of its
+//! own. Writes go on meanwhile; only the write-ahead log grows until the pages are copied. Checking and compressing
+//! come afterwards, from the copy.
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 pub(crate) mod archive;
@@ -142,7 +142,6 @@ impl Work {
         engine: &str,
     ) -> Result<Taken, BackupError> {
         let file = self.dir.join(FILE);
-        snapshot::settle(&file)?;
         let schema = snapshot::check(&file, Check::Rows)?;
         let names: &[&str] = if has_key { &[FILE, KEY_FILE] } else { &[FILE] };
         let manifest = Manifest::of(&self.dir, names, created, schema, engine)?;

@@ -1,13 +1,12 @@
 //! What is kept of a store before a newer program changes its schema.
 
-use super::snapshot::{Check, check};
+use super::snapshot::{Check, check, copy_pages};
 use super::{BackupError, Taken, Work};
 use crate::accounts::KEY_FILE;
 use crate::store::copy::{self, CopyError};
 use crate::store::maria::Session;
 use crate::store::{FILE, StoreError, private};
 use rusqlite::Connection;
-use rusqlite::backup::{Backup, StepResult};
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -36,7 +35,7 @@ pub(in crate::store) fn before_migration(
     }
     tracing::info!(copy = %copy.display(), "keeping a copy of the store before its schema changes");
     keep(&copy, |part| {
-        copy_pages(conn, part)?;
+        copy_pages(conn, part, |_, _| {})?;
         check(part, Check::Rows)?;
         let synced = File::open(part).and_then(|file| file.sync_all());
         synced.map_err(BackupError::io(part.display().to_string()))
@@ -98,16 +97,4 @@ fn keep(
             _ => StoreError::Other(why),
         }
     })
-}
-
-/// Through the one connection that there is: its locks must stay, which the way of other backups would give up.
-fn copy_pages(source: &Connection, to: &Path) -> Result<(), StoreError> {
-    private::open(to).map_err(|error| StoreError::of_file(&error))?;
-    let mut target = Connection::open(to)?;
-    // Whoever is interrupted begins again with a new file.
-    target.execute_batch("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF")?;
-    match Backup::new(source, &mut target)?.step(-1)? {
-        StepResult::Done => Ok(()),
-        _ => Err(StoreError::Busy),
-    }
 }
