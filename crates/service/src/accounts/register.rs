@@ -178,7 +178,7 @@ mod tests {
         let (_dir, _, accounts) = fresh(|settings| {
             settings.guard.sign_up = Rate { count: 5, window: Duration::from_secs(3600) };
             settings.accounts.hash_threads = Some(1);
-            settings.accounts.hash_wait = Duration::from_nanos(1);
+            settings.accounts.hash_queue = 1;
         });
         let go_on = stop_hashing(&accounts).await;
         let _waiting = accounts.hasher().verify(Password::from("x"), None, |_| {});
