@@ -299,7 +299,7 @@ impl Problem {
         &self.0.errors
     }
 
-    /// What the log says of it, or what the client is told.
+    /// The cause as it is logged; the client's detail where nothing else is logged.
     pub(crate) fn cause(&self) -> &str {
         self.0.log.as_deref().unwrap_or(&self.0.detail)
     }

@@ -57,7 +57,8 @@ const OLDEST: (u32, u32) = (10, 6);
 ///
 /// Answers which database it is.
 ///
-/// `keep` saves a database of an older version, and is told which version a file with the same tables has.
+/// `keep` backs up a database whose schema is older. Its arguments are that schema version and the version of an embedded
+/// store with the same tables.
 pub(super) fn prepare(
     session: &Session,
     dir: &Path,
