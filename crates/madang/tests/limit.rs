@@ -223,6 +223,9 @@ fn only_a_script_that_follows_rate_and_duration_is_left_to_it() {
 
 #[test]
 fn a_server_that_stops_answering_beyond_a_rate_is_to_blame_and_not_waited_for() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let url = server(Kind::Hanging(40));
     let flags = ["--url", &url, "--p95", "150ms", "--blocks", "1", "--json"];
     undisturbed(|_| {
@@ -293,6 +296,9 @@ fn is_found(report: &Value, place: usize, allowed: f64) -> bool {
 
 #[test]
 fn the_limit_of_an_nginx_that_was_told_its_limit_is_found() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let flags = ["--blocks", "2", "--max-rate", "200", "--json"];
     let (search, output, report) = undisturbed(|_| {
         let (search, output) = limited(&flags);
@@ -341,6 +347,9 @@ fn wrong(report: &Value) -> Option<String> {
 /// are there are not made again, and the answer is that of one search.
 #[test]
 fn a_killed_search_goes_on_where_it_was() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let url = server(Kind::Refusing);
     let search = Search::new(PLAIN);
     let flags = ["--url", &url, "--errors", "10%", "--blocks", "2", "--from", "8", "--json"];

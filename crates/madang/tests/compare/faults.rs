@@ -130,6 +130,9 @@ fn descendants(root: u32) -> Vec<u32> {
 
 #[test]
 fn a_server_that_is_killed_breaks_its_round() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let faulty = Faulty::start();
     let victim = faulty.round("serve");
     faulty.kill(victim, Some(8), "the server ended under load (signal 9)");
@@ -137,6 +140,9 @@ fn a_server_that_is_killed_breaks_its_round() {
 
 #[test]
 fn a_load_generator_that_is_killed_breaks_its_round() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let faulty = Faulty::start();
     let victim = faulty.round("load");
     faulty.kill(victim, Some(1), "the load generator failed (signal 9)");
@@ -144,6 +150,9 @@ fn a_load_generator_that_is_killed_breaks_its_round() {
 
 #[test]
 fn a_database_that_is_killed_breaks_its_round() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let faulty = Faulty::start();
     let victim = faulty.redis.pid();
     let message = format!(

@@ -178,12 +178,18 @@ fn a_pull_request_that_costs_much_more_is_held_up() {
 
 #[test]
 fn a_pull_request_that_costs_less_passes() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let ended = Runner::new(8000, 1000).run();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
 }
 
 #[test]
 fn a_pull_request_that_answers_nonsense_is_held_up_however_fast_it_is() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let runner = Runner::of([("base", 4000, "server.py"), ("head", 500, "wrong.py")]);
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for step in ["Install madang", "Build both"] {
