@@ -38,6 +38,7 @@ fn attempt<'a>(account: &'a str, address: &str) -> Attempt<'a> {
         proof: None,
         mark: None,
         credential: b"stored hash",
+        under_load: false,
     }
 }
 
@@ -153,6 +154,7 @@ async fn decisions() {
             proof: None,
             mark: None,
             credential: &[],
+            under_load: false,
         };
         guard.admit(&fresh).await.unwrap().fail();
     })

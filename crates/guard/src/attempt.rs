@@ -23,6 +23,8 @@ pub struct Attempt<'a> {
     /// What the account's password is stored as, so that a mark ends with the password it was earned with. Only
     /// looked at with a `mark`; empty if there is no such account.
     pub credential: &'a [u8],
+    /// Whether so many passwords wait to be hashed that an attempt with neither proof nor mark had better not join them.
+    pub under_load: bool,
 }
 
 impl fmt::Debug for Attempt<'_> {
@@ -91,6 +93,8 @@ pub enum Suspect {
     Account,
     /// The password is being tried at many accounts, or was lately.
     Password,
+    /// Nothing: more passwords are tried than can be hashed, so whoever is known goes first.
+    Load,
 }
 
 impl fmt::Display for Reason {
@@ -106,6 +110,7 @@ impl fmt::Display for Reason {
             Self::Suspicious(Suspect::Address) => "the address is suspicious",
             Self::Suspicious(Suspect::Account) => "the account is under attack",
             Self::Suspicious(Suspect::Password) => "the password is under attack",
+            Self::Suspicious(Suspect::Load) => "too many passwords are tried at once",
         })
     }
 }

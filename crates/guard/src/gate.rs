@@ -158,6 +158,12 @@ impl Gate {
             address: by_address,
             password: self.watch_passwords.then(|| self.ids.password(attempt.password)),
         };
+        if attempt.under_load && self.proofs.is_some() {
+            // Before anything is counted or looked up: a flood must cost less than what it keeps from being hashed.
+            let busy =
+                Decision::Suspicious { suspect: Suspect::Load, remaining: SHORT, severity: 0 };
+            return self.admit_proven(subject, Stop::Decided(busy), &mut passage).await;
+        }
         match self.enter(subject, false, &mut passage).await {
             Ok(entered) => Ok(self.reservation(subject, entered)),
             Err(stop @ Stop::Decided(Decision::Suspicious { .. })) => {

@@ -32,6 +32,8 @@ pub struct MetricsSnapshot {
     pub suspicious_account: u64,
     /// The same, for the password.
     pub suspicious_password: u64,
+    /// The same, because too many passwords waited to be hashed.
+    pub suspicious_load: u64,
     /// Attempts that waited for others in flight, whatever came of it.
     pub waited: u64,
     /// Attempts that wait now.
@@ -105,6 +107,7 @@ pub(crate) struct Metrics {
     suspicious_address: Figure,
     suspicious_account: Figure,
     suspicious_password: Figure,
+    suspicious_load: Figure,
 }
 
 impl Metrics {
@@ -120,6 +123,7 @@ impl Metrics {
             Reason::Suspicious(Suspect::Address) => &self.suspicious_address,
             Reason::Suspicious(Suspect::Account) => &self.suspicious_account,
             Reason::Suspicious(Suspect::Password) => &self.suspicious_password,
+            Reason::Suspicious(Suspect::Load) => &self.suspicious_load,
         };
         figure.up();
     }
@@ -139,6 +143,7 @@ impl Metrics {
             suspicious_address: self.suspicious_address.get(),
             suspicious_account: self.suspicious_account.get(),
             suspicious_password: self.suspicious_password.get(),
+            suspicious_load: self.suspicious_load.get(),
             waited: self.waited.get(),
             in_flight: self.in_flight.get(),
             proofs_accepted: self.proofs_accepted.get(),

@@ -77,13 +77,13 @@ impl MemoryStore {
     }
 
     /// The counter of what is suspicious. An account has none: it asks for proofs as long as its failures make it wait,
-    /// and those are learned.
+    /// and those are learned. Load is seen before any store is asked.
     fn suspects(&self, subject: &Subject, suspect: Suspect, now: u64) -> Option<Slot<'_>> {
         let Subject::LogIn { address, password, .. } = *subject else { return None };
         match suspect {
             Suspect::Address => Some(self.rules.addresses.lock(address, now)),
             Suspect::Password => password.map(|id| self.rules.passwords.lock(id, now)),
-            Suspect::Account => None,
+            Suspect::Account | Suspect::Load => None,
         }
     }
 

@@ -12,6 +12,7 @@
 //! | account over its limit, its growing delay over | admitted, one at a time | admitted, one at a time, proof not used up | admitted |
 //! | address over a limit or remembered, for its window at most | challenge | admitted | admitted |
 //! | password over its limit or remembered | challenge | admitted | admitted |
+//! | any of these, while more passwords wait to be hashed than [`HashPool::has_room`](crate::hash::HashPool::has_room) allows | challenge | admitted | admitted |
 //! | allowance held by attempts in flight | waits | waits for pair and account | waits for the mark |
 //!
 //! With proofs off (or suspicion as a whole) nothing is remembered, and "challenge" reads "refused

@@ -92,6 +92,7 @@ pub struct Try<'a> {
     pub proof: Option<&'a str>,
     pub mark: Option<&'a str>,
     pub credential: &'a str,
+    pub under_load: bool,
 }
 
 /// An attempt at the account from the address with this number.
@@ -101,7 +102,15 @@ pub fn at(account: &str, address: u32) -> Try<'_> {
 
 pub fn from(account: &str, address: IpAddr) -> Try<'_> {
     // Every account is tried with a password of its own unless a test says otherwise.
-    Try { account, address, password: account, proof: None, mark: None, credential: "hash" }
+    Try {
+        account,
+        address,
+        password: account,
+        proof: None,
+        mark: None,
+        credential: "hash",
+        under_load: false,
+    }
 }
 
 impl<'a> Try<'a> {
@@ -113,7 +122,13 @@ impl<'a> Try<'a> {
             proof: self.proof,
             mark: self.mark,
             credential: self.credential.as_bytes(),
+            under_load: self.under_load,
         }
+    }
+
+    /// While too many passwords wait to be hashed.
+    pub fn under_load(self) -> Self {
+        Self { under_load: true, ..self }
     }
 
     /// The password is stored as this.

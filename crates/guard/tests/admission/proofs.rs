@@ -99,6 +99,28 @@ async fn of_parallel_attempts_with_one_proof_one_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn under_load_who_has_nothing_to_show_is_asked_for_a_proof() {
+    let yard = Yard::new(quick());
+    let mark = yard.log_in(at("lee", 1)).await.unwrap().value;
+    let refused = yard.refused(at("kim", 1).under_load()).await;
+    assert_eq!(refused.reason, Reason::Suspicious(Suspect::Load));
+    let proof = solve(&refused.challenge.unwrap());
+    yard.fail(at("kim", 1).under_load().proof(&proof)).await;
+    let again = yard.refused(at("kim", 1).under_load().proof(&proof)).await;
+    assert_eq!(again.proof_error, Some(ProofError::Used));
+    yard.admit(at("lee", 1).under_load().mark(&mark)).await.unwrap().succeed();
+    assert_eq!(yard.guard.metrics().suspicious_load, 2);
+    // Nothing of it is remembered.
+    yard.admit(at("kim", 1)).await.unwrap().succeed();
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_proofs_load_is_left_to_the_hash_pool() {
+    let yard = Yard::new(GuardConfig { suspicion: None, ..config() });
+    yard.admit(at("kim", 1).under_load()).await.unwrap().succeed();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_proof_belongs_to_its_account_and_address() {
     let yard = suspicious(quick()).await;
     let proof = solve(&challenge(&yard, "kim").await);

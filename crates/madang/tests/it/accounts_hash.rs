@@ -1,6 +1,7 @@
 //! What hashing costs, whom it costs, and what it gives away.
 
 use super::accounts::{log_in, me, new_user, register};
+use super::accounts_guard::solved;
 use super::answers::memory;
 use crate::harness::{Madang, PASSWORD, Server, Setup, database, eventually, stores};
 use serde_json::{Value, json};
@@ -142,6 +143,38 @@ fn what_the_pool_cannot_take_is_refused_at_once_while_cached_reads_go_on() {
     // Who was refused was not counted, and comes in later.
     assert_eq!(register(&server, &new_user("later")).status, 201);
     server.is_well();
+}
+
+#[test]
+fn who_finds_the_queue_half_full_is_asked_for_a_proof() {
+    // Each hash takes a quarter of a second and more, so that half of the queue is full once these people have come;
+    // even if all of them found it empty, there is a place left.
+    let server = Setup::new()
+        .set("accounts.hash", "bcrypt:12")
+        .set("accounts.hash_threads", "1")
+        .set("accounts.hash_queue", "24")
+        .set("accounts.hash_wait", "60s")
+        .set("guard.proof_work", "1000")
+        .set("server.request_timeout", "60s")
+        .start();
+    server.somebody("mina");
+    std::thread::scope(|scope| {
+        for i in 0..24 {
+            let (server, name) = (&server, format!("user-{i}"));
+            scope.spawn(move || log_in(server, &name, "wrong-horse-battery"));
+        }
+        eventually("half of the queue is full", || {
+            (server.metric("madang_hash_queue", &[]) >= 12.0).then_some(())
+        });
+        let asked = log_in(&server, "mina", PASSWORD).problem(429);
+        let altcha = solved(&asked["challenge"]);
+        let body = json!({"nickname": "mina", "password": PASSWORD, "altcha": altcha});
+        assert_eq!(server.post("/v1/auth/user/login", None, &body).status, 200);
+    });
+    assert!(server.metric("madang_guard_challenged_total", &["reason=\"load\""]) >= 1.0);
+    assert!(server.metric("madang_guard_proofs_total", &["result=\"accepted\""]) == 1.0);
+    // The rush is over: nothing of it is held against this address.
+    assert_eq!(log_in(&server, "mina", PASSWORD).status, 200);
 }
 
 #[test]

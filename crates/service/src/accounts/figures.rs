@@ -68,6 +68,7 @@ fn encode_decisions(
         ("address", guard.suspicious_address),
         ("account", guard.suspicious_account),
         ("password", guard.suspicious_password),
+        ("load", guard.suspicious_load),
     ];
     let help = "Attempts answered 429 with a challenge, by reason";
     family(encoder, "guard_challenged", help, &suspects, label)?;

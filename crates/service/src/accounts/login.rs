@@ -114,6 +114,7 @@ impl Accounts {
             proof: given.altcha.as_deref().filter(|proof| !proof.is_empty()),
             mark,
             credential: marked.as_ref().map_or(&[], |user| user.password_hash.as_bytes()),
+            under_load: !self.hasher().has_room(),
         };
         let reservation =
             self.guard().admit(&attempt).await.map_err(|refused| refusal(&refused))?;

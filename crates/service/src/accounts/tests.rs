@@ -86,6 +86,7 @@ async fn a_client_that_leaves_during_the_look_up_has_not_failed() {
             proof: None,
             mark: None,
             credential: &[],
+            under_load: false,
         };
         let reservation = accounts.guard().admit(&attempt).await.unwrap();
         let check = pin!(accounts.check("mina", &password, reservation));
@@ -108,6 +109,7 @@ async fn a_client_that_leaves_the_hash_queue_has_not_failed() {
         proof: None,
         mark: None,
         credential: &[],
+        under_load: false,
     };
     let reservation = accounts.guard().admit(&attempt).await.unwrap();
     let checking = accounts.clone();

@@ -69,6 +69,10 @@ impl Engine for Bounded {
         }
     }
 
+    fn has_room(&self, class: Class) -> bool {
+        lock(&self.queue).has_room(class)
+    }
+
     fn abandon(&self, number: u64) {
         let abandoned = lock(&self.queue).abandon(number);
         if let Some(task) = abandoned {

@@ -42,6 +42,9 @@ trait Engine: Send + Sync {
     /// to abandon.
     fn submit(&self, task: Box<dyn Task>, class: Class) -> Option<u64>;
 
+    /// Whether a task of this class would be taken now.
+    fn has_room(&self, class: Class) -> bool;
+
     /// Ends a task whose caller has left, unless it has begun.
     fn abandon(&self, number: u64);
 
@@ -154,6 +157,12 @@ impl HashPool {
             },
             move |result| settle(result.into()),
         )
+    }
+
+    /// Whether half of the queue is left: what is not known to be wanted (a check of somebody with nothing to
+    /// show) had better wait until then, as new passwords have to.
+    pub fn has_room(&self) -> bool {
+        self.engine.has_room(Class::New)
     }
 
     /// The figures now.

@@ -69,7 +69,7 @@ impl Queue {
 
     /// Whether one more may wait: a thread is free for it, or it is within the number and is expected to
     /// begin in time; for a new password, within half of both.
-    fn has_room(&self, class: Class) -> bool {
+    pub(super) fn has_room(&self, class: Class) -> bool {
         let ahead = self.waiting.len() + self.metrics.running;
         if ahead < self.threads as usize {
             return true;

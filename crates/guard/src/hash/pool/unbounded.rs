@@ -77,6 +77,10 @@ impl Engine for Unbounded {
         None
     }
 
+    fn has_room(&self, _class: Class) -> bool {
+        true
+    }
+
     fn abandon(&self, _: u64) {}
 
     fn metrics(&self) -> PoolMetrics {
