@@ -18,6 +18,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     ("answers", answers),
     ("chunks", chunks),
     ("encoded_bodies", encoded_bodies),
+    ("stapled_responses", http::fuzzing::stapled_response),
     ("cookies", cookies),
     ("urls", urls),
     ("websocket_frames", websocket_frames),

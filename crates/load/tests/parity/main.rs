@@ -9,6 +9,7 @@
 
 mod server;
 mod sockets;
+mod stapled;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -96,6 +97,23 @@ fn proxies(script: &Path, server: &Server) -> Vec<(&'static str, String)> {
     vec![("HTTP_PROXY", proxy.clone()), ("HTTPS_PROXY", proxy), ("NO_PROXY", direct)]
 }
 
+/// Further servers for a script that needs them, and what it knows of them.
+#[derive(Default)]
+struct Beside {
+    variables: Vec<(String, String)>,
+}
+
+impl Beside {
+    fn start(script: &Path) -> Self {
+        match script.file_stem().unwrap().to_str() {
+            Some("outputs_ocsp" | "ocsp_in_batches") => {
+                Self { variables: stapled::start() }
+            }
+            _ => Self::default(),
+        }
+    }
+}
+
 /// What `--out` is given for the files in this directory.
 fn outputs(work: &Path) -> [String; 2] {
     ["json", "csv"].map(|kind| format!("{kind}={}", work.join(kind).display()))
@@ -141,9 +159,12 @@ fn of_madang(script: &Path) -> Value {
         let found = variables.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| value.clone())
     };
+    let beside = Beside::start(script);
     let outcome = madang_load::run(&Config {
         script: script.to_owned(),
-        environment: BTreeMap::from([("URL".to_owned(), server.url())]),
+        environment: std::iter::once(("URL".to_owned(), server.url()))
+            .chain(beside.variables.clone())
+            .collect(),
         overrides: Layer {
             user_agent: Some("k6".to_owned()),
             ..Layer::from_environment(variable).unwrap()
@@ -178,9 +199,11 @@ fn of_k6(k6: &Path, script: &Path) -> Value {
     let server = Server::start();
     let work = tempfile::tempdir().unwrap();
     let export = work.path().join("export.json");
+    let beside = Beside::start(script);
     let ran = Command::new(k6)
         .args(["run", "--quiet", "--no-color", "--no-usage-report", "--address", "127.0.0.1:0"])
         .args(["--user-agent", "k6", "--env", &format!("URL={}", server.url())])
+        .args(beside.variables.iter().map(|(name, url)| format!("--env={name}={url}")))
         .arg("--summary-export")
         .arg(&export)
         .args(

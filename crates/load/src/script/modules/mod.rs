@@ -36,13 +36,10 @@ mod ws_params;
 
 use std::marker::PhantomData;
 
-use rquickjs::function::This;
 use rquickjs::module::{Declarations, Declared, Exports, ModuleDef};
-use rquickjs::object::{Accessor, Property};
 use rquickjs::{Ctx, Module, Object, Result, Value};
 
 use super::syntax::{Syntax, Use};
-use super::user::User;
 use super::{ScriptError, jslib};
 
 /// Modules k6 has and this engine does not.
@@ -197,23 +194,4 @@ pub(super) fn install_globals(ctx: &Ctx<'_>) -> Result<()> {
     web_crypto::install(ctx)?;
     text_coding::install(ctx)?;
     timers::define(ctx, &ctx.globals())
-}
-
-/// Gives `object` members whose use ends the run with their name.
-fn refuse_members<'js>(
-    object: &Object<'js>,
-    prefix: &'static str,
-    names: &'static [&'static str],
-) -> Result<()> {
-    for name in names {
-        let refuse = move |ctx: Ctx<'_>| -> Result<()> {
-            Err(User::of(&ctx).refuse_feature(&ctx, &format!("{prefix}{name}")))
-        };
-        // A script may define something of that name itself.
-        let define = move |this: This<Object<'js>>, value: Value<'js>| {
-            this.0.prop(*name, Property::from(value).writable().enumerable().configurable())
-        };
-        object.prop(*name, Accessor::new(refuse, define).configurable())?;
-    }
-    Ok(())
 }
