@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use madang_load::{Config, Layer, Messages, OutputSpec};
+use madang_load::{Config, Layer, LogFormat, Messages, OutputSpec};
 use serde_json::{Value, json};
 use server::Server;
 
@@ -114,6 +114,30 @@ impl Beside {
     }
 }
 
+/// What `--log-output` and `--log-format` are given, for the scripts that are about them.
+fn log(script: &Path, work: &Path) -> Option<(String, &'static str)> {
+    let file = format!("file={}", work.join("log").display());
+    match script.file_stem().unwrap().to_str()? {
+        "logs_text" => Some((file, "text")),
+        "logs_json" => Some((file + ",level=warning", "json")),
+        "logs_raw" => Some((file + ",level=Info", "raw")),
+        _ => None,
+    }
+}
+
+/// The lines of that file, with the same time in all.
+fn add_log(found: &mut Value, work: &Path) {
+    let Ok(text) = std::fs::read_to_string(work.join("log")) else { return };
+    let timeless = |line: &str| {
+        let at =
+            ["time=\"", "\"time\":\""].iter().find_map(|key| Some(line.find(key)? + key.len()));
+        let Some(at) = at else { return line.to_owned() };
+        let length = line[at..].find('"').unwrap();
+        format!("{}TIME{}", &line[..at], &line[at + length..])
+    };
+    found["log"] = text.lines().map(timeless).collect();
+}
+
 /// What `--out` is given for the files in this directory.
 fn outputs(work: &Path) -> [String; 2] {
     ["json", "csv"].map(|kind| format!("{kind}={}", work.join(kind).display()))
@@ -159,6 +183,7 @@ fn of_madang(script: &Path) -> Value {
         let found = variables.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| value.clone())
     };
+    let log = log(script, work.path());
     let beside = Beside::start(script);
     let outcome = madang_load::run(&Config {
         script: script.to_owned(),
@@ -172,7 +197,11 @@ fn of_madang(script: &Path) -> Value {
         quiet: true,
         no_summary: true,
         summary_export: Some(export.clone()),
-        messages: Messages::Keep(lines.clone()),
+        messages: match &log {
+            Some((output, _)) => Messages::parse(output).unwrap(),
+            None => Messages::Keep(lines.clone()),
+        },
+        log_format: log.map_or(LogFormat::Text, |(_, format)| LogFormat::parse(format).unwrap()),
         outputs: outputs(work.path())
             .iter()
             .filter(|_| has_outputs(script))
@@ -186,6 +215,7 @@ fn of_madang(script: &Path) -> Value {
     if has_outputs(script) {
         add_outputs(&mut found, work.path(), &server);
     }
+    add_log(&mut found, work.path());
     assert!(found["exit_code"] != 104, "{}: {messages:?}", script.display());
     found
 }
@@ -212,6 +242,11 @@ fn of_k6(k6: &Path, script: &Path) -> Value {
                 .filter(|_| has_outputs(script))
                 .flat_map(|output| ["--out", output]),
         )
+        .args(
+            log(script, work.path())
+                .iter()
+                .flat_map(|(output, format)| ["--log-output", output, "--log-format", format]),
+        )
         .arg(script)
         .env("NO_COLOR", "1")
         .envs(proxies(script, &server))
@@ -223,6 +258,7 @@ fn of_k6(k6: &Path, script: &Path) -> Value {
     if has_outputs(script) {
         add_outputs(&mut found, work.path(), &server);
     }
+    add_log(&mut found, work.path());
     found
 }
 
