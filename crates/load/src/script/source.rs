@@ -236,8 +236,8 @@ mod tests {
     #[test]
     fn modules_have_addresses_and_what_they_import_starts_there() {
         let url = |base, specifier| resolve(base, specifier).unwrap();
-        let chai = "https://jslib.k6.io/k6chaijs/4.3.4.3/index.js";
-        assert_eq!(url("file:///a.js", chai), Import::Url(chai.into()));
+        let testing = "https://jslib.k6.io/k6-testing/0.5.0/index.js";
+        assert_eq!(url("file:///a.js", testing), Import::Url(testing.into()));
         assert_eq!(
             url("https://a.example/b/c.js", "../d.js"),
             Import::Url("https://a.example/d.js".into())

@@ -87,6 +87,23 @@ fn has_outputs(script: &Path) -> bool {
     script.file_stem().unwrap().to_str().unwrap().starts_with("outputs")
 }
 
+/// The script for k6, in which a library that is built in here is a file: k6 would fetch it.
+fn for_k6(script: &Path, work: &Path) -> PathBuf {
+    const ADDRESS: &str = "https://jslib.k6.io/k6chaijs/4.3.4.3/index.js";
+    const LIBRARY: &str = concat!(
+        "const module = { exports: {} }, exports = module.exports;\n",
+        include_str!("../../src/script/jslib/chai.min.js"),
+        include_str!("../../src/script/jslib/k6chaijs.js"),
+    );
+    let text = std::fs::read_to_string(script).unwrap();
+    if !text.contains(ADDRESS) {
+        return script.to_owned();
+    }
+    std::fs::write(work.join("library.js"), LIBRARY).unwrap();
+    std::fs::write(work.join("script.js"), text.replace(ADDRESS, "./library.js")).unwrap();
+    work.join("script.js")
+}
+
 /// What the environment says of proxies, for the script that is about them.
 fn proxies(script: &Path, server: &Server) -> Vec<(&'static str, String)> {
     if script.file_stem().unwrap() != "proxies" {
@@ -247,7 +264,7 @@ fn of_k6(k6: &Path, script: &Path) -> Value {
                 .iter()
                 .flat_map(|(output, format)| ["--log-output", output, "--log-format", format]),
         )
-        .arg(script)
+        .arg(for_k6(script, work.path()))
         .env("NO_COLOR", "1")
         .envs(proxies(script, &server))
         .output()
