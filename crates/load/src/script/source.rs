@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::compiled::Compiled;
+use super::compiled::{Compiled, Libraries};
 use super::syntax::{self, Language, Syntax};
 use super::vendor::{self, Vendored};
 use super::{ScriptError, jslib, modules};
@@ -28,6 +28,8 @@ pub(crate) struct Source {
 pub(crate) struct Sources {
     files: Mutex<HashMap<PathBuf, Source>>,
     vendored: OnceLock<Result<Option<Vendored>, ScriptError>>,
+    /// Built-in libraries that scripts have imported.
+    pub(super) libraries: Libraries,
 }
 
 impl Sources {

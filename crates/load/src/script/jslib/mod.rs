@@ -58,8 +58,8 @@ pub(super) fn is_built_in(address: &str) -> bool {
 }
 
 /// The text of a built-in library.
-pub(super) fn source(address: &str) -> Option<String> {
-    Some(parts(address).join("\n")).filter(|text| !text.is_empty())
+pub(super) fn source(address: &str) -> String {
+    parts(address).join("\n")
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ use rquickjs::module::{Declarations, Declared, Exports, ModuleDef};
 use rquickjs::{Ctx, Module, Object, Result, Value};
 
 use super::syntax::{Syntax, Use};
-use super::{ScriptError, jslib};
+use super::{ScriptError, compiled, jslib};
 
 /// Modules k6 has and this engine does not.
 const MISSING_MODULES: &[&str] =
@@ -105,7 +105,7 @@ fn native<'js, M: BuiltIn>(ctx: Ctx<'js>, name: &str) -> Result<Module<'js, Decl
 }
 
 fn streams<'js>(ctx: Ctx<'js>, name: &str) -> Result<Module<'js, Declared>> {
-    Module::declare(ctx, name, STREAMS)
+    compiled::module(&ctx, name, || STREAMS.to_owned())
 }
 
 /// Whether it is one of them.
@@ -139,7 +139,7 @@ pub(super) fn declare<'js>(
     if jslib::is_url(asked) {
         return Some(native::<url::Urls>(ctx.clone(), name));
     }
-    Some(Module::declare(ctx.clone(), name, jslib::source(asked)?))
+    jslib::is_built_in(asked).then(|| compiled::module(ctx, name, || jslib::source(asked)))
 }
 
 /// Modules that a source imports and that are missing here.
