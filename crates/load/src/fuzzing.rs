@@ -22,6 +22,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     ("cookies", cookies),
     ("urls", urls),
     ("websocket_frames", websocket_frames),
+    ("redis_replies", crate::redis::fuzz),
     ("web_pages", web_pages),
     ("json_paths", json_paths),
     ("csv_files", csv_files),

@@ -17,6 +17,7 @@ mod options;
 mod outline;
 mod output;
 mod progress;
+mod redis;
 pub mod report;
 mod run;
 mod samples;

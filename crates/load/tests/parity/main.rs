@@ -7,6 +7,7 @@
 //! ```
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
+mod redis;
 mod server;
 mod sockets;
 mod stapled;
@@ -30,7 +31,15 @@ fn scripts() -> BTreeMap<String, PathBuf> {
     let scripts = files.filter(|path| {
         path.extension().is_some_and(|extension| extension == "js" || extension == "ts")
     });
-    scripts.map(|path| (path.file_stem().unwrap().to_str().unwrap().to_owned(), path)).collect()
+    let mut scripts: BTreeMap<_, _> = scripts
+        .map(|path| (path.file_stem().unwrap().to_str().unwrap().to_owned(), path))
+        .collect();
+    if redis::program().is_none() {
+        scripts.remove("redis");
+        let package = env!("CARGO_PKG_NAME");
+        madang_testing::left_out("skipped", package, false, "no redis-server for one script");
+    }
+    scripts
 }
 
 /// What a run did, without what differs from run to run.
@@ -118,13 +127,19 @@ fn proxies(script: &Path, server: &Server) -> Vec<(&'static str, String)> {
 #[derive(Default)]
 struct Beside {
     variables: Vec<(String, String)>,
+    _redis: Option<redis::Redis>,
 }
 
 impl Beside {
     fn start(script: &Path) -> Self {
         match script.file_stem().unwrap().to_str() {
             Some("outputs_ocsp" | "ocsp_in_batches") => {
-                Self { variables: stapled::start() }
+                Self { variables: stapled::start(), _redis: None }
+            }
+            Some("redis") => {
+                let server = redis::Redis::start();
+                let variables = vec![("REDIS".to_owned(), server.address())];
+                Self { variables, _redis: Some(server) }
             }
             _ => Self::default(),
         }

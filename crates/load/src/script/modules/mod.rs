@@ -22,6 +22,7 @@ mod k6;
 mod metrics;
 mod multipart;
 mod open;
+mod redis;
 mod request;
 mod response;
 mod secrets;
@@ -43,8 +44,7 @@ use super::syntax::{Syntax, Use};
 use super::{ScriptError, compiled, jslib};
 
 /// Modules k6 has and this engine does not.
-const MISSING_MODULES: &[&str] =
-    &["k6/browser", "k6/crypto/x509", "k6/experimental/redis", "k6/net/grpc"];
+const MISSING_MODULES: &[&str] = &["k6/browser", "k6/crypto/x509", "k6/net/grpc"];
 
 /// `k6/experimental/streams`, which needs nothing of the engine.
 const STREAMS: &str = include_str!("streams.js");
@@ -89,6 +89,7 @@ const NATIVE: &[(&str, Declare, Option<&[&str]>)] = &[
     ("k6/execution", native::<execution::Execution>, Some(execution::Execution::MEMBERS)),
     ("k6/experimental/csv", native::<files::Csv>, None),
     ("k6/experimental/fs", native::<files::Fs>, None),
+    ("k6/experimental/redis", native::<redis::Redis>, None),
     ("k6/experimental/streams", streams, Some(&STREAMS_MEMBERS)),
     ("k6/experimental/websockets", native::<websockets::WebSockets>, None),
     ("k6/html", native::<html::Html>, None),
