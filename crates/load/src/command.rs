@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::engine::{self, Guarded, Plan};
 use crate::limiter::Limiter;
-use crate::log::{Level, Log, Messages};
+use crate::log::{Level, Log, LogFormat, Messages};
 use crate::options::{ExecutorConfig, Layer, Options, OptionsError};
 use crate::outline::Outline;
 use crate::progress::{Progress, header};
@@ -104,6 +104,8 @@ pub struct Config {
     pub event_loops: Option<usize>,
     /// Where messages go.
     pub messages: Messages,
+    /// The format of messages.
+    pub log_format: LogFormat,
     /// Called at a second signal, which wants the process to end at once; it is aborted if this
     /// returns or is `None`.
     pub on_second_signal: Option<fn()>,
@@ -145,8 +147,12 @@ pub fn check(config: &Config) -> Result<Outline, ExitStatus> {
     }
 }
 
+fn log(config: &Config) -> Log {
+    Log::new(config.messages.clone(), config.log_format)
+}
+
 fn refuse(config: &Config, error: &ScriptError) -> ExitStatus {
-    Log::new(config.messages.clone()).write(Level::Error, &error.to_string(), &[]);
+    log(config).write(Level::Error, &error.to_string(), &[]);
     status_of(error)
 }
 
@@ -176,7 +182,7 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
     let script = std::path::absolute(&config.script)
         .map_err(|error| ScriptError::Read(format!("{}: {error}", config.script.display())))?;
     let script = crate::script::normalize(&script);
-    let mut log = Log::new(config.messages.clone());
+    let mut log = log(config);
     if let Some(path) = &config.console_output {
         log.redirect_console(path).map_err(|error| {
             ScriptError::Options(format!("{} cannot be opened: {error}", path.display()))

@@ -17,6 +17,7 @@ mod options;
 mod outline;
 mod output;
 mod progress;
+mod redis;
 pub mod report;
 mod run;
 mod samples;
@@ -32,7 +33,7 @@ pub use http::{
     AddressRange, ClientCertificate, Dns, HttpDebug, NameRules, Patterns, Policy, Proxies, Proxy,
     Select, Target, TlsSettings, TlsVersion,
 };
-pub use log::Messages;
+pub use log::{LogFormat, Messages};
 pub use metrics::SystemTags;
 pub use options::{
     ConfigFile, DurationError, ExecutorConfig, HttpLayer, Layer, MetricThresholds, OptionsError,

@@ -1,20 +1,25 @@
-//! Messages to the person who watches, in the two formats k6 has: short on a terminal, one line
-//! of `key=value` pairs elsewhere.
+//! Messages to the person who watches, in k6's formats and to k6's destinations.
+
+mod destination;
+mod format;
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+pub use destination::Messages;
+pub use format::LogFormat;
+pub(crate) use format::rfc_3339;
 
 /// Messages about single requests or iterations per second; further ones are only counted. A
 /// script that fails at once would otherwise write millions of lines.
 const MAX_PER_SECOND: u32 = 20;
 
 /// How important a message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     Debug,
     Info,
@@ -22,14 +27,16 @@ pub(crate) enum Level {
     Error,
 }
 
-/// Where messages go.
-#[derive(Debug, Clone, Default)]
-pub enum Messages {
-    /// To standard error.
-    #[default]
-    Stderr,
-    /// Kept, line by line.
-    Keep(Arc<Mutex<Vec<String>>>),
+impl Level {
+    /// As k6 writes it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
 }
 
 /// Writes messages.
@@ -37,6 +44,7 @@ pub enum Messages {
 pub(crate) struct Log {
     start: Instant,
     messages: Messages,
+    format: LogFormat,
     terminal: bool,
     limiter: Mutex<Limiter>,
     /// Texts that no message may show.
@@ -53,11 +61,12 @@ struct Limiter {
 }
 
 impl Log {
-    pub(crate) fn new(messages: Messages) -> Self {
+    pub(crate) fn new(messages: Messages, format: LogFormat) -> Self {
         Self {
             start: Instant::now(),
-            terminal: matches!(messages, Messages::Stderr) && std::io::stderr().is_terminal(),
+            terminal: messages.is_terminal(),
             messages,
+            format,
             limiter: Mutex::new(Limiter { second: 0, written: 0, suppressed: 0 }),
             hidden: Mutex::default(),
             console: None,
@@ -76,7 +85,7 @@ impl Log {
         let Some(file) = &self.console else {
             return self.write(level, message, &[("source", "console")]);
         };
-        let line = key_value(level, SystemTime::now(), &self.without_hidden(message), &[]);
+        let line = self.format.line(level, &self.without_hidden(message), &[]);
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = file.write_all(line.as_bytes()) {
             drop(file);
@@ -110,20 +119,14 @@ impl Log {
             fields.iter().map(|(key, value)| (*key, self.without_hidden(value))).collect();
         let fields: Vec<_> = fields.iter().map(|(key, value)| (*key, &**value)).collect();
         let fields = &*fields;
-        let line = if self.terminal {
+        let line = if self.terminal && self.format == LogFormat::Text {
+            let line = format::short(level, self.start.elapsed(), message, fields);
             // Where the progress may be.
-            let line = short(level, self.start.elapsed(), message, fields);
             format!("{}{line}", crate::progress::CLEAR)
         } else {
-            key_value(level, SystemTime::now(), message, fields)
+            self.format.line(level, message, fields)
         };
-        match &self.messages {
-            // Nothing can be done about a closed standard error.
-            Messages::Stderr => drop(std::io::stderr().lock().write_all(line.as_bytes())),
-            Messages::Keep(lines) => {
-                lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-            }
-        }
+        self.messages.write(level, line);
     }
 
     /// As [`Self::write`], but only [`MAX_PER_SECOND`] times per second over the whole run.
@@ -149,111 +152,16 @@ impl Log {
     }
 }
 
-fn short(level: Level, elapsed: Duration, message: &str, fields: &[(&str, &str)]) -> String {
-    let name = match level {
-        Level::Debug => "DEBU",
-        Level::Info => "INFO",
-        Level::Warning => "WARN",
-        Level::Error => "ERRO",
-    };
-    let mut line = format!("{name}[{:04}] {message:<44}", elapsed.as_secs());
-    for (key, value) in fields {
-        let _ = write!(line, " {key}={}", quoted(value));
-    }
-    line.push('\n');
-    line
-}
-
-fn key_value(level: Level, time: SystemTime, message: &str, fields: &[(&str, &str)]) -> String {
-    let name = match level {
-        Level::Debug => "debug",
-        Level::Info => "info",
-        Level::Warning => "warning",
-        Level::Error => "error",
-    };
-    let mut line = format!("time=\"{}\" level={name} msg={}", rfc_3339(time), quoted(message));
-    for (key, value) in fields {
-        let _ = write!(line, " {key}={}", quoted(value));
-    }
-    line.push('\n');
-    line
-}
-
-/// Quotes what is more than a word.
-fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-._/@^+".contains(c);
-    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { quote(text) }
-}
-
-/// As Go's `strconv.Quote`.
-fn quote(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            '\x07' => quoted.push_str("\\a"),
-            '\x08' => quoted.push_str("\\b"),
-            '\x0c' => quoted.push_str("\\f"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\x0b' => quoted.push_str("\\v"),
-            '\0'..=' ' if c != ' ' => _ = write!(quoted, "\\x{:02x}", c as u32),
-            '\x7f' => quoted.push_str("\\x7f"),
-            // Behind a letter, so that what only goes with one, such as an accent, is printed.
-            _ if !format!("a{c}").escape_debug().skip(1).eq([c]) && c != '\'' => match c as u32 {
-                code @ ..0x10000 => _ = write!(quoted, "\\u{code:04x}"),
-                code => _ = write!(quoted, "\\U{code:08x}"),
-            },
-            _ => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
-/// A time in UTC with whole seconds, `2026-11-20T18:05:32Z`.
-pub(crate) fn rfc_3339(time: SystemTime) -> String {
-    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil_from_days(days);
-    let (hour, minute) = (second / 3600, second / 60 % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
-}
-
-/// Year, month and day of a number of days since 1970-01-01 (H. Hinnant, "chrono-compatible
-/// low-level date algorithms", `civil_from_days`, for dates after the epoch).
-fn civil_from_days(days: u64) -> (u64, u64, u64) {
-    let z = days + 719_468;
-    let (era, day_of_era) = (z / 146_097, z % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
 
-    #[test]
-    fn times_are_written_as_rfc_3339() {
-        for (seconds, text) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (1_795_197_932, "2026-11-20T18:05:32Z"),
-        ] {
-            assert_eq!(rfc_3339(UNIX_EPOCH + Duration::from_secs(seconds)), text);
-        }
-    }
+    use super::*;
 
     #[test]
     fn what_is_hidden_is_in_no_message() {
         let lines: Arc<Mutex<Vec<String>>> = Arc::default();
-        let log = Log::new(Messages::Keep(lines.clone()));
+        let log = Log::new(Messages::Keep(lines.clone()), LogFormat::Text);
         for text in ["abc", "abcdef", " "] {
             log.hide(text);
         }
@@ -261,12 +169,5 @@ mod tests {
         let line = lines.lock().unwrap().join("");
         assert!(!line.contains("abc") && !line.contains("def"), "{line}");
         assert_eq!(line.matches("***SECRET_REDACTED***").count(), 3, "{line}");
-    }
-
-    #[test]
-    fn a_message_is_one_line_whatever_it_contains() {
-        let line = key_value(Level::Error, UNIX_EPOCH, "a\n\"b\"", &[("source", "console")]);
-        assert_eq!(line.matches('\n').count(), 1);
-        assert!(line.ends_with("level=error msg=\"a\\n\\\"b\\\"\" source=console\n"), "{line}");
     }
 }

@@ -294,6 +294,8 @@ fn config(args: Args) -> anyhow::Result<Config> {
         summary_mode: summary.unwrap_or_default(),
         no_thresholds: args.no_thresholds || flags::switch(variable, "K6_NO_THRESHOLDS")?,
         console_output: args.more.console_output(variable),
+        messages: args.more.messages(variable)?,
+        log_format: args.more.log_format(variable)?,
         no_color: args.no_color,
         summary_export: args
             .summary_export
@@ -303,6 +305,5 @@ fn config(args: Args) -> anyhow::Result<Config> {
         warm_up: args.warm_up,
         event_loops: args.cpus.map(usize::from),
         on_second_signal: Some(|| Ended::Load(ExitStatus::ExternalAbort).at_once()),
-        ..Config::default()
     })
 }

@@ -376,7 +376,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::log::{Log, Messages};
+    use crate::log::{Log, LogFormat, Messages};
     use crate::options::Layer;
 
     #[test]
@@ -384,7 +384,11 @@ mod tests {
         let layer =
             Layer { vus: Some(5), duration: Some(Duration::from_secs(1)), ..Layer::default() };
         let options = Options::resolve(layer).unwrap();
-        let run = Run::new("s.js".into(), BTreeMap::new(), Log::new(Messages::default()));
+        let run = Run::new(
+            "s.js".into(),
+            BTreeMap::new(),
+            Log::new(Messages::default(), LogFormat::Text),
+        );
         let rosters = spread(&run, &options, Duration::ZERO, 2);
         let ids: Vec<Vec<u32>> = rosters
             .iter()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use super::*;
-use crate::log::{Log, Messages};
+use crate::log::{Log, LogFormat, Messages};
 use crate::metrics::{Builtin, Sink};
 use crate::options::Layer;
 
@@ -33,7 +33,7 @@ fn run(scenarios: &str, body: &str, warm_up: Duration) -> Ran {
     );
     std::fs::write(&path, text).unwrap();
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
-    let log = Log::new(Messages::Keep(lines.clone()));
+    let log = Log::new(Messages::Keep(lines.clone()), LogFormat::Text);
     let run = Arc::new(Run::new(path, BTreeMap::new(), log));
     let exports = inspect(&run).unwrap();
     let layer = Layer::from_script(&exports.options.unwrap()).unwrap();

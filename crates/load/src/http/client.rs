@@ -13,7 +13,8 @@ use super::pool::{Link, Pool};
 use super::timings::Trace;
 use super::tls::{Offer, Tls};
 use super::{
-    Head, NameRules, Proxies, RequestError, Resolver, Result, Timings, TlsSettings, Url, encoding,
+    Head, NameRules, Proxies, RequestError, Resolver, Result, Stream, Timings, TlsSettings, Url,
+    encoding,
 };
 
 /// Settings that hold for every request of a run.
@@ -46,6 +47,17 @@ impl Network {
         let resolver = Resolver::new(config.names.clone());
         let debug = config.debug.map(|shows| Debug { shows, tell: Box::new(tell) });
         Self { config, resolver, tls, debug }
+    }
+
+    /// A stream to a server that does not speak HTTP, by the same rules of names and settings of TLS. Of the address only
+    /// the host, the port and whether it is secure count.
+    pub(crate) async fn connect(&self, url: &Url) -> Result<Stream> {
+        let (address, _) = self.resolver.resolve(&url.host, url.port).await?;
+        let trace = &mut Trace::begin();
+        let stream = connection::connect(address, trace).await?;
+        let offer = Offer::Http1;
+        let dialled = connection::secure(url, stream, address, &self.tls, offer, trace).await?;
+        Ok(dialled.stream)
     }
 }
 

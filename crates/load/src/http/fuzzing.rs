@@ -2,6 +2,7 @@
 
 use super::body::ChunkedDecoder;
 use super::head::Head;
+use super::ocsp::Ocsp;
 
 /// The head of an answer: cut short it is none, and with more behind it the same.
 pub(crate) fn head(data: &[u8]) {
@@ -36,4 +37,14 @@ pub(crate) fn chunks(data: &[u8]) {
     let whole = decode(&mut std::iter::once(data));
     assert_eq!(decode(&mut data.chunks(1)), whole);
     assert!(whole.is_none_or(|(body, read, _)| body.len() <= read && read <= data.len()));
+}
+
+/// A stapled OCSP response: cut short it is none, and its signature is looked at.
+pub(crate) fn stapled_response(data: &[u8]) {
+    let algorithms = rustls::crypto::ring::default_provider().signature_verification_algorithms;
+    let read = Ocsp::parse(data, algorithms.all);
+    assert!(["good", "revoked", "unknown"].contains(&read.status));
+    if read != Ocsp::UNKNOWN {
+        assert_eq!(Ocsp::parse(&data[..data.len() - 1], algorithms.all), Ocsp::UNKNOWN);
+    }
 }

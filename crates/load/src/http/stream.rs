@@ -24,7 +24,7 @@ impl Stream {
     /// Whether the peer has been silent since the last response and has not closed. Without TLS
     /// that costs no system call unless the event loop has seen something arrive. With TLS a
     /// session ticket may arrive late: it is taken in, and is no answer.
-    pub(super) fn is_idle(&mut self) -> bool {
+    pub(crate) fn is_idle(&mut self) -> bool {
         let mut byte = [0];
         match self {
             Self::Plain(stream) => {

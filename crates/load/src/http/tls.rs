@@ -6,15 +6,20 @@
 //! would measure another handshake.
 
 use std::cell::OnceCell;
+use std::future::{Future as _, poll_fn};
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{ResolvesClientCert, Resumption};
+use rustls::client::{
+    ResolvesClientCert, Resumption, verify_server_cert_signed_by_trust_anchor, verify_server_name,
+};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{
     CertificateError, CipherSuite, DigitallySignedStruct, ProtocolVersion, RootCertStore,
@@ -25,6 +30,7 @@ use tokio_rustls::TlsConnector;
 
 use super::encrypted_key::decrypt;
 use super::error::ErrorCode;
+use super::ocsp::Ocsp;
 use super::stream::{Counted, Stream};
 use super::{RequestError, Url};
 
@@ -137,6 +143,8 @@ pub(crate) struct TlsInfo {
     pub(crate) version: &'static str,
     /// The name IANA has for the suite.
     pub(crate) cipher_suite: &'static str,
+    /// The status of the server's certificate.
+    pub(crate) ocsp: Ocsp,
 }
 
 /// A stream after its handshake.
@@ -165,15 +173,17 @@ const H2: &[u8] = b"h2";
 struct Configs {
     http1: Arc<rustls::ClientConfig>,
     http2: Arc<rustls::ClientConfig>,
+    stapled: Stapled,
 }
 
 impl Configs {
     fn new(settings: &TlsSettings) -> Result<Self, rustls::Error> {
-        let mut http1 = client_config(settings)?;
+        let stapled = Stapled::default();
+        let mut http1 = config(settings, stapled.clone())?;
         http1.alpn_protocols = vec![b"http/1.1".to_vec()];
         let mut http2 = http1.clone();
         http2.alpn_protocols.insert(0, H2.to_vec());
-        Ok(Self { http1: http1.into(), http2: http2.into() })
+        Ok(Self { http1: http1.into(), http2: http2.into(), stapled })
     }
 }
 
@@ -203,10 +213,21 @@ impl Tls {
             message: format!("`{}` is not a name a certificate can have", url.host),
             code: ErrorCode::X509_HOSTNAME,
         })?;
-        let config = self.config(offer)?;
+        let configs = self.configs()?;
+        let config = match offer {
+            Offer::Http1 => configs.http1.clone(),
+            Offer::Http2 => configs.http2.clone(),
+        };
         let counted = Counted { stream: tcp, traffic: Rc::default() };
-        let stream =
-            TlsConnector::from(config).connect(name, counted).await.map_err(|e| failed(&e))?;
+        let mut connecting = pin!(TlsConnector::from(config).connect(name, counted));
+        let mut ocsp = Ocsp::UNKNOWN;
+        let stream = poll_fn(|cx| {
+            let polled = connecting.as_mut().poll(cx);
+            // Other handshakes use the same verifier, between the polls of this one.
+            ocsp = configs.stapled.take().unwrap_or(ocsp);
+            polled
+        });
+        let stream = stream.await.map_err(|error| failed(&error))?;
         let session = stream.get_ref().1;
         let info = TlsInfo {
             version: match session.protocol_version() {
@@ -217,30 +238,30 @@ impl Tls {
             cipher_suite: session
                 .negotiated_cipher_suite()
                 .map_or("", |suite| suite_name(suite.suite())),
+            ocsp,
         };
         let http2 = session.alpn_protocol() == Some(H2);
         Ok(Secured { stream: Stream::Tls(Box::new(stream)), info, http2 })
     }
 
-    fn config(&self, offer: Offer) -> Result<Arc<rustls::ClientConfig>, RequestError> {
-        let configs = match self.configs.get() {
-            Some(configs) => configs,
-            None => {
-                let built = Configs::new(&self.settings).map_err(|error| RequestError::Tls {
-                    message: error.to_string(),
-                    code: ErrorCode::TLS,
-                })?;
-                self.configs.get_or_init(|| built)
-            }
-        };
-        Ok(match offer {
-            Offer::Http1 => configs.http1.clone(),
-            Offer::Http2 => configs.http2.clone(),
-        })
+    fn configs(&self) -> Result<&Configs, RequestError> {
+        if let Some(configs) = self.configs.get() {
+            return Ok(configs);
+        }
+        let built = Configs::new(&self.settings).map_err(|error| RequestError::Tls {
+            message: error.to_string(),
+            code: ErrorCode::TLS,
+        })?;
+        Ok(self.configs.get_or_init(|| built))
     }
 }
 
+/// A configuration for connections whose OCSP responses nobody reads.
 pub(crate) fn client_config(settings: &TlsSettings) -> Result<rustls::ClientConfig, rustls::Error> {
+    config(settings, Stapled::default())
+}
+
+fn config(settings: &TlsSettings, stapled: Stapled) -> Result<rustls::ClientConfig, rustls::Error> {
     let mut provider = rustls::crypto::ring::default_provider();
     if !settings.cipher_suites.is_empty() {
         // As in Go, those of TLS 1.3 are always offered.
@@ -259,18 +280,17 @@ pub(crate) fn client_config(settings: &TlsSettings) -> Result<rustls::ClientConf
     .filter(|(version, _)| (settings.min..=settings.max).contains(version))
     .map(|(_, version)| version)
     .collect();
-    let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
-        .with_protocol_versions(&versions)?;
-    let config = if settings.insecure {
-        let verifier = Arc::new(AnyCertificate(provider));
-        builder.dangerous().with_custom_certificate_verifier(verifier)
-    } else {
+    let roots = (!settings.insecure).then(|| {
         let mut roots = RootCertStore::empty();
         // A root that cannot be read is one that signs nothing; the handshake will say so.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        builder.with_root_certificates(roots)
-    };
-    let mut config = config.with_client_cert_resolver(Arc::new(certificates));
+        roots
+    });
+    let mut config = rustls::ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&versions)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Verifier { roots, provider, stapled }))
+        .with_client_cert_resolver(Arc::new(certificates));
     config.resumption = Resumption::disabled();
     Ok(config)
 }
@@ -312,20 +332,50 @@ fn suite_name(suite: CipherSuite) -> &'static str {
     })
 }
 
-/// Accepts every certificate (`insecureSkipTLSVerify`), but still wants the server to own its key:
-/// a handshake must cost what it costs.
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
+/// What the server of the last handshake has stapled to its certificate, from the verifier to the handshake.
+#[derive(Debug, Clone, Default)]
+struct Stapled(Arc<Mutex<Option<Ocsp>>>);
 
-impl ServerCertVerifier for AnyCertificate {
+impl Stapled {
+    fn put(&self, ocsp: Ocsp) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(ocsp);
+    }
+
+    fn take(&self) -> Option<Ocsp> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Verifies a server's certificate, and reads the OCSP response with it.
+#[derive(Debug)]
+struct Verifier {
+    /// `None` accepts every certificate (`insecureSkipTLSVerify`). The server must own its key all the same: a handshake
+    /// must cost what it costs.
+    roots: Option<RootCertStore>,
+    provider: Arc<CryptoProvider>,
+    stapled: Stapled,
+}
+
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
+        let algorithms = self.provider.signature_verification_algorithms.all;
+        if let Some(roots) = &self.roots {
+            let certificate = ParsedCertificate::try_from(end_entity)?;
+            verify_server_cert_signed_by_trust_anchor(
+                &certificate, roots, intermediates, now, algorithms,
+            )?;
+            verify_server_name(&certificate, server_name)?;
+        }
+        if !ocsp_response.is_empty() {
+            self.stapled.put(Ocsp::parse(ocsp_response, algorithms));
+        }
         Ok(ServerCertVerified::assertion())
     }
 
@@ -335,7 +385,7 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls12_signature(message, certificate, signed, algorithms)
     }
 
@@ -345,11 +395,11 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls13_signature(message, certificate, signed, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

@@ -1,9 +1,10 @@
 //! Which of the tags that the engine sets are on values (`systemTags`).
 
 /// Their names, in k6's order. The first 14 are set unless the options say otherwise.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "proto", "subproto", "status", "method", "url", "name", "group", "check", "error",
-    "error_code", "tls_version", "scenario", "service", "expected_response", "iter", "vu", "ip",
+    "error_code", "tls_version", "scenario", "service", "expected_response", "iter", "vu",
+    "ocsp_status", "ip",
 ];
 
 /// Number of the tags of [`NAMES`] that are on by default.

@@ -35,14 +35,16 @@ pub(crate) struct RequestTags<'a> {
     /// `None` when the script wants no such tag (`setResponseCallback(null)`).
     pub(crate) expected_response: Option<bool>,
     pub(crate) tls_version: &'a str,
+    /// The status of the server's certificate; empty without TLS.
+    pub(crate) ocsp_status: &'a str,
     /// Who answered.
     pub(crate) ip: Option<IpAddr>,
 }
 
 /// Names of the tags that a value may have beside the custom ones.
-const KEYS: [&str; 13] = [
-    "check", "error", "error_code", "expected_response", "group", "ip", "method", "name", "proto",
-    "scenario", "status", "tls_version", "url",
+const KEYS: [&str; 14] = [
+    "check", "error", "error_code", "expected_response", "group", "ip", "method", "name",
+    "ocsp_status", "proto", "scenario", "status", "tls_version", "url",
 ];
 
 impl SampleTags<'_> {
@@ -75,6 +77,7 @@ impl SampleTags<'_> {
                 request.expected_response.map(|expected| expected.to_string().into())
             }
             "tls_version" => text(request.tls_version),
+            "ocsp_status" if self.enabled.has("ocsp_status") => text(request.ocsp_status),
             "ip" => {
                 let ip = request.ip.filter(|_| self.enabled.has("ip"));
                 ip.map(|ip| ip.to_string().into())

@@ -193,10 +193,8 @@ pub fn parse_stage(key: &str, stage: &str) -> Result<Stage> {
 /// A list of names, also as one text with commas, as variables and flags have it.
 fn system_tags(key: &str, value: &Value) -> Result<SystemTags> {
     let names = list(key, value)?;
-    SystemTags::of(names.into_iter().map(str::trim)).map_err(|name| match name.as_str() {
-        "ocsp_status" => OptionsError::Unsupported(format!("option `{key}` with `{name}`")),
-        _ => OptionsError::invalid(key, format!("`{name}` is no tag of k6's")),
-    })
+    SystemTags::of(names.into_iter().map(str::trim))
+        .map_err(|name| OptionsError::invalid(key, format!("`{name}` is no tag of k6's")))
 }
 
 /// A list of texts, or one text with commas, as variables and flags have them.

@@ -1,12 +1,11 @@
 //! CommonJS modules: files without `import`, `export` and top-level `await`, as in k6.
 
-use rquickjs::context::EvalOptions;
 use rquickjs::object::Property;
 use rquickjs::{Coerced, Ctx, Exception, Function, Module, Object, Result, Value};
 
-use super::source::{self, Import};
+use super::source::{self, Import, Source};
 use super::user::User;
-use super::{jslib, life, loader, modules};
+use super::{compiled, jslib, life, loader, modules};
 
 /// Where the exports of the CommonJS modules of a virtual user are, by module name.
 const LOADED: &str = "__commonjs__";
@@ -20,8 +19,8 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>) -> Result<()> {
 }
 
 /// The text of an ES module with the exports of the CommonJS module `name`, which is run for that.
-pub(super) fn as_module(ctx: &Ctx<'_>, name: &str, text: &str) -> Result<String> {
-    let exports = load(ctx, name, text)?;
+pub(super) fn as_module(ctx: &Ctx<'_>, name: &str, source: &Source) -> Result<String> {
+    let exports = load(ctx, name, source)?;
     let quoted = serde_json::Value::from(name).to_string();
     let mut module = format!(
         "const m = globalThis.{LOADED}[{quoted}];\n\
@@ -43,17 +42,14 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Runs the CommonJS module `name` unless it has been run, and gives its exports.
-fn load<'js>(ctx: &Ctx<'js>, name: &str, text: &str) -> Result<Object<'js>> {
+fn load<'js>(ctx: &Ctx<'js>, name: &str, source: &Source) -> Result<Object<'js>> {
     let loaded: Object<'js> = ctx.globals().get(LOADED)?;
     if let Some(known) = loaded.get::<_, Option<Object<'js>>>(name)? {
         return Ok(known);
     }
-    let mut options = EvalOptions::default();
     // As in k6, CommonJS is strict, too.
-    options.strict = true;
-    options.filename = Some(name.to_owned());
-    let wrapped = format!("(function (module, exports) {{{text}\n}})");
-    let run: Function<'js> = ctx.eval_with_options(wrapped, options)?;
+    let wrapped = || format!("(function (module, exports) {{{}\n}})", source.text);
+    let run: Function<'js> = compiled::script(ctx, name, wrapped, &source.compiled)?;
     let module = Object::new(ctx.clone())?;
     let exports = Object::new(ctx.clone())?;
     module.set("exports", exports.clone())?;
@@ -101,7 +97,7 @@ fn require<'js>(ctx: &Ctx<'js>, specifier: &str) -> Result<Value<'js>> {
     if !matches!(import, Import::BuiltIn(_)) {
         let source = loader::read(ctx, &user, &name)?;
         if !source.syntax.is_module {
-            return Ok(load(ctx, &name, &source.text)?.into_value());
+            return Ok(load(ctx, &name, &source)?.into_value());
         }
     } else if !jslib::is_built_in(&name) && !modules::is_built_in(&name) {
         return Err(user.refuse(ctx, modules::unknown(&name)));

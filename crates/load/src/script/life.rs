@@ -81,7 +81,7 @@ fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Expo
         let name = source::module_name(&user.run.script);
         let source = loader::read(ctx, user, &name)?;
         // What was compiled before has to be asked for by its name: that is how its imports are found.
-        if source.compiled.get().is_some() {
+        if source.syntax.is_module && source.compiled.get().is_some() {
             let promise = Module::import(ctx, name.as_str())?;
             settle(ctx, user, &promise)?;
             drain(ctx, user)?;

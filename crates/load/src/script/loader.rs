@@ -62,8 +62,8 @@ impl Loader for ModuleLoader {
 /// Declares the module `name`, whichever kind it is of.
 fn declare<'js>(ctx: &Ctx<'js>, name: &str, source: &Source) -> Result<Module<'js, Declared>> {
     match source.compiled.get() {
-        Some(compiled) => compiled.load(ctx),
-        None => declare_text(ctx, name, source),
+        Some(compiled) if source.syntax.is_module => compiled.load(ctx),
+        _ => declare_text(ctx, name, source),
     }
 }
 
@@ -74,7 +74,7 @@ pub(super) fn declare_text<'js>(
     source: &Source,
 ) -> Result<Module<'js, Declared>> {
     if !source.syntax.is_module {
-        return Module::declare(ctx.clone(), name, commonjs::as_module(ctx, name, &source.text)?);
+        return Module::declare(ctx.clone(), name, commonjs::as_module(ctx, name, source)?);
     }
     let module = Module::declare(ctx.clone(), name, &*source.text)?;
     if let Some(compiled) = Compiled::of(&module) {

@@ -322,7 +322,7 @@ impl Socket {
 }
 
 /// Counts bytes of the network, as k6 does: without the tags of the session.
-fn count_traffic(user: &User, traffic: Traffic) {
+pub(super) fn count_traffic(user: &User, traffic: Traffic) {
     if traffic.sent > 0 {
         user.add(Builtin::DataSent.id(), traffic.sent as f64, None);
     }

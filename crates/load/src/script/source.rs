@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::compiled::Compiled;
+use super::compiled::{Compiled, Libraries};
 use super::syntax::{self, Language, Syntax};
 use super::vendor::{self, Vendored};
 use super::{ScriptError, jslib, modules};
@@ -28,6 +28,8 @@ pub(crate) struct Source {
 pub(crate) struct Sources {
     files: Mutex<HashMap<PathBuf, Source>>,
     vendored: OnceLock<Result<Option<Vendored>, ScriptError>>,
+    /// Built-in libraries that scripts have imported.
+    pub(super) libraries: Libraries,
 }
 
 impl Sources {
@@ -236,8 +238,8 @@ mod tests {
     #[test]
     fn modules_have_addresses_and_what_they_import_starts_there() {
         let url = |base, specifier| resolve(base, specifier).unwrap();
-        let chai = "https://jslib.k6.io/k6chaijs/4.3.4.3/index.js";
-        assert_eq!(url("file:///a.js", chai), Import::Url(chai.into()));
+        let testing = "https://jslib.k6.io/k6-testing/0.5.0/index.js";
+        assert_eq!(url("file:///a.js", testing), Import::Url(testing.into()));
         assert_eq!(
             url("https://a.example/b/c.js", "../d.js"),
             Import::Url("https://a.example/d.js".into())

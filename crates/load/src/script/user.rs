@@ -271,6 +271,7 @@ impl User {
         };
         let judged = expected.judge(status);
         let expected = judged.unwrap_or(status != 0);
+        let tls = exchange.peer.filter(|_| exchange.outcome.is_ok()).and_then(|peer| peer.tls);
         let mut recorder = self.event_loop.recorder.borrow_mut();
         let group = recorder.group_path(group_id);
         let request = RequestTags {
@@ -282,11 +283,8 @@ impl User {
             error_code: code.map_or(0, |code| code.0),
             error: error.as_deref().unwrap_or_default(),
             expected_response: judged,
-            tls_version: exchange
-                .peer
-                .filter(|_| exchange.outcome.is_ok())
-                .and_then(|peer| peer.tls)
-                .map_or("", |tls| tls.version),
+            tls_version: tls.map_or("", |tls| tls.version),
+            ocsp_status: tls.map_or("", |tls| tls.ocsp.status),
             ip: exchange.peer.map(|peer| peer.address.ip()),
         };
         let request = Some(request);

@@ -338,3 +338,37 @@ fn addresses_are_those_of_browsers() {
     );
     script.run().assert_all_checks_passed();
 }
+
+#[test]
+fn what_one_virtual_user_has_compiled_serves_the_others() {
+    let script = Script::new(
+        "import { describe, expect } from 'https://jslib.k6.io/k6chaijs/4.3.4.3/index.js';
+         import { URL } from 'https://jslib.k6.io/url/1.0.0/index.js';
+         import { ReadableStream } from 'k6/experimental/streams';
+         import { parseHTML } from 'k6/html';
+         import exec from 'k6/execution';
+         import { check } from 'k6';
+         import count, { where } from './plain.js';
+         export const options = { scenarios: { s: { executor: 'per-vu-iterations', vus: 3, iterations: 2 } } };
+         export default function () {
+            check(null, {
+                'a module of each virtual user': () => count() === exec.vu.iterationInScenario + 1,
+                'its lines': () => /plain.js:3/.test(where()),
+                'its text': () => String(count).includes('calls += 1'),
+                'chai': () => describe('chai', () => expect([1]).to.deep.equal([1])),
+                'url': () => new URL('http://a.example/b?c').pathname === '/b',
+                'html': () => parseHTML('<p>x</p>').find('p').get(0).textContent() === 'x',
+                'streams': () => new ReadableStream({}).locked === false,
+            });
+         }",
+    )
+    .file(
+        "plain.js",
+        "let calls = 0;
+         exports.default = () => { calls += 1; return calls; };
+         exports.where = () => new Error('x').stack;",
+    );
+    let ran = script.run();
+    ran.assert_all_checks_passed();
+    assert_eq!(ran.check("a module of each virtual user"), (6, 0));
+}

@@ -7,15 +7,17 @@
 //! ```
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
+mod redis;
 mod server;
 mod sockets;
+mod stapled;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use madang_load::{Config, Layer, Messages, OutputSpec};
+use madang_load::{Config, Layer, LogFormat, Messages, OutputSpec};
 use serde_json::{Value, json};
 use server::Server;
 
@@ -29,7 +31,15 @@ fn scripts() -> BTreeMap<String, PathBuf> {
     let scripts = files.filter(|path| {
         path.extension().is_some_and(|extension| extension == "js" || extension == "ts")
     });
-    scripts.map(|path| (path.file_stem().unwrap().to_str().unwrap().to_owned(), path)).collect()
+    let mut scripts: BTreeMap<_, _> = scripts
+        .map(|path| (path.file_stem().unwrap().to_str().unwrap().to_owned(), path))
+        .collect();
+    if redis::program().is_none() {
+        scripts.remove("redis");
+        let package = env!("CARGO_PKG_NAME");
+        madang_testing::left_out("skipped", package, false, "no redis-server for one script");
+    }
+    scripts
 }
 
 /// What a run did, without what differs from run to run.
@@ -86,6 +96,23 @@ fn has_outputs(script: &Path) -> bool {
     script.file_stem().unwrap().to_str().unwrap().starts_with("outputs")
 }
 
+/// The script for k6, in which a library that is built in here is a file: k6 would fetch it.
+fn for_k6(script: &Path, work: &Path) -> PathBuf {
+    const ADDRESS: &str = "https://jslib.k6.io/k6chaijs/4.3.4.3/index.js";
+    const LIBRARY: &str = concat!(
+        "const module = { exports: {} }, exports = module.exports;\n",
+        include_str!("../../src/script/jslib/chai.min.js"),
+        include_str!("../../src/script/jslib/k6chaijs.js"),
+    );
+    let text = std::fs::read_to_string(script).unwrap();
+    if !text.contains(ADDRESS) {
+        return script.to_owned();
+    }
+    std::fs::write(work.join("library.js"), LIBRARY).unwrap();
+    std::fs::write(work.join("script.js"), text.replace(ADDRESS, "./library.js")).unwrap();
+    work.join("script.js")
+}
+
 /// What the environment says of proxies, for the script that is about them.
 fn proxies(script: &Path, server: &Server) -> Vec<(&'static str, String)> {
     if script.file_stem().unwrap() != "proxies" {
@@ -94,6 +121,53 @@ fn proxies(script: &Path, server: &Server) -> Vec<(&'static str, String)> {
     let proxy = server.url().replace("http://", "http://user:pass@");
     let direct = "direct.example".to_owned();
     vec![("HTTP_PROXY", proxy.clone()), ("HTTPS_PROXY", proxy), ("NO_PROXY", direct)]
+}
+
+/// Further servers for a script that needs them, and what it knows of them.
+#[derive(Default)]
+struct Beside {
+    variables: Vec<(String, String)>,
+    _redis: Option<redis::Redis>,
+}
+
+impl Beside {
+    fn start(script: &Path) -> Self {
+        match script.file_stem().unwrap().to_str() {
+            Some("outputs_ocsp" | "ocsp_in_batches") => {
+                Self { variables: stapled::start(), _redis: None }
+            }
+            Some("redis") => {
+                let server = redis::Redis::start();
+                let variables = vec![("REDIS".to_owned(), server.address())];
+                Self { variables, _redis: Some(server) }
+            }
+            _ => Self::default(),
+        }
+    }
+}
+
+/// What `--log-output` and `--log-format` are given, for the scripts that are about them.
+fn log(script: &Path, work: &Path) -> Option<(String, &'static str)> {
+    let file = format!("file={}", work.join("log").display());
+    match script.file_stem().unwrap().to_str()? {
+        "logs_text" => Some((file, "text")),
+        "logs_json" => Some((file + ",level=warning", "json")),
+        "logs_raw" => Some((file + ",level=Info", "raw")),
+        _ => None,
+    }
+}
+
+/// The lines of that file, with the same time in all.
+fn add_log(found: &mut Value, work: &Path) {
+    let Ok(text) = std::fs::read_to_string(work.join("log")) else { return };
+    let timeless = |line: &str| {
+        let at =
+            ["time=\"", "\"time\":\""].iter().find_map(|key| Some(line.find(key)? + key.len()));
+        let Some(at) = at else { return line.to_owned() };
+        let length = line[at..].find('"').unwrap();
+        format!("{}TIME{}", &line[..at], &line[at + length..])
+    };
+    found["log"] = text.lines().map(timeless).collect();
 }
 
 /// What `--out` is given for the files in this directory.
@@ -141,9 +215,13 @@ fn of_madang(script: &Path) -> Value {
         let found = variables.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| value.clone())
     };
+    let log = log(script, work.path());
+    let beside = Beside::start(script);
     let outcome = madang_load::run(&Config {
         script: script.to_owned(),
-        environment: BTreeMap::from([("URL".to_owned(), server.url())]),
+        environment: std::iter::once(("URL".to_owned(), server.url()))
+            .chain(beside.variables.clone())
+            .collect(),
         overrides: Layer {
             user_agent: Some("k6".to_owned()),
             ..Layer::from_environment(variable).unwrap()
@@ -151,7 +229,11 @@ fn of_madang(script: &Path) -> Value {
         quiet: true,
         no_summary: true,
         summary_export: Some(export.clone()),
-        messages: Messages::Keep(lines.clone()),
+        messages: match &log {
+            Some((output, _)) => Messages::parse(output).unwrap(),
+            None => Messages::Keep(lines.clone()),
+        },
+        log_format: log.map_or(LogFormat::Text, |(_, format)| LogFormat::parse(format).unwrap()),
         outputs: outputs(work.path())
             .iter()
             .filter(|_| has_outputs(script))
@@ -165,6 +247,7 @@ fn of_madang(script: &Path) -> Value {
     if has_outputs(script) {
         add_outputs(&mut found, work.path(), &server);
     }
+    add_log(&mut found, work.path());
     assert!(found["exit_code"] != 104, "{}: {messages:?}", script.display());
     found
 }
@@ -178,9 +261,11 @@ fn of_k6(k6: &Path, script: &Path) -> Value {
     let server = Server::start();
     let work = tempfile::tempdir().unwrap();
     let export = work.path().join("export.json");
+    let beside = Beside::start(script);
     let ran = Command::new(k6)
         .args(["run", "--quiet", "--no-color", "--no-usage-report", "--address", "127.0.0.1:0"])
         .args(["--user-agent", "k6", "--env", &format!("URL={}", server.url())])
+        .args(beside.variables.iter().map(|(name, url)| format!("--env={name}={url}")))
         .arg("--summary-export")
         .arg(&export)
         .args(
@@ -189,7 +274,12 @@ fn of_k6(k6: &Path, script: &Path) -> Value {
                 .filter(|_| has_outputs(script))
                 .flat_map(|output| ["--out", output]),
         )
-        .arg(script)
+        .args(
+            log(script, work.path())
+                .iter()
+                .flat_map(|(output, format)| ["--log-output", output, "--log-format", format]),
+        )
+        .arg(for_k6(script, work.path()))
         .env("NO_COLOR", "1")
         .envs(proxies(script, &server))
         .output()
@@ -200,6 +290,7 @@ fn of_k6(k6: &Path, script: &Path) -> Value {
     if has_outputs(script) {
         add_outputs(&mut found, work.path(), &server);
     }
+    add_log(&mut found, work.path());
     found
 }
 

@@ -3,7 +3,8 @@
 use anyhow::Context as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use madang_load::{
-    ConfigFile, Layer, OptionsError, OutputSpec, Secrets, SecretsError, SummaryMode,
+    ConfigFile, Layer, LogFormat, Messages, OptionsError, OutputSpec, Secrets, SecretsError,
+    SummaryMode,
 };
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -53,6 +54,12 @@ pub struct Flags {
     /// Append what the script writes with console to this file [environment: K6_CONSOLE_OUTPUT]
     #[arg(long, value_name = "FILE")]
     console_output: Option<PathBuf>,
+    /// Where messages go: stderr (the default), stdout, none or file=PATH[,level=LEVEL] [environment: K6_LOG_OUTPUT]
+    #[arg(long, value_name = "OUTPUT")]
+    log_output: Option<String>,
+    /// Format of messages: text (the default), json or raw [environment: K6_LOG_FORMAT]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
     /// How much the summary shows: compact (the default), full (each scenario and group, and more metrics), legacy
     /// (as before k6 1.0) or disabled
     #[arg(long, value_name = "MODE", value_parser = ["compact", "full", "legacy", "disabled"])]
@@ -137,6 +144,23 @@ impl Flags {
             .or_else(|| named(variable, "K6_CONSOLE_OUTPUT").map(PathBuf::from))
     }
 
+    /// Where messages go.
+    pub fn messages(&self, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Messages> {
+        let named = self.log_output.clone().or_else(|| named(variable, "K6_LOG_OUTPUT"));
+        let output = named.map(|text| Messages::parse(&text)).transpose();
+        Ok(output.map_err(anyhow::Error::msg)?.unwrap_or_default())
+    }
+
+    /// The format of messages.
+    pub fn log_format(
+        &self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> anyhow::Result<LogFormat> {
+        let named = self.log_format.clone().or_else(|| named(variable, "K6_LOG_FORMAT"));
+        let format = named.map(|text| LogFormat::parse(&text)).transpose();
+        Ok(format.map_err(anyhow::Error::msg)?.unwrap_or_default())
+    }
+
     /// How much the summary shows; `None` when there is to be none.
     pub fn summary(
         &self,
@@ -184,8 +208,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("-l", "there is no server that could stay"),
     ("--traces-output", "nothing is traced"),
     ("--new-machine-readable-summary", "--report FILE writes everything measured as JSON"),
-    ("--log-output", "messages go to standard error"),
-    ("--log-format", "messages are lines of text"),
     ("--profiling-enabled", "perf can look at the process"),
 ];
 
@@ -308,6 +330,12 @@ mod tests {
         let console = |flags: &[&str]| typed(flags).console_output(|_| Some("of.env".to_owned()));
         assert_eq!(console(&[]), Some("of.env".into()));
         assert_eq!(console(&["--console-output=a"]), Some("a".into()));
+        let format = |flags: &[&str]| typed(flags).log_format(|_| Some("json".to_owned())).unwrap();
+        assert_eq!(format(&[]), LogFormat::Json);
+        assert_eq!(format(&["--log-format=raw"]), LogFormat::Raw);
+        let output = |flags: &[&str]| typed(flags).messages(|_| Some("loki".to_owned()));
+        assert!(output(&[]).unwrap_err().to_string().contains("`loki` is not supported yet"));
+        assert!(matches!(output(&["--log-output=none"]), Ok(Messages::None)));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Libraries that scripts import from `jslib.k6.io`, written anew and built in: a run needs no
-//! network, and no version of theirs can change under it.
+//! Libraries that scripts import from `jslib.k6.io`, built in: a run needs no network, and no version of theirs can change
+//! under it. They are written anew; only k6chaijs has Chai in it, as npm has it.
 
 /// What the addresses of all libraries begin with; name, version and `/index.js` follow.
 const HOST: &str = "https://jslib.k6.io/";
@@ -17,6 +17,13 @@ const PAPAPARSE: &str = include_str!("papaparse.js");
 const FORMDATA: &str = include_str!("formdata.js");
 
 const HTTPX: &str = include_str!("httpx.js");
+
+/// Chai is a CommonJS module.
+const COMMONJS: &str = "const module = { exports: {} }, exports = module.exports;";
+
+const CHAI: &str = include_str!("chai.min.js");
+
+const K6_CHAI: &str = include_str!("k6chaijs.js");
 
 /// The name of the library at `address`; empty when it is none.
 fn name(address: &str) -> &str {
@@ -38,6 +45,7 @@ fn parts(address: &str) -> &'static [&'static str] {
         "formdata" => &[FORMDATA],
         "httpx" => &[HTTPX],
         "k6-utils" => &[STAGES, UTILS],
+        "k6chaijs" => &[COMMONJS, CHAI, K6_CHAI],
         "k6-summary" => &[SUMMARY],
         "papaparse" => &[PAPAPARSE],
         _ => &[],
@@ -50,8 +58,8 @@ pub(super) fn is_built_in(address: &str) -> bool {
 }
 
 /// The text of a built-in library.
-pub(super) fn source(address: &str) -> Option<String> {
-    Some(parts(address).join("\n")).filter(|text| !text.is_empty())
+pub(super) fn source(address: &str) -> String {
+    parts(address).join("\n")
 }
 
 #[cfg(test)]
@@ -62,7 +70,7 @@ mod tests {
     fn every_version_of_some_libraries_is_built_in_and_nothing_else_is() {
         for name in [
             "k6-utils/1.4.0", "k6-summary/0.0.2", "k6-summary/0.1.0", "papaparse/5.1.1",
-            "url/1.0.0",
+            "url/1.0.0", "k6chaijs/4.3.4.3",
         ] {
             assert!(is_built_in(&format!("https://jslib.k6.io/{name}/index.js")), "{name}");
         }
@@ -70,7 +78,7 @@ mod tests {
             "https://jslib.k6.io/k6-utils//index.js",
             "https://jslib.k6.io/k6-utils/1.4.0/other.js",
             "https://jslib.k6.io/k6-utils/../x/index.js",
-            "https://jslib.k6.io/k6chaijs/4.3.4.3/index.js",
+            "https://jslib.k6.io/k6-testing/0.5.0/index.js",
             "https://evil.example/k6-utils/1.4.0/index.js",
         ] {
             assert!(!is_built_in(address), "{address}");

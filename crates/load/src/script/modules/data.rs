@@ -10,6 +10,7 @@ use rquickjs::function::Opt;
 use rquickjs::{Array, Coerced, Ctx, Exception, Function, Object, Result, Value};
 
 use super::BuiltIn;
+use crate::script::compiled;
 use crate::script::user::User;
 
 /// Makes an array out of a length and a function that gives elements: reading goes to the
@@ -68,7 +69,7 @@ pub(super) fn shared<'js>(ctx: &Ctx<'js>, elements: Arc<Vec<Box<str>>>) -> Resul
         }
     };
     // Evaluated anew: a native function that keeps a value of the script keeps its context alive.
-    let wrap: Function<'js> = ctx.eval(WRAP)?;
+    let wrap: Function<'js> = compiled::library(ctx, "shared_array.js", WRAP)?;
     wrap.call((length, Function::new(ctx.clone(), element)?))
 }
 

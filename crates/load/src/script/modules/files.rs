@@ -7,6 +7,7 @@ use rquickjs::object::Property;
 use rquickjs::{Array, ArrayBuffer, Ctx, Exception, Function, Object, Result, Value};
 
 use super::{BuiltIn, data};
+use crate::script::compiled;
 use crate::script::source::normalize;
 use crate::script::user::User;
 
@@ -47,7 +48,7 @@ fn library<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     native.set("open", Function::new(ctx.clone(), open)?)?;
     native.set("read", Function::new(ctx.clone(), read)?)?;
     native.set("rows", Function::new(ctx.clone(), rows)?)?;
-    let make: Function<'js> = ctx.eval(LIBRARY)?;
+    let make: Function<'js> = compiled::library(ctx, "files.js", LIBRARY)?;
     let library: Object<'js> = make.call((native,))?;
     globals.prop(LOADED, Property::from(library.clone()))?;
     Ok(library)

@@ -10,6 +10,7 @@ use rquickjs::{Class, Ctx, Exception, Function, JsLifetime, Object, Result, Valu
 use super::response::Response;
 use super::{BuiltIn, http};
 use crate::html::{Data, Document, Selector, SelectorError};
+use crate::script::compiled;
 use crate::script::user::User;
 
 /// Selections, as goquery has them; forms and links of responses.
@@ -78,9 +79,11 @@ fn library<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     define("attribute", Function::new(ctx.clone(), attribute)?)?;
     define("attributes", Function::new(ctx.clone(), attributes)?)?;
     define("request", Function::new(ctx.clone(), http::request)?)?;
-    let elements = |ctx: Ctx<'js>| ctx.eval::<Function<'js>, _>(ELEMENTS);
+    let elements = |ctx: Ctx<'js>| -> Result<Function<'js>> {
+        compiled::library(&ctx, "html_elements.js", ELEMENTS)
+    };
     define("elements", Function::new(ctx.clone(), elements)?)?;
-    let make: Function<'js> = ctx.eval(LIBRARY)?;
+    let make: Function<'js> = compiled::library(ctx, "html.js", LIBRARY)?;
     let library: Object<'js> = make.call((native,))?;
     globals.prop(LOADED, Property::from(library.clone()))?;
     Ok(library)

@@ -22,6 +22,7 @@ mod k6;
 mod metrics;
 mod multipart;
 mod open;
+mod redis;
 mod request;
 mod response;
 mod secrets;
@@ -36,18 +37,14 @@ mod ws_params;
 
 use std::marker::PhantomData;
 
-use rquickjs::function::This;
 use rquickjs::module::{Declarations, Declared, Exports, ModuleDef};
-use rquickjs::object::{Accessor, Property};
 use rquickjs::{Ctx, Module, Object, Result, Value};
 
 use super::syntax::{Syntax, Use};
-use super::user::User;
-use super::{ScriptError, jslib};
+use super::{ScriptError, compiled, jslib};
 
 /// Modules k6 has and this engine does not.
-const MISSING_MODULES: &[&str] =
-    &["k6/browser", "k6/crypto/x509", "k6/experimental/redis", "k6/net/grpc"];
+const MISSING_MODULES: &[&str] = &["k6/browser", "k6/crypto/x509", "k6/net/grpc"];
 
 /// `k6/experimental/streams`, which needs nothing of the engine.
 const STREAMS: &str = include_str!("streams.js");
@@ -92,6 +89,7 @@ const NATIVE: &[(&str, Declare, Option<&[&str]>)] = &[
     ("k6/execution", native::<execution::Execution>, Some(execution::Execution::MEMBERS)),
     ("k6/experimental/csv", native::<files::Csv>, None),
     ("k6/experimental/fs", native::<files::Fs>, None),
+    ("k6/experimental/redis", native::<redis::Redis>, None),
     ("k6/experimental/streams", streams, Some(&STREAMS_MEMBERS)),
     ("k6/experimental/websockets", native::<websockets::WebSockets>, None),
     ("k6/html", native::<html::Html>, None),
@@ -108,7 +106,7 @@ fn native<'js, M: BuiltIn>(ctx: Ctx<'js>, name: &str) -> Result<Module<'js, Decl
 }
 
 fn streams<'js>(ctx: Ctx<'js>, name: &str) -> Result<Module<'js, Declared>> {
-    Module::declare(ctx, name, STREAMS)
+    compiled::module(&ctx, name, || STREAMS.to_owned())
 }
 
 /// Whether it is one of them.
@@ -142,7 +140,7 @@ pub(super) fn declare<'js>(
     if jslib::is_url(asked) {
         return Some(native::<url::Urls>(ctx.clone(), name));
     }
-    Some(Module::declare(ctx.clone(), name, jslib::source(asked)?))
+    jslib::is_built_in(asked).then(|| compiled::module(ctx, name, || jslib::source(asked)))
 }
 
 /// Modules that a source imports and that are missing here.
@@ -197,23 +195,4 @@ pub(super) fn install_globals(ctx: &Ctx<'_>) -> Result<()> {
     web_crypto::install(ctx)?;
     text_coding::install(ctx)?;
     timers::define(ctx, &ctx.globals())
-}
-
-/// Gives `object` members whose use ends the run with their name.
-fn refuse_members<'js>(
-    object: &Object<'js>,
-    prefix: &'static str,
-    names: &'static [&'static str],
-) -> Result<()> {
-    for name in names {
-        let refuse = move |ctx: Ctx<'_>| -> Result<()> {
-            Err(User::of(&ctx).refuse_feature(&ctx, &format!("{prefix}{name}")))
-        };
-        // A script may define something of that name itself.
-        let define = move |this: This<Object<'js>>, value: Value<'js>| {
-            this.0.prop(*name, Property::from(value).writable().enumerable().configurable())
-        };
-        object.prop(*name, Accessor::new(refuse, define).configurable())?;
-    }
-    Ok(())
 }

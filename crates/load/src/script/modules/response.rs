@@ -18,7 +18,7 @@ use super::cookie_jar::push;
 use super::{html, json_path};
 use crate::http::cookies::SetCookie;
 use crate::http::{
-    ErrorCode, Exchange, Head, Peer, Request, RequestError, Timings, TlsInfo, canonical,
+    ErrorCode, Exchange, Head, Ocsp, Peer, Request, RequestError, Timings, TlsInfo, canonical,
 };
 use crate::script::user::{RequestRef, User};
 
@@ -253,15 +253,27 @@ fn store<'js>(object: &Object<'js>, name: &str, value: Value<'js>) -> Result<()>
 /// Properties that are computed when read, in the order k6 lists them.
 const PROPERTIES: &[&str] = &[
     "url", "status", "status_text", "proto", "headers", "body", "timings", "error", "error_code",
-    "request", "cookies", "remote_ip", "remote_port", "tls_version", "tls_cipher_suite",
+    "request", "cookies", "remote_ip", "remote_port", "tls_version", "tls_cipher_suite", "ocsp",
 ];
-
-/// Properties and methods k6 has and this engine does not.
-const MISSING: &[&str] = &["ocsp"];
 
 /// As in k6, nothing where there is no response.
 fn tls(received: &Received) -> Option<TlsInfo> {
     received.peer.filter(|_| received.head.is_some()).and_then(|peer| peer.tls)
+}
+
+fn ocsp<'js>(ocsp: Ocsp, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+    let object = Object::new(ctx.clone())?;
+    for (name, seconds) in [
+        ("produced_at", ocsp.produced_at),
+        ("this_update", ocsp.this_update),
+        ("next_update", ocsp.next_update),
+        ("revoked_at", ocsp.revoked_at),
+    ] {
+        object.set(name, seconds as f64)?;
+    }
+    object.set("revocation_reason", ocsp.revocation_reason)?;
+    object.set("status", ocsp.status)?;
+    Ok(object.into_value())
 }
 
 fn compute<'js>(name: &str, received: &Received, ctx: &Ctx<'js>) -> Result<Value<'js>> {
@@ -284,6 +296,7 @@ fn compute<'js>(name: &str, received: &Received, ctx: &Ctx<'js>) -> Result<Value
         "remote_port" => received.peer.map_or(0, |peer| peer.address.port()).into_js(ctx),
         "tls_version" => tls(received).map_or("", |tls| tls.version).into_js(ctx),
         "tls_cipher_suite" => tls(received).map_or("", |tls| tls.cipher_suite).into_js(ctx),
+        "ocsp" => ocsp(tls(received).map_or(Ocsp::NONE, |tls| tls.ocsp), ctx),
         _ => Ok(Value::new_undefined(ctx.clone())),
     }
 }
@@ -297,7 +310,6 @@ impl<'js> JsClass<'js> for Response {
         for name in PROPERTIES {
             lazy(&prototype, name)?;
         }
-        super::refuse_members(&prototype, "response.", MISSING)?;
         html::define_on_responses(ctx, &prototype)?;
         prototype.set("json", Function::new(ctx.clone(), json)?.with_name("json")?)?;
         prototype.set("toJSON", Function::new(ctx.clone(), to_json)?.with_name("toJSON")?)?;

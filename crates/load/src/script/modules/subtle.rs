@@ -4,6 +4,7 @@ use rquickjs::object::{Accessor, Property};
 use rquickjs::{Array, ArrayBuffer, Ctx, Exception, Function, IntoJs, Object, Result, Value};
 
 use super::bytes::buffer_bytes;
+use crate::script::compiled;
 use crate::script::tasks::{Settle, Tasks};
 use crate::script::user::User;
 use crate::web_crypto::{self, Arguments, Hash, Outcome};
@@ -13,7 +14,7 @@ const LIBRARY: &str = include_str!("subtle.js");
 /// Gives `crypto` its `subtle`, which is made when a script first looks at it.
 pub(super) fn define<'js>(crypto: &Object<'js>) -> Result<()> {
     let get = |ctx: Ctx<'js>| -> Result<Value<'js>> {
-        let make: Function<'js> = ctx.eval(LIBRARY)?;
+        let make: Function<'js> = compiled::library(&ctx, "subtle.js", LIBRARY)?;
         let subtle: Value<'js> = make.call((Function::new(ctx.clone(), run)?,))?;
         let crypto: Object<'js> = ctx.globals().get("crypto")?;
         crypto.prop("subtle", Property::from(subtle.clone()).enumerable().configurable())?;

@@ -4,6 +4,7 @@ use rquickjs::object::{Accessor, Property};
 use rquickjs::{Array, ArrayBuffer, Ctx, Function, Object, Result, Value};
 
 use super::bytes::buffer_bytes;
+use crate::script::compiled;
 
 const LIBRARY: &str = include_str!("text_coding.js");
 
@@ -30,7 +31,7 @@ fn make(ctx: &Ctx<'_>) -> Result<()> {
     let native = Object::new(ctx.clone())?;
     native.set("encode", Function::new(ctx.clone(), encode)?)?;
     native.set("decode", Function::new(ctx.clone(), decode)?)?;
-    let factory: Function<'_> = ctx.eval(LIBRARY)?;
+    let factory: Function<'_> = compiled::library(ctx, "text_coding.js", LIBRARY)?;
     let made: Object<'_> = factory.call((native,))?;
     for name in NAMES {
         define(ctx, name, made.get(name)?)?;

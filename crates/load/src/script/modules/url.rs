@@ -6,6 +6,7 @@ use rquickjs::{Ctx, Function, Object, Result};
 use url::{Url, form_urlencoded, quirks};
 
 use super::BuiltIn;
+use crate::script::compiled;
 
 const LIBRARY: &str = include_str!("url.js");
 
@@ -16,7 +17,7 @@ impl BuiltIn for Urls {
     const MEMBERS: &'static [&'static str] = &["URL", "URLSearchParams"];
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let make: Function<'js> = ctx.eval(LIBRARY)?;
+        let make: Function<'js> = compiled::library(ctx, "url.js", LIBRARY)?;
         make.call((
             Function::new(ctx.clone(), parse)?,
             Function::new(ctx.clone(), part)?,

@@ -10,6 +10,7 @@ use super::BuiltIn;
 use super::bytes::bytes_of;
 use super::ws_params::{Handle, WsParams, not_in_init};
 use crate::http::Head;
+use crate::script::compiled;
 use crate::script::sockets::{Found, ReadyState, Socket};
 use crate::script::tasks::{Feed, Tasks};
 use crate::script::user::User;
@@ -38,7 +39,7 @@ impl BuiltIn for WebSockets {
         native.set("refuse", Function::new(ctx.clone(), refuse)?)?;
         native.set("encode", Function::new(ctx.clone(), encode)?)?;
         native.set("decode", Function::new(ctx.clone(), decode)?)?;
-        let library: Function<'js> = ctx.eval(LIBRARY)?;
+        let library: Function<'js> = compiled::library(ctx, "websockets.js", LIBRARY)?;
         library.call((native,))
     }
 }

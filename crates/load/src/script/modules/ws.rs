@@ -12,6 +12,7 @@ use super::BuiltIn;
 use super::bytes::bytes_of;
 use super::ws_params::{Handle, WsParams, not_in_init};
 use crate::http::{Head, canonical};
+use crate::script::compiled;
 use crate::script::sockets::{Found, Socket};
 use crate::script::user::User;
 use crate::websocket::{Dial, End, Incoming, Opcode};
@@ -38,7 +39,7 @@ impl BuiltIn for Ws {
         native.set("ping", Function::new(ctx.clone(), ping)?)?;
         native.set("close", Function::new(ctx.clone(), close)?)?;
         native.set("end", Function::new(ctx.clone(), end)?)?;
-        let library: Function<'js> = ctx.eval(LIBRARY)?;
+        let library: Function<'js> = compiled::library(ctx, "ws.js", LIBRARY)?;
         let object = Object::new(ctx.clone())?;
         object.set("connect", library.call::<_, Function<'js>>((native,))?)?;
         Ok(object)

@@ -1,0 +1,149 @@
+//! Where messages go (`--log-output`).
+
+use std::fs::{File, OpenOptions};
+use std::io::{IsTerminal as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Level;
+
+/// Where messages go.
+#[derive(Debug, Clone, Default)]
+pub enum Messages {
+    /// To standard error.
+    #[default]
+    Stderr,
+    /// To standard output.
+    Stdout,
+    /// Nowhere.
+    None,
+    /// Appended to a file.
+    File(LogFile),
+    /// Kept, line by line.
+    Keep(Arc<Mutex<Vec<String>>>),
+}
+
+/// A file of messages.
+#[derive(Debug, Clone)]
+pub struct LogFile {
+    file: Arc<Mutex<File>>,
+    /// Less important messages are left out.
+    level: Level,
+}
+
+impl Messages {
+    /// Reads k6's name of a destination: `stderr`, `stdout`, `none` or `file=PATH[,level=LEVEL]`. Opens the file.
+    ///
+    /// # Errors
+    /// For any other destination, and for a file that cannot be opened.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "stderr" => return Ok(Self::Stderr),
+            "stdout" => return Ok(Self::Stdout),
+            "none" => return Ok(Self::None),
+            _ => {}
+        }
+        if text == "loki" || text.starts_with("loki=") {
+            return Err("the log output `loki` is not supported yet; `file=PATH` writes to a file"
+                .to_owned());
+        }
+        let (mut path, mut level) = (None, Level::Debug);
+        for part in text.split(',') {
+            match part.split_once('=') {
+                Some(("file", name)) if !name.is_empty() => path = Some(name),
+                Some(("level", name)) => level = least(name)?,
+                _ => {
+                    return Err(format!(
+                        "the log output `{text}`: stderr, stdout, none or file=PATH[,level=LEVEL] is expected"
+                    ));
+                }
+            }
+        }
+        let Some(path) = path else {
+            return Err(format!("the log output `{text}`: a file is expected (file=PATH)"));
+        };
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+        let file =
+            file.map_err(|error| format!("the log file {path} cannot be opened: {error}"))?;
+        Ok(Self::File(LogFile { file: Arc::new(Mutex::new(file)), level }))
+    }
+
+    /// Whether somebody sees them as they are written.
+    pub(super) fn is_terminal(&self) -> bool {
+        match self {
+            Self::Stderr => std::io::stderr().is_terminal(),
+            Self::Stdout => std::io::stdout().is_terminal(),
+            Self::None | Self::File(_) | Self::Keep(_) => false,
+        }
+    }
+
+    pub(super) fn write(&self, level: Level, line: String) {
+        match self {
+            // Nothing can be done about a closed standard output.
+            Self::Stderr => drop(std::io::stderr().lock().write_all(line.as_bytes())),
+            Self::Stdout => drop(std::io::stdout().lock().write_all(line.as_bytes())),
+            Self::None => {}
+            Self::File(file) if level < file.level => {}
+            Self::File(LogFile { file, .. }) => {
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Err(error) = file.write_all(line.as_bytes()) {
+                    // The message itself is what must not be lost.
+                    let lines = format!("the log file cannot be written: {error}\n{line}");
+                    drop(std::io::stderr().lock().write_all(lines.as_bytes()));
+                }
+            }
+            Self::Keep(lines) => {
+                lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            }
+        }
+    }
+}
+
+/// The least important level that a file has, by the name that k6 has for it.
+fn least(name: &str) -> Result<Level, String> {
+    match name.to_ascii_lowercase().as_str() {
+        "trace" | "debug" => Ok(Level::Debug),
+        "info" => Ok(Level::Info),
+        "warn" | "warning" => Ok(Level::Warning),
+        // Nothing is more important than an error here.
+        "error" | "fatal" | "panic" => Ok(Level::Error),
+        _ => Err(format!("the log level `{name}`: debug, info, warning or error is expected")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_the_messages_of_its_level_and_those_above() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("log");
+        std::fs::write(&path, "before\n").expect("a file");
+        let messages = Messages::parse(&format!("file={},level=WARN", path.display()));
+        let messages = messages.expect("a file");
+        for (level, line) in [(Level::Error, "e\n"), (Level::Info, "i\n"), (Level::Warning, "w\n")]
+        {
+            messages.write(level, line.to_owned());
+        }
+        assert_eq!(std::fs::read_to_string(&path).expect("a file"), "before\ne\nw\n");
+    }
+
+    #[test]
+    fn what_is_no_destination_is_named() {
+        for (text, part) in [
+            ("loki", "`loki` is not supported yet"),
+            ("loki=http://127.0.0.1:3100", "`loki` is not supported yet"),
+            ("syslog", "`syslog`"),
+            ("file", "file=PATH"),
+            ("file=", "file=PATH"),
+            ("level=info", "a file is expected"),
+            ("file=/tmp/x,level=loud", "`loud`"),
+            ("file=/tmp/x,size=1", "size=1"),
+            ("file=/no/such/directory/log", "/no/such/directory/log cannot be opened"),
+        ] {
+            let error = Messages::parse(text).expect_err(text);
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

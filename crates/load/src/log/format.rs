@@ -1,0 +1,176 @@
+//! The form of a message: short on a terminal, and otherwise as `--log-format` says.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::Level;
+
+/// The format of messages (`--log-format`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Pairs of `key=value`; short on a terminal.
+    #[default]
+    Text,
+    /// An object on each line.
+    Json,
+    /// The text of the message alone.
+    Raw,
+}
+
+impl LogFormat {
+    /// Reads k6's name of a format.
+    ///
+    /// # Errors
+    /// For any other name, with what is expected.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        match name {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            "raw" => Ok(Self::Raw),
+            _ => Err(format!("the log format `{name}`: text, json or raw is expected")),
+        }
+    }
+
+    /// A message with further fields, as it is written where there is no terminal.
+    pub(super) fn line(self, level: Level, message: &str, fields: &[(&str, &str)]) -> String {
+        match self {
+            Self::Text => key_value(level, SystemTime::now(), message, fields),
+            Self::Json => json(level, SystemTime::now(), message, fields),
+            Self::Raw => format!("{message}\n"),
+        }
+    }
+}
+
+/// A message on a terminal.
+pub(super) fn short(
+    level: Level,
+    elapsed: Duration,
+    message: &str,
+    fields: &[(&str, &str)],
+) -> String {
+    let name = match level {
+        Level::Debug => "DEBU",
+        Level::Info => "INFO",
+        Level::Warning => "WARN",
+        Level::Error => "ERRO",
+    };
+    let mut line = format!("{name}[{:04}] {message:<44}", elapsed.as_secs());
+    for (key, value) in fields {
+        let _ = write!(line, " {key}={}", quoted(value));
+    }
+    line.push('\n');
+    line
+}
+
+fn key_value(level: Level, time: SystemTime, message: &str, fields: &[(&str, &str)]) -> String {
+    let mut line = format!("time=\"{}\" level={}", rfc_3339(time), level.name());
+    // As in k6 there is none when it is empty.
+    if !message.is_empty() {
+        let _ = write!(line, " msg={}", quoted(message));
+    }
+    for (key, value) in fields {
+        let _ = write!(line, " {key}={}", quoted(value));
+    }
+    line.push('\n');
+    line
+}
+
+/// As Go's encoder: keys by the alphabet, and nothing that a page could take for a tag.
+fn json(level: Level, time: SystemTime, message: &str, fields: &[(&str, &str)]) -> String {
+    let time = rfc_3339(time);
+    let own = [("level", level.name()), ("msg", message), ("time", &*time)];
+    let members: BTreeMap<&str, &str> = fields.iter().copied().chain(own).collect();
+    let mut line = serde_json::to_string(&members).unwrap_or_default();
+    for c in ['<', '>', '&', '\u{2028}', '\u{2029}'] {
+        line = line.replace(c, &format!("\\u{:04x}", c as u32));
+    }
+    line.push('\n');
+    line
+}
+
+/// Quotes what is more than a word.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._/@^+".contains(c);
+    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { quote(text) }
+}
+
+/// As Go's `strconv.Quote`.
+fn quote(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\x07' => quoted.push_str("\\a"),
+            '\x08' => quoted.push_str("\\b"),
+            '\x0c' => quoted.push_str("\\f"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\x0b' => quoted.push_str("\\v"),
+            '\0'..=' ' if c != ' ' => _ = write!(quoted, "\\x{:02x}", c as u32),
+            '\x7f' => quoted.push_str("\\x7f"),
+            // Behind a letter, so that what only goes with one, such as an accent, is printed.
+            _ if !format!("a{c}").escape_debug().skip(1).eq([c]) && c != '\'' => match c as u32 {
+                code @ ..0x10000 => _ = write!(quoted, "\\u{code:04x}"),
+                code => _ = write!(quoted, "\\U{code:08x}"),
+            },
+            _ => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A time in UTC with whole seconds, `2026-11-20T18:05:32Z`.
+pub(crate) fn rfc_3339(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil_from_days(days);
+    let (hour, minute) = (second / 3600, second / 60 % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
+}
+
+/// Year, month and day of a number of days since 1970-01-01 (H. Hinnant, "chrono-compatible
+/// low-level date algorithms", `civil_from_days`, for dates after the epoch).
+fn civil_from_days(days: u64) -> (u64, u64, u64) {
+    let z = days + 719_468;
+    let (era, day_of_era) = (z / 146_097, z % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_rfc_3339() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_795_197_932, "2026-11-20T18:05:32Z"),
+        ] {
+            assert_eq!(rfc_3339(UNIX_EPOCH + Duration::from_secs(seconds)), text);
+        }
+    }
+
+    #[test]
+    fn a_message_is_one_line_whatever_it_contains() {
+        let line = key_value(Level::Error, UNIX_EPOCH, "a\n\"b\"", &[("source", "console")]);
+        assert_eq!(line.matches('\n').count(), 1);
+        assert!(line.ends_with("level=error msg=\"a\\n\\\"b\\\"\" source=console\n"), "{line}");
+    }
+
+    #[test]
+    fn a_message_as_json_has_its_keys_by_the_alphabet() {
+        let line = json(Level::Warning, UNIX_EPOCH, "a\n<\"&", &[("source", "console")]);
+        let expected = r#"{"level":"warning","msg":"a\n\u003c\"\u0026","source":"console","time":"1970-01-01T00:00:00Z"}"#;
+        assert_eq!(line, format!("{expected}\n"));
+    }
+}

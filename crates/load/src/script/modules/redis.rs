@@ -1,0 +1,167 @@
+//! `k6/experimental/redis`: a client of one connection, whose methods give promises.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use rquickjs::class::{JsClass, Readable, Trace, Tracer};
+use rquickjs::function::Constructor;
+use rquickjs::{Array, Class, Ctx, Exception, Function, IntoJs, JsLifetime, Object, Result, Value};
+use tokio::sync::Mutex;
+
+use super::BuiltIn;
+use crate::redis::{Link, LinkError, Reply, Target, TargetError};
+use crate::script::compiled;
+use crate::script::sockets::count_traffic;
+use crate::script::tasks::{Settle, Tasks};
+use crate::script::user::User;
+
+/// Makes the class of the functions below.
+const LIBRARY: &str = include_str!("redis.js");
+
+/// The module `k6/experimental/redis`.
+pub(super) struct Redis;
+
+impl BuiltIn for Redis {
+    const MEMBERS: &'static [&'static str] = &["Client"];
+
+    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+        let native = Object::new(ctx.clone())?;
+        native.set("open", Function::new(ctx.clone(), open)?)?;
+        native.set("send", Function::new(ctx.clone(), send)?)?;
+        native.set("isConnected", Function::new(ctx.clone(), is_connected)?)?;
+        let library: Function<'js> = compiled::library(ctx, "redis.js", LIBRARY)?;
+        library.call((native,))
+    }
+}
+
+/// A server and the connection to it, if there is one.
+struct Connection {
+    target: Target,
+    link: Mutex<Option<Link>>,
+    /// As k6 says it: a command has been sent.
+    used: Cell<bool>,
+}
+
+#[derive(JsLifetime)]
+struct Handle(Rc<Connection>);
+
+impl<'js> Trace<'js> for Handle {
+    fn trace<'a>(&self, _tracer: Tracer<'a, 'js>) {}
+}
+
+impl<'js> JsClass<'js> for Handle {
+    const NAME: &'static str = "Connection";
+    type Mutable = Readable;
+
+    fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
+        Ok(None)
+    }
+}
+
+/// A client of the server at an address, or of options as JSON. Connects with its first command.
+fn open<'js>(ctx: Ctx<'js>, text: String, is_address: bool) -> Result<Class<'js, Handle>> {
+    let target = match is_address {
+        true => Target::from_address(&text),
+        false => Target::from_options(&text),
+    };
+    let target = target.map_err(|error| match error {
+        TargetError::Invalid(_) => Exception::throw_message(&ctx, &error.to_string()),
+        TargetError::Unsupported(feature) => User::of(&ctx).refuse_feature(&ctx, feature),
+    })?;
+    let connection = Connection { target, link: Mutex::default(), used: Cell::new(false) };
+    Class::instance(ctx, Handle(Rc::new(connection)))
+}
+
+fn is_connected(handle: Class<'_, Handle>) -> bool {
+    handle.borrow().0.used.get()
+}
+
+/// A promise of the reply to a command.
+fn send<'js>(
+    ctx: Ctx<'js>,
+    handle: Class<'js, Handle>,
+    command: Vec<String>,
+) -> Result<Value<'js>> {
+    let user = User::of(&ctx);
+    let connection = handle.borrow().0.clone();
+    if user.is_initialising() {
+        let message = "connecting to a redis server in the init context is not supported";
+        return Err(Exception::throw_message(&ctx, message));
+    }
+    connection.used.set(true);
+    let sender = user.clone();
+    let command: Vec<Rc<str>> = command.into_iter().map(Into::into).collect();
+    Tasks::start_work(&user, &ctx, async move {
+        let reply = connection.call(&sender, &command).await;
+        let settle: Settle = Box::new(move |ctx| match reply {
+            Ok(reply) => value(ctx, &reply),
+            Err(message) => Err(Exception::throw_message(ctx, &message)),
+        });
+        settle
+    })
+}
+
+impl Connection {
+    /// One command after the other. What goes wrong is a text.
+    async fn call(&self, user: &User, command: &[Rc<str>]) -> std::result::Result<Reply, String> {
+        let mut kept = self.link.lock().await;
+        // Whoever is interrupted from here on leaves no connection that waits for a reply.
+        let mut idle = kept.take();
+        if let Some(mut link) = idle.take_if(Link::is_idle) {
+            let reply = self.exchange(user, &mut link, command).await;
+            match reply {
+                // The server has closed it: it has most likely not seen the command.
+                Err(LinkError::Closed | LinkError::Io(_)) => {}
+                reply => return Self::keep(&mut kept, link, reply),
+            }
+        }
+        let opened = Link::open(&user.event_loop.network, &self.target).await;
+        let mut link = opened.map_err(|error| error.to_string())?;
+        let reply = self.exchange(user, &mut link, command).await;
+        Self::keep(&mut kept, link, reply)
+    }
+
+    async fn exchange(
+        &self,
+        user: &User,
+        link: &mut Link,
+        command: &[Rc<str>],
+    ) -> std::result::Result<Reply, LinkError> {
+        let reply = link.call(&self.target, command).await;
+        count_traffic(user, link.take_traffic());
+        reply
+    }
+
+    /// Keeps a connection that has given a reply.
+    fn keep(
+        kept: &mut Option<Link>,
+        link: Link,
+        reply: std::result::Result<Reply, LinkError>,
+    ) -> std::result::Result<Reply, String> {
+        let reply = reply.map_err(|error| error.to_string())?;
+        *kept = Some(link);
+        match reply {
+            Reply::Error(text) => Err(text),
+            // In the words of k6's client.
+            Reply::Nil => Err("redis: nil".to_owned()),
+            reply => Ok(reply),
+        }
+    }
+}
+
+fn value<'js>(ctx: &Ctx<'js>, reply: &Reply) -> Result<Value<'js>> {
+    match reply {
+        Reply::Text(bytes) => String::from_utf8_lossy(bytes).into_js(ctx),
+        Reply::Number(number) => (*number as f64).into_js(ctx),
+        Reply::Nil => Ok(Value::new_null(ctx.clone())),
+        // Inside of a list.
+        Reply::Error(text) => text.as_str().into_js(ctx),
+        Reply::List(members) => {
+            let list = Array::new(ctx.clone())?;
+            for (index, member) in members.iter().enumerate() {
+                list.set(index, value(ctx, member)?)?;
+            }
+            Ok(list.into_value())
+        }
+    }
+}

@@ -1,0 +1,118 @@
+import redis, { Client } from 'k6/experimental/redis';
+const early = new Client(__ENV.REDIS);
+const show = async (name, work) => {
+  try { const v = await work(); console.log(name, 'gives', typeof v, Array.isArray(v), JSON.stringify(v)); }
+  catch (e) { console.log(name, 'rejects', typeof e, String(e)); }
+};
+export default async function () {
+  const c = early;
+  console.log(c.isConnected(), Object.keys(redis).join(), typeof redis.Client);
+  await show('sendCommand', () => c.sendCommand('FLUSHALL'));
+  console.log(c.isConnected());
+  await show('set', () => c.set('a', 'x', 0));
+  await show('set no exp', () => c.set('b', 12));
+  await show('set bool', () => c.set('c', true, 100));
+  await show('set float', () => c.set('f', 1.5, 0));
+  await show('set big', () => c.set('big', 1e21, 0));
+  await show('set small', () => c.set('small', 1e-7, 0));
+  await show('set small', () => c.set('tiny', -12.5e-9, 0));
+  await show('get small', () => c.get('tiny'));
+  await show('set neg', () => c.set('neg', 'q', -1));
+  await show('get big', () => c.get('big'));
+  await show('get small', () => c.get('small'));
+  await show('set undefined', () => c.set('c', undefined, 0));
+  await show('set object', () => c.set('c', {}, 0));
+  await show('set null', () => c.set('c', null, 0));
+  await show('get', () => c.get('a'));
+  await show('get c', () => c.get('c'));
+  await show('get none', () => c.get('none'));
+  await show('get number', () => c.get(5));
+  await show('getSet', () => c.getSet('a', 'y'));
+  await show('getSet new', () => c.getSet('new', 'y'));
+  await show('getDel', () => c.getDel('a'));
+  await show('getDel', () => c.getDel('a'));
+  await show('del', () => c.del('b', 'zz'));
+  await show('exists', () => c.exists('c', 'c', 'x'));
+  await show('incr', () => c.incr('n'));
+  await show('incrBy', () => c.incrBy('n', 5));
+  await show('decr', () => c.decr('n'));
+  await show('decrBy', () => c.decrBy('n', 2));
+  await show('incr wrong', () => c.incr('new'));
+  await show('incrBy float', () => c.incrBy('n', 1.9));
+  await show('randomKey', async () => typeof (await c.randomKey()));
+  await show('mget', () => c.mget('c', 'none'));
+  await show('expire', () => c.expire('c', 10));
+  await show('expire', () => c.expire('none', 10));
+  await show('ttl', async () => Math.ceil(await c.ttl('c') / 10));
+  await show('ttl n', () => c.ttl('n'));
+  await show('ttl none', () => c.ttl('none'));
+  await show('persist', () => c.persist('c'));
+  await show('persist', () => c.persist('c'));
+  await show('lpush', () => c.lpush('l', 1, 'b', true));
+  await show('rpush', () => c.rpush('l', 'z', {}));
+  await show('rpush', () => c.rpush('l', 'z'));
+  await show('lpop', () => c.lpop('l'));
+  await show('rpop', () => c.rpop('l'));
+  await show('rpop none', () => c.rpop('none'));
+  await show('lrange', () => c.lrange('l', 0, -1));
+  await show('lindex', () => c.lindex('l', 0));
+  await show('lindex', () => c.lindex('l', 99));
+  await show('lset', () => c.lset('l', 0, 'q'));
+  await show('lset', () => c.lset('l', 99, 'q'));
+  await show('lrem', () => c.lrem('l', 0, 'q'));
+  await show('llen', () => c.llen('l'));
+  await show('hset', () => c.hset('h', 'f', 1));
+  await show('hset', () => c.hset('h', 'f', {}));
+  await show('hsetnx', () => c.hsetnx('h', 'f', 'x'));
+  await show('hsetnx', () => c.hsetnx('h', 'g', 'x'));
+  await show('hget', () => c.hget('h', 'f'));
+  await show('hget', () => c.hget('h', 'zz'));
+  await show('hgetall', async () => Object.entries(await c.hgetall('h')).sort());
+  await show('hkeys', () => c.hkeys('h'));
+  await show('hvals', () => c.hvals('h'));
+  await show('hlen', () => c.hlen('h'));
+  await show('hincrby', () => c.hincrby('h', 'n', 3));
+  await show('hdel', () => c.hdel('h', 'f', 'zz'));
+  await show('sadd', () => c.sadd('s', 1, 'b'));
+  await show('srem', () => c.srem('s', 'b'));
+  await show('sismember', () => c.sismember('s', 1));
+  await show('sismember', () => c.sismember('s', 2));
+  await show('smembers', () => c.smembers('s'));
+  await show('srandmember', () => c.srandmember('s'));
+  await show('spop', () => c.spop('s'));
+  await show('spop none', () => c.spop('s'));
+  await show('sendCommand', () => c.sendCommand('HSET', 'q', 'a', 1, 'b', 2));
+  await show('sendCommand', () => c.sendCommand('HGETALL', 'q'));
+  await show('sendCommand', () => c.sendCommand('GET', 'none'));
+  await show('sendCommand', () => c.sendCommand('NOPE'));
+  await show('send', () => c.sendCommand('LPUSH', 'c', 1));
+  await show('send', () => c.sendCommand('EVAL', "return {1, {'a', 2}, false, redis.error_reply('E x')}", 0));
+  await show('send', () => c.sendCommand('PING'));
+  await show('all', () => Promise.all([c.get('c'), c.get('n'), c.llen('l')]));
+  for (const options of ['x', 'http://a', {}, 'redis://u:p@h:1/2', 'redis://h/x', 'redis://h/1?dial_timeout=3s', 'redis://h?x=1', { socket: {} }]) {
+    try { new Client(options); console.log('taken'); } catch (e) { console.log(e.message || String(e)); }
+  }
+  const db = new Client(__ENV.REDIS + '/3');
+  await show('db', () => db.set('only', 3, 0));
+  await show('db', () => c.exists('only'));
+  const pw = new Client(__ENV.REDIS.replace('redis://', 'redis://:secret@'));
+  await show('password', () => pw.get('a'));
+  const far = new Client(__ENV.REDIS + '/99');
+  await show('far', () => far.get('a'));
+  const [protocol, address] = __ENV.REDIS.split('//');
+  const [host, port] = address.split(':');
+  const signedIn = (username, password) =>
+    new Client({ socket: { host, port: Number(port) }, username, password });
+  await show('a user', () => c.sendCommand('ACL', 'SETUSER', 'u', 'on', '>p@', '~*', '+@all'));
+  await show('by address', () => new Client(`${protocol}//u:p%40@${address}`).set('b', 1, 0));
+  await show('by options', () => signedIn('u', 'p@').get('b'));
+  await show('wrong', () => signedIn('u', 'q').get('b'));
+  await show('a password', () => c.sendCommand('CONFIG', 'SET', 'requirepass', 's3'));
+  await show('given', () => signedIn('', 's3').get('b'));
+  await show('not given', () => new Client(__ENV.REDIS).get('b'));
+  await show('no password', () => signedIn('', 's3').sendCommand('CONFIG', 'SET', 'requirepass', ''));
+  // Connections that the server has closed meanwhile.
+  await show('closed', async () => (await c.sendCommand('CLIENT', 'KILL', 'TYPE', 'normal')) > 1);
+  await show('again', () => db.get('only'));
+  await show('and again', () => db.get('only'));
+}
