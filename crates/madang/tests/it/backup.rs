@@ -80,6 +80,15 @@ pub fn write(
     }
 }
 
+/// Ends writers with its scope, also where a test fails in between: they would be waited for without an end.
+pub struct Ends<'e>(pub &'e AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A restored store is sound and has every acknowledged post.
 pub fn holds(restored: &Path, acknowledged: &[i64], round: usize) {
     assert_eq!(integrity(restored), "ok", "round {round}");
@@ -110,6 +119,7 @@ fn a_backup_under_writes_holds_everything_acknowledged_before_it() {
     let article = articles::write(&server, &author, "liked");
     let (ended, noted) = (AtomicBool::new(false), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
+        let _ends = Ends(&ended);
         for writer in 0..4 {
             let (server, ended, noted) = (&server, &ended, &noted);
             scope.spawn(move || write(server, writer, article, ended, noted));
@@ -131,7 +141,6 @@ fn a_backup_under_writes_holds_everything_acknowledged_before_it() {
                 serves(&restored, *acknowledged.last().unwrap());
             }
         }
-        ended.store(true, Ordering::Relaxed);
     });
 }
 

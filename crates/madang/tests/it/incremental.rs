@@ -1,6 +1,8 @@
 //! `madang backup --since`: what changed, and the chain that a restore needs.
 
-use crate::backup::{Entry, archive, backed_up, backup, entries, holds, restore, serves, write};
+use crate::backup::{
+    Ends, Entry, archive, backed_up, backup, entries, holds, restore, serves, write,
+};
 use crate::harness::database::{execute, integrity, number};
 use crate::harness::{Madang, Setup, command, eventually};
 use crate::likes::server_with;
@@ -10,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// Bytes of a block.
 const BLOCK: usize = 4096;
@@ -112,6 +114,7 @@ fn each_of_a_chain_under_writes_holds_everything_acknowledged_before_it() {
     let path = |round: usize| dir.path().join(round.to_string());
     let mut acknowledged: Vec<Vec<i64>> = Vec::new();
     std::thread::scope(|scope| {
+        let _ends = Ends(&ended);
         for writer in 0..4 {
             let (server, ended, noted) = (&server, &ended, &noted);
             scope.spawn(move || write(server, writer, article, ended, noted));
@@ -127,7 +130,6 @@ fn each_of_a_chain_under_writes_holds_everything_acknowledged_before_it() {
             };
             assert!(written() > acknowledged[round].len(), "round {round}: nobody wrote meanwhile");
         }
-        ended.store(true, Ordering::Relaxed);
     });
     // Nothing stays beside the archives.
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
@@ -323,7 +325,7 @@ fn an_upgrade_may_come_between() {
     let dir = tempfile::tempdir().unwrap();
     let [full, next] = ["full", "next"].map(|name| dir.path().join(name));
     backup(data.path(), &full).succeeds();
-    let post = written(data.path(), "mina");
+    let post = written(data.path(), "after-the-upgrade");
     since(data.path(), &full, &next).succeeds();
     let schema = |archive| manifest(archive)["schema"].as_u64().unwrap();
     assert_eq!(schema(&next), schema(&full) + 1);

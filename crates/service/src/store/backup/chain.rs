@@ -234,7 +234,9 @@ impl<'a, 'r> Layer<'a, 'r> {
         let mut number = [0; 8];
         match self.blocks.fill(&mut number)? {
             0 => Ok(u64::MAX),
-            8 => Ok(u64::from_le_bytes(number)),
+            8 if length(self.manifest.store().bytes, u64::from_le_bytes(number)) > 0 => {
+                Ok(u64::from_le_bytes(number))
+            }
             _ => Err(unlike_manifest(&self.manifest.files[0])),
         }
     }

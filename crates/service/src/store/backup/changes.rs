@@ -167,8 +167,8 @@ mod tests {
                 manifest.incremental(work.path(), "0.tar.zst".to_owned(), &before).unwrap();
             let out = File::create(backups.path(1)).unwrap();
             archive::write(work.path(), &manifest, out, |_, _| {}).unwrap();
-            let refused = backups.restored(1).unwrap_err();
-            assert!(matches!(refused, BackupError::Damaged(_)), "{what}: {refused}");
+            let restored = backups.restored(1);
+            assert!(matches!(restored, Err(BackupError::Damaged(_))), "{what}: {restored:?}");
         }
     }
 }
