@@ -3,7 +3,7 @@
 use crate::settings::{SettingsArgs, Usage};
 use anyhow::Context as _;
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
-use madang_service::store::backup::{self, Step, Taken};
+use madang_service::store::backup::{self, BackupError, Step, Taken};
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, IsTerminal as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -30,21 +30,29 @@ it holds hashes of passwords, and the key.
 --to FILE   a new file
 --to -      standard output
 
+--since EARLIER writes only the blocks that changed since EARLIER, a full or incremental backup. `madang restore` then
+needs EARLIER, and what it builds on, in the same directory. --keep never removes what a kept backup builds on. Up to 31
+incremental backups can follow a full one. Not with database.url, where the server's binary log does this.
+
 The store is copied into a hidden directory beside the backup first (for standard output: in the data directory), so
-there must be room for both.
+there must be room for both (with --since, for the copy and what changed).
 
 With database.url set, the database is copied from MariaDB and compared row by row; likes.write = stream: likes that
 are not in the tables yet are not in the backup. accounts.token_key is not in it either: keep that setting yourself.
 
 Examples:
   madang backup --to /var/backups/madang --keep 14
+  madang backup --to backups --since backups/madang-20261127T184500Z.tar.zst
   madang backup --data /var/lib/madang --to - | ssh elsewhere 'cat > madang.tar.zst'
   madang restore --from /var/backups/madang/madang-20261127T184500Z.tar.zst --data new-data")]
 pub struct Args {
     /// Existing directory, new file, or - for standard output
     #[arg(long, value_name = "DIR|FILE|-")]
     to: PathBuf,
-    /// Keep this many backups in the directory and remove older ones
+    /// Write only what changed since this earlier backup
+    #[arg(long, value_name = "EARLIER")]
+    since: Option<PathBuf>,
+    /// Keep this many backups in the directory, and what they build on; remove older ones
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
     #[command(flatten)]
@@ -104,7 +112,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let is_output = matches!(target, Target::Output);
     let began = Instant::now();
     let watch = Watch::default();
-    let taken = backup::take(&settings, beside, |step| {
+    let taken = backup::take(&settings, beside, args.since.as_deref(), |step| {
         if step == Step::Checking {
             // A machine that refuses loses nothing but speed.
             let _ = rustix::process::nice(NICE);
@@ -122,19 +130,26 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
         Target::File(file) => (file.display().to_string(), pack(&taken, &file, &watch)?),
         Target::Directory(dir) => {
-            let file = dir.join(name());
+            let file = free(dir);
             (file.display().to_string(), pack(&taken, &file, &watch)?)
         }
     };
     watch.bar.finish_and_clear();
     let manifest = taken.manifest();
+    let of = match &manifest.since {
+        Some(since) => format!("changed of {}", HumanBytes(since.store.bytes)),
+        None => "of data".to_owned(),
+    };
     let mut said = format!(
-        "{place}: {} of data in {}, as of {}, in {:.1} s\n",
+        "{place}: {} {of} in {}, as of {}, in {:.1} s\n",
         HumanBytes(manifest.bytes()),
         HumanBytes(bytes),
         manifest.created,
         began.elapsed().as_secs_f64()
     );
+    if let Some(since) = &manifest.since {
+        said += &format!("it builds on {}: keep both in one directory\n", since.backup);
+    }
     if settings.accounts.token_key.is_some() {
         said += "the setting accounts.token_key is not in it: keep it as well\n";
     }
@@ -154,9 +169,20 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn name() -> String {
-    let now = OffsetDateTime::now_utc();
-    let (date, [hour, minute, second]) = (now.date(), [now.hour(), now.minute(), now.second()]);
+/// A name for a new file: a second has one, and a backup may follow another within it.
+fn free(dir: &Path) -> PathBuf {
+    let mut at = OffsetDateTime::now_utc();
+    loop {
+        let file = dir.join(name(at));
+        if !file.exists() {
+            return file;
+        }
+        at += Duration::from_secs(1);
+    }
+}
+
+fn name(at: OffsetDateTime) -> String {
+    let (date, [hour, minute, second]) = (at.date(), [at.hour(), at.minute(), at.second()]);
     let date = format!("{:04}{:02}{:02}", date.year(), u8::from(date.month()), date.day());
     format!("{PREFIX}{date}T{hour:02}{minute:02}{second:02}{SUFFIX}")
 }
@@ -193,7 +219,8 @@ fn pack(taken: &Taken, file: &Path, watch: &Watch) -> anyhow::Result<u64> {
     written
 }
 
-/// Backups in a directory beyond the newest so many, the oldest first. Other files are not touched.
+/// Backups in a directory beyond the newest so many and those that they build on, the oldest first. Other files are not
+/// touched.
 fn surplus(dir: &Path, keep: usize) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).with_context(|| dir.display().to_string())? {
@@ -203,7 +230,19 @@ fn surplus(dir: &Path, keep: usize) -> anyhow::Result<Vec<PathBuf>> {
         }
     }
     found.sort();
-    found.truncate(found.len().saturating_sub(keep));
+    let mut kept = found.split_off(found.len().saturating_sub(keep));
+    while let Some(file) = kept.pop() {
+        let earlier = match backup::builds_on(&file) {
+            Ok(earlier) => earlier,
+            // Nothing makes a store of it.
+            Err(BackupError::Damaged(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let earlier = earlier.map(|name| dir.join(name));
+        if let Some(at) = found.iter().position(|file| Some(file) == earlier.as_ref()) {
+            kept.push(found.remove(at));
+        }
+    }
     Ok(found)
 }
 
@@ -274,6 +313,9 @@ mod tests {
         let old = |keep| surplus(dir.path(), keep).unwrap();
         assert_eq!(old(1), [dir.path().join(names[2]), dir.path().join(names[1])]);
         assert_eq!(old(3), [] as [PathBuf; 0]);
-        assert!(is_backup(&name()));
+        assert!(is_backup(&name(OffsetDateTime::now_utc())));
+        let next = free(dir.path());
+        std::fs::write(&next, "").unwrap();
+        assert!(free(dir.path()) > next);
     }
 }

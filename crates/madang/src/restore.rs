@@ -17,6 +17,9 @@ The directory must hold no store; it is made if it is missing. All of the backup
 manifest and checked before the store appears in the directory. One that is damaged, cut off, or newer than this program
 is refused. An older one is brought up to date when it is served.
 
+An incremental backup (`madang backup --since`) is given like a full one: --from names the newest file that is wanted, and
+those that it builds on must be in the same directory, under their names.
+
 Tokens that were revoked after the backup was taken (by logging out, or by deleting an account) are valid again
 in the restored store until they expire. --rotate-key ends all tokens: everybody has to log in again.
 
@@ -39,19 +42,24 @@ pub struct Args {
 
 /// Restores and says what is to be known about it.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let from: Box<dyn Read> = if args.from == Path::new("-") {
-        Box::new(std::io::stdin().lock())
+    let (from, beside): (Box<dyn Read>, _) = if args.from == Path::new("-") {
+        (Box::new(std::io::stdin().lock()), None)
     } else {
-        Box::new(File::open(&args.from).with_context(|| format!("--from {}", args.from.display()))?)
+        let shown = || format!("--from {}", args.from.display());
+        // What it builds on is beside the file itself, not beside a link to it.
+        let file = args.from.canonicalize().with_context(shown)?;
+        (Box::new(File::open(&file).with_context(shown)?), file.parent().map(Path::to_owned))
     };
     let began = Instant::now();
     let watch = Watch::default();
-    let restored = backup::restore(from, &args.data, args.rotate_key, |step| watch.step(step))?;
+    let restored = backup::restore(from, beside.as_deref(), &args.data, args.rotate_key, |step| {
+        watch.step(step);
+    })?;
     watch.finish();
     let (manifest, data) = (&restored.manifest, args.data.display());
     let mut said = format!(
         "{data}: {} of data as of {}, in {:.1} s; every sum is that of the manifest\n",
-        HumanBytes(manifest.bytes()),
+        HumanBytes(manifest.store().bytes),
         manifest.created,
         began.elapsed().as_secs_f64()
     );

@@ -54,6 +54,7 @@ mod idempotency;
 mod import;
 mod import_markets;
 mod import_refusals;
+mod incremental;
 mod like_stream;
 mod likes;
 mod likes_crash;

@@ -70,7 +70,7 @@ pub(super) fn archives(data: &[u8]) {
             }
             std::fs::create_dir(&dir).map_err(|error| BackupError::Refused(error.to_string()))
         };
-        let read = archive::read(bytes, &dir, accept, |_, _| {});
+        let read = archive::read(bytes, None, &dir, accept, |_, _| {});
         if let Ok(manifest) = &read {
             for file in &manifest.files {
                 let found =

@@ -55,7 +55,7 @@ pub fn name_in(command: &mut Command) {
 
 /// Tests about the file of the embedded store, its lock, its log, or the memory that goes with it: they use one in any
 /// case. And those that have a server of their own, or say nothing about the store.
-const ON_FILES: [&str; 58] = [
+const ON_FILES: [&str; 59] = [
     "abuse::",
     "accounts_tokens::the_key_is_made_once",
     "admin::",
@@ -85,6 +85,7 @@ const ON_FILES: [&str; 58] = [
     "home_",
     "import_refusals::an_import_into_a_served_directory",
     "import_refusals::an_import_whose_reader_has_gone",
+    "incremental::",
     "like_stream::",
     "likes::a_log_that_cannot_be_read",
     "likes_crash::",

@@ -1,17 +1,18 @@
 //! The archive: entries in a fixed order, written and read as a stream.
 
-use super::manifest::{Entry, Manifest, digest};
-use super::{BackupError, FILE, KEY_FILE};
+use super::chain::{Archives, Chain};
+use super::manifest::{Entry, Manifest};
+use super::{BackupError, FILE};
 use crate::store::private;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::path::{Component, Path};
-use tar::{Archive, Builder, EntryType, Header};
+use std::io::{self, BufWriter, IntoInnerError, Read, Write};
+use std::path::Path;
+use tar::{Builder, EntryType, Header};
 
 /// Name of the first entry.
-const MANIFEST: &str = "manifest.json";
-/// Longest manifest that is read: some hundred times the usual.
-const LONGEST_MANIFEST: u64 = 64 << 10;
+pub(super) const MANIFEST: &str = "manifest.json";
+/// Bytes written at a time, after which progress is reported.
+const BUFFER: usize = 1 << 20;
 /// zstd's own default. A store of posts became a fifth of its size (docs/PERFORMANCE.md).
 const LEVEL: i32 = 3;
 
@@ -46,84 +47,36 @@ fn header(bytes: u64) -> Header {
     header
 }
 
-/// Unpacks the archive into an empty directory and compares every file with the manifest. `accept` is asked before
-/// anything is written.
+/// Unpacks a backup, with those it builds on that lie in `beside`, into an empty directory and compares everything with
+/// the manifests. `accept` is asked before anything is written.
 pub(crate) fn read(
     from: impl Read,
+    beside: Option<&Path>,
     dir: &Path,
     accept: impl FnOnce(&Manifest) -> Result<(), BackupError>,
-    watch: impl FnMut(u64, u64),
+    mut watch: impl FnMut(u64, u64),
 ) -> Result<Manifest, BackupError> {
-    let damaged = |error: io::Error| BackupError::Damaged(error.to_string());
-    let mut archive = Archive::new(zstd::Decoder::new(from).map_err(damaged)?);
-    let mut entries = archive.entries().map_err(damaged)?;
-    let mut next = |wanted: &str| {
-        let entry = entries
-            .next()
-            .transpose()
-            .map_err(|error| BackupError::Damaged(format!("{wanted} cannot be read: {error}")))?;
-        let found = entry.filter(|entry| {
-            let is_named = entry
-                .path()
-                .is_ok_and(|path| path.components().eq([Component::Normal(wanted.as_ref())]));
-            is_named && entry.header().entry_type() == EntryType::Regular
-        });
-        found.ok_or_else(|| BackupError::Damaged(format!("{wanted} is missing")))
-    };
-    let mut text = Vec::new();
-    let manifest = next(MANIFEST)?;
-    manifest.take(LONGEST_MANIFEST).read_to_end(&mut text).map_err(damaged)?;
-    let manifest = Manifest::parse(&text)?;
-    let names: Vec<&str> = manifest.files.iter().map(|file| &*file.name).collect();
-    if names != [FILE] && names != [FILE, KEY_FILE] {
-        return Err(BackupError::Damaged("its manifest names other files".to_owned()));
-    }
-    accept(&manifest)?;
-    let mut watched = Watched { done: 0, all: manifest.bytes(), watch };
-    for Entry { name, bytes, sha256 } in &manifest.files {
-        let entry = next(name)?;
-        let path = dir.join(name);
-        let cannot_write = |error| BackupError::io(path.display().to_string())(error);
-        let mut file = private::open(&path).map_err(cannot_write)?;
-        // One byte more than there should be shows that there are more.
-        let mut entry = watched.over(entry.take(bytes.saturating_add(1)));
-        let mut writing = Ok(());
-        let summed = digest(&mut entry, &mut Kept { file: &mut file, failed: &mut writing });
-        writing.map_err(cannot_write)?;
-        let (found, sum) = summed.map_err(damaged)?;
-        if (found, &sum) != (*bytes, sha256) {
-            return Err(BackupError::Damaged(format!("{name} is not what the manifest says")));
+    let mut archives = Archives::default();
+    let mut chain = Chain::open(&mut archives, None, from, beside)?;
+    accept(chain.manifest())?;
+    let all = chain.manifest().store().bytes;
+    let path = dir.join(FILE);
+    let cannot_write = || BackupError::io(path.display().to_string());
+    let mut file = BufWriter::with_capacity(BUFFER, private::open(&path).map_err(cannot_write())?);
+    let (mut done, mut seen) = (0, 0);
+    while let Some(block) = chain.next()? {
+        file.write_all(block).map_err(cannot_write())?;
+        done += block.len() as u64;
+        if done - seen >= BUFFER as u64 {
+            seen = done;
+            watch(done, all);
         }
-        file.sync_all().map_err(cannot_write)?;
     }
-    if entries.next().is_some() {
-        return Err(BackupError::Damaged("something follows its last file".to_owned()));
-    }
-    // To the end: only there are the checksum of zstd and a missing tail seen.
-    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(damaged)?;
+    let written = file.into_inner().map_err(IntoInnerError::into_error);
+    written.and_then(|file| file.sync_all()).map_err(cannot_write())?;
+    let manifest = chain.finish(Some(dir))?;
+    archives.finish()?;
     Ok(manifest)
-}
-
-/// Writes to a file and tells its errors from those of what is read.
-struct Kept<'f> {
-    file: &'f mut File,
-    failed: &'f mut io::Result<()>,
-}
-
-impl Write for Kept<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes).map_err(|error| {
-            let kind = error.kind();
-            if kind != io::ErrorKind::Interrupted {
-                *self.failed = Err(error);
-            }
-            kind.into()
-        })
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
 }
 
 /// Counts what is written.

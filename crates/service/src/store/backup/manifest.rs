@@ -1,17 +1,22 @@
 //! What a backup says of itself.
 
-use super::BackupError;
+use super::{BackupError, FILE, KEY_FILE};
 use crate::store::private;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::path::Path;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Format that this program writes and reads.
-const FORMAT: u32 = 1;
+/// Format of a full backup.
+const FULL: u32 = 1;
+/// Format of an incremental one, which older programs do not know.
+const INCREMENTAL: u32 = 2;
+/// What an incremental backup has in the place of the store: blocks, each after its number.
+pub(super) const CHANGES: &str = "madang.db.changes";
 /// Bytes read at a time.
 const CHUNK: usize = 128 << 10;
 
@@ -28,8 +33,22 @@ pub struct Manifest {
     pub schema: u32,
     /// Engine that it was taken from: `sqlite` or `mariadb`.
     pub engine: String,
+    /// What it builds on; absent from a full backup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Since>,
     /// The entries after this one, in order.
     pub files: Vec<Entry>,
+}
+
+/// What an incremental backup builds on, and what both are together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Since {
+    /// File name of the earlier backup.
+    pub backup: String,
+    /// SHA-256 of the store in the earlier backup, in hexadecimal: whatever has it will do.
+    pub sha256: String,
+    /// The store of this backup.
+    pub store: Entry,
 }
 
 /// A file of a backup.
@@ -51,21 +70,28 @@ impl Manifest {
         schema: usize,
         engine: &str,
     ) -> Result<Self, BackupError> {
-        let entry = |name: &&str| {
-            let path = dir.join(name);
-            let file = private::open(&path);
-            let summed = file.and_then(|mut file| digest(&mut file, &mut io::sink()));
-            let (bytes, sha256) = summed.map_err(BackupError::io(path.display().to_string()))?;
-            Ok(Entry { name: (*name).to_owned(), bytes, sha256 })
-        };
         Ok(Self {
-            format: FORMAT,
+            format: FULL,
             madang: env!("CARGO_PKG_VERSION").to_owned(),
             created: created.format(&Rfc3339).unwrap_or_default(),
             schema: u32::try_from(schema).unwrap_or(u32::MAX),
             engine: engine.to_owned(),
-            files: names.iter().map(entry).collect::<Result<_, BackupError>>()?,
+            since: None,
+            files: names.iter().map(|name| Entry::of(dir, name)).collect::<Result<_, _>>()?,
         })
+    }
+
+    /// The same store as what changed since an earlier backup, which a file in `dir` has.
+    pub(super) fn incremental(
+        mut self,
+        dir: &Path,
+        backup: String,
+        earlier: &Self,
+    ) -> Result<Self, BackupError> {
+        let store = std::mem::replace(&mut self.files[0], Entry::of(dir, CHANGES)?);
+        self.format = INCREMENTAL;
+        self.since = Some(Since { backup, sha256: earlier.store().sha256.clone(), store });
+        Ok(self)
     }
 
     /// Reads a manifest, of a format that this program knows.
@@ -77,13 +103,40 @@ impl Manifest {
         }
         let damaged = |error| BackupError::Damaged(format!("its manifest cannot be read: {error}"));
         let any: Any = serde_json::from_slice(text).map_err(damaged)?;
-        if any.format != FORMAT {
+        if any.format != FULL && any.format != INCREMENTAL {
             return Err(BackupError::Refused(format!(
-                "the backup has format {}, and this program reads format {FORMAT}; use the program that wrote it",
+                "the backup has format {}, and this program reads formats {FULL} and {INCREMENTAL}; use the program \
+                 that wrote it",
                 any.format
             )));
         }
-        serde_json::from_slice(text).map_err(damaged)
+        let manifest: Self = serde_json::from_slice(text).map_err(damaged)?;
+        let first = match &manifest.since {
+            None if any.format == FULL => FILE,
+            // What it builds on is looked for beside it, and nowhere else.
+            Some(Since { backup, store, .. })
+                if any.format == INCREMENTAL
+                    && store.name == FILE
+                    && Path::new(backup).file_name() == Some(OsStr::new(backup)) =>
+            {
+                CHANGES
+            }
+            _ => {
+                let text = "its manifest contradicts itself about what it builds on";
+                return Err(BackupError::Damaged(text.to_owned()));
+            }
+        };
+        let names: Vec<&str> = manifest.files.iter().map(|file| &*file.name).collect();
+        if names != [first] && names != [first, KEY_FILE] {
+            return Err(BackupError::Damaged("its manifest names other files".to_owned()));
+        }
+        Ok(manifest)
+    }
+
+    /// The store: that in the archive, or that which an incremental one makes of the earlier one.
+    #[must_use]
+    pub fn store(&self) -> &Entry {
+        self.since.as_ref().map_or(&self.files[0], |since| &since.store)
     }
 
     /// Bytes of all files.
@@ -93,8 +146,17 @@ impl Manifest {
     }
 }
 
-/// Copies all that can be read; answers its length and SHA-256 in hexadecimal.
-pub(super) fn digest(from: &mut impl Read, to: &mut impl io::Write) -> io::Result<(u64, String)> {
+impl Entry {
+    fn of(dir: &Path, name: &str) -> Result<Self, BackupError> {
+        let path = dir.join(name);
+        let summed = private::open(&path).and_then(|mut file| digest(&mut file));
+        let (bytes, sha256) = summed.map_err(BackupError::io(path.display().to_string()))?;
+        Ok(Self { name: name.to_owned(), bytes, sha256 })
+    }
+}
+
+/// Reads all that there is; answers its length and SHA-256 in hexadecimal.
+fn digest(from: &mut impl Read) -> io::Result<(u64, String)> {
     let mut sum = Sha256::new();
     let mut chunk = vec![0; CHUNK];
     let mut bytes = 0;
@@ -106,12 +168,15 @@ pub(super) fn digest(from: &mut impl Read, to: &mut impl io::Write) -> io::Resul
             Err(error) => return Err(error),
         };
         sum.update(&chunk[..read]);
-        to.write_all(&chunk[..read])?;
         bytes += read as u64;
     }
-    let hex = sum.finalize().iter().fold(String::new(), |mut text, byte| {
+    Ok((bytes, hex(sum)))
+}
+
+/// In hexadecimal.
+pub(super) fn hex(sum: Sha256) -> String {
+    sum.finalize().iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
-    });
-    Ok((bytes, hex))
+    })
 }

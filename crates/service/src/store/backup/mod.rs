@@ -8,6 +8,9 @@
 //! | `madang.db` | the store as one SQLite file, whatever the engine it was taken from |
 //! | `token.key` | the key that signs tokens, if it lies in the data directory |
 //!
+//! **Incremental backups** have `madang.db.changes` in the place of the store: the blocks that differ from those of an
+//! earlier backup, which the manifest names and which is read beside them (`chain.rs`).
+//!
 //! **One format for both engines.** A store on MariaDB is copied into a file as `madang copy` does, and compared row by
 //! row. So a backup needs no client programs of the server, can be put back into either engine, and is proved the
 //! same way.
@@ -18,12 +21,15 @@
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 pub(crate) mod archive;
+mod chain;
+mod changes;
 pub(crate) mod manifest;
 mod restore;
 mod snapshot;
 mod upgrade;
 
-pub use manifest::Manifest;
+pub use chain::builds_on;
+pub use manifest::{Entry, Manifest, Since};
 pub use restore::{Key, Restored, restore};
 pub(super) use upgrade::{
     backup_of_schema, before_migration, before_migration_of_server, copy_of_schema,
@@ -33,6 +39,8 @@ use super::copy::CopyError;
 use super::{DirLock, FILE, LockError, StoreError, copy, private};
 use crate::accounts::{KEY_FILE, KeyError};
 use crate::config::Settings;
+use chain::{Archives, Chain};
+use manifest::CHANGES;
 use snapshot::Check;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -77,6 +85,15 @@ impl BackupError {
         let what = what.into();
         move |reason| Self::Io { what, reason }
     }
+
+    /// The same about a backup at some place, if it is not the only one.
+    fn of(self, place: Option<&str>) -> Self {
+        match (self, place) {
+            (Self::Damaged(text), Some(place)) => Self::Damaged(format!("{place}: {text}")),
+            (Self::Refused(text), Some(place)) => Self::Refused(format!("{place}: {text}")),
+            (error, _) => error,
+        }
+    }
 }
 
 /// Progress, for whoever watches.
@@ -118,7 +135,9 @@ impl Work {
         for end in ["", "-wal", "-shm", "-journal"] {
             let _ = std::fs::remove_file(self.dir.join(format!("{FILE}{end}")));
         }
-        let _ = std::fs::remove_file(self.dir.join(KEY_FILE));
+        for name in [KEY_FILE, CHANGES] {
+            let _ = std::fs::remove_file(self.dir.join(name));
+        }
     }
 
     /// Copies the key that signs tokens, if there is one; answers that.
@@ -156,14 +175,37 @@ impl Drop for Work {
 }
 
 /// Copies the store of these settings into a directory inside `parent` and checks the copy. The store may be served
-/// meanwhile.
+/// meanwhile. With `since`, an earlier backup, only what changed since then is kept of the copy.
 ///
 /// # Errors
-/// When there is no store, it cannot be read or is damaged, or `parent` has no room for it.
+/// When there is no store, it cannot be read or is damaged, `parent` has no room for it, or `since` is not whole.
 pub fn take(
     settings: &Settings,
     parent: &Path,
+    since: Option<&Path>,
     mut watch: impl FnMut(Step),
+) -> Result<Taken, BackupError> {
+    let mut archives = Archives::default();
+    let Some(since) = since else { return copied(settings, parent, &mut watch) };
+    if settings.database.url.is_some() {
+        return Err(BackupError::Refused(
+            "--since: a store on MariaDB is copied row by row, so nearly every block of the copy would differ; take full \
+             backups, and keep the server's binary log for what is written between them (docs/OPERATIONS.md)"
+                .to_owned(),
+        ));
+    }
+    // Before the copy: what cannot be built on is refused at once.
+    let (name, earlier) = Chain::earlier(&mut archives, since)?;
+    let taken = copied(settings, parent, &mut watch)?.incremental(name, earlier)?;
+    archives.finish()?;
+    Ok(taken)
+}
+
+/// Copies and checks the store.
+fn copied(
+    settings: &Settings,
+    parent: &Path,
+    watch: &mut impl FnMut(Step),
 ) -> Result<Taken, BackupError> {
     let data = &settings.data_dir;
     let url = settings.database.url.as_deref();
@@ -195,6 +237,17 @@ pub fn take(
 }
 
 impl Taken {
+    /// Leaves what differs from an earlier backup of this name.
+    fn incremental(self, name: String, earlier: Chain<'_, '_>) -> Result<Self, BackupError> {
+        let Self { work, manifest } = self;
+        let before = earlier.manifest().clone();
+        changes::write(earlier, &work.dir)?;
+        let store = work.dir.join(FILE);
+        std::fs::remove_file(&store).map_err(BackupError::io(store.display().to_string()))?;
+        let manifest = manifest.incremental(&work.dir, name, &before)?;
+        Ok(Self { work, manifest })
+    }
+
     /// What the backup will say of itself.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {

@@ -37,14 +37,16 @@ pub enum Key {
 /// What a directory may not hold.
 const OCCUPIED: [&str; 4] = ["madang.db", "madang.db-wal", "madang.db-shm", KEY_FILE];
 
-/// Puts the backup that `from` reads into `data`, which must hold no store. Everything is checked first; the store
-/// appears in one step at the end. With `rotate` the key that signs tokens is a new one.
+/// Puts the backup that `from` reads into `data`, which must hold no store. What an incremental one builds on lies in
+/// `beside`. Everything is checked first; the store appears in one step at the end. With `rotate` the key that signs tokens
+/// is a new one.
 ///
 /// # Errors
 /// When the backup is damaged, not whole, or newer than this program, or the directory cannot be used. It holds no
 /// store then.
 pub fn restore(
     from: impl Read,
+    beside: Option<&Path>,
     data: &Path,
     rotate: bool,
     mut watch: impl FnMut(Step),
@@ -55,7 +57,7 @@ pub fn restore(
         return Err(BackupError::Refused(text));
     }
     let work = Unpacked::begin(data.join(WORK))?;
-    let manifest = archive::read(from, &work.0, known, |done, all| {
+    let manifest = archive::read(from, beside, &work.0, known, |done, all| {
         watch(Step::Packing(done, all));
     })?;
     watch(Step::Checking);

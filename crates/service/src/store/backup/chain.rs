@@ -1,0 +1,367 @@
+//! A backup and those it builds on, read side by side as one store.
+//!
+//! Every archive has its blocks in ascending order. So one pass over all of them puts the store together: each block is
+//! that of the newest archive that has it. Nothing is unpacked or kept, and memory depends on the number of archives, not on
+//! the size of the store. Each archive is compared with its own manifest on the way, so a damaged one is named.
+
+use super::archive::MANIFEST;
+use super::manifest::{Entry, Manifest, hex};
+use super::{BackupError, KEY_FILE};
+use crate::store::private;
+use sha2::{Digest as _, Sha256};
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Write as _};
+use std::path::{Component, Path};
+use tar::{Archive, Entries, EntryType};
+
+/// Bytes of a block: a page of the store, because rows that belong together are seldom in pages side by side.
+pub(super) const BLOCK: usize = 4096;
+/// Most archives of a chain: a full backup and an incremental one for each further day of a month. Each takes some 2.5 MB
+/// of memory while it is read.
+pub(super) const LONGEST_CHAIN: usize = 32;
+/// Longest manifest or key that is read: some hundred times the usual.
+const LONGEST_TEXT: u64 = 64 << 10;
+/// Bytes read at a time.
+pub(super) const CHUNK: usize = 128 << 10;
+
+type Unpacked<'r> = zstd::Decoder<'static, BufReader<Box<dyn Read + 'r>>>;
+
+/// The archives of a chain. They are apart from [`Chain`], which borrows from each.
+#[derive(Default)]
+pub(super) struct Archives<'r>([Slot<'r>; LONGEST_CHAIN]);
+
+#[derive(Default)]
+struct Slot<'r> {
+    place: Option<String>,
+    archive: Option<Archive<Unpacked<'r>>>,
+}
+
+impl Archives<'_> {
+    /// Reads all to their ends: only there are the checksum of zstd and a missing tail seen.
+    pub(super) fn finish(self) -> Result<(), BackupError> {
+        for Slot { place, archive } in self.0 {
+            let Some(archive) = archive else { break };
+            let rest = io::copy(&mut archive.into_inner(), &mut io::sink());
+            rest.map_err(damaged).map_err(|error| error.of(place.as_deref()))?;
+        }
+        Ok(())
+    }
+}
+
+fn damaged(error: io::Error) -> BackupError {
+    BackupError::Damaged(error.to_string())
+}
+
+fn unlike_manifest(entry: &Entry) -> BackupError {
+    BackupError::Damaged(format!("{} is not what the manifest says", entry.name))
+}
+
+/// The store of a backup, block by block.
+pub(super) struct Chain<'a, 'r> {
+    /// The newest first.
+    layers: Vec<Layer<'a, 'r>>,
+    /// Number of the next block.
+    at: u64,
+    block: Vec<u8>,
+    /// Of the store, where no archive has all of it.
+    sum: Option<Sha256>,
+}
+
+impl<'a, 'r> Chain<'a, 'r> {
+    /// Opens the backup that `from` reads, and those it builds on, which lie in `beside`. `place` names it in messages.
+    pub(super) fn open(
+        archives: &'a mut Archives<'r>,
+        place: Option<String>,
+        from: impl Read + 'r,
+        beside: Option<&Path>,
+    ) -> Result<Self, BackupError> {
+        let mut layers: Vec<Layer<'a, 'r>> = Vec::new();
+        let mut from: Box<dyn Read + 'r> = Box::new(from);
+        let mut place = place;
+        for slot in &mut archives.0 {
+            let layer = Layer::open(slot, place, from)?;
+            if let Some(since) = layers.last().and_then(|above| above.manifest.since.as_ref())
+                && since.sha256 != layer.manifest.store().sha256
+            {
+                return Err(BackupError::Refused(format!(
+                    "{} is another backup than the one that is needed, which has a store with the SHA-256 {}",
+                    layer.place.as_deref().unwrap_or_default(),
+                    since.sha256
+                )));
+            }
+            layers.push(layer);
+            let above = layers.last().and_then(|layer| layer.manifest.since.as_ref());
+            let Some(since) = above else {
+                let sum = (layers.len() > 1).then(Sha256::new);
+                return Ok(Self { layers, at: 0, block: vec![0; BLOCK], sum });
+            };
+            let name = &since.backup;
+            let Some(beside) = beside else {
+                return Err(BackupError::Refused(format!(
+                    "the backup holds what changed since {name}: give it as a file, with {name} in the same directory"
+                )));
+            };
+            let earlier = beside.join(name);
+            place = Some(earlier.display().to_string());
+            from = match File::open(&earlier) {
+                Ok(file) => Box::new(file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Err(BackupError::Refused(format!(
+                        "{} is missing: the backup holds what changed since then",
+                        earlier.display()
+                    )));
+                }
+                Err(error) => return Err(BackupError::io(earlier.display().to_string())(error)),
+            };
+        }
+        Err(BackupError::Damaged(format!("more than {LONGEST_CHAIN} backups build on one another")))
+    }
+
+    /// Opens a backup that the next one shall build on; answers its name, too.
+    pub(super) fn earlier(
+        archives: &'a mut Archives<'r>,
+        file: &Path,
+    ) -> Result<(String, Self), BackupError> {
+        let shown = || file.display().to_string();
+        // A link to the newest backup will be one to another.
+        let file = fs::canonicalize(file).map_err(BackupError::io(shown()))?;
+        let name = file.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
+            BackupError::Refused(format!("{}: its name is not valid UTF-8", shown()))
+        })?;
+        let opened = File::open(&file).map_err(BackupError::io(shown()))?;
+        let chain = Self::open(archives, Some(shown()), opened, file.parent())?;
+        if chain.layers.len() == LONGEST_CHAIN {
+            return Err(BackupError::Refused(format!(
+                "{} builds on {} others, which is the most; take a full backup",
+                shown(),
+                LONGEST_CHAIN - 1
+            )));
+        }
+        Ok((name.to_owned(), chain))
+    }
+
+    /// What the newest one says of itself.
+    pub(super) fn manifest(&self) -> &Manifest {
+        &self.layers[0].manifest
+    }
+
+    /// The next block, which is shorter than [`BLOCK`] only at the end of the store.
+    pub(super) fn next(&mut self) -> Result<Option<&[u8]>, BackupError> {
+        let store = self.layers[0].manifest.store();
+        let length = length(store.bytes, self.at);
+        if length == 0 {
+            return Ok(None);
+        }
+        let mut found = 0;
+        // The oldest first: what a newer one has takes the place of it.
+        for layer in self.layers.iter_mut().rev() {
+            if let Some(bytes) = layer.block(self.at, &mut self.block)? {
+                found = bytes;
+            }
+        }
+        if found != length {
+            return Err(unlike_manifest(self.manifest().store()));
+        }
+        self.at += 1;
+        let block = &self.block[..length];
+        if let Some(sum) = &mut self.sum {
+            sum.update(block);
+        }
+        Ok(Some(block))
+    }
+
+    /// Compares everything with the manifests, after the last block; puts the newest key that signs tokens into `keep`.
+    pub(super) fn finish(self, keep: Option<&Path>) -> Result<Manifest, BackupError> {
+        let manifest = self.manifest().clone();
+        for (number, layer) in self.layers.into_iter().enumerate().rev() {
+            layer.finish(keep.filter(|_| number == 0))?;
+        }
+        let store = manifest.store();
+        if self.sum.is_some_and(|sum| hex(sum) != store.sha256) {
+            return Err(unlike_manifest(store));
+        }
+        Ok(manifest)
+    }
+}
+
+/// Bytes of a block of a store of so many bytes; 0 after its last.
+fn length(bytes: u64, at: u64) -> usize {
+    let left = at.checked_mul(BLOCK as u64).and_then(|start| bytes.checked_sub(start));
+    usize::try_from(left.unwrap_or(0)).map_or(BLOCK, |left| left.min(BLOCK))
+}
+
+/// One archive.
+struct Layer<'a, 'r> {
+    place: Option<String>,
+    manifest: Manifest,
+    entries: Entries<'a, Unpacked<'r>>,
+    blocks: Summed<tar::Entry<'a, Unpacked<'r>>>,
+    /// The next block that it has; none if [`u64::MAX`].
+    next: u64,
+}
+
+impl<'a, 'r> Layer<'a, 'r> {
+    fn open(
+        slot: &'a mut Slot<'r>,
+        place: Option<String>,
+        from: Box<dyn Read + 'r>,
+    ) -> Result<Self, BackupError> {
+        slot.place.clone_from(&place);
+        let unpacked = zstd::Decoder::new(from);
+        let opened = unpacked.map_err(damaged).and_then(|unpacked| {
+            let archive = slot.archive.insert(Archive::new(unpacked));
+            let mut entries = archive.entries().map_err(damaged)?;
+            let mut text = Vec::new();
+            let manifest = next(&mut entries, MANIFEST)?;
+            manifest.take(LONGEST_TEXT).read_to_end(&mut text).map_err(damaged)?;
+            let manifest = Manifest::parse(&text)?;
+            let Entry { name, bytes, .. } = &manifest.files[0];
+            let blocks = Summed::new(next(&mut entries, name)?, *bytes);
+            let mut layer = Self { place: None, manifest, entries, blocks, next: 0 };
+            if layer.manifest.since.is_some() {
+                layer.next = layer.number()?;
+            }
+            Ok(layer)
+        });
+        match opened {
+            Ok(layer) => Ok(Self { place, ..layer }),
+            Err(error) => Err(error.of(place.as_deref())),
+        }
+    }
+
+    /// The number of the next block in an incremental backup.
+    fn number(&mut self) -> Result<u64, BackupError> {
+        let mut number = [0; 8];
+        match self.blocks.fill(&mut number)? {
+            0 => Ok(u64::MAX),
+            8 if length(self.manifest.store().bytes, u64::from_le_bytes(number)) > 0 => {
+                Ok(u64::from_le_bytes(number))
+            }
+            _ => Err(unlike_manifest(&self.manifest.files[0])),
+        }
+    }
+
+    /// Reads a block if this archive has it; answers its bytes.
+    fn block(&mut self, at: u64, into: &mut [u8]) -> Result<Option<usize>, BackupError> {
+        let length = length(self.manifest.store().bytes, at);
+        if self.next != at || length == 0 {
+            return Ok(None);
+        }
+        let read = (|| {
+            if self.blocks.fill(&mut into[..length])? != length {
+                return Err(unlike_manifest(&self.manifest.files[0]));
+            }
+            self.next = if self.manifest.since.is_some() { self.number()? } else { at + 1 };
+            if self.next <= at {
+                return Err(unlike_manifest(&self.manifest.files[0]));
+            }
+            Ok(Some(length))
+        })();
+        read.map_err(|error: BackupError| error.of(self.place.as_deref()))
+    }
+
+    /// Compares all of it with its manifest.
+    fn finish(mut self, keep: Option<&Path>) -> Result<(), BackupError> {
+        let place = self.place.take();
+        let finished = (|| {
+            let [first, rest @ ..] = &*self.manifest.files else { return Ok(()) };
+            if self.blocks.finish()? != (first.bytes, first.sha256.clone()) {
+                return Err(unlike_manifest(first));
+            }
+            for entry in rest {
+                let mut text = Vec::new();
+                let found = next(&mut self.entries, &entry.name)?;
+                found.take(LONGEST_TEXT).read_to_end(&mut text).map_err(damaged)?;
+                if (text.len() as u64, hex(Sha256::new_with_prefix(&text)))
+                    != (entry.bytes, entry.sha256.clone())
+                {
+                    return Err(unlike_manifest(entry));
+                }
+                if let Some(dir) = keep {
+                    let path = dir.join(KEY_FILE);
+                    let written = private::open(&path).and_then(|mut file| file.write_all(&text));
+                    written.map_err(BackupError::io(path.display().to_string()))?;
+                }
+            }
+            if self.entries.next().is_some() {
+                return Err(BackupError::Damaged("something follows its last file".to_owned()));
+            }
+            Ok(())
+        })();
+        finished.map_err(|error: BackupError| error.of(place.as_deref()))
+    }
+}
+
+/// The next entry, which must have this name.
+fn next<'a, R: Read>(
+    entries: &mut Entries<'a, R>,
+    wanted: &str,
+) -> Result<tar::Entry<'a, R>, BackupError> {
+    let entry = entries
+        .next()
+        .transpose()
+        .map_err(|error| BackupError::Damaged(format!("{wanted} cannot be read: {error}")))?;
+    let found = entry.filter(|entry| {
+        let is_named = entry
+            .path()
+            .is_ok_and(|path| path.components().eq([Component::Normal(wanted.as_ref())]));
+        is_named && entry.header().entry_type() == EntryType::Regular
+    });
+    found.ok_or_else(|| BackupError::Damaged(format!("{wanted} is missing")))
+}
+
+/// Content of an entry, with the sum of what was read.
+struct Summed<R> {
+    from: BufReader<io::Take<R>>,
+    sum: Sha256,
+    bytes: u64,
+}
+
+impl<R: Read> Summed<R> {
+    fn new(from: R, bytes: u64) -> Self {
+        // One byte more than there should be shows that there are more.
+        let from = BufReader::with_capacity(CHUNK, from.take(bytes.saturating_add(1)));
+        Self { from, sum: Sha256::new(), bytes: 0 }
+    }
+
+    /// Reads until `into` is full, or to the end; answers the bytes read.
+    fn fill(&mut self, into: &mut [u8]) -> Result<usize, BackupError> {
+        let read = fill(&mut self.from, into).map_err(damaged)?;
+        self.sum.update(&into[..read]);
+        self.bytes += read as u64;
+        Ok(read)
+    }
+
+    /// Reads the rest; answers the length and the sum of all.
+    fn finish(mut self) -> Result<(u64, String), BackupError> {
+        let mut chunk = vec![0; CHUNK];
+        while self.fill(&mut chunk)? > 0 {}
+        Ok((self.bytes, hex(self.sum)))
+    }
+}
+
+/// Reads until `into` is full, or to the end; answers the bytes read.
+pub(super) fn fill(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < into.len() {
+        match from.read(&mut into[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// The name of the backup that this one builds on, if it is incremental.
+///
+/// # Errors
+/// When it is not a backup, or of a format that this program does not know.
+pub fn builds_on(file: &Path) -> Result<Option<String>, BackupError> {
+    let shown = || file.display().to_string();
+    let opened = File::open(file).map_err(BackupError::io(shown()))?;
+    let mut slot = Slot::default();
+    let layer = Layer::open(&mut slot, Some(shown()), Box::new(opened))?;
+    Ok(layer.manifest.since.map(|since| since.backup))
+}
