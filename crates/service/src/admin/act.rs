@@ -226,7 +226,7 @@ impl Admin {
     }
 
     fn log_level(&self, level: &str) -> Reply {
-        let is_filter = level.len() <= LONGEST_FILTER && log_filter(level).is_ok();
+        let is_filter = level.len() <= LONGEST_FILTER && log_filter(level).is_some();
         if !is_filter {
             return Err(format!(
                 "{level:?} is no filter: expected off, error, warn, info, debug, trace, or a filter \

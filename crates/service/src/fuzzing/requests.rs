@@ -223,10 +223,8 @@ pub(super) fn values(data: &[u8]) {
     if let Some(ms) = rfc3339::parse(text) {
         assert_eq!(rfc3339::parse(&rfc3339::format_utc(ms)), Some(ms));
     }
-    if let Ok(duration) = value::duration(text) {
-        let written = value::format_duration(duration);
-        let again = value::duration(&written).expect("what is written can be read");
-        assert!(again.abs_diff(duration) < Duration::from_millis(1), "{written}");
+    if let Some(duration) = value::duration(text) {
+        assert!(duration <= Duration::from_secs(3_200_000_000), "{text}");
     }
     let _ = (value::size(text), value::ranges(text), value::whole(text, 1, 100));
 }
