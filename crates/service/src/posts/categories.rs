@@ -5,7 +5,7 @@ use super::represent::CategoryItem;
 use crate::app::App;
 use crate::bodies::Wanted;
 use crate::http::Problem;
-use crate::http::body::{Compress, finish, respond};
+use crate::http::body::respond;
 use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
@@ -46,9 +46,8 @@ impl Posts {
         let make = move || async move {
             let found = store.categories().await?;
             let items = found.into_iter().map(CategoryItem::from).collect();
-            Ok(Some(CategoryList { items, next_cursor: None }))
+            Ok(CategoryList { items, next_cursor: None })
         };
-        let found = self.bodies.get(&self.category_bodies, wanted, headers, make).await?;
-        Ok(found.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
+        self.bodies.listing(&self.category_bodies, wanted, headers, make).await
     }
 }

@@ -4,7 +4,7 @@ use super::{Location, LocationId, Schedules};
 use crate::app::App;
 use crate::bodies::Wanted;
 use crate::http::Problem;
-use crate::http::body::{Compress, finish, respond};
+use crate::http::body::respond;
 use crate::http::page::{Page, asked, write_whole_cursor};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -73,10 +73,9 @@ impl Schedules {
         let make = move || async move {
             let found = store.locations(after.unwrap_or(0), limit + 1).await?;
             let cursor = |last: &Location| write_whole_cursor(LISTING, 0, last.id);
-            Ok(Some(Page::cut(found, limit, cursor, LocationItem::from)))
+            Ok(Page::cut(found, limit, cursor, LocationItem::from))
         };
-        let found = self.bodies.get(&self.locations, wanted, headers, make).await?;
-        Ok(found.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
+        self.bodies.listing(&self.locations, wanted, headers, make).await
     }
 }
 
