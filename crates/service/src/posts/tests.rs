@@ -5,6 +5,7 @@ mod search;
 
 use super::*;
 use crate::app::App;
+use crate::bodies::ChangeError;
 use crate::config::{Origin, Sources};
 use crate::http::Refusal;
 use crate::http::page::MAX_LIMIT;
