@@ -216,30 +216,6 @@ impl Bodies {
         self.load(part, wanted, make, (plain, compress)).await
     }
 
-    /// [`get`](Self::get) for a listing: it may be empty, but there always is one.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub async fn listing<T, F, Fut>(
-        &self,
-        part: &NamedCache<LoadError>,
-        wanted: Wanted<'_>,
-        headers: &HeaderMap,
-        make: F,
-    ) -> Result<Value, Problem>
-    where
-        T: Serialize + Send + 'static,
-        F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<T, LoadError>> + Send + 'static,
-    {
-        let make = || {
-            let listing = make();
-            async move { listing.await.map(Some) }
-        };
-        let listing = self.get(part, wanted, headers, make).await?;
-        listing.ok_or_else(|| Problem::internal("a listing was absent"))
-    }
-
     /// [`get`](Self::get) for an object that is answered with members of the moment, which are in no cache.
     ///
     /// # Errors
@@ -371,6 +347,11 @@ impl Bodies {
         let finished = self.compute.run(move |()| finish(copy, compress)).await;
         finished.unwrap_or_else(|_| finish(json, Compress::NO))
     }
+}
+
+/// What [`Bodies::get`] gives of a listing: it may be empty, but there always is one.
+pub(crate) fn always(listing: Option<Value>) -> Result<Value, Problem> {
+    listing.ok_or_else(|| Problem::internal("a listing was absent"))
 }
 
 /// The age until which an old body is served under overload, or while the store fails.

@@ -5,7 +5,7 @@ use super::store::listing::{Asked, Listed};
 use super::types::{After, Order};
 use super::{Articles, all_articles};
 use crate::app::App;
-use crate::bodies::Wanted;
+use crate::bodies::{Wanted, always};
 use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::page::{self, Page, Query, write_whole_cursor};
@@ -107,8 +107,8 @@ impl Articles {
                 cursor((likes, last.article.id))
             };
             let page = Page::cut(found.items, limit, of_last, ArticleItem::from);
-            Ok(page.or_more(found.more.map(cursor)))
+            Ok(Some(page.or_more(found.more.map(cursor))))
         };
-        self.bodies.listing(&self.lists, wanted, headers, make).await
+        always(self.bodies.get(&self.lists, wanted, headers, make).await?)
     }
 }

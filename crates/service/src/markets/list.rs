@@ -5,7 +5,7 @@ use super::represent::MarketItem;
 use super::{Markets, all_markets};
 use crate::accounts::{LONGEST_REGION, RegionError, RegionId, Regions};
 use crate::app::App;
-use crate::bodies::Wanted;
+use crate::bodies::{Wanted, always};
 use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::page::{self, Page, Query, read_cursor, write_cursor};
@@ -191,9 +191,9 @@ impl Markets {
         let compute = Arc::clone(self.inner.bodies.compute());
         let make = move || async move {
             let found = compute.run(move |()| this.found(&asked)).await;
-            Ok(found.map_err(StoreError::from)?)
+            Ok(Some(found.map_err(StoreError::from)?))
         };
-        self.inner.bodies.listing(&self.inner.lists, wanted, headers, make).await
+        always(self.inner.bodies.get(&self.inner.lists, wanted, headers, make).await?)
     }
 
     fn found(&self, asked: &Asked) -> Page<MarketItem> {

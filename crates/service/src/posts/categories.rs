@@ -3,7 +3,7 @@
 use super::Posts;
 use super::represent::CategoryItem;
 use crate::app::App;
-use crate::bodies::Wanted;
+use crate::bodies::{Wanted, always};
 use crate::http::Problem;
 use crate::http::body::respond;
 use axum::extract::State;
@@ -46,8 +46,8 @@ impl Posts {
         let make = move || async move {
             let found = store.categories().await?;
             let items = found.into_iter().map(CategoryItem::from).collect();
-            Ok(CategoryList { items, next_cursor: None })
+            Ok(Some(CategoryList { items, next_cursor: None }))
         };
-        self.bodies.listing(&self.category_bodies, wanted, headers, make).await
+        always(self.bodies.get(&self.category_bodies, wanted, headers, make).await?)
     }
 }

@@ -7,7 +7,7 @@ use super::types::{After, CategoryId, Order, PostSummary};
 use super::{Asked, Posts, all_contents};
 use crate::accounts::{Accounts, Regions};
 use crate::app::App;
-use crate::bodies::Wanted;
+use crate::bodies::{Wanted, always};
 use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::json::one_line;
@@ -164,8 +164,8 @@ impl Posts {
             };
             let names = this.names(&accounts);
             let page = Page::cut(found.items, limit, of_last, |post| PostItem::new(post, names));
-            Ok(page.or_more(found.more.map(cursor)))
+            Ok(Some(page.or_more(found.more.map(cursor))))
         };
-        self.bodies.listing(&self.lists, wanted, headers, make).await
+        always(self.bodies.get(&self.lists, wanted, headers, make).await?)
     }
 }

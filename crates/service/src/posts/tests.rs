@@ -192,7 +192,11 @@ async fn take(bench: &Bench, model: &mut BTreeMap<PostId, PostValues>, step: Ste
         }
         Step::Rewrite(n) => {
             let Some(id) = nth(n) else { return };
-            posts.change(id, 1, Changes::to_content("다시 씁니다".to_owned())).await.unwrap();
+            posts
+                .change(id, 1, Changes::to_content("다시 씁니다".to_owned()))
+                .await
+                .unwrap()
+                .unwrap();
         }
         Step::Remove(n) => {
             let Some(id) = nth(n) else { return };
@@ -285,13 +289,14 @@ async fn a_write_ends_the_listings_of_its_areas_and_category_and_no_others() {
     assert_eq!((loaded(&WITHIN).await, loaded(&OTHERS).await), (0, 0), "all of them are kept");
     let id = bench.add(values(0, 1, 2000)).await;
     assert_eq!(loaded(&WITHIN).await, 6);
-    bench.app.posts.store().change(id, 1, Changes::to_content("x".to_owned())).await.unwrap();
-    bench.app.posts.store().change(id, 1, Changes::to_price(2000)).await.unwrap();
-    bench.app.posts.store().remove(id, 2).await.unwrap();
+    let posts = bench.app.posts.store();
+    posts.change(id, 1, Changes::to_content("x".to_owned())).await.unwrap().unwrap();
+    posts.change(id, 1, Changes::to_price(2000)).await.unwrap().unwrap();
+    posts.remove(id, 2).await.unwrap().unwrap_err();
     assert_eq!(loaded(&WITHIN).await, 0, "what no listing shows ends none");
-    bench.app.posts.store().change(id, 1, Changes::to_price(2001)).await.unwrap();
+    posts.change(id, 1, Changes::to_price(2001)).await.unwrap().unwrap();
     assert_eq!(loaded(&WITHIN).await, 6);
-    bench.app.posts.store().remove(id, 1).await.unwrap();
+    posts.remove(id, 1).await.unwrap().unwrap();
     assert_eq!(loaded(&WITHIN).await, 6);
     // Two stamps may share a slot, once in thousands of runs: then one listing of another area ends too.
     assert!(loaded(&OTHERS).await <= 1);
@@ -362,7 +367,7 @@ async fn the_newest_of_all_are_found_behind_many_that_were_removed() {
         let id = bench.add(values(0, 1 + n % 12, 0)).await;
         // Three at each end, and more removed between them than a page of three looks at.
         if (3..37).contains(&n) {
-            bench.app.posts.store().remove(id, 1).await.unwrap();
+            bench.app.posts.store().remove(id, 1).await.unwrap().unwrap();
         } else {
             there.insert(0, id);
         }

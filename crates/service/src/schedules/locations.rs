@@ -2,7 +2,7 @@
 
 use super::{Location, LocationId, Schedules};
 use crate::app::App;
-use crate::bodies::Wanted;
+use crate::bodies::{Wanted, always};
 use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::page::{Page, asked, write_whole_cursor};
@@ -73,9 +73,9 @@ impl Schedules {
         let make = move || async move {
             let found = store.locations(after.unwrap_or(0), limit + 1).await?;
             let cursor = |last: &Location| write_whole_cursor(LISTING, 0, last.id);
-            Ok(Page::cut(found, limit, cursor, LocationItem::from))
+            Ok(Some(Page::cut(found, limit, cursor, LocationItem::from)))
         };
-        self.bodies.listing(&self.locations, wanted, headers, make).await
+        always(self.bodies.get(&self.locations, wanted, headers, make).await?)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::represent::length;
 use super::{AfterDistance, AfterLength, TrackSummary, Tracks, all_tracks};
 use crate::app::App;
-use crate::bodies::{LoadError, Wanted};
+use crate::bodies::{LoadError, Wanted, always};
 use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::page::{self, Page, Query, read_cursor, write_cursor};
@@ -205,13 +205,13 @@ impl Tracks {
         let store = self.store.clone();
         let make = move || async move {
             let tracks = store.by_length(after, limit + 1).await?;
-            Ok(Page::cut(
+            Ok(Some(Page::cut(
                 tracks,
                 limit,
                 |track| write_cursor(LENGTH_LISTING, track.length_metres, track.id),
                 |track| TrackItem::new(track, None),
-            ))
+            )))
         };
-        self.bodies.listing(&self.lists, wanted, headers, make).await
+        always(self.bodies.get(&self.lists, wanted, headers, make).await?)
     }
 }
