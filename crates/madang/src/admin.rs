@@ -146,7 +146,7 @@ enum MaintenanceAction {
 
 fn log_filter(text: &str) -> Result<String, String> {
     let wrong = "expected off, error, warn, info, debug, trace, or a filter such as info,madang_service=debug";
-    madang_service::config::log_filter(text).map_err(|_| wrong.to_owned())
+    madang_service::config::log_filter(text).ok_or_else(|| wrong.to_owned())
 }
 
 impl Action {

@@ -1,14 +1,16 @@
 //! `madang backup`: the whole store in one file, while it is served.
 
+use crate::progress::bar;
 use crate::settings::{SettingsArgs, Usage};
 use anyhow::Context as _;
-use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use indicatif::{HumanBytes, ProgressBar};
 use madang_service::store::backup::{self, BackupError, Step, Taken};
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, IsTerminal as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use std::time::Instant;
 use time::OffsetDateTime;
 
 /// How a backup in a directory is named: `madang-20261127T184500Z.tar.zst`.
@@ -257,20 +259,14 @@ fn is_backup(name: &str) -> bool {
     })
 }
 
-/// The bar, drawn on stderr and only on a terminal.
+/// What is said while it takes.
 pub struct Watch {
     bar: ProgressBar,
 }
 
 impl Default for Watch {
     fn default() -> Self {
-        let bar = ProgressBar::new(0);
-        bar.set_style(
-            ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {wide_msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_bar()),
-        );
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar }
+        Self { bar: bar(0, "{bytes}/{total_bytes}") }
     }
 }
 

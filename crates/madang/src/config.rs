@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return if is_right { Ok(()) } else { Err(Partly.into()) };
     }
     let mut table = "";
-    for key in KEYS {
+    for key in KEYS.iter() {
         let (value, origin) = sources.effective(key);
         if args.changed && origin == Origin::Default {
             continue;

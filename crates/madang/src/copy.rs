@@ -1,8 +1,9 @@
 //! `madang copy`: moves an embedded store to MariaDB, and back.
 
+use crate::progress::bar;
 use crate::settings::{SettingsArgs, Usage};
 use anyhow::Context as _;
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar};
 use madang_service::config::{Key, Origin, Settings};
 use madang_service::store::copy::{self, Begun, Report, Step};
 use madang_service::store::{DirLock, FILE};
@@ -120,20 +121,14 @@ pub fn settings(config: Option<PathBuf>, directory: &Path) -> anyhow::Result<Set
     Ok(sources.resolve()?)
 }
 
-/// The bar, drawn on stderr and only on a terminal.
+/// What is said while it takes.
 struct Watch {
     bar: ProgressBar,
 }
 
 impl Default for Watch {
     fn default() -> Self {
-        let bar = ProgressBar::new(0);
-        bar.set_style(
-            ProgressStyle::with_template("{bar:30} {human_pos}/{human_len} {wide_msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_bar()),
-        );
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar }
+        Self { bar: bar(0, "{human_pos}/{human_len}") }
     }
 }
 

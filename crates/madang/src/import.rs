@@ -3,12 +3,12 @@
 mod markets;
 mod tracks;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::progress::bar;
+use indicatif::ProgressBar;
 use madang_service::app::App;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Context as _;
 
@@ -47,15 +47,8 @@ pub fn fill_demo(app: &App) -> anyhow::Result<()> {
     markets::fill_demo(app)
 }
 
-/// A bar on stderr, drawn only on a terminal.
 fn progress(steps: u64) -> ProgressBar {
-    let bar = ProgressBar::new(steps);
-    bar.set_style(
-        ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
+    bar(steps, "{pos}/{len}")
 }
 
 /// Says something above the bar. A reader that has gone does not end the import.

@@ -15,6 +15,7 @@ mod k6;
 mod limit;
 mod load;
 mod openapi;
+mod progress;
 mod restore;
 mod samples;
 mod seed;

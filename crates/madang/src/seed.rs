@@ -25,15 +25,16 @@ mod zipf;
 
 pub use demo::fill_demo;
 
+use crate::progress::bar;
 use crate::settings::SettingsArgs;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use madang_service::accounts::UserId;
 use madang_service::app::App;
 use madang_service::config::{Origin, Settings};
 use madang_service::http::rfc3339;
 use madang_service::store::DirLock;
 use std::io::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Password of seeded users, unless another is given.
 pub const DEFAULT_PASSWORD: &str = "madang-seed";
@@ -215,7 +216,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 /// When the store cannot take it. What was added until then stays.
 pub fn fill(app: &App, settings: &Settings, rows: &Rows) -> anyhow::Result<Filled> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let bar = bar();
+    let bar = bar(0, "{human_pos}/{human_len}");
     let filled = runtime.block_on(async {
         let (ids, users) = users::fill(app, settings, rows, &bar).await?;
         let ground = Ground { app, wanted: rows, users: &ids, bar: &bar };
@@ -231,17 +232,6 @@ pub fn fill(app: &App, settings: &Settings, rows: &Rows) -> anyhow::Result<Fille
     })?;
     bar.finish_and_clear();
     Ok(filled)
-}
-
-/// Drawn on stderr, and only on a terminal.
-fn bar() -> ProgressBar {
-    let bar = ProgressBar::new(0);
-    bar.set_style(
-        ProgressStyle::with_template("{bar:30} {human_pos}/{human_len} {wide_msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }
 
 fn told(rows: &Rows, filled: &Filled, seconds: f64) -> String {

@@ -11,6 +11,7 @@ use madang_service::http::server::{Server, Signals};
 use madang_service::store::DirLock;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::Arc;
 use tokio::signal::unix::SignalKind;
 use tracing_subscriber::{EnvFilter, reload};
 
@@ -70,7 +71,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
     };
     let signals = Signals::default();
-    watch_signals(signals.clone())?;
+    let (mut next, hurry) = (Arc::clone(&signals.stop), Arc::clone(&signals.hurry));
+    watch_signals(move || std::mem::replace(&mut next, Arc::clone(&hurry)).notify_one())?;
     if let Err(error) = announce(&server) {
         // Whoever started us may not care for the addresses; that is no reason not to serve.
         tracing::warn!("cannot print the addresses: {error:#}");
@@ -152,23 +154,23 @@ fn raise_open_files() -> u64 {
     holds.unwrap_or(u64::MAX)
 }
 
-/// A thread that turns SIGTERM, SIGHUP and SIGINT into the server's signals.
-fn watch_signals(signals: Signals) -> anyhow::Result<()> {
+/// A thread that calls `asked` for each SIGTERM, SIGHUP and SIGINT.
+pub fn watch_signals(mut asked: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut kinds = vec![SignalKind::terminate(), SignalKind::interrupt()];
     if !hangup_is_ignored() {
         kinds.push(SignalKind::hangup());
     }
-    let mut asked = {
+    let mut signals = {
         let _inside = runtime.enter();
         StopSignals::listen(&kinds)?
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         runtime.block_on(async {
-            asked.next().await;
-            signals.stop.notify_one();
-            asked.next().await;
-            signals.hurry.notify_one();
+            loop {
+                signals.next().await;
+                asked();
+            }
         });
     })?;
     Ok(())
@@ -176,7 +178,7 @@ fn watch_signals(signals: Signals) -> anyhow::Result<()> {
 
 /// Whether whoever started this process wants it to outlive its terminal, as `nohup` does. A handler would
 /// undo that.
-pub fn hangup_is_ignored() -> bool {
+fn hangup_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);

@@ -60,11 +60,6 @@ impl Path {
         &self.segments
     }
 
-    /// The segments, without a copy.
-    pub fn into_segments(self) -> Vec<Vec<Point>> {
-        self.segments
-    }
-
     /// Number of points in all segments.
     pub fn points(&self) -> usize {
         self.points

@@ -7,9 +7,6 @@
 use crate::number::nearest;
 use crate::point::{InvalidPoint, Point};
 
-/// Decimals of the original format: steps of 1.1 m.
-pub const DEFAULT_PRECISION: u32 = 5;
-
 /// Most decimals. Twelve are a thousandth of a millimetre and still exact in an `f64`.
 pub const MAX_PRECISION: u32 = 12;
 

@@ -66,7 +66,7 @@ fn arcs(topology: &Value) -> Option<Vec<Ring>> {
             points.push(Point::new(origin.1 + y * scale.1, origin.0 + x * scale.0));
         }
         let path = simplify::metres(&Path::new(vec![points]).ok()?, TOLERANCE_METRES).ok()?;
-        path.into_segments().pop()
+        path.segments().last().cloned()
     };
     topology["arcs"].as_array()?.iter().map(arc).collect()
 }

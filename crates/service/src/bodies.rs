@@ -349,6 +349,11 @@ impl Bodies {
     }
 }
 
+/// What [`Bodies::get`] gives of a listing: it may be empty, but there always is one.
+pub(crate) fn always(listing: Option<Value>) -> Result<Value, Problem> {
+    listing.ok_or_else(|| Problem::internal("a listing was absent"))
+}
+
 /// The age until which an old body is served under overload, or while the store fails.
 fn stale_until(ttl: Duration) -> Duration {
     ttl.saturating_mul(6).max(Duration::from_secs(60))

@@ -12,7 +12,9 @@ use http::header;
 use madang_cache::MetricsSnapshot;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeLabelSet, EncodeMetric,
+};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
@@ -44,12 +46,6 @@ pub(crate) fn router(registry: Registry) -> Router {
 #[derive(Debug)]
 struct AppCollector {
     app: Arc<App>,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet)]
-struct CacheLabels {
-    cache: String,
-    tier: &'static str,
 }
 
 impl Collector for AppCollector {
@@ -132,6 +128,36 @@ pub(crate) fn gauge(
     metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
+/// A counter for each set of labels.
+pub(crate) fn counters<N: EncodeCounterValue>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: impl IntoIterator<Item = (impl EncodeLabelSet, N)>,
+) -> Result<(), std::fmt::Error> {
+    let kind = ConstCounter::new(0u64).metric_type();
+    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+    for (labels, value) in values {
+        ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+/// A gauge for each set of labels.
+pub(crate) fn gauges<N: EncodeGaugeValue>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: impl IntoIterator<Item = (impl EncodeLabelSet, N)>,
+) -> Result<(), std::fmt::Error> {
+    let kind = ConstGauge::new(0i64).metric_type();
+    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+    for (labels, value) in values {
+        ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
 fn store_figures(
     encoder: &mut DescriptorEncoder<'_>,
     figures: &StoreFigures,
@@ -179,11 +205,6 @@ fn store_figures(
     counter(encoder, "store_log_cuts", help, figures.log_cuts)
 }
 
-#[derive(Clone, Debug, EncodeLabelSet)]
-struct ReplicaLabels {
-    replica: String,
-}
-
 /// Nothing where there is no replica.
 fn replica_figures(
     encoder: &mut DescriptorEncoder<'_>,
@@ -192,27 +213,16 @@ fn replica_figures(
     if figures.is_empty() {
         return Ok(());
     }
-    let label = |one: &ReplicaFigures| ReplicaLabels { replica: one.name.clone() };
-    let reads = ConstCounter::new(0u64);
+    let label = |one: &ReplicaFigures| [("replica", one.name.clone())];
+    let reads = figures.iter().map(|one| (label(one), one.reads));
     let help = "Read transactions that a replica has answered; the primary has answered the others";
-    let mut family = encoder.encode_descriptor("replica_reads", help, None, reads.metric_type())?;
-    for one in figures {
-        ConstCounter::new(one.reads).encode(family.encode_family(&label(one))?)?;
-    }
-    let gauge = ConstGauge::new(0.0);
+    counters(encoder, "replica_reads", help, reads)?;
+    let used = figures.iter().map(|one| (label(one), f64::from(u8::from(one.is_used))));
     let help = "Whether reads are sent to a replica: not while it is away, or far behind";
-    let mut family = encoder.encode_descriptor("replica_used", help, None, gauge.metric_type())?;
-    for one in figures {
-        ConstGauge::new(f64::from(u8::from(one.is_used)))
-            .encode(family.encode_family(&label(one))?)?;
-    }
+    gauges(encoder, "replica_used", help, used)?;
+    let lags = figures.iter().map(|one| (label(one), one.lag.as_secs_f64()));
     let help = "Time for which a replica has not had something that this node knows of";
-    let mut family =
-        encoder.encode_descriptor("replica_lag_seconds", help, None, gauge.metric_type())?;
-    for one in figures {
-        ConstGauge::new(one.lag.as_secs_f64()).encode(family.encode_family(&label(one))?)?;
-    }
-    Ok(())
+    gauges(encoder, "replica_lag_seconds", help, lags)
 }
 
 fn store_sizes(
@@ -241,36 +251,16 @@ fn schedule_figures(
     counter(encoder, "schedules_deleted", "Schedules deleted by their users", figures.deleted)
 }
 
-#[derive(Clone, Debug, EncodeLabelSet)]
-struct RefusedLabels {
-    reason: &'static str,
-}
-
 fn answer_figures(
     encoder: &mut DescriptorEncoder<'_>,
     figures: AnswerFigures,
 ) -> Result<(), std::fmt::Error> {
     let help = "Memory of large answers in progress, each buffer counted once";
     gauge(encoder, "answer_bytes", help, figures.held as u64)?;
-    let first = ConstCounter::new(0u64);
     let help = "Large answers refused because the memory (all) or the share of the address (share) was used up";
-    let mut family =
-        encoder.encode_descriptor("answers_refused", help, None, first.metric_type())?;
-    for (reason, value) in [("all", figures.refused), ("share", figures.refused_share)] {
-        ConstCounter::new(value).encode(family.encode_family(&RefusedLabels { reason })?)?;
-    }
-    Ok(())
-}
-
-#[derive(Clone, Debug, EncodeLabelSet)]
-struct GateLabels {
-    gate: &'static str,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet)]
-struct ShedLabels {
-    gate: &'static str,
-    reason: &'static str,
+    let refused = [("all", figures.refused), ("share", figures.refused_share)];
+    let refused = refused.map(|(reason, value)| ([("reason", reason)], value));
+    counters(encoder, "answers_refused", help, refused)
 }
 
 fn gate_figures(
@@ -279,33 +269,27 @@ fn gate_figures(
 ) -> Result<(), std::fmt::Error> {
     type Read = fn(&GateFigures) -> usize;
     let gates = gates.map(|(gate, figures)| (gate, figures.figures()));
-    let gauges: [(&str, &str, Read); 2] = [
+    let figures: [(&str, &str, Read); 2] = [
         ("work_in_flight", "Uncached reads, writes and uploads in progress", |f| f.in_flight),
         ("work_waiting", "Uncached reads, writes and uploads in the queue", |f| f.waiting),
     ];
-    for (name, help, read) in gauges {
-        let first = ConstGauge::new(0i64);
-        let mut family = encoder.encode_descriptor(name, help, None, first.metric_type())?;
-        for (gate, figures) in &gates {
-            let value = i64::try_from(read(figures)).unwrap_or(i64::MAX);
-            ConstGauge::new(value).encode(family.encode_family(&GateLabels { gate })?)?;
-        }
+    for (name, help, read) in figures {
+        let number = |figures| i64::try_from(read(figures)).unwrap_or(i64::MAX);
+        let values = gates.iter().map(|(gate, figures)| ([("gate", *gate)], number(figures)));
+        gauges(encoder, name, help, values)?;
     }
-    let first = ConstCounter::new(0u64);
     let help = "Requests refused because the queue was full (full) or the wait too long (late)";
-    let mut family = encoder.encode_descriptor("work_shed", help, None, first.metric_type())?;
-    for (gate, figures) in &gates {
-        for (reason, value) in [("full", figures.shed_full), ("late", figures.shed_late)] {
-            let labels = ShedLabels { gate, reason };
-            ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
-        }
-    }
+    let shed = gates.iter().flat_map(|(gate, figures)| {
+        let reasons = [("full", figures.shed_full), ("late", figures.shed_late)];
+        reasons.map(|(reason, value)| ([("gate", *gate), ("reason", reason)], value))
+    });
+    counters(encoder, "work_shed", help, shed)?;
     let kind = gates[0].1.waits.metric_type();
     let help = "Time that work waited in the queue";
     let mut family =
         encoder.encode_descriptor("work_queue_time", help, Some(&Unit::Seconds), kind)?;
     for (gate, figures) in &gates {
-        figures.waits.encode(family.encode_family(&GateLabels { gate })?)?;
+        figures.waits.encode(family.encode_family(&[("gate", *gate)])?)?;
     }
     Ok(())
 }
@@ -313,14 +297,11 @@ fn gate_figures(
 /// Nothing where there is no limit.
 fn rate_figures(encoder: &mut DescriptorEncoder<'_>, app: &App) -> Result<(), std::fmt::Error> {
     let Some(figures) = app.limits.figures() else { return Ok(()) };
-    let first = ConstCounter::new(0u64);
     let help = "Requests refused because their user or address exceeded limits.*";
-    let mut family = encoder.encode_descriptor("rate_limited", help, None, first.metric_type())?;
-    for (gate, one) in [("reads", &app.reads), ("writes", &app.writes), ("uploads", &app.uploads)] {
-        if let Some(refused) = one.over_rate() {
-            ConstCounter::new(refused).encode(family.encode_family(&GateLabels { gate })?)?;
-        }
-    }
+    let gates = [("reads", &app.reads), ("writes", &app.writes), ("uploads", &app.uploads)];
+    let refused =
+        gates.into_iter().filter_map(|(gate, one)| Some(([("gate", gate)], one.over_rate()?)));
+    counters(encoder, "rate_limited", help, refused)?;
     gauge(encoder, "rate_limit_buckets", "Users and addresses counted", figures.buckets)?;
     let help = "Users and addresses forgotten before their count had expired, to make room";
     counter(encoder, "rate_limit_evictions", help, figures.evictions)?;
@@ -330,24 +311,6 @@ fn rate_figures(encoder: &mut DescriptorEncoder<'_>, app: &App) -> Result<(), st
 
 /// One figure of a part of the cache.
 type Read = fn(&MetricsSnapshot) -> u64;
-
-/// A counter of each part, in the tiers that have it.
-fn cache_counter(
-    encoder: &mut DescriptorEncoder<'_>,
-    (name, help): (&str, &str),
-    tiers: [(&'static str, Option<Read>); 2],
-    parts: &[(Box<str>, MetricsSnapshot)],
-) -> Result<(), std::fmt::Error> {
-    let first = ConstCounter::new(0u64);
-    let mut family = encoder.encode_descriptor(name, help, None, first.metric_type())?;
-    for (tier, read) in tiers.into_iter().filter_map(|(tier, read)| Some((tier, read?))) {
-        for (cache, figures) in parts {
-            let labels = CacheLabels { cache: cache.to_string(), tier };
-            ConstCounter::new(read(figures)).encode(family.encode_family(&labels)?)?;
-        }
-    }
-    Ok(())
-}
 
 fn cache_figures(
     encoder: &mut DescriptorEncoder<'_>,
@@ -367,7 +330,7 @@ fn cache_figures(
         ("cache_stored", "Bodies that it took", |m| m.remote_stored),
     ];
     let remote = if is_up.is_some() { remote } else { &[] };
-    let counters: [(&str, &str, Read); 13] = [
+    let local: [(&str, &str, Read); 13] = [
         ("cache_hits", "Lookups answered by a fresh entry", |m| m.hits),
         ("cache_negative_hits", "Lookups answered by a cached absence", |m| m.negative_hits),
         ("cache_misses", "Lookups that started a load", |m| m.misses),
@@ -392,19 +355,19 @@ fn cache_figures(
             m.backing_off
         }),
     ];
-    for (name, help, read) in counters {
-        let mut remote = remote.iter().filter(|one| one.0 == name).map(|one| one.2);
-        cache_counter(
-            encoder,
-            (name, help),
-            [("local", Some(read)), ("remote", remote.next_back())],
-            parts,
-        )?;
+    let of = |read: Read, tier: &'static str| {
+        let labels = move |cache: &str| [("cache", cache.to_owned()), ("tier", tier.to_owned())];
+        parts.iter().map(move |(cache, figures)| (labels(cache), read(figures)))
+    };
+    for (name, help, read) in local {
+        let remote = remote.iter().filter(|one| one.0 == name);
+        let values = of(read, "local").chain(remote.flat_map(|one| of(one.2, "remote")));
+        counters(encoder, name, help, values)?;
     }
     for (name, help, read) in
-        remote.iter().filter(|one| !counters.iter().any(|other| other.0 == one.0))
+        remote.iter().filter(|one| !local.iter().any(|other| other.0 == one.0))
     {
-        cache_counter(encoder, (name, help), [("local", None), ("remote", Some(*read))], parts)?;
+        counters(encoder, name, help, of(*read, "remote"))?;
     }
     if let Some(is_up) = is_up {
         let gauge = ConstGauge::new(i64::from(is_up));
@@ -412,18 +375,14 @@ fn cache_figures(
         let up = encoder.encode_descriptor("cache_remote_up", help, None, gauge.metric_type())?;
         gauge.encode(up)?;
     }
-    let gauges: [(&str, &str, Read); 2] = [
+    let figures: [(&str, &str, Read); 2] = [
         ("cache_entries", "Number of entries", |m| m.entries),
         ("cache_entry_bytes", "Size of the entries in bytes", |m| m.bytes),
     ];
-    for (name, help, read) in gauges {
-        let first = ConstGauge::new(0i64);
-        let mut family = encoder.encode_descriptor(name, help, None, first.metric_type())?;
-        for (cache, figures) in parts {
-            let labels = CacheLabels { cache: cache.to_string(), tier: "local" };
-            ConstGauge::new(i64::try_from(read(figures)).unwrap_or(i64::MAX))
-                .encode(family.encode_family(&labels)?)?;
-        }
+    for (name, help, read) in figures {
+        let number = |value| i64::try_from(value).unwrap_or(i64::MAX);
+        let values = of(read, "local").map(|(labels, value)| (labels, number(value)));
+        gauges(encoder, name, help, values)?;
     }
     Ok(())
 }

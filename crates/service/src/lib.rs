@@ -20,6 +20,9 @@
 //! | `home` | the page at `/` |
 //! | [`admin`] | the operator's commands |
 //! | [`app`] | all of it put together |
+//!
+//! In the folder of a system `list.rs` and `create.rs` are `GET` and `POST` of a collection, `one.rs` is all that is done
+//! to one of its things (`GET`, `PATCH`, `DELETE`), and `store.rs` holds the SQL.
 #![forbid(unsafe_code)]
 
 pub mod accounts;

@@ -2,7 +2,8 @@
 
 use crate::stats::{median, ratios, spread};
 use madang_path::{Path, Point};
-use madang_service::config::{Origin, Sources};
+use madang_service::config::{Origin, Quota, Sources};
+use madang_service::idempotency::Once;
 use madang_service::store::Store;
 use madang_service::tracks::{NewTrack, TrackStore};
 use std::fmt::Write as _;
@@ -70,11 +71,11 @@ fn open(dir: &std::path::Path, group: usize) -> anyhow::Result<Store> {
 
 fn writes_per_second(store: &Store, base: u32, kind: Kind) -> anyhow::Result<f64> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let tracks = TrackStore::new(store.clone());
+    let tracks = TrackStore::new(store.clone(), Quota::default());
     if let Kind::Rate = kind {
         runtime.block_on(async {
             for writer in 0..WRITERS {
-                tracks.insert(small(writer)?).await?;
+                tracks.create(TrackStore::prepare(small(writer)?), Once::default()).await?;
             }
             anyhow::Ok(())
         })?;
@@ -89,7 +90,10 @@ fn writes_per_second(store: &Store, base: u32, kind: Kind) -> anyhow::Result<f64
                 let mut number = base + writer;
                 while started.elapsed() < EACH_ROUND {
                     match kind {
-                        Kind::Insert => drop(tracks.insert(small(number)?).await?),
+                        Kind::Insert => {
+                            let track = TrackStore::prepare(small(number)?);
+                            tracks.create(track, Once::default()).await?;
+                        }
                         Kind::Rate => drop(
                             tracks.set_rate(i64::from(writer) + 1, f64::from(number % 5)).await?,
                         ),

@@ -8,6 +8,7 @@ use indicatif::ProgressBar;
 use madang_path::{Document, Limits};
 use madang_service::app::App;
 use madang_service::bodies::ChangeError;
+use madang_service::idempotency::Once;
 use madang_service::store::DirLock;
 use madang_service::tracks::{NewTrack, PreparedTrack, Stored, TrackStore, Tracks, track_name};
 use std::io::Write as _;
@@ -206,9 +207,9 @@ async fn store(
     track: PreparedTrack,
     rate: Option<f64>,
 ) -> Result<Stored, ChangeError> {
-    let stored = tracks.add_prepared(track).await?;
+    let stored = tracks.store().create(track, Once::default()).await?.outcome;
     if let (Stored::Exists(id), Some(rate)) = (stored, rate) {
-        tracks.set_rate(id, rate).await?;
+        tracks.store().set_rate(id, rate).await?;
     }
     Ok(stored)
 }

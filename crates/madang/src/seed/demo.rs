@@ -111,7 +111,7 @@ mod tests {
             region: 11,
             created_at_ms: 1_800_000_000_000,
         };
-        runtime.block_on(app.accounts.store().insert(user)).unwrap().unwrap();
+        runtime.block_on(app.accounts.store().insert_all(vec![user])).unwrap();
         fill_demo(&app, &settings).unwrap();
         assert_eq!(counts(&app), (0, 0));
     }

@@ -1,10 +1,8 @@
 //! The wish that this process stop.
 
-use crate::serve::hangup_is_ignored;
-use madang_load::StopSignals;
+use crate::serve::watch_signals;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::signal::unix::SignalKind;
 
 /// How often it was asked for: once is to stop in order, twice at once.
 #[derive(Debug, Default)]
@@ -16,25 +14,8 @@ pub struct Stopping {
 impl Stopping {
     /// Counts SIGINT, SIGTERM and SIGHUP from now on.
     pub fn watch_signals(self: &Arc<Self>) -> anyhow::Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let mut kinds = vec![SignalKind::terminate(), SignalKind::interrupt()];
-        if !hangup_is_ignored() {
-            kinds.push(SignalKind::hangup());
-        }
-        let mut asked = {
-            let _inside = runtime.enter();
-            StopSignals::listen(&kinds)?
-        };
         let stopping = Arc::clone(self);
-        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            runtime.block_on(async {
-                loop {
-                    asked.next().await;
-                    stopping.ask();
-                }
-            });
-        })?;
-        Ok(())
+        watch_signals(move || stopping.ask())
     }
 
     /// Counts one wish.

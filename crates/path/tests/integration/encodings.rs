@@ -9,7 +9,7 @@ use proptest::prelude::*;
 fn polylines_are_those_of_the_published_example() {
     let points =
         [Point::new(38.5, -120.2), Point::new(40.7, -120.95), Point::new(43.252, -126.453)];
-    let text = polyline::encode(&points, polyline::DEFAULT_PRECISION);
+    let text = polyline::encode(&points, 5);
     assert_eq!(text, "_p~iF~ps|U_ulLnnqC_mqNvxq`@");
     assert_eq!(polyline::decode(&text, 5).unwrap(), points);
     // The example of a single value, here as a latitude of zero and a longitude.

@@ -1,21 +1,11 @@
 //! Figures of hashing and guard for `/metrics`, read when they are asked for.
 
 use super::Accounts;
-use crate::exposition::{counter, gauge};
+use crate::exposition::{counter, counters, gauge};
 use madang_guard::MetricsSnapshot;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::counter::ConstCounter;
 use std::fmt::Error;
-
-#[derive(Clone, Debug, EncodeLabelSet)]
-struct ReasonLabel {
-    reason: &'static str,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet)]
-struct ResultLabel {
-    result: &'static str,
-}
 
 impl Accounts {
     /// Writes all figures of accounts.
@@ -62,8 +52,9 @@ fn encode_decisions(
         ("blocked", guard.refused_blocked),
         ("in_flight", guard.refused_in_flight),
     ];
-    let label = |reason| ReasonLabel { reason };
-    family(encoder, "guard_refused", "Attempts answered 429, by limit", &reasons, label)?;
+    let by_reason = |(reason, value)| ([("reason", reason)], value);
+    let reasons = reasons.map(by_reason);
+    counters(encoder, "guard_refused", "Attempts answered 429, by limit", reasons)?;
     let suspects = [
         ("address", guard.suspicious_address),
         ("account", guard.suspicious_account),
@@ -71,12 +62,14 @@ fn encode_decisions(
         ("load", guard.suspicious_load),
     ];
     let help = "Attempts answered 429 with a challenge, by reason";
-    family(encoder, "guard_challenged", help, &suspects, label)?;
-    let label = |result| ResultLabel { result };
-    let proofs = [("accepted", guard.proofs_accepted), ("rejected", guard.proofs_rejected)];
-    family(encoder, "guard_proofs", "Solutions of challenges received", &proofs, label)?;
-    let marks = [("accepted", guard.marks_accepted), ("rejected", guard.marks_rejected)];
-    family(encoder, "guard_device_marks", "Device marks checked", &marks, label)
+    counters(encoder, "guard_challenged", help, suspects.map(by_reason))?;
+    let by_result = |accepted, rejected| {
+        [([("result", "accepted")], accepted), ([("result", "rejected")], rejected)]
+    };
+    let proofs = by_result(guard.proofs_accepted, guard.proofs_rejected);
+    counters(encoder, "guard_proofs", "Solutions of challenges received", proofs)?;
+    let marks = by_result(guard.marks_accepted, guard.marks_rejected);
+    counters(encoder, "guard_device_marks", "Device marks checked", marks)
 }
 
 fn encode_memory(
@@ -95,19 +88,4 @@ fn encode_memory(
     counter(encoder, "guard_store_errors", "Requests that guard.url did not answer", errors)?;
     let help = "1 while the server of guard.url does not answer: each node counts its own attempts";
     gauge(encoder, "guard_store_away", help, guard.store_is_away.into())
-}
-
-fn family<L: EncodeLabelSet>(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    values: &[(&'static str, u64)],
-    label: impl Fn(&'static str) -> L,
-) -> Result<(), Error> {
-    let kind = ConstCounter::new(0u64).metric_type();
-    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-    for (word, value) in values {
-        ConstCounter::new(*value).encode(family.encode_family(&label(word))?)?;
-    }
-    Ok(())
 }

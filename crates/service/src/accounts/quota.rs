@@ -7,18 +7,11 @@
 //! Creates of one user that run at the same moment on several nodes do not see each other, so each of them may be
 //! one more than the quota.
 
+pub use crate::config::Quota;
+
 use super::UserId;
 use crate::bodies::ChangeError;
 use crate::store::{Tx, params};
-
-/// How much one user may store; `None` = no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Quota {
-    /// Posts, articles, comments, tracks and runs, each kind counted for itself.
-    pub rows: Option<u64>,
-    /// Bytes of the paths of all tracks, as they are stored.
-    pub track_bytes: Option<u64>,
-}
 
 /// A kind of rows that users own: what finds those of a user, whose id is the only parameter.
 #[derive(Clone, Copy, Debug)]

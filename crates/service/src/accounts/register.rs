@@ -8,6 +8,7 @@ use super::{Accounts, UserId, hashing};
 use crate::app::App;
 use crate::current;
 use crate::http::json::table::{Asked, Line, NewSecret, required, table};
+use crate::http::rfc3339::now_ms;
 use crate::http::{ClientAddress, JsonObject, Problem, Secret};
 use crate::idempotency::{Done, IdempotencyKey};
 use crate::ops::record::Part;
@@ -20,7 +21,6 @@ use madang_guard::hash::Password;
 use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 table! {
     /// What a client signs up with.
@@ -120,14 +120,13 @@ impl Accounts {
         let hash = self.hasher().hash(Password::from(new.password.expose())).await;
         drop(time);
         let hash = hash.map_err(|error| hashing::problem(&error))?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let user = NewUser {
             nickname: new.nickname.clone(),
             password_hash: hash.as_str().to_owned(),
             region: new.region,
-            created_at_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
+            created_at_ms: now_ms(),
         };
-        if let Some(id) = self.store().insert_once(user, new.key.clone()).await? {
+        if let Some(id) = self.store().insert(user, new.key.clone()).await? {
             return Ok(Done::now(id));
         }
         self.made_before(new).await?.answer()

@@ -91,14 +91,6 @@ impl AccountStore {
         })
     }
 
-    /// Stores a new account; nothing when the nickname is taken. Of several at once exactly one is stored.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    pub async fn insert(&self, user: NewUser) -> Result<Option<UserId>, StoreError> {
-        self.insert_once(user, IdempotencyKey::default()).await
-    }
-
     /// Stores accounts in one transaction, in order; none for a nickname that is taken. For filling a store.
     ///
     /// # Errors
@@ -107,11 +99,12 @@ impl AccountStore {
         self.store.write(move |tx| users.iter().map(|user| insert(tx, user)).collect()).await
     }
 
-    /// [`insert`](Self::insert), with the key of the request beside it.
+    /// Stores a new account, with the key of the request beside it; nothing when the nickname is taken. Of several at
+    /// once exactly one is stored.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
-    pub async fn insert_once(
+    /// When the store cannot answer.
+    pub async fn insert(
         &self,
         user: NewUser,
         key: IdempotencyKey,

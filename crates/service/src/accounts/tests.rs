@@ -4,6 +4,7 @@ use super::*;
 use crate::app::App;
 use crate::config::Sources;
 use crate::http::Secret;
+use crate::idempotency::IdempotencyKey;
 use axum::extract::State;
 use madang_guard::Attempt;
 use madang_guard::hash::Password;
@@ -129,7 +130,13 @@ async fn a_client_that_leaves_the_hash_queue_has_not_failed() {
 async fn a_log_out_whose_client_leaves_holds_its_place_until_it_is_written() {
     let (_dir, settings) = settings();
     let app = Arc::new(App::open(&settings).unwrap());
-    let user = app.accounts.store().insert(new_user("mina")).await.unwrap().unwrap();
+    let user = app
+        .accounts
+        .store()
+        .insert(new_user("mina"), IdempotencyKey::default())
+        .await
+        .unwrap()
+        .unwrap();
     let (_, claims) = app.accounts.inner.tokens.issue(user, token::now()).unwrap();
     // The writer stands still.
     let (go_on, stopped) = mpsc::channel::<()>();
@@ -154,7 +161,7 @@ async fn a_log_out_whose_client_leaves_holds_its_place_until_it_is_written() {
 async fn a_cutoff_is_never_after_the_clock() {
     let (_dir, _, accounts) = fresh(|_| {});
     let store = accounts.store();
-    let user = store.insert(new_user("mina")).await.unwrap().unwrap();
+    let user = store.insert(new_user("mina"), IdempotencyKey::default()).await.unwrap().unwrap();
     let token = |id: u8, issued_at| Claims {
         id: TokenId([id; 16]),
         user,

@@ -5,11 +5,8 @@ use super::maintenance::message;
 use super::{Command, LONGEST_MESSAGE, Reply, SetLog};
 use crate::accounts::{Named, User};
 use crate::app::App;
-use crate::articles::Owned;
 use crate::config::{Settings, log_filter};
 use crate::http::{Operator, rfc3339};
-use crate::posts::Change;
-use crate::tracks::Deleted;
 use std::fmt::{Display, Write as _};
 use std::io;
 use std::path::PathBuf;
@@ -106,35 +103,33 @@ impl Admin {
                 ))
             }
             Command::PostDelete { id } => {
-                let posts = app.posts.clone();
+                let posts = app.posts.store().clone();
                 match self.write(async move { posts.remove(id, Operator).await }).await? {
-                    Change::Done(()) => Ok(format!("post {id} is removed")),
+                    Ok(()) => Ok(format!("post {id} is removed")),
                     _ => Err(format!("there is no post {id}, or no longer")),
                 }
             }
             Command::ArticleDelete { id } => {
-                let articles = app.articles.clone();
-                match self.write(async move { articles.remove(id, Operator).await }).await? {
-                    Owned::Done(()) => {
-                        Ok(format!("article {id} is deleted, with its comments and likes"))
-                    }
+                let articles = app.articles.store().clone();
+                match self.write(async move { articles.delete(id, Operator).await }).await? {
+                    Ok(()) => Ok(format!("article {id} is deleted, with its comments and likes")),
                     _ => Err(format!("there is no article {id}, or no longer")),
                 }
             }
             Command::CommentDelete { id } => {
                 let absent = || format!("there is no comment {id}, or no longer");
-                let article = app.articles.comments().article_of(id).await.map_err(text)?;
-                let (articles, article) = (app.articles.clone(), article.ok_or_else(absent)?);
-                let work = async move { articles.remove_comment(article, id, Operator).await };
+                let comments = app.articles.comments().clone();
+                let article = comments.article_of(id).await.map_err(text)?.ok_or_else(absent)?;
+                let work = async move { comments.delete(article, id, Operator).await };
                 match self.write(work).await? {
-                    Owned::Done(()) => Ok(format!("comment {id} on article {article} is deleted")),
+                    Ok(()) => Ok(format!("comment {id} on article {article} is deleted")),
                     _ => Err(absent()),
                 }
             }
             Command::TrackDelete { id } => {
-                let tracks = app.tracks.clone();
-                match self.write(async move { tracks.remove_owned(id, Operator).await }).await? {
-                    Deleted::Gone => Ok(format!("track {id} is deleted, with its runs")),
+                let tracks = app.tracks.store().clone();
+                match self.write(async move { tracks.delete(id, Operator).await }).await? {
+                    Ok(()) => Ok(format!("track {id} is deleted, with its runs")),
                     _ => Err(format!("there is no track {id}, or no longer")),
                 }
             }
@@ -226,7 +221,7 @@ impl Admin {
     }
 
     fn log_level(&self, level: &str) -> Reply {
-        let is_filter = level.len() <= LONGEST_FILTER && log_filter(level).is_ok();
+        let is_filter = level.len() <= LONGEST_FILTER && log_filter(level).is_some();
         if !is_filter {
             return Err(format!(
                 "{level:?} is no filter: expected off, error, warn, info, debug, trace, or a filter \

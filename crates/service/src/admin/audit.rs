@@ -12,14 +12,13 @@
 //! some 30,000 commands are kept. Whoever may write to the data directory can change it.
 
 use super::Command;
-use crate::http::rfc3339::format_utc;
+use crate::http::rfc3339::now_utc;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 const FILE: &str = "admin.log";
 /// The file before this one.
@@ -94,8 +93,7 @@ impl Audit {
     }
 
     fn append(&self, id: &str, says: Says) -> io::Result<()> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        let time = format_utc(i64::try_from(now).unwrap_or(i64::MAX));
+        let time = now_utc();
         let mut line = serde_json::to_string(&Line { time, id: id.to_owned(), says })?;
         line.push('\n');
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);

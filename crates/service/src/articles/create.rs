@@ -38,8 +38,8 @@ pub(super) async fn create(
 ) -> Result<Response, Problem> {
     let once = key.of(caller.id, body.bytes());
     let new = Draft::read(body)?.of(caller.id);
-    let articles = app.articles.clone();
-    let made = app.writes.run(async move { articles.add(new, once).await }).await??;
+    let articles = app.articles.store().clone();
+    let made = app.writes.run(async move { articles.create(new, once).await }).await??;
     Ok(made.answer(created))
 }
 

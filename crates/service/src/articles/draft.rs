@@ -1,8 +1,9 @@
 //! Bodies of requests, checked.
 
-use super::types::{ArticleId, Edit, NewArticle, NewComment, now_ms};
+use super::types::{ArticleId, Edit, NewArticle, NewComment};
 use crate::accounts::UserId;
 use crate::http::json::table::{Asked, Line, Lines, required, table};
+use crate::http::rfc3339::now_ms;
 use crate::http::{JsonObject, Problem};
 
 /// Most characters of a title.

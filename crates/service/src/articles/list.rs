@@ -5,10 +5,10 @@ use super::store::listing::{Asked, Listed};
 use super::types::{After, Order};
 use super::{Articles, all_articles};
 use crate::app::App;
-use crate::bodies::Wanted;
+use crate::bodies::{Wanted, always};
 use crate::http::Problem;
 use crate::http::body::respond;
-use crate::http::page::{self, Page, write_whole_cursor};
+use crate::http::page::{self, Page, Query, write_whole_cursor};
 use crate::http::problem::FieldError;
 use crate::markets::read_words;
 use crate::store::load_with;
@@ -50,20 +50,13 @@ pub(super) async fn list(
 /// Reads a query, and says everything that is wrong with it at once; a cursor last, for it belongs to the
 /// listing that the others name.
 pub(crate) fn read(query: &str) -> Result<(Asked, usize), Problem> {
-    let (mut q, mut sort) = (None, None);
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        match &*name {
-            "q" => q = Some(value),
-            "sort" => sort = Some(value),
-            _ => {}
-        }
-    }
-    let order = match sort.as_deref() {
+    let written = Query::of(query);
+    let order = match written.get("sort") {
         None | Some("newest") => Ok(Order::Newest),
         Some("likes") => Ok(Order::Likes),
         Some(_) => Err(FieldError::new("sort", "newest or likes")),
     };
-    match (read_words("q", q.as_deref()), order) {
+    match (read_words("q", written.get("q")), order) {
         (Ok(words), Ok(order)) => {
             let asked = Asked { words, order, after: None };
             let (limit, after) = page::asked(query, &listing(&asked))?;
@@ -116,8 +109,6 @@ impl Articles {
             let page = Page::cut(found.items, limit, of_last, ArticleItem::from);
             Ok(Some(page.or_more(found.more.map(cursor))))
         };
-        let page = self.bodies.get(&self.lists, wanted, headers, make).await?;
-        // A listing may be empty, but there always is one.
-        page.ok_or_else(|| Problem::internal("a listing was absent"))
+        always(self.bodies.get(&self.lists, wanted, headers, make).await?)
     }
 }

@@ -6,12 +6,12 @@ mod upkeep;
 
 pub use upkeep::Compared;
 
-use super::types::{Article, ArticleId, Author, Counts, Edit, NewArticle, Owned};
+use super::types::{Article, ArticleId, Author, Counts, Edit, NewArticle};
 use super::{all_articles, comments_of, one_article};
 use crate::accounts::{self, OwnedRows, Quota, UserId};
 use crate::bodies::ChangeError;
 use crate::housekeeping::{self, Step};
-use crate::http::{By, Remover};
+use crate::http::{By, Refusal, Remover};
 use crate::idempotency::{Done, Once};
 use crate::search::{self as index};
 use crate::store::{Conn, Row, Store, StoreError, Tx, params};
@@ -65,15 +65,9 @@ pub struct Edited {
 }
 
 impl ArticleStore {
-    /// Articles in `store`.
-    pub fn new(store: Store) -> Self {
-        Self { store, quota: Quota::default() }
-    }
-
-    /// With so much room for each user.
-    #[must_use]
-    pub fn within(self, quota: Quota) -> Self {
-        Self { quota, ..self }
+    /// Articles in `store`, so many of each user.
+    pub fn new(store: Store, quota: Quota) -> Self {
+        Self { store, quota }
     }
 
     /// The store of every system.
@@ -81,7 +75,7 @@ impl ArticleStore {
         &self.store
     }
 
-    /// Stores an article, `once`.
+    /// Stores an article, `once`. Done even when the caller goes away.
     ///
     /// # Errors
     /// When its author is gone or the store cannot answer; nothing is stored then unless the error
@@ -168,19 +162,14 @@ impl ArticleStore {
         edit: Edit,
         now_ms: i64,
         seen: impl Fn(&mut Edited) + Send + 'static,
-    ) -> Result<Owned<Edited>, ChangeError> {
+    ) -> Result<Result<Edited, Refusal>, ChangeError> {
         let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
             let user = by.user;
             author_exists(tx, user)?;
             tx.hold("articles", id)?;
-            match owner(tx, id)? {
-                Owned::Done(owner) if owner == user => {}
-                Owned::Absent => return Ok(Owned::Absent),
-                _ => return Ok(Owned::NotOwner),
-            }
-            if !by.holds(|| find(tx, id))? {
-                return Ok(Owned::Outdated);
+            if let Err(refusal) = by.may(owner(tx, id)?, || find(tx, id))? {
+                return Ok(Err(refusal));
             }
             let changed = change(tx, id, &edit, now_ms)?;
             if changed {
@@ -188,17 +177,17 @@ impl ArticleStore {
                 tx.effects().end([all_articles(), one_article(id)]);
             }
             let now = now_is(tx, id, user)?;
-            Ok(now.map_or(Owned::Absent, |(article, counts, liked)| {
+            Ok(now.ok_or(Refusal::Absent).map(|(article, counts, liked)| {
                 let mut edited = Edited { article, counts, liked, changed };
                 seen(&mut edited);
-                Owned::Done(edited)
+                edited
             }))
         };
         self.store.write(job).await
     }
 
-    /// Deletes an article, for its author or the operator; its comments and likes are gone for everybody from
-    /// then on, and their rows go later (`OF_ARTICLE`).
+    /// Deletes an article, for its author or the operator, even when the caller goes away; its comments and likes are
+    /// gone for everybody from then on, and their rows go later (`OF_ARTICLE`).
     ///
     /// # Errors
     /// When the store cannot answer.
@@ -206,28 +195,21 @@ impl ArticleStore {
         &self,
         id: ArticleId,
         by: impl Into<Remover<Article>>,
-    ) -> Result<Owned<()>, StoreError> {
+    ) -> Result<Result<(), Refusal>, StoreError> {
         let by = by.into();
         self.store
             .write(move |tx| {
                 tx.hold("articles", id)?;
-                let owner = match owner(tx, id)? {
-                    Owned::Absent => return Ok(Owned::Absent),
-                    Owned::Done(owner) => Some(owner),
-                    _ => None,
-                };
-                if !by.may(owner) {
-                    return Ok(Owned::NotOwner);
-                }
-                if !by.holds(|| find(tx, id))? {
-                    return Ok(Owned::Outdated);
+                let outcome = by.may(owner(tx, id)?, || find(tx, id))?;
+                if outcome.is_err() {
+                    return Ok(outcome);
                 }
                 delete(tx, id)?;
                 let effects = tx.effects();
                 effects.forget(id);
                 effects.end([all_articles(), one_article(id), comments_of(id)]);
                 effects.leave_rows();
-                Ok(Owned::Done(()))
+                Ok(outcome)
             })
             .await
     }
@@ -261,18 +243,13 @@ fn delete(tx: &Tx<'_>, id: ArticleId) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The user whose article this is, if they still exist.
-fn owner(tx: &Tx<'_>, id: ArticleId) -> Result<Owned<UserId>, StoreError> {
-    let found: Option<Option<UserId>> = tx.first(
+/// The user whose article this is, if they still exist; nothing when there is no such article.
+fn owner(tx: &Tx<'_>, id: ArticleId) -> Result<Option<Option<UserId>>, StoreError> {
+    tx.first(
         "SELECT u.id FROM articles a LEFT JOIN users u ON u.id = a.author_id WHERE a.id = ?",
         params![id],
         |row| row.get(0),
-    )?;
-    Ok(match found {
-        None => Owned::Absent,
-        Some(None) => Owned::NotOwner,
-        Some(Some(owner)) => Owned::Done(owner),
-    })
+    )
 }
 
 /// Writes what differs; answers whether anything did.

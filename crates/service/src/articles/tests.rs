@@ -7,8 +7,9 @@ mod storing;
 
 use super::likes::{Change, Like, LikeError, LikeLog, Liked};
 use super::*;
-use crate::config::{LikeSettings, LikesWrite, Origin, Sources};
+use crate::config::{LikeSettings, LikesWrite, Origin, Quota, Sources};
 use crate::http::{AnswerRoom, Gate};
+use crate::idempotency::Once;
 use crate::store::{StoreError, Tx};
 use std::collections::HashSet;
 
@@ -61,8 +62,8 @@ impl Bench {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), &sources.resolve().unwrap().database).unwrap();
         let bench = Bench {
-            articles: ArticleStore::new(store.clone()),
-            comments: CommentStore::new(store.clone()),
+            articles: ArticleStore::new(store.clone(), Quota::default()),
+            comments: CommentStore::new(store.clone(), Quota::default()),
             counts: Arc::new(CountMemory::of(&store)),
             gate: Gate::new(1000, Duration::from_secs(10)),
             store,

@@ -1,7 +1,6 @@
 //! What articles and comments are to the rest of the program.
 
 use crate::accounts::UserId;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Identifier of an article, never reused.
 pub type ArticleId = i64;
@@ -125,23 +124,4 @@ pub struct Comment {
     pub content: String,
     /// When it was written, in milliseconds since 1970, UTC.
     pub created_at_ms: i64,
-}
-
-/// What became of something that only its author may do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Owned<T> {
-    /// It was done.
-    Done(T),
-    /// It is somebody else's, or nobody's any more.
-    NotOwner,
-    /// There is no such thing.
-    Absent,
-    /// It is not what the condition asks for; nothing was done.
-    Outdated,
-}
-
-/// Now, in milliseconds since 1970.
-pub(super) fn now_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }

@@ -1,15 +1,20 @@
 //! Settings of the home page.
 
-use super::keys::{Key, key, switch};
+use super::keys::settings;
+use super::value::{set_or_none, switch};
 use sha2::{Digest as _, Sha256};
 
-/// `home.*`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HomeSettings {
-    /// Whether there is a page at `/`.
-    pub page: bool,
-    /// What opens the operator's view; `None` = there is no view.
-    pub operator_token: Option<OperatorToken>,
+settings! {
+    /// `home.*`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct HomeSettings {
+        page: bool = "home.page", "on", switch,
+            "on or off",
+            "Page at / with trails, markets, request rate and latency; off = 404";
+        operator_token: Option<OperatorToken> = secret "home.operator_token", "", |v| set_or_none(v, OperatorToken::parse),
+            "32 to 256 visible ASCII characters without spaces (openssl rand -hex 32)",
+            "Token for the operator's view at /home/operator: rates, latency, cache, guard, store, last errors; unset = 404. Set it in a file or the environment: other users can see flags";
+    }
 }
 
 /// The digest of a token. It prints as nothing.
@@ -36,27 +41,6 @@ impl OperatorToken {
         self.0.iter().zip(given).fold(0, |differing, (own, given)| differing | (own ^ given)) == 0
     }
 }
-
-pub(super) const KEYS: &[Key] = &[
-    key!(
-        "home.page" = "on",
-        "on or off",
-        "Page at / with trails, markets, request rate and latency; off = 404",
-        |s, v| s.home.page = switch(v)?
-    ),
-    Key {
-        secret: true,
-        ..key!(
-            "home.operator_token" = "",
-            "32 to 256 visible ASCII characters without spaces (openssl rand -hex 32)",
-            "Token for the operator's view at /home/operator: rates, latency, cache, guard, store, last errors; unset = 404. Set it in a file or the environment: other users can see flags",
-            |s, v| s.home.operator_token = match v {
-                "" => None,
-                token => Some(OperatorToken::parse(token).ok_or_else(String::new)?),
-            }
-        )
-    },
-];
 
 #[cfg(test)]
 mod tests {

@@ -1,19 +1,25 @@
 //! Settings of likes.
 
 use super::cache::{SERVERS, servers};
-use super::keys::{Key, choice, key, positive};
+use super::keys::settings;
+use super::value::{choice, positive};
 use madang_valkey::Url;
 use std::time::Duration;
 
-/// `likes.*`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LikeSettings {
-    /// How a like reaches the store.
-    pub write: LikesWrite,
-    /// With [`LikesWrite::Stream`] or [`LikesWrite::Queue`]: one server, or nodes of a cluster.
-    pub url: Vec<Url>,
-    /// With [`LikesWrite::Queue`]: time between two flushes.
-    pub queue_flush: Duration,
+settings! {
+    /// `likes.*`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct LikeSettings {
+        write: LikesWrite = "likes.write", "behind", write,
+            "direct, behind, stream, queue or discard",
+            "Method of storing likes; behind = commits shared by all that wait; direct = one commit each; stream = acknowledged by the server of likes.url and written within a second (MariaDB only); queue (documented system; unsafe) = acknowledged from memory, or by the server of likes.url, and written later; discard (unsafe) = not stored, to measure the rest";
+        url: Vec<Url> = secret "likes.url", "", servers,
+            SERVERS,
+            "Valkey or Redis (7.0 or newer) of likes.write = stream or queue; for stream with appendonly yes, appendfsync always and without eviction: what it loses before it is in the tables is lost";
+        queue_flush: Duration = "likes.queue_flush", "60s", positive,
+            "a duration: 5s, 60s",
+            "Time between two writes of acknowledged likes with likes.write = queue";
+    }
 }
 
 /// How a like reaches the store.
@@ -33,10 +39,6 @@ pub enum LikesWrite {
 }
 
 impl LikeSettings {
-    pub(super) fn blank() -> Self {
-        Self { write: LikesWrite::Behind, url: Vec::new(), queue_flush: Duration::ZERO }
-    }
-
     /// Values that lose acknowledged likes.
     pub(super) fn unsafe_values(&self) -> Vec<(&'static str, &'static str)> {
         match self.write {
@@ -52,32 +54,7 @@ impl LikeSettings {
     }
 }
 
-pub(super) const KEYS: &[Key] = &[
-    key!(
-        "likes.write" = "behind",
-        "direct, behind, stream, queue or discard",
-        "Method of storing likes; behind = commits shared by all that wait; direct = one commit each; stream = acknowledged by the server of likes.url and written within a second (MariaDB only); queue (documented system; unsafe) = acknowledged from memory, or by the server of likes.url, and written later; discard (unsafe) = not stored, to measure the rest",
-        |s, v| s.likes.write = write(v)?
-    ),
-    Key {
-        // It may hold a password.
-        secret: true,
-        ..key!(
-            "likes.url" = "",
-            SERVERS,
-            "Valkey or Redis (7.0 or newer) of likes.write = stream or queue; for stream with appendonly yes, appendfsync always and without eviction: what it loses before it is in the tables is lost",
-            |s, v| s.likes.url = servers(v)?
-        )
-    },
-    key!(
-        "likes.queue_flush" = "60s",
-        "a duration: 5s, 60s",
-        "Time between two writes of acknowledged likes with likes.write = queue",
-        |s, v| s.likes.queue_flush = positive(v)?
-    ),
-];
-
-fn write(value: &str) -> Result<LikesWrite, String> {
+fn write(value: &str) -> Option<LikesWrite> {
     choice(
         value,
         &[

@@ -1,19 +1,39 @@
 //! Settings of the log, of its lines for requests, and of spans.
 
-use super::keys::{Key, choice, key, positive};
+use super::keys::settings;
+use super::value::{choice, off_or, positive, set_or_none};
 use std::time::Duration;
 
-/// `log.*`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogSettings {
-    /// A `tracing` filter: `info`, `debug`, `madang_service=debug,info`.
-    pub level: String,
-    /// Lines for people or for machines.
-    pub format: LogFormat,
-    /// Where the access log goes; `None` = there is none.
-    pub access: Option<AccessLog>,
-    /// Duration from which a request is logged as slow; `None` = none is.
-    pub slow: Option<Duration>,
+settings! {
+    /// `log.*`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct LogSettings {
+        level: String = "log.level", "info", filter,
+            "error, warn, info, debug, trace, or a filter such as madang_service=debug,info",
+            "Minimum level of log lines, or a filter; logs go to stderr";
+        format: LogFormat = "log.format", "text", |v| choice(v, &[("text", LogFormat::Text), ("json", LogFormat::Json)]),
+            "text or json",
+            "Format of log lines";
+        access: Option<AccessLog> = "log.access", "off", access,
+            "off, stdout or stderr",
+            "Output of the access log, one line of JSON for each request; off = none";
+        slow: Option<Duration> = "log.slow", "off", |v| off_or(v, positive),
+            "off or a duration: 250ms, 1s",
+            "Duration of a request from which a warning is logged with where the time went; off = none";
+    }
+}
+
+settings! {
+    /// `trace.*`.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct TraceSettings {
+        endpoint: Option<Endpoint> = "trace.endpoint", "", |v| set_or_none(v, Endpoint::parse),
+            "http://HOST:PORT of an OpenTelemetry collector, with or without a path, or empty",
+            "Collector that receives a span for each sampled request (OTLP over HTTP, JSON; path /v1/traces unless given); empty = no spans";
+        sample: f64 = "trace.sample", "1", share,
+            "0 to 1",
+            "Share of the requests without a traceparent header that get a span; with one, its sampled flag decides";
+    }
 }
 
 /// Form of a log line.
@@ -32,21 +52,6 @@ pub enum AccessLog {
     Stdout,
     /// Standard error, between the lines of the log.
     Stderr,
-}
-
-impl LogSettings {
-    pub(super) fn blank() -> Self {
-        Self { level: String::new(), format: LogFormat::Text, access: None, slow: None }
-    }
-}
-
-/// `trace.*`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TraceSettings {
-    /// Where spans go; `None` = none are made.
-    pub endpoint: Option<Endpoint>,
-    /// Share of the requests without a `traceparent` that get a span, 0 to 1.
-    pub sample: f64,
 }
 
 /// Address of a collector of spans (OTLP over HTTP).
@@ -79,72 +84,25 @@ impl Endpoint {
     }
 }
 
-pub(super) const KEYS: &[Key] = &[
-    key!(
-        "log.level" = "info",
-        "error, warn, info, debug, trace, or a filter such as madang_service=debug,info",
-        "Minimum level of log lines, or a filter; logs go to stderr",
-        |s, v| s.log.level = filter(v)?
-    ),
-    key!("log.format" = "text", "text or json", "Format of log lines", |s, v| s.log.format =
-        choice(v, &[("text", LogFormat::Text), ("json", LogFormat::Json)])?),
-    key!(
-        "log.access" = "off",
-        "off, stdout or stderr",
-        "Output of the access log, one line of JSON for each request; off = none",
-        |s, v| s.log.access = choice(
-            v,
-            &[
-                ("off", None),
-                ("stdout", Some(AccessLog::Stdout)),
-                ("stderr", Some(AccessLog::Stderr))
-            ]
-        )?
-    ),
-    key!(
-        "log.slow" = "off",
-        "off or a duration: 250ms, 1s",
-        "Duration of a request from which a warning is logged with where the time went; off = none",
-        |s, v| s.log.slow = if v == "off" { None } else { Some(positive(v)?) }
-    ),
-    key!(
-        "trace.endpoint" = "",
-        "http://HOST:PORT of an OpenTelemetry collector, with or without a path, or empty",
-        "Collector that receives a span for each sampled request (OTLP over HTTP, JSON; path /v1/traces unless given); empty = no spans",
-        |s, v| s.trace.endpoint = endpoint(v)?
-    ),
-    key!(
-        "trace.sample" = "1",
-        "0 to 1",
-        "Share of the requests without a traceparent header that get a span; with one, its sampled flag decides",
-        |s, v| s.trace.sample = share(v)?
-    ),
-];
-
 /// Directives of a log filter. A word that is no level would be taken for the name of a module, and
 /// silence everything else.
-///
-/// # Errors
-/// With an empty text when it is none.
-pub fn filter(value: &str) -> Result<String, String> {
+pub fn filter(value: &str) -> Option<String> {
     let is_level =
         |word: &str| matches!(word, "off" | "error" | "warn" | "info" | "debug" | "trace");
     let known = value.split(',').map(str::trim).all(|directive| match directive.rsplit_once('=') {
         Some((target, level)) => !target.is_empty() && is_level(level),
         None => is_level(directive),
     });
-    if known { Ok(value.to_owned()) } else { Err(String::new()) }
+    known.then(|| value.to_owned())
 }
 
-fn endpoint(value: &str) -> Result<Option<Endpoint>, String> {
-    if value.is_empty() {
-        return Ok(None);
-    }
-    Endpoint::parse(value).map(Some).ok_or_else(String::new)
+fn access(value: &str) -> Option<Option<AccessLog>> {
+    let outputs = [("stdout", AccessLog::Stdout), ("stderr", AccessLog::Stderr)];
+    off_or(value, |value| choice(value, &outputs))
 }
 
-fn share(value: &str) -> Result<f64, String> {
-    value.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(String::new)
+fn share(value: &str) -> Option<f64> {
+    value.parse().ok().filter(|share| (0.0..=1.0).contains(share))
 }
 
 #[cfg(test)]
@@ -179,9 +137,9 @@ mod tests {
 
     #[test]
     fn a_share_is_a_number_from_0_to_1() {
-        assert_eq!(share("0.25"), Ok(0.25));
+        assert_eq!(share("0.25"), Some(0.25));
         for wrong in ["", "-0.1", "1.1", "NaN", "25%"] {
-            assert!(share(wrong).is_err(), "{wrong}");
+            assert!(share(wrong).is_none(), "{wrong}");
         }
     }
 }

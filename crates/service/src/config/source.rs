@@ -1,7 +1,7 @@
 //! Where values come from, and what is said when one is wrong.
 
 use super::Settings;
-use super::keys::{KEYS, Key, blank};
+use super::keys::{KEYS, Key, Section as _};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -194,21 +194,28 @@ impl Sources {
         }
     }
 
+    /// The effective value of a row of [`KEYS`], parsed.
+    pub(super) fn parsed<T>(
+        &self,
+        key: &'static str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, ConfigError> {
+        let key = Key::find(key).expect("a row is a key");
+        let (value, origin) = self.effective(key);
+        parse(value).ok_or_else(|| ConfigError::Value {
+            key: key.name,
+            value: if key.secret { HIDDEN.to_owned() } else { value.to_owned() },
+            origin,
+            accepts: key.accepts,
+        })
+    }
+
     /// Parses every effective value.
     ///
     /// # Errors
     /// For the first value that does not fit its key.
     pub fn resolve(&self) -> Result<Settings, ConfigError> {
-        let mut settings = blank();
-        for key in KEYS {
-            let (value, origin) = self.effective(key);
-            (key.apply)(&mut settings, value).map_err(|_| ConfigError::Value {
-                key: key.name,
-                value: if key.secret { HIDDEN.to_owned() } else { value.to_owned() },
-                origin,
-                accepts: key.accepts,
-            })?;
-        }
+        let settings = Settings::read(self)?;
         if let Some((key, needs, why)) = settings.missing() {
             let found = Key::find(key).map(|key| self.effective(key));
             let (value, origin) = found.unwrap_or(("", Origin::Default));
@@ -335,7 +342,7 @@ mod tests {
         let variables =
             links.iter().map(|name| ((*name).to_owned(), "tcp://10.0.0.1:8080".to_owned()));
         Sources::new().environment(variables).unwrap();
-        for key in KEYS {
+        for key in KEYS.iter() {
             assert!(!is_service_link(&key.variable()), "{} would be ignored", key.variable());
         }
     }

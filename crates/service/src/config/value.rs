@@ -1,17 +1,16 @@
-//! Values as they are written in files, the environment and flags: durations and sizes with a unit.
+//! Values as they are written in files, the environment and flags: durations and sizes with a unit. What cannot be
+//! parsed is nothing: what a key accepts says the rest.
 
 use madang_guard::net::Cidr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Parses a duration: a whole or decimal number and a unit, `ms`, `s`, `min`, `h` or `d`.
 /// Only zero may come without a unit, because `30` alone reads as anybody's guess.
-///
-/// # Errors
-/// A sentence that says what would be accepted.
-pub fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     if text == "0" {
-        return Ok(Duration::ZERO);
+        return Some(Duration::ZERO);
     }
     let (number, unit) = split_unit(text);
     let factor = match unit {
@@ -20,69 +19,75 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "m" | "min" => 60.0,
         "h" => 3600.0,
         "d" => 86_400.0,
-        _ => return Err("a duration with a unit: 250ms, 5s, 10min, 2h or 1d".to_owned()),
+        _ => return None,
     };
-    let seconds = number.parse::<f64>().ok().map(|n| n * factor);
-    match seconds {
-        // A century: far above any sensible setting, far below what Duration can hold.
-        Some(s) if s.is_finite() && (0.0..=3.2e9).contains(&s) => Ok(Duration::from_secs_f64(s)),
-        _ => Err("a duration with a unit: 250ms, 5s, 10min, 2h or 1d".to_owned()),
-    }
+    let seconds = number.parse::<f64>().ok()? * factor;
+    // A century: far above any sensible setting, far below what Duration can hold.
+    (0.0..=3.2e9).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
 }
 
-/// Writes a duration the way [`duration`] reads it.
-pub fn format_duration(duration: Duration) -> String {
-    let ms = duration.as_millis();
-    match ms {
-        0 => "0".to_owned(),
-        ms if ms % 86_400_000 == 0 => format!("{}d", ms / 86_400_000),
-        ms if ms % 3_600_000 == 0 => format!("{}h", ms / 3_600_000),
-        ms if ms % 60_000 == 0 => format!("{}min", ms / 60_000),
-        ms if ms % 1000 == 0 => format!("{}s", ms / 1000),
-        ms => format!("{ms}ms"),
-    }
+/// A [`duration`] other than zero.
+pub(super) fn positive(text: &str) -> Option<Duration> {
+    duration(text).filter(|duration| !duration.is_zero())
 }
 
 /// Parses a size in bytes: a number and `B`, `KiB`, `MiB` or `GiB` (powers of 1,024), or a bare
 /// number of bytes.
-///
-/// # Errors
-/// A sentence that says what would be accepted.
-pub fn size(text: &str) -> Result<usize, String> {
+pub(crate) fn size(text: &str) -> Option<usize> {
     let (number, unit) = split_unit(text.trim());
     let factor: u64 = match unit {
         "" | "B" => 1,
         "KiB" => 1 << 10,
         "MiB" => 1 << 20,
         "GiB" => 1 << 30,
-        _ => return Err("a size: 512KiB, 32MiB, 1GiB or a number of bytes".to_owned()),
+        _ => return None,
     };
-    number
-        .parse::<u64>()
-        .ok()
-        .and_then(|n| n.checked_mul(factor))
-        .and_then(|n| usize::try_from(n).ok())
-        .ok_or_else(|| "a size: 512KiB, 32MiB, 1GiB or a number of bytes".to_owned())
+    usize::try_from(number.parse::<u64>().ok()?.checked_mul(factor)?).ok()
 }
 
 /// Parses addresses and ranges of them, with commas between; an empty text is none.
-///
-/// # Errors
-/// A sentence that says what would be accepted.
-pub fn ranges(text: &str) -> Result<Vec<Cidr>, String> {
+pub(crate) fn ranges(text: &str) -> Option<Vec<Cidr>> {
     let parts = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
-    parts.map(|range| range.parse().map_err(|e| format!("{e}"))).collect()
+    parts.map(|range| range.parse().ok()).collect()
 }
 
 /// Parses a whole number within a range, both ends included.
-///
-/// # Errors
-/// A sentence that says what would be accepted.
-pub fn whole(text: &str, low: usize, high: usize) -> Result<usize, String> {
-    match text.trim().parse::<usize>() {
-        Ok(n) if (low..=high).contains(&n) => Ok(n),
-        _ => Err(format!("a whole number from {low} to {high}")),
-    }
+pub(crate) fn whole(text: &str, low: usize, high: usize) -> Option<usize> {
+    text.trim().parse().ok().filter(|number| (low..=high).contains(number))
+}
+
+/// A [`whole`] number from 1.
+pub(super) fn whole_u32(text: &str, high: u32) -> Option<u32> {
+    u32::try_from(whole(text, 1, high as usize)?).ok()
+}
+
+/// `auto`, or a [`whole`] number from 1.
+pub(super) fn auto(text: &str, high: usize) -> Option<Option<usize>> {
+    if text == "auto" { Some(None) } else { whole(text, 1, high).map(Some) }
+}
+
+/// `off`, or what `parse` takes.
+pub(super) fn off_or<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
+    if text == "off" { Some(None) } else { parse(text).map(Some) }
+}
+
+/// Nothing, or what `parse` takes.
+pub(super) fn set_or_none<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
+    if text.is_empty() { Some(None) } else { parse(text).map(Some) }
+}
+
+/// One of a few words.
+pub(super) fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Option<T> {
+    choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice)
+}
+
+/// `on` or `true`, `off` or `false`.
+pub(super) fn switch(text: &str) -> Option<bool> {
+    choice(text, &[("on", true), ("off", false), ("true", true), ("false", false)])
+}
+
+pub(super) fn directory(text: &str) -> Option<PathBuf> {
+    (!text.trim().is_empty()).then(|| text.into())
 }
 
 fn split_unit(text: &str) -> (&str, &str) {
@@ -97,29 +102,25 @@ mod tests {
 
     #[test]
     fn durations_need_a_unit_unless_zero() {
-        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
-        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
-        assert_eq!(duration("10 min"), Ok(Duration::from_secs(600)));
-        assert_eq!(duration("0"), Ok(Duration::ZERO));
-        for wrong in ["30", "", "s", "-1s", "1e9s", "1.2.3s", "99999999999d", "5 parsecs", "NaNs"] {
-            assert!(duration(wrong).is_err(), "{wrong} was accepted");
+        assert_eq!(duration("250ms"), Some(Duration::from_millis(250)));
+        assert_eq!(duration("1.5s"), Some(Duration::from_millis(1500)));
+        assert_eq!(duration("10 min"), Some(Duration::from_secs(600)));
+        for (hours, text) in [(2, "2h"), (24, "1d")] {
+            assert_eq!(duration(text), Some(Duration::from_secs(hours * 3600)));
         }
-    }
-
-    #[test]
-    fn durations_are_written_as_they_are_read() {
-        for text in ["0", "1ms", "1500ms", "5s", "10min", "2h", "1d"] {
-            assert_eq!(format_duration(duration(text).unwrap()), text);
+        assert_eq!(duration("0"), Some(Duration::ZERO));
+        for wrong in ["30", "", "s", "-1s", "1e9s", "1.2.3s", "99999999999d", "5 parsecs", "NaNs"] {
+            assert!(duration(wrong).is_none(), "{wrong} was accepted");
         }
     }
 
     #[test]
     fn sizes_are_powers_of_1024() {
-        assert_eq!(size("32MiB"), Ok(32 << 20));
-        assert_eq!(size("1 KiB"), Ok(1024));
-        assert_eq!(size("77"), Ok(77));
+        assert_eq!(size("32MiB"), Some(32 << 20));
+        assert_eq!(size("1 KiB"), Some(1024));
+        assert_eq!(size("77"), Some(77));
         for wrong in ["", "1MB", "-1", "1.5MiB", "99999999999999GiB"] {
-            assert!(size(wrong).is_err(), "{wrong} was accepted");
+            assert!(size(wrong).is_none(), "{wrong} was accepted");
         }
     }
 }

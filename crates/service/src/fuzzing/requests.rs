@@ -12,7 +12,7 @@ use crate::ops::record::Trace;
 use crate::posts::{self, Category, Names};
 use crate::schedules;
 use crate::tracks;
-use crate::tracks::upload::read::{Kind, name_of, track};
+use crate::tracks::create::read::{Kind, name_of, track};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
@@ -182,7 +182,7 @@ pub(super) fn json_bodies(data: &[u8]) {
     let _ = track(Kind::Json, Bytes::copy_from_slice(data), None);
     if let Ok(mut body) = object() {
         let _ = (body.secret("password", 1..=64), body.secret_within("password", 64));
-        let _ = (body.flag("liked"), body.number("rate", 0.0..=5.0), body.time("startAt"));
+        let _ = (body.number("rate", 0.0..=5.0), body.time("startAt"));
         let _: Result<_, Problem> = body.finish(());
     }
 }
@@ -223,10 +223,8 @@ pub(super) fn values(data: &[u8]) {
     if let Some(ms) = rfc3339::parse(text) {
         assert_eq!(rfc3339::parse(&rfc3339::format_utc(ms)), Some(ms));
     }
-    if let Ok(duration) = value::duration(text) {
-        let written = value::format_duration(duration);
-        let again = value::duration(&written).expect("what is written can be read");
-        assert!(again.abs_diff(duration) < Duration::from_millis(1), "{written}");
+    if let Some(duration) = value::duration(text) {
+        assert!(duration <= Duration::from_secs(3_200_000_000), "{text}");
     }
     let _ = (value::size(text), value::ranges(text), value::whole(text, 1, 100));
 }

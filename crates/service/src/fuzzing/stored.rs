@@ -21,7 +21,7 @@ pub(super) fn settings(data: &[u8]) {
     let Ok(settings) = sources.resolve() else { return };
     // Said again in another place, the values mean the same.
     let mut again = Sources::new();
-    for key in crate::config::KEYS {
+    for key in crate::config::KEYS.iter() {
         let (value, _) = sources.effective(key);
         again.set(key.name, value, Origin::Flag("--set".to_owned())).expect("a key that there is");
     }

@@ -113,7 +113,7 @@ impl<'a> Acceptor<'a> {
         if is_of_one_client(error) {
             return;
         }
-        self.metrics.accept_failed();
+        self.metrics.accept_errors.inc();
         if let Some(unsaid) = ACCEPT_ERRORS.admit() {
             tracing::error!(%error, unsaid, "cannot accept connections");
         }
@@ -135,7 +135,8 @@ impl<'a> Acceptor<'a> {
         };
         // Only fails when the socket cannot leave this loop: the peer then sees it closed.
         if let Ok(stream) = stream.into_std() {
-            self.metrics.connection_accepted();
+            self.metrics.accepted.inc();
+            self.metrics.connections.inc();
             worker.connections.fetch_add(1, Ordering::AcqRel);
             if worker.inbox.send(Arrival { stream, peer, place }).is_err() {
                 worker.connections.fetch_sub(1, Ordering::AcqRel);
@@ -210,7 +211,7 @@ impl<'a> Acceptor<'a> {
 
     /// Says 503 and closes, without ever holding more than a few sockets for it.
     fn refuse(&self, mut stream: TcpStream) {
-        self.metrics.connection_refused();
+        self.metrics.refused.inc();
         let Ok(permit) = Arc::clone(&self.refusals).try_acquire_owned() else { return };
         tokio::spawn(async move {
             let goodbye = async {

@@ -7,6 +7,7 @@
 //! and conditions compare that alone. The version is a hash of all that the resource itself says. It is
 //! compared in the transaction that writes, so nothing comes between the look and the write.
 
+use super::Problem;
 use crate::accounts::UserId;
 use axum::extract::FromRequestParts;
 use http::header::{AsHeaderName, IF_MATCH, IF_NONE_MATCH};
@@ -114,6 +115,23 @@ impl<T> By<T> {
         // What is not there is for the write itself to find out.
         Ok(now()?.is_none_or(holds))
     }
+
+    /// Whether it may be done to what is this `owner`'s, or nobody's, or not there.
+    ///
+    /// # Errors
+    /// Those of `now`.
+    pub fn may<E>(
+        &self,
+        owner: Option<Option<UserId>>,
+        now: impl FnOnce() -> Result<Option<T>, E>,
+    ) -> Result<Result<(), Refusal>, E> {
+        Ok(match owner {
+            None => Err(Refusal::Absent),
+            Some(owner) if owner != Some(self.user) => Err(Refusal::NotOwner),
+            Some(_) if !self.holds(now)? => Err(Refusal::Outdated),
+            Some(_) => Ok(()),
+        })
+    }
 }
 
 /// A user without a condition.
@@ -143,22 +161,18 @@ pub enum Remover<T> {
 }
 
 impl<T> Remover<T> {
-    /// Whether this is for them to take away when it is this user's, or nobody's.
-    pub fn may(&self, owner: Option<UserId>) -> bool {
-        match self {
-            Self::User(by) => owner == Some(by.user),
-            Self::Operator => true,
-        }
-    }
-
-    /// As [`By::holds`].
+    /// As [`By::may`].
     ///
     /// # Errors
     /// Those of `now`.
-    pub fn holds<E>(&self, now: impl FnOnce() -> Result<Option<T>, E>) -> Result<bool, E> {
+    pub fn may<E>(
+        &self,
+        owner: Option<Option<UserId>>,
+        now: impl FnOnce() -> Result<Option<T>, E>,
+    ) -> Result<Result<(), Refusal>, E> {
         match self {
-            Self::User(by) => by.holds(now),
-            Self::Operator => Ok(true),
+            Self::User(by) => by.may(owner, now),
+            Self::Operator => Ok(owner.map(drop).ok_or(Refusal::Absent)),
         }
     }
 }
@@ -178,6 +192,32 @@ impl<T> From<UserId> for Remover<T> {
 impl<T> From<Operator> for Remover<T> {
     fn from(Operator: Operator) -> Self {
         Self::Operator
+    }
+}
+
+/// Why something was not done that only the owner of what is there may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is somebody else's, or nobody's any more.
+    NotOwner,
+    /// There is no such thing, or no longer.
+    Absent,
+    /// It is not what the condition asks for.
+    Outdated,
+}
+
+impl Refusal {
+    /// The answer.
+    pub fn answer(
+        self,
+        not_owner: impl FnOnce() -> Problem,
+        absent: impl FnOnce() -> Problem,
+    ) -> Problem {
+        match self {
+            Self::NotOwner => not_owner(),
+            Self::Absent => absent(),
+            Self::Outdated => Problem::precondition_failed(),
+        }
     }
 }
 

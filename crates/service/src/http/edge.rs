@@ -146,7 +146,7 @@ impl ConnService {
             seen: None,
             finished: false,
         };
-        shared.metrics.request_begins();
+        shared.metrics.in_flight.inc();
         // After the head: a stall before it does no harm then, and one after it makes the request wait longer.
         let at = now();
         let id = RequestId::of(request.headers());
@@ -289,7 +289,7 @@ impl ConnService {
             Ok(Ok(Ok(response))) => response,
             Ok(Ok(Err(never))) => match never {},
             Ok(Err(panic)) => {
-                self.shared.metrics.handler_panicked();
+                self.shared.metrics.panics.inc();
                 Problem::internal(format!("handler panicked: {panic}")).into_response()
             }
             Err(_) => {
@@ -413,7 +413,7 @@ impl Running<'_> {
         let took = self.started.elapsed();
         let route = self.route.unwrap_or_else(|| self.metrics.unmatched());
         route.record(&self.method, response.status(), took);
-        self.metrics.request_ends();
+        self.metrics.in_flight.dec();
         self.record(Outcome {
             route: route.template(),
             status: Some(response.status().as_u16()),
@@ -442,8 +442,8 @@ impl Running<'_> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if !self.finished {
-            self.metrics.client_left();
-            self.metrics.request_ends();
+            self.metrics.client_left.inc();
+            self.metrics.in_flight.dec();
             let took = self.started.elapsed();
             // Its route would be known from its answer.
             self.record(Outcome { route: "unknown", status: None, bytes: None, took });

@@ -8,13 +8,13 @@
 //! `RateLimit: "write";r=119;t=1` (119 left, all of them in 1 s). With a limit on users and one on addresses
 //! the second names the one with less left.
 
-use crate::config::{ClassLimits, GuardSettings, LimitSettings, Rate};
+use crate::config::{GuardSettings, LimitSettings};
 use crate::current;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use madang_guard::Key;
 use madang_guard::clock::SystemClock;
 use madang_guard::limit::StoreError;
-use madang_guard::rate::{self, Bucket, OverLimit, RateFigures, RateLimiter, Shared};
+use madang_guard::rate::{Bucket, OverLimit, Rate, RateFigures, RateLimiter, Shared};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -44,7 +44,10 @@ impl RateLimits {
         guard: &GuardSettings,
         key: [u8; 32],
     ) -> Result<Self, StoreError> {
-        if [limits.read, limits.write, limits.upload] == [ClassLimits::default(); 3] {
+        let read = [limits.read, limits.read_address];
+        let write = [limits.write, limits.write_address];
+        let upload = [limits.upload, limits.upload_address];
+        if [read, write, upload] == [[None; 2]; 3] {
             return Ok(Self::default());
         }
         let shared = (!guard.url.is_empty()).then(|| Shared::new(&guard.url)).transpose()?;
@@ -52,9 +55,9 @@ impl RateLimits {
         let limiter = Arc::new(limiter);
         let class = |number, name, limits| ClassLimit::new(&limiter, number, name, limits);
         Ok(Self {
-            read: class(0, ["read", "read-address"], limits.read),
-            write: class(1, ["write", "write-address"], limits.write),
-            upload: class(2, ["upload", "upload-address"], limits.upload),
+            read: class(0, ["read", "read-address"], read),
+            write: class(1, ["write", "write-address"], write),
+            upload: class(2, ["upload", "upload-address"], upload),
             limiter: Some(limiter),
         })
     }
@@ -72,8 +75,8 @@ pub(crate) struct ClassLimit {
     number: u8,
     /// Of the limit on users and of the one on addresses.
     names: [&'static str; 2],
-    user: Option<rate::Rate>,
-    address: Option<rate::Rate>,
+    user: Option<Rate>,
+    address: Option<Rate>,
     policy: HeaderValue,
     refused: AtomicU64,
 }
@@ -98,11 +101,11 @@ impl ClassLimit {
         limiter: &Arc<RateLimiter>,
         number: u8,
         names: [&'static str; 2],
-        limits: ClassLimits,
+        [user, address]: [Option<Rate>; 2],
     ) -> Option<Arc<Self>> {
-        let set = [(names[0], limits.user), (names[1], limits.address)];
-        let policies: Vec<String> = set
+        let policies: Vec<String> = names
             .into_iter()
+            .zip([user, address])
             .filter_map(|(name, limit)| limit.map(|limit| (name, limit)))
             .map(|(name, Rate { count, window })| {
                 format!("\"{name}\";q={count};w={}", seconds(window))
@@ -111,13 +114,12 @@ impl ClassLimit {
         if policies.is_empty() {
             return None;
         }
-        let rate = |limit: Rate| rate::Rate { count: limit.count, window: limit.window };
         Some(Arc::new(Self {
             limiter: Arc::clone(limiter),
             number,
             names,
-            user: limits.user.map(rate),
-            address: limits.address.map(rate),
+            user,
+            address,
             policy: HeaderValue::try_from(policies.join(", ")).expect("letters and digits"),
             refused: AtomicU64::new(0),
         }))
@@ -130,12 +132,7 @@ impl ClassLimit {
         key: [u8; 32],
     ) -> Option<Arc<Self>> {
         let limiter = RateLimiter::new(&Key::new(key), Arc::new(SystemClock::new()), None);
-        Self::new(
-            &Arc::new(limiter),
-            0,
-            [name; 2],
-            ClassLimits { user: None, address: Some(address) },
-        )
+        Self::new(&Arc::new(limiter), 0, [name; 2], [None, Some(address)])
     }
 
     /// Takes a token of the current request's user and one of its address, and notes what its answer

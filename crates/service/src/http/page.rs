@@ -4,11 +4,27 @@ use super::problem::{FieldError, Problem};
 use madang_path::Point;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
+use std::borrow::Cow;
 
 /// Items when `limit` is not given.
 pub const DEFAULT_LIMIT: usize = 20;
 /// Most items of one page.
 pub const MAX_LIMIT: usize = 100;
+
+/// The parameters of a query as they are written; of two with one name the last counts.
+pub struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
+
+impl<'q> Query<'q> {
+    /// Those of this query.
+    pub fn of(query: &'q str) -> Self {
+        Self(form_urlencoded::parse(query.as_bytes()).collect())
+    }
+
+    /// The value of this name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| &**value)
+    }
+}
 
 /// One page of a list.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -47,16 +63,9 @@ impl<T> Page<T> {
 /// # Errors
 /// 422 with everything that is wrong with them.
 pub fn asked(query: &str, listing: &str) -> Result<(usize, Option<(i64, i64)>), Problem> {
-    let (mut limit, mut cursor) = (None, None);
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        match &*name {
-            "limit" => limit = Some(value.into_owned()),
-            "cursor" => cursor = Some(value.into_owned()),
-            _ => {}
-        }
-    }
-    let limit = self::limit(limit.as_deref());
-    let after = cursor.map(|cursor| read_whole_cursor(listing, &cursor)).transpose();
+    let query = Query::of(query);
+    let limit = limit(query.get("limit"));
+    let after = query.get("cursor").map(|cursor| read_whole_cursor(listing, cursor)).transpose();
     match (limit, after) {
         (Ok(limit), Ok(after)) => Ok((limit, after)),
         (limit, after) => {

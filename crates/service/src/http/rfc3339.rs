@@ -25,10 +25,15 @@ pub fn parse(text: &str) -> Option<i64> {
     (0..=LAST_MS).contains(&ms).then_some(ms)
 }
 
-/// The time of day, in UTC.
-pub fn now_utc() -> String {
+/// The time of day, in milliseconds since 1970-01-01T00:00:00Z.
+pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format_utc(i64::try_from(since.as_millis()).unwrap_or(LAST_MS))
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// The same, in UTC.
+pub fn now_utc() -> String {
+    format_utc(now_ms())
 }
 
 /// `2026-11-20T12:34:56.789Z`: always UTC, always milliseconds, so that texts sort as times do. What

@@ -171,7 +171,7 @@ struct Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.metrics.connection_closed();
+        self.metrics.connections.dec();
         self.connections.fetch_sub(1, Ordering::AcqRel);
     }
 }
@@ -217,7 +217,7 @@ async fn serve(
     if let Err(error) = result {
         // A client that leaves, sends nonsense or is too slow is normal life.
         if error.is_parse() {
-            metrics.unreadable_request();
+            metrics.unreadable.inc();
         }
         tracing::debug!(%error, open_for = ?started.elapsed(), "connection ended early");
     }

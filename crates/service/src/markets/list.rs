@@ -5,10 +5,10 @@ use super::represent::MarketItem;
 use super::{Markets, all_markets};
 use crate::accounts::{LONGEST_REGION, RegionError, RegionId, Regions};
 use crate::app::App;
-use crate::bodies::Wanted;
+use crate::bodies::{Wanted, always};
 use crate::http::Problem;
-use crate::http::body::{Compress, finish, respond};
-use crate::http::page::{self, Page, read_cursor, write_cursor};
+use crate::http::body::respond;
+use crate::http::page::{self, Page, Query, read_cursor, write_cursor};
 use crate::http::problem::FieldError;
 use crate::store::StoreError;
 use axum::extract::{RawQuery, State};
@@ -67,59 +67,25 @@ pub(crate) struct Asked {
     listing: String,
 }
 
-/// Parameters as they are written; of two with one name the last counts.
-#[derive(Default)]
-struct Written {
-    q: Option<String>,
-    region: Option<String>,
-    goods: Option<String>,
-    kind: Option<String>,
-    near: Option<String>,
-    sort: Option<String>,
-    limit: Option<String>,
-    cursor: Option<String>,
-}
-
-impl Written {
-    fn of(query: &str) -> Self {
-        let mut written = Self::default();
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            let place = match &*name {
-                "q" => &mut written.q,
-                "region" => &mut written.region,
-                "goods" => &mut written.goods,
-                "type" => &mut written.kind,
-                "near" => &mut written.near,
-                "sort" => &mut written.sort,
-                "limit" => &mut written.limit,
-                "cursor" => &mut written.cursor,
-                _ => continue,
-            };
-            // A form sends the words that were left empty, too.
-            let is_words = matches!(&*name, "q" | "region" | "goods" | "type");
-            *place = Some(value.into_owned()).filter(|value| !(is_words && value.is_empty()));
-        }
-        written
-    }
-}
-
 impl Asked {
     /// Reads the query, and says everything that is wrong with it at once.
     pub(crate) fn parse(query: &str, regions: &Regions) -> Result<Asked, Vec<FieldError>> {
-        let written = Written::of(query);
+        let written = Query::of(query);
+        // A form sends the words that were left empty, too.
+        let text = |name| written.get(name).filter(|text| !text.is_empty());
         let mut errors = Vec::new();
         let mut or = |error: FieldError| errors.push(error);
-        let words = read_words("q", written.q.as_deref()).map_err(&mut or);
-        let goods = read_words("goods", written.goods.as_deref()).map_err(&mut or);
-        let region = written.region.map(|name| read_region(&name, regions)).transpose();
+        let words = read_words("q", text("q")).map_err(&mut or);
+        let goods = read_words("goods", text("goods")).map_err(&mut or);
+        let region = text("region").map(|name| read_region(name, regions)).transpose();
         let region = region.map_err(&mut or);
-        let kinds = read_kinds(written.kind.as_deref().unwrap_or("")).map_err(&mut or);
-        let near = written.near.map(|near| page::point("near", &near)).transpose();
+        let kinds = read_kinds(text("type").unwrap_or("")).map_err(&mut or);
+        let near = written.get("near").map(|near| page::point("near", near)).transpose();
         let near = near.map_err(&mut or);
-        let limit = page::limit(written.limit.as_deref()).map_err(&mut or);
+        let limit = page::limit(written.get("limit")).map_err(&mut or);
         // A position that cannot be read was given all the same: what is wrong with sort is another thing.
         let centre = near.unwrap_or(Some(Point { lat: 0.0, lon: 0.0, ele: None }));
-        let order = read_order(written.sort.as_deref(), centre).map_err(&mut or);
+        let order = read_order(written.get("sort"), centre).map_err(&mut or);
         let (Ok(words), Ok(goods), Ok(region), Ok(kinds), Ok(near), Ok(limit), Ok(order)) =
             (words, goods, region, kinds, near, limit, order)
         else {
@@ -127,7 +93,7 @@ impl Asked {
         };
         let filter = Filter { words, goods, region, kinds };
         let listing = listing(&filter, &order, near);
-        let after = written.cursor.map(|cursor| read_cursor(&listing, &cursor)).transpose();
+        let after = written.get("cursor").map(|cursor| read_cursor(&listing, cursor)).transpose();
         let after = after.map_err(|error| vec![error])?;
         let after = after.map(|(sort, id)| After { sort, id });
         Ok(Asked { filter, near, order, limit, after, listing })
@@ -227,8 +193,7 @@ impl Markets {
             let found = compute.run(move |()| this.found(&asked)).await;
             Ok(Some(found.map_err(StoreError::from)?))
         };
-        let found = self.inner.bodies.get(&self.inner.lists, wanted, headers, make).await?;
-        Ok(found.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
+        always(self.inner.bodies.get(&self.inner.lists, wanted, headers, make).await?)
     }
 
     fn found(&self, asked: &Asked) -> Page<MarketItem> {

@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -66,102 +66,76 @@ type Durations = Family<RouteLabels, Histogram, fn() -> Histogram>;
 pub struct ServerMetrics {
     requests: Family<RequestLabels, Counter>,
     durations: Durations,
-    in_flight: Gauge,
-    client_left: Counter,
-    panics: Counter,
-    unreadable: Counter,
-    connections: Gauge,
-    accepted: Counter,
-    refused: Counter,
-    accept_errors: Counter,
+    pub(crate) in_flight: Gauge,
+    pub(crate) client_left: Counter,
+    pub(crate) panics: Counter,
+    pub(crate) unreadable: Counter,
+    pub(crate) connections: Gauge,
+    pub(crate) accepted: Counter,
+    pub(crate) refused: Counter,
     expired: Family<ReasonLabel, Counter>,
     bodies: Family<RoomLabel, Gauge>,
+    pub(crate) accept_errors: Counter,
     /// Grows by one entry for each route template of the program, while it starts.
     routes: Mutex<Vec<&'static RouteMetrics>>,
     unmatched: &'static RouteMetrics,
     shown: Shown,
 }
 
+/// A new metric, registered.
+fn made<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
 impl ServerMetrics {
     /// Registers them.
     pub fn new(registry: &mut Registry) -> Self {
+        let http = registry.sub_registry_with_prefix("http_server");
+        let help = "Answers sent, by method, route template and status";
+        let requests = made(http, "requests", help);
         let durations: Durations = Family::new_with_constructor(|| Histogram::new(BUCKETS));
-        let requests = Family::default();
+        let help = "Time from a complete request head to the head of the answer";
+        http.register_with_unit("request_duration", help, Unit::Seconds, durations.clone());
+        let bodies = Family::default();
+        let help = "Memory taken by request bodies that arrive or are worked with, by room";
+        http.register_with_unit("request_bodies", help, Unit::Bytes, bodies.clone());
         let shown = Shown::default();
         let unmatched = RouteMetrics::leak("unmatched", &requests, &durations, Some(shown.clone()));
-        let metrics = Self {
+        Self {
             requests,
             durations,
-            in_flight: Gauge::default(),
-            client_left: Counter::default(),
-            panics: Counter::default(),
-            unreadable: Counter::default(),
-            connections: Gauge::default(),
-            accepted: Counter::default(),
-            refused: Counter::default(),
-            accept_errors: Counter::default(),
-            expired: Family::default(),
-            bodies: Family::default(),
+            in_flight: made(http, "requests_in_flight", "Requests being answered"),
+            client_left: made(
+                http,
+                "client_disconnects",
+                "Clients that disconnected before their answer",
+            ),
+            panics: made(http, "handler_panics", "Handlers that panicked, answered 500"),
+            unreadable: made(
+                http,
+                "unreadable_requests",
+                "Request heads that are not valid HTTP/1.1 or too large, answered without a problem body",
+            ),
+            connections: made(http, "connections", "Open client connections"),
+            accepted: made(http, "connections_accepted", "Client connections accepted"),
+            refused: made(
+                http,
+                "connections_refused",
+                "Client connections answered 503 because of a limit on connections",
+            ),
+            expired: made(
+                http,
+                "connections_expired",
+                "Client connections closed by the server, by reason",
+            ),
+            bodies,
+            accept_errors: made(http, "accept_errors", "Errors while accepting connections"),
             routes: Mutex::default(),
             unmatched,
             shown,
-        };
-        let http = registry.sub_registry_with_prefix("http_server");
-        http.register(
-            "requests",
-            "Answers sent, by method, route template and status",
-            metrics.requests.clone(),
-        );
-        http.register_with_unit(
-            "request_duration",
-            "Time from a complete request head to the head of the answer",
-            Unit::Seconds,
-            metrics.durations.clone(),
-        );
-        http.register("requests_in_flight", "Requests being answered", metrics.in_flight.clone());
-        http.register(
-            "client_disconnects",
-            "Clients that disconnected before their answer",
-            metrics.client_left.clone(),
-        );
-        http.register(
-            "handler_panics",
-            "Handlers that panicked, answered 500",
-            metrics.panics.clone(),
-        );
-        http.register(
-            "unreadable_requests",
-            "Request heads that are not valid HTTP/1.1 or too large, answered without a problem body",
-            metrics.unreadable.clone(),
-        );
-        http.register("connections", "Open client connections", metrics.connections.clone());
-        http.register(
-            "connections_accepted",
-            "Client connections accepted",
-            metrics.accepted.clone(),
-        );
-        http.register(
-            "connections_refused",
-            "Client connections answered 503 because of a limit on connections",
-            metrics.refused.clone(),
-        );
-        http.register(
-            "connections_expired",
-            "Client connections closed by the server, by reason",
-            metrics.expired.clone(),
-        );
-        http.register_with_unit(
-            "request_bodies",
-            "Memory taken by request bodies that arrive or are worked with, by room",
-            Unit::Bytes,
-            metrics.bodies.clone(),
-        );
-        http.register(
-            "accept_errors",
-            "Errors while accepting connections",
-            metrics.accept_errors.clone(),
-        );
-        metrics
+        }
     }
 
     /// Prepares the counters of a route template.
@@ -208,43 +182,6 @@ impl ServerMetrics {
 
     fn lock_routes(&self) -> MutexGuard<'_, Vec<&'static RouteMetrics>> {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn request_begins(&self) {
-        self.in_flight.inc();
-    }
-
-    pub(crate) fn request_ends(&self) {
-        self.in_flight.dec();
-    }
-
-    pub(crate) fn client_left(&self) {
-        self.client_left.inc();
-    }
-
-    pub(crate) fn handler_panicked(&self) {
-        self.panics.inc();
-    }
-
-    pub(crate) fn unreadable_request(&self) {
-        self.unreadable.inc();
-    }
-
-    pub(crate) fn connection_accepted(&self) {
-        self.accepted.inc();
-        self.connections.inc();
-    }
-
-    pub(crate) fn connection_closed(&self) {
-        self.connections.dec();
-    }
-
-    pub(crate) fn connection_refused(&self) {
-        self.refused.inc();
-    }
-
-    pub(crate) fn accept_failed(&self) {
-        self.accept_errors.inc();
     }
 
     /// What the bodies of a room take, in bytes.

@@ -3,9 +3,9 @@
 use super::Posts;
 use super::represent::CategoryItem;
 use crate::app::App;
-use crate::bodies::Wanted;
+use crate::bodies::{Wanted, always};
 use crate::http::Problem;
-use crate::http::body::{Compress, finish, respond};
+use crate::http::body::respond;
 use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
@@ -48,7 +48,6 @@ impl Posts {
             let items = found.into_iter().map(CategoryItem::from).collect();
             Ok(Some(CategoryList { items, next_cursor: None }))
         };
-        let found = self.bodies.get(&self.category_bodies, wanted, headers, make).await?;
-        Ok(found.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
+        always(self.bodies.get(&self.category_bodies, wanted, headers, make).await?)
     }
 }

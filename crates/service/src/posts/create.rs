@@ -38,8 +38,8 @@ pub(super) async fn create(
 ) -> Result<Response, Problem> {
     let once = key.of(caller.id, body.bytes());
     let new = Draft::read(body, app.posts.names(&app.accounts))?.of(caller.id);
-    let posts = app.posts.clone();
-    let made = app.writes.run(async move { posts.add(new, once).await }).await??;
+    let posts = app.posts.store().clone();
+    let made = app.writes.run(async move { posts.create(new, once).await }).await??;
     Ok(made.answer(created))
 }
 

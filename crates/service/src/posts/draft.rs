@@ -4,9 +4,9 @@ use super::types::{Category, CategoryId, NewPost, Place, PostValues, Status};
 use crate::accounts::{RegionError, RegionId, Regions, UserId};
 use crate::http::json::table::{Asked, Choice, Line, Lines, Whole, optional, required, table};
 use crate::http::problem::FieldError;
+use crate::http::rfc3339::now_ms;
 use crate::http::{JsonObject, Problem};
 use crate::markets::folded;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Most characters of a title, and of the name of an item.
 pub const LONGEST_TITLE: usize = 100;
@@ -164,12 +164,6 @@ impl Changes {
         set(&mut to.place.town, self.town.as_ref());
         set(&mut to.status, self.status.as_ref());
     }
-}
-
-/// Milliseconds since 1970.
-pub(super) fn now_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// A category by any of its names.

@@ -7,11 +7,11 @@ use super::types::{After, CategoryId, Order, PostSummary};
 use super::{Asked, Posts, all_contents};
 use crate::accounts::{Accounts, Regions};
 use crate::app::App;
-use crate::bodies::Wanted;
+use crate::bodies::{Wanted, always};
 use crate::http::Problem;
-use crate::http::body::{Compress, finish, respond};
+use crate::http::body::respond;
 use crate::http::json::one_line;
-use crate::http::page::{self, Page, write_whole_cursor};
+use crate::http::page::{self, Page, Query, write_whole_cursor};
 use crate::http::problem::FieldError;
 use crate::markets::{Words, read_words};
 use crate::search::Hits;
@@ -58,23 +58,12 @@ pub(super) async fn list(
 /// Reads a query, and says everything that is wrong with it at once; a cursor last, for it belongs to the
 /// listing that the others name.
 pub(crate) fn read(query: &str, names: Names<'_>) -> Result<(Asked, Words, usize), Problem> {
-    let (mut state, mut city, mut town, mut category, mut sort) = (None, None, None, None, None);
-    let mut q = None;
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        match &*name {
-            "q" => q = Some(value),
-            "state" => state = Some(value),
-            "city" => city = Some(value),
-            "town" => town = Some(value),
-            "category" => category = Some(value),
-            "sort" => sort = Some(value),
-            _ => {}
-        }
-    }
-    let area = area(names.regions, state.as_deref(), city.as_deref(), town.as_deref());
-    let category = category.map(|name| find_category(names, &name)).transpose();
-    let order = sort.map_or(Ok(Order::Newest), |word| find_order(&word));
-    let words = read_words("q", q.as_deref());
+    let written = Query::of(query);
+    let [state, city, town] = ["state", "city", "town"].map(|name| written.get(name));
+    let area = area(names.regions, state, city, town);
+    let category = written.get("category").map(|name| find_category(names, name)).transpose();
+    let order = written.get("sort").map_or(Ok(Order::Newest), find_order);
+    let words = read_words("q", written.get("q"));
     match (words, area, category, order) {
         (Ok(words), Ok(area), Ok(category), Ok(order)) => {
             let asked = Asked { area, category, order, after: None };
@@ -177,7 +166,6 @@ impl Posts {
             let page = Page::cut(found.items, limit, of_last, |post| PostItem::new(post, names));
             Ok(Some(page.or_more(found.more.map(cursor))))
         };
-        let found = self.bodies.get(&self.lists, wanted, headers, make).await?;
-        Ok(found.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
+        always(self.bodies.get(&self.lists, wanted, headers, make).await?)
     }
 }

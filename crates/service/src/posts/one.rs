@@ -1,15 +1,17 @@
-//! `GET /v1/posts/{id}`.
+//! `GET`, `PATCH` and `DELETE /v1/posts/{id}`; the last two for its owner alone.
 
+use super::draft::PostChangesBody;
 use super::represent::PostBody;
-use super::{PostId, one_post};
+use super::{Changes, Post, PostId, one_post};
+use crate::accounts::Caller;
 use crate::app::App;
 use crate::bodies::Wanted;
-use crate::http::Problem;
-use crate::http::body::respond;
+use crate::http::body::{respond, version};
+use crate::http::{By, Conditions, JsonObject, Problem};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
 
 /// One post.
@@ -40,10 +42,69 @@ pub(super) async fn one(
     }
 }
 
-pub(super) fn no_such_post() -> Problem {
+/// Changes a post.
+#[utoipa::path(patch, path = "/v1/posts/{id}", tag = "posts", operation_id = "changePost",
+    security(("bearer" = [])),
+    params(("id" = i64, Path, description = "Id of the post")),
+    request_body = PostChangesBody,
+    responses(
+        (status = 200, description = "The post as it is now", body = PostBody),
+        (status = 403, description = "It is somebody else's"),
+        (status = 404, description = "There is no such post, or no longer"),
+    ))]
+pub(super) async fn change(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    conditions: Conditions,
+    id: Result<Path<PostId>, PathRejection>,
+    headers: HeaderMap,
+    body: JsonObject,
+) -> Result<Response, Problem> {
+    let Ok(Path(id)) = id else { return Err(no_such_post()) };
+    let changes = Changes::read(body, app.posts.names(&app.accounts))?;
+    let posts = app.posts.store().clone();
+    let by = by(&app, &caller, conditions);
+    let changed = app.writes.run(async move { posts.change(id, by, changes).await });
+    let post = changed.await??.map_err(|refusal| refusal.answer(not_the_owner, no_such_post))?;
+    let body = PostBody::new(post, app.posts.names(&app.accounts));
+    Ok(app.posts.bodies.of_write(body, &headers).await)
+}
+
+/// Removes a post: nobody sees it any more.
+#[utoipa::path(delete, path = "/v1/posts/{id}", tag = "posts", operation_id = "deletePost",
+    security(("bearer" = [])),
+    params(("id" = i64, Path, description = "Id of the post")),
+    responses(
+        (status = 204, description = "It is gone"),
+        (status = 403, description = "It is somebody else's"),
+        (status = 404, description = "There is no such post, or no longer"),
+    ))]
+pub(super) async fn delete(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    conditions: Conditions,
+    id: Result<Path<PostId>, PathRejection>,
+) -> Result<StatusCode, Problem> {
+    let Ok(Path(id)) = id else { return Err(no_such_post()) };
+    let posts = app.posts.store().clone();
+    let by = by(&app, &caller, conditions);
+    let removed = app.writes.run(async move { posts.remove(id, by).await });
+    removed.await??.map_err(|refusal| refusal.answer(not_the_owner, no_such_post))?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The caller, if the conditions hold for the post as it is answered.
+fn by(app: &Arc<App>, caller: &Caller, conditions: Conditions) -> By<Post> {
+    let app = Arc::clone(app);
+    By::new(caller.id, conditions, move |post| {
+        Some(version(&PostBody::new(post, app.posts.names(&app.accounts))))
+    })
+}
+
+fn no_such_post() -> Problem {
     Problem::not_found("there is no post with this id")
 }
 
-pub(super) fn not_the_owner() -> Problem {
+fn not_the_owner() -> Problem {
     Problem::forbidden("only its owner may change or delete a post")
 }

@@ -7,11 +7,12 @@ mod search;
 pub use listing::Asked;
 
 use super::draft::Changes;
-use super::types::{Category, Change, NewPost, Place, Post, PostId, PostValues, Status};
+use super::types::{Category, NewPost, Place, Post, PostId, PostValues, Status};
 use super::{Area, area, one_post};
 use crate::accounts::{self, OwnedRows, Quota, RegionId, UserId};
 use crate::bodies::ChangeError;
-use crate::http::{By, Remover};
+use crate::http::rfc3339::now_ms;
+use crate::http::{By, Refusal, Remover};
 use crate::idempotency::{Done, Once};
 use crate::search::{self as index};
 use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, params};
@@ -36,24 +37,17 @@ pub struct PostStore {
 }
 
 /// What a change found and what it left.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
+pub(super) struct Changed {
     /// The values before.
-    pub before: PostValues,
+    pub(super) before: PostValues,
     /// The post as it is now.
-    pub after: Post,
+    pub(super) after: Post,
 }
 
 impl PostStore {
-    /// Posts in `store`.
-    pub fn new(store: Store) -> Self {
-        Self { store, quota: Quota::default() }
-    }
-
-    /// With so much room for each user.
-    #[must_use]
-    pub fn within(self, quota: Quota) -> Self {
-        Self { quota, ..self }
+    /// Posts in `store`, so many of each user.
+    pub fn new(store: Store, quota: Quota) -> Self {
+        Self { store, quota }
     }
 
     /// All categories, in the order in which they are shown.
@@ -72,7 +66,7 @@ impl PostStore {
         self.store.read_blocking(all_categories)
     }
 
-    /// Stores a post, `once`.
+    /// Stores a post, `once`. Done even when the caller goes away.
     ///
     /// # Errors
     /// When its author is gone, or the store cannot answer; nothing is stored then.
@@ -132,7 +126,7 @@ impl PostStore {
         self.store.read(move |conn| Ok(find(conn, id)?.map(|(post, _)| post))).await
     }
 
-    /// Changes a post of this author.
+    /// Changes a post of this author. Done even when the caller goes away.
     ///
     /// # Errors
     /// When the author is gone, or the store cannot answer; nothing is changed then.
@@ -141,21 +135,18 @@ impl PostStore {
         id: PostId,
         by: impl Into<By<Post>>,
         changes: Changes,
-        now_ms: i64,
-    ) -> Result<Change<Changed>, ChangeError> {
-        let by = by.into();
+    ) -> Result<Result<Post, Refusal>, ChangeError> {
+        let by = Remover::User(by.into());
         let job = move |tx: &mut Tx<'_>| {
             let mut after = match owned(tx, id, &by)? {
-                Change::Done(post) => post,
-                Change::NotOwner => return Ok(Change::NotOwner),
-                Change::Absent => return Ok(Change::Absent),
-                Change::Outdated => return Ok(Change::Outdated),
+                Ok(post) => post,
+                Err(refusal) => return Ok(Err(refusal)),
             };
             let before = after.values.clone();
             changes.apply(&mut after.values);
             if after.values != before {
                 // Clocks go back, and seeded posts are of the future.
-                after.updated_at_ms = after.updated_at_ms.max(now_ms);
+                after.updated_at_ms = after.updated_at_ms.max(now_ms());
                 update(tx, &after)?;
             }
             if after.values.texts() != before.texts() {
@@ -163,12 +154,13 @@ impl PostStore {
             }
             let changed = Changed { before, after };
             tx.effects().end(changed.ends(id));
-            Ok(Change::Done(changed))
+            Ok(Ok(changed.after))
         };
         self.store.write(job).await
     }
 
-    /// Removes a post, for its author or the operator: nobody sees it any more. Answers what it was.
+    /// Removes a post, for its author or the operator: nobody sees it any more. Done even
+    /// when the caller goes away.
     ///
     /// # Errors
     /// As [`change`](Self::change).
@@ -176,24 +168,20 @@ impl PostStore {
         &self,
         id: PostId,
         by: impl Into<Remover<Post>>,
-        now_ms: i64,
-    ) -> Result<Change<PostValues>, ChangeError> {
+    ) -> Result<Result<(), Refusal>, ChangeError> {
         let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
-            let own = match &by {
-                Remover::User(by) => owned(tx, id, by)?,
-                Remover::Operator => anybodys(tx, id)?,
-            };
-            if let Change::Done(post) = &own {
+            let own = owned(tx, id, &by)?;
+            if let Ok(post) = &own {
                 tx.run(
                     "UPDATE posts SET removed = 1,
                        updated_at_ms = CASE WHEN updated_at_ms < ?1 THEN ?1 ELSE updated_at_ms END
                      WHERE id = ?2",
-                    params![now_ms, id],
+                    params![now_ms(), id],
                 )?;
                 tx.effects().end(area::listings(&post.values).into_iter().chain([one_post(id)]));
             }
-            Ok(own.map(|post| post.values))
+            Ok(own.map(drop))
         };
         self.store.write(job).await
     }
@@ -207,26 +195,20 @@ impl PostStore {
     }
 }
 
-/// The post, if it is this user's and they still exist.
-fn owned(tx: &Tx<'_>, id: PostId, by: &By<Post>) -> Result<Change<Post>, ChangeError> {
-    if !accounts::stays(tx, by.user)? {
+/// The post, if whoever asks may, and still exists.
+fn owned(
+    tx: &Tx<'_>,
+    id: PostId,
+    by: &Remover<Post>,
+) -> Result<Result<Post, Refusal>, ChangeError> {
+    if let Remover::User(by) = by
+        && !accounts::stays(tx, by.user)?
+    {
         return Err(ChangeError::UnknownUser);
     }
     tx.hold("posts", id)?;
-    Ok(match find(tx, id)? {
-        None => Change::Absent,
-        Some((post, author)) if author == Some(by.user) => {
-            let holds = by.holds(|| Ok::<_, ChangeError>(Some(post.clone())))?;
-            if holds { Change::Done(post) } else { Change::Outdated }
-        }
-        Some(_) => Change::NotOwner,
-    })
-}
-
-/// The post, whoever's it is.
-fn anybodys(tx: &Tx<'_>, id: PostId) -> Result<Change<Post>, ChangeError> {
-    tx.hold("posts", id)?;
-    Ok(find(tx, id)?.map_or(Change::Absent, |(post, _)| Change::Done(post)))
+    let Some((post, author)) = find(tx, id)? else { return Ok(Err(Refusal::Absent)) };
+    Ok(by.may(Some(author), || Ok::<_, StoreError>(Some(post.clone())))?.map(|()| post))
 }
 
 /// The post of this id and its author's, unless it was removed.

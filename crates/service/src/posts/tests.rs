@@ -5,8 +5,11 @@ mod search;
 
 use super::*;
 use crate::app::App;
+use crate::bodies::ChangeError;
 use crate::config::{Origin, Sources};
+use crate::http::Refusal;
 use crate::http::page::MAX_LIMIT;
+use crate::idempotency::Once;
 use crate::store::{StoreError, Tx};
 use http::HeaderMap;
 use proptest::prelude::*;
@@ -43,7 +46,7 @@ impl Bench {
 
     async fn add(&self, values: PostValues) -> PostId {
         let new = NewPost { author: 1, values, removed: false, created_at_ms: 0 };
-        self.app.posts.add(new, Once::default()).await.unwrap().outcome
+        self.app.posts.store().create(new, Once::default()).await.unwrap().outcome
     }
 
     /// The ids of all pages of a listing.
@@ -167,7 +170,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 async fn take(bench: &Bench, model: &mut BTreeMap<PostId, PostValues>, step: Step) {
-    let posts = &bench.app.posts;
+    let posts = bench.app.posts.store();
     let nth = |n: usize| model.keys().nth(n % model.len().max(1)).copied();
     match step {
         Step::Add(place, category, price) => {
@@ -177,31 +180,34 @@ async fn take(bench: &Bench, model: &mut BTreeMap<PostId, PostValues>, step: Ste
         Step::Move(n, place) => {
             let Some(id) = nth(n) else { return };
             let to = values(place, 1, 0).place;
-            let moved = posts.change(id, 1, Changes::to_place(to.clone())).await.unwrap();
-            assert!(matches!(moved, Change::Done(_)));
+            posts.change(id, 1, Changes::to_place(to.clone())).await.unwrap().unwrap();
             model.get_mut(&id).unwrap().place = to;
         }
         Step::Reprice(n, price) => {
             let Some(id) = nth(n) else { return };
             let changed = posts.change(id, 1, Changes::to_price(price)).await.unwrap();
-            assert!(matches!(changed, Change::Done(post) if post.values.price == price));
+            assert!(matches!(changed, Ok(post) if post.values.price == price));
             model.get_mut(&id).unwrap().price = price;
         }
         Step::Rewrite(n) => {
             let Some(id) = nth(n) else { return };
-            posts.change(id, 1, Changes::to_content("다시 씁니다".to_owned())).await.unwrap();
+            posts
+                .change(id, 1, Changes::to_content("다시 씁니다".to_owned()))
+                .await
+                .unwrap()
+                .unwrap();
         }
         Step::Remove(n) => {
             let Some(id) = nth(n) else { return };
-            assert_eq!(posts.remove(id, 1).await.unwrap(), Change::Done(()));
-            assert_eq!(posts.remove(id, 1).await.unwrap(), Change::Absent);
+            assert_eq!(posts.remove(id, 1).await.unwrap(), Ok(()));
+            assert_eq!(posts.remove(id, 1).await.unwrap(), Err(Refusal::Absent));
             model.remove(&id);
         }
         Step::Foreign(n) => {
             let Some(id) = nth(n) else { return };
-            assert_eq!(posts.remove(id, 2).await.unwrap(), Change::NotOwner);
+            assert_eq!(posts.remove(id, 2).await.unwrap(), Err(Refusal::NotOwner));
             let changed = posts.change(id, 2, Changes::to_price(9)).await.unwrap();
-            assert_eq!(changed, Change::NotOwner);
+            assert_eq!(changed, Err(Refusal::NotOwner));
         }
     }
 }
@@ -282,13 +288,14 @@ async fn a_write_ends_the_listings_of_its_areas_and_category_and_no_others() {
     assert_eq!((loaded(&WITHIN).await, loaded(&OTHERS).await), (0, 0), "all of them are kept");
     let id = bench.add(values(0, 1, 2000)).await;
     assert_eq!(loaded(&WITHIN).await, 6);
-    bench.app.posts.change(id, 1, Changes::to_content("x".to_owned())).await.unwrap();
-    bench.app.posts.change(id, 1, Changes::to_price(2000)).await.unwrap();
-    bench.app.posts.remove(id, 2).await.unwrap();
+    let posts = bench.app.posts.store();
+    posts.change(id, 1, Changes::to_content("x".to_owned())).await.unwrap().unwrap();
+    posts.change(id, 1, Changes::to_price(2000)).await.unwrap().unwrap();
+    posts.remove(id, 2).await.unwrap().unwrap_err();
     assert_eq!(loaded(&WITHIN).await, 0, "what no listing shows ends none");
-    bench.app.posts.change(id, 1, Changes::to_price(2001)).await.unwrap();
+    posts.change(id, 1, Changes::to_price(2001)).await.unwrap().unwrap();
     assert_eq!(loaded(&WITHIN).await, 6);
-    bench.app.posts.remove(id, 1).await.unwrap();
+    posts.remove(id, 1).await.unwrap().unwrap();
     assert_eq!(loaded(&WITHIN).await, 6);
     // Two stamps may share a slot, once in thousands of runs: then one listing of another area ends too.
     assert!(loaded(&OTHERS).await <= 1);
@@ -328,8 +335,8 @@ async fn a_search_that_began_before_a_write_is_not_kept() {
     for _ in 0..20 {
         let id = bench.add(values(0, 1, 2000)).await;
         let (page, removed) =
-            tokio::join!(bench.page("city=종로구"), bench.app.posts.remove(id, 1));
-        assert_eq!(removed.unwrap(), Change::Done(()));
+            tokio::join!(bench.page("city=종로구"), bench.app.posts.store().remove(id, 1));
+        assert_eq!(removed.unwrap(), Ok(()));
         assert!(!page["items"].as_array().unwrap().is_empty());
         assert_eq!(bench.listed("city=종로구", 20).await, [first]);
     }
@@ -343,11 +350,11 @@ async fn of_a_deleted_account_the_posts_stay_without_their_author() {
     let found = bench.app.posts.store().find(id).await.unwrap().unwrap();
     assert_eq!(found.author, None);
     assert_eq!(bench.listed("", 20).await, [id]);
-    let removed = bench.app.posts.remove(id, 1).await;
+    let removed = bench.app.posts.store().remove(id, 1).await;
     assert!(matches!(removed, Err(ChangeError::UnknownUser)), "{removed:?}");
-    assert_eq!(bench.app.posts.remove(id, 2).await.unwrap(), Change::NotOwner);
+    assert_eq!(bench.app.posts.store().remove(id, 2).await.unwrap(), Err(Refusal::NotOwner));
     let new = NewPost { author: 1, values: values(0, 1, 1), removed: false, created_at_ms: 0 };
-    let added = bench.app.posts.add(new, Once::default()).await;
+    let added = bench.app.posts.store().create(new, Once::default()).await;
     assert!(matches!(added, Err(ChangeError::UnknownUser)), "{added:?}");
 }
 
@@ -359,7 +366,7 @@ async fn the_newest_of_all_are_found_behind_many_that_were_removed() {
         let id = bench.add(values(0, 1 + n % 12, 0)).await;
         // Three at each end, and more removed between them than a page of three looks at.
         if (3..37).contains(&n) {
-            bench.app.posts.remove(id, 1).await.unwrap();
+            bench.app.posts.store().remove(id, 1).await.unwrap().unwrap();
         } else {
             there.insert(0, id);
         }

@@ -163,28 +163,3 @@ pub struct After {
     /// Its id.
     pub id: PostId,
 }
-
-/// What became of a change or a deletion.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change<T> {
-    /// Done.
-    Done(T),
-    /// It is somebody else's, or nobody's any more.
-    NotOwner,
-    /// There is none of this id, or no longer.
-    Absent,
-    /// It is not what the condition asks for; nothing was done.
-    Outdated,
-}
-
-impl<T> Change<T> {
-    /// The same for what follows from the change.
-    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Change<U> {
-        match self {
-            Change::Done(done) => Change::Done(f(done)),
-            Change::NotOwner => Change::NotOwner,
-            Change::Absent => Change::Absent,
-            Change::Outdated => Change::Outdated,
-        }
-    }
-}

@@ -3,8 +3,8 @@
 use super::{LocationId, NewSchedule};
 use crate::accounts::UserId;
 use crate::http::json::table::{Asked, Line, Time, Whole, required, table};
+use crate::http::rfc3339::now_ms;
 use crate::http::{JsonObject, Problem};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Most characters of a title.
 pub const LONGEST_TITLE: usize = 100;
@@ -63,14 +63,13 @@ impl Draft {
 
     /// The schedule it becomes for this user, now.
     pub fn of(self, user: UserId) -> NewSchedule {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         NewSchedule {
             user,
             location: self.location,
             title: self.title,
             start_at_ms: self.start_at_ms,
             end_at_ms: self.end_at_ms,
-            created_at_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
+            created_at_ms: now_ms(),
         }
     }
 }

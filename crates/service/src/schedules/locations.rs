@@ -2,9 +2,9 @@
 
 use super::{Location, LocationId, Schedules};
 use crate::app::App;
-use crate::bodies::Wanted;
+use crate::bodies::{Wanted, always};
 use crate::http::Problem;
-use crate::http::body::{Compress, finish, respond};
+use crate::http::body::respond;
 use crate::http::page::{Page, asked, write_whole_cursor};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -75,8 +75,7 @@ impl Schedules {
             let cursor = |last: &Location| write_whole_cursor(LISTING, 0, last.id);
             Ok(Some(Page::cut(found, limit, cursor, LocationItem::from)))
         };
-        let found = self.bodies.get(&self.locations, wanted, headers, make).await?;
-        Ok(found.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
+        always(self.bodies.get(&self.locations, wanted, headers, make).await?)
     }
 }
 

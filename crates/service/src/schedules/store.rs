@@ -3,9 +3,9 @@
 
 use super::CreateError;
 use super::limit::Limit;
-use super::types::{AfterStart, Deletion, Location, LocationId, NewSchedule, Schedule, ScheduleId};
+use super::types::{AfterStart, Location, LocationId, NewSchedule, Schedule, ScheduleId};
 use crate::accounts::{self, UserId};
-use crate::http::By;
+use crate::http::{By, Refusal};
 use crate::idempotency::{Done, Once};
 use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, params};
 
@@ -96,12 +96,12 @@ impl ScheduleStore {
         id: ScheduleId,
         by: impl Into<By<Schedule>>,
         committed: impl FnOnce() + Send + 'static,
-    ) -> Result<Deletion, StoreError> {
+    ) -> Result<Result<(), Refusal>, StoreError> {
         let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
             let user = by.user;
             if !by.holds(|| find(tx, id, user))? {
-                return Ok(Deletion::Outdated);
+                return Ok(Err(Refusal::Outdated));
             }
             let deleted =
                 tx.run("DELETE FROM schedules WHERE id = ? AND user_id = ?", params![id, user])?;
@@ -111,12 +111,12 @@ impl ScheduleStore {
                     "UPDATE schedule_counts SET n = n - 1 WHERE user_id = ? AND n > 0",
                     params![user],
                 )?;
-                return Ok(Deletion::Deleted);
+                return Ok(Ok(()));
             }
-            Ok(Deletion::Absent)
+            Ok(Err(Refusal::Absent))
         };
-        let committed = |deletion: &Deletion| {
-            if *deletion == Deletion::Deleted {
+        let committed = |deleted: &Result<(), Refusal>| {
+            if deleted.is_ok() {
                 committed();
             }
         };

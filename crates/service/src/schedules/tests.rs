@@ -4,6 +4,7 @@
 use super::*;
 use crate::accounts::UserId;
 use crate::config::{LimitCheck, Sources};
+use crate::http::Refusal;
 use crate::idempotency::Once;
 use crate::store::Tx;
 
@@ -248,15 +249,15 @@ async fn of_many_deletions_of_one_schedule_one_counts() {
     let id = bench.create(new(1, 0), limit.0, limit.1).await.unwrap();
     bench.create(new(1, 1), limit.0, limit.1).await.unwrap();
     let foreign = bench.schedules.delete(id, 2, || panic!("nothing went")).await;
-    assert_eq!(foreign.unwrap(), Deletion::Absent);
+    assert_eq!(foreign.unwrap(), Err(Refusal::Absent));
     let mut deletions = tokio::task::JoinSet::new();
     for _ in 0..16 {
         let schedules = bench.schedules.clone();
         deletions.spawn(async move { schedules.delete(id, 1, || ()).await.unwrap() });
     }
     let outcomes = deletions.join_all().await;
-    assert_eq!(outcomes.iter().filter(|o| **o == Deletion::Deleted).count(), 1);
-    assert_eq!(outcomes.iter().filter(|o| **o == Deletion::Absent).count(), 15);
+    assert_eq!(outcomes.iter().filter(|o| **o == Ok(())).count(), 1);
+    assert_eq!(outcomes.iter().filter(|o| **o == Err(Refusal::Absent)).count(), 15);
     bench.counts_are_right().await;
     assert_eq!(bench.schedules.counts().await.unwrap(), [(1, 1)]);
     let next = bench.create(new(1, 2), limit.0, limit.1).await.unwrap();

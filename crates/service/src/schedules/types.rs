@@ -43,17 +43,6 @@ pub struct AfterStart {
     pub id: ScheduleId,
 }
 
-/// What became of a deletion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deletion {
-    /// It is gone, and no longer counts.
-    Deleted,
-    /// There is none of this id, or it is somebody else's; the answer does not say which.
-    Absent,
-    /// It is not what the condition asks for, and still there.
-    Outdated,
-}
-
 /// A place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Location {

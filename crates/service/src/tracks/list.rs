@@ -3,10 +3,10 @@
 use super::represent::length;
 use super::{AfterDistance, AfterLength, TrackSummary, Tracks, all_tracks};
 use crate::app::App;
-use crate::bodies::{LoadError, Wanted};
+use crate::bodies::{LoadError, Wanted, always};
 use crate::http::Problem;
-use crate::http::body::{Compress, finish, respond};
-use crate::http::page::{self, Page, read_cursor, write_cursor};
+use crate::http::body::respond;
+use crate::http::page::{self, Page, Query, read_cursor, write_cursor};
 use crate::http::problem::FieldError;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -121,28 +121,20 @@ pub(crate) enum Order {
 impl Asked {
     /// Reads the query, and says everything that is wrong with it at once.
     pub(crate) fn parse(query: &str) -> Result<Asked, Vec<FieldError>> {
-        let (mut near, mut sort, mut limit, mut cursor) = (None, None, None, None);
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            match &*name {
-                "near" => near = Some(value.into_owned()),
-                "sort" => sort = Some(value.into_owned()),
-                "limit" => limit = Some(value.into_owned()),
-                "cursor" => cursor = Some(value.into_owned()),
-                _ => {}
-            }
-        }
+        let query = Query::of(query);
+        let [near, cursor] = ["near", "cursor"].map(|name| query.get(name));
         let mut errors = Vec::new();
-        let limit = page::limit(limit.as_deref()).map_err(|e| errors.push(e));
-        match (sort.as_deref(), &near) {
+        let limit = page::limit(query.get("limit")).map_err(|e| errors.push(e));
+        match (query.get("sort"), near) {
             (Some("length"), Some(_)) => {
                 errors.push(FieldError::new("sort", "either near or sort, not both"));
             }
             (Some("length") | None, _) => {}
             (Some(_), _) => errors.push(FieldError::new("sort", "length")),
         }
-        let order = match &near {
-            Some(near) => near_order(near, cursor.as_deref()),
-            None => length_order(cursor.as_deref()),
+        let order = match near {
+            Some(near) => near_order(near, cursor),
+            None => length_order(cursor),
         };
         match (order, limit, errors.is_empty()) {
             (Ok(order), Ok(limit), true) => Ok(Asked { order, limit }),
@@ -220,7 +212,6 @@ impl Tracks {
                 |track| TrackItem::new(track, None),
             )))
         };
-        let found = self.bodies.get(&self.lists, wanted, headers, make).await?;
-        Ok(found.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
+        always(self.bodies.get(&self.lists, wanted, headers, make).await?)
     }
 }

@@ -1,18 +1,17 @@
 //! Transactions on tracks. One method is one whole transaction.
 
 use super::types::{
-    AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackState,
-    TrackSummary,
+    AfterDistance, AfterLength, NewTrack, Stored, StoredTrack, TrackId, TrackState, TrackSummary,
 };
 use super::{all_tracks, near, one_track};
 use crate::accounts::{self, Quota, UserId};
 use crate::bodies::ChangeError;
-use crate::http::Remover;
+use crate::http::rfc3339::now_ms;
+use crate::http::{Refusal, Remover};
 use crate::idempotency::{Done, Once};
 use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, params};
 use madang_path::{Point, compact};
 use sha2::{Digest as _, Sha256};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 const SUMMARY: &str = "t.id, t.name, t.rate, t.length_metres, t.points, t.start_lat, t.start_lon";
 
@@ -27,15 +26,9 @@ pub struct TrackStore {
 pub type Near = (TrackSummary, f64);
 
 impl TrackStore {
-    /// Tracks in `store`.
-    pub fn new(store: Store) -> Self {
-        Self { store, quota: Quota::default() }
-    }
-
-    /// With so much room for each user.
-    #[must_use]
-    pub fn within(self, quota: Quota) -> Self {
-        Self { quota, ..self }
+    /// Tracks in `store`, so many of each user.
+    pub fn new(store: Store, quota: Quota) -> Self {
+        Self { store, quota }
     }
 
     /// The track of this id with its stored path.
@@ -92,33 +85,18 @@ impl TrackStore {
         found.await?.ok_or(StoreError::GivenUp("too many tracks are equally far from there"))
     }
 
-    /// Stores a track unless the same name and path are there already.
-    ///
-    /// # Errors
-    /// When the store cannot answer or refuses the values, or there is no such owner.
-    pub async fn insert(&self, track: NewTrack) -> Result<Stored, ChangeError> {
-        self.insert_prepared(Self::prepare(track)).await
-    }
-
     /// Everything about a new track that needs no store: packing the path, its length, its
     /// fingerprint. CPU-heavy for a long path.
     pub fn prepare(track: NewTrack) -> PreparedTrack {
         PreparedTrack(NewRow::from(track))
     }
 
-    /// Stores a prepared track unless the same name and path are there already.
+    /// Stores a track unless the same name and path are there already, `once`. Done even when the caller goes away.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
-    pub async fn insert_prepared(&self, track: PreparedTrack) -> Result<Stored, ChangeError> {
-        Ok(self.insert_once(track, Once::default()).await?.outcome)
-    }
-
-    /// [`insert_prepared`](Self::insert_prepared), once however often the same request is sent.
-    ///
-    /// # Errors
-    /// As [`insert`](Self::insert); [`StoreError::KeyReused`] when the key came with another request.
-    pub async fn insert_once(
+    /// When the store cannot answer or refuses the values, or there is no such owner;
+    /// [`StoreError::KeyReused`] when the key came with another request.
+    pub async fn create(
         &self,
         track: PreparedTrack,
         once: Once,
@@ -162,41 +140,29 @@ impl TrackStore {
         self.store.write(job).await
     }
 
-    /// Deletes a track; answers whether there was one. Its runs and its ranking are gone for everybody from then
-    /// on, and their rows go later.
+    /// Deletes a track, for its owner or the operator, even when the caller goes away. Its runs and its ranking are gone
+    /// for everybody from then on, and their rows go later.
     ///
     /// # Errors
     /// When the store cannot answer.
-    pub async fn delete(&self, id: TrackId) -> Result<bool, StoreError> {
-        self.store.write(move |tx| delete(tx, id)).await
-    }
-
-    /// Deletes a track, for its owner or the operator, as [`delete`](Self::delete) does.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    pub async fn delete_owned(
+    pub async fn delete(
         &self,
         id: TrackId,
         by: impl Into<Remover<TrackState>>,
-    ) -> Result<Deleted, StoreError> {
+    ) -> Result<Result<(), Refusal>, StoreError> {
         let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
             tx.hold("tracks", id)?;
-            let found: Option<Option<UserId>> = tx.first(
+            let owner = tx.first(
                 "SELECT u.id FROM tracks t LEFT JOIN users u ON u.id = t.owner_id WHERE t.id = ?",
                 params![id],
                 |row| row.get(0),
             )?;
-            match found {
-                None => Ok(Deleted::Missing),
-                Some(is) if !by.may(is) => Ok(Deleted::NotOwner),
-                Some(_) if !by.holds(|| state(tx, id))? => Ok(Deleted::Outdated),
-                Some(_) => {
-                    delete(tx, id)?;
-                    Ok(Deleted::Gone)
-                }
+            let outcome = by.may(owner, || state(tx, id))?;
+            if outcome.is_ok() {
+                delete(tx, id)?;
             }
+            Ok(outcome)
         };
         self.store.write(job).await
     }
@@ -212,23 +178,20 @@ impl TrackStore {
     }
 }
 
-/// Answers whether there was such a track.
-fn delete(tx: &mut Tx<'_>, id: TrackId) -> Result<bool, StoreError> {
+fn delete(tx: &mut Tx<'_>, id: TrackId) -> Result<(), StoreError> {
     // In a file triggers keep the starts and take the path away, so that it also follows from what an operator does
     // by hand. A server's account may not be allowed to make triggers.
     if tx.is_shared() {
         tx.run("DELETE FROM track_starts WHERE id = ?", params![id])?;
         tx.run("DELETE FROM track_paths WHERE track_id = ?", params![id])?;
     }
-    let was_there = tx.run("DELETE FROM tracks WHERE id = ?", params![id])? > 0;
-    if was_there {
-        if tx.is_shared() {
-            tx.insert_new("INSERT INTO deleted_tracks (id) VALUES (?)", params![id])?;
-        }
-        tx.effects().end([all_tracks(), one_track(id)]);
-        tx.effects().leave_rows();
+    tx.run("DELETE FROM tracks WHERE id = ?", params![id])?;
+    if tx.is_shared() {
+        tx.insert_new("INSERT INTO deleted_tracks (id) VALUES (?)", params![id])?;
     }
-    Ok(was_there)
+    tx.effects().end([all_tracks(), one_track(id)]);
+    tx.effects().leave_rows();
+    Ok(())
 }
 
 /// A new track, ready for the store.
@@ -254,7 +217,6 @@ impl From<NewTrack> for NewRow {
         // The separator cannot occur in a name, so no name and path can pass for another pair.
         let fingerprint =
             Sha256::new().chain_update(&name).chain_update([0]).chain_update(&path).finalize();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         NewRow {
             name,
             rate: track.rate,
@@ -263,7 +225,7 @@ impl From<NewTrack> for NewRow {
             start: stored(track.path.start()),
             fingerprint: fingerprint.into(),
             path,
-            created_at_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
+            created_at_ms: now_ms(),
             owner: track.owner,
         }
     }

@@ -92,19 +92,6 @@ impl Outcome for Stored {
     }
 }
 
-/// What became of a track that somebody wanted deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deleted {
-    /// It is gone, with its runs and its ranking.
-    Gone,
-    /// It belongs to somebody else, or to nobody.
-    NotOwner,
-    /// There is no such track.
-    Missing,
-    /// It is not what the condition asks for, and still there.
-    Outdated,
-}
-
 /// Where a listing by length goes on: after this length and id.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AfterLength {

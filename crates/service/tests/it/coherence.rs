@@ -4,14 +4,13 @@
     reason = "holds the write lock from outside, and fills the tables"
 )]
 
-use crate::harness::{open, runtime, track};
+use crate::harness::{add, open, runtime, track};
 use madang_cache::{Loaded, NamedCache, Policy, Stamp, Value};
 use madang_service::app::App;
-use madang_service::articles::{Edit, Owned};
+use madang_service::articles::Edit;
 use madang_service::bodies::LoadError;
-use madang_service::posts::Change;
+use madang_service::http::Refusal;
 use madang_service::store::FILE;
-use madang_service::tracks::Deleted;
 use std::future::{Future, poll_fn};
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +35,7 @@ fn filled(dir: &Path) -> Arc<App> {
     let app = open(dir);
     runtime().block_on(async {
         let track = madang_service::tracks::NewTrack { owner: Some(1), ..track(1) };
-        app.tracks.add(track).await.unwrap();
+        add(&app.tracks, track).await.unwrap();
     });
     Arc::new(app)
 }
@@ -80,9 +79,9 @@ fn writes_that_are_refused_keep_nothing_from_being_stored() {
         let refused = tokio::spawn(async move {
             tokio::join!(
                 this.articles.edit(1, 2, Edit::default()),
-                this.articles.remove(1, 2),
-                this.posts.remove(1, 2),
-                this.tracks.remove_owned(1, 2),
+                this.articles.store().delete(1, 2),
+                this.posts.store().remove(1, 2),
+                this.tracks.store().delete(1, 2),
             )
         });
         everything_waits().await;
@@ -93,10 +92,10 @@ fn writes_that_are_refused_keep_nothing_from_being_stored() {
         let kept = names.map(|name| probe.is_kept(name));
         lock.execute_batch("ROLLBACK").unwrap();
         let (edited, removed, post, track) = refused.await.unwrap();
-        assert!(matches!(edited, Ok(Owned::NotOwner)), "{edited:?}");
-        assert!(matches!(removed, Ok(Owned::NotOwner)), "{removed:?}");
-        assert!(matches!(post, Ok(Change::NotOwner)), "{post:?}");
-        assert!(matches!(track, Ok(Deleted::NotOwner)), "{track:?}");
+        assert!(matches!(edited, Ok(Err(Refusal::NotOwner))), "{edited:?}");
+        assert!(matches!(removed, Ok(Err(Refusal::NotOwner))), "{removed:?}");
+        assert!(matches!(post, Ok(Err(Refusal::NotOwner))), "{post:?}");
+        assert!(matches!(track, Ok(Err(Refusal::NotOwner))), "{track:?}");
         assert_eq!(kept, [true; 6], "{names:?}");
         assert_eq!(names.map(|name| probe.is_kept(name)), [true; 6], "{names:?}");
     });
@@ -126,7 +125,7 @@ fn nobody_is_told_of_a_write_before_the_bodies_that_it_changed_have_ended() {
     lock.execute_batch("ROLLBACK").unwrap();
     // The same once more finds it done, and is answered.
     let second = idle.block_on(app.articles.edit(1, 1, edit())).unwrap();
-    let Owned::Done(second) = second else { panic!("{second:?}") };
+    let second = second.unwrap();
     assert!(!second.changed && second.article.title == "run", "{second:?}");
     assert!(!probe.is_kept("article:1") && !probe.is_kept("articles"));
 }

@@ -1,6 +1,6 @@
 //! What was acknowledged is there, whatever happens next.
 
-use crate::harness::{open, runtime, track};
+use crate::harness::{add, open, runtime, track};
 use madang_service::store::FILE;
 use madang_service::tracks::Stored;
 use madang_testing::Finish as _;
@@ -26,7 +26,7 @@ fn child_that_writes_and_acknowledges() {
         for number in 0..count {
             let tracks = app.tracks.clone();
             writes.spawn(async move {
-                if let Stored::Created(id) = tracks.add(track(number)).await.unwrap() {
+                if let Stored::Created(id) = add(&tracks, track(number)).await.unwrap() {
                     std::io::stdout().write_all(format!("ack {id}\n").as_bytes()).unwrap();
                     std::io::stdout().flush().unwrap();
                 }
@@ -204,7 +204,7 @@ fn a_log_cut_anywhere_recovers_a_prefix_with_every_synced_commit() {
     let mut synced: Vec<(u64, i64)> = Vec::new();
     runtime().block_on(async {
         for number in 0..120 {
-            let Stored::Created(id) = app.tracks.add(track(number)).await.unwrap() else {
+            let Stored::Created(id) = add(&app.tracks, track(number)).await.unwrap() else {
                 panic!("not new")
             };
             synced.push((fs::metadata(&log).unwrap().len(), id));

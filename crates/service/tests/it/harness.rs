@@ -2,8 +2,10 @@
 
 use madang_path::{Path, Point};
 use madang_service::app::App;
+use madang_service::bodies::ChangeError;
 use madang_service::config::{Origin, Settings, Sources};
-use madang_service::tracks::NewTrack;
+use madang_service::idempotency::Once;
+use madang_service::tracks::{NewTrack, Stored, TrackStore, Tracks};
 use std::path::Path as FilePath;
 
 /// Settings with this data directory and these overrides.
@@ -28,6 +30,12 @@ pub fn track(number: u32) -> NewTrack {
     let point = |lon: f64| Point { lat, lon, ele: None };
     let path = Path::new(vec![vec![point(127.0), point(127.001), point(127.002)]]).unwrap();
     NewTrack { name: format!("track {number}"), rate: 0.0, path, owner: None }
+}
+
+/// Stores it as a request does.
+pub async fn add(tracks: &Tracks, track: NewTrack) -> Result<Stored, ChangeError> {
+    let prepared = TrackStore::prepare(track);
+    Ok(tracks.store().create(prepared, Once::default()).await?.outcome)
 }
 
 /// A runtime for one test.

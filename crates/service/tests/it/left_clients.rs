@@ -1,6 +1,7 @@
 //! A client that goes away at any moment leaves data and cache right.
 
-use crate::harness::{open, runtime, track};
+use crate::harness::{add, open, runtime, track};
+use madang_service::idempotency::Once;
 use madang_service::tracks::{Stored, TrackStore, Tracks};
 use std::future::{Future, poll_fn};
 use std::task::Poll;
@@ -25,7 +26,7 @@ async fn abandon_after<F: Future>(future: F, polls: usize) -> Option<F::Output> 
 
 /// Everything that was handed to the writer before is settled, and its task has ended.
 async fn settle(tracks: &Tracks, barrier: u32) -> i64 {
-    let Stored::Created(id) = tracks.add(track(barrier)).await.unwrap() else {
+    let Stored::Created(id) = add(tracks, track(barrier)).await.unwrap() else {
         panic!("the barrier is not new")
     };
     for _ in 0..64 {
@@ -54,10 +55,11 @@ fn a_write_abandoned_at_any_await_is_whole_or_absent_and_the_cache_agrees() {
             let when = format!("abandoned after {polls} polls");
             // The listing is in the cache before the write, and must not survive it.
             tracks.listing(100).await.unwrap();
-            let whole = tracks.add(track(1000 + number));
+            let whole = add(tracks, track(1000 + number));
             abandon_after(whole, polls).await;
             let prepared = TrackStore::prepare(track(2000 + number));
-            let outcome = abandon_after(tracks.add_prepared(prepared), polls).await;
+            let create = tracks.store().create(prepared, Once::default());
+            let outcome = abandon_after(create, polls).await;
             settle(tracks, 5000 + number).await;
             let early = agree_on(tracks, &format!("track {}", 1000 + number), &when).await;
             assert!(polls > 0 || !early, "never polled, yet stored");

@@ -1,11 +1,11 @@
 //! Transactions on comments. One method is one whole transaction.
 
-use crate::accounts::{OwnedRows, Quota, UserId};
+use crate::accounts::{OwnedRows, Quota};
 use crate::articles::comments_of;
 use crate::articles::store::{author, author_exists, counts};
-use crate::articles::types::{ArticleId, Comment, CommentId, Counts, NewComment, Owned};
+use crate::articles::types::{ArticleId, Comment, CommentId, Counts, NewComment};
 use crate::bodies::ChangeError;
-use crate::http::Remover;
+use crate::http::{Refusal, Remover};
 use crate::idempotency::{Done, Once};
 use crate::store::{Row, Store, StoreError, Tx, params};
 use std::collections::BTreeMap;
@@ -18,15 +18,9 @@ pub struct CommentStore {
 }
 
 impl CommentStore {
-    /// Comments in `store`.
-    pub fn new(store: Store) -> Self {
-        Self { store, quota: Quota::default() }
-    }
-
-    /// With so much room for each user.
-    #[must_use]
-    pub fn within(self, quota: Quota) -> Self {
-        Self { quota, ..self }
+    /// Comments in `store`, so many of each user.
+    pub fn new(store: Store, quota: Quota) -> Self {
+        Self { store, quota }
     }
 
     /// Stores a comment, `once`; nothing when there is no such article.
@@ -124,33 +118,29 @@ impl CommentStore {
         article: ArticleId,
         id: CommentId,
         by: impl Into<Remover<()>>,
-    ) -> Result<Owned<()>, StoreError> {
+    ) -> Result<Result<(), Refusal>, StoreError> {
         let by = by.into();
         self.store
             .write(move |tx| {
                 if !tx.hold("articles", article)? {
-                    return Ok(Owned::Absent);
+                    return Ok(Err(Refusal::Absent));
                 }
-                let found: Option<Option<UserId>> = tx.first(
+                let author = tx.first(
                     "SELECT u.id FROM article_comments c LEFT JOIN users u ON u.id = c.author_id
                          WHERE c.id = ? AND c.article_id = ?",
                     params![id, article],
                     |row| row.get(0),
                 )?;
-                match found {
-                    None => return Ok(Owned::Absent),
-                    Some(author) if !by.may(author) => return Ok(Owned::NotOwner),
-                    Some(_) => {}
-                }
-                if !by.holds(|| Ok::<_, StoreError>(Some(())))? {
-                    return Ok(Owned::Outdated);
+                let outcome = by.may(author, || Ok::<_, StoreError>(Some(())))?;
+                if outcome.is_err() {
+                    return Ok(outcome);
                 }
                 tx.run("DELETE FROM article_comments WHERE id = ?", params![id])?;
                 if let Some(now) = count(tx, article, -1)? {
                     tx.effects().count(article, now);
                 }
                 tx.effects().end([comments_of(article)]);
-                Ok(Owned::Done(()))
+                Ok(outcome)
             })
             .await
     }

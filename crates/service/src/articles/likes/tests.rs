@@ -9,7 +9,7 @@ use super::pass::{Pass, replay};
 use super::*;
 use crate::articles::store::listing::Asked;
 use crate::articles::tests::{Bench, Held, articles, articles_after, comment};
-use crate::articles::{Articles, Order, Owned};
+use crate::articles::{Articles, Order};
 use crate::config::LikesWrite;
 use crate::idempotency::Once;
 use crate::markets::Words;
@@ -122,11 +122,11 @@ async fn whatever_is_applied_when_everybody_sees_what_was_acknowledged() {
                 Step::Comment(article) => {
                     let user = (1..=8).find(|user| !model.users_gone.contains(user));
                     let new = comment(article, user.unwrap_or(1));
-                    let _ = system.comment(new, Once::default()).await;
+                    let _ = system.comments().add(new, Once::default()).await;
                 }
                 Step::Edit(article, user) => {
                     let edited = system.edit(article, user, Default::default()).await;
-                    if let Ok(Owned::Done(edited)) = edited {
+                    if let Ok(Ok(edited)) = edited {
                         assert_eq!(edited.counts.likes, model.count(article), "{seed} {at}");
                         assert_eq!(edited.liked, model.likes.contains(&(article, user)));
                     }
@@ -143,7 +143,7 @@ async fn whatever_is_applied_when_everybody_sees_what_was_acknowledged() {
                     pass = running.step().await.unwrap().then_some(running);
                 }
                 Step::Delete(article) => {
-                    if let Ok(Owned::Done(())) = system.remove(article, 1).await {
+                    if let Ok(Ok(())) = system.store().delete(article, 1).await {
                         model.deleted.insert(article);
                         model.likes.retain(|pair| pair.0 != article);
                     }
@@ -258,7 +258,7 @@ async fn no_reader_misses_a_like_or_sees_a_count_go_back_while_passes_run() {
                 }
                 let id = 1 + looks % ARTICLES;
                 let edited = system.edit(id, 1, Default::default()).await.unwrap();
-                let Owned::Done(edited) = edited else { panic!("{edited:?}") };
+                let Ok(edited) = edited else { panic!("{edited:?}") };
                 assert!(edited.counts.likes >= at_least[id as usize - 1], "{reader}: edited");
             }
             looks

@@ -40,20 +40,10 @@ pub(in super::super) struct Listed {
 }
 
 impl ArticleStore {
-    /// Up to `limit` articles in this order, after a position, as the tables have them.
+    /// Up to `limit` articles, with likes that are not in the tables yet.
     ///
     /// # Errors
     /// When the store cannot answer.
-    pub async fn page(
-        &self,
-        order: Order,
-        after: Option<After>,
-        limit: usize,
-    ) -> Result<Vec<Summary>, StoreError> {
-        self.store.read(move |conn| page(conn, order, after, limit)).await
-    }
-
-    /// The same with likes that are not in the tables yet.
     pub(in super::super) async fn listed(
         &self,
         asked: Asked,
@@ -101,7 +91,8 @@ impl Asked {
     }
 }
 
-pub(super) fn page(
+/// Up to `limit` articles in this order, after a position, as the tables have them.
+pub(in super::super) fn page(
     conn: &Conn<'_>,
     order: Order,
     after: Option<After>,

@@ -42,7 +42,8 @@ async fn articles_are_found_by_title_and_content_in_both_orders() {
 async fn an_article_is_found_as_it_is_now() {
     let bench = Bench::with_articles(3).await;
     let all = articles(&bench);
-    let added = all.add(article(1, "망원동 빵집"), Once::default()).await.unwrap().outcome;
+    let added =
+        all.store().create(article(1, "망원동 빵집"), Once::default()).await.unwrap().outcome;
     let is = async |q, ids: &[i64]| {
         for order in [Order::Newest, Order::Likes] {
             assert_eq!(found(&bench, &all, q, order).await, ids, "{q}");
@@ -53,15 +54,15 @@ async fn an_article_is_found_as_it_is_now() {
     assert_eq!(bench.number("SELECT count(*) FROM search_changes").await, 0);
     is("빵집", &[added]).await;
     let edit = Edit { content: Some("소금빵".to_owned()), ..Edit::default() };
-    assert!(matches!(all.edit(2, 1, edit).await, Ok(Owned::Done(_))));
+    assert!(matches!(all.edit(2, 1, edit).await, Ok(Ok(_))));
     is("소금빵", &[2]).await;
     is("함께", &[added, 3, 1]).await;
     index_now(&bench.store).await;
     is("소금빵", &[2]).await;
     is("함께", &[added, 3, 1]).await;
     let edit = Edit { title: Some("소금빵".to_owned()), ..Edit::default() };
-    assert!(matches!(all.edit(3, 1, edit).await, Ok(Owned::Done(_))));
-    assert_eq!(all.remove(2, 1).await.unwrap(), Owned::Done(()));
+    assert!(matches!(all.edit(3, 1, edit).await, Ok(Ok(_))));
+    assert_eq!(all.store().delete(2, 1).await.unwrap(), Ok(()));
     // It is deleted before it is indexed, which must not stop the others.
     is("소금빵", &[3]).await;
     index_now(&bench.store).await;

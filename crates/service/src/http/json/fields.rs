@@ -32,21 +32,11 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A reader takes a field; a missing one, or null, is wrong as well. For a field that may be missing:
-/// `body.optional("town", |b, town| b.text(town, 1..=40))`.
+/// A reader takes a field; a missing one, or null, is wrong as well.
 impl JsonObject {
     /// Whether there is a field of this name that is not null.
     pub fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
-    }
-
-    /// Reads a field if it is there and not null.
-    pub fn optional<T>(
-        &mut self,
-        name: &'static str,
-        read: impl FnOnce(&mut Self, &'static str) -> Option<T>,
-    ) -> Option<T> {
-        if self.has(name) { read(self, name) } else { None }
     }
 
     /// A text of one line: no control characters, no line breaks, no marks that force or isolate a
@@ -110,16 +100,6 @@ impl JsonObject {
     pub fn number(&mut self, name: &'static str, range: impl RangeBounds<f64>) -> Option<f64> {
         let read = self.find(name).and_then(number).filter(|n| range.contains(n));
         self.noted(name, read, || format!("a number{}", between(&range)))
-    }
-
-    /// True or false.
-    pub fn flag(&mut self, name: &'static str) -> Option<bool> {
-        let read = match self.find(name) {
-            Some("true") => Some(true),
-            Some("false") => Some(false),
-            _ => None,
-        };
-        self.noted(name, read, || "true or false".to_owned())
     }
 
     /// A moment, in milliseconds since 1970, from an RFC 3339 time with any offset: see

@@ -82,13 +82,13 @@ async fn a_write_is_in_the_next_search_and_ends_those_that_are_kept() {
     index_now(&bench.app.store).await;
     // What no listing shows is searched all the same.
     let change = Changes::to_content("철제".to_owned());
-    bench.app.posts.change(id, 1, change).await.unwrap();
+    bench.app.posts.store().change(id, 1, change).await.unwrap().unwrap();
     assert_eq!(bench.found("나무", "", 20).await, [] as [PostId; 0]);
     assert_eq!(bench.found("철제", "", 20).await, [id]);
     index_now(&bench.app.store).await;
     assert_eq!(bench.found("나무", "", 20).await, [] as [PostId; 0]);
     assert_eq!(bench.found("철제", "", 20).await, [id]);
-    bench.app.posts.remove(id, 1).await.unwrap();
+    bench.app.posts.store().remove(id, 1).await.unwrap().unwrap();
     assert_eq!(bench.found("철제", "", 20).await, [] as [PostId; 0]);
 }
 
@@ -171,7 +171,7 @@ async fn act_on(bench: &Bench, model: &mut BTreeMap<PostId, PostValues>, act: Ac
     };
     let Some(id) = id else { return };
     changes.apply(model.get_mut(&id).unwrap());
-    assert!(matches!(bench.app.posts.change(id, 1, changes).await, Ok(Change::Done(_))));
+    assert!(matches!(bench.app.posts.store().change(id, 1, changes).await, Ok(Ok(_))));
 }
 
 fn every_search_is_right(settings: &[(&str, &str)], acts: Vec<Act>) {

@@ -129,7 +129,7 @@ impl Freshness {
     }
 
     /// How long answers to writes wait after their commit.
-    pub(super) fn delay(&self) -> Duration {
+    pub(in crate::store) fn delay(&self) -> Duration {
         self.timing.delay()
     }
 

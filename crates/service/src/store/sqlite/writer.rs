@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
 
 /// Time between two tries while writes fail and nobody asks for one.
 const TRY_EVERY: Duration = Duration::from_secs(1);
@@ -114,30 +113,6 @@ impl Writer {
 
     pub(super) fn waiting(&self) -> usize {
         self.queue.as_ref().map_or(0, Sender::len)
-    }
-
-    /// Runs one job; calls `committed` with the outcome, after the effects and before the answer.
-    pub(in crate::store) async fn run_then<T, E, F>(
-        &self,
-        company: Company,
-        job: F,
-        committed: impl FnOnce(&T) + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    {
-        let (answer, result) = oneshot::channel();
-        let settle = move |outcome: Result<T, E>| {
-            if let Ok(outcome) = &outcome {
-                follow(|| committed(outcome));
-            }
-            // The caller may have left; the write stands all the same.
-            drop(answer.send(outcome));
-        };
-        self.submit(company, job, settle)?;
-        result.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
     }
 
     /// Hands a job over; `settle` is told on the writer's thread what became of it, unless the job was

@@ -30,15 +30,9 @@ pub struct RecordStore {
 }
 
 impl RecordStore {
-    /// Runs in `store`.
-    pub fn new(store: Store) -> Self {
-        Self { store, quota: Quota::default() }
-    }
-
-    /// With so much room for each user.
-    #[must_use]
-    pub fn within(self, quota: Quota) -> Self {
-        Self { quota, ..self }
+    /// Runs in `store`, so many of each user.
+    pub fn new(store: Store, quota: Quota) -> Self {
+        Self { store, quota }
     }
 
     /// Stores a run, `once`, and, if it is the runner's fastest on this track, makes it the one that is
@@ -214,7 +208,7 @@ mod tests {
             Ok::<_, StoreError>(())
         };
         store.write(fill).await.unwrap();
-        let records = RecordStore::new(store);
+        let records = RecordStore::new(store, Quota::default());
         let ranks = async |after| {
             let page = records.ranking(1, after, 1).await.unwrap().unwrap();
             page.iter().map(|one| (one.user, one.rank)).collect::<Vec<_>>()

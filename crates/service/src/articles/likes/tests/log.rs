@@ -149,7 +149,7 @@ async fn likes_of_what_is_gone_by_the_time_they_are_applied_are_dropped() {
         bench.like(log, article, user, change).await.unwrap();
     }
     // Article 3 by its author, article 2 and two users by an operator's hand.
-    assert_eq!(system.remove(3, 1).await.unwrap(), Owned::Done(()));
+    assert_eq!(system.store().delete(3, 1).await.unwrap(), Ok(()));
     bench.execute("DELETE FROM articles WHERE id = 2; DELETE FROM users WHERE id IN (2, 4)").await;
     for article in [2, 3] {
         assert_eq!(crate::articles::LEFTOVERS.sweep(&bench.store, article, 100).await, Ok(false));

@@ -25,13 +25,14 @@ pub use key::IdempotencyKey;
 
 use crate::accounts::UserId;
 use crate::housekeeping::{NONE, Step};
+use crate::http::rfc3339::now_ms;
 use crate::store::Store;
 use axum::response::Response;
 use http::HeaderValue;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Keys that are kept for one user; a retry comes within minutes, not after a thousand other creates.
 pub const KEYS_PER_USER: u32 = 1000;
@@ -116,11 +117,6 @@ impl<T> Done<T> {
         Done { outcome, replayed: false }
     }
 
-    /// The same for a part of the outcome, or for what follows from it.
-    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Done<U> {
-        Done { outcome: f(self.outcome), replayed: self.replayed }
-    }
-
     /// The answer, which says when it is that of an earlier request. It must follow from the outcome and
     /// the request alone, or the two answers would differ.
     pub fn answer(self, write: impl FnOnce(T) -> Response) -> Response {
@@ -182,9 +178,4 @@ impl Idempotency {
             }
         });
     }
-}
-
-fn now_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }

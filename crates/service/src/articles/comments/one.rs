@@ -1,11 +1,9 @@
-//! `DELETE /v1/articles/{id}/comments/{commentId}`: for its author alone.
+//! `DELETE /v1/articles/{id}/comments/{commentId}`: for its author alone. There is no other way to one comment.
 
 use crate::accounts::Caller;
 use crate::app::App;
-use crate::articles::Articles;
-use crate::articles::types::{ArticleId, CommentId, Owned};
-use crate::bodies::ChangeError;
-use crate::http::{By, Conditions, Problem, Remover};
+use crate::articles::types::{ArticleId, CommentId};
+use crate::http::{By, Conditions, Problem};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use http::StatusCode;
@@ -31,29 +29,11 @@ pub(in super::super) async fn delete(
 ) -> Result<StatusCode, Problem> {
     let absent = || Problem::not_found("this article has no comment with this id");
     let Ok(Path((article, id))) = ids else { return Err(absent()) };
-    let articles = app.articles.clone();
+    let comments = app.articles.comments().clone();
     // A comment has no answer of its own, so no tag.
     let by = By::new(caller.id, conditions, |()| None);
-    let removed = app.writes.run(async move { articles.remove_comment(article, id, by).await });
-    match removed.await?? {
-        Owned::Outdated => Err(Problem::precondition_failed()),
-        Owned::Done(()) => Ok(StatusCode::NO_CONTENT),
-        Owned::NotOwner => Err(Problem::forbidden("only its author may delete a comment")),
-        Owned::Absent => Err(absent()),
-    }
-}
-
-impl Articles {
-    /// Deletes a comment, for its author or the operator. Done even when the caller goes away.
-    ///
-    /// # Errors
-    /// When the store cannot take it.
-    pub async fn remove_comment(
-        &self,
-        article: ArticleId,
-        id: CommentId,
-        by: impl Into<Remover<()>>,
-    ) -> Result<Owned<()>, ChangeError> {
-        Ok(self.comments.delete(article, id, by).await?)
-    }
+    let removed = app.writes.run(async move { comments.delete(article, id, by).await });
+    let not_the_author = || Problem::forbidden("only its author may delete a comment");
+    removed.await??.map_err(|refusal| refusal.answer(not_the_author, absent))?;
+    Ok(StatusCode::NO_CONTENT)
 }

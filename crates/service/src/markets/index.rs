@@ -163,14 +163,9 @@ impl Index {
         }
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
+    /// How many markets there are.
+    pub fn count(&self) -> usize {
         self.markets.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.markets.is_empty()
     }
 
     /// The market of this number.

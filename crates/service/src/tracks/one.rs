@@ -1,21 +1,22 @@
-//! `GET /v1/tracks/{id}`.
+//! `GET` and `DELETE /v1/tracks/{id}`; the latter for its owner alone.
 
 use super::represent::{Form, Recipe, key, render};
-use super::{TrackId, Tracks, one_track};
+use super::{TrackId, TrackState, Tracks, no_such_track, one_track};
+use crate::accounts::Caller;
 use crate::app::App;
 use crate::bodies::LoadError;
 use crate::config::Detail;
 use crate::current;
-use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::negotiate::media_type;
 use crate::http::problem::FieldError;
+use crate::http::{By, Conditions, Problem};
 use crate::ops::record::Part;
 use crate::store::load_with;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use madang_cache::{Loaded, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +40,7 @@ const AGAIN: Duration = Duration::from_secs(1);
         (status = 304, description = "The client has it already (If-None-Match)"),
         (status = 404, description = "There is no such track"),
     ))]
-pub(super) async fn detail(
+pub(super) async fn one(
     State(app): State<Arc<App>>,
     id: Result<Path<TrackId>, PathRejection>,
     RawQuery(query): RawQuery,
@@ -54,8 +55,28 @@ pub(super) async fn detail(
     }
 }
 
-fn no_such_track() -> Problem {
-    Problem::not_found("there is no track with this id")
+/// Deletes a track. Only its owner may; public trails have none.
+#[utoipa::path(delete, path = "/v1/tracks/{id}", tag = "tracks", operation_id = "deleteTrack",
+    security(("bearer" = [])),
+    params(("id" = i64, Path, description = "Id of the track")),
+    responses(
+        (status = 204, description = "It is gone, with its runs and its ranking"),
+        (status = 403, description = "It belongs to somebody else, or to nobody"),
+        (status = 404, description = "There is no such track"),
+    ))]
+pub(super) async fn delete(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    conditions: Conditions,
+    id: Result<Path<TrackId>, PathRejection>,
+) -> Result<StatusCode, Problem> {
+    let Ok(Path(id)) = id else { return Err(no_such_track()) };
+    let tracks = app.tracks.store().clone();
+    let by = By::new(caller.id, conditions, |now: TrackState| Some(now.version()));
+    let removed = app.writes.run(async move { tracks.delete(id, by).await });
+    let not_the_owner = || Problem::forbidden("only its owner may delete a track");
+    removed.await??.map_err(|refusal| refusal.answer(not_the_owner, no_such_track))?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 fn choose(

@@ -46,8 +46,8 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
-use tokio::sync::Notify;
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, oneshot};
 
 tokio::task_local! {
     /// What the reads of a load depend on.
@@ -171,12 +171,17 @@ impl Store {
         F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
         let _time = current::time(Part::Store);
-        match &self.inner.engine {
-            Engine::Sqlite(embedded) => {
-                embedded.writer.run_then(Company::Shared, job, |_| ()).await
-            }
-            Engine::Maria(maria) => maria.write_remembered(job).await,
+        let Some(delay) = self.freshness().map(|freshness| freshness.delay()) else {
+            return self.commit(Company::Shared, job, |_| ()).await;
+        };
+        if !handover::is_request() {
+            // A command, or what is done beside requests: the next write of this thread waits as well.
+            return self.commit(Company::Shared, job, move |_| std::thread::sleep(delay)).await;
         }
+        let outcome = self.commit(Company::Shared, job, |_| ()).await;
+        // The edge lets the answer wait, which holds no place among the writes then.
+        handover::not_before(Instant::now() + delay);
+        outcome
     }
 
     /// [`write`](Self::write) that calls `committed` with the outcome: on the thread of the transaction, after the
@@ -194,12 +199,7 @@ impl Store {
         F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
         let _time = current::time(Part::Store);
-        match &self.inner.engine {
-            Engine::Sqlite(embedded) => {
-                embedded.writer.run_then(Company::Shared, job, committed).await
-            }
-            Engine::Maria(maria) => maria.write(job, committed).await,
-        }
+        self.commit(Company::Shared, job, committed).await
     }
 
     /// [`write_then`](Self::write_then) with a commit of its own, as if there were no group commit.
@@ -214,12 +214,7 @@ impl Store {
         F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
         let _time = current::time(Part::Store);
-        match &self.inner.engine {
-            Engine::Sqlite(embedded) => {
-                embedded.writer.run_then(Company::Alone, job, committed).await
-            }
-            Engine::Maria(maria) => maria.write(job, committed).await,
-        }
+        self.commit(Company::Alone, job, committed).await
     }
 
     /// [`write`](Self::write) for whoever does not wait: `settle` is told on the thread of the transaction what
@@ -235,8 +230,41 @@ impl Store {
         F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
         S: FnOnce(Result<T, E>) + Send + 'static,
     {
+        self.hand_over(Company::Shared, job, settle)
+    }
+
+    async fn commit<T, E, F>(
+        &self,
+        company: Company,
+        job: F,
+        committed: impl FnOnce(&T) + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        let (answer, result) = oneshot::channel();
+        let settle = move |outcome: Result<T, E>| {
+            if let Ok(outcome) = &outcome {
+                follow(|| committed(outcome));
+            }
+            // The caller may have left; the write stands all the same.
+            drop(answer.send(outcome));
+        };
+        self.hand_over(company, job, settle)?;
+        result.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
+    }
+
+    fn hand_over<T, E, F, S>(&self, company: Company, job: F, settle: S) -> Result<(), StoreError>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        S: FnOnce(Result<T, E>) + Send + 'static,
+    {
         match &self.inner.engine {
-            Engine::Sqlite(embedded) => embedded.writer.submit(Company::Shared, job, settle),
+            Engine::Sqlite(embedded) => embedded.writer.submit(company, job, settle),
             Engine::Maria(maria) => maria.submit(job, settle),
         }
     }

@@ -1,21 +1,19 @@
 //! `POST /v1/tracks/{id}/records`: a run.
 
-use super::super::{TrackId, Tracks};
-use super::{NewRun, StoredRun};
+use super::super::{TrackId, no_such_track};
+use super::NewRun;
 use crate::accounts::Caller;
 use crate::app::App;
-use crate::bodies::ChangeError;
 use crate::http::json::table::{Asked, Number, Time, optional, required, table};
-use crate::http::rfc3339::format_utc;
+use crate::http::rfc3339::{format_utc, now_ms};
 use crate::http::{JsonObject, Problem};
-use crate::idempotency::{Done, IdempotencyKey, Once};
+use crate::idempotency::IdempotencyKey;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use http::{StatusCode, header};
 use serde::Serialize;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Longest run in seconds: a week, more than any race on foot that is run in one go.
 const LONGEST_SECONDS: f64 = 7.0 * 86_400.0;
@@ -60,21 +58,20 @@ pub(in super::super) struct CreatedRun {
         (status = 201, description = "Stored; Location leads to the ranking", body = CreatedRun),
         (status = 404, description = "There is no such track"),
     ))]
-pub(in super::super) async fn add(
+pub(in super::super) async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
     id: Result<Path<TrackId>, PathRejection>,
     key: IdempotencyKey,
     body: JsonObject,
 ) -> Result<Response, Problem> {
-    let no_such_track = || Problem::not_found("there is no track with this id");
     let Ok(Path(track)) = id else { return Err(no_such_track()) };
     let once = key.of(caller.id, body.bytes());
     let now = now_ms();
     let (duration_ms, ran_at_ms) = read(body, now)?;
     let run = NewRun { track, user: caller.id, duration_ms, ran_at_ms, created_at_ms: now };
-    let tracks = app.tracks.clone();
-    let stored = app.writes.run(async move { tracks.add_run(run, once).await }).await??;
+    let records = app.tracks.records.clone();
+    let stored = app.writes.run(async move { records.add(run, once).await }).await??;
     let stored = stored.made().ok_or_else(no_such_track)?;
     Ok(stored.answer(|run| {
         let body = CreatedRun {
@@ -102,23 +99,4 @@ fn read(mut body: JsonObject, now: i64) -> Result<(i64, i64), Problem> {
         body.refuse("ranAt", "a time at least durationSeconds in the past");
     }
     body.finish((duration, began))
-}
-
-fn now_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
-}
-
-impl Tracks {
-    /// Stores a run, `once`; nothing when there is no such track. Stored even when the caller goes away.
-    ///
-    /// # Errors
-    /// As [`add`](Self::add).
-    pub async fn add_run(
-        &self,
-        run: NewRun,
-        once: Once,
-    ) -> Result<Done<Option<StoredRun>>, ChangeError> {
-        self.records.add(run, once).await
-    }
 }

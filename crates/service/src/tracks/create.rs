@@ -1,16 +1,15 @@
-//! `POST /v1/tracks` and `DELETE /v1/tracks/{id}`: users' own tracks.
+//! `POST /v1/tracks`: users' own tracks.
 
 pub(crate) mod read;
 
 use super::represent::length;
-use super::{Deleted, NewTrack, PreparedTrack, Stored, TrackId, TrackState, TrackStore};
+use super::{NewTrack, PreparedTrack, Stored, TrackId, TrackStore};
 use crate::accounts::{Caller, UserId};
 use crate::app::App;
-use crate::http::{By, Conditions, Problem};
+use crate::http::Problem;
 use crate::idempotency::{IdempotencyKey, Once};
 use crate::store::StoreError;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::request::Parts;
@@ -75,8 +74,8 @@ pub(super) async fn create(
         prepare(kind, body, name, owner, key)
     };
     let (track, about, once) = app.compute.run(prepare).await.map_err(StoreError::from)??;
-    let tracks = app.tracks.clone();
-    let stored = app.writes.run(async move { tracks.add_once(track, once).await }).await??;
+    let tracks = app.tracks.store().clone();
+    let stored = app.writes.run(async move { tracks.create(track, once).await }).await??;
     match stored.outcome {
         Stored::Created(_) => Ok(stored.answer(|stored| created(stored, &about))),
         Stored::Exists(id) => Err(Problem::conflict(
@@ -110,33 +109,6 @@ fn prepare(
     };
     let track = NewTrack { name, rate, path, owner: Some(owner) };
     Ok((TrackStore::prepare(track), about, once))
-}
-
-/// Deletes a track. Only its owner may; public trails have none.
-#[utoipa::path(delete, path = "/v1/tracks/{id}", tag = "tracks", operation_id = "deleteTrack",
-    security(("bearer" = [])),
-    params(("id" = i64, Path, description = "Id of the track")),
-    responses(
-        (status = 204, description = "It is gone, with its runs and its ranking"),
-        (status = 403, description = "It belongs to somebody else, or to nobody"),
-        (status = 404, description = "There is no such track"),
-    ))]
-pub(super) async fn delete(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    conditions: Conditions,
-    id: Result<Path<TrackId>, PathRejection>,
-) -> Result<StatusCode, Problem> {
-    let missing = || Problem::not_found("there is no track with this id");
-    let Ok(Path(id)) = id else { return Err(missing()) };
-    let tracks = app.tracks.clone();
-    let by = By::new(caller.id, conditions, |now: TrackState| Some(now.version()));
-    match app.writes.run(async move { tracks.remove_owned(id, by).await }).await?? {
-        Deleted::Outdated => Err(Problem::precondition_failed()),
-        Deleted::Gone => Ok(StatusCode::NO_CONTENT),
-        Deleted::NotOwner => Err(Problem::forbidden("only its owner may delete a track")),
-        Deleted::Missing => Err(missing()),
-    }
 }
 
 fn created(stored: Stored, about: &About) -> Response {

@@ -1,6 +1,6 @@
 //! `GET /v1/tracks/{id}/records`: who is fastest.
 
-use super::super::{TrackId, Tracks, one_track};
+use super::super::{TrackId, Tracks, no_such_track, one_track};
 use super::{AfterTime, Ranked, ranking_of};
 use crate::app::App;
 use crate::bodies::Wanted;
@@ -44,13 +44,12 @@ pub(in super::super) struct RankItem {
         (status = 304, description = "The client has it already (If-None-Match)"),
         (status = 404, description = "There is no such track"),
     ))]
-pub(in super::super) async fn ranking(
+pub(in super::super) async fn list(
     State(app): State<Arc<App>>,
     id: Result<Path<TrackId>, PathRejection>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let no_such_track = || Problem::not_found("there is no track with this id");
     let Ok(Path(track)) = id else { return Err(no_such_track()) };
     let (limit, after) = page::asked(query.as_deref().unwrap_or(""), &listing(track))?;
     let after = after.map(|(duration_ms, user)| AfterTime { duration_ms, user });

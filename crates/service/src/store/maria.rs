@@ -190,44 +190,6 @@ impl Maria {
         result.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    pub(super) async fn write<T, E, F>(
-        &self,
-        job: F,
-        committed: impl FnOnce(&T) + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    {
-        let (answer, result) = oneshot::channel();
-        self.submit(job, move |outcome: Result<T, E>| {
-            if let Ok(outcome) = &outcome {
-                follow(|| committed(outcome));
-            }
-            drop(answer.send(outcome));
-        })?;
-        result.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
-    }
-
-    /// [`write`](Self::write) of what nodes remember: whatever comes of it is told when all nodes know it.
-    pub(super) async fn write_remembered<T, E, F>(&self, job: F) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    {
-        let delay = self.shared.freshness.delay();
-        if !handover::is_request() {
-            // A command, or what is done beside requests: the next write of this thread waits as well.
-            return self.write(job, move |_| std::thread::sleep(delay)).await;
-        }
-        let outcome = self.write(job, |_| ()).await;
-        // The edge lets the answer wait, which holds no place among the writes then.
-        handover::not_before(Instant::now() + delay);
-        outcome
-    }
-
     pub(super) fn submit<T, E, F, S>(&self, job: F, settle: S) -> Result<(), StoreError>
     where
         T: Send + 'static,

@@ -5,11 +5,11 @@
 //! are in memory behind an index of their text, pages are cached under everything that shapes them, and
 //! views are counted off the path of reading.
 
-mod detail;
 mod figures;
 mod fold;
 mod index;
 pub(crate) mod list;
+mod one;
 mod place;
 mod represent;
 mod store;
@@ -39,7 +39,7 @@ use views::{View, Views, Visitor, korean_day};
 
 /// Routes of markets.
 pub(crate) fn router() -> Api {
-    Api::new().routes(routes!(list::list)).routes(routes!(detail::detail))
+    Api::new().routes(routes!(list::list)).routes(routes!(one::one))
 }
 
 /// The system; cheap to clone.
@@ -132,7 +132,7 @@ impl Markets {
         if let Some(views) = inner.views.get() {
             views.counted(inner.store.view_counts()?);
         }
-        tracing::debug!(markets = index.len(), bytes = index.search_bytes(), "markets in memory");
+        tracing::debug!(markets = index.count(), bytes = index.search_bytes(), "markets in memory");
         *inner.index.write().unwrap_or_else(PoisonError::into_inner) = index;
         inner.bodies.forget(&[all_markets()]);
         Ok(())
@@ -161,7 +161,7 @@ impl Markets {
 
     /// How many markets are in memory.
     pub fn in_memory(&self) -> usize {
-        self.index().len()
+        self.index().count()
     }
 
     fn index(&self) -> Arc<Index> {

@@ -12,7 +12,6 @@
 
 mod area;
 mod categories;
-mod change;
 mod create;
 pub(crate) mod draft;
 pub(crate) mod list;
@@ -28,20 +27,19 @@ pub use draft::{
     Changes, Draft, HIGHEST_PRICE, LARGEST_STOCK, LONGEST_CONTENT, LONGEST_TITLE, LONGEST_TOWN,
     Names,
 };
+use store::Changed;
 pub(crate) use store::sweep_towns;
-pub use store::{Asked, Changed, PostStore};
+pub use store::{Asked, PostStore};
 pub use types::{
-    After, Category, CategoryId, Change, NewPost, Order, Place, Post, PostId, PostSummary,
-    PostValues, Status,
+    After, Category, CategoryId, NewPost, Order, Place, Post, PostId, PostSummary, PostValues,
+    Status,
 };
 
 use crate::accounts::Accounts;
 use crate::app::AppError;
-use crate::bodies::{Bodies, ChangeError, LoadError};
+use crate::bodies::{Bodies, LoadError};
 use crate::config::Settings;
 use crate::housekeeping::Step;
-use crate::http::{By, Remover};
-use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
 use crate::store::Store;
 use madang_cache::{NamedCache, Stamp};
@@ -53,7 +51,7 @@ pub(crate) fn router() -> Api {
     Api::new()
         .routes(routes!(categories::list))
         .routes(routes!(create::create, list::list))
-        .routes(routes!(one::one, change::change, change::delete))
+        .routes(routes!(one::one, one::change, one::delete))
 }
 
 /// What a user leaves who is deleted: posts without an author.
@@ -82,7 +80,7 @@ impl Posts {
     /// When the store cannot answer, the cache has parts of these names already, or its settings cannot
     /// work.
     pub fn new(store: Store, bodies: Bodies, settings: &Settings) -> Result<Self, AppError> {
-        let store = PostStore::new(store).within(settings.limits.quota);
+        let store = PostStore::new(store, settings.limits.quota);
         let ttl = settings.cache.ttl;
         Ok(Self {
             categories: store.remembered()?.into(),
@@ -107,42 +105,6 @@ impl Posts {
     /// What names in bodies of posts are resolved with.
     pub fn names<'a>(&'a self, accounts: &'a Accounts) -> Names<'a> {
         Names { regions: accounts.regions(), categories: &self.categories }
-    }
-
-    /// Stores a post, `once`. Done even when the caller goes away.
-    ///
-    /// # Errors
-    /// When its author is gone, or the store cannot take it; nothing was stored then unless the error
-    /// [is unknown](crate::store::StoreError::is_unknown).
-    pub async fn add(&self, new: NewPost, once: Once) -> Result<Done<PostId>, ChangeError> {
-        self.store.create(new, once).await
-    }
-
-    /// Changes a post of this author. Done even when the caller goes away.
-    ///
-    /// # Errors
-    /// As [`add`](Self::add).
-    pub async fn change(
-        &self,
-        id: PostId,
-        by: impl Into<By<Post>>,
-        changes: Changes,
-    ) -> Result<Change<Post>, ChangeError> {
-        let changed = self.store.change(id, by, changes, draft::now_ms()).await?;
-        Ok(changed.map(|changed| changed.after))
-    }
-
-    /// Removes a post, for its author or the operator. Done even when the caller goes away.
-    ///
-    /// # Errors
-    /// As [`add`](Self::add).
-    pub async fn remove(
-        &self,
-        id: PostId,
-        by: impl Into<Remover<Post>>,
-    ) -> Result<Change<()>, ChangeError> {
-        let removed = self.store.remove(id, by, draft::now_ms()).await?;
-        Ok(removed.map(drop))
     }
 }
 

@@ -45,11 +45,6 @@ impl JsonBody {
         check_type(headers)
     }
 
-    /// The body as it came.
-    pub fn bytes(&self) -> &Bytes {
-        &self.0
-    }
-
     /// Reads it as an object of fields.
     ///
     /// # Errors

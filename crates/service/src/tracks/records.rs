@@ -4,8 +4,8 @@
 //! by one conditional statement on a row whose key is the track and the runner: two phones that send
 //! at the same moment cannot both become a best, and the slower one cannot replace the faster.
 
-pub(super) mod add;
-pub(super) mod ranking;
+pub(super) mod create;
+pub(super) mod list;
 mod store;
 
 pub(super) use store::OF_TRACK;

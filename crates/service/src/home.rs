@@ -69,27 +69,27 @@ macro_rules! file {
 
 static FILES: [File; 15] = [
     // The page itself, at `/`.
-    file!(Home, "", "text/html; charset=utf-8", "assets/index.html"),
-    file!(Both, "style.css", "text/css; charset=utf-8", "assets/style.css"),
-    file!(Both, "icon.svg", "image/svg+xml", "assets/icon.svg"),
-    file!(Home, "main.js", SCRIPT, "assets/main.js"),
-    file!(Both, "page.js", SCRIPT, "assets/page.js"),
-    file!(Home, "trails.js", SCRIPT, "assets/trails.js"),
-    file!(Home, "path.js", SCRIPT, "assets/path.js"),
-    file!(Home, "draw.js", SCRIPT, "assets/draw.js"),
-    file!(Home, "markets.js", SCRIPT, "assets/markets.js"),
-    file!(Home, "korea.js", SCRIPT, "assets/korea.js"),
-    file!(Home, "live.js", SCRIPT, "assets/live.js"),
+    file!(Home, "", "text/html; charset=utf-8", "home/assets/index.html"),
+    file!(Both, "style.css", "text/css; charset=utf-8", "home/assets/style.css"),
+    file!(Both, "icon.svg", "image/svg+xml", "home/assets/icon.svg"),
+    file!(Home, "main.js", SCRIPT, "home/assets/main.js"),
+    file!(Both, "page.js", SCRIPT, "home/assets/page.js"),
+    file!(Home, "trails.js", SCRIPT, "home/assets/trails.js"),
+    file!(Home, "path.js", SCRIPT, "home/assets/path.js"),
+    file!(Home, "draw.js", SCRIPT, "home/assets/draw.js"),
+    file!(Home, "markets.js", SCRIPT, "home/assets/markets.js"),
+    file!(Home, "korea.js", SCRIPT, "home/assets/korea.js"),
+    file!(Home, "live.js", SCRIPT, "home/assets/live.js"),
     file!(
         Home,
         "provinces.geojson",
         "application/geo+json",
-        "../../../../data/regions/sido_2018_outlines.geojson"
+        "../../../data/regions/sido_2018_outlines.geojson"
     ),
     // The operator's view.
-    file!(Operator, "operator", "text/html; charset=utf-8", "assets/operator.html"),
-    file!(Operator, "operator.css", "text/css; charset=utf-8", "assets/operator.css"),
-    file!(Operator, "operator.js", SCRIPT, "assets/operator.js"),
+    file!(Operator, "operator", "text/html; charset=utf-8", "home/assets/operator.html"),
+    file!(Operator, "operator.css", "text/css; charset=utf-8", "home/assets/operator.css"),
+    file!(Operator, "operator.js", SCRIPT, "home/assets/operator.js"),
 ];
 
 /// What a browser may do with the page: run and show what comes from this server, ask this server, and

@@ -27,7 +27,7 @@ use std::sync::Arc;
         (status = 304, description = "The client has it already (If-None-Match)"),
         (status = 404, description = "There is no such market"),
     ))]
-pub(super) async fn detail(
+pub(super) async fn one(
     State(app): State<Arc<App>>,
     method: Method,
     caller: MaybeCaller,

@@ -4,32 +4,31 @@
 //! and into JSON for every request. Here the finished body is made once, simplified in metres,
 //! compressed, and kept; a request for it touches neither the store nor the path.
 
-mod detail;
+pub(crate) mod create;
 pub(crate) mod list;
 mod near;
+mod one;
 pub mod records;
 mod represent;
 mod store;
 mod types;
-pub(crate) mod upload;
 
+pub(crate) use create::is_upload;
 pub use represent::Form;
 #[cfg(test)]
 pub(crate) use store::tests::plan;
 pub use store::{PreparedTrack, TrackStore};
 pub use types::{
-    AfterDistance, AfterLength, Deleted, NAME_CHARS, NewTrack, Stored, StoredTrack, TrackId,
-    TrackState, TrackSummary, track_name,
+    AfterDistance, AfterLength, NAME_CHARS, NewTrack, Stored, StoredTrack, TrackId, TrackState,
+    TrackSummary, track_name,
 };
-pub(crate) use upload::is_upload;
 
-use crate::bodies::{Bodies, ChangeError, LoadError};
+use crate::bodies::{Bodies, LoadError};
 use crate::config::{Settings, TrackSettings};
 use crate::housekeeping::{Leftovers, NONE as NO_BODY, Step};
-use crate::http::Remover;
-use crate::idempotency::{Done, Once};
+use crate::http::Problem;
 use crate::ops::openapi::Api;
-use crate::store::{Store, StoreError};
+use crate::store::Store;
 use madang_cache::{ConfigError, NamedCache, Stamp};
 use records::RecordStore;
 use utoipa_axum::routes;
@@ -37,9 +36,9 @@ use utoipa_axum::routes;
 /// Routes of tracks.
 pub(crate) fn router() -> Api {
     Api::new()
-        .routes(routes!(list::list, upload::create))
-        .routes(routes!(detail::detail, upload::delete))
-        .routes(routes!(records::ranking::ranking, records::add::add))
+        .routes(routes!(list::list, create::create))
+        .routes(routes!(one::one, one::delete))
+        .routes(routes!(records::list::list, records::create::create))
 }
 
 /// Runs and ranking of a deleted track.
@@ -85,8 +84,8 @@ impl Tracks {
     pub fn new(store: Store, bodies: Bodies, settings: &Settings) -> Result<Self, ConfigError> {
         let ttl = settings.cache.ttl.tracks;
         Ok(Self {
-            records: RecordStore::new(store.clone()).within(settings.limits.quota),
-            store: TrackStore::new(store).within(settings.limits.quota),
+            records: RecordStore::new(store.clone(), settings.limits.quota),
+            store: TrackStore::new(store, settings.limits.quota),
             details: bodies.things("tracks", ttl)?,
             lists: bodies.listings("track_lists", ttl)?,
             rankings: bodies.listings("track_rankings", ttl)?,
@@ -100,67 +99,6 @@ impl Tracks {
         &self.store
     }
 
-    /// Stores a track unless it is there already. Once the writer has it, it is stored even when the caller
-    /// goes away.
-    ///
-    /// # Errors
-    /// When the store cannot take it; nothing was stored then unless the error [is unknown](StoreError::is_unknown).
-    pub async fn add(&self, track: NewTrack) -> Result<Stored, ChangeError> {
-        // Packing and hashing a long path is no work for an event loop.
-        let prepared = self.bodies.compute().run(move |()| TrackStore::prepare(track)).await;
-        self.add_prepared(prepared.map_err(StoreError::from)?).await
-    }
-
-    /// [`add`](Self::add) for a track that was prepared elsewhere. Of several that are called in turn
-    /// the first gets the lowest id.
-    ///
-    /// # Errors
-    /// As [`add`](Self::add).
-    pub async fn add_prepared(&self, prepared: PreparedTrack) -> Result<Stored, ChangeError> {
-        Ok(self.add_once(prepared, Once::default()).await?.outcome)
-    }
-
-    /// [`add_prepared`](Self::add_prepared), once however often the same request is sent.
-    ///
-    /// # Errors
-    /// As [`add`](Self::add).
-    pub async fn add_once(
-        &self,
-        prepared: PreparedTrack,
-        once: Once,
-    ) -> Result<Done<Stored>, ChangeError> {
-        self.store.insert_once(prepared, once).await
-    }
-
-    /// Sets a track's rating, 0 to 5 stars; answers whether there is such a track. Done even when the
-    /// caller goes away.
-    ///
-    /// # Errors
-    /// As [`add`](Self::add).
-    pub async fn set_rate(&self, id: TrackId, rate: f64) -> Result<bool, ChangeError> {
-        Ok(self.store.set_rate(id, rate).await?)
-    }
-
-    /// Deletes a track; answers whether there was one. Done even when the caller goes away.
-    ///
-    /// # Errors
-    /// As [`add`](Self::add).
-    pub async fn remove(&self, id: TrackId) -> Result<bool, ChangeError> {
-        Ok(self.store.delete(id).await?)
-    }
-
-    /// Deletes a track, for its owner or the operator. Done even when the caller goes away.
-    ///
-    /// # Errors
-    /// As [`add`](Self::add).
-    pub async fn remove_owned(
-        &self,
-        id: TrackId,
-        by: impl Into<Remover<TrackState>>,
-    ) -> Result<Deleted, ChangeError> {
-        Ok(self.store.delete_owned(id, by).await?)
-    }
-
     fn is_kept(&self, length_metres: f64) -> bool {
         self.details.policy().enabled && length_metres >= self.settings.cache_from_metres
     }
@@ -172,4 +110,8 @@ fn all_tracks() -> Stamp {
 
 fn one_track(id: TrackId) -> Stamp {
     Stamp::from_args(format_args!("track:{id}"))
+}
+
+fn no_such_track() -> Problem {
+    Problem::not_found("there is no track with this id")
 }

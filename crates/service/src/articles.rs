@@ -11,15 +11,14 @@
 //! that is written, changed or deleted ends them at once. Their order by likes is that of the
 //! tables, which follow the log of likes within about a second more.
 
-mod change;
 mod comments;
 mod counts;
 mod create;
-mod detail;
 pub(crate) mod draft;
 mod figures;
 pub mod likes;
 pub(crate) mod list;
+mod one;
 mod represent;
 mod store;
 #[cfg(test)]
@@ -33,7 +32,7 @@ pub use likes::StreamError;
 pub use store::{ArticleStore, Compared, Edited};
 pub use types::{
     After, Article, ArticleId, Author, Comment, CommentId, Counts, Edit, NewArticle, NewComment,
-    Order, Owned, Summary,
+    Order, Summary,
 };
 pub use upkeep::KeptFigures;
 
@@ -41,8 +40,8 @@ use crate::accounts::UserId;
 use crate::bodies::{Bodies, ChangeError, LoadError};
 use crate::config::Settings;
 use crate::housekeeping::Leftovers;
-use crate::http::{By, Problem, Remover};
-use crate::idempotency::{Done, Once};
+use crate::http::rfc3339::now_ms;
+use crate::http::{By, Problem, Refusal};
 use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
 use counts::CountMemory;
@@ -57,9 +56,9 @@ use utoipa_axum::routes;
 pub(crate) fn router() -> Api {
     Api::new()
         .routes(routes!(list::list, create::create))
-        .routes(routes!(detail::detail, change::patch, change::delete))
-        .routes(routes!(comments::list::list, comments::add::add))
-        .routes(routes!(comments::delete::delete))
+        .routes(routes!(one::one, one::patch, one::delete))
+        .routes(routes!(comments::list::list, comments::create::create))
+        .routes(routes!(comments::one::delete))
         .routes(routes!(likes::routes::toggle, likes::routes::like, likes::routes::unlike))
 }
 
@@ -112,8 +111,8 @@ impl Articles {
         let counts = Arc::new(CountMemory::of(&store));
         Ok(Self {
             likes: LikeLog::new(store.clone(), Arc::clone(&counts), &settings.likes, replayed)?,
-            comments: CommentStore::new(store.clone()).within(settings.limits.quota),
-            store: ArticleStore::new(store).within(settings.limits.quota),
+            comments: CommentStore::new(store.clone(), settings.limits.quota),
+            store: ArticleStore::new(store, settings.limits.quota),
             counts,
             kept: Arc::default(),
             details: bodies.things("articles", ttl.articles)?,
@@ -170,24 +169,16 @@ impl Articles {
         self.kept.figures()
     }
 
-    /// Stores an article, `once`. Done even when the caller goes away.
-    ///
-    /// # Errors
-    /// When the store cannot take it, or its author is gone.
-    pub async fn add(&self, new: NewArticle, once: Once) -> Result<Done<ArticleId>, ChangeError> {
-        self.store.create(new, once).await
-    }
-
     /// Changes an article of this user. Done even when the caller goes away.
     ///
     /// # Errors
-    /// As [`add`](Self::add).
+    /// When the store cannot take it, or its author is gone.
     pub async fn edit(
         &self,
         id: ArticleId,
         by: impl Into<By<Article>>,
         edit: Edit,
-    ) -> Result<Owned<Edited>, ChangeError> {
+    ) -> Result<Result<Edited, Refusal>, ChangeError> {
         let by = by.into();
         let user = by.user;
         let overlay = Arc::clone(self.likes.overlay());
@@ -195,20 +186,7 @@ impl Articles {
             edited.counts.likes = overlay.likes(id).unwrap_or(edited.counts.likes);
             edited.liked = overlay.state(id, user).unwrap_or(edited.liked);
         };
-        self.store.edit(id, by, edit, types::now_ms(), seen).await
-    }
-
-    /// Deletes an article with its comments and likes, for its author or the operator. Done even when the caller
-    /// goes away.
-    ///
-    /// # Errors
-    /// As [`add`](Self::add).
-    pub async fn remove(
-        &self,
-        id: ArticleId,
-        by: impl Into<Remover<Article>>,
-    ) -> Result<Owned<()>, ChangeError> {
-        Ok(self.store.delete(id, by).await?)
+        self.store.edit(id, by, edit, now_ms(), seen).await
     }
 
     /// The counts of an article: from memory without any other work, else from the store. Nothing when

@@ -10,7 +10,6 @@
 //! a client that leaves cannot stop it.
 
 mod create;
-mod delete;
 mod draft;
 mod limit;
 mod list;
@@ -25,7 +24,7 @@ mod types;
 pub use draft::{Draft, LONGEST_MS, LONGEST_TITLE};
 pub use limit::Limit;
 pub use store::ScheduleStore;
-pub use types::{AfterStart, Deletion, Location, LocationId, NewSchedule, Schedule, ScheduleId};
+pub use types::{AfterStart, Location, LocationId, NewSchedule, Schedule, ScheduleId};
 
 use crate::bodies::{Bodies, LoadError};
 use crate::config::Settings;
@@ -43,7 +42,7 @@ use utoipa_axum::routes;
 pub(crate) fn router() -> Api {
     Api::new()
         .routes(routes!(create::create, list::list))
-        .routes(routes!(one::one, delete::delete))
+        .routes(routes!(one::one, one::delete))
         .routes(routes!(locations::list))
 }
 

@@ -4,11 +4,10 @@ use crate::accounts::Caller;
 use crate::app::App;
 use crate::articles::create::Created;
 use crate::articles::draft::NewCommentBody;
-use crate::articles::types::{ArticleId, CommentId, NewComment};
-use crate::articles::{Articles, draft, no_such_article};
-use crate::bodies::ChangeError;
+use crate::articles::types::ArticleId;
+use crate::articles::{draft, no_such_article};
 use crate::http::{JsonObject, Problem};
-use crate::idempotency::{Done, IdempotencyKey, Once};
+use crate::idempotency::IdempotencyKey;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
@@ -27,7 +26,7 @@ use std::sync::Arc;
         (status = 201, description = "Written; `Location` leads to the comments", body = Created),
         (status = 404, description = "There is no such article"),
     ))]
-pub(in super::super) async fn add(
+pub(in super::super) async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
     id: Result<Path<ArticleId>, PathRejection>,
@@ -37,26 +36,11 @@ pub(in super::super) async fn add(
     let Ok(Path(article)) = id else { return Err(no_such_article()) };
     let once = key.of(caller.id, body.bytes());
     let new = draft::comment(body, article, caller.id)?;
-    let articles = app.articles.clone();
-    let made = app.writes.run(async move { articles.comment(new, once).await }).await??;
+    let comments = app.articles.comments().clone();
+    let made = app.writes.run(async move { comments.add(new, once).await }).await??;
     let made = made.made().ok_or_else(no_such_article)?;
     Ok(made.answer(|id| {
         let location = [(header::LOCATION, format!("/v1/articles/{article}/comments"))];
         (StatusCode::CREATED, location, axum::Json(Created { id })).into_response()
     }))
-}
-
-impl Articles {
-    /// Stores a comment, `once`; nothing when there is no such article. Done even when the caller
-    /// goes away.
-    ///
-    /// # Errors
-    /// When the store cannot take it, or its author is gone.
-    pub async fn comment(
-        &self,
-        new: NewComment,
-        once: Once,
-    ) -> Result<Done<Option<CommentId>>, ChangeError> {
-        self.comments.add(new, once).await
-    }
 }

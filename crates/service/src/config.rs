@@ -1,0 +1,114 @@
+//! Settings: read once at start into typed values. `madang.toml` < environment < flags.
+//!
+//! Every setting is one row of [`KEYS`]: its name, default, what is accepted and what it means.
+//! The same row is a field of its section, prints it in `madang config` and explains it in an error.
+
+mod accounts;
+mod cache;
+mod cors;
+mod database;
+mod home;
+mod keys;
+mod likes;
+mod limits;
+mod log;
+mod schedules;
+mod server;
+mod source;
+mod tracks;
+pub(crate) mod value;
+
+pub use accounts::{AccountSettings, GuardMode, GuardSettings, HashPoolKind};
+pub use cache::{CacheMode, CacheSettings, Lifetimes};
+pub use cors::CorsOrigins;
+pub use database::{ClusterSettings, DatabaseSettings};
+pub use home::{HomeSettings, OperatorToken};
+pub use keys::{KEYS, Key};
+pub use likes::{LikeSettings, LikesWrite};
+pub use limits::{LimitSettings, Quota};
+pub use log::{AccessLog, Endpoint, LogFormat, LogSettings, TraceSettings, filter as log_filter};
+pub use madang_guard::rate::Rate;
+pub use schedules::{LimitCheck, ScheduleSettings};
+pub use server::ServerSettings;
+pub use source::{ConfigError, Origin, Sources};
+pub use tracks::{Detail, Simplify, TrackSettings};
+
+use keys::settings;
+use std::path::PathBuf;
+use std::time::Duration;
+use value::{directory, positive, switch};
+
+settings! {
+    /// All settings, typed. Built by [`Sources::resolve`]; handlers receive values, never the environment.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Settings {
+        unsafe_experiments: bool = "unsafe_experiments", "false", switch,
+            "true or false",
+            "Permission to use values marked unsafe, which give up a guarantee so that its cost can be measured";
+        data_dir: PathBuf = "data.dir", "madang-data", directory,
+            "a directory",
+            "Directory of the store; created if missing; only one process at a time can use it";
+        compression: bool = "http.compression", "on", switch,
+            "on or off",
+            "Compression for clients that accept it (gzip, br, zstd); a cached body is compressed once";
+        idempotency_keep: Duration = "idempotency.keep", "24h", positive,
+            "a duration: 10min, 24h",
+            "Time during which a create repeated with its Idempotency-Key creates nothing new";
+        /// Listener, worker threads, limits and deadlines.
+        server: ServerSettings;
+        /// The store.
+        database: DatabaseSettings;
+        /// Tracks: default detail, way of simplifying, admission to the cache.
+        tracks: TrackSettings;
+        /// Schedules: their limit, and the way it is enforced.
+        schedules: ScheduleSettings;
+        /// The log, with its lines for requests.
+        log: LogSettings;
+        /// Spans of requests.
+        trace: TraceSettings;
+        /// The cache of finished bodies.
+        cache: CacheSettings;
+        /// How likes reach the store.
+        likes: LikeSettings;
+        /// Password hashing and tokens.
+        accounts: AccountSettings;
+        /// Limits on log-in attempts and sign-ups.
+        guard: GuardSettings;
+        /// Limits on the rate of other requests.
+        limits: LimitSettings;
+        /// The home page.
+        home: HomeSettings;
+    }
+}
+
+impl Settings {
+    /// A key whose value needs another key, that key, and why.
+    fn missing(&self) -> Option<(&'static str, &'static str, &'static str)> {
+        let is_remote = self.cache.mode.is_remote();
+        if is_remote && self.cache.url.is_empty() {
+            return Some(("cache.mode", "cache.url", "the server that keeps the bodies"));
+        }
+        let has_server = !self.likes.url.is_empty();
+        if self.likes.write == LikesWrite::Stream && !has_server {
+            return Some(("likes.write", "likes.url", "the server that keeps the stream"));
+        }
+        if self.database.url.is_none() {
+            let why = "without one, likes.write = behind does the same on this machine";
+            match self.likes.write {
+                LikesWrite::Stream => return Some(("likes.write", "database.url", why)),
+                LikesWrite::Queue if has_server => return Some(("likes.url", "database.url", why)),
+                _ => {}
+            }
+        }
+        let positions = "a body says up to which writes it is new, and only that store counts them";
+        (is_remote && self.database.url.is_none())
+            .then_some(("cache.mode", "database.url", positions))
+    }
+
+    /// Keys whose values are allowed only with `unsafe_experiments`, and what each gives up.
+    fn unsafe_values(&self) -> Vec<(&'static str, &'static str)> {
+        let mut found = self.accounts.unsafe_values();
+        found.extend(self.likes.unsafe_values());
+        found
+    }
+}

@@ -1,0 +1,45 @@
+//! `schedules.*`.
+
+use super::keys::settings;
+use super::value::{choice, off_or, whole_u32};
+
+settings! {
+    /// `schedules.*`.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ScheduleSettings {
+        limit: Option<u32> = "schedules.limit", "30", |v| off_or(v, |v| whole_u32(v, 1_000_000)),
+            "off or 1 to 1000000",
+            "Maximum number of schedules of a user; further ones are answered 409; off = no limit";
+        limit_check: LimitCheck = "schedules.limit_check", "counter", limit_check,
+            "load-all, count, insert-select, row-lock or counter",
+            "Method of enforcing that limit (documented system: load-all, count or insert-select; the first two let parallel requests exceed it)";
+    }
+}
+
+/// How the limit on schedules is enforced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitCheck {
+    /// Fetch all rows, then insert in a second transaction, as documented. Races.
+    LoadAll,
+    /// Count the rows, then insert in a second transaction, as documented. Races.
+    Count,
+    /// Count in the statement that inserts, as documented.
+    InsertSelect,
+    /// Lock, count, insert in one transaction.
+    RowLock,
+    /// Conditional update of a count in the transaction of the insert.
+    Counter,
+}
+
+fn limit_check(value: &str) -> Option<LimitCheck> {
+    choice(
+        value,
+        &[
+            ("load-all", LimitCheck::LoadAll),
+            ("count", LimitCheck::Count),
+            ("insert-select", LimitCheck::InsertSelect),
+            ("row-lock", LimitCheck::RowLock),
+            ("counter", LimitCheck::Counter),
+        ],
+    )
+}
