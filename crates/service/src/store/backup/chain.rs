@@ -48,6 +48,7 @@ impl Archives<'_> {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` gives it by value")]
 fn damaged(error: io::Error) -> BackupError {
     BackupError::Damaged(error.to_string())
 }
