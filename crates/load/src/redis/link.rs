@@ -97,7 +97,7 @@ impl Link {
         self.stream.flush().await?;
         self.traffic.sent += bytes.len() as u64;
         loop {
-            // As much again as there is: a long reply is looked at from its beginning only a few times.
+            // As much again as there is, so that a long reply may come in few reads: each looks at all of it.
             self.buffer.reserve(self.buffer.len().max(4096));
             let read = self.stream.read_buf(&mut self.buffer).await?;
             if read == 0 {
