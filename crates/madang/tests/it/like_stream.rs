@@ -39,6 +39,13 @@ fn folded(shared: &Beside) {
     assert_eq!(shared.number(wrong), 0, "counts are those of the rows");
 }
 
+/// Waits for a node that folds and cannot have the positions: what is liked from now on is not in its round.
+fn held_up(shared: &Beside) {
+    let held = "SELECT count(*) FROM information_schema.processlist
+                WHERE info LIKE 'UPDATE like_positions%'";
+    eventually("the node is held up", || (shared.number(held) == 1).then_some(()));
+}
+
 fn lost(node: &Server) -> u64 {
     node.metric("madang_likes_lost_total", &[]) as u64
 }
@@ -423,7 +430,9 @@ fn likes_that_are_lost_before_they_are_in_the_tables_are_counted() {
     let mut holder = mysql::Conn::new(shared.cluster.database.url().as_str()).unwrap();
     holder.query_drop("BEGIN").unwrap();
     holder.query_drop("SELECT position FROM like_positions FOR UPDATE").unwrap();
-    for id in &ids {
+    assert!(liked(&mut connection, "PUT", ids[0], &mina).is_some());
+    held_up(&shared);
+    for id in &ids[1..] {
         assert!(liked(&mut connection, "PUT", *id, &mina).is_some());
     }
     shared.signal(Signal::KILL);
@@ -519,9 +528,7 @@ fn entries_that_another_node_has_folded_are_left_alone() {
     other.query_drop("BEGIN").unwrap();
     other.query_drop("SELECT position FROM like_positions FOR UPDATE").unwrap();
     assert_eq!(liked(&mut node.connect(), "PUT", id, &mina), Some((true, 1)));
-    let held = "SELECT count(*) FROM information_schema.processlist
-                WHERE info LIKE 'UPDATE like_positions%'";
-    eventually("the node is held up", || (shared.number(held) == 1).then_some(()));
+    held_up(&shared);
     // The other one has folded this entry, and a later one in which mina does not like it any longer.
     let key = shared.cli(&["--scan", "--pattern", "*:stream"]);
     let entry = shared.cli(&["XRANGE", &key, "-", "+"]);
