@@ -14,6 +14,7 @@ pub(crate) mod life;
 mod loader;
 pub(crate) mod mailbox;
 mod modules;
+mod raw;
 mod rejections;
 mod shared;
 mod sockets;

@@ -4,10 +4,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use rquickjs::function::Opt;
-use rquickjs::{ArrayBuffer, Coerced, Ctx, Exception, Function, IntoJs, Object, Result, Value};
+use rquickjs::{ArrayBuffer, Coerced, Ctx, Exception, Function, Object, Result, Value};
 
 use super::BuiltIn;
 use super::bytes::bytes_of;
+use crate::script::raw;
 
 /// The module `k6/encoding`.
 pub(super) struct Encoding;
@@ -73,7 +74,7 @@ fn b64decode<'js>(
         Exception::throw_message(&ctx, &format!("illegal base64 data: {error}"))
     })?;
     if format.0.is_some_and(|format| format.0 == "s") {
-        return String::from_utf8_lossy(&bytes).into_js(&ctx);
+        return raw::text(&ctx, &bytes);
     }
     Ok(ArrayBuffer::new_copy(ctx, bytes)?.into_value())
 }

@@ -10,8 +10,8 @@ use super::BuiltIn;
 use super::arguments::tags_from;
 use super::response::Response;
 use crate::metrics::Builtin;
-use crate::script::coroutine;
 use crate::script::user::User;
+use crate::script::{coroutine, raw};
 
 /// Longest sleep; a year is as good as for ever.
 const MAX_SLEEP: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -73,7 +73,7 @@ fn check<'js>(
     for entry in sets.props::<String, Value<'js>>() {
         let (name, condition) = entry?;
         refuse_separator(&ctx, &name)?;
-        if is_async(&condition) {
+        if raw::is_async(&condition) {
             let message = "the built-in check() does not support async functions as arguments. Use the JavaScript \
                            utils library as a replacement. Refer to \
                            https://grafana.com/docs/k6/latest/javascript-api/jslib/utils/check/ for more info";
@@ -121,7 +121,7 @@ fn group<'js>(
         let message = "group() requires a callback as a second argument";
         return Err(Exception::throw_type(&ctx, message));
     };
-    if is_async(function.as_value()) {
+    if raw::is_async(function.as_value()) {
         let message = "group() does not support async functions as arguments, please see \
                        https://grafana.com/docs/k6/latest/javascript-api/k6/group/ for more info";
         return Err(Exception::throw_message(&ctx, message));
@@ -136,18 +136,6 @@ fn group<'js>(
     user.add(Builtin::GroupDuration.id(), elapsed.as_secs_f64() * 1e3, None);
     user.group.set(outer);
     result
-}
-
-/// Whether it is a function that was written with `async`.
-fn is_async(value: &Value<'_>) -> bool {
-    let Some(function) = value.as_object().filter(|_| value.is_function()) else { return false };
-    let constructor = function.get::<_, Object<'_>>("constructor");
-    let name = constructor.and_then(|constructor| constructor.get::<_, String>("name"));
-    name.unwrap_or_else(|_| {
-        // What a getter of the script has thrown.
-        value.ctx().catch();
-        String::new()
-    }) == "AsyncFunction"
 }
 
 /// `sleep(seconds)`.

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use rquickjs::function::Opt;
-use rquickjs::{ArrayBuffer, Coerced, Ctx, Exception, Function, IntoJs, Result, Value};
+use rquickjs::{ArrayBuffer, Coerced, Ctx, Exception, Function, Result, Value};
 
-use crate::script::commonjs;
 use crate::script::source::normalize;
 use crate::script::user::User;
+use crate::script::{commonjs, raw};
 
 /// Defines the global.
 pub(super) fn install(ctx: &Ctx<'_>) -> Result<()> {
@@ -44,5 +44,5 @@ fn open<'js>(
     if mode.0.is_some_and(|mode| mode.0.contains('b')) {
         return Ok(ArrayBuffer::new_copy(ctx, content)?.into_value());
     }
-    String::from_utf8_lossy(&content).into_js(&ctx)
+    raw::text(&ctx, &content)
 }

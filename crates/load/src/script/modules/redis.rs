@@ -10,10 +10,10 @@ use tokio::sync::Mutex;
 
 use super::BuiltIn;
 use crate::redis::{Link, LinkError, Reply, Target, TargetError};
-use crate::script::compiled;
 use crate::script::sockets::count_traffic;
 use crate::script::tasks::{Settle, Tasks};
 use crate::script::user::User;
+use crate::script::{compiled, raw};
 
 /// Makes the class of the functions below.
 const LIBRARY: &str = include_str!("redis.js");
@@ -151,7 +151,7 @@ impl Connection {
 
 fn value<'js>(ctx: &Ctx<'js>, reply: &Reply) -> Result<Value<'js>> {
     match reply {
-        Reply::Text(bytes) => String::from_utf8_lossy(bytes).into_js(ctx),
+        Reply::Text(bytes) => raw::text(ctx, bytes),
         Reply::Number(number) => (*number as f64).into_js(ctx),
         Reply::Nil => Ok(Value::new_null(ctx.clone())),
         // Inside of a list.

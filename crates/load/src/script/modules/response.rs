@@ -20,6 +20,7 @@ use crate::http::cookies::SetCookie;
 use crate::http::{
     ErrorCode, Exchange, Head, Ocsp, Peer, Request, RequestError, Timings, TlsInfo, canonical,
 };
+use crate::script::raw;
 use crate::script::user::{RequestRef, User};
 
 /// `expires` of a cookie that has none: what k6 makes of Go's zero time.
@@ -117,7 +118,7 @@ impl Received {
     fn headers(&self) -> BTreeMap<String, String> {
         let mut headers: BTreeMap<String, String> = BTreeMap::new();
         for (name, value) in self.head.iter().flat_map(Head::headers) {
-            let value = String::from_utf8_lossy(value);
+            let value = raw::lossy(value);
             headers
                 .entry(canonical(name))
                 .and_modify(|known| {
@@ -133,7 +134,7 @@ impl Received {
         match &self.body {
             None => Ok(Value::new_null(ctx.clone())),
             Some(body) if self.binary => Ok(ArrayBuffer::new_copy(ctx.clone(), body)?.into_value()),
-            Some(body) => String::from_utf8_lossy(body).into_js(ctx),
+            Some(body) => raw::text(ctx, body),
         }
     }
 
@@ -190,12 +191,7 @@ impl Received {
             for (name, value) in &request.headers {
                 headers.set(canonical(name), vec![value.to_string()])?;
             }
-            body = request
-                .body
-                .as_deref()
-                .map(String::from_utf8_lossy)
-                .unwrap_or_default()
-                .into_owned();
+            body = request.body.as_deref().map(raw::lossy).unwrap_or_default().into_owned();
         }
         object.set("headers", headers)?;
         object.set("body", body)?;
@@ -344,7 +340,7 @@ fn json<'js>(
         }
     };
     // Without this, a NUL byte in the body would be an error of the binding, not of the document.
-    let text = String::from_utf8_lossy(body).replace('\0', "\u{fffd}");
+    let text = raw::lossy(body).replace('\0', "\u{fffd}");
     let document = match ctx.json_parse(text) {
         Ok(document) => document,
         // As in k6: what is no JSON has no parts.

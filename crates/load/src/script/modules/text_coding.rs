@@ -4,7 +4,7 @@ use rquickjs::object::{Accessor, Property};
 use rquickjs::{Array, ArrayBuffer, Ctx, Function, Object, Result, Value};
 
 use super::bytes::buffer_bytes;
-use crate::script::compiled;
+use crate::script::{compiled, raw};
 
 const LIBRARY: &str = include_str!("text_coding.js");
 
@@ -49,8 +49,8 @@ fn decode<'js>(ctx: Ctx<'js>, buffer: Object<'js>, stream: bool) -> Result<Array
     let bytes = buffer_bytes(&buffer).unwrap_or_default();
     let cut = if stream { incomplete(&bytes) } else { 0 };
     let used = &bytes[..bytes.len() - cut];
-    let found = Array::new(ctx)?;
-    found.set(0, String::from_utf8_lossy(used).into_owned())?;
+    let found = Array::new(ctx.clone())?;
+    found.set(0, raw::text(&ctx, used)?)?;
     found.set(1, used.len() as f64)?;
     found.set(2, std::str::from_utf8(used).is_ok())?;
     Ok(found)

@@ -10,10 +10,10 @@ use super::BuiltIn;
 use super::bytes::bytes_of;
 use super::ws_params::{Handle, WsParams, not_in_init};
 use crate::http::Head;
-use crate::script::compiled;
 use crate::script::sockets::{Found, ReadyState, Socket};
 use crate::script::tasks::{Feed, Tasks};
 use crate::script::user::User;
+use crate::script::{compiled, raw};
 use crate::websocket::{Dial, End, Incoming, Opcode};
 
 /// Makes the classes of the functions below.
@@ -156,7 +156,7 @@ fn feed_message(feed: &Feed, user: &Rc<User>, socket: &Rc<Socket>, message: Inco
         }
         match message {
             Incoming::Text(text) => {
-                let text = String::from_utf8_lossy(&text).into_js(ctx)?;
+                let text = raw::text(ctx, &text)?;
                 Ok(vec!["message".into_js(ctx)?, text])
             }
             Incoming::Binary(data) => {

@@ -12,9 +12,9 @@ use super::BuiltIn;
 use super::bytes::bytes_of;
 use super::ws_params::{Handle, WsParams, not_in_init};
 use crate::http::{Head, canonical};
-use crate::script::compiled;
 use crate::script::sockets::{Found, Socket};
 use crate::script::user::User;
+use crate::script::{compiled, raw};
 use crate::websocket::{Dial, End, Incoming, Opcode};
 
 /// Makes `connect` of the functions below.
@@ -139,7 +139,7 @@ fn event<'js>(ctx: &Ctx<'js>, user: &User, socket: &Socket, found: Found) -> Res
         Found::Message(Incoming::Text(text)) => {
             socket.count_received(user);
             event.set(0, "message")?;
-            event.set(1, String::from_utf8_lossy(&text).into_owned())?;
+            event.set(1, raw::text(ctx, &text)?)?;
         }
         Found::Message(Incoming::Binary(bytes)) => {
             socket.count_received(user);
