@@ -6,7 +6,7 @@ use std::rc::Rc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-use super::reply::{MAX_BYTES, Malformed};
+use super::reply::{MAX_BYTES, Malformed, Reader};
 use super::{Reply, Target};
 use crate::http::{Network, RequestError, Stream, Traffic};
 
@@ -40,7 +40,6 @@ impl From<Malformed> for LinkError {
 #[derive(Debug)]
 pub(crate) struct Link {
     stream: Stream,
-    buffer: Vec<u8>,
     traffic: Traffic,
 }
 
@@ -49,7 +48,7 @@ impl Link {
     pub(crate) async fn open(network: &Network, target: &Target) -> Result<Self, LinkError> {
         let opening = async {
             let stream = network.connect(&target.url).await?;
-            let mut link = Self { stream, buffer: Vec::new(), traffic: Traffic::default() };
+            let mut link = Self { stream, traffic: Traffic::default() };
             link.sign_in(target).await?;
             Ok(link)
         };
@@ -96,24 +95,15 @@ impl Link {
         self.stream.write_all(bytes.as_bytes()).await?;
         self.stream.flush().await?;
         self.traffic.sent += bytes.len() as u64;
+        let mut reader = Reader::default();
         loop {
-            // As much again as there is, so that a long reply may come in few reads: each looks at all of it.
-            self.buffer.reserve(self.buffer.len().max(4096));
-            let read = self.stream.read_buf(&mut self.buffer).await?;
+            let read = self.stream.read_buf(reader.buffer()).await?;
             if read == 0 {
                 return Err(LinkError::Closed);
             }
             self.traffic.received += read as u64;
-            if let Some((reply, length)) = Reply::parse(&self.buffer)? {
-                if length < self.buffer.len() {
-                    // Nobody has asked for more.
-                    return Err(LinkError::Malformed);
-                }
-                self.buffer = Vec::new();
+            if let Some(reply) = reader.reply()? {
                 return Ok(reply);
-            }
-            if self.buffer.len() > MAX_BYTES {
-                return Err(LinkError::Malformed);
             }
         }
     }

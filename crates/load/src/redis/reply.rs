@@ -1,5 +1,7 @@
 //! Replies of RESP, version 2.
 
+use bytes::BytesMut;
+
 /// Most bytes of one reply.
 pub(super) const MAX_BYTES: usize = 64 << 20;
 
@@ -23,68 +25,132 @@ pub(crate) enum Reply {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-impl Reply {
-    /// The reply at the start of these bytes and its length; `None` when they end before it does.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, Malformed> {
-        let mut parser = Parser { bytes, at: 0, members: 0 };
-        let reply = parser.reply(0)?;
-        Ok(reply.map(|reply| (reply, parser.at)))
-    }
-}
-
-struct Parser<'a> {
-    bytes: &'a [u8],
-    at: usize,
+/// Reads one reply from bytes that come in pieces. However small those are, each byte is looked at once.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    bytes: BytesMut,
+    /// How many of `bytes` hold no end of a line.
+    searched: usize,
+    /// Length of the text that comes next.
+    text: Option<usize>,
+    /// Lists in lists, each with how many members it still wants.
+    lists: Vec<(Vec<Reply>, usize)>,
     /// Of all lists so far.
     members: usize,
+    /// Bytes before `bytes`.
+    taken: usize,
 }
 
-impl<'a> Parser<'a> {
-    fn reply(&mut self, depth: usize) -> Result<Option<Reply>, Malformed> {
-        let Some(line) = self.line() else { return Ok(None) };
-        let (kind, rest) = line.split_first().ok_or(Malformed)?;
-        match kind {
-            b'+' => Ok(Some(Reply::Text(rest.to_vec()))),
-            b'-' => Ok(Some(Reply::Error(String::from_utf8_lossy(rest).into_owned()))),
-            b':' => Ok(Some(Reply::Number(number(rest)?))),
-            b'$' | b'*' if rest == b"-1" => Ok(Some(Reply::Nil)),
-            b'$' => self.text(length(rest)?),
-            b'*' if depth < MAX_DEPTH => self.list(length(rest)?, depth),
-            _ => Err(Malformed),
-        }
+impl Reader {
+    /// Where the next bytes belong.
+    pub(super) fn buffer(&mut self) -> &mut BytesMut {
+        self.bytes.reserve(4096);
+        &mut self.bytes
     }
 
-    fn text(&mut self, length: usize) -> Result<Option<Reply>, Malformed> {
+    /// The reply, once all of it is there.
+    ///
+    /// # Errors
+    /// For what is no reply, is larger than [`MAX_BYTES`], or has bytes behind it: nobody has asked for more.
+    pub(super) fn reply(&mut self) -> Result<Option<Reply>, Malformed> {
+        if self.taken + self.bytes.len() > MAX_BYTES {
+            return Err(Malformed);
+        }
+        while let Some(part) = self.part()? {
+            if let Some(reply) = self.complete(part) {
+                return if self.bytes.is_empty() { Ok(Some(reply)) } else { Err(Malformed) };
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next part: a reply that is no list, or a list without its members.
+    fn part(&mut self) -> Result<Option<Part>, Malformed> {
+        if let Some(length) = self.text {
+            return Ok(self.text(length)?.map(|text| Part::Whole(Reply::Text(text))));
+        }
+        let Some(line) = self.line() else { return Ok(None) };
+        let (kind, rest) = line.split_first().ok_or(Malformed)?;
+        Ok(Some(Part::Whole(match kind {
+            b'+' => Reply::Text(rest.to_vec()),
+            b'-' => Reply::Error(String::from_utf8_lossy(rest).into_owned()),
+            b':' => Reply::Number(number(rest)?),
+            b'$' | b'*' if rest == b"-1" => Reply::Nil,
+            b'$' => {
+                self.text = Some(length(rest)?);
+                return self.part();
+            }
+            b'*' => return Ok(Some(Part::List(self.members(length(rest)?)?))),
+            _ => return Err(Malformed),
+        })))
+    }
+
+    fn members(&mut self, count: usize) -> Result<usize, Malformed> {
+        self.members = self.members.saturating_add(count);
+        let is_too_much = self.members > MAX_MEMBERS || self.lists.len() == MAX_DEPTH;
+        if is_too_much { Err(Malformed) } else { Ok(count) }
+    }
+
+    /// Puts the part where it belongs; gives the reply if that was its last one.
+    fn complete(&mut self, part: Part) -> Option<Reply> {
+        let mut reply = match part {
+            Part::Whole(reply) => reply,
+            Part::List(0) => Reply::List(Vec::new()),
+            Part::List(wanted) => {
+                // The length is only believed as far as there are members.
+                self.lists.push((Vec::new(), wanted));
+                return None;
+            }
+        };
+        while let Some((mut list, wanted)) = self.lists.pop() {
+            list.push(reply);
+            if wanted > 1 {
+                self.lists.push((list, wanted - 1));
+                return None;
+            }
+            reply = Reply::List(list);
+        }
+        Some(reply)
+    }
+
+    /// A text of this length and the end of its line.
+    fn text(&mut self, length: usize) -> Result<Option<Vec<u8>>, Malformed> {
         if length > MAX_BYTES {
             return Err(Malformed);
         }
-        let end = self.at + length + 2;
-        let Some(text) = self.bytes.get(self.at..end) else { return Ok(None) };
-        self.at = end;
-        Ok(Some(Reply::Text(text.strip_suffix(b"\r\n").ok_or(Malformed)?.to_vec())))
-    }
-
-    fn list(&mut self, length: usize, depth: usize) -> Result<Option<Reply>, Malformed> {
-        // The length is only believed as far as there are members.
-        let mut list = Vec::new();
-        for _ in 0..length {
-            self.members += 1;
-            if self.members > MAX_MEMBERS {
-                return Err(Malformed);
-            }
-            let Some(member) = self.reply(depth + 1)? else { return Ok(None) };
-            list.push(member);
+        if self.bytes.len() < length + 2 {
+            return Ok(None);
         }
-        Ok(Some(Reply::List(list)))
+        self.text = None;
+        let text = self.take(length + 2);
+        Ok(Some(text.strip_suffix(b"\r\n").ok_or(Malformed)?.to_vec()))
     }
 
     /// The next line without its end.
-    fn line(&mut self) -> Option<&'a [u8]> {
-        let rest = self.bytes.get(self.at..)?;
-        let length = rest.windows(2).position(|end| end == b"\r\n")?;
-        self.at += length + 2;
-        Some(&rest[..length])
+    fn line(&mut self) -> Option<BytesMut> {
+        let rest = &self.bytes[self.searched..];
+        let Some(at) = rest.windows(2).position(|end| end == b"\r\n") else {
+            self.searched = self.bytes.len().saturating_sub(1);
+            return None;
+        };
+        let length = self.searched + at;
+        self.searched = 0;
+        let mut line = self.take(length + 2);
+        line.truncate(length);
+        Some(line)
     }
+
+    fn take(&mut self, length: usize) -> BytesMut {
+        self.taken += length;
+        self.bytes.split_to(length)
+    }
+}
+
+/// What a line, and the text behind it, say.
+enum Part {
+    Whole(Reply),
+    /// And how many members it has.
+    List(usize),
 }
 
 fn length(text: &[u8]) -> Result<usize, Malformed> {
@@ -95,12 +161,29 @@ fn number(text: &[u8]) -> Result<i64, Malformed> {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or(Malformed)
 }
 
-/// Any bytes: only a whole reply is one, whatever follows it.
+/// The reply that these bytes are, coming in pieces of this length.
+#[cfg(any(test, feature = "fuzzing"))]
+fn read(bytes: &[u8], piece: usize) -> Result<Option<Reply>, Malformed> {
+    let (mut reader, mut reply) = (Reader::default(), None);
+    for piece in bytes.chunks(piece) {
+        if reply.is_some() {
+            return Err(Malformed);
+        }
+        reader.buffer().extend_from_slice(piece);
+        reply = reader.reply()?;
+    }
+    Ok(reply)
+}
+
+/// Any bytes: in which pieces they come makes no difference.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(bytes: &[u8]) {
-    let Ok(Some((reply, length))) = Reply::parse(bytes) else { return };
-    assert_eq!(Reply::parse(&bytes[..length - 1]), Ok(None));
-    assert_eq!(Reply::parse(&bytes[..length]), Ok(Some((reply, length))));
+    let whole = read(bytes, bytes.len().max(1));
+    assert_eq!(read(bytes, 1), whole);
+    assert_eq!(read(bytes, 7), whole);
+    if whole.is_ok_and(|reply| reply.is_some()) {
+        assert_eq!(read(&bytes[..bytes.len() - 1], bytes.len()), Ok(None));
+    }
 }
 
 #[cfg(test)]
@@ -111,20 +194,40 @@ mod tests {
     fn replies_are_read_when_they_are_complete() {
         let text = |text: &str| Reply::Text(text.into());
         let nested = Reply::List(vec![text("a\r\n"), Reply::Nil, Reply::List(vec![])]);
+        let deep = Reply::List(vec![Reply::List(vec![Reply::Number(1)]), Reply::Number(2)]);
         for (bytes, expected) in [
             ("+OK\r\n", text("OK")),
+            ("+a\rb\r\n", text("a\rb")),
             ("-ERR no\r\n", Reply::Error("ERR no".into())),
             (":-12\r\n", Reply::Number(-12)),
             ("$-1\r\n", Reply::Nil),
+            ("$0\r\n\r\n", text("")),
             ("*-1\r\n", Reply::Nil),
             ("*3\r\n$3\r\na\r\n\r\n$-1\r\n*0\r\n", nested),
+            ("*2\r\n*1\r\n:1\r\n:2\r\n", deep),
         ] {
-            let whole = format!("{bytes}+next\r\n");
-            assert_eq!(Reply::parse(whole.as_bytes()), Ok(Some((expected, bytes.len()))));
+            for piece in [1, 2, 3, bytes.len()] {
+                assert_eq!(
+                    read(bytes.as_bytes(), piece),
+                    Ok(Some(expected.clone())),
+                    "{bytes:?} by {piece}"
+                );
+                let longer = format!("{bytes}+next\r\n");
+                assert_eq!(read(longer.as_bytes(), piece), Err(Malformed), "nobody has asked");
+            }
             for end in 0..bytes.len() {
-                assert_eq!(Reply::parse(&bytes.as_bytes()[..end]), Ok(None), "{bytes:?} to {end}");
+                assert_eq!(read(&bytes.as_bytes()[..end], 1), Ok(None), "{bytes:?} to {end}");
             }
         }
+    }
+
+    /// With a look at all that has come at each piece, this takes minutes.
+    #[test]
+    fn a_long_list_in_small_pieces_is_read_once() {
+        let count = 200_000;
+        let bytes = format!("*{count}\r\n{}", ":1\r\n".repeat(count));
+        let Ok(Some(Reply::List(list))) = read(bytes.as_bytes(), 1) else { panic!("a list") };
+        assert_eq!(list.len(), count);
     }
 
     #[test]
@@ -133,7 +236,7 @@ mod tests {
         for bytes in
             ["\r\n", "?\r\n", ":x\r\n", "$-2\r\n", "$1\r\nab\r\n", "$99999999999\r\n", &deep]
         {
-            assert_eq!(Reply::parse(bytes.as_bytes()), Err(Malformed), "{bytes:?}");
+            assert_eq!(read(bytes.as_bytes(), bytes.len()), Err(Malformed), "{bytes:?}");
         }
     }
 }
