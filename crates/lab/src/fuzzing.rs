@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::expression::Expression;
+use crate::expression::{Expression, NotFinite};
 use crate::judge::metric::Metric;
 use crate::load::metric::LoadMetric;
 use crate::load_report::LoadReport;
@@ -38,7 +38,7 @@ fn formulas(data: &[u8]) {
     if let Ok(formula) = Expression::parse(text) {
         assert_eq!(formula.to_string(), text);
         assert_eq!(formula.is_constant(), formula.names().is_empty());
-        if let Ok(value) = formula.evaluate(&|_| Ok(3.0)) {
+        if let Ok(value) = formula.evaluate(&|_| Ok::<_, NotFinite>(3.0)) {
             assert!(value.is_finite());
         }
     }

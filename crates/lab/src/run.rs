@@ -344,7 +344,8 @@ impl<'r> Place<'r> {
             let time_limit = experiment.hooks.time_limit;
             let runner = Runner { host, dir: &experiment.dir, time_limit, cancel };
             let around = Surroundings { data: Some(&template), ..Surroundings::default() };
-            runner.run(argv, &around).map(drop).map_err(HostError)
+            let run = runner.run(argv, &around);
+            run.map(drop).map_err(|error| HostError(error.to_string()))
         });
         let own = made.and_then(|()| {
             let stacks = out.work.join("stacks");

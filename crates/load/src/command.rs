@@ -325,7 +325,7 @@ fn open_outputs(config: &Config, run: &Arc<Run>) -> Result<Option<Writer>, Scrip
     if config.outputs.is_empty() {
         return Ok(None);
     }
-    let writer = Writer::start(&config.outputs, run).map_err(ScriptError::Start)?;
+    let writer = Writer::start(&config.outputs, run)?;
     let _ = run.samples.set(writer.samples());
     Ok(Some(writer))
 }

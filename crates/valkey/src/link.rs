@@ -52,14 +52,15 @@ impl Url {
     /// Reads it.
     ///
     /// # Errors
-    /// Text that says what is wrong with it. The password is not in it.
-    pub fn parse(url: &str) -> Result<Self, String> {
+    /// [`Error::Refused`], without the password.
+    pub fn parse(url: &str) -> Result<Self, Error> {
+        let refused = |why: &str| Error::Refused(why.to_owned());
         if !url.starts_with("redis://") && !url.starts_with("rediss://") {
-            return Err("expected redis://HOST:PORT, or rediss:// with TLS".to_owned());
+            return Err(refused("expected redis://HOST:PORT, or rediss:// with TLS"));
         }
         redis::IntoConnectionInfo::into_connection_info(url)
             .map(|info| Self { text: url.to_owned(), info })
-            .map_err(|error| error.detail().unwrap_or("not such an address").to_owned())
+            .map_err(|error| refused(error.detail().unwrap_or("not such an address")))
     }
 }
 

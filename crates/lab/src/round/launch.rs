@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use madang_stack::container::{self, ContainerError};
-use madang_stack::http::{self, Url};
+use madang_stack::http::{self, Url, UrlError};
 use madang_stack::{Cgroup, CpuBudget, CpuList, Output, Patience, PortReservation, Process, Spec};
 
 use crate::file::experiment::{Experiment, Target, Variant};
@@ -82,7 +82,7 @@ pub enum LaunchError {
     Taken { url: String },
     /// What it calls its address is none.
     #[error("it became ready at no address: {0}")]
-    Address(String),
+    Address(UrlError),
 }
 
 impl LaunchError {

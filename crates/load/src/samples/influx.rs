@@ -1,5 +1,6 @@
 //! InfluxDB 1.x over HTTP (k6's `internal/output/influxdb`): points in its line protocol, pushed once a second.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -42,7 +43,6 @@ impl Settings {
     ) -> Result<Self, OptionsError> {
         let variable =
             |name: &str| variable(&format!("K6_INFLUXDB_{name}")).filter(|text| !text.is_empty());
-        let wrong = |problem: String| OptionsError::invalid("out", format!("influxdb: {problem}"));
         for missing in ["PROXY", "PAYLOAD_SIZE"] {
             if variable(missing).is_some() {
                 let name = format!("the environment variable `K6_INFLUXDB_{missing}`");
@@ -73,7 +73,7 @@ impl Settings {
         let mut fields = variable("TAGS_AS_FIELDS").unwrap_or_else(|| "vu,iter,url".to_owned());
         for (name, key) in [("INSECURE", "insecure"), ("PUSH_INTERVAL", "pushInterval")] {
             if let Some(value) = variable(name) {
-                settings.set(key, &value).map_err(wrong)?;
+                settings.set(key, &value)?;
             }
         }
         if let Some(name) = path.strip_prefix('/').filter(|name| !name.is_empty()) {
@@ -84,33 +84,35 @@ impl Settings {
         for (key, value) in pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))) {
             match key {
                 "tagsAsFields" => given.push(value),
-                _ => settings.set(key, value).map_err(wrong)?,
+                _ => settings.set(key, value)?,
             }
         }
         if !given.is_empty() {
             fields = given.join(",");
         }
-        settings.fields = kinds(&fields).map_err(wrong)?;
+        settings.fields = kinds(&fields)?;
         Ok(settings)
     }
 
-    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), OptionsError> {
         match key {
             "insecure" if matches!(value, "true" | "false" | "") => {
                 self.server.tls.insecure = value == "true";
             }
-            "insecure" => return Err(format!("insecure must be true or false, not {value}")),
+            "insecure" => {
+                return Err(wrong(format!("insecure must be true or false, not {value}")));
+            }
             "precision" => value.clone_into(&mut self.precision),
             "retention" => value.clone_into(&mut self.retention),
             "consistency" => value.clone_into(&mut self.consistency),
             "pushInterval" => {
                 let given = parse_duration(value).ok().filter(|given| !given.is_zero());
-                self.interval =
-                    given.ok_or_else(|| format!("`{value}` is not a duration such as 1s"))?;
+                let problem = || wrong(format!("`{value}` is not a duration such as 1s"));
+                self.interval = given.ok_or_else(problem)?;
             }
             // One push at a time is enough for what one program measures.
             "concurrentWrites" if value.parse::<u32>().is_ok_and(|number| number > 0) => {}
-            _ => return Err(format!("unknown setting `{key}` or wrong value `{value}`")),
+            _ => return Err(wrong(format!("unknown setting `{key}` or wrong value `{value}`"))),
         }
         Ok(())
     }
@@ -120,7 +122,11 @@ impl Settings {
     }
 }
 
-fn kinds(list: &str) -> Result<Vec<(String, Kind)>, String> {
+fn wrong(problem: impl Display) -> OptionsError {
+    OptionsError::invalid("out", format!("influxdb: {problem}"))
+}
+
+fn kinds(list: &str) -> Result<Vec<(String, Kind)>, OptionsError> {
     let entries = list.split(',').map(str::trim).filter(|entry| !entry.is_empty());
     let mut kinds: Vec<(String, Kind)> = Vec::new();
     for entry in entries {
@@ -130,10 +136,12 @@ fn kinds(list: &str) -> Result<Vec<(String, Kind)>, String> {
             "bool" => Kind::Boolean,
             "float" => Kind::Float,
             "int" => Kind::Integer,
-            other => return Err(format!("{name}: `{other}` is not string, bool, float or int")),
+            other => {
+                return Err(wrong(format!("{name}: `{other}` is not string, bool, float or int")));
+            }
         };
         if kinds.iter().any(|(known, _)| known == name) {
-            return Err(format!("the tag `{name}` is named twice"));
+            return Err(wrong(format!("the tag `{name}` is named twice")));
         }
         kinds.push((name.to_owned(), kind));
     }
@@ -282,13 +290,13 @@ mod tests {
     use super::*;
     use crate::metrics::Builtin;
 
-    fn settings(text: &str) -> Result<Settings, String> {
+    fn settings(text: &str) -> Result<Settings, OptionsError> {
         let variable = |name: &str| match name {
             "K6_INFLUXDB_USERNAME" => Some("u".to_owned()),
             "K6_INFLUXDB_RETENTION" => Some("week".to_owned()),
             _ => None,
         };
-        Settings::parse(text, variable).map_err(|error| error.to_string())
+        Settings::parse(text, variable)
     }
 
     #[test]
@@ -313,7 +321,7 @@ mod tests {
             ("http://h/db?tagsAsFields=a,a:int", "named twice"),
             ("http://h/db?insecure=x", "insecure must be"),
         ] {
-            let error = settings(wrong).unwrap_err();
+            let error = settings(wrong).unwrap_err().to_string();
             assert!(error.contains(told), "{wrong}: {error}");
         }
     }

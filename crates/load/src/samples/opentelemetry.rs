@@ -69,7 +69,7 @@ impl Settings {
         let scheme = if variables.switch(insecure, false)? { "http" } else { "https" };
         let url = Url::parse(&format!("{scheme}://{host}")).ok().filter(|_| !host.contains('/'));
         let problem = || variables.wrong(endpoint, format!("`{host}` is not a host and a port"));
-        let mut server = Server::of(&url.ok_or_else(problem)?);
+        let mut server = Server::at(&url.ok_or_else(problem)?);
         server.tls.insecure = variables.switch("TLS_INSECURE_SKIP_VERIFY", false)?;
         server.tls.certificates =
             variables.certificate("TLS_CLIENT_CERTIFICATE", "TLS_CLIENT_KEY")?;
@@ -286,12 +286,12 @@ mod tests {
     use super::*;
     use crate::metrics::Builtin;
 
-    fn settings(variables: &[(&str, &str)]) -> Result<Settings, String> {
+    fn settings(variables: &[(&str, &str)]) -> Result<Settings, OptionsError> {
         let variable = |name: &str| {
             let found = variables.iter().find(|(known, _)| name == format!("K6_OTEL_{known}"));
             found.map(|(_, value)| (*value).to_owned())
         };
-        Settings::parse(variable).map_err(|error| error.to_string())
+        Settings::parse(variable)
     }
 
     fn exported(variables: &[(&str, &str)]) -> ResourceMetrics {
@@ -365,7 +365,7 @@ mod tests {
             ("TLS_CERTIFICATE", "ca.pem", "not supported yet"),
             ("HEADERS", "a", "is not NAME=VALUE"),
         ] {
-            let error = settings(&[(name, value)]).unwrap_err();
+            let error = settings(&[(name, value)]).unwrap_err().to_string();
             assert!(error.contains(told) && error.contains(name), "{error}");
         }
     }

@@ -153,13 +153,13 @@ fn csv(
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<OutputSpec, String> {
+    fn parse(text: &str) -> Result<OutputSpec, OptionsError> {
         let variable = |name: &str| match name {
             "K6_CSV_TIME_FORMAT" => Some("rfc3339".to_owned()),
             "K6_CSV_FILENAME" => Some("v.csv".to_owned()),
             _ => None,
         };
-        OutputSpec::parse(text, variable).map_err(|error| error.to_string())
+        OutputSpec::parse(text, variable)
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
             ("csv=saveInterval=0", "`0` is not a duration"),
             ("csv=name=x", "unknown setting `name`"),
         ] {
-            let error = parse(text).unwrap_err();
+            let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }

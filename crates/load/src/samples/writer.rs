@@ -19,6 +19,7 @@ use super::spec::Format;
 use super::{Batch, Message, OutputSpec, Samples};
 use crate::log::Level;
 use crate::run::Run;
+use crate::script::ScriptError;
 
 /// At the end a disk or pipe may take nothing for so long before what is left is given up.
 const STALL: Duration = Duration::from_secs(30);
@@ -249,11 +250,13 @@ impl Writer {
     ///
     /// # Errors
     /// When a file cannot be made, with its name.
-    pub(crate) fn start(specs: &[OutputSpec], run: &Arc<Run>) -> Result<Self, String> {
+    pub(crate) fn start(specs: &[OutputSpec], run: &Arc<Run>) -> Result<Self, ScriptError> {
         let mut outputs = Vec::new();
         for spec in specs {
-            let failed = |error| format!("cannot write the output {}: {error}", spec.describe());
-            outputs.push(Output::open(spec, run).map_err(failed)?);
+            let opened = Output::open(spec, run).map_err(|error| {
+                ScriptError::Start(format!("cannot write the output {}: {error}", spec.describe()))
+            });
+            outputs.push(opened?);
         }
         let (sender, receiver) = channel();
         let queued = Arc::new(AtomicUsize::new(0));
@@ -264,7 +267,7 @@ impl Writer {
             let whole = serve(&mut outputs, &receiver, &queued, &run);
             let _ = done_sender.send(whole);
         });
-        thread.map_err(|error| error.to_string())?;
+        thread.map_err(|error| ScriptError::Start(error.to_string()))?;
         Ok(Self { samples, done })
     }
 

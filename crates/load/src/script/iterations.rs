@@ -118,7 +118,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
             self.run(function, data).map(|_| ())
         });
         let result = CaughtError::catch(self.ctx, result);
-        self.conclude(result.map_err(|caught| describe(&caught)))
+        self.conclude(result.err())
     }
 
     /// Calls a function; when it is asynchronous, to the end.
@@ -130,25 +130,24 @@ impl<'a, 'js> Iterations<'a, 'js> {
         Ok(settled.unwrap_or_else(|| Value::new_undefined(self.ctx.clone())))
     }
 
-    /// What an iteration came to, when everything it left behind is done.
-    fn conclude(&self, result: Result<(), String>) -> Outcome {
+    /// What an iteration came to that ended with this exception or with none, when everything it
+    /// left behind is done.
+    fn conclude(&self, thrown: Option<CaughtError<'_>>) -> Outcome {
         // An interruption shows in `take_cut`.
         // After an exception nobody waits for timers and requests any more.
-        if result.is_err() {
+        let thrown = thrown.map(|caught| describe(&caught));
+        if thrown.is_some() {
             self.user.tasks.clear(self.ctx);
         }
         let drained = CaughtError::catch(self.ctx, drain(self.ctx, self.user));
         // What a timer throws is as if the function had thrown it, as in k6.
-        let result = result.and(drained.map_err(|caught| describe(&caught)));
+        let thrown = thrown.or(drained.err().map(|caught| describe(&caught)));
         self.user.tasks.clear(self.ctx);
         self.user.sockets.close(self.user);
         if self.user.run.settings().no_vu_connection_reuse {
             self.user.client.close_connections();
         }
-        let outcome = match result {
-            Ok(()) => Outcome::Complete,
-            Err(text) => Outcome::Threw(text),
-        };
+        let outcome = thrown.map_or(Outcome::Complete, Outcome::Threw);
         let rejections = &self.user.rejections;
         if let Outcome::Threw(text) = &outcome {
             // The promise of an asynchronous default function.
@@ -235,12 +234,11 @@ impl<'a, 'js> Iterations<'a, 'js> {
                 _ => self.read(value),
             }
         })();
-        let result = CaughtError::catch(self.ctx, result).map_err(|caught| describe(&caught));
-        let (returned, failed) = match result {
-            Ok(returned) => (returned, Ok(())),
-            Err(text) => (Returned::default(), Err(text)),
+        let (returned, thrown) = match CaughtError::catch(self.ctx, result) {
+            Ok(returned) => (returned, None),
+            Err(caught) => (Returned::default(), Some(caught)),
         };
-        let outcome = self.conclude(failed);
+        let outcome = self.conclude(thrown);
         user.end_iteration();
         user.under_way.give_up();
         user.settle_iteration();

@@ -205,7 +205,7 @@ fn check_metric(
     mistakes: &Mistakes<'_>,
 ) {
     if let Some(Err(why)) = outline.map(|outline| metric.check_outline(outline)) {
-        mistakes.add(offset, why);
+        mistakes.add(offset, why.to_string());
     }
 }
 
