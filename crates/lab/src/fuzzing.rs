@@ -66,11 +66,11 @@ fn measured_pages(data: &[u8]) {
 
 /// What a load generator has written, and the journal of a run.
 fn load_reports(data: &[u8]) {
-    if let Ok(report) = LoadReport::of(data, Path::new("report.json")) {
+    if let Ok(report) = LoadReport::parse(data, Path::new("report.json")) {
         let _ = (report.http_req_duration(), report.good_share(), report.has_dropped());
         let _ = (report.response_times(), report.threw_share());
         let text = serde_json::to_vec(&report).expect("numbers and texts");
-        let again = LoadReport::of(&text, Path::new("report.json")).expect("what is written");
+        let again = LoadReport::parse(&text, Path::new("report.json")).expect("what is written");
         assert_eq!(serde_json::to_vec(&again).ok(), Some(text));
     }
     if let Ok(record) = serde_json::from_slice::<RoundRecord>(data) {

@@ -104,25 +104,25 @@ fn pairs<'a>(lines: impl Iterator<Item = &'a str>) -> Result<HashMap<String, Str
 mod tests {
     use super::*;
 
-    fn of(sources: &[&str]) -> Result<Secrets, SecretsError> {
+    fn secrets(sources: &[&str]) -> Result<Secrets, SecretsError> {
         let mut secrets = Secrets::default();
         sources.iter().try_for_each(|text| secrets.add(text)).map(|()| secrets)
     }
 
     #[test]
     fn one_source_is_the_default_and_of_several_the_one_that_says_so() {
-        let one = of(&["mock=name=a,cool=x=y"]).unwrap();
+        let one = secrets(&["mock=name=a,cool=x=y"]).unwrap();
         assert_eq!((one.get(DEFAULT, "cool"), one.get("a", "cool")), (Ok("x=y"), Ok("x=y")));
-        let two = of(&["mock=default,cool=1", "mock=name=b,cool=2"]).unwrap();
+        let two = secrets(&["mock=default,cool=1", "mock=name=b,cool=2"]).unwrap();
         assert_eq!((two.get(DEFAULT, "cool"), two.get("b", "cool")), (Ok("1"), Ok("2")));
-        let none = of(&["mock=name=a,c=1", "mock=name=b,c=2"]).unwrap();
+        let none = secrets(&["mock=name=a,c=1", "mock=name=b,c=2"]).unwrap();
         assert_eq!(none.get(DEFAULT, "c"), Err(NoSecret::Unknown(DEFAULT.to_owned())));
     }
 
     #[test]
     fn what_is_not_there_is_told() {
         assert_eq!(Secrets::default().get(DEFAULT, "a"), Err(NoSecret::Unconfigured));
-        assert_eq!(of(&["mock=a=1"]).unwrap().get(DEFAULT, "b"), Err(NoSecret::NoValue));
+        assert_eq!(secrets(&["mock=a=1"]).unwrap().get(DEFAULT, "b"), Err(NoSecret::NoValue));
         for (sources, told) in [
             (&["mock=a"][..], "value 1 is not NAME=VALUE"),
             (&["url=x"], "only `file` and `mock`"),
@@ -131,7 +131,7 @@ mod tests {
             (&["mock=a=1", "mock=a=2"], "another source named `mock`"),
             (&["mock=default,a=1", "mock=name=b,default,a=2"], "another default"),
         ] {
-            let error = of(sources).unwrap_err().to_string();
+            let error = secrets(sources).unwrap_err().to_string();
             assert!(error.contains(told), "{error}");
         }
     }
@@ -140,7 +140,7 @@ mod tests {
     fn a_file_has_a_value_in_each_line() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "cool=a b\nelse=c=d").unwrap();
-        let secrets = of(&[&format!("file={}", file.path().display())]).unwrap();
+        let secrets = secrets(&[&format!("file={}", file.path().display())]).unwrap();
         assert_eq!(
             (secrets.get(DEFAULT, "cool"), secrets.get(DEFAULT, "else")),
             (Ok("a b"), Ok("c=d"))

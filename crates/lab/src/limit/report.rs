@@ -22,7 +22,7 @@ use crate::round::Bench;
 use crate::round::host::Host;
 use crate::run::cancel::Cancel;
 use crate::run::progress::Silent;
-use crate::run::{self, Begun, Out, Place, RunError};
+use crate::run::{self, Begun, Out, RunContext, RunError};
 use crate::words;
 
 /// Version of the report's shape; grows when a reader has to change.
@@ -103,9 +103,9 @@ pub fn run(
     let out = Out::create(out)?;
     let mut description = Description::new(experiment, &plan.plan, host, Asked::new(plan));
     progress.begin(plan);
-    let place = Place { experiment, plan: &plan.plan, host, cancel };
-    let begun = place.begin(out, &mut description, &mut Silent)?;
-    Ok(go(place, plan, begun, &mut description, Vec::new(), progress))
+    let context = RunContext { experiment, plan: &plan.plan, host, cancel };
+    let begun = context.begin(out, &mut description, &mut Silent)?;
+    Ok(go(context, plan, begun, &mut description, Vec::new(), progress))
 }
 
 /// Goes on with a search that was interrupted or killed, or given up because a try broke, in its own
@@ -126,9 +126,9 @@ pub fn resume(
     let reopened = Out::reopen(&dir, journal_bytes)?;
     progress.begin(&plan);
     progress.resumed(rounds.len());
-    let place = Place { experiment: &experiment, plan: &plan.plan, host, cancel };
-    let begun = place.go_on(reopened, &mut description, &mut Silent)?;
-    Ok(go(place, &plan, begun, &mut description, rounds, progress))
+    let context = RunContext { experiment: &experiment, plan: &plan.plan, host, cancel };
+    let begun = context.go_on(reopened, &mut description, &mut Silent)?;
+    Ok(go(context, &plan, begun, &mut description, rounds, progress))
 }
 
 impl StoredLimit {
@@ -168,7 +168,7 @@ impl Progress for Quiet {}
 
 /// Runs all tries and reports them.
 fn go(
-    place: Place<'_>,
+    context: RunContext<'_>,
     plan: &LimitPlan,
     begun: Begun,
     description: &mut Description<Asked>,
@@ -177,10 +177,10 @@ fn go(
 ) -> LimitFinished {
     let Begun { out, mut journal, made } = begun;
     let mut runner = |order: &Order| {
-        if place.cancel.is_cancelled() {
+        if context.cancel.is_cancelled() {
             return None;
         }
-        let bench = place.bench(&out, &made, &order.settings);
+        let bench = context.bench(&out, &made, &order.settings);
         let bench = Bench { arrivals: order.arrivals, ..bench };
         let record = bench.round(order.slot, &plan.plan.variants[order.index]);
         journal.append(&record);
@@ -189,7 +189,7 @@ fn go(
     let outcomes = Course::new(plan, Some(&mut runner), earlier).run(progress);
     description.end();
     let described = out.describe(description.to_json());
-    let mut report = LimitReport::new(place.experiment, plan, description.origin(), outcomes);
+    let mut report = LimitReport::new(context.experiment, plan, description.origin(), outcomes);
     report.warnings.extend(journal.trouble.clone());
     report.warnings.extend(described.err().map(|error| words::chain(&error)));
     if let Err(error) = out.clean() {

@@ -189,7 +189,7 @@ impl LoadMetric {
     }
 
     /// Its value in a load run. A metric without values counts as zero where that is a sum.
-    pub fn of(&self, load: &LoadReport) -> Result<f64, Absent> {
+    pub fn value_in(&self, load: &LoadReport) -> Result<f64, Absent> {
         match self.sink(load) {
             Some(Sink::Trend(trend)) => self.of_trend(&trend),
             Some(Sink::Sampled(sampled)) => self.of_sampled(sampled, load.duration_seconds),
@@ -309,7 +309,7 @@ impl LoadMetric {
             tags: self.tags.clone(),
             statistic: Some(Statistic::Rate),
         };
-        failed.of(load).ok()
+        failed.value_in(load).ok()
     }
 
     /// Whether it is about some of the requests only.
@@ -388,7 +388,7 @@ mod tests {
     }
 
     fn value(text: &str) -> Result<f64, Absent> {
-        LoadMetric::parse(text).unwrap().of(&report())
+        LoadMetric::parse(text).unwrap().value_in(&report())
     }
 
     #[test]

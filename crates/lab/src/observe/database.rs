@@ -93,7 +93,7 @@ pub struct Addresses {
 
 impl Addresses {
     /// The address of the database of this kind, if there is one.
-    pub fn of(&self, engine: Engine) -> Option<&Address> {
+    pub fn get(&self, engine: Engine) -> Option<&Address> {
         match engine {
             Engine::Mysql => self.mysql.as_ref(),
             Engine::Redis => self.redis.as_ref(),

@@ -69,7 +69,7 @@ impl Runner<'_> {
         let (program, arguments) = argv.split_first().ok_or(CommandError::Empty)?;
         let spec = without_shell(Spec::new(program).args(arguments).dir(self.dir), self.host);
         let address = |engine| {
-            let address = around.databases.and_then(|databases| databases.of(engine));
+            let address = around.databases.and_then(|databases| databases.get(engine));
             address.map(|address| address.secret().to_owned())
         };
         let pages: Vec<_> = around.metrics.iter().map(ToString::to_string).collect();

@@ -183,7 +183,7 @@ impl Taker<'_> {
 impl Taker<'_> {
     /// The database of this kind beside the variant's server.
     fn databases(&self, engine: Engine) -> Option<&Address> {
-        self.around.databases.and_then(|databases| databases.of(engine))
+        self.around.databases.and_then(|databases| databases.get(engine))
     }
 
     fn mysql(&self, address: &Address, query: &str) -> Result<f64, ValueError> {
@@ -246,7 +246,7 @@ pub fn check(
             Some(("before", name)) => named(experiment, before, name),
             Some(("after", name)) => named(experiment, after, name),
             Some(("load", name)) => {
-                let value = LoadMetric::parse(name)?.of_all(load);
+                let value = LoadMetric::parse(name)?.overall_value_in(load);
                 value.map_err(|why| ValueError::NoNumber(format!("`load.{name}`: {why}")))
             }
             _ => Err(ValueError::NoName(format!("`{name}`"))),

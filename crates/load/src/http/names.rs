@@ -197,7 +197,7 @@ pub enum Policy {
 
 impl Policy {
     /// Those of the addresses that may be taken.
-    pub(super) fn of(self, addresses: &[IpAddr]) -> Vec<IpAddr> {
+    pub(super) fn choose(self, addresses: &[IpAddr]) -> Vec<IpAddr> {
         let kind = |v4: bool| -> Vec<IpAddr> {
             addresses.iter().copied().filter(|address| address.is_ipv4() == v4).collect()
         };
@@ -271,7 +271,7 @@ mod tests {
     fn a_policy_takes_one_kind_of_address() {
         let both: Vec<IpAddr> = ["::1", "127.0.0.1"].map(|text| text.parse().unwrap()).to_vec();
         let taken = |policy: Policy, from: &[IpAddr]| {
-            policy.of(from).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+            policy.choose(from).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(taken(Policy::PreferIPv4, &both), "127.0.0.1");
         assert_eq!(taken(Policy::PreferIPv6, &both), "::1");

@@ -78,7 +78,7 @@ impl Proxies {
     ///
     /// # Errors
     /// `Proxy` when what the environment names cannot be used.
-    pub(super) fn of(&self, url: &Url) -> Result<Option<&Proxy>, RequestError> {
+    pub(super) fn for_url(&self, url: &Url) -> Result<Option<&Proxy>, RequestError> {
         let named = if url.secure { &self.https } else { &self.http };
         let Some(named) = named else { return Ok(None) };
         let address: Option<IpAddr> = url.host.parse().ok();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     fn goes_through(proxies: &Proxies, url: &str) -> bool {
-        proxies.of(&Url::parse(url).unwrap()).unwrap().is_some()
+        proxies.for_url(&Url::parse(url).unwrap()).unwrap().is_some()
     }
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
             assert_eq!(Proxy::parse("p", text), Err(why), "{text}");
         }
         let named = proxies(&[("http_proxy", "socks5://p")]);
-        let through = |url| named.of(&Url::parse(url).unwrap()).map(|proxy| proxy.is_some());
+        let through = |url| named.for_url(&Url::parse(url).unwrap()).map(|proxy| proxy.is_some());
         let told = through("http://a.example/").unwrap_err().to_string();
         assert_eq!(told, "http_proxy: proxies other than http://… are not supported yet");
         assert!(!through("http://127.0.0.1/").unwrap());

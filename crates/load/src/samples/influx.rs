@@ -15,7 +15,7 @@ const MAX_PUSH_BYTES: usize = 4 << 20;
 
 /// What a tag becomes as a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FieldKind {
     Text,
     Boolean,
     Float,
@@ -24,7 +24,7 @@ enum Kind {
 
 /// Where points go, and what is in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Settings {
+pub(super) struct InfluxSettings {
     server: Server,
     database: String,
     retention: String,
@@ -32,10 +32,10 @@ pub(super) struct Settings {
     consistency: String,
     pub(super) interval: Duration,
     /// Tags that are written as fields: they have too many values for an index.
-    fields: Vec<(String, Kind)>,
+    fields: Vec<(String, FieldKind)>,
 }
 
-impl Settings {
+impl InfluxSettings {
     /// From `http://user:password@host:port/database?pushInterval=2s`, with what the environment says below it.
     pub(super) fn parse(
         address: &str,
@@ -126,16 +126,16 @@ fn wrong(problem: impl Display) -> OptionsError {
     OptionsError::invalid("out", format!("influxdb: {problem}"))
 }
 
-fn kinds(list: &str) -> Result<Vec<(String, Kind)>, OptionsError> {
+fn kinds(list: &str) -> Result<Vec<(String, FieldKind)>, OptionsError> {
     let entries = list.split(',').map(str::trim).filter(|entry| !entry.is_empty());
-    let mut kinds: Vec<(String, Kind)> = Vec::new();
+    let mut kinds: Vec<(String, FieldKind)> = Vec::new();
     for entry in entries {
         let (name, kind) = entry.split_once(':').unwrap_or((entry, "string"));
         let kind = match kind {
-            "string" => Kind::Text,
-            "bool" => Kind::Boolean,
-            "float" => Kind::Float,
-            "int" => Kind::Integer,
+            "string" => FieldKind::Text,
+            "bool" => FieldKind::Boolean,
+            "float" => FieldKind::Float,
+            "int" => FieldKind::Integer,
             other => {
                 return Err(wrong(format!("{name}: `{other}` is not string, bool, float or int")));
             }
@@ -150,10 +150,10 @@ fn kinds(list: &str) -> Result<Vec<(String, Kind)>, OptionsError> {
 
 /// Writes points.
 #[derive(Debug)]
-pub(super) struct Points(Settings);
+pub(super) struct Points(InfluxSettings);
 
 impl Points {
-    pub(super) fn new(settings: Settings) -> Self {
+    pub(super) fn new(settings: InfluxSettings) -> Self {
         Self(settings)
     }
 
@@ -208,12 +208,12 @@ impl Points {
 }
 
 /// A tag as the value of a field; as text where it is not what it should be.
-fn field(value: &str, kind: Kind) -> String {
+fn field(value: &str, kind: FieldKind) -> String {
     let typed = match kind {
-        Kind::Text => None,
-        Kind::Boolean => value.parse::<bool>().ok().map(|value| value.to_string()),
-        Kind::Float => value.parse::<f64>().ok().map(|value| value.to_string()),
-        Kind::Integer => value.parse::<i64>().ok().map(|value| format!("{value}i")),
+        FieldKind::Text => None,
+        FieldKind::Boolean => value.parse::<bool>().ok().map(|value| value.to_string()),
+        FieldKind::Float => value.parse::<f64>().ok().map(|value| value.to_string()),
+        FieldKind::Integer => value.parse::<i64>().ok().map(|value| format!("{value}i")),
     };
     let text = || format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""));
     typed.unwrap_or_else(text)
@@ -233,14 +233,14 @@ fn escape(line: &mut String, text: &str) {
 /// The points that wait for the next push.
 #[derive(Debug)]
 pub(super) struct Database {
-    settings: Settings,
+    settings: InfluxSettings,
     waiting: Vec<u8>,
     target: String,
 }
 
 impl Database {
     /// Makes the database if it is not there; whether that went well is seen at the first push.
-    pub(super) fn open(settings: Settings) -> Self {
+    pub(super) fn open(settings: InfluxSettings) -> Self {
         let query =
             encoded(&[("db", ""), ("q", &format!("CREATE DATABASE {}", settings.database))]);
         let _ = settings.server.post(&format!("/query?{query}"), &[], &[]);
@@ -290,13 +290,13 @@ mod tests {
     use super::*;
     use crate::metrics::Builtin;
 
-    fn settings(text: &str) -> Result<Settings, OptionsError> {
+    fn settings(text: &str) -> Result<InfluxSettings, OptionsError> {
         let variable = |name: &str| match name {
             "K6_INFLUXDB_USERNAME" => Some("u".to_owned()),
             "K6_INFLUXDB_RETENTION" => Some("week".to_owned()),
             _ => None,
         };
-        Settings::parse(text, variable)
+        InfluxSettings::parse(text, variable)
     }
 
     #[test]

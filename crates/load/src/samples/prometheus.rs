@@ -26,7 +26,7 @@ const STALE: u64 = 0x7ff0_0000_0000_0002;
 
 /// Where series go, and in what form.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Settings {
+pub(super) struct PrometheusSettings {
     server: Server,
     target: String,
     address: String,
@@ -51,7 +51,7 @@ enum Stat {
     Other(TrendStat),
 }
 
-impl Settings {
+impl PrometheusSettings {
     /// From the variables of k6, and the address if there is one.
     pub(super) fn parse(
         address: &str,
@@ -141,12 +141,12 @@ impl Distribution for TrendValues {
 
 /// What has been measured so far, and where it goes.
 pub(super) struct RemoteWrite {
-    settings: Settings,
+    settings: PrometheusSettings,
     table: Table<TrendValues>,
 }
 
 impl RemoteWrite {
-    pub(super) fn new(settings: Settings) -> Self {
+    pub(super) fn new(settings: PrometheusSettings) -> Self {
         let native = settings.trend == Trend::NativeHistogram;
         let table = Table::new(move |contains| TrendValues {
             factor: if contains == Contains::Time { 1e-3 } else { 1.0 },
@@ -229,7 +229,7 @@ fn write_series(
             all.extend(stats.iter().map(|(name, stat)| {
                 let value = match stat {
                     Stat::Sum => histogram.sum(),
-                    Stat::Other(stat) => stat.of(histogram),
+                    Stat::Other(stat) => stat.value_in(histogram),
                 };
                 sample(&format!("_{name}"), value)
             }));
@@ -241,7 +241,7 @@ fn write_series(
                 Contains::Default => "",
             };
             let labels = labels(metric, unit, tags);
-            let histograms = vec![WireHistogram::of(histogram, series.time)];
+            let histograms = vec![WireHistogram::from_native(histogram, series.time)];
             all.push(TimeSeries { labels, samples: Vec::new(), histograms });
         }
     }
@@ -257,7 +257,7 @@ fn labels(metric: &Metric, suffix: &str, tags: &Tags) -> Vec<Label> {
 }
 
 impl WireHistogram {
-    fn of(histogram: &NativeHistogram, timestamp: i64) -> Self {
+    fn from_native(histogram: &NativeHistogram, timestamp: i64) -> Self {
         let spans = |buckets: &Buckets| {
             let spans = buckets.spans.iter();
             spans.map(|(offset, length)| BucketSpan { offset: *offset, length: *length }).collect()
@@ -351,13 +351,13 @@ mod tests {
     use super::*;
     use crate::metrics::Builtin;
 
-    fn settings(variables: &[(&str, &str)]) -> Result<Settings, OptionsError> {
+    fn settings(variables: &[(&str, &str)]) -> Result<PrometheusSettings, OptionsError> {
         let variable = |name: &str| {
             let name = name.strip_prefix("K6_PROMETHEUS_RW_")?;
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        Settings::parse("", variable)
+        PrometheusSettings::parse("", variable)
     }
 
     /// What is sent of some values, one line a series.

@@ -107,13 +107,13 @@ impl Lines {
     }
 }
 
-enum Kind {
+enum OutputKind {
     Lines(Lines),
     Prometheus(RemoteWrite),
     OpenTelemetry(Exporter),
 }
 
-impl Kind {
+impl OutputKind {
     fn write(&mut self, batch: &Batch, run: &Run) -> io::Result<()> {
         match self {
             Self::Lines(lines) => return lines.write(batch, run),
@@ -169,7 +169,7 @@ fn now() -> Duration {
 struct Output {
     name: String,
     /// `None` after it has failed.
-    kind: Option<Kind>,
+    kind: Option<OutputKind>,
     is_whole: bool,
     flush_interval: Duration,
     flushed: Instant,
@@ -177,12 +177,12 @@ struct Output {
 
 impl Output {
     fn open(spec: &OutputSpec, run: &Run) -> io::Result<Self> {
-        let lines = |form| -> io::Result<Kind> {
+        let lines = |form| -> io::Result<OutputKind> {
             let mut target = Target::open(spec)?;
             if let Form::Csv(csv) = &form {
                 csv.write_header(&mut target)?;
             }
-            Ok(Kind::Lines(Lines { form, bytes: Vec::new(), target }))
+            Ok(OutputKind::Lines(Lines { form, bytes: Vec::new(), target }))
         };
         let kind = match &spec.format {
             Format::Json => lines(Form::Json(Json::default()))?,
@@ -191,10 +191,10 @@ impl Output {
                 lines(Form::Influx(Box::new(Points::new((**settings).clone()))))?
             }
             Format::Prometheus(settings) => {
-                Kind::Prometheus(RemoteWrite::new((**settings).clone()))
+                OutputKind::Prometheus(RemoteWrite::new((**settings).clone()))
             }
             Format::OpenTelemetry(settings) => {
-                Kind::OpenTelemetry(Exporter::new((**settings).clone()))
+                OutputKind::OpenTelemetry(Exporter::new((**settings).clone()))
             }
         };
         Ok(Self {
@@ -231,7 +231,7 @@ impl Output {
     fn note(&mut self, result: io::Result<()>, run: &Run) {
         if let Err(error) = result {
             self.is_whole = false;
-            self.kind = self.kind.take().filter(Kind::is_remote);
+            self.kind = self.kind.take().filter(OutputKind::is_remote);
             let message = format!("cannot write the output {}: {error}", self.name);
             run.log.write_limited(Level::Error, &message, &[]);
         }

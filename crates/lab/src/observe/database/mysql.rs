@@ -92,7 +92,7 @@ impl Status {
 
 impl Client for Status {
     fn counters(&mut self) -> Result<Vec<f64>, DatabaseError> {
-        let names: Vec<&str> = Figure::of(Engine::Mysql)
+        let names: Vec<&str> = Figure::all(Engine::Mysql)
             .filter(Figure::is_counter)
             .map(|figure| figure.name)
             .collect();

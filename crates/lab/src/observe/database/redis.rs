@@ -78,7 +78,7 @@ fn field(page: &str, name: &str) -> Result<f64, DatabaseError> {
 
 impl Client for Info {
     fn counters(&mut self) -> Result<Vec<f64>, DatabaseError> {
-        let names: Vec<&str> = Figure::of(Engine::Redis)
+        let names: Vec<&str> = Figure::all(Engine::Redis)
             .filter(Figure::is_counter)
             .map(|figure| figure.name)
             .collect();

@@ -56,7 +56,7 @@ impl Watching {
     pub fn begin(addresses: &Addresses, cancel: &Cancel) -> Result<Self, Unobserved> {
         let mut all = Vec::new();
         for engine in Engine::ALL {
-            let Some(address) = addresses.of(engine) else { continue };
+            let Some(address) = addresses.get(engine) else { continue };
             let one = One::begin(engine, address, cancel);
             all.push(one.map_err(|why| Unobserved { address: address.clone(), why })?);
         }
@@ -130,7 +130,7 @@ fn observe(
     // that of the first and the last one exactly one lies in between.
     let own = (client.asked() - asked_before) as f64;
     let mut counters = before.into_iter().zip(after);
-    let figures = Figure::of(engine).map(|figure| {
+    let figures = Figure::all(engine).map(|figure| {
         let change = |(before, after): (f64, f64)| after - before;
         let value = match figure.taken {
             Taken::Largest => largest,

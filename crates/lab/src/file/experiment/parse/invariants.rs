@@ -1,6 +1,6 @@
 //! `[values.NAME]` and `[[invariants]]`: numbers and what they must be.
 
-use super::super::reader::{Found, Mistakes, Reader};
+use super::super::reader::{Located, Mistakes, Reader};
 use super::super::{Invariant, Limit, NamedValue, Source, Target, Variant};
 use super::{check_metric, databases, quoted};
 use crate::file::expression::Expression;
@@ -111,7 +111,7 @@ fn limits(reader: &mut Reader<'_>, scope: &Scope<'_>, has_before: bool) -> Optio
     }
     let mut limits = Vec::new();
     for (key, bound) in kinds {
-        let Some(Found { value: formula, offset }) = reader.formula(key) else { continue };
+        let Some(Located { value: formula, offset }) = reader.formula(key) else { continue };
         check_names(&formula, offset, scope, has_before);
         limits.push(Limit { bound, formula });
     }
@@ -187,7 +187,7 @@ fn source(reader: &mut Reader<'_>, scope: &Scope<'_>, chosen: Option<&[String]>)
         let series = series.map_err(|why| mistakes.add(metrics.offset, why.to_string()));
         return series.ok().map(Source::Metrics);
     }
-    if let Some(Found { value: formula, offset }) = value {
+    if let Some(Located { value: formula, offset }) = value {
         check_names(&formula, offset, scope, false);
         return Some(Source::Value(formula));
     }

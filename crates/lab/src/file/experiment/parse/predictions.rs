@@ -1,6 +1,6 @@
 //! `prediction` and `[observe]`: figures by name.
 
-use super::super::reader::{Found, Reader};
+use super::super::reader::{Located, Reader};
 use super::super::{Bound, Observe, Prediction, Variant};
 use super::{Names, check_metric, databases, quoted};
 use crate::file::outline::Outline;
@@ -23,7 +23,7 @@ pub fn observed(reader: Option<Reader<'_>>, outline: Option<&Outline>) -> Observ
         mistakes.add(offset, format!("`{key}` in [observe]: {why}"));
     };
     let mut observe = Observe { databases, ..Observe::default() };
-    if let Some(Found { value, offset }) = metrics {
+    if let Some(Located { value, offset }) = metrics {
         for text in value {
             match Selector::parse(&text) {
                 Ok(selector) => observe.metrics.push(selector),
@@ -31,7 +31,7 @@ pub fn observed(reader: Option<Reader<'_>>, outline: Option<&Outline>) -> Observ
             }
         }
     }
-    if let Some(Found { value, offset }) = load {
+    if let Some(Located { value, offset }) = load {
         for text in value {
             match LoadMetric::parse(&text) {
                 Ok(metric) => {
@@ -68,7 +68,7 @@ fn prediction(
     let bound = bound(&mut reader);
     let (mistakes, offset) = (reader.mistakes(), reader.offset());
     reader.finish(&[]);
-    let metric = metric.and_then(|Found { value, offset }| {
+    let metric = metric.and_then(|Located { value, offset }| {
         let metric = metric_of(&value, observe);
         match &metric {
             Ok(Metric::Load(metric)) => check_metric(outline, metric, offset, mistakes),
@@ -80,7 +80,7 @@ fn prediction(
                     // A stack says what it has when it is ready.
                     concerned
                         && !known.has_stack()
-                        && known.databases.or(&observe.databases).of(figure.engine()).is_none()
+                        && known.databases.or(&observe.databases).get(figure.engine()).is_none()
                 };
                 if let Some(lacking) = names.known.iter().find(without) {
                     let (key, name) = (figure.engine().key(), &lacking.name);
