@@ -37,7 +37,6 @@ fn formulas(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(formula) = Expression::parse(text) {
         assert_eq!(formula.to_string(), text);
-        assert_eq!(formula.is_constant(), formula.names().is_empty());
         if let Ok(value) = formula.evaluate(&|_| Ok::<_, NotFinite>(3.0)) {
             assert!(value.is_finite());
         }

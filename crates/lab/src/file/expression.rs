@@ -79,11 +79,6 @@ impl Expression {
         Self { text: number.to_string(), root: Node::Number(number) }
     }
 
-    /// Whether it is the same in every round.
-    pub fn is_constant(&self) -> bool {
-        self.names().is_empty()
-    }
-
     /// The names in it, in order, each as often as it occurs.
     pub fn names(&self) -> Vec<&str> {
         let mut names = Vec::new();
@@ -381,7 +376,7 @@ mod tests {
     fn names_are_listed_and_missing_ones_are_errors() {
         let expression = Expression::parse("load.a.count + before - 1").unwrap();
         assert_eq!(expression.names(), ["load.a.count", "before"]);
-        assert!(!expression.is_constant() && Expression::number(3.0).is_constant());
+        assert!(Expression::number(3.0).names().is_empty());
         let unknown = |name: &str| Err(Box::<dyn Error>::from(format!("no {name}")));
         let error = expression.evaluate(&unknown).unwrap_err();
         assert_eq!(error.to_string(), "no load.a.count");

@@ -17,7 +17,7 @@ use crate::file::experiment::Experiment;
 use crate::journal::record::RoundRecord;
 use crate::journal::stored::{Description, JOURNAL, StoredError};
 use crate::judge::conclusion::Conclusion;
-use crate::report::{Language, MachinePart, Origin};
+use crate::report::{Language, Origin};
 use crate::round::Bench;
 use crate::round::host::Host;
 use crate::run::cancel::Cancel;
@@ -63,16 +63,9 @@ pub struct LimitReport {
     pub warnings: Vec<String>,
     /// Every try, in the order they were run.
     pub tries: Vec<Try>,
-    /// When it began and ended, RFC 3339 in UTC.
-    pub started: String,
-    /// When it went on after an interruption.
-    pub resumed: Vec<String>,
-    /// See `started`; `None` of a search that was killed.
-    pub finished: Option<String>,
-    /// The machine it ran on.
-    pub machine: MachinePart,
-    /// Names and versions of the programs.
-    pub versions: Vec<(String, String)>,
+    /// Where and when it ran.
+    #[serde(flatten)]
+    pub origin: Origin,
     /// Of every sentence in it.
     pub language: Language,
 }
@@ -222,11 +215,7 @@ impl LimitReport {
             seed: plan.plan.seed,
             variants,
             tries: outcomes.tries,
-            started: origin.started,
-            resumed: origin.resumed,
-            finished: origin.finished,
-            machine: origin.machine,
-            versions: origin.versions,
+            origin,
             language,
         }
     }
