@@ -58,7 +58,7 @@ fn read(dir: &str) -> Result<Vec<Round>, String> {
 fn metrics(rounds: &[Round]) -> Vec<(Metric, Vec<f64>)> {
     let values = |metric: Metric| {
         let values: Result<Vec<f64>, _> =
-            rounds.iter().map(|(_, measured)| metric.of(measured)).collect();
+            rounds.iter().map(|(_, measured)| metric.value_for_ratio(measured)).collect();
         Some((metric, values.ok()?))
     };
     let is_paired = rounds.iter().any(|(round, _)| round.beside.is_some());

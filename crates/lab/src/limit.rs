@@ -33,7 +33,7 @@ pub use goal::{Breach, Figures, Goal, Reason, Whose};
 pub use plan::{LimitOptions, LimitPlan, LimitSettings, PlanError};
 pub use progress::{Console, Progress};
 pub use report::{LimitFinished, LimitReport, resume, run};
-pub use search::Found;
+pub use search::SearchResult;
 pub use steering::Steering;
 pub use stored::StoredLimit;
 pub use summary::{Capacity, SearchPart, VariantLimit, Versus};

@@ -148,7 +148,7 @@ struct Detail {
 }
 
 impl Seen {
-    fn of(sample: &Sample, earlier: &Self, lost: bool, shares: bool) -> Self {
+    fn closely(sample: &Sample, earlier: &Self, lost: bool, shares: bool) -> Self {
         let before = earlier.detail.unwrap_or_default();
         let detail = Detail {
             voluntary: before.voluntary + sample.voluntary_switches,
@@ -212,7 +212,7 @@ pub struct Observer<'p> {
 
 impl<'p> Observer<'p> {
     pub fn new(running: &Running, generator: &'p Process) -> Self {
-        let server = Watched::of(running);
+        let server = Watched::from_running(running);
         let (earlier, looks, hooks_cpu) = (Seen::default(), Vec::new(), Duration::ZERO);
         Self {
             server,
@@ -238,7 +238,7 @@ impl<'p> Observer<'p> {
         let details = self.looks.iter().rev().find_map(|look| look.server?.detail);
         last.detail = last.detail.or(details);
         self.earlier = last;
-        self.server = Watched::of(running);
+        self.server = Watched::from_running(running);
     }
 
     /// Takes one look. A process that has just ended is left out of it; the caller notices by
@@ -283,7 +283,7 @@ impl<'p> Observer<'p> {
                     self.shares_due = Some(Instant::now() + took * SHARES_PAUSE);
                 }
                 let lost = server.has_lost_children();
-                sample.map(|sample| Seen::of(&sample, earlier, lost, shares))
+                sample.map(|sample| Seen::closely(&sample, earlier, lost, shares))
             } else {
                 let glance = server.glance();
                 glance.map(|glance| Seen::at_a_glance(&glance, earlier, server.has_lost_children()))

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::file::experiment::{Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant};
 use crate::journal::record::Warning;
-use crate::judge::metric::{Metric, Part, Statistic};
+use crate::judge::metric::{Metric, StackPart, Statistic};
 use crate::observe::database::Figure;
 use crate::report::Language;
 
@@ -334,11 +334,11 @@ fn metrics(experiment: &Experiment) -> Vec<Metric> {
     let is_observed = |figure: &Figure| {
         let mut variants = experiment.variants.iter();
         variants.any(|variant| {
-            variant.has_stack() || experiment.databases(variant).of(figure.engine()).is_some()
+            variant.has_stack() || experiment.databases(variant).get(figure.engine()).is_some()
         })
     };
     let has_parts = experiment.variants.iter().any(Variant::has_stack);
-    let parts = Part::ALL.into_iter().filter(|_| has_parts).map(Metric::Part);
+    let parts = StackPart::ALL.into_iter().filter(|_| has_parts).map(Metric::Part);
     let databases = Figure::ALL.into_iter().filter(is_observed).map(Metric::Database);
     let predicted = experiment.predictions.iter().map(|prediction| prediction.metric.clone());
     let mut metrics = Metric::ALL.to_vec();

@@ -109,16 +109,9 @@ pub struct Report {
     pub settings: Settings,
     /// Seed of the order of rounds.
     pub seed: u64,
-    /// When it began and ended, RFC 3339 in UTC.
-    pub started: String,
-    /// When it went on after an interruption.
-    pub resumed: Vec<String>,
-    /// See `started`; `null` of a run that was killed.
-    pub finished: Option<String>,
-    /// The machine it ran on.
-    pub machine: MachinePart,
-    /// Names and versions of the programs.
-    pub versions: Vec<(String, String)>,
+    /// Where and when it ran.
+    #[serde(flatten)]
+    pub origin: Origin,
     /// The texts of experiment and scripts.
     pub sources: Sources,
     /// Blocks all of whose rounds were good.
@@ -160,20 +153,29 @@ pub struct Course {
 }
 
 /// Where and when a run took place.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Origin {
-    /// When it began, RFC 3339 in UTC.
+    /// When it began and ended, RFC 3339 in UTC.
     pub started: String,
-    /// When it was resumed.
+    /// When it went on after an interruption.
     pub resumed: Vec<String>,
-    /// When it ended; `None` of one that was killed.
+    /// See `started`; `null` of a run that was killed.
     pub finished: Option<String>,
-    /// The machine.
+    /// The machine it ran on.
     pub machine: MachinePart,
     /// Names and versions of the programs.
     pub versions: Vec<(String, String)>,
-    /// The texts of experiment and scripts.
-    pub sources: Sources,
+}
+
+impl Origin {
+    /// When, where and with what, a line each.
+    pub(crate) fn lines(&self, language: Language) -> Vec<String> {
+        let mut lines = vec![language.time(&self.started, self.finished.as_deref())];
+        lines.extend(self.resumed.iter().map(|moment| language.resumed(moment)));
+        lines.push(self.machine.line());
+        lines.extend(self.versions.iter().map(|(name, version)| format!("{name} {version}")));
+        lines
+    }
 }
 
 impl Report {
@@ -221,12 +223,8 @@ impl Report {
             experiment: ExperimentPart::new(experiment, plan),
             settings: plan.settings.clone(),
             seed: plan.seed,
-            started: origin.started,
-            resumed: origin.resumed,
-            finished: origin.finished,
-            machine: origin.machine,
-            versions: origin.versions,
-            sources: origin.sources,
+            origin,
+            sources: experiment.sources.clone(),
             complete_blocks,
             warnings,
             variants,

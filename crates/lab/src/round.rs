@@ -16,7 +16,7 @@ mod watch;
 
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
-use std::{fs, io};
+use std::{fmt, fs, io};
 
 use madang_stack::{Exit, Output, Patience, Spec};
 
@@ -291,7 +291,7 @@ impl Bench<'_> {
         let after = self.taker(scene, running).take(Moment::After);
         let after = after.map_err(|why| self.unless_cancelled(FailureKind::Value, why))?;
         let invariants = values::check(experiment, &scene.variant.name, &before, &after, &load);
-        let invariants = invariants.map_err(|why| Failure::new(FailureKind::Value, why))?;
+        let invariants = invariants.map_err(|why| Failure::because(FailureKind::Value, &why))?;
         let (start, end) = (load.started_at_seconds, load.ended_at_seconds);
         let step = load.series.as_ref().map_or(1.0, |series| f64::from(series.step_seconds.max(1)));
         let pace = paces.and_then(|paces| paces.between(start, end));
@@ -365,8 +365,8 @@ impl Bench<'_> {
         run.map(drop).map_err(|why| self.unless_cancelled(FailureKind::Hook, why))
     }
 
-    fn unless_cancelled(&self, kind: FailureKind, why: String) -> Failure {
-        if self.cancel.is_cancelled() { interrupted() } else { Failure::new(kind, why) }
+    fn unless_cancelled(&self, kind: FailureKind, why: impl fmt::Display) -> Failure {
+        if self.cancel.is_cancelled() { interrupted() } else { Failure::new(kind, why.to_string()) }
     }
 
     fn runner(&self) -> Runner<'_> {

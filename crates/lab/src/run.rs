@@ -154,9 +154,10 @@ pub fn run(
     let out = Out::create(out)?;
     let mut description = Description::new(experiment, plan, host, Asked::new(plan));
     progress.begin(plan);
-    let place = Place { experiment, plan, host, cancel };
-    let begun = place.begin(out, &mut description, progress).inspect_err(|_| progress.finish())?;
-    Ok(go(place, begun, description, Vec::new(), progress))
+    let context = RunContext { experiment, plan, host, cancel };
+    let begun =
+        context.begin(out, &mut description, progress).inspect_err(|_| progress.finish())?;
+    Ok(go(context, begun, description, Vec::new(), progress))
 }
 
 /// Goes on with a run that was interrupted or killed, or whose block stayed broken, in its own
@@ -177,10 +178,10 @@ pub fn resume(
     description.asked.ended = None;
     progress.begin(&plan);
     progress.resumed(rounds.len());
-    let place = Place { experiment: &experiment, plan: &plan, host, cancel };
-    let begun = place.go_on(reopened, &mut description, progress);
+    let context = RunContext { experiment: &experiment, plan: &plan, host, cancel };
+    let begun = context.go_on(reopened, &mut description, progress);
     let begun = begun.inspect_err(|_| progress.finish())?;
-    Ok(go(place, begun, description, rounds, progress))
+    Ok(go(context, begun, description, rounds, progress))
 }
 
 /// Reports a stored run again, into its own directory; in the run's language unless another is
@@ -197,7 +198,7 @@ pub fn report_again(stored: &Stored, language: Option<Language>) -> Result<Repor
 
 /// Experiment, plan and host of a run.
 #[derive(Clone, Copy)]
-pub struct Place<'r> {
+pub struct RunContext<'r> {
     pub experiment: &'r Experiment,
     pub plan: &'r Plan,
     pub host: &'r dyn Host,
@@ -221,7 +222,7 @@ pub struct Templates {
 
 impl Templates {
     /// What a round of this variant starts with; an empty directory if `None`.
-    pub fn of(&self, variant: &Variant) -> Option<&Path> {
+    pub fn for_variant(&self, variant: &Variant) -> Option<&Path> {
         self.own.get(&variant.name).or(self.common.as_ref()).map(PathBuf::as_path)
     }
 }
@@ -235,7 +236,7 @@ pub struct Made {
     pub containers: Containers,
 }
 
-impl<'r> Place<'r> {
+impl<'r> RunContext<'r> {
     /// Makes what the rounds need in a new directory; leaves nothing behind when that fails.
     pub fn begin<A: Kind>(
         self,
@@ -344,7 +345,8 @@ impl<'r> Place<'r> {
             let time_limit = experiment.hooks.time_limit;
             let runner = Runner { host, dir: &experiment.dir, time_limit, cancel };
             let around = Surroundings { data: Some(&template), ..Surroundings::default() };
-            runner.run(argv, &around).map(drop).map_err(HostError)
+            let run = runner.run(argv, &around);
+            run.map(drop).map_err(|error| HostError(error.to_string()))
         });
         let own = made.and_then(|()| {
             let stacks = out.work.join("stacks");
@@ -370,15 +372,15 @@ impl<'r> Place<'r> {
 
 /// Runs all rounds and reports them.
 fn go(
-    place: Place<'_>,
+    context: RunContext<'_>,
     begun: Begun,
     mut description: Description<Asked>,
     rounds: Vec<RoundRecord>,
     progress: &mut dyn Progress,
 ) -> Finished {
     let Begun { out, journal, made } = begun;
-    let Place { experiment, plan, .. } = place;
-    let bench = place.bench(&out, &made, &plan.settings);
+    let RunContext { experiment, plan, .. } = context;
+    let bench = context.bench(&out, &made, &plan.settings);
     let mut blocks = Blocks::new(bench, plan, rounds, journal);
     let ended = blocks.run_all(progress);
     progress.finish();

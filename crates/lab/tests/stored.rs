@@ -84,8 +84,8 @@ fn an_interrupted_run_goes_on_where_it_was() {
 
     let second = resume(&lab).unwrap();
     assert_eq!((second.ended, second.complete_blocks), (Ended::Complete, 3));
-    assert_eq!((second.seed, &second.started), (first.seed, &first.started));
-    assert_eq!(second.resumed.len(), 1);
+    assert_eq!((second.seed, &second.origin.started), (first.seed, &first.origin.started));
+    assert_eq!(second.origin.resumed.len(), 1);
     for (kept, measured) in second.rounds.iter().zip(&first.rounds) {
         same(&value(kept), &value(measured));
     }

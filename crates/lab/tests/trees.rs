@@ -75,7 +75,7 @@ fn no_figure_is_made_of_cpu_time_that_the_kernel_forgets() {
         let measured = measured(round);
         let server = measured.server.as_ref().unwrap();
         let is_reported = measured.warnings.contains(&Warning::CpuUnknown);
-        let figure = Metric::CpuPerGoodRequest.of(measured);
+        let figure = Metric::CpuPerGoodRequest.value_for_ratio(measured);
         if round.variant == "slow" {
             assert!(server.cpu_seconds.unwrap() > 0.0 && !is_reported, "{server:?}");
             assert!(figure.unwrap() > 5000.0, "{server:?}");
@@ -95,8 +95,8 @@ fn memory_that_workers_share_is_needed_once() {
     let report = served("alone", "preload", "peak_rss").run();
     for round in &report.rounds {
         let server = measured(round).server.as_ref().unwrap();
-        let memory = Metric::PeakMemory.of(measured(round)).unwrap();
-        let rss = Metric::PeakRss.of(measured(round)).unwrap();
+        let memory = Metric::PeakMemory.value_for_ratio(measured(round)).unwrap();
+        let rss = Metric::PeakRss.value_for_ratio(measured(round)).unwrap();
         assert!(memory > f64::from(48 << 20), "{server:?}");
         if round.variant == "slow" {
             assert!((memory - rss).abs() < 1.0, "{server:?}");
@@ -119,7 +119,7 @@ fn work_put_off_until_drain_is_done_belongs_to_the_requests() {
     for round in &report.rounds {
         let measured = measured(round);
         let server = measured.server.as_ref().unwrap();
-        let cpu = Metric::CpuPerGoodRequest.of(measured).unwrap();
+        let cpu = Metric::CpuPerGoodRequest.value_for_ratio(measured).unwrap();
         assert!(cpu > 9500.0, "{cpu} us, {server:?}");
         assert!(!measured.warnings.contains(&Warning::BusyAfterLoad));
         if round.variant == "fast" {

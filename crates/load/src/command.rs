@@ -142,7 +142,7 @@ fn raise_open_files_limit() {
 /// How it ended when something is wrong, which is written as a message.
 pub fn check(config: &Config) -> Result<Outline, ExitStatus> {
     match prepare(config) {
-        Ok((run, plan)) => Ok(Outline::of(&run, &plan)),
+        Ok((run, plan)) => Ok(Outline::from_plan(&run, &plan)),
         Err(error) => Err(refuse(config, &error)),
     }
 }
@@ -325,7 +325,7 @@ fn open_outputs(config: &Config, run: &Arc<Run>) -> Result<Option<Writer>, Scrip
     if config.outputs.is_empty() {
         return Ok(None);
     }
-    let writer = Writer::start(&config.outputs, run).map_err(ScriptError::Start)?;
+    let writer = Writer::start(&config.outputs, run)?;
     let _ = run.samples.set(writer.samples());
     Ok(Some(writer))
 }

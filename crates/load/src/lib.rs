@@ -30,10 +30,10 @@ mod websocket;
 
 pub use command::{Config, ExitStatus, Outcome, check, run};
 pub use http::{
-    AddressRange, ClientCertificate, Dns, HttpDebug, NameRules, Patterns, Policy, Proxies, Proxy,
-    Select, Target, TlsSettings, TlsVersion,
+    AddressRange, ClientCertificate, Dns, HttpDebug, NameError, NameRules, Patterns, Policy,
+    Proxies, Proxy, Select, Target, TlsSettings, TlsVersion,
 };
-pub use log::{LogFormat, Messages};
+pub use log::{LogError, LogFormat, Messages};
 pub use metrics::SystemTags;
 pub use options::{
     ConfigFile, DurationError, ExecutorConfig, HttpLayer, Layer, MetricThresholds, OptionsError,

@@ -5,7 +5,7 @@ mod format;
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -17,6 +17,24 @@ pub(crate) use format::rfc_3339;
 /// Messages about single requests or iterations per second; further ones are only counted. A
 /// script that fails at once would otherwise write millions of lines.
 const MAX_PER_SECOND: u32 = 20;
+
+/// A destination or a format of messages that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
+pub enum LogError {
+    #[error("the log output `loki` is not supported yet; `file=PATH` writes to a file")]
+    Loki,
+    #[error("the log output `{0}`: stderr, stdout, none or file=PATH[,level=LEVEL] is expected")]
+    Output(String),
+    #[error("the log output `{0}`: a file is expected (file=PATH)")]
+    NoFile(String),
+    #[error("the log file {path} cannot be opened: {why}")]
+    Open { path: String, why: io::Error },
+    #[error("the log level `{0}`: debug, info, warning or error is expected")]
+    Level(String),
+    #[error("the log format `{0}`: text, json or raw is expected")]
+    Format(String),
+}
 
 /// How important a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +92,7 @@ impl Log {
     }
 
     /// What scripts write is appended to this file.
-    pub(crate) fn redirect_console(&mut self, path: &Path) -> std::io::Result<()> {
+    pub(crate) fn redirect_console(&mut self, path: &Path) -> io::Result<()> {
         let file = File::options().append(true).create(true).open(path)?;
         self.console = Some(Mutex::new(file));
         Ok(())

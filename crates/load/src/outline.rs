@@ -30,7 +30,7 @@ pub struct Outline {
 }
 
 impl Outline {
-    pub(crate) fn of(run: &Run, plan: &Plan) -> Self {
+    pub(crate) fn from_plan(run: &Run, plan: &Plan) -> Self {
         let ends =
             plan.options.scenarios.iter().map(|one| one.start_time + one.executor.duration());
         let rate = plan.options.scenarios.iter().map(|one| match one.executor {

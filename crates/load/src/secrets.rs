@@ -21,6 +21,17 @@ pub struct SecretsError {
     problem: String,
 }
 
+/// Why a script does not get a value, in k6's words.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub(crate) enum NoSecret {
+    #[error("no secret sources are configured")]
+    Unconfigured,
+    #[error("no secret source with name {0:?} is configured")]
+    Unknown(String),
+    #[error("no value")]
+    NoValue,
+}
+
 impl Secrets {
     /// Adds a source, `mock=NAME=VALUE,…` or `file=PATH` with a `NAME=VALUE` in each line; `name=NAME` in its list names
     /// it, and `default` makes it the one that is asked when a script names none. One alone is that anyway.
@@ -66,18 +77,17 @@ impl Secrets {
     }
 
     /// A value.
-    pub(crate) fn get(&self, source: &str, name: &str) -> Result<&str, String> {
+    pub(crate) fn get(&self, source: &str, name: &str) -> Result<&str, NoSecret> {
         if self.sources.is_empty() {
-            return Err("no secret sources are configured".to_owned());
+            return Err(NoSecret::Unconfigured);
         }
         let values = match (source, &self.default) {
             (DEFAULT, Some(default)) => self.sources.get(default),
             (DEFAULT, None) if self.sources.len() == 1 => self.sources.values().next(),
             _ => self.sources.get(source),
         };
-        let values =
-            values.ok_or_else(|| format!("no secret source with name {source:?} is configured"))?;
-        values.get(name).map(String::as_str).ok_or_else(|| "no value".to_owned())
+        let values = values.ok_or_else(|| NoSecret::Unknown(source.to_owned()))?;
+        values.get(name).map(String::as_str).ok_or(NoSecret::NoValue)
     }
 }
 
@@ -94,28 +104,25 @@ fn pairs<'a>(lines: impl Iterator<Item = &'a str>) -> Result<HashMap<String, Str
 mod tests {
     use super::*;
 
-    fn of(sources: &[&str]) -> Result<Secrets, SecretsError> {
+    fn secrets(sources: &[&str]) -> Result<Secrets, SecretsError> {
         let mut secrets = Secrets::default();
         sources.iter().try_for_each(|text| secrets.add(text)).map(|()| secrets)
     }
 
     #[test]
     fn one_source_is_the_default_and_of_several_the_one_that_says_so() {
-        let one = of(&["mock=name=a,cool=x=y"]).unwrap();
+        let one = secrets(&["mock=name=a,cool=x=y"]).unwrap();
         assert_eq!((one.get(DEFAULT, "cool"), one.get("a", "cool")), (Ok("x=y"), Ok("x=y")));
-        let two = of(&["mock=default,cool=1", "mock=name=b,cool=2"]).unwrap();
+        let two = secrets(&["mock=default,cool=1", "mock=name=b,cool=2"]).unwrap();
         assert_eq!((two.get(DEFAULT, "cool"), two.get("b", "cool")), (Ok("1"), Ok("2")));
-        let none = of(&["mock=name=a,c=1", "mock=name=b,c=2"]).unwrap();
-        assert!(none.get(DEFAULT, "c").unwrap_err().contains("\"default\""));
+        let none = secrets(&["mock=name=a,c=1", "mock=name=b,c=2"]).unwrap();
+        assert_eq!(none.get(DEFAULT, "c"), Err(NoSecret::Unknown(DEFAULT.to_owned())));
     }
 
     #[test]
     fn what_is_not_there_is_told() {
-        assert_eq!(
-            Secrets::default().get(DEFAULT, "a").unwrap_err(),
-            "no secret sources are configured"
-        );
-        assert_eq!(of(&["mock=a=1"]).unwrap().get(DEFAULT, "b").unwrap_err(), "no value");
+        assert_eq!(Secrets::default().get(DEFAULT, "a"), Err(NoSecret::Unconfigured));
+        assert_eq!(secrets(&["mock=a=1"]).unwrap().get(DEFAULT, "b"), Err(NoSecret::NoValue));
         for (sources, told) in [
             (&["mock=a"][..], "value 1 is not NAME=VALUE"),
             (&["url=x"], "only `file` and `mock`"),
@@ -124,7 +131,7 @@ mod tests {
             (&["mock=a=1", "mock=a=2"], "another source named `mock`"),
             (&["mock=default,a=1", "mock=name=b,default,a=2"], "another default"),
         ] {
-            let error = of(sources).unwrap_err().to_string();
+            let error = secrets(sources).unwrap_err().to_string();
             assert!(error.contains(told), "{error}");
         }
     }
@@ -133,7 +140,7 @@ mod tests {
     fn a_file_has_a_value_in_each_line() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "cool=a b\nelse=c=d").unwrap();
-        let secrets = of(&[&format!("file={}", file.path().display())]).unwrap();
+        let secrets = secrets(&[&format!("file={}", file.path().display())]).unwrap();
         assert_eq!(
             (secrets.get(DEFAULT, "cool"), secrets.get(DEFAULT, "else")),
             (Ok("a b"), Ok("c=d"))

@@ -19,7 +19,7 @@ pub struct Slot(usize);
 impl Slot {
     /// The slot of a name among so many, the same on every node and in every version: FNV-1a
     /// (draft-eastlake-fnv-21), of which the standard library's hashes promise neither.
-    pub fn of(name: &str, slots: usize) -> Slot {
+    pub fn for_name(name: &str, slots: usize) -> Slot {
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });

@@ -64,28 +64,27 @@ impl CpuBudget {
     /// So many cores, always.
     ///
     /// # Errors
-    /// In words, when it is no number of cores from 0.05 to 100,000.
-    pub fn fixed(cores: f64) -> Result<Self, String> {
+    /// When it is no number of cores from 0.05 to 100,000.
+    pub fn fixed(cores: f64) -> Result<Self, BudgetRangeError> {
         if (LEAST..=MOST).contains(&cores) {
             return Ok(Self { base: cores, burst: None });
         }
-        Err(format!("a budget is a number of cores from {LEAST} to {MOST}, not {cores}"))
+        Err(BudgetRangeError::Cores(cores))
     }
 
     /// `base` cores, and up to `burst` while credits last. `credit_seconds` of CPU time are there
     /// at the start, and no more are ever kept.
     ///
     /// # Errors
-    /// In words, when `base` is none, `burst` is not above it, or the credit is not above zero.
-    pub fn burstable(base: f64, burst: f64, credit_seconds: f64) -> Result<Self, String> {
+    /// When `base` is none, `burst` is not above it, or the credit is not above zero.
+    pub fn burstable(base: f64, burst: f64, credit_seconds: f64) -> Result<Self, BudgetRangeError> {
         let fixed = Self::fixed(base)?;
         Self::fixed(burst)?;
         if burst <= base {
-            return Err(format!("`burst` must be above `base`, and {burst} is not above {base}"));
+            return Err(BudgetRangeError::Burst { base, burst });
         }
         if !(credit_seconds > 0.0 && credit_seconds <= MOST) {
-            let range = format!("a number of seconds above 0, at most {MOST}");
-            return Err(format!("`credit_seconds` must be {range}, not {credit_seconds}"));
+            return Err(BudgetRangeError::Credit(credit_seconds));
         }
         Ok(Self { burst: Some(Burst { cores: burst, credit_seconds }), ..fixed })
     }
@@ -109,6 +108,18 @@ impl fmt::Display for CpuBudget {
             }
         }
     }
+}
+
+/// Numbers that are no budget.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
+pub enum BudgetRangeError {
+    #[error("a budget is a number of cores from {LEAST} to {MOST}, not {0}")]
+    Cores(f64),
+    #[error("`burst` must be above `base`, and {burst} is not above {base}")]
+    Burst { base: f64, burst: f64 },
+    #[error("`credit_seconds` must be a number of seconds above 0, at most {MOST}, not {0}")]
+    Credit(f64),
 }
 
 /// Why a budget cannot be enforced.
@@ -208,7 +219,10 @@ mod tests {
             assert!(CpuBudget::burstable(wrong, 1.0, 1.0).is_err(), "{wrong}");
             assert!(CpuBudget::burstable(0.2, wrong, 1.0).is_err(), "{wrong}");
         }
-        assert!(CpuBudget::burstable(0.2, 0.2, 1.0).unwrap_err().contains("above `base`"));
+        assert!(matches!(
+            CpuBudget::burstable(0.2, 0.2, 1.0),
+            Err(BudgetRangeError::Burst { base: 0.2, burst: 0.2 })
+        ));
         for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(CpuBudget::burstable(0.2, 1.0, wrong).is_err(), "{wrong}");
         }

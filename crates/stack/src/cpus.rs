@@ -99,11 +99,16 @@ impl fmt::Display for CpuList {
     }
 }
 
-impl FromStr for CpuList {
-    type Err = String;
+/// A text that is no list of CPUs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a list of CPU numbers such as `0,2`")]
+pub struct CpuListError(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let refusal = || format!("`{text}` is not a list of CPU numbers such as `0,2`");
+impl FromStr for CpuList {
+    type Err = CpuListError;
+
+    fn from_str(text: &str) -> Result<Self, CpuListError> {
+        let refusal = || CpuListError(text.to_owned());
         let cpus: Result<Vec<usize>, _> = text.split(',').map(str::parse).collect();
         Self::new(cpus.map_err(|_| refusal())?).ok_or_else(refusal)
     }

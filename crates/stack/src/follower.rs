@@ -80,7 +80,7 @@ impl Follower {
     fn look(&mut self, mut visit: impl FnMut(&Found<'_>)) -> io::Result<Duration> {
         let mut known = HashMap::new();
         let mut reaped = tree::walk(self.supervisor, Scope::Descendants, |found| {
-            known.insert(found.pid, Known::of(found.stat, found.cpu));
+            known.insert(found.pid, Known::new(found.stat, found.cpu));
             visit(found);
         })?
         .reaped;
@@ -91,10 +91,10 @@ impl Follower {
                 now.cpu = now.cpu.max(earlier.cpu);
                 continue;
             }
-            if let Some(stat) = Stat::of(*pid).filter(|stat| stat.start == earlier.start) {
+            if let Some(stat) = Stat::read(*pid).filter(|stat| stat.start == earlier.start) {
                 // Given to another parent while this looked, or to one outside of the tree.
                 let cpu = procfs::cpu_time(*pid, &stat).max(earlier.cpu);
-                known.insert(*pid, Known::of(&stat, cpu));
+                known.insert(*pid, Known::new(&stat, cpu));
                 reaped += stat.reaped();
                 continue;
             }
@@ -125,7 +125,7 @@ impl Follower {
 }
 
 impl Known {
-    fn of(stat: &Stat, cpu: Duration) -> Self {
+    fn new(stat: &Stat, cpu: Duration) -> Self {
         Self { start: stat.start, parent: stat.parent, cpu }
     }
 }

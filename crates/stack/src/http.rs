@@ -30,6 +30,11 @@ pub struct Url {
     target: String,
 }
 
+/// A text that is no address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an address such as `http://127.0.0.1:8080/path`")]
+pub struct UrlError(String);
+
 impl Url {
     /// Port of the address, that of the scheme where none is written.
     pub fn port(&self) -> u16 {
@@ -37,8 +42,8 @@ impl Url {
     }
 
     /// Reads an address.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let refusal = || format!("`{text}` is not an address such as `http://127.0.0.1:8080/path`");
+    pub fn parse(text: &str) -> Result<Self, UrlError> {
+        let refusal = || UrlError(text.to_owned());
         let (is_secure, rest) = match text.split_once("://") {
             Some(("http", rest)) => (false, rest),
             Some(("https", rest)) => (true, rest),

@@ -28,9 +28,9 @@ pub mod supervisor;
 mod sweep;
 mod tree;
 
-pub use budget::{BudgetError, CpuBudget};
+pub use budget::{BudgetError, BudgetRangeError, CpuBudget};
 pub use cgroup::{Cgroup, CgroupUse};
-pub use cpus::CpuList;
+pub use cpus::{CpuList, CpuListError};
 pub use error::{Error, Result, Tail};
 pub use follower::Follower;
 pub use neighbour::Neighbour;

@@ -191,7 +191,7 @@ mod tests {
         let left = Command::new("sh").args(["-c", &script]).output().unwrap();
         let left: u32 = String::from_utf8(left.stdout).unwrap().trim().parse().unwrap();
         for pid in [own.id(), left] {
-            let is_busy = || Stat::of(pid).is_some_and(|stat| stat.user_ticks > 5);
+            let is_busy = || Stat::read(pid).is_some_and(|stat| stat.user_ticks > 5);
             madang_testing::until("the shell has worked", || is_busy().then_some(()));
         }
         others.look().unwrap();

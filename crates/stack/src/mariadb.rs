@@ -128,7 +128,7 @@ impl MariaDb {
             return self.await_group(log);
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port()));
-        let greeted = |left| greeting(address, left).map_err(|error| error.to_string());
+        let greeted = |left| greeting(address, left);
         self.neighbour.process.ready_when("the greeting of a database", READY_TIME, greeted)
     }
 }

@@ -75,7 +75,7 @@ impl Nginx {
         })?;
         // Any answer will do: the site need not have an index page.
         nginx.neighbour.process.ready_when("an answer over HTTP", READY_TIME, |left| {
-            http::get(&url, left).map(drop).map_err(|error| error.to_string())
+            http::get(&url, left).map(drop)
         })?;
         Ok(nginx)
     }

@@ -30,7 +30,7 @@ impl PortReservation {
     /// # Errors
     /// When no socket or port is to be had.
     pub fn new() -> io::Result<Self> {
-        Self::of(Ipv4Addr::LOCALHOST)
+        Self::at(Ipv4Addr::LOCALHOST)
     }
 
     /// Reserves a port of all addresses of this machine, for a server that listens on all: somebody else may have the
@@ -39,10 +39,10 @@ impl PortReservation {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn of_all_addresses() -> io::Result<Self> {
-        Self::of(Ipv4Addr::UNSPECIFIED)
+        Self::at(Ipv4Addr::UNSPECIFIED)
     }
 
-    fn of(address: Ipv4Addr) -> io::Result<Self> {
+    fn at(address: Ipv4Addr) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
         sockopt::set_socket_reuseaddr(&socket, true)?;

@@ -271,7 +271,7 @@ impl Process {
     /// # Errors
     /// `NotFound` when it has ended.
     pub fn sample(&self) -> io::Result<Sample> {
-        Sample::of(self.supervisor, Scope::Descendants)
+        Sample::take(self.supervisor, Scope::Descendants)
     }
 
     /// Looks at the command's tree again and again, and forgets no process that has ended.
@@ -284,7 +284,7 @@ impl Process {
     /// # Errors
     /// `NotFound` when it has ended.
     pub fn glance(&self) -> io::Result<Glance> {
-        Glance::of(self.supervisor, Scope::Descendants)
+        Glance::take(self.supervisor, Scope::Descendants)
     }
 
     /// The CPU time of [`sample`](Self::sample) alone, which costs less to find out.

@@ -25,7 +25,7 @@ pub struct Stat {
 }
 
 impl Stat {
-    pub fn of(pid: u32) -> Option<Self> {
+    pub fn read(pid: u32) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
@@ -43,7 +43,7 @@ impl Stat {
 
     /// Whether a process is a zombie or gone.
     pub fn has_no_memory(pid: u32) -> bool {
-        Self::of(pid).is_none_or(|stat| stat.rss_pages == 0)
+        Self::read(pid).is_none_or(|stat| stat.rss_pages == 0)
     }
 
     /// CPU time of children that ended and were waited for, and of theirs: two sums, each rounded
@@ -104,7 +104,7 @@ pub fn thread_ids(pid: u32) -> Vec<u32> {
 
 /// The children of a process, found by looking at every process's parent: slow and complete.
 pub fn children_by_scan(parent: u32) -> io::Result<Vec<u32>> {
-    let is_child = |pid: &u32| Stat::of(*pid).is_some_and(|stat| stat.parent == parent);
+    let is_child = |pid: &u32| Stat::read(*pid).is_some_and(|stat| stat.parent == parent);
     Ok(all_pids()?.into_iter().filter(is_child).collect())
 }
 

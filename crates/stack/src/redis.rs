@@ -102,10 +102,10 @@ impl Redis {
         let known = format!("cluster_known_nodes:{servers}\r\n");
         for server in &cluster {
             let is_joined = |left| {
-                let info = ask(server.address(), left, "CLUSTER INFO");
-                let info = info.map_err(|error| error.to_string())?;
+                let info = ask(server.address(), left, "CLUSTER INFO")?;
                 let parts = ["cluster_state:ok\r\n", "cluster_slots_ok:16384\r\n", &known];
-                if parts.iter().all(|part| info.contains(part)) { Ok(()) } else { Err(info) }
+                let is_whole = parts.iter().all(|part| info.contains(part));
+                if is_whole { Ok(()) } else { Err(io::Error::other(info)) }
             };
             server.neighbour.process.ready_when("a whole cluster", CLUSTER_TIME, is_joined)?;
         }
@@ -132,10 +132,9 @@ impl Redis {
     }
 
     fn await_answer(&self) -> Result<()> {
-        let answers = |left| match ask(self.address(), left, "PING") {
-            Ok(answer) if answer == "PONG" => Ok(()),
-            Ok(answer) => Err(format!("the answer is {answer:?}")),
-            Err(error) => Err(error.to_string()),
+        let answers = |left| match ask(self.address(), left, "PING")?.as_str() {
+            "PONG" => Ok(()),
+            answer => Err(io::Error::other(format!("the answer is {answer:?}"))),
         };
         self.neighbour.process.ready_when("an answer to PING", READY_TIME, answers)
     }

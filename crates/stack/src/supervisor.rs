@@ -30,6 +30,7 @@ use rustix::thread::sched_setaffinity;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use crate::control::{Event, Order};
+use crate::cpus::CpuListError;
 use crate::{CpuList, Exit, procfs};
 
 /// Pause before looking again for descendants that are still dying.
@@ -92,8 +93,23 @@ struct Arguments {
     command: Vec<OsString>,
 }
 
+/// Why the arguments of a supervisor cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum UsageError {
+    #[error("`{0}` needs a value")]
+    NoValue(String),
+    #[error("unknown argument `{0}`")]
+    Unknown(String),
+    #[error(transparent)]
+    Cpus(#[from] CpuListError),
+    #[error("no command after `--`")]
+    NoCommand,
+    #[error("`--owner` needs a process id")]
+    NoOwner,
+}
+
 impl Arguments {
-    fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
+    fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, UsageError> {
         let mut args = args.into_iter();
         let mut owner = None;
         let mut cpus = None;
@@ -104,7 +120,7 @@ impl Arguments {
             if flag == "--" {
                 break;
             }
-            let value = args.next().ok_or_else(|| format!("`{flag}` needs a value"))?;
+            let value = args.next().ok_or_else(|| UsageError::NoValue(flag.clone()))?;
             if flag == "--cgroup" {
                 cgroups.push(PathBuf::from(value));
                 continue;
@@ -117,14 +133,14 @@ impl Arguments {
             match flag.as_str() {
                 "--owner" => owner = value.parse().ok(),
                 "--cpus" => cpus = Some(value.parse()?),
-                _ => return Err(format!("unknown argument `{flag}`")),
+                _ => return Err(UsageError::Unknown(flag)),
             }
         }
         let command: Vec<OsString> = args.collect();
         if command.is_empty() {
-            return Err("no command after `--`".to_owned());
+            return Err(UsageError::NoCommand);
         }
-        let owner = owner.ok_or("`--owner` needs a process id")?;
+        let owner = owner.ok_or(UsageError::NoOwner)?;
         Ok(Self { owner, cpus, cgroups, afterwards, command })
     }
 }
@@ -363,7 +379,7 @@ fn kill_descendants(command: Pid) -> io::Result<Option<Exit>> {
 mod tests {
     use super::*;
 
-    fn parse(args: &[&str]) -> Result<Arguments, String> {
+    fn parse(args: &[&str]) -> Result<Arguments, UsageError> {
         Arguments::parse(args.iter().map(OsString::from))
     }
 

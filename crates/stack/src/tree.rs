@@ -65,11 +65,11 @@ pub struct Glance {
 }
 
 impl Glance {
-    /// Looks at the tree under `root`; see [`Sample::of`].
+    /// Looks at the tree under `root`; see [`Sample::take`].
     ///
     /// # Errors
     /// `NotFound` when there is no such process.
-    pub fn of(root: u32, scope: Scope) -> io::Result<Self> {
+    pub fn take(root: u32, scope: Scope) -> io::Result<Self> {
         let mut glance = Self::empty();
         glance.cpu = walk(root, scope, |found| glance.add(found))?.cpu();
         Ok(glance)
@@ -92,7 +92,7 @@ impl Sample {
     ///
     /// # Errors
     /// `NotFound` when there is no such process.
-    pub fn of(root: u32, scope: Scope) -> io::Result<Self> {
+    pub fn take(root: u32, scope: Scope) -> io::Result<Self> {
         let mut sample = Self::empty();
         let mut pids = Vec::new();
         let totals = walk(root, scope, |found| {
@@ -187,11 +187,11 @@ pub(crate) fn walk(
     scope: Scope,
     mut visit: impl FnMut(&Found<'_>),
 ) -> io::Result<Totals> {
-    let root_stat = Stat::of(root).ok_or(io::ErrorKind::NotFound)?;
+    let root_stat = Stat::read(root).ok_or(io::ErrorKind::NotFound)?;
     let mut totals = Totals::default();
     let mut queue = vec![root];
     while let Some(pid) = queue.pop() {
-        let stat = if pid == root { Some(root_stat) } else { Stat::of(pid) };
+        let stat = if pid == root { Some(root_stat) } else { Stat::read(pid) };
         let Some(stat) = stat else { continue };
         // Most processes have one thread, whose number is known.
         let threads = if stat.threads == 1 { vec![pid] } else { procfs::thread_ids(pid) };
@@ -216,12 +216,12 @@ mod tests {
     #[test]
     fn a_busy_process_is_seen_to_use_cpu_and_memory() {
         let pid = std::process::id();
-        let before = Sample::of(pid, Scope::Tree).unwrap();
+        let before = Sample::take(pid, Scope::Tree).unwrap();
         let ballast = std::hint::black_box(vec![1u8; 64 << 20]);
         let spent = |sample: &Sample| sample.cpu - before.cpu;
-        let mut after = Sample::of(pid, Scope::Tree).unwrap();
+        let mut after = Sample::take(pid, Scope::Tree).unwrap();
         while spent(&after) < Duration::from_millis(50) {
-            after = Sample::of(pid, Scope::Tree).unwrap();
+            after = Sample::take(pid, Scope::Tree).unwrap();
         }
         assert!(after.rss_bytes > 64 << 20, "{after:?}");
         assert!(after.peak_rss_bytes >= after.rss_bytes - (1 << 20), "{after:?}");
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn a_process_that_does_not_exist_is_not_found() {
         // Larger than the kernel's limit on process ids, 2^22.
-        let error = Sample::of(1 << 30, Scope::Tree).unwrap_err();
+        let error = Sample::take(1 << 30, Scope::Tree).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }

@@ -23,11 +23,11 @@ pub(super) struct Breaker {
     patience: u32,
     /// Of the state, for those who only look.
     is_open: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<BreakerState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BreakerState {
     failures: u32,
     pauses: u32,
     /// When the server may be asked again.
@@ -45,7 +45,7 @@ impl Breaker {
         !self.is_open.load(Relaxed)
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, BreakerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -69,7 +69,7 @@ impl Breaker {
         if self.is_closed() && self.state.try_lock().is_ok_and(|state| state.failures == 0) {
             return;
         }
-        *self.state() = State::default();
+        *self.state() = BreakerState::default();
         if self.is_open.swap(false, Relaxed) {
             tracing::info!("{} answers again", self.name);
         }

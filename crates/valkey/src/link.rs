@@ -52,14 +52,15 @@ impl Url {
     /// Reads it.
     ///
     /// # Errors
-    /// Text that says what is wrong with it. The password is not in it.
-    pub fn parse(url: &str) -> Result<Self, String> {
+    /// [`Error::Refused`], without the password.
+    pub fn parse(url: &str) -> Result<Self, Error> {
+        let refused = |why: &str| Error::Refused(why.to_owned());
         if !url.starts_with("redis://") && !url.starts_with("rediss://") {
-            return Err("expected redis://HOST:PORT, or rediss:// with TLS".to_owned());
+            return Err(refused("expected redis://HOST:PORT, or rediss:// with TLS"));
         }
         redis::IntoConnectionInfo::into_connection_info(url)
             .map(|info| Self { text: url.to_owned(), info })
-            .map_err(|error| error.detail().unwrap_or("not such an address").to_owned())
+            .map_err(|error| refused(error.detail().unwrap_or("not such an address")))
     }
 }
 
@@ -204,13 +205,13 @@ pub(crate) struct Links {
 
 #[derive(Default)]
 struct Link {
-    state: Mutex<State>,
+    state: Mutex<LinkState>,
     /// Rings when an attempt to connect has ended.
     tried: Notify,
 }
 
 #[derive(Default)]
-enum State {
+enum LinkState {
     #[default]
     Nothing,
     Connecting,
@@ -252,7 +253,7 @@ impl Links {
         Ok(Arc::new(Self { maker, links, breaker, purpose, complained }))
     }
 
-    fn link(&self, place: usize) -> MutexGuard<'_, State> {
+    fn link(&self, place: usize) -> MutexGuard<'_, LinkState> {
         self.links[place].state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -273,7 +274,7 @@ impl Links {
     }
 
     fn is_connecting(&self) -> bool {
-        matches!(*self.link(place()), State::Connecting)
+        matches!(*self.link(place()), LinkState::Connecting)
     }
 
     /// This thread's connection. If there is none, a task begins to make one, and nobody waits for it.
@@ -284,10 +285,10 @@ impl Links {
         let place = place();
         let mut link = self.link(place);
         match &*link {
-            State::Open(connection) => Some(connection.clone()),
-            State::Connecting => None,
-            State::Nothing => {
-                *link = State::Connecting;
+            LinkState::Open(connection) => Some(connection.clone()),
+            LinkState::Connecting => None,
+            LinkState::Nothing => {
+                *link = LinkState::Connecting;
                 drop(link);
                 tokio::spawn(Unset { links: Arc::clone(self), place }.connect());
                 None
@@ -329,8 +330,8 @@ impl Links {
         // The client connects again to a server of a cluster, and keeps the other connections.
         if error.ends_connection() && !self.is_cluster() {
             let mut link = self.link(place());
-            if matches!(*link, State::Open(_)) {
-                *link = State::Nothing;
+            if matches!(*link, LinkState::Open(_)) {
+                *link = LinkState::Nothing;
             }
         }
         self.breaker.failed(error);
@@ -355,7 +356,7 @@ impl Unset {
     async fn connect(self) {
         match self.links.connect_in_time().await {
             Ok(connection) => {
-                *self.links.link(self.place) = State::Open(connection);
+                *self.links.link(self.place) = LinkState::Open(connection);
                 self.links.breaker.succeeded();
             }
             Err(error) => self.links.breaker.failed(&error),
@@ -366,8 +367,8 @@ impl Unset {
 impl Drop for Unset {
     fn drop(&mut self) {
         let mut link = self.links.link(self.place);
-        if matches!(*link, State::Connecting) {
-            *link = State::Nothing;
+        if matches!(*link, LinkState::Connecting) {
+            *link = LinkState::Nothing;
         }
         drop(link);
         self.links.links[self.place].tried.notify_waiters();

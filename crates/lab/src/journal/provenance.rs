@@ -75,7 +75,7 @@ pub fn read(experiment: &Experiment, plan: &Plan, host: &dyn Host) -> Vec<KeptFi
     paths.insert(experiment.load.script.clone());
     paths.extend(experiment.sources.script_files.iter().cloned());
     let kept = |path: PathBuf| {
-        let content = Content::of(&path).ok()??;
+        let content = Content::read(&path).ok()??;
         Some(KeptFile { path: path.to_string_lossy().into_owned(), content })
     };
     paths.into_iter().filter_map(kept).collect()
@@ -94,7 +94,7 @@ pub fn changed(then: &[KeptFile], now: &[KeptFile]) -> Vec<String> {
 
 impl Content {
     /// `None` of what is no regular file.
-    fn of(path: &Path) -> io::Result<Option<Self>> {
+    fn read(path: &Path) -> io::Result<Option<Self>> {
         let found = fs::metadata(path)?;
         if !found.is_file() {
             return Ok(None);
@@ -175,11 +175,11 @@ mod tests {
         let path = dir.path().join("file");
         fs::write(&path, "abc").unwrap();
         let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(Content::of(&path).unwrap(), Some(Content::Sha256(sum.to_owned())));
+        assert_eq!(Content::read(&path).unwrap(), Some(Content::Sha256(sum.to_owned())));
         // Without a block on the disk.
         File::options().write(true).open(&path).unwrap().set_len(MOST_BYTES + 1).unwrap();
-        let long = Content::of(&path).unwrap();
+        let long = Content::read(&path).unwrap();
         assert!(matches!(long, Some(Content::Stamp { bytes, .. }) if bytes == MOST_BYTES + 1));
-        assert_eq!(Content::of(dir.path()).unwrap(), None);
+        assert_eq!(Content::read(dir.path()).unwrap(), None);
     }
 }

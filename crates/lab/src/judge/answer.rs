@@ -42,7 +42,7 @@ impl Answer {
     /// "Same" is the interval's inclusion in the band (Westlake, "Use of confidence intervals in analysis of
     /// comparative bioavailability trials", 1972), with the 95 % interval that is printed: stricter than the two
     /// one-sided tests at 5 % (Schuirmann 1987), whose interval would be the 90 % one.
-    pub fn of(interval: Option<(f64, f64)>, direction: Direction, band: f64) -> Self {
+    pub fn judge(interval: Option<(f64, f64)>, direction: Direction, band: f64) -> Self {
         let Some((low, high)) = interval else { return Self::CannotTell };
         match direction {
             Direction::More if low > 1.0 => Self::Better,
@@ -102,17 +102,17 @@ mod tests {
 
     #[test]
     fn four_words_by_where_the_interval_lies() {
-        let less = |low, high| Answer::of(Some((low, high)), Direction::Less, 0.01);
+        let less = |low, high| Answer::judge(Some((low, high)), Direction::Less, 0.01);
         assert_eq!(less(1.001, 1.002), Answer::Worse, "small, and certain");
         assert_eq!(less(0.8, 0.999), Answer::Better);
         assert_eq!(less(0.995, 1.01), Answer::Same);
         assert_eq!(less(0.995, 1.02), Answer::CannotTell);
         assert_eq!(less(0.98, 1.005), Answer::CannotTell);
-        let more = |low, high| Answer::of(Some((low, high)), Direction::More, 0.01);
+        let more = |low, high| Answer::judge(Some((low, high)), Direction::More, 0.01);
         assert_eq!((more(1.1, 1.2), more(0.8, 0.9)), (Answer::Better, Answer::Worse));
-        let unknown = |low, high| Answer::of(Some((low, high)), Direction::Unknown, 0.01);
+        let unknown = |low, high| Answer::judge(Some((low, high)), Direction::Unknown, 0.01);
         assert_eq!((unknown(1.1, 1.2), unknown(0.8, 0.9)), (Answer::Higher, Answer::Lower));
-        assert_eq!(Answer::of(None, Direction::Less, 0.01), Answer::CannotTell);
+        assert_eq!(Answer::judge(None, Direction::Less, 0.01), Answer::CannotTell);
     }
 
     #[test]

@@ -39,12 +39,12 @@ pub enum Metric {
     /// A figure of a database beside the server.
     Database(Figure),
     /// CPU time of one part of a stack per good request.
-    Part(Part),
+    Part(StackPart),
 }
 
 /// A part of a stack: what its host calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Part {
+pub enum StackPart {
     /// The host's own servers.
     Nodes,
     /// The balancer.
@@ -55,7 +55,7 @@ pub enum Part {
     Valkey,
 }
 
-impl Part {
+impl StackPart {
     /// All, in the order of tables.
     pub const ALL: [Self; 4] = [Self::Nodes, Self::Nginx, Self::Mariadb, Self::Valkey];
 
@@ -159,10 +159,10 @@ impl Metric {
             Self::Load(metric) => return Cow::Owned(metric.to_string()),
             Self::Server(series) => return Cow::Owned(series.to_string()),
             Self::Database(figure) => return Cow::Owned(figure.to_string()),
-            Self::Part(Part::Nodes) => "cpu_per_good_request.nodes",
-            Self::Part(Part::Nginx) => "cpu_per_good_request.nginx",
-            Self::Part(Part::Mariadb) => "cpu_per_good_request.mariadb",
-            Self::Part(Part::Valkey) => "cpu_per_good_request.valkey",
+            Self::Part(StackPart::Nodes) => "cpu_per_good_request.nodes",
+            Self::Part(StackPart::Nginx) => "cpu_per_good_request.nginx",
+            Self::Part(StackPart::Mariadb) => "cpu_per_good_request.mariadb",
+            Self::Part(StackPart::Valkey) => "cpu_per_good_request.valkey",
         })
     }
 
@@ -175,7 +175,7 @@ impl Metric {
             Self::Response(Statistic::P90),
             Self::Response(Statistic::Max),
         ];
-        Self::ALL.into_iter().chain(further).chain(Part::ALL.map(Self::Part))
+        Self::ALL.into_iter().chain(further).chain(StackPart::ALL.map(Self::Part))
     }
 
     /// The metric of that name, among [`own`](Self::own).
@@ -267,10 +267,10 @@ impl Metric {
             Self::Response(Statistic::P95) => "response time, p95",
             Self::Response(Statistic::P99) => "response time, p99",
             Self::CpuPerGoodRequest => "CPU per good request",
-            Self::Part(Part::Nodes) => "CPU per good request, nodes",
-            Self::Part(Part::Nginx) => "CPU per good request, nginx",
-            Self::Part(Part::Mariadb) => "CPU per good request, MariaDB",
-            Self::Part(Part::Valkey) => "CPU per good request, Valkey",
+            Self::Part(StackPart::Nodes) => "CPU per good request, nodes",
+            Self::Part(StackPart::Nginx) => "CPU per good request, nginx",
+            Self::Part(StackPart::Mariadb) => "CPU per good request, MariaDB",
+            Self::Part(StackPart::Valkey) => "CPU per good request, Valkey",
             Self::PeakMemory => "memory, peak",
             Self::PeakRss => "sum of resident memory, peak",
             _ => return self.id(),
@@ -294,7 +294,7 @@ impl Metric {
     ///
     /// # Errors
     /// Why there is none. Never zero, negative or infinite, so that a ratio can be taken.
-    pub fn of(&self, round: &Measured) -> Result<f64, Absent> {
+    pub fn value_for_ratio(&self, round: &Measured) -> Result<f64, Absent> {
         let value = self.level(round)?;
         match value {
             value if value > 0.0 => Ok(value),
@@ -316,11 +316,11 @@ impl Metric {
             }
             Self::Latency(statistic) => {
                 let durations = round.load.http_req_duration();
-                statistic.of(durations.ok_or(Absent::NotReported)?)
+                statistic.value_in(durations.ok_or(Absent::NotReported)?)
             }
             Self::Response(statistic) => {
                 let trends = round.load.response_times();
-                let worst = trends.iter().map(|trend| statistic.of(trend)).reduce(f64::max);
+                let worst = trends.iter().map(|trend| statistic.value_in(trend)).reduce(f64::max);
                 worst.ok_or(Absent::NotReported)?
             }
             Self::CpuPerGoodRequest => {
@@ -334,7 +334,7 @@ impl Metric {
             Self::PeakRss => {
                 round.server.as_ref().ok_or(Absent::NotObserved)?.peak_rss_bytes as f64
             }
-            Self::Load(metric) => metric.of(&round.load)?,
+            Self::Load(metric) => metric.value_in(&round.load)?,
             Self::Server(series) => {
                 let name = series.to_string();
                 let change = round.observed.iter().find(|observed| observed.series == name);
@@ -378,7 +378,7 @@ impl Metric {
 }
 
 impl Statistic {
-    fn of(self, trend: &crate::load::report::Trend) -> f64 {
+    fn value_in(self, trend: &crate::load::report::Trend) -> f64 {
         match self {
             Self::Mean => trend.avg,
             Self::P50 => trend.p50,

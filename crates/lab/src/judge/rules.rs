@@ -148,7 +148,7 @@ pub struct Limits {
 
 impl Limits {
     /// Restrictions for a variant's own figure, or for its ratio to the reference.
-    pub fn of(plan: &Plan, sides: &Sides<'_>, metric: &Metric, is_ratio: bool) -> Self {
+    pub fn from_sides(plan: &Plan, sides: &Sides<'_>, metric: &Metric, is_ratio: bool) -> Self {
         let is_paired = plan.is_paired(metric);
         let rules = RULES.iter().filter(|rule| rule.figures.have(metric, is_paired));
         Self::from_rules(rules.map(|rule| {
@@ -262,7 +262,8 @@ mod tests {
         let why = Undecided::Dropped;
         let limits = Limits { nothing: None, bound: Some((Side::AtLeast, why)) };
         let (above, below) = (Some((1.2, 1.4)), Some((0.6, 0.8)));
-        let apply = |bound, interval| limits.apply(Verdict::of(bound, interval), bound, interval);
+        let apply =
+            |bound, interval| limits.apply(Verdict::judge(bound, interval), bound, interval);
         assert_eq!(apply(Bound::RatioAtLeast(1.1), above), Verdict::Supported);
         assert_eq!(apply(Bound::RatioAtMost(1.1), above), Verdict::Refuted);
         assert_eq!(apply(Bound::RatioAtMost(0.9), below), Verdict::Undecided(why));

@@ -67,7 +67,7 @@ impl Undecided {
 impl Verdict {
     /// Compares a 95 % interval of a ratio or a value with a bound; there is none with fewer than
     /// two blocks. Touching the bound satisfies it: "at most 0.5" includes 0.5.
-    pub fn of(bound: Bound, interval: Option<(f64, f64)>) -> Self {
+    pub fn judge(bound: Bound, interval: Option<(f64, f64)>) -> Self {
         let Some((low, high)) = interval else {
             return Self::Undecided(Undecided::TooFewBlocks);
         };
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn at_most_is_supported_only_when_the_whole_interval_is_below() {
         for bound in [Bound::RatioAtMost(0.5), Bound::AtMost(0.5)] {
-            let verdict = |low, high| Verdict::of(bound, Some((low, high)));
+            let verdict = |low, high| Verdict::judge(bound, Some((low, high)));
             assert_eq!(verdict(0.3, 0.4), Verdict::Supported);
             assert_eq!(verdict(0.4, 0.5), Verdict::Supported);
             assert_eq!(verdict(0.4, 0.6), TOO_WIDE);
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn at_least_is_supported_only_when_the_whole_interval_is_above() {
         for bound in [Bound::RatioAtLeast(2.0), Bound::AtLeast(2.0)] {
-            let verdict = |low, high| Verdict::of(bound, Some((low, high)));
+            let verdict = |low, high| Verdict::judge(bound, Some((low, high)));
             assert_eq!(verdict(2.0, 3.0), Verdict::Supported);
             assert_eq!(verdict(1.9, 3.0), TOO_WIDE);
             assert_eq!(verdict(1.5, 2.0), TOO_WIDE);
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn no_difference_needs_the_whole_interval_inside_the_band() {
-        let verdict = |low, high| Verdict::of(Bound::DifferenceBelow(0.25), Some((low, high)));
+        let verdict = |low, high| Verdict::judge(Bound::DifferenceBelow(0.25), Some((low, high)));
         assert_eq!(verdict(0.8, 1.25), Verdict::Supported);
         assert_eq!(verdict(0.79, 1.0), TOO_WIDE);
         assert_eq!(verdict(0.9, 1.26), TOO_WIDE);
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn without_an_interval_nothing_is_decided() {
-        let verdict = Verdict::of(Bound::RatioAtMost(0.5), None);
+        let verdict = Verdict::judge(Bound::RatioAtMost(0.5), None);
         assert_eq!(verdict, Verdict::Undecided(Undecided::TooFewBlocks));
     }
 

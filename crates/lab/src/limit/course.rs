@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::goal::{Breach, Figures, Reason, Whose};
 use super::plan::LimitPlan;
 use super::progress::Progress;
-use super::search::{Found, Length, Next, Search};
+use super::search::{Length, Next, Search, SearchResult};
 use crate::journal::record::{Failure, FailureKind, Measured, Outcome, RoundRecord, Warning};
 use crate::load::generator::Arrivals;
 use crate::plan::Settings;
@@ -73,7 +73,7 @@ pub enum Ended {
 pub struct Outcomes {
     pub tries: Vec<Try>,
     /// What was found, by block and variant's index.
-    pub found: BTreeMap<(u32, usize), Found>,
+    pub found: BTreeMap<(u32, usize), SearchResult>,
     pub ended: Ended,
     /// Disturbed tries were taken as they came.
     pub noisy: bool,
@@ -178,8 +178,10 @@ impl<'p, 'r> Course<'p, 'r> {
     /// Highest rate that the variant's last search confirmed.
     fn last(&self, block: u32, index: usize) -> Option<u32> {
         match self.outcomes.found.get(&(block - 1, index))? {
-            Found::Between { confirmed: rate, .. } | Found::Ceiling(rate) => Some(*rate),
-            Found::Nothing { .. } => None,
+            SearchResult::Between { confirmed: rate, .. } | SearchResult::Ceiling(rate) => {
+                Some(*rate)
+            }
+            SearchResult::Nothing { .. } => None,
         }
     }
 
@@ -262,7 +264,7 @@ impl<'p, 'r> Course<'p, 'r> {
         seat.broken = 0;
         let plan = self.plan;
         let lang = plan.plan.language;
-        let seen = Figures::of(&measured.load, plan.lasts(tried.length));
+        let seen = Figures::from_report(&measured.load, plan.lasts(tried.length));
         tried.figures = Some(seen);
         let cpu = measured.server.as_ref().and_then(|server| server.cpu_seconds);
         tried.server_cores = cpu.map(|cpu| cpu / measured.load.duration_seconds);

@@ -71,7 +71,7 @@ pub struct Figures {
 impl Figures {
     /// Reads a report of a load that was asked for over `window`. What its script says of its own
     /// length comes first.
-    pub fn of(load: &LoadReport, window: Duration) -> Self {
+    pub fn from_report(load: &LoadReport, window: Duration) -> Self {
         let trends = load.response_times();
         let iterations = load.iterations;
         let arrivals = iterations.complete + iterations.interrupted + iterations.dropped;
@@ -353,7 +353,7 @@ mod tests {
         });
         let figures = |report: &serde_json::Value| {
             let load: LoadReport = serde_json::from_value(report.clone()).unwrap();
-            Figures::of(&load, Duration::from_secs(1))
+            Figures::from_report(&load, Duration::from_secs(1))
         };
         let seen = figures(&report);
         assert_eq!((seen.p95_ms, seen.dropped, seen.goodput), (Some(6.0), 0.4, 4.5));

@@ -47,10 +47,7 @@ pub fn words(report: &LimitReport) -> String {
 /// Where, when and with what.
 pub fn circumstances(report: &LimitReport) -> Vec<String> {
     let lang = report.language;
-    let mut lines = vec![lang.time(&report.started, report.finished.as_deref())];
-    lines.extend(report.resumed.iter().map(|moment| lang.resumed(moment)));
-    lines.push(report.machine.line());
-    lines.extend(report.versions.iter().map(|(name, version)| format!("{name} {version}")));
+    let mut lines = report.origin.lines(lang);
     lines.push(format!("{}: {}", lang.pick("script", "스크립트"), report.script));
     lines
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::course::Try;
 use super::goal::{number, percent};
 use super::plan::LimitPlan;
-use super::search::{CONFIRMATIONS, Found, Length, Next};
+use super::search::{CONFIRMATIONS, Length, Next, SearchResult};
 use crate::{time, words};
 
 /// Follows a search. Every method has an empty default.
@@ -20,7 +20,7 @@ pub trait Progress {
     /// A try ended, well or not.
     fn tried(&mut self, _tried: &Try) {}
     /// A variant's search in a block is over.
-    fn found(&mut self, _block: u32, _variant: &str, _found: &Found) {}
+    fn found(&mut self, _block: u32, _variant: &str, _found: &SearchResult) {}
 }
 
 /// Writes a line for each try to stderr: a try takes seconds, and what it showed is worth reading.
@@ -89,16 +89,16 @@ impl Progress for Console {
         });
     }
 
-    fn found(&mut self, block: u32, variant: &str, found: &Found) {
+    fn found(&mut self, block: u32, variant: &str, found: &SearchResult) {
         self.done += 1;
         let left = self.searches.saturating_sub(self.done);
         let left = self.begun.elapsed() / self.done.max(1) * left;
         let found = match found {
-            Found::Between { confirmed, refuted, .. } => {
+            SearchResult::Between { confirmed, refuted, .. } => {
                 format!("{confirmed}/s confirmed, {refuted}/s refuted")
             }
-            Found::Ceiling(rate) => format!("{rate}/s or more"),
-            Found::Nothing { refuted, .. } => format!("less than {refuted}/s"),
+            SearchResult::Ceiling(rate) => format!("{rate}/s or more"),
+            SearchResult::Nothing { refuted, .. } => format!("less than {refuted}/s"),
         };
         say(&format!("block {block} {variant}: {found}; about {} left", time::rough(left)));
     }

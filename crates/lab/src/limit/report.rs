@@ -17,12 +17,12 @@ use crate::file::experiment::Experiment;
 use crate::journal::record::RoundRecord;
 use crate::journal::stored::{Description, JOURNAL, StoredError};
 use crate::judge::conclusion::Conclusion;
-use crate::report::{Language, MachinePart, Origin};
+use crate::report::{Language, Origin};
 use crate::round::Bench;
 use crate::round::host::Host;
 use crate::run::cancel::Cancel;
 use crate::run::progress::Silent;
-use crate::run::{self, Begun, Out, Place, RunError};
+use crate::run::{self, Begun, Out, RunContext, RunError};
 use crate::words;
 
 /// Version of the report's shape; grows when a reader has to change.
@@ -63,16 +63,9 @@ pub struct LimitReport {
     pub warnings: Vec<String>,
     /// Every try, in the order they were run.
     pub tries: Vec<Try>,
-    /// When it began and ended, RFC 3339 in UTC.
-    pub started: String,
-    /// When it went on after an interruption.
-    pub resumed: Vec<String>,
-    /// See `started`; `None` of a search that was killed.
-    pub finished: Option<String>,
-    /// The machine it ran on.
-    pub machine: MachinePart,
-    /// Names and versions of the programs.
-    pub versions: Vec<(String, String)>,
+    /// Where and when it ran.
+    #[serde(flatten)]
+    pub origin: Origin,
     /// Of every sentence in it.
     pub language: Language,
 }
@@ -103,9 +96,9 @@ pub fn run(
     let out = Out::create(out)?;
     let mut description = Description::new(experiment, &plan.plan, host, Asked::new(plan));
     progress.begin(plan);
-    let place = Place { experiment, plan: &plan.plan, host, cancel };
-    let begun = place.begin(out, &mut description, &mut Silent)?;
-    Ok(go(place, plan, begun, &mut description, Vec::new(), progress))
+    let context = RunContext { experiment, plan: &plan.plan, host, cancel };
+    let begun = context.begin(out, &mut description, &mut Silent)?;
+    Ok(go(context, plan, begun, &mut description, Vec::new(), progress))
 }
 
 /// Goes on with a search that was interrupted or killed, or given up because a try broke, in its own
@@ -126,9 +119,9 @@ pub fn resume(
     let reopened = Out::reopen(&dir, journal_bytes)?;
     progress.begin(&plan);
     progress.resumed(rounds.len());
-    let place = Place { experiment: &experiment, plan: &plan.plan, host, cancel };
-    let begun = place.go_on(reopened, &mut description, &mut Silent)?;
-    Ok(go(place, &plan, begun, &mut description, rounds, progress))
+    let context = RunContext { experiment: &experiment, plan: &plan.plan, host, cancel };
+    let begun = context.go_on(reopened, &mut description, &mut Silent)?;
+    Ok(go(context, &plan, begun, &mut description, rounds, progress))
 }
 
 impl StoredLimit {
@@ -168,7 +161,7 @@ impl Progress for Quiet {}
 
 /// Runs all tries and reports them.
 fn go(
-    place: Place<'_>,
+    context: RunContext<'_>,
     plan: &LimitPlan,
     begun: Begun,
     description: &mut Description<Asked>,
@@ -177,10 +170,10 @@ fn go(
 ) -> LimitFinished {
     let Begun { out, mut journal, made } = begun;
     let mut runner = |order: &Order| {
-        if place.cancel.is_cancelled() {
+        if context.cancel.is_cancelled() {
             return None;
         }
-        let bench = place.bench(&out, &made, &order.settings);
+        let bench = context.bench(&out, &made, &order.settings);
         let bench = Bench { arrivals: order.arrivals, ..bench };
         let record = bench.round(order.slot, &plan.plan.variants[order.index]);
         journal.append(&record);
@@ -189,7 +182,7 @@ fn go(
     let outcomes = Course::new(plan, Some(&mut runner), earlier).run(progress);
     description.end();
     let described = out.describe(description.to_json());
-    let mut report = LimitReport::new(place.experiment, plan, description.origin(), outcomes);
+    let mut report = LimitReport::new(context.experiment, plan, description.origin(), outcomes);
     report.warnings.extend(journal.trouble.clone());
     report.warnings.extend(described.err().map(|error| words::chain(&error)));
     if let Err(error) = out.clean() {
@@ -222,11 +215,7 @@ impl LimitReport {
             seed: plan.plan.seed,
             variants,
             tries: outcomes.tries,
-            started: origin.started,
-            resumed: origin.resumed,
-            finished: origin.finished,
-            machine: origin.machine,
-            versions: origin.versions,
+            origin,
             language,
         }
     }

@@ -53,7 +53,7 @@ pub struct Next {
 
 /// What a search found.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Found {
+pub enum SearchResult {
     /// The limit lies between two rates.
     Between {
         /// The highest that was confirmed.
@@ -151,16 +151,18 @@ impl Search {
     }
 
     /// What was found, once the search is over.
-    pub fn found(&self) -> Option<Found> {
+    pub fn found(&self) -> Option<SearchResult> {
         if self.next.is_some() {
             return None;
         }
         Some(match (self.met, &self.missed) {
             (Some(confirmed), Some((refuted, why))) => {
-                Found::Between { confirmed, refuted: *refuted, why: why.clone() }
+                SearchResult::Between { confirmed, refuted: *refuted, why: why.clone() }
             }
-            (None, Some((refuted, why))) => Found::Nothing { refuted: *refuted, why: why.clone() },
-            (met, None) => Found::Ceiling(met.unwrap_or(self.bounds.ceiling)),
+            (None, Some((refuted, why))) => {
+                SearchResult::Nothing { refuted: *refuted, why: why.clone() }
+            }
+            (met, None) => SearchResult::Ceiling(met.unwrap_or(self.bounds.ceiling)),
         })
     }
 
@@ -222,7 +224,7 @@ mod tests {
     fn search(
         mut search: Search,
         mut server: impl FnMut(Next) -> Option<Reason>,
-    ) -> (Found, Vec<Next>) {
+    ) -> (SearchResult, Vec<Next>) {
         let mut tried = Vec::new();
         while let Some(next) = search.next() {
             assert!(tried.len() < 500, "a search without end: {tried:?}");
@@ -240,8 +242,8 @@ mod tests {
         tried.iter().filter(|next| next.length == length).map(|next| next.rate).collect()
     }
 
-    fn between(found: &Found) -> (u32, u32) {
-        let Found::Between { confirmed, refuted, .. } = found else { panic!("{found:?}") };
+    fn between(found: &SearchResult) -> (u32, u32) {
+        let SearchResult::Between { confirmed, refuted, .. } = found else { panic!("{found:?}") };
         (*confirmed, *refuted)
     }
 
@@ -281,7 +283,7 @@ mod tests {
     fn a_server_that_serves_nothing_has_no_capacity() {
         let (found, tried) = search(Search::seeking(BOUNDS, 10.0), up_to(0));
         let why = because(Whose::Server).unwrap();
-        assert_eq!(found, Found::Nothing { refuted: 1, why });
+        assert_eq!(found, SearchResult::Nothing { refuted: 1, why });
         assert_eq!(rates(&tried, Length::Long), [1]);
     }
 
@@ -298,7 +300,7 @@ mod tests {
     fn the_ceiling_is_confirmed_and_no_limit() {
         let bounds = Bounds { ceiling: 500, ..BOUNDS };
         let (found, tried) = search(Search::seeking(bounds, 10.0), up_to(u32::MAX));
-        assert_eq!(found, Found::Ceiling(500));
+        assert_eq!(found, SearchResult::Ceiling(500));
         assert_eq!(rates(&tried, Length::Long), [500; 3]);
         assert_eq!(search(Search::seeking(bounds, 900.0), up_to(u32::MAX)).1.len(), 4);
     }
@@ -323,7 +325,7 @@ mod tests {
                     tries += 1;
                     because(if next.length == Length::Long { other } else { order[tries % 2] })
                 });
-                let Found::Between { why, refuted, .. } = found else { panic!("{found:?}") };
+                let SearchResult::Between { why, refuted, .. } = found else { panic!("{found:?}") };
                 assert_eq!(why.whose, other, "{order:?} {tried:?}");
                 // Nothing is gained by running into it with long tries.
                 assert!(rates(&tried, Length::Long).iter().all(|rate| *rate < refuted + 3));
@@ -355,12 +357,12 @@ mod tests {
                 own == [true; CONFIRMATIONS as usize]
             };
             match found {
-                Found::Between { confirmed, refuted, .. } => {
+                SearchResult::Between { confirmed, refuted, .. } => {
                     prop_assert!(confirmed < refuted && confirmed_is_right(confirmed));
                     prop_assert!(seen.contains(&(refuted, false)));
                 }
-                Found::Ceiling(rate) => prop_assert!(confirmed_is_right(rate)),
-                Found::Nothing { refuted, .. } => prop_assert_eq!(refuted, 1),
+                SearchResult::Ceiling(rate) => prop_assert!(confirmed_is_right(rate)),
+                SearchResult::Nothing { refuted, .. } => prop_assert_eq!(refuted, 1),
             }
         }
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::course::{Outcomes, Try};
 use super::goal::{Figures, Reason, Whose};
 use super::plan::LimitPlan;
-use super::search::{Found, Length};
+use super::search::{Length, SearchResult};
 use crate::judge::stats::{self, Estimate};
 use crate::report::Language;
 
@@ -117,13 +117,13 @@ pub struct SearchPart {
 }
 
 impl SearchPart {
-    fn of(block: u32, found: &Found) -> Self {
+    fn new(block: u32, found: &SearchResult) -> Self {
         let (confirmed, refuted, why) = match found {
-            Found::Between { confirmed, refuted, why } => {
+            SearchResult::Between { confirmed, refuted, why } => {
                 (Some(*confirmed), Some(*refuted), Some(why.clone()))
             }
-            Found::Ceiling(rate) => (Some(*rate), None, None),
-            Found::Nothing { refuted, why } => (None, Some(*refuted), Some(why.clone())),
+            SearchResult::Ceiling(rate) => (Some(*rate), None, None),
+            SearchResult::Nothing { refuted, why } => (None, Some(*refuted), Some(why.clone())),
         };
         Self { block, confirmed, refuted, why }
     }
@@ -149,7 +149,7 @@ pub fn summarise(plan: &LimitPlan, outcomes: &Outcomes) -> Vec<VariantLimit> {
     let searches: Vec<Vec<SearchPart>> = (0..plan.variants().len())
         .map(|index| {
             let own = outcomes.found.iter().filter(|((_, at), _)| *at == index);
-            own.map(|((block, _), found)| SearchPart::of(*block, found)).collect()
+            own.map(|((block, _), found)| SearchPart::new(*block, found)).collect()
         })
         .collect();
     let reference = plan.variants().iter().position(|variant| variant.name == plan.reference());
@@ -309,7 +309,7 @@ mod tests {
             Versus::NoRatio(_)
         ));
         assert_eq!(gave_way(&searches), [("p95".to_owned(), 1)]);
-        let ceiling = SearchPart::of(1, &Found::Ceiling(900));
+        let ceiling = SearchPart::new(1, &SearchResult::Ceiling(900));
         assert_eq!(capacity(&[ceiling]), at_least(900, Obstacle::MaxRate));
         let too_few = search(1, 30, 40, Whose::VirtualUsers);
         assert_eq!(capacity(&[too_few]), at_least(30, Obstacle::VirtualUsers));
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn a_server_that_holds_nothing_has_no_ratio() {
         let why = Reason { whose: Whose::Server, breaches: Vec::new() };
-        let nothing = SearchPart::of(1, &Found::Nothing { refuted: 1, why });
+        let nothing = SearchPart::new(1, &SearchResult::Nothing { refuted: 1, why });
         assert_eq!(capacity(std::slice::from_ref(&nothing)), Capacity::Nothing { searches: 1 });
         // Also when something else gave way in another search.
         let other = search(2, 300, 400, Whose::Generator);

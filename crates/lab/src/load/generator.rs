@@ -1,11 +1,11 @@
 //! The command of the load generator, and what it says about the script before the first round.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
+use std::{fs, io};
 
-use madang_stack::{Exit, Output, Patience, Spec};
+use madang_stack::{Exit, Output, Patience, Spec, Tail};
 
 use crate::file::experiment::{Experiment, Variant};
 use crate::file::outline::Outline;
@@ -38,6 +38,21 @@ pub struct Arrivals {
     pub rate: u32,
     /// How long they may go on after the last start.
     pub graceful_stop: Duration,
+}
+
+/// Why it is not known what a generator would measure.
+#[derive(Debug, thiserror::Error)]
+enum CheckError {
+    #[error("no file for what it would measure: {0}")]
+    NoFile(io::Error),
+    #[error("{0}")]
+    Process(#[from] madang_stack::Error),
+    #[error("{0}")]
+    Unread(io::Error),
+    #[error("what it would measure: {0}")]
+    Shape(serde_json::Error),
+    #[error("the load generator refuses it ({exit}){stderr}")]
+    Refused { exit: Exit, stderr: Tail },
 }
 
 impl Generator<'_> {
@@ -86,36 +101,32 @@ impl Generator<'_> {
     }
 
     /// What it would measure; `None` when that is not known before a hook has run.
-    fn check(&self, variant: &Variant, cancel: &Cancel) -> Result<Option<Outline>, String> {
-        let outline = tempfile::NamedTempFile::new()
-            .map_err(|error| format!("no file for what it would measure: {error}"))?;
+    fn check(&self, variant: &Variant, cancel: &Cancel) -> Result<Option<Outline>, CheckError> {
+        let outline = tempfile::NamedTempFile::new().map_err(CheckError::NoFile)?;
         let spec = self
             .spec(variant, NO_SERVER, |spec| {
                 spec.args(["--check", "--outline"]).arg(outline.path())
             })
             .stdout(Output::Capture)
             .stderr(Output::Capture);
-        let process = self.host.supervisor().spawn(&spec).map_err(|error| error.to_string())?;
+        let process = self.host.supervisor().spawn(&spec)?;
         let give_up = || cancel.is_cancelled();
-        let exit = process
-            .wait_patiently(Patience::new(CHECK_LIMIT, &give_up))
-            .map_err(|error| error.to_string())?;
+        let exit = process.wait_patiently(Patience::new(CHECK_LIMIT, &give_up))?;
         // Init code may open what a hook is still to make.
         let is_certain =
             exit == Exit::Code(INVALID_OPTIONS) || !self.experiment.hooks.come_before_the_load();
         if exit.is_success() {
-            let text = fs::read_to_string(outline.path()).map_err(|error| error.to_string())?;
+            let text = fs::read_to_string(outline.path()).map_err(CheckError::Unread)?;
             // Other generators need not know what a script would measure.
             if text.trim().is_empty() {
                 return Ok(None);
             }
-            let outline = serde_json::from_str(&text);
-            return outline.map(Some).map_err(|error| format!("what it would measure: {error}"));
+            return serde_json::from_str(&text).map(Some).map_err(CheckError::Shape);
         }
         if !is_certain {
             return Ok(None);
         }
-        Err(format!("the load generator refuses it ({exit}){}", process.stderr_tail()))
+        Err(CheckError::Refused { exit, stderr: process.stderr_tail() })
     }
 }
 

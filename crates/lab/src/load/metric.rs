@@ -1,6 +1,7 @@
 //! Figures of the load run by k6's names: `http_req_duration{scenario:bystander}.p99`,
 //! `http_reqs.count`, `my_counter.count`.
 
+mod error;
 mod kind;
 mod overall;
 
@@ -11,6 +12,7 @@ use crate::judge::answer::Direction;
 use crate::judge::metric::Absent;
 use crate::load::report::{LoadReport, Sampled, Trend};
 
+pub(crate) use error::MetricError;
 pub(crate) use kind::Kind;
 
 /// A metric of the load run, its tags, and what is taken of it.
@@ -61,37 +63,37 @@ const STATISTICS: [(&str, Statistic); 14] = [
 
 impl LoadMetric {
     /// Reads `NAME`, `NAME.STATISTIC` or either with `{tag:value,…}` after the name.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, MetricError> {
+        let refusal = || MetricError::NoName(text.to_owned());
         let (name, tags, rest) = match text.split_once('{') {
             None => {
                 let (name, rest) = text.split_once('.').unwrap_or((text, ""));
                 (name, Vec::new(), rest.to_owned())
             }
             Some((name, rest)) => {
-                let missing = || format!("`{text}`: a `}}` is missing");
+                let missing = || MetricError::Unclosed(text.to_owned());
                 let (tags, rest) = rest.split_once('}').ok_or_else(missing)?;
                 let rest = match rest.strip_prefix('.') {
-                    None if !rest.is_empty() => return Err(refusal(text)),
+                    None if !rest.is_empty() => return Err(refusal()),
                     stripped => stripped.unwrap_or_default(),
                 };
-                (name, tags_of(tags).ok_or_else(|| refusal(text))?, rest.to_owned())
+                (name, tags_of(tags).ok_or_else(refusal)?, rest.to_owned())
             }
         };
         let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         let has_dot = text.contains('.') && (text.ends_with('.') || rest.contains('.'));
         if !is_name || has_dot {
-            return Err(refusal(text));
+            return Err(refusal());
         }
         let metric = Self { name: name.to_owned(), tags, statistic: None };
         let statistic = match rest.as_str() {
             "" => None,
             rest => {
                 let found = STATISTICS.iter().find(|(name, _)| *name == rest);
-                let all: Vec<String> =
-                    STATISTICS.iter().map(|(name, _)| format!("`.{name}`")).collect();
-                let unknown = || {
-                    format!("`{text}`: unknown statistic `.{rest}`: there are {}", all.join(", "))
+                let unknown = || MetricError::UnknownStatistic {
+                    text: text.to_owned(),
+                    statistic: rest.to_owned(),
                 };
                 Some(found.ok_or_else(unknown)?.1)
             }
@@ -102,7 +104,7 @@ impl LoadMetric {
     }
 
     /// Of a metric we know, what it does not have is known before the first round.
-    fn check_statistic(&self, text: &str) -> Result<(), String> {
+    fn check_statistic(&self, text: &str) -> Result<(), MetricError> {
         match kind::BUILT_IN.iter().find(|(name, _)| *name == self.name) {
             Some((_, kind)) => self.check_kind(*kind, text),
             None => Ok(()),
@@ -110,18 +112,19 @@ impl LoadMetric {
     }
 
     /// Refuses a statistic that metrics of a kind do not have. `text` is how the file names it.
-    fn check_kind(&self, kind: Kind, text: &str) -> Result<(), String> {
+    fn check_kind(&self, kind: Kind, text: &str) -> Result<(), MetricError> {
         if kind.has(self.statistic) {
             return Ok(());
         }
-        Err(format!("`{text}`: `{}` is {}: {}", self.name, kind.name(), kind.statistics()))
+        let (text, name) = (text.to_owned(), self.name.clone());
+        Err(MetricError::NotOfItsKind { text, name, kind })
     }
 
     /// Refuses what a load run of this outline cannot have.
-    pub(crate) fn check_outline(&self, outline: &Outline) -> Result<(), String> {
+    pub(crate) fn check_outline(&self, outline: &Outline) -> Result<(), MetricError> {
         if !self.is_built_in() {
             let kind = outline.metrics.get(&self.name);
-            let kind = kind.ok_or_else(|| self.not_among(outline))?;
+            let kind = kind.ok_or_else(|| MetricError::unknown(&self.name, outline))?;
             self.check_kind(*kind, &self.to_string())?;
         }
         let is_this = |key: &String| {
@@ -131,24 +134,7 @@ impl LoadMetric {
             return Ok(());
         }
         let key = Self { statistic: None, ..self.clone() };
-        Err(format!(
-            "nothing makes `{key}`: a threshold in the script does, such as \
-             `thresholds: {{ '{key}': ['count>=0'] }}`"
-        ))
-    }
-
-    /// Message for a metric that neither every run nor the script has.
-    fn not_among(&self, outline: &Outline) -> String {
-        let is_built_in = |name: &str| Self::built_in().any(|known| known == name);
-        let quoted = |names: Vec<&str>| {
-            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-        };
-        let own = outline.metrics.keys().map(String::as_str);
-        let own: Vec<&str> = own.filter(|name| !is_built_in(name) && !name.contains('{')).collect();
-        let own = if own.is_empty() { "none".to_owned() } else { quoted(own) };
-        let built_in = quoted(Self::built_in().collect());
-        let name = &self.name;
-        format!("no metric `{name}`: the script makes {own}; every run has {built_in}")
+        Err(MetricError::NothingMakes(key.to_string()))
     }
 
     /// The metric's name without tags and statistic.
@@ -203,7 +189,7 @@ impl LoadMetric {
     }
 
     /// Its value in a load run. A metric without values counts as zero where that is a sum.
-    pub fn of(&self, load: &LoadReport) -> Result<f64, Absent> {
+    pub fn value_in(&self, load: &LoadReport) -> Result<f64, Absent> {
         match self.sink(load) {
             Some(Sink::Trend(trend)) => self.of_trend(&trend),
             Some(Sink::Sampled(sampled)) => self.of_sampled(sampled, load.duration_seconds),
@@ -323,7 +309,7 @@ impl LoadMetric {
             tags: self.tags.clone(),
             statistic: Some(Statistic::Rate),
         };
-        failed.of(load).ok()
+        failed.value_in(load).ok()
     }
 
     /// Whether it is about some of the requests only.
@@ -335,10 +321,6 @@ impl LoadMetric {
 enum Sink {
     Trend(Trend),
     Sampled(Sampled),
-}
-
-fn refusal(text: &str) -> String {
-    format!("`{text}` is no name such as `http_req_duration{{scenario:bystander}}.p99`")
 }
 
 /// Name and sorted tags of a key of the report.
@@ -406,7 +388,7 @@ mod tests {
     }
 
     fn value(text: &str) -> Result<f64, Absent> {
-        LoadMetric::parse(text).unwrap().of(&report())
+        LoadMetric::parse(text).unwrap().value_in(&report())
     }
 
     #[test]
@@ -450,7 +432,7 @@ mod tests {
             ("http_reqs.p99", "is a counter: `.count`"),
             ("http_req_duration", "is a trend: `.avg`"),
         ] {
-            let error = LoadMetric::parse(text).unwrap_err();
+            let error = LoadMetric::parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "no {part:?} in: {error}");
         }
     }

@@ -51,9 +51,9 @@ pub struct LoadReport {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scenarios: BTreeMap<String, ScenarioPart>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub names: BTreeMap<String, Part>,
+    pub names: BTreeMap<String, Subset>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub groups: BTreeMap<String, Part>,
+    pub groups: BTreeMap<String, Subset>,
     #[serde(default)]
     pub series: Option<Series>,
     #[serde(default)]
@@ -62,7 +62,7 @@ pub struct LoadReport {
 
 /// Some of the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct Subset {
     pub requests: Requests,
     pub http_req_duration: Trend,
 }
@@ -169,7 +169,7 @@ pub enum Sum {
 pub struct ScenarioPart {
     /// Its requests and their response times; absent in reports of other generators.
     #[serde(flatten)]
-    pub part: Option<Part>,
+    pub part: Option<Subset>,
     /// Runs of its function; absent in reports of other generators.
     #[serde(default)]
     pub iterations: Option<Iterations>,
@@ -243,11 +243,11 @@ impl LoadReport {
     pub fn read(path: &Path) -> Result<Self, ReportError> {
         let text =
             fs::read(path).map_err(|source| ReportError::Read { path: path.to_owned(), source })?;
-        Self::of(&text, path)
+        Self::parse(&text, path)
     }
 
     /// The report that a file of this name holds.
-    pub(crate) fn of(text: &[u8], path: &Path) -> Result<Self, ReportError> {
+    pub(crate) fn parse(text: &[u8], path: &Path) -> Result<Self, ReportError> {
         let report: Self = serde_json::from_slice(text)
             .map_err(|source| ReportError::Shape { path: path.to_owned(), source })?;
         if report.version != VERSION {

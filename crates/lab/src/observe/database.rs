@@ -6,6 +6,7 @@
 //!
 //! Neither can take longer than a bound: whatever a database does, a round ends.
 
+mod error;
 mod figure;
 pub(crate) mod mysql;
 pub(crate) mod redis;
@@ -13,8 +14,9 @@ mod watching;
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
-use std::{fmt, io, thread};
+use std::{fmt, thread};
 
+pub(crate) use error::DatabaseError;
 pub use figure::{Engine, Figure};
 use serde::{Serialize, Serializer};
 pub(crate) use watching::Watching;
@@ -41,14 +43,14 @@ impl Address {
     }
 
     /// Checks it. In a `template`, `{port}` and `{dir}` are to be filled in later.
-    pub fn check(&self, engine: Engine, template: bool) -> Result<(), String> {
+    pub(crate) fn check(&self, engine: Engine, template: bool) -> Result<(), DatabaseError> {
         let example = self.0.replace("{port}", "1").replace("{dir}", "dir");
         let text = if template { &example } else { &self.0 };
         match engine {
             Engine::Mysql => mysql::parse(text).map(drop),
             Engine::Redis => redis::parse(text).map(drop),
         }
-        .map_err(|why| format!("`{self}`: {why}"))
+        .map_err(|why| DatabaseError::Address(format!("`{self}`: {why}")))
     }
 
     /// All of it, for those who connect.
@@ -91,7 +93,7 @@ pub struct Addresses {
 
 impl Addresses {
     /// The address of the database of this kind, if there is one.
-    pub fn of(&self, engine: Engine) -> Option<&Address> {
+    pub fn get(&self, engine: Engine) -> Option<&Address> {
         match engine {
             Engine::Mysql => self.mysql.as_ref(),
             Engine::Redis => self.redis.as_ref(),
@@ -118,15 +120,15 @@ impl Addresses {
 fn bounded<T: Send + 'static>(
     limit: Duration,
     cancel: &Cancel,
-    work: impl FnOnce() -> Result<T, String> + Send + 'static,
-) -> Result<T, String> {
+    work: impl FnOnce() -> Result<T, DatabaseError> + Send + 'static,
+) -> Result<T, DatabaseError> {
     let (done, result) = mpsc::channel();
     let run = move || {
         // Nobody listens any more when it took too long.
         let _ = done.send(work());
     };
     let thread = thread::Builder::new().name("lab-database".to_owned()).spawn(run);
-    thread.map_err(|error| format!("no thread: {error}"))?;
+    thread.map_err(|error| DatabaseError::NoThread(error.to_string()))?;
     patiently(limit, cancel, &result)
 }
 
@@ -134,33 +136,21 @@ fn bounded<T: Send + 'static>(
 fn patiently<T>(
     limit: Duration,
     cancel: &Cancel,
-    result: &mpsc::Receiver<Result<T, String>>,
-) -> Result<T, String> {
+    result: &mpsc::Receiver<Result<T, DatabaseError>>,
+) -> Result<T, DatabaseError> {
     let deadline = Instant::now() + limit;
     loop {
         match result.recv_timeout(LOOK) {
             Ok(result) => return result,
-            Err(RecvTimeoutError::Disconnected) => return Err("its thread ended".to_owned()),
+            Err(RecvTimeoutError::Disconnected) => return Err(DatabaseError::ThreadEnded),
             Err(RecvTimeoutError::Timeout) if cancel.is_cancelled() => {
-                return Err("interrupted".to_owned());
+                return Err(DatabaseError::Interrupted);
             }
             Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
-                return Err(format!("no answer within {} s", limit.as_secs()));
+                return Err(DatabaseError::Late(limit));
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
-    }
-}
-
-/// What happened to a connection.
-fn io_in_words(error: &io::Error) -> String {
-    use io::ErrorKind as Kind;
-    match error.kind() {
-        Kind::WouldBlock | Kind::TimedOut => "no answer in time".to_owned(),
-        Kind::UnexpectedEof | Kind::BrokenPipe | Kind::ConnectionReset => {
-            "the connection was closed".to_owned()
-        }
-        _ => error.to_string(),
     }
 }
 
@@ -193,7 +183,7 @@ mod tests {
             (Engine::Redis, "redis://:secret@h:70000", "redis://"),
             (Engine::Redis, "redis://:secret@h/zero", "redis://"),
         ] {
-            let why = Address::new(address).check(engine, true).unwrap_err();
+            let why = Address::new(address).check(engine, true).unwrap_err().to_string();
             assert!(why.contains(part) && !why.contains("secret"), "{address}: {why}");
         }
         for address in ["mysql://root@127.0.0.1:{port}/test", "mysql://u:p@h"] {
@@ -213,12 +203,13 @@ mod tests {
             let _ = endless.recv();
             Ok(())
         };
-        let why = bounded(Duration::from_millis(60), &Cancel::default(), wait).unwrap_err();
-        assert!(why.contains("no answer within"), "{why}");
+        let limit = Duration::from_millis(60);
+        let why = bounded(limit, &Cancel::default(), wait).unwrap_err();
+        assert_eq!(why, DatabaseError::Late(limit));
         let (_held, endless) = mpsc::channel::<()>();
         let cancel = Cancel::default();
         cancel.cancel();
-        let wait = move || endless.recv().map_err(|error| error.to_string());
-        assert_eq!(bounded(QUERY_TIME, &cancel, wait), Err("interrupted".to_owned()));
+        let wait = move || Ok(endless.recv().is_err());
+        assert_eq!(bounded(QUERY_TIME, &cancel, wait), Err(DatabaseError::Interrupted));
     }
 }

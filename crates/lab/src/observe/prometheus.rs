@@ -10,11 +10,15 @@ pub struct Selector {
     labels: Vec<(String, String)>,
 }
 
+/// A text that is no series.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no series such as `requests_total{{status=\"200\"}}`")]
+pub struct SelectorError(String);
+
 impl Selector {
     /// Reads `NAME` or `NAME{label="value",…}`.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let refusal =
-            || format!("`{text}` is no series such as `requests_total{{status=\"200\"}}`");
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
+        let refusal = || SelectorError(text.to_owned());
         let (name, labels, rest) = series(text.trim()).ok_or_else(refusal)?;
         if rest.is_empty() { Ok(Self { name, labels }) } else { Err(refusal()) }
     }

@@ -39,7 +39,7 @@ pub enum Watched {
 }
 
 impl Watched {
-    pub fn of(running: &Running) -> Option<Self> {
+    pub fn from_running(running: &Running) -> Option<Self> {
         if !running.cgroups.is_empty() {
             let cgroups = running.cgroups.iter().cloned();
             return Some(Self::Cgroups(

@@ -65,9 +65,9 @@ pub fn judge(
 ) {
     for variant in variants.iter_mut().filter(|variant| !variant.is_reference) {
         for row in &mut variant.metrics {
-            let limits = Limits::of(
+            let limits = Limits::from_sides(
                 plan,
-                &Sides::of(plan, rounds, &row.metric, &variant.name),
+                &Sides::select(plan, rounds, &row.metric, &variant.name),
                 &row.metric,
                 true,
             );
@@ -91,9 +91,9 @@ fn answer_of(
     let estimate = row.comparison.estimate();
     let interval = match estimate {
         Some(estimate) => estimate.interval,
-        None => Zeros::of(plan, rounds, metric, variant).and_then(|zeros| zeros.interval()),
+        None => Zeros::find(plan, rounds, metric, variant).and_then(|zeros| zeros.interval()),
     };
-    let answer = Answer::of(interval, metric.direction(), plan.band);
+    let answer = Answer::judge(interval, metric.direction(), plan.band);
     let doubt = undecided
         .or(limits.nothing)
         .or_else(|| (estimate.is_none() && interval.is_none()).then_some(Undecided::NoRatio))

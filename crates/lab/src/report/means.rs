@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::journal::record::Measured;
-use crate::load::report::{LoadReport, Part};
+use crate::load::report::{LoadReport, Subset};
 use crate::report::figures::mean;
 use crate::report::{Report, counted};
 
@@ -29,17 +29,17 @@ pub struct Summed {
 pub fn summed<'r, F, P>(rounds: &[&'r Measured], parts: F) -> BTreeMap<String, Summed>
 where
     F: Fn(&'r LoadReport) -> P,
-    P: Iterator<Item = (&'r String, &'r Part)>,
+    P: Iterator<Item = (&'r String, &'r Subset)>,
 {
-    let mut by_name: BTreeMap<&String, Vec<(&Part, f64)>> = BTreeMap::new();
+    let mut by_name: BTreeMap<&String, Vec<(&Subset, f64)>> = BTreeMap::new();
     for round in rounds {
         for (name, part) in parts(&round.load) {
             by_name.entry(name).or_default().push((part, round.load.duration_seconds));
         }
     }
     let all = rounds.len().max(1) as f64;
-    let sum = |(name, parts): (&String, Vec<(&Part, f64)>)| {
-        let of = |get: fn(&Part) -> f64| mean(parts.iter().map(|(part, _)| get(part)));
+    let sum = |(name, parts): (&String, Vec<(&Subset, f64)>)| {
+        let of = |get: fn(&Subset) -> f64| mean(parts.iter().map(|(part, _)| get(part)));
         let good: f64 =
             parts.iter().map(|(part, seconds)| part.requests.good as f64 / seconds).sum();
         let summed = Summed {

@@ -78,10 +78,7 @@ fn pinning(report: &Report) -> Vec<String> {
 /// Where, when and with what, so that somebody else can repeat it.
 pub fn circumstances(report: &Report) -> Vec<String> {
     let lang = report.language;
-    let mut lines = vec![lang.time(&report.started, report.finished.as_deref())];
-    lines.extend(report.resumed.iter().map(|moment| lang.resumed(moment)));
-    lines.push(report.machine.line());
-    lines.extend(report.versions.iter().map(|(name, version)| format!("{name} {version}")));
+    let mut lines = report.origin.lines(lang);
     let experiment = &report.experiment;
     lines.push(format!("{}: {}", lang.pick("experiment", "실험"), experiment.file));
     lines.push(format!("{}: {}", lang.pick("script", "스크립트"), experiment.script));

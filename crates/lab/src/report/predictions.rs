@@ -82,7 +82,7 @@ impl Evidence<'_> {
         if prediction.bound.is_ratio() {
             return None;
         }
-        let sides = Sides::of(self.plan, self.rounds, &prediction.metric, &prediction.variant);
+        let sides = Sides::select(self.plan, self.rounds, &prediction.metric, &prediction.variant);
         let values = sides.own().map(|round| prediction.metric.level(round).ok());
         let values: Option<Vec<f64>> = values.collect();
         stats::level(&values?)
@@ -113,7 +113,7 @@ impl Evidence<'_> {
         let decided = self.zeros(prediction).map(|zeros| {
             let interval = zeros.interval();
             self.limits(prediction).apply(
-                Verdict::of(prediction.bound, interval),
+                Verdict::judge(prediction.bound, interval),
                 prediction.bound,
                 interval,
             )
@@ -149,19 +149,19 @@ impl Evidence<'_> {
         if self.interferes(prediction) {
             return Verdict::Undecided(Undecided::Interference);
         }
-        let verdict = Verdict::of(prediction.bound, interval);
+        let verdict = Verdict::judge(prediction.bound, interval);
         self.limits(prediction).apply(verdict, prediction.bound, interval)
     }
 
     fn limits(&self, prediction: &Prediction) -> Limits {
         let Prediction { metric, variant, bound } = prediction;
-        let sides = Sides::of(self.plan, self.rounds, metric, variant);
-        Limits::of(self.plan, &sides, metric, bound.is_ratio())
+        let sides = Sides::select(self.plan, self.rounds, metric, variant);
+        Limits::from_sides(self.plan, &sides, metric, bound.is_ratio())
     }
 
     fn zeros(&self, prediction: &Prediction) -> Option<Zeros> {
         let Prediction { metric, variant, bound } = prediction;
-        bound.is_ratio().then(|| Zeros::of(self.plan, self.rounds, metric, variant))?
+        bound.is_ratio().then(|| Zeros::find(self.plan, self.rounds, metric, variant))?
     }
 
     /// Whether what was claimed is less than what loading both at once changes.

@@ -8,7 +8,7 @@ use super::means::{Summed, rounds, summed};
 use super::{Report, broken, columns, invariants, method, plots, table};
 use crate::file::experiment::Sources;
 use crate::judge::metric::{Metric, Statistic, digits};
-use crate::load::report::{LoadReport, Part as Requests};
+use crate::load::report::{LoadReport, Subset};
 
 /// The report as a document.
 pub fn document(report: &Report) -> Document {
@@ -74,7 +74,7 @@ fn figures(report: &Report) -> Vec<Part> {
 }
 
 /// Requests by some name, when there is more than one: else it is the table above.
-fn parts(report: &Report, get: fn(&LoadReport) -> &BTreeMap<String, Requests>) -> Vec<Part> {
+fn parts(report: &Report, get: fn(&LoadReport) -> &BTreeMap<String, Subset>) -> Vec<Part> {
     by_name(report, |load| Box::new(get(load).iter()))
 }
 
@@ -88,7 +88,7 @@ fn scenarios(report: &Report) -> Vec<Part> {
 
 fn by_name(
     report: &Report,
-    get: impl for<'l> Fn(&'l LoadReport) -> Box<dyn Iterator<Item = (&'l String, &'l Requests)> + 'l>,
+    get: impl for<'l> Fn(&'l LoadReport) -> Box<dyn Iterator<Item = (&'l String, &'l Subset)> + 'l>,
 ) -> Vec<Part> {
     let lang = report.language;
     let mut all: BTreeMap<String, Vec<(&str, Summed)>> = BTreeMap::new();

@@ -83,7 +83,7 @@ pub fn summarise(plan: &Plan, rounds: &[RoundRecord]) -> Vec<VariantSummary> {
         let name = variant.name.as_str();
         let is_reference = name == plan.reference;
         let rows = plan.metrics.iter().map(|metric| {
-            let sides = Sides::of(plan, rounds, metric, name);
+            let sides = Sides::select(plan, rounds, metric, name);
             let (comparison, interference) = if is_reference {
                 (Comparison::Reference, None)
             } else {
@@ -136,7 +136,12 @@ pub struct Sides<'r> {
 
 impl<'r> Sides<'r> {
     /// Pairs for metrics that are compared in pairs, otherwise rounds alone. For the reference itself: all its pairs.
-    pub fn of(plan: &'r Plan, rounds: &'r [RoundRecord], metric: &Metric, name: &'r str) -> Self {
+    pub fn select(
+        plan: &'r Plan,
+        rounds: &'r [RoundRecord],
+        metric: &Metric,
+        name: &'r str,
+    ) -> Self {
         if !plan.is_paired(metric) {
             return Self::alone(rounds, &plan.reference, name);
         }
@@ -179,7 +184,9 @@ impl<'r> Sides<'r> {
 
     /// The values of each block; `None` when one of them is absent.
     fn pairs(&self, metric: &Metric) -> Option<Vec<(f64, f64)>> {
-        let values = |(reference, own)| Some((metric.of(reference).ok()?, metric.of(own).ok()?));
+        let values = |(reference, own)| {
+            Some((metric.value_for_ratio(reference).ok()?, metric.value_for_ratio(own).ok()?))
+        };
         self.both().map(values).collect()
     }
 }
@@ -191,7 +198,7 @@ fn compare(metric: &Metric, sides: &Sides<'_>, names: (&str, &str), lang: Langua
     let mut pairs = Vec::new();
     let mut absent: BTreeMap<(&str, Absent), u32> = BTreeMap::new();
     for (paired, round) in sides.both() {
-        let values = (metric.of(paired), metric.of(round));
+        let values = (metric.value_for_ratio(paired), metric.value_for_ratio(round));
         match values {
             (Ok(left), Ok(right)) => pairs.push((left, right)),
             (left, right) => {

@@ -41,7 +41,7 @@ pub fn lines(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     let mut lines = Vec::new();
     for variant in &plan.variants {
         let own: Vec<&Measured> = all(rounds, &variant.name).map(|(_, round)| round).collect();
-        let thirds: Vec<Thirds<'_>> = own.iter().filter_map(|round| Thirds::of(round)).collect();
+        let thirds: Vec<Thirds<'_>> = own.iter().filter_map(|round| Thirds::split(round)).collect();
         for what in [Changing::Times, Changing::Cpu, Changing::Memory] {
             let logs: Vec<f64> = thirds.iter().filter_map(|thirds| thirds.change(what)).collect();
             if (logs.len() as f64) < NEARLY_ALL * own.len() as f64 {
@@ -128,7 +128,7 @@ struct Thirds<'r> {
 }
 
 impl<'r> Thirds<'r> {
-    fn of(round: &'r Measured) -> Option<Self> {
+    fn split(round: &'r Measured) -> Option<Self> {
         let series = round.load.series.as_ref()?;
         let (step_seconds, whole) = round.load.whole_steps()?;
         let server = round.server.as_ref().map_or(&[][..], |server| server.steps.as_slice());

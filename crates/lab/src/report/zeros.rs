@@ -15,7 +15,12 @@ pub struct Zeros(Vec<f64>);
 impl Zeros {
     /// `None` where zero would be no value, where nothing was zero, and where both of a block were:
     /// of these there is no ratio.
-    pub fn of(plan: &Plan, rounds: &[RoundRecord], metric: &Metric, variant: &str) -> Option<Self> {
+    pub fn find(
+        plan: &Plan,
+        rounds: &[RoundRecord],
+        metric: &Metric,
+        variant: &str,
+    ) -> Option<Self> {
         if !metric.may_be_zero() {
             return None;
         }
@@ -24,7 +29,7 @@ impl Zeros {
             let is_one = paired >= 0.0 && own >= 0.0 && paired + own > 0.0;
             is_one.then(|| own / paired)
         };
-        let sides = Sides::of(plan, rounds, metric, variant);
+        let sides = Sides::select(plan, rounds, metric, variant);
         let ratios: Vec<f64> = sides.both().map(ratio).collect::<Option<_>>()?;
         let is_extreme = |ratio: &f64| *ratio == 0.0 || ratio.is_infinite();
         ratios.iter().any(is_extreme).then_some(Self(ratios))

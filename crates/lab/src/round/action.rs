@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use madang_stack::http::Url;
-use madang_stack::{Patience, Process, Spec};
+use madang_stack::{Exit, Patience, Process, Spec, Tail};
 
 use crate::observe::database::{Addresses, Engine};
 use crate::round::host::Host;
@@ -34,6 +34,23 @@ pub struct Surroundings<'s> {
     pub pid: Option<u32>,
 }
 
+/// Why a command did not do what it was run for.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    #[error("there is no command")]
+    Empty,
+    #[error("`{program}` cannot be started: {}", words::chain(&**.why))]
+    Start { program: String, why: Box<madang_stack::Error> },
+    #[error(
+        "`{command}` did not end within {limit:?}; `time_limit` in [hooks] raises that{stderr}"
+    )]
+    Late { command: String, limit: Duration, stderr: Tail },
+    #[error("`{command}`: {}", words::chain(&**.why))]
+    Wait { command: String, why: Box<madang_stack::Error> },
+    #[error("`{command}` failed ({exit}){stderr}")]
+    Failed { command: String, exit: Exit, stderr: Tail },
+}
+
 /// Runs commands in an experiment's directory.
 pub struct Runner<'r> {
     pub host: &'r dyn Host,
@@ -44,11 +61,15 @@ pub struct Runner<'r> {
 
 impl Runner<'_> {
     /// Starts a command.
-    pub fn start(&self, argv: &[String], around: &Surroundings<'_>) -> Result<Process, String> {
-        let (program, arguments) = argv.split_first().ok_or("there is no command")?;
+    pub fn start(
+        &self,
+        argv: &[String],
+        around: &Surroundings<'_>,
+    ) -> Result<Process, CommandError> {
+        let (program, arguments) = argv.split_first().ok_or(CommandError::Empty)?;
         let spec = without_shell(Spec::new(program).args(arguments).dir(self.dir), self.host);
         let address = |engine| {
-            let address = around.databases.and_then(|databases| databases.of(engine));
+            let address = around.databases.and_then(|databases| databases.get(engine));
             address.map(|address| address.secret().to_owned())
         };
         let pages: Vec<_> = around.metrics.iter().map(ToString::to_string).collect();
@@ -68,32 +89,29 @@ impl Runner<'_> {
             spec = spec.env("LAB_DATA_DIR", data);
         }
         let started = self.host.supervisor().spawn(&spec);
-        started.map_err(|error| format!("`{program}` cannot be started: {}", words::chain(&error)))
+        started.map_err(|why| CommandError::Start { program: program.clone(), why: why.into() })
     }
 
     /// Waits for a command's end and gives its first lines on stdout.
-    pub fn finish(&self, argv: &[String], process: &Process) -> Result<Vec<String>, String> {
-        let name = argv.join(" ");
+    pub fn finish(&self, argv: &[String], process: &Process) -> Result<Vec<String>, CommandError> {
+        let (command, limit) = (argv.join(" "), self.time_limit);
         let give_up = || self.cancel.is_cancelled();
-        let patience = Patience::new(self.time_limit, &give_up);
-        let exit = process.wait_patiently(patience);
-        let exit = exit.map_err(|error| match error {
-            madang_stack::Error::NotReady { .. } => format!(
-                "`{name}` did not end within {:?}; `time_limit` in [hooks] raises that{}",
-                self.time_limit,
-                process.stderr_tail()
-            ),
-            error => format!("`{name}`: {}", words::chain(&error)),
-        })?;
-        if exit.is_success() {
-            Ok(process.stdout_lines())
-        } else {
-            Err(format!("`{name}` failed ({exit}){}", process.stderr_tail()))
+        match process.wait_patiently(Patience::new(limit, &give_up)) {
+            Ok(exit) if exit.is_success() => Ok(process.stdout_lines()),
+            Ok(exit) => Err(CommandError::Failed { command, exit, stderr: process.stderr_tail() }),
+            Err(madang_stack::Error::NotReady { .. }) => {
+                Err(CommandError::Late { command, limit, stderr: process.stderr_tail() })
+            }
+            Err(why) => Err(CommandError::Wait { command, why: why.into() }),
         }
     }
 
     /// Runs a command to its end and gives its first lines on stdout.
-    pub fn run(&self, argv: &[String], around: &Surroundings<'_>) -> Result<Vec<String>, String> {
+    pub fn run(
+        &self,
+        argv: &[String],
+        around: &Surroundings<'_>,
+    ) -> Result<Vec<String>, CommandError> {
         let process = self.start(argv, around)?;
         self.finish(argv, &process)
     }

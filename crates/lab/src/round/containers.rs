@@ -110,11 +110,11 @@ impl Containers {
         experiment: &Experiment,
         variant: &Variant,
         container: &Container,
-        place: Place<'_>,
+        place: ContainerPlace<'_>,
         fill: &dyn Fn(&str) -> String,
     ) -> Option<Start> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
-        let Place { port, dir, cpus } = place;
+        let ContainerPlace { port, dir, cpus } = place;
         let count = STARTED.fetch_add(1, Ordering::Relaxed);
         let name = format!("madang-{}-{count}-{port}", std::process::id());
         if let ContainerSource::Compose(path) = &container.source {
@@ -154,9 +154,9 @@ impl Containers {
     }
 }
 
-/// Place of one round's containers.
+/// What one round gives to its containers.
 #[derive(Clone, Copy)]
-pub struct Place<'p> {
+pub struct ContainerPlace<'p> {
     /// Port at which the server has to answer.
     pub port: &'p str,
     /// Data directory.

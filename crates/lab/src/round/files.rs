@@ -41,7 +41,7 @@ impl Files {
         remove(&scratch)
             .and_then(|()| fs::create_dir_all(&data))
             .map_err(|error| broken(&format!("empty `{}`", scratch.display()), error))?;
-        if let Some(template) = bench.templates.of(variant) {
+        if let Some(template) = bench.templates.for_variant(variant) {
             copy::tree(template, &data, bench.cancel).map_err(|error| match error {
                 CopyError::Cancelled => {
                     Failure::new(FailureKind::Interrupted, "the run was interrupted")

@@ -14,7 +14,7 @@ pub use crate::observe::database::{Address, Addresses};
 
 use crate::Cancel;
 pub use crate::file::experiment::Served;
-pub use crate::judge::metric::Part;
+pub use crate::judge::metric::StackPart;
 
 /// What the lab asks of the program it is part of.
 pub trait Host: Sync {

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use madang_stack::container::{self, ContainerError};
-use madang_stack::http::{self, Url};
+use madang_stack::http::{self, Url, UrlError};
 use madang_stack::{Cgroup, CpuBudget, CpuList, Output, Patience, PortReservation, Process, Spec};
 
 use crate::file::experiment::{Experiment, Target, Variant};
 use crate::journal::record::{FailureKind, Warning};
-use crate::judge::metric::Part;
+use crate::judge::metric::StackPart;
 use crate::observe::database::Addresses;
-use crate::round::containers::{Containers, Place};
+use crate::round::containers::{ContainerPlace, Containers};
 use crate::round::host::{Host, HostError, Launch, Page, Ready, Said, Served};
 
 /// A server that runs already answers a single request in this time, or would be no use.
@@ -82,7 +82,7 @@ pub enum LaunchError {
     Taken { url: String },
     /// What it calls its address is none.
     #[error("it became ready at no address: {0}")]
-    Address(String),
+    Address(UrlError),
 }
 
 impl LaunchError {
@@ -165,7 +165,7 @@ pub fn launch(
             answering(spec.dir(&experiment.dir), ready.as_deref(), &fill, page)?
         }
         Target::Container(container) => {
-            let place = Place { port: &port, dir: &directory, cpus: *cpus };
+            let place = ContainerPlace { port: &port, dir: &directory, cpus: *cpus };
             let start = containers.start(experiment, variant, container, place, &fill);
             let start = start.ok_or_else(|| HostError("its image was not prepared".to_owned()))?;
             let spec = start.spec.clone().dir(&experiment.dir);
@@ -230,7 +230,7 @@ pub fn launch(
     let databases = databases.or(&said.databases);
     let mut processes = said.processes;
     if let (Target::Serve(_), true) = (&variant.target, processes.is_empty()) {
-        processes.push((Part::Nodes.name().to_owned(), process.pid()));
+        processes.push((StackPart::Nodes.name().to_owned(), process.pid()));
     }
     let database = match &variant.target {
         Target::Serve(served) => host.database(served, data),

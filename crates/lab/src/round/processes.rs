@@ -26,5 +26,5 @@ impl Processes {
 }
 
 fn seconds(pid: u32) -> Option<f64> {
-    Glance::of(pid, Scope::Tree).ok().map(|glance| glance.cpu.as_secs_f64())
+    Glance::take(pid, Scope::Tree).ok().map(|glance| glance.cpu.as_secs_f64())
 }

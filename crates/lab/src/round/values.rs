@@ -3,17 +3,19 @@
 pub(crate) mod json;
 mod sql;
 
+use std::io;
 use std::time::Duration;
 
-use madang_stack::http::{self, Url};
+use madang_stack::http::{self, Url, UrlError};
 
 use crate::file::experiment::{Experiment, Limit, Source};
+use crate::file::expression::NotFinite;
 use crate::journal::record::{Checked, CheckedLimit, Observed};
-use crate::load::metric::LoadMetric;
+use crate::load::metric::{LoadMetric, MetricError};
 use crate::load::report::LoadReport;
-use crate::observe::database::{self, Address, Engine};
+use crate::observe::database::{self, Address, DatabaseError, Engine};
 use crate::observe::prometheus::Selector;
-use crate::round::action::{Runner, Surroundings};
+use crate::round::action::{CommandError, Runner, Surroundings};
 
 /// A page or an answer that takes longer is none.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
@@ -55,9 +57,45 @@ impl Moment {
     }
 }
 
+/// Why a value could not be taken, or an invariant not be checked.
+#[derive(Debug, thiserror::Error)]
+pub enum ValueError {
+    #[error("its variant has no known {0}")]
+    NoSource(&'static str),
+    #[error("a formula is not taken")]
+    Formula,
+    #[error("{0}")]
+    Address(#[from] UrlError),
+    #[error("{0}")]
+    Http(#[from] io::Error),
+    #[error("{0}")]
+    Database(#[from] DatabaseError),
+    #[error("{0}")]
+    Command(#[from] CommandError),
+    #[error("{0}")]
+    Metric(#[from] MetricError),
+    #[error("{0}")]
+    NotFinite(#[from] NotFinite),
+    /// The answer, page or output does not have the number.
+    #[error("{0}")]
+    NoNumber(String),
+    /// What a formula names is not there.
+    #[error("there is no {0}")]
+    NoName(String),
+    /// Where something went wrong, and what.
+    #[error("{place}: {why}")]
+    At { place: String, why: Box<Self> },
+}
+
+impl ValueError {
+    fn at(self, place: impl Into<String>) -> Self {
+        Self::At { place: place.into(), why: Box::new(self) }
+    }
+}
+
 impl Taker<'_> {
     /// Takes every value once.
-    pub fn take(&self, moment: Moment) -> Result<Taken, String> {
+    pub fn take(&self, moment: Moment) -> Result<Taken, ValueError> {
         let experiment = self.experiment;
         let page = self.page()?;
         let page = page.as_deref();
@@ -65,8 +103,8 @@ impl Taker<'_> {
         for value in &experiment.values {
             let is_wanted = moment == Moment::After || experiment.needs_before(&value.name);
             let number = is_wanted.then(|| self.number(&value.source, page, moment));
-            let told = |why| format!("[values.{}], {}: {why}", value.name, moment.text());
-            named.push(number.transpose().map_err(told)?);
+            let place = || format!("[values.{}], {}", value.name, moment.text());
+            named.push(number.transpose().map_err(|why| why.at(place()))?);
         }
         let mut own = Vec::new();
         for invariant in &experiment.invariants {
@@ -75,9 +113,8 @@ impl Taker<'_> {
                 && invariant.concerns(self.variant)
                 && !matches!(invariant.source, Source::Value(_));
             let number = is_taken.then(|| self.number(&invariant.source, page, moment));
-            let number = number.transpose();
-            let told = |why| format!("invariant \"{}\", {}: {why}", invariant.name, moment.text());
-            own.push(number.map_err(told)?);
+            let place = || format!("invariant \"{}\", {}", invariant.name, moment.text());
+            own.push(number.transpose().map_err(|why| why.at(place()))?);
         }
         let observed = &experiment.observe.metrics;
         let observed = observed.iter().map(|series| page.and_then(|page| series.sum(page)));
@@ -85,7 +122,7 @@ impl Taker<'_> {
     }
 
     /// The server's metrics page, if anybody asks for it.
-    fn page(&self) -> Result<Option<String>, String> {
+    fn page(&self) -> Result<Option<String>, ValueError> {
         let experiment = self.experiment;
         let of_values = experiment.values.iter().map(|value| &value.source);
         let of_invariants = experiment.invariants.iter().map(|invariant| &invariant.source);
@@ -97,39 +134,48 @@ impl Taker<'_> {
         pages(self.around.metrics, ANSWER_TIME).map(Some)
     }
 
-    fn number(&self, source: &Source, page: Option<&str>, moment: Moment) -> Result<f64, String> {
+    fn number(
+        &self,
+        source: &Source,
+        page: Option<&str>,
+        moment: Moment,
+    ) -> Result<f64, ValueError> {
         let cancel = self.runner.cancel;
         match source {
             Source::Sql(query) => match (self.around.database, self.databases(Engine::Mysql)) {
-                (Some(database), _) => sql::number(database, query, &self.experiment.dir, cancel),
+                (Some(database), _) => {
+                    Ok(sql::number(database, query, &self.experiment.dir, cancel)?)
+                }
                 (None, Some(mysql)) => self.mysql(mysql, query),
-                (None, None) => Err("its variant has no known database".to_owned()),
+                (None, None) => Err(ValueError::NoSource("database")),
             },
             Source::Mysql { sql, mysql } => self.mysql(mysql, sql),
             Source::Redis { command, redis } => {
                 let redis = redis.as_ref().or(self.databases(Engine::Redis));
-                let redis = redis.ok_or("its variant has no known Redis")?;
+                let redis = redis.ok_or(ValueError::NoSource("Redis"))?;
                 let number = database::redis::number(redis, command, cancel);
-                number.map_err(|why| format!("{redis}: {why}"))
+                number.map_err(|why| ValueError::from(why).at(redis.to_string()))
             }
             Source::Http { http, json: path } => {
                 let base_url = self.around.base_url.unwrap_or_default();
                 let url =
                     if http.starts_with('/') { format!("{base_url}{http}") } else { http.clone() };
-                let answer =
-                    body(&Url::parse(&url)?, ANSWER_TIME).map_err(|why| format!("{url}: {why}"))?;
-                json::number(&answer, path).map_err(|why| format!("{url}: {why}"))
+                let answer = body(&Url::parse(&url)?, ANSWER_TIME);
+                let number = answer.and_then(|answer| json::number(&answer, path));
+                number.map_err(|why| why.at(url))
             }
             Source::Metrics(series) => sum(series, page, moment),
             Source::Script(argv) => {
                 let lines = self.runner.run(argv, &self.around)?;
                 let line = lines.iter().map(|line| line.trim()).find(|line| !line.is_empty());
-                let line = line.ok_or_else(|| format!("`{}` printed nothing", argv.join(" ")))?;
-                let number: Option<f64> =
-                    line.parse().ok().filter(|number: &f64| number.is_finite());
-                number.ok_or_else(|| format!("`{}` printed no number but {line:?}", argv.join(" ")))
+                let refused = |what: String| {
+                    ValueError::NoNumber(format!("`{}` printed {what}", argv.join(" ")))
+                };
+                let line = line.ok_or_else(|| refused("nothing".to_owned()))?;
+                let number = line.parse().ok().filter(|number: &f64| number.is_finite());
+                number.ok_or_else(|| refused(format!("no number but {line:?}")))
             }
-            Source::Value(_) => Err("a formula is not taken".to_owned()),
+            Source::Value(_) => Err(ValueError::Formula),
         }
     }
 }
@@ -137,44 +183,44 @@ impl Taker<'_> {
 impl Taker<'_> {
     /// The database of this kind beside the variant's server.
     fn databases(&self, engine: Engine) -> Option<&Address> {
-        self.around.databases.and_then(|databases| databases.of(engine))
+        self.around.databases.and_then(|databases| databases.get(engine))
     }
 
-    fn mysql(&self, address: &Address, query: &str) -> Result<f64, String> {
+    fn mysql(&self, address: &Address, query: &str) -> Result<f64, ValueError> {
         let number = database::mysql::number(address, query, self.runner.cancel);
-        number.map_err(|why| format!("{address}: {why}"))
+        number.map_err(|why| ValueError::from(why).at(address.to_string()))
     }
 }
 
-fn sum(series: &Selector, page: Option<&str>, moment: Moment) -> Result<f64, String> {
-    let page = page.ok_or("its variant has no known metrics page")?;
+fn sum(series: &Selector, page: Option<&str>, moment: Moment) -> Result<f64, ValueError> {
+    let page = page.ok_or(ValueError::NoSource("metrics page"))?;
     match series.sum(page) {
         Some(sum) => Ok(sum),
         None if moment == Moment::Before => Ok(0.0),
-        None => Err(format!("the metrics page has no series `{series}`")),
+        None => Err(ValueError::NoNumber(format!("the metrics page has no series `{series}`"))),
     }
 }
 
 /// The text of metrics pages, one after the other: a sum over a series is then that of all nodes.
-pub fn pages(urls: &[Url], answer_time: Duration) -> Result<String, String> {
+pub fn pages(urls: &[Url], answer_time: Duration) -> Result<String, ValueError> {
     let page = |url: &Url| match body(url, answer_time) {
         Ok(body) => Ok(String::from_utf8_lossy(&body).into_owned()),
-        Err(why) => Err(format!("the metrics page {url}: {why}")),
+        Err(why) => Err(why.at(format!("the metrics page {url}"))),
     };
     urls.iter().map(page).collect()
 }
 
 /// The body of a good answer.
-fn body(url: &Url, answer_time: Duration) -> Result<Vec<u8>, String> {
-    let answer = http::get(url, answer_time).map_err(|error| error.to_string())?;
+fn body(url: &Url, answer_time: Duration) -> Result<Vec<u8>, ValueError> {
+    let answer = http::get(url, answer_time)?;
     if !(200..300).contains(&answer.status) {
-        return Err(format!("status {}", answer.status));
+        return Err(ValueError::NoNumber(format!("status {}", answer.status)));
     }
     if !answer.is_whole {
         let bytes = answer.body.len();
-        return Err(format!(
+        return Err(ValueError::NoNumber(format!(
             "the answer was cut off after {bytes} bytes (at most 8 MiB in {answer_time:?})"
-        ));
+        )));
     }
     Ok(json::without_chunks(answer.body))
 }
@@ -186,33 +232,33 @@ pub fn check(
     before: &Taken,
     after: &Taken,
     load: &LoadReport,
-) -> Result<Vec<Checked>, String> {
+) -> Result<Vec<Checked>, ValueError> {
     let mut checked = Vec::new();
     let concerned = |index: &usize| experiment.invariants[*index].concerns(variant);
     for index in (0..experiment.invariants.len()).filter(concerned) {
         let invariant = &experiment.invariants[index];
-        let broken = |why: String| format!("invariant \"{}\": {why}", invariant.name);
+        let broken = |why: ValueError| why.at(format!("invariant \"{}\"", invariant.name));
         let own = before.own[index];
         let resolve = |name: &str| match name.split_once('.') {
-            None if name == "before" => own.ok_or_else(|| "there is no `before`".to_owned()),
+            None if name == "before" => {
+                own.ok_or_else(|| ValueError::NoName("`before`".to_owned()))
+            }
             Some(("before", name)) => named(experiment, before, name),
             Some(("after", name)) => named(experiment, after, name),
             Some(("load", name)) => {
-                let value = LoadMetric::parse(name)?.of_all(load);
-                value.map_err(|why| format!("`load.{name}`: {why}"))
+                let value = LoadMetric::parse(name)?.overall_value_in(load);
+                value.map_err(|why| ValueError::NoNumber(format!("`load.{name}`: {why}")))
             }
-            _ => Err(format!("there is no `{name}`")),
+            _ => Err(ValueError::NoName(format!("`{name}`"))),
         };
         let value = match (&invariant.source, after.own[index]) {
-            (Source::Value(formula), _) => {
-                formula.evaluate(&resolve).map_err(|error| broken(error.to_string()))?
-            }
+            (Source::Value(formula), _) => formula.evaluate(&resolve).map_err(broken)?,
             (_, Some(value)) if invariant.change => value - own.unwrap_or_default(),
             (_, value) => value.unwrap_or_default(),
         };
         let mut limits = Vec::new();
         for Limit { bound, formula } in &invariant.limits {
-            let limit = formula.evaluate(&resolve).map_err(|error| broken(error.to_string()))?;
+            let limit = formula.evaluate(&resolve).map_err(broken)?;
             limits.push(CheckedLimit { bound: *bound, formula: formula.to_string(), limit });
         }
         let holds = limits.iter().all(|limit| Limit::holds(limit.bound, value, limit.limit));
@@ -222,10 +268,10 @@ pub fn check(
     Ok(checked)
 }
 
-fn named(experiment: &Experiment, taken: &Taken, name: &str) -> Result<f64, String> {
+fn named(experiment: &Experiment, taken: &Taken, name: &str) -> Result<f64, ValueError> {
     let index = experiment.values.iter().position(|value| value.name == name);
     let value = index.and_then(|index| taken.named.get(index).copied()?);
-    value.ok_or_else(|| format!("there is no value `{name}`"))
+    value.ok_or_else(|| ValueError::NoName(format!("value `{name}`")))
 }
 
 /// By how much each observed series changed; `steps` has its values over time, by its place.

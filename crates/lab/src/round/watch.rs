@@ -138,7 +138,8 @@ impl<'w, 'p> Watch<'w, 'p> {
                 Action::Command(argv) => {
                     let around = self.bench.around(self.scene, running);
                     let command = self.bench.runner().start(argv, &around);
-                    let command = command.map_err(|why| Failure::new(FailureKind::Hook, why))?;
+                    let command =
+                        command.map_err(|why| Failure::because(FailureKind::Hook, &why))?;
                     self.commands.push(Started { argv, process: command, cpu: Duration::ZERO });
                     format!("started `{}`", argv.join(" "))
                 }

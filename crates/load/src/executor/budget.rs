@@ -47,3 +47,24 @@ impl Budget {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_spent_by_its_owner() {
+        let budget = Budget::Own(Rc::new(Cell::new(3)));
+        assert!(budget.take());
+        assert_eq!(budget.drain(), 2);
+        assert!(!budget.take());
+    }
+
+    #[test]
+    fn a_shared_budget_is_spent_once_by_everybody_together() {
+        let pool = Arc::new(AtomicU64::new(5));
+        let budgets = [Budget::Shared(pool.clone()), Budget::Shared(pool)];
+        let taken = (0..10).filter(|turn| budgets[turn % 2].take()).count();
+        assert_eq!((taken, budgets[0].drain()), (5, 0));
+    }
+}

@@ -58,7 +58,7 @@ pub(crate) struct Crew {
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) max_vus: u32,
     pub(crate) hire: Hire,
-    pub(crate) free: RefCell<VecDeque<Rc<Place>>>,
+    pub(crate) free: RefCell<VecDeque<Rc<Seat>>>,
     pub(crate) closed: Cell<bool>,
     pub(crate) members: RefCell<Vec<Member>>,
 }
@@ -71,12 +71,12 @@ pub(crate) struct Member {
 
 /// Where a free virtual user waits for its next iteration.
 #[derive(Default)]
-pub(crate) struct Place {
+pub(crate) struct Seat {
     intended: Cell<Option<Instant>>,
     waker: RefCell<Option<Waker>>,
 }
 
-impl Place {
+impl Seat {
     fn wake(&self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -88,30 +88,30 @@ impl Place {
 struct ArrivalTurns {
     crew: Rc<Crew>,
     user: Rc<User>,
-    place: Rc<Place>,
+    seat: Rc<Seat>,
 }
 
 impl Turns for ArrivalTurns {
     /// Waits, on the virtual user's own stack, for an iteration to run. Those that have waited
     /// longest come first, as in k6.
     fn next(&self) -> Option<Turn> {
-        let (crew, place) = (&self.crew, &self.place);
+        let (crew, seat) = (&self.crew, &self.seat);
         if crew.closed.get() || self.user.control.is_stopping() {
             return None;
         }
-        crew.free.borrow_mut().push_back(place.clone());
+        crew.free.borrow_mut().push_back(seat.clone());
         crew.pool.release(crew.part);
         // A virtual user that waits is not active.
         let active = &self.user.run.live.active;
         active.fetch_sub(1, Ordering::Relaxed);
         let intended = coroutine::block_on(std::future::poll_fn(|cx| {
-            if let Some(intended) = place.intended.take() {
+            if let Some(intended) = seat.intended.take() {
                 return Poll::Ready(Some(intended));
             }
             if crew.closed.get() {
                 return Poll::Ready(None);
             }
-            place.waker.replace(Some(cx.waker().clone()));
+            seat.waker.replace(Some(cx.waker().clone()));
             Poll::Pending
         }));
         active.fetch_add(1, Ordering::Relaxed);
@@ -168,7 +168,7 @@ impl Crew {
         let turns = ArrivalTurns {
             crew: self.clone(),
             user: member.hand.user.clone(),
-            place: Rc::default(),
+            seat: Rc::default(),
         };
         member.hand.mailbox.send(Activation {
             assignment: self.assignment.clone(),
@@ -230,15 +230,15 @@ impl Crew {
 
     /// Gives an iteration to the free virtual user that was claimed for it.
     fn assign(&self, intended: Instant) {
-        if let Some(place) = self.free.borrow_mut().pop_front() {
-            place.intended.set(Some(intended));
-            place.wake();
+        if let Some(seat) = self.free.borrow_mut().pop_front() {
+            seat.intended.set(Some(intended));
+            seat.wake();
         }
     }
 
     fn close(&self) {
         self.closed.set(true);
-        self.free.borrow_mut().drain(..).for_each(|place| place.wake());
+        self.free.borrow_mut().drain(..).for_each(|seat| seat.wake());
     }
 
     fn drop_iterations(&self, count: u64) {

@@ -70,7 +70,7 @@ impl Selector {
                     NeedsSelectorFlags::No,
                     MatchingForInvalidation::No,
                 );
-                matches_selector_list(&self.0, &Place { document, at: *at }, &mut context)
+                matches_selector_list(&self.0, &Candidate { document, at: *at }, &mut context)
             }
         };
         nodes.into_iter().filter(|at| matches(at)).collect()
@@ -100,18 +100,18 @@ fn without_unequal(text: &str) -> String {
 
 /// An element as the matcher sees it.
 #[derive(Clone)]
-struct Place<'d> {
+struct Candidate<'d> {
     document: &'d Document,
     at: usize,
 }
 
-impl fmt::Debug for Place<'_> {
+impl fmt::Debug for Candidate<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.at.fmt(f)
     }
 }
 
-impl Place<'_> {
+impl Candidate<'_> {
     fn at(&self, at: usize) -> Option<Self> {
         self.element_at(at).map(|_| Self { document: self.document, at })
     }
@@ -200,7 +200,7 @@ impl Place<'_> {
     }
 }
 
-impl selectors::Element for Place<'_> {
+impl selectors::Element for Candidate<'_> {
     type Impl = Language;
 
     fn opaque(&self) -> OpaqueElement {

@@ -6,7 +6,7 @@ use super::{RequestError, Result};
 const MAX_LINE_BYTES: usize = 16 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ChunkState {
     Size,
     Extension,
     SizeLineFeed,
@@ -22,7 +22,7 @@ enum State {
 /// Decodes a chunked body from pieces of any size.
 #[derive(Debug)]
 pub(super) struct ChunkedDecoder {
-    state: State,
+    state: ChunkState,
     remaining: u64,
     digits: u8,
     line_bytes: usize,
@@ -30,11 +30,11 @@ pub(super) struct ChunkedDecoder {
 
 impl ChunkedDecoder {
     pub(super) fn new() -> Self {
-        Self { state: State::Size, remaining: 0, digits: 0, line_bytes: 0 }
+        Self { state: ChunkState::Size, remaining: 0, digits: 0, line_bytes: 0 }
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.state == ChunkState::Done
     }
 
     /// Reads from `input`, hands decoded bytes to `sink`, and says how much was read. Reads less
@@ -48,15 +48,15 @@ impl ChunkedDecoder {
         mut sink: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<usize> {
         let mut at = 0;
-        while at < input.len() && self.state != State::Done {
-            if self.state == State::Data {
+        while at < input.len() && self.state != ChunkState::Done {
+            if self.state == ChunkState::Data {
                 let take =
                     usize::try_from(self.remaining).unwrap_or(usize::MAX).min(input.len() - at);
                 sink(&input[at..at + take])?;
                 at += take;
                 self.remaining -= take as u64;
                 if self.remaining == 0 {
-                    self.state = State::DataCarriageReturn;
+                    self.state = ChunkState::DataCarriageReturn;
                 }
             } else {
                 self.step(input[at])?;
@@ -73,35 +73,37 @@ impl ChunkedDecoder {
             return Err(RequestError::Malformed("a chunk's line or the trailer is too long"));
         }
         self.state = match (self.state, byte) {
-            (State::Size, _) if byte.is_ascii_hexdigit() => {
+            (ChunkState::Size, _) if byte.is_ascii_hexdigit() => {
                 self.digits += 1;
                 if self.digits > 15 {
                     return Err(RequestError::Malformed("a chunk is too large"));
                 }
                 let digit = u64::from((byte as char).to_digit(16).unwrap_or_default());
                 self.remaining = self.remaining * 16 + digit;
-                State::Size
+                ChunkState::Size
             }
-            (State::Size, _) if self.digits == 0 => {
+            (ChunkState::Size, _) if self.digits == 0 => {
                 return Err(RequestError::Malformed("a chunk without a size"));
             }
-            (State::Size | State::Extension, b'\r') => State::SizeLineFeed,
-            (State::Size, b';' | b' ' | b'\t') => State::Extension,
-            (State::Extension, _) if byte != b'\n' => State::Extension,
-            (State::SizeLineFeed, b'\n') => {
+            (ChunkState::Size | ChunkState::Extension, b'\r') => ChunkState::SizeLineFeed,
+            (ChunkState::Size, b';' | b' ' | b'\t') => ChunkState::Extension,
+            (ChunkState::Extension, _) if byte != b'\n' => ChunkState::Extension,
+            (ChunkState::SizeLineFeed, b'\n') => {
                 self.line_bytes = 0;
                 self.digits = 0;
-                if self.remaining == 0 { State::TrailerStart } else { State::Data }
+                if self.remaining == 0 { ChunkState::TrailerStart } else { ChunkState::Data }
             }
-            (State::DataCarriageReturn, b'\r') => State::DataLineFeed,
-            (State::DataLineFeed, b'\n') => {
+            (ChunkState::DataCarriageReturn, b'\r') => ChunkState::DataLineFeed,
+            (ChunkState::DataLineFeed, b'\n') => {
                 self.line_bytes = 0;
-                State::Size
+                ChunkState::Size
             }
-            (State::TrailerStart, b'\r') => State::TrailerEnd,
-            (State::TrailerStart | State::TrailerLine, _) if byte != b'\n' => State::TrailerLine,
-            (State::TrailerLine, b'\n') => State::TrailerStart,
-            (State::TrailerEnd, b'\n') => State::Done,
+            (ChunkState::TrailerStart, b'\r') => ChunkState::TrailerEnd,
+            (ChunkState::TrailerStart | ChunkState::TrailerLine, _) if byte != b'\n' => {
+                ChunkState::TrailerLine
+            }
+            (ChunkState::TrailerLine, b'\n') => ChunkState::TrailerStart,
+            (ChunkState::TrailerEnd, b'\n') => ChunkState::Done,
             _ => return Err(RequestError::Malformed("a chunk's framing")),
         };
         Ok(())

@@ -283,7 +283,7 @@ impl Client {
     pub(super) async fn dial(&self, url: &Url, offer: Offer, trace: &mut Trace) -> Result<Dialled> {
         let start = Instant::now();
         let Network { config, resolver, tls, .. } = &*self.network;
-        let proxy = config.proxies.of(url)?;
+        let proxy = config.proxies.for_url(url)?;
         let (host, port) = proxy.map_or((&*url.host, url.port), |proxy| (&*proxy.host, proxy.port));
         let (address, looked_up) = resolver.resolve(host, port).await?;
         if looked_up {

@@ -10,32 +10,48 @@ use cbc::cipher::{BlockCipherDecrypt, BlockModeDecrypt as _, KeyInit, KeyIvInit 
 use des::TdesEde3;
 use md5::{Digest as _, Md5};
 
+/// Why a key cannot be decrypted, in k6's words; never a part of the key.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KeyError {
+    #[error("it is not PEM")]
+    NotPem,
+    #[error("encrypted pkcs8 formatted key is not supported")]
+    Pkcs8,
+    #[error("no DEK-Info header in block")]
+    NoHeader,
+    #[error("malformed DEK-Info header")]
+    Header,
+    #[error("{0}")]
+    Base64(#[from] base64::DecodeError),
+    #[error("the cipher `{0}` is not supported")]
+    Cipher(String),
+    #[error("decryption password incorrect")]
+    Password,
+}
+
 /// The same key without a password, as PEM.
-///
-/// # Errors
-/// A text that says what is wrong; never a part of the key.
-pub(super) fn decrypt(pem: &str, password: &str) -> Result<String, String> {
-    let (label, body) = block(pem).ok_or("it is not PEM")?;
+pub(super) fn decrypt(pem: &str, password: &str) -> Result<String, KeyError> {
+    let (label, body) = block(pem).ok_or(KeyError::NotPem)?;
     if label == "ENCRYPTED PRIVATE KEY" {
-        return Err("encrypted pkcs8 formatted key is not supported".to_owned());
+        return Err(KeyError::Pkcs8);
     }
-    let (headers, data) = body.split_once("\n\n").ok_or("no DEK-Info header in block")?;
+    let (headers, data) = body.split_once("\n\n").ok_or(KeyError::NoHeader)?;
     let info = headers.lines().find_map(|line| line.strip_prefix("DEK-Info:"));
-    let (cipher, iv) =
-        info.and_then(|info| info.trim().split_once(',')).ok_or("malformed DEK-Info header")?;
-    let iv = mixed::decode_vec(iv.trim()).map_err(|_| "malformed DEK-Info header")?;
+    let info = info.and_then(|info| info.trim().split_once(','));
+    let (cipher, iv) = info.ok_or(KeyError::Header)?;
+    let iv = mixed::decode_vec(iv.trim()).map_err(|_| KeyError::Header)?;
     let data: String = data.split_whitespace().collect();
-    let data = BASE64_STANDARD.decode(data).map_err(|error| error.to_string())?;
-    let salt = iv.get(..8).ok_or("malformed DEK-Info header")?;
+    let data = BASE64_STANDARD.decode(data)?;
+    let salt = iv.get(..8).ok_or(KeyError::Header)?;
     let key = |length| key_of(password, salt, length);
     let plain = match cipher {
         "AES-128-CBC" => plain::<Aes128>(&key(16), &iv, &data),
         "AES-192-CBC" => plain::<Aes192>(&key(24), &iv, &data),
         "AES-256-CBC" => plain::<Aes256>(&key(32), &iv, &data),
         "DES-EDE3-CBC" => plain::<TdesEde3>(&key(24), &iv, &data),
-        other => return Err(format!("the cipher `{other}` is not supported")),
+        other => return Err(KeyError::Cipher(other.to_owned())),
     };
-    let plain = plain.ok_or("decryption password incorrect")?;
+    let plain = plain.ok_or(KeyError::Password)?;
     let text = BASE64_STANDARD.encode(plain);
     Ok(format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n"))
 }

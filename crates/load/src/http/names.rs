@@ -27,18 +27,28 @@ pub struct Target {
     pub port: Option<u16>,
 }
 
-impl FromStr for Target {
-    type Err = String;
+/// A text that is none of what these options want.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
+pub enum NameError {
+    #[error("`{0}` is not an address such as 127.0.0.1 or 127.0.0.1:8080")]
+    Address(String),
+    #[error("`{0}` is not a range of addresses such as 10.0.0.0/8")]
+    Range(String),
+    #[error("`{0}` is no host name such as test.example or *.example")]
+    Host(String),
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Target {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
         if let Ok(address) = text.parse() {
             return Ok(Self { address, port: None });
         }
         match text.parse::<std::net::SocketAddr>() {
             Ok(both) => Ok(Self { address: both.ip(), port: Some(both.port()) }),
-            Err(_) => {
-                Err(format!("`{text}` is not an address such as 127.0.0.1 or 127.0.0.1:8080"))
-            }
+            Err(_) => Err(NameError::Address(text.to_owned())),
         }
     }
 }
@@ -56,9 +66,10 @@ impl<T> Default for Patterns<T> {
 
 impl<T> Patterns<T> {
     /// From patterns, of which each must be one.
-    pub fn new(entries: impl IntoIterator<Item = (String, T)>) -> Result<Self, String> {
-        let entries = entries.into_iter().map(|(pattern, value)| {
-            if is_pattern(&pattern) { Ok((pattern.to_lowercase(), value)) } else { Err(pattern) }
+    pub fn new(entries: impl IntoIterator<Item = (String, T)>) -> Result<Self, NameError> {
+        let entries = entries.into_iter().map(|(pattern, value)| match is_pattern(&pattern) {
+            true => Ok((pattern.to_lowercase(), value)),
+            false => Err(NameError::Host(pattern)),
         });
         entries.collect::<Result<_, _>>().map(Self)
     }
@@ -122,15 +133,15 @@ impl AddressRange {
 }
 
 impl FromStr for AddressRange {
-    type Err = String;
+    type Err = NameError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, NameError> {
         let parsed = text.split_once('/').and_then(|(address, bits)| {
             let first: IpAddr = address.parse().ok()?;
             let bits: u8 = bits.parse().ok()?;
             (bits <= if first.is_ipv4() { 32 } else { 128 }).then_some(Self { first, bits })
         });
-        parsed.ok_or_else(|| format!("`{text}` is not a range of addresses such as 10.0.0.0/8"))
+        parsed.ok_or_else(|| NameError::Range(text.to_owned()))
     }
 }
 
@@ -186,7 +197,7 @@ pub enum Policy {
 
 impl Policy {
     /// Those of the addresses that may be taken.
-    pub(super) fn of(self, addresses: &[IpAddr]) -> Vec<IpAddr> {
+    pub(super) fn choose(self, addresses: &[IpAddr]) -> Vec<IpAddr> {
         let kind = |v4: bool| -> Vec<IpAddr> {
             addresses.iter().copied().filter(|address| address.is_ipv4() == v4).collect()
         };
@@ -232,7 +243,8 @@ mod tests {
             assert!(is_pattern(good), "{good}");
         }
         for bad in ["a.*", "a..b", "-a", "a-", "a b", "a:", "a:123456", "a:b", "**"] {
-            assert_eq!(Patterns::new([(bad.to_owned(), ())]), Err(bad.to_owned()));
+            let refused = Err(NameError::Host(bad.to_owned()));
+            assert_eq!(Patterns::new([(bad.to_owned(), ())]), refused);
         }
     }
 
@@ -259,7 +271,7 @@ mod tests {
     fn a_policy_takes_one_kind_of_address() {
         let both: Vec<IpAddr> = ["::1", "127.0.0.1"].map(|text| text.parse().unwrap()).to_vec();
         let taken = |policy: Policy, from: &[IpAddr]| {
-            policy.of(from).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+            policy.choose(from).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(taken(Policy::PreferIPv4, &both), "127.0.0.1");
         assert_eq!(taken(Policy::PreferIPv6, &both), "::1");

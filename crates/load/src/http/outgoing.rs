@@ -62,7 +62,7 @@ impl<'a> OutgoingHead<'a> {
             user_agent: given("user-agent").unwrap_or(&config.user_agent),
             content_length: says_length.then(|| hop.body.as_ref().map_or(0, |body| body.len())),
             headers,
-            proxy: config.proxies.of(&hop.url)?.filter(|_| !hop.url.secure),
+            proxy: config.proxies.for_url(&hop.url)?.filter(|_| !hop.url.secure),
             closes: config.no_connection_reuse && given("connection").is_none(),
         })
     }

@@ -32,7 +32,16 @@ pub struct Proxies {
 }
 
 /// A proxy, or why what is named is none: only requests that would go through it fail.
-type Named = Result<Proxy, String>;
+type Named = Result<Proxy, ProxyError>;
+
+/// What is wrong with the address in a variable. Never the address itself: it may hold a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum ProxyError {
+    #[error("{0}: proxies other than http://… are not supported yet")]
+    Scheme(&'static str),
+    #[error("{0}: no address of a proxy such as http://proxy.example:3128")]
+    Address(&'static str),
+}
 
 /// One entry of `NO_PROXY`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,12 +65,7 @@ impl Proxies {
                 variable(name).filter(|value| !value.is_empty()).map(|value| (name, value))
             })
         };
-        // Never the value: it may hold a password.
-        let proxy = |names| {
-            read(names).map(|(name, value)| {
-                Proxy::parse(&value).map_err(|problem| format!("{name}: {problem}"))
-            })
-        };
+        let proxy = |names| read(names).map(|(name, value)| Proxy::parse(name, &value));
         let exceptions = read(["NO_PROXY", "no_proxy"]).map(|(_, value)| value);
         Self {
             http: proxy(["HTTP_PROXY", "http_proxy"]),
@@ -74,7 +78,7 @@ impl Proxies {
     ///
     /// # Errors
     /// `Proxy` when what the environment names cannot be used.
-    pub(super) fn of(&self, url: &Url) -> Result<Option<&Proxy>, RequestError> {
+    pub(super) fn for_url(&self, url: &Url) -> Result<Option<&Proxy>, RequestError> {
         let named = if url.secure { &self.https } else { &self.http };
         let Some(named) = named else { return Ok(None) };
         let address: Option<IpAddr> = url.host.parse().ok();
@@ -84,7 +88,7 @@ impl Proxies {
         if is_local || excepted {
             return Ok(None);
         }
-        named.as_ref().map(Some).map_err(|problem| RequestError::Proxy(problem.clone()))
+        named.as_ref().map(Some).map_err(|problem| RequestError::Proxy(problem.to_string()))
     }
 }
 
@@ -132,14 +136,15 @@ impl Exception {
 }
 
 impl Proxy {
-    fn parse(text: &str) -> Result<Self, &'static str> {
+    /// Reads the address in a variable.
+    fn parse(variable: &'static str, text: &str) -> Named {
         let url = match text.split_once("://") {
             None => Url::parse(&format!("http://{text}")),
             Some((scheme, _)) if scheme.eq_ignore_ascii_case("http") => Url::parse(text),
-            Some(_) => return Err("proxies other than http://… are not supported yet"),
+            Some(_) => return Err(ProxyError::Scheme(variable)),
         };
         let url = url.ok().filter(|url| !url.host.is_empty());
-        let url = url.ok_or("no address of a proxy such as http://proxy.example:3128")?;
+        let url = url.ok_or(ProxyError::Address(variable))?;
         let user = url.user_info.as_deref().map(|user| {
             let user = if user.contains(':') { user.to_owned() } else { format!("{user}:") };
             format!("Basic {}", BASE64_STANDARD.encode(user))
@@ -206,7 +211,7 @@ mod tests {
     }
 
     fn goes_through(proxies: &Proxies, url: &str) -> bool {
-        proxies.of(&Url::parse(url).unwrap()).unwrap().is_some()
+        proxies.for_url(&Url::parse(url).unwrap()).unwrap().is_some()
     }
 
     #[test]
@@ -235,17 +240,19 @@ mod tests {
 
     #[test]
     fn an_address_of_a_proxy_may_have_a_user() {
-        let proxy = |text: &str| Proxy::parse(text).unwrap();
+        let proxy = |text: &str| Proxy::parse("http_proxy", text).unwrap();
         assert_eq!((&*proxy("p.example:3128").host, proxy("http://p").port), ("p.example", 80));
         let authorization = proxy("http://me:s%3Acret@p").authorization;
         assert_eq!(authorization.as_deref(), Some("Basic bWU6czpjcmV0"));
-        for (text, why) in
-            [("socks5://p", "not supported"), ("http://", "no address"), ("p:x", "no address")]
-        {
-            assert!(Proxy::parse(text).unwrap_err().contains(why), "{text}");
+        for (text, why) in [
+            ("socks5://p", ProxyError::Scheme("p")),
+            ("http://", ProxyError::Address("p")),
+            ("p:x", ProxyError::Address("p")),
+        ] {
+            assert_eq!(Proxy::parse("p", text), Err(why), "{text}");
         }
         let named = proxies(&[("http_proxy", "socks5://p")]);
-        let through = |url| named.of(&Url::parse(url).unwrap()).map(|proxy| proxy.is_some());
+        let through = |url| named.for_url(&Url::parse(url).unwrap()).map(|proxy| proxy.is_some());
         let told = through("http://a.example/").unwrap_err().to_string();
         assert_eq!(told, "http_proxy: proxies other than http://… are not supported yet");
         assert!(!through("http://127.0.0.1/").unwrap());

@@ -68,7 +68,7 @@ impl Resolver {
         let cached = cell.initialized();
         let addresses = cell.get_or_try_init(|| look_up(host.to_owned())).await?;
         let Dns { select, policy, .. } = self.rules.dns;
-        let addresses = policy.of(addresses);
+        let addresses = policy.choose(addresses);
         let at = match select {
             Select::First => 0,
             Select::Random => fastrand::usize(..addresses.len().max(1)),

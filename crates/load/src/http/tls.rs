@@ -17,7 +17,7 @@ use rustls::client::{
     ResolvesClientCert, Resumption, verify_server_cert_signed_by_trust_anchor, verify_server_name,
 };
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
@@ -28,7 +28,7 @@ use rustls::{
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::encrypted_key::decrypt;
+use super::encrypted_key::{KeyError, decrypt};
 use super::error::ErrorCode;
 use super::ocsp::Ocsp;
 use super::stream::{Counted, Stream};
@@ -50,28 +50,38 @@ pub struct ClientCertificate {
     key: PrivateKeyDer<'static>,
 }
 
+/// Why a certificate cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClientCertificateError {
+    #[error("the certificate: {0}")]
+    Certificate(pem::Error),
+    #[error("the private key: {0}")]
+    Encrypted(#[from] KeyError),
+    #[error("the private key: {0}")]
+    Key(pem::Error),
+    #[error("{0}")]
+    NotAPair(#[from] rustls::Error),
+}
+
 impl ClientCertificate {
     /// From PEM; the key may be protected by a password.
     ///
     /// # Errors
-    /// A text that says what is wrong, also for a key that is not that of the certificate.
+    /// Also for a key that is not that of the certificate.
     pub(crate) fn from_pem(
         certificate: &str,
         key: &str,
         password: Option<&str>,
-    ) -> Result<Self, String> {
-        let decrypted = password.map(|password| decrypt(key, password)).transpose();
-        let decrypted = decrypted.map_err(|error| format!("the private key: {error}"))?;
+    ) -> Result<Self, ClientCertificateError> {
+        let decrypted = password.map(|password| decrypt(key, password)).transpose()?;
         let key = decrypted.as_deref().unwrap_or(key);
         let chain =
             CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>();
-        let chain: Vec<_> = chain.map_err(|error| format!("the certificate: {error}"))?;
-        let key = PrivateKeyDer::from_pem_slice(key.as_bytes());
-        let key = key.map_err(|error| format!("the private key: {error}"))?;
+        let chain: Vec<_> = chain.map_err(ClientCertificateError::Certificate)?;
+        let key =
+            PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(ClientCertificateError::Key)?;
         let certificate = Self { chain, key };
-        certificate
-            .certified(&rustls::crypto::ring::default_provider())
-            .map_err(|e| e.to_string())?;
+        certificate.certified(&rustls::crypto::ring::default_provider())?;
         Ok(certificate)
     }
 

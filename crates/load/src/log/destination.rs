@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Level;
+use super::{Level, LogError};
 
 /// Where messages go.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +36,7 @@ impl Messages {
     ///
     /// # Errors
     /// For any other destination, and for a file that cannot be opened.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, LogError> {
         match text {
             "stderr" => return Ok(Self::Stderr),
             "stdout" => return Ok(Self::Stdout),
@@ -44,27 +44,19 @@ impl Messages {
             _ => {}
         }
         if text == "loki" || text.starts_with("loki=") {
-            return Err("the log output `loki` is not supported yet; `file=PATH` writes to a file"
-                .to_owned());
+            return Err(LogError::Loki);
         }
         let (mut path, mut level) = (None, Level::Debug);
         for part in text.split(',') {
             match part.split_once('=') {
                 Some(("file", name)) if !name.is_empty() => path = Some(name),
                 Some(("level", name)) => level = least(name)?,
-                _ => {
-                    return Err(format!(
-                        "the log output `{text}`: stderr, stdout, none or file=PATH[,level=LEVEL] is expected"
-                    ));
-                }
+                _ => return Err(LogError::Output(text.to_owned())),
             }
         }
-        let Some(path) = path else {
-            return Err(format!("the log output `{text}`: a file is expected (file=PATH)"));
-        };
+        let path = path.ok_or_else(|| LogError::NoFile(text.to_owned()))?;
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
-        let file =
-            file.map_err(|error| format!("the log file {path} cannot be opened: {error}"))?;
+        let file = file.map_err(|why| LogError::Open { path: path.to_owned(), why })?;
         Ok(Self::File(LogFile { file: Arc::new(Mutex::new(file)), level }))
     }
 
@@ -100,14 +92,14 @@ impl Messages {
 }
 
 /// The least important level that a file has, by the name that k6 has for it.
-fn least(name: &str) -> Result<Level, String> {
+fn least(name: &str) -> Result<Level, LogError> {
     match name.to_ascii_lowercase().as_str() {
         "trace" | "debug" => Ok(Level::Debug),
         "info" => Ok(Level::Info),
         "warn" | "warning" => Ok(Level::Warning),
         // Nothing is more important than an error here.
         "error" | "fatal" | "panic" => Ok(Level::Error),
-        _ => Err(format!("the log level `{name}`: debug, info, warning or error is expected")),
+        _ => Err(LogError::Level(name.to_owned())),
     }
 }
 
@@ -142,7 +134,7 @@ mod tests {
             ("file=/tmp/x,size=1", "size=1"),
             ("file=/no/such/directory/log", "/no/such/directory/log cannot be opened"),
         ] {
-            let error = Messages::parse(text).expect_err(text);
+            let error = Messages::parse(text).expect_err(text).to_string();
             assert!(error.contains(part), "{error}");
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::Level;
+use super::{Level, LogError};
 
 /// The format of messages (`--log-format`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,12 +23,12 @@ impl LogFormat {
     ///
     /// # Errors
     /// For any other name, with what is expected.
-    pub fn parse(name: &str) -> Result<Self, String> {
+    pub fn parse(name: &str) -> Result<Self, LogError> {
         match name {
             "text" => Ok(Self::Text),
             "json" => Ok(Self::Json),
             "raw" => Ok(Self::Raw),
-            _ => Err(format!("the log format `{name}`: text, json or raw is expected")),
+            _ => Err(LogError::Format(name.to_owned())),
         }
     }
 

@@ -238,7 +238,7 @@ mod tests {
 
     const ERROR: f64 = 1.0 / 1024.0;
 
-    fn of(values: &[f64]) -> Histogram {
+    fn histogram(values: &[f64]) -> Histogram {
         let mut histogram = Histogram::default();
         values.iter().for_each(|value| histogram.record(*value));
         histogram
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn one_value_is_every_quantile() {
-        let one = of(&[3.7]);
+        let one = histogram(&[3.7]);
         for q in [0.0, 0.5, 1.0] {
             assert_eq!(one.quantile(q), 3.7);
         }
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn small_whole_numbers_are_exact() {
         let values: Vec<f64> = (1..=10).map(f64::from).collect();
-        let histogram = of(&values);
+        let histogram = histogram(&values);
         assert_eq!(histogram.quantile(0.5), 5.5);
         assert_eq!(histogram.quantile(0.9), 9.1);
         assert_eq!(histogram.mean(), 5.5);
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn zero_and_negative_values_keep_their_order() {
-        let histogram = of(&[-2.0, -1.0, 0.0, 1.0, 2.0]);
+        let histogram = histogram(&[-2.0, -1.0, 0.0, 1.0, 2.0]);
         let quartiles: Vec<f64> =
             [0.0, 0.25, 0.5, 0.75, 1.0].map(|q| histogram.quantile(q)).to_vec();
         assert_eq!(quartiles, [-2.0, -1.0, 0.0, 1.0, 2.0]);
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn extreme_and_not_finite_values_are_harmless() {
-        let histogram = of(&[f64::MAX, f64::MIN_POSITIVE, f64::NAN, f64::INFINITY, 1e300]);
+        let histogram = histogram(&[f64::MAX, f64::MIN_POSITIVE, f64::NAN, f64::INFINITY, 1e300]);
         assert_eq!(histogram.count(), 3);
         assert_eq!((histogram.min(), histogram.max()), (f64::MIN_POSITIVE, f64::MAX));
         assert_eq!(histogram.quantile(1.0), f64::MAX);
@@ -299,7 +299,7 @@ mod tests {
             mut values in prop::collection::vec(1e-6f64..1e9, 1..400),
             q in 0.0f64..=1.0,
         ) {
-            let histogram = of(&values);
+            let histogram = histogram(&values);
             values.sort_by(f64::total_cmp);
             let (got, want) = (histogram.quantile(q), exact(&values, q));
             prop_assert!((got - want).abs() <= want * ERROR * (1.0 + 1e-9), "{got} for {want}");
@@ -309,7 +309,7 @@ mod tests {
 
         #[test]
         fn quantiles_never_decrease(values in prop::collection::vec(-1e6f64..1e6, 1..200)) {
-            let histogram = of(&values);
+            let histogram = histogram(&values);
             let quantiles: Vec<f64> = (0..=50).map(|i| histogram.quantile(f64::from(i) / 50.0)).collect();
             prop_assert!(quantiles.windows(2).all(|pair| pair[0] <= pair[1] + 1e-9));
         }
@@ -319,9 +319,9 @@ mod tests {
             left in prop::collection::vec(-1e3f64..1e6, 0..200),
             right in prop::collection::vec(-1e3f64..1e6, 0..200),
         ) {
-            let mut merged = of(&left);
-            merged.merge(&of(&right));
-            let whole = of(&[left, right].concat());
+            let mut merged = histogram(&left);
+            merged.merge(&histogram(&right));
+            let whole = histogram(&[left, right].concat());
             prop_assert_eq!(merged.count(), whole.count());
             prop_assert_eq!(merged.min(), whole.min());
             prop_assert_eq!(merged.max(), whole.max());

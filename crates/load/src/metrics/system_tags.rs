@@ -24,12 +24,12 @@ impl Default for SystemTags {
 }
 
 impl SystemTags {
-    /// The set of these names; the first one that is no name as an error.
-    pub(crate) fn of<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, String> {
-        names.into_iter().try_fold(Self(0), |set, name| match position(name) {
-            Some(bit) => Ok(Self(set.0 | 1 << bit)),
-            None => Err(name.to_owned()),
-        })
+    /// The empty set.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// The set and the tag of this name; `None` when it is no tag's.
+    pub(crate) fn with(self, name: &str) -> Option<Self> {
+        position(name).map(|bit| Self(self.0 | 1 << bit))
     }
 
     /// The set without one of its tags.
@@ -72,10 +72,11 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_not_set_and_own_tags_always_are() {
-        let few = SystemTags::of(["status", "vu"]).unwrap();
+        let few =
+            ["status", "vu"].into_iter().try_fold(SystemTags::NONE, SystemTags::with).unwrap();
         assert!(few.allows("status") && few.allows("own") && !few.allows("url"));
         assert_eq!(few.columns(), ["status"]);
         assert!(!SystemTags::default().has("ip") && SystemTags::default().has("check"));
-        assert_eq!(SystemTags::of(["url", "urls"]), Err("urls".to_owned()));
+        assert_eq!(few.with("urls"), None);
     }
 }

@@ -37,7 +37,7 @@ impl WarmUp {
     }
 
     /// That of a metric by its id.
-    pub(crate) fn of(&self, metric: usize) -> Tally {
+    pub(crate) fn tally(&self, metric: usize) -> Tally {
         self.tallies.get(metric).copied().unwrap_or_default()
     }
 

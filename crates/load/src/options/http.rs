@@ -8,8 +8,8 @@ use super::OptionsError;
 use super::duration::parse_duration;
 use super::script::{Result, boolean, count, list, object, positive, text};
 use crate::http::{
-    AddressRange, ClientCertificate, Dns, HttpDebug, NameRules, Patterns, Policy, Proxies, Select,
-    Target, TlsSettings, TlsVersion, cipher_suite,
+    AddressRange, ClientCertificate, Dns, HttpDebug, NameError, NameRules, Patterns, Policy,
+    Proxies, Select, Target, TlsSettings, TlsVersion, cipher_suite,
 };
 
 /// What one source says of requests; `None` where it says nothing.
@@ -128,6 +128,10 @@ impl HttpLayer {
     }
 }
 
+fn invalid(key: &str, error: &dyn std::error::Error) -> OptionsError {
+    OptionsError::invalid(key, error.to_string())
+}
+
 /// Anything but `full` shows the headers, as in k6.
 fn debug(text: &str) -> Option<HttpDebug> {
     match text {
@@ -141,9 +145,8 @@ fn debug(text: &str) -> Option<HttpDebug> {
 fn hosts(key: &str, value: &Value) -> Result<Patterns<Target>> {
     let entries = object(key, value)?.iter().map(|(name, value)| {
         let key = format!("{key}.{name}");
-        let target = text(&key, value)?
-            .parse()
-            .map_err(|error: String| OptionsError::invalid(&key, error))?;
+        let target = text(&key, value)?.parse();
+        let target = target.map_err(|error: NameError| invalid(&key, &error))?;
         Ok((name.clone(), target))
     });
     patterns(key, entries.collect::<Result<Vec<_>>>()?)
@@ -155,13 +158,11 @@ fn names(key: &str, value: &Value) -> Result<Patterns<()>> {
 }
 
 fn patterns<T>(key: &str, entries: Vec<(String, T)>) -> Result<Patterns<T>> {
-    let wrong = |name| format!("`{name}` is no host name such as test.example or *.example");
-    Patterns::new(entries).map_err(|name| OptionsError::invalid(key, wrong(name)))
+    Patterns::new(entries).map_err(|error| invalid(key, &error))
 }
 
 fn ranges(key: &str, value: &Value) -> Result<Vec<AddressRange>> {
-    let parse =
-        |text: &str| text.parse().map_err(|error: String| OptionsError::invalid(key, error));
+    let parse = |text: &str| text.parse().map_err(|error: NameError| invalid(key, &error));
     list(key, value)?.into_iter().map(parse).collect()
 }
 
@@ -241,7 +242,7 @@ fn certificates(key: &str, value: &Value) -> Result<Vec<Arc<ClientCertificate>>>
         let password =
             fields.get("password").and_then(Value::as_str).filter(|text| !text.is_empty());
         let certificate = ClientCertificate::from_pem(pem("cert")?, pem("key")?, password);
-        certificate.map(Arc::new).map_err(|error| OptionsError::invalid(key, error))
+        certificate.map(Arc::new).map_err(|error| invalid(key, &error))
     });
     entries.collect()
 }
@@ -302,10 +303,8 @@ mod tests {
 
     use super::*;
 
-    fn tls(
-        value: impl std::borrow::Borrow<Value>,
-    ) -> std::result::Result<(TlsVersion, TlsVersion), String> {
-        tls_versions("tlsVersion", value.borrow()).map_err(|error| error.to_string())
+    fn tls(value: impl std::borrow::Borrow<Value>) -> Result<(TlsVersion, TlsVersion)> {
+        tls_versions("tlsVersion", value.borrow())
     }
 
     #[test]
@@ -314,7 +313,7 @@ mod tests {
         assert_eq!(tls(json!("tls1.2")), Ok((Tls12, Tls12)));
         assert_eq!(tls(json!({"min": "tls1.3"})), Ok((Tls13, Tls13)));
         assert_eq!(tls(json!({"max": "tls1.3"})), Ok((Tls12, Tls13)));
-        let error = |value| tls(value).unwrap_err();
+        let error = |value| tls(value).unwrap_err().to_string();
         assert_eq!(
             error(json!({"min": "tls1.0"})),
             "option `tlsVersion.min` with `tls1.0` is not supported yet"

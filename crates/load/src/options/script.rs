@@ -192,9 +192,10 @@ pub fn parse_stage(key: &str, stage: &str) -> Result<Stage> {
 
 /// A list of names, also as one text with commas, as variables and flags have it.
 fn system_tags(key: &str, value: &Value) -> Result<SystemTags> {
-    let names = list(key, value)?;
-    SystemTags::of(names.into_iter().map(str::trim))
-        .map_err(|name| OptionsError::invalid(key, format!("`{name}` is no tag of k6's")))
+    list(key, value)?.into_iter().map(str::trim).try_fold(SystemTags::NONE, |tags, name| {
+        let problem = || OptionsError::invalid(key, format!("`{name}` is no tag of k6's"));
+        tags.with(name).ok_or_else(problem)
+    })
 }
 
 /// A list of texts, or one text with commas, as variables and flags have them.

@@ -101,26 +101,17 @@ impl Aggregation {
 }
 
 impl Threshold {
-    /// Parses a condition.
-    pub fn parse(source: &str) -> std::result::Result<Self, String> {
-        let malformed = || {
-            format!(
-                "`{source}` is no threshold: an aggregation (avg, min, med, max, p(N), count, rate \
-                 or value), an operator (< <= > >= == === !=) and a number are expected, such as p(95)<500"
-            )
-        };
-        let parts = OPERATORS.iter().find_map(|(token, operator)| {
+    /// Parses a condition; `None` when the text is none.
+    pub fn parse(source: &str) -> Option<Self> {
+        let (left, operator, right) = OPERATORS.iter().find_map(|(token, operator)| {
             let (left, right) = source.split_once(token)?;
             (!right.is_empty()).then_some((left.trim(), *operator, right.trim()))
-        });
-        let (left, operator, right) = parts.ok_or_else(malformed)?;
-        let aggregation = Aggregation::parse(left).ok_or_else(malformed)?;
-        let bound: f64 = right.parse().map_err(|_| malformed())?;
-        Ok(Self {
+        })?;
+        Some(Self {
             source: source.to_owned(),
-            aggregation,
+            aggregation: Aggregation::parse(left)?,
             operator,
-            bound,
+            bound: right.parse().ok()?,
             abort_on_fail: false,
             delay_abort_eval: Duration::ZERO,
         })
@@ -161,8 +152,15 @@ pub(super) fn thresholds(value: &Value) -> Result<Vec<MetricThresholds>> {
 }
 
 fn threshold(key: &str, value: &Value) -> Result<Threshold> {
-    let parse =
-        |text: &str| Threshold::parse(text).map_err(|problem| OptionsError::invalid(key, problem));
+    let parse = |text: &str| {
+        Threshold::parse(text).ok_or_else(|| {
+            let problem = format!(
+                "`{text}` is no threshold: an aggregation (avg, min, med, max, p(N), count, rate \
+                 or value), an operator (< <= > >= == === !=) and a number are expected, such as p(95)<500"
+            );
+            OptionsError::invalid(key, problem)
+        })
+    };
     if let Value::String(source) = value {
         return parse(source);
     }
@@ -209,7 +207,7 @@ mod tests {
             );
         }
         for source in ["", "p(95)", "p(95)<", "<5", "p(101)<1", "mean<5", "avg=5", "avg<5ms"] {
-            assert!(Threshold::parse(source).is_err(), "{source}");
+            assert!(Threshold::parse(source).is_none(), "{source}");
         }
         // As in k6, where a number that is computed from a missing variable is a threshold that never holds.
         assert!(!Threshold::parse("avg<NaN").unwrap().holds(1.0));

@@ -25,9 +25,12 @@ pub(crate) enum LinkError {
     Closed,
     #[error("the reply is malformed, or larger than {} MiB", MAX_BYTES >> 20)]
     Malformed,
-    /// The server does not let us in.
+    /// The server's own words: it does not let us in, or does not do what it was asked.
     #[error("{0}")]
     Refused(String),
+    /// There is no such key or member, in the words of k6's client.
+    #[error("redis: nil")]
+    Nil,
 }
 
 impl From<Malformed> for LinkError {

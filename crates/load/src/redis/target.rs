@@ -43,7 +43,7 @@ fn invalid(reason: impl ToString) -> TargetError {
 /// Options as an object, with k6's names. Those of connections kept in reserve change nothing: there is one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Options {
+struct ClientOptions {
     socket: Option<Socket>,
     username: String,
     password: String,
@@ -138,7 +138,7 @@ impl Target {
 
     /// From the JSON of an object of options.
     pub(crate) fn from_options(json: &str) -> Result<Self, TargetError> {
-        let options: Options = serde_json::from_str(json).map_err(invalid)?;
+        let options: ClientOptions = serde_json::from_str(json).map_err(invalid)?;
         if options.cluster.is_some() {
             return Err(TargetError::Unsupported("a redis cluster"));
         }

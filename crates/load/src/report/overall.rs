@@ -39,7 +39,7 @@ pub(super) fn sums(finished: &Finished, registry: &Registry) -> BTreeMap<String,
 
 /// What a part of the run has of a metric: recorded, and while it was warming up.
 fn add(all: &mut Tally, part: &Measured, metric: usize) {
-    let early = part.warm_up.of(metric);
+    let early = part.warm_up.tally(metric);
     all.count += early.count;
     all.trues += early.trues;
     all.sum += early.sum;

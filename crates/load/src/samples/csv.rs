@@ -127,7 +127,8 @@ mod tests {
             metadata: vec![tag("trace", "t")],
             values: vec![(Builtin::HttpReqs.id(), 1.0), (Builtin::DataSent.id(), 1e6)],
         };
-        let csv = Csv::new(TimeFormat::UnixMilli, SystemTags::of(["url", "vu", "name"]).unwrap());
+        let tags = ["url", "vu", "name"].into_iter().try_fold(SystemTags::NONE, SystemTags::with);
+        let csv = Csv::new(TimeFormat::UnixMilli, tags.unwrap());
         let mut bytes = Vec::new();
         csv.write_header(&mut bytes).unwrap();
         csv.write(&mut bytes, &batch, &Registry::new()).unwrap();

@@ -1,5 +1,6 @@
 //! InfluxDB 1.x over HTTP (k6's `internal/output/influxdb`): points in its line protocol, pushed once a second.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -14,7 +15,7 @@ const MAX_PUSH_BYTES: usize = 4 << 20;
 
 /// What a tag becomes as a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FieldKind {
     Text,
     Boolean,
     Float,
@@ -23,7 +24,7 @@ enum Kind {
 
 /// Where points go, and what is in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Settings {
+pub(super) struct InfluxSettings {
     server: Server,
     database: String,
     retention: String,
@@ -31,10 +32,10 @@ pub(super) struct Settings {
     consistency: String,
     pub(super) interval: Duration,
     /// Tags that are written as fields: they have too many values for an index.
-    fields: Vec<(String, Kind)>,
+    fields: Vec<(String, FieldKind)>,
 }
 
-impl Settings {
+impl InfluxSettings {
     /// From `http://user:password@host:port/database?pushInterval=2s`, with what the environment says below it.
     pub(super) fn parse(
         address: &str,
@@ -42,7 +43,6 @@ impl Settings {
     ) -> Result<Self, OptionsError> {
         let variable =
             |name: &str| variable(&format!("K6_INFLUXDB_{name}")).filter(|text| !text.is_empty());
-        let wrong = |problem: String| OptionsError::invalid("out", format!("influxdb: {problem}"));
         for missing in ["PROXY", "PAYLOAD_SIZE"] {
             if variable(missing).is_some() {
                 let name = format!("the environment variable `K6_INFLUXDB_{missing}`");
@@ -73,7 +73,7 @@ impl Settings {
         let mut fields = variable("TAGS_AS_FIELDS").unwrap_or_else(|| "vu,iter,url".to_owned());
         for (name, key) in [("INSECURE", "insecure"), ("PUSH_INTERVAL", "pushInterval")] {
             if let Some(value) = variable(name) {
-                settings.set(key, &value).map_err(wrong)?;
+                settings.set(key, &value)?;
             }
         }
         if let Some(name) = path.strip_prefix('/').filter(|name| !name.is_empty()) {
@@ -84,33 +84,35 @@ impl Settings {
         for (key, value) in pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))) {
             match key {
                 "tagsAsFields" => given.push(value),
-                _ => settings.set(key, value).map_err(wrong)?,
+                _ => settings.set(key, value)?,
             }
         }
         if !given.is_empty() {
             fields = given.join(",");
         }
-        settings.fields = kinds(&fields).map_err(wrong)?;
+        settings.fields = kinds(&fields)?;
         Ok(settings)
     }
 
-    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), OptionsError> {
         match key {
             "insecure" if matches!(value, "true" | "false" | "") => {
                 self.server.tls.insecure = value == "true";
             }
-            "insecure" => return Err(format!("insecure must be true or false, not {value}")),
+            "insecure" => {
+                return Err(wrong(format!("insecure must be true or false, not {value}")));
+            }
             "precision" => value.clone_into(&mut self.precision),
             "retention" => value.clone_into(&mut self.retention),
             "consistency" => value.clone_into(&mut self.consistency),
             "pushInterval" => {
                 let given = parse_duration(value).ok().filter(|given| !given.is_zero());
-                self.interval =
-                    given.ok_or_else(|| format!("`{value}` is not a duration such as 1s"))?;
+                let problem = || wrong(format!("`{value}` is not a duration such as 1s"));
+                self.interval = given.ok_or_else(problem)?;
             }
             // One push at a time is enough for what one program measures.
             "concurrentWrites" if value.parse::<u32>().is_ok_and(|number| number > 0) => {}
-            _ => return Err(format!("unknown setting `{key}` or wrong value `{value}`")),
+            _ => return Err(wrong(format!("unknown setting `{key}` or wrong value `{value}`"))),
         }
         Ok(())
     }
@@ -120,20 +122,26 @@ impl Settings {
     }
 }
 
-fn kinds(list: &str) -> Result<Vec<(String, Kind)>, String> {
+fn wrong(problem: impl Display) -> OptionsError {
+    OptionsError::invalid("out", format!("influxdb: {problem}"))
+}
+
+fn kinds(list: &str) -> Result<Vec<(String, FieldKind)>, OptionsError> {
     let entries = list.split(',').map(str::trim).filter(|entry| !entry.is_empty());
-    let mut kinds: Vec<(String, Kind)> = Vec::new();
+    let mut kinds: Vec<(String, FieldKind)> = Vec::new();
     for entry in entries {
         let (name, kind) = entry.split_once(':').unwrap_or((entry, "string"));
         let kind = match kind {
-            "string" => Kind::Text,
-            "bool" => Kind::Boolean,
-            "float" => Kind::Float,
-            "int" => Kind::Integer,
-            other => return Err(format!("{name}: `{other}` is not string, bool, float or int")),
+            "string" => FieldKind::Text,
+            "bool" => FieldKind::Boolean,
+            "float" => FieldKind::Float,
+            "int" => FieldKind::Integer,
+            other => {
+                return Err(wrong(format!("{name}: `{other}` is not string, bool, float or int")));
+            }
         };
         if kinds.iter().any(|(known, _)| known == name) {
-            return Err(format!("the tag `{name}` is named twice"));
+            return Err(wrong(format!("the tag `{name}` is named twice")));
         }
         kinds.push((name.to_owned(), kind));
     }
@@ -142,10 +150,10 @@ fn kinds(list: &str) -> Result<Vec<(String, Kind)>, String> {
 
 /// Writes points.
 #[derive(Debug)]
-pub(super) struct Points(Settings);
+pub(super) struct Points(InfluxSettings);
 
 impl Points {
-    pub(super) fn new(settings: Settings) -> Self {
+    pub(super) fn new(settings: InfluxSettings) -> Self {
         Self(settings)
     }
 
@@ -200,12 +208,12 @@ impl Points {
 }
 
 /// A tag as the value of a field; as text where it is not what it should be.
-fn field(value: &str, kind: Kind) -> String {
+fn field(value: &str, kind: FieldKind) -> String {
     let typed = match kind {
-        Kind::Text => None,
-        Kind::Boolean => value.parse::<bool>().ok().map(|value| value.to_string()),
-        Kind::Float => value.parse::<f64>().ok().map(|value| value.to_string()),
-        Kind::Integer => value.parse::<i64>().ok().map(|value| format!("{value}i")),
+        FieldKind::Text => None,
+        FieldKind::Boolean => value.parse::<bool>().ok().map(|value| value.to_string()),
+        FieldKind::Float => value.parse::<f64>().ok().map(|value| value.to_string()),
+        FieldKind::Integer => value.parse::<i64>().ok().map(|value| format!("{value}i")),
     };
     let text = || format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""));
     typed.unwrap_or_else(text)
@@ -225,14 +233,14 @@ fn escape(line: &mut String, text: &str) {
 /// The points that wait for the next push.
 #[derive(Debug)]
 pub(super) struct Database {
-    settings: Settings,
+    settings: InfluxSettings,
     waiting: Vec<u8>,
     target: String,
 }
 
 impl Database {
     /// Makes the database if it is not there; whether that went well is seen at the first push.
-    pub(super) fn open(settings: Settings) -> Self {
+    pub(super) fn open(settings: InfluxSettings) -> Self {
         let query =
             encoded(&[("db", ""), ("q", &format!("CREATE DATABASE {}", settings.database))]);
         let _ = settings.server.post(&format!("/query?{query}"), &[], &[]);
@@ -282,13 +290,13 @@ mod tests {
     use super::*;
     use crate::metrics::Builtin;
 
-    fn settings(text: &str) -> Result<Settings, String> {
+    fn settings(text: &str) -> Result<InfluxSettings, OptionsError> {
         let variable = |name: &str| match name {
             "K6_INFLUXDB_USERNAME" => Some("u".to_owned()),
             "K6_INFLUXDB_RETENTION" => Some("week".to_owned()),
             _ => None,
         };
-        Settings::parse(text, variable).map_err(|error| error.to_string())
+        InfluxSettings::parse(text, variable)
     }
 
     #[test]
@@ -313,7 +321,7 @@ mod tests {
             ("http://h/db?tagsAsFields=a,a:int", "named twice"),
             ("http://h/db?insecure=x", "insecure must be"),
         ] {
-            let error = settings(wrong).unwrap_err();
+            let error = settings(wrong).unwrap_err().to_string();
             assert!(error.contains(told), "{wrong}: {error}");
         }
     }

@@ -32,7 +32,7 @@ const BOUNDS: [f64; 15] = [
 
 /// Where metrics go, and how they are named.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Settings {
+pub(super) struct OpenTelemetrySettings {
     server: Server,
     /// By gRPC when there is none.
     path: Option<String>,
@@ -44,7 +44,7 @@ pub(super) struct Settings {
     one_counter_for_rate: bool,
 }
 
-impl Settings {
+impl OpenTelemetrySettings {
     /// From the variables of k6.
     pub(super) fn parse(variable: impl Fn(&str) -> Option<String>) -> Result<Self, OptionsError> {
         let variables = Variables::new("K6_OTEL_", &variable);
@@ -69,7 +69,7 @@ impl Settings {
         let scheme = if variables.switch(insecure, false)? { "http" } else { "https" };
         let url = Url::parse(&format!("{scheme}://{host}")).ok().filter(|_| !host.contains('/'));
         let problem = || variables.wrong(endpoint, format!("`{host}` is not a host and a port"));
-        let mut server = Server::of(&url.ok_or_else(problem)?);
+        let mut server = Server::at(&url.ok_or_else(problem)?);
         server.tls.insecure = variables.switch("TLS_INSECURE_SKIP_VERIFY", false)?;
         server.tls.certificates =
             variables.certificate("TLS_CLIENT_CERTIFICATE", "TLS_CLIENT_KEY")?;
@@ -121,14 +121,14 @@ impl Distribution for Buckets {
 
 /// What has been measured so far, and where it goes.
 pub(super) struct Exporter {
-    settings: Settings,
+    settings: OpenTelemetrySettings,
     table: Table<Buckets>,
     /// When the first value came, in nanoseconds since 1970.
     start: Option<u64>,
 }
 
 impl Exporter {
-    pub(super) fn new(settings: Settings) -> Self {
+    pub(super) fn new(settings: OpenTelemetrySettings) -> Self {
         let empty = Buckets {
             counts: [0; BOUNDS.len() + 1],
             sum: 0.0,
@@ -286,12 +286,12 @@ mod tests {
     use super::*;
     use crate::metrics::Builtin;
 
-    fn settings(variables: &[(&str, &str)]) -> Result<Settings, String> {
+    fn settings(variables: &[(&str, &str)]) -> Result<OpenTelemetrySettings, OptionsError> {
         let variable = |name: &str| {
             let found = variables.iter().find(|(known, _)| name == format!("K6_OTEL_{known}"));
             found.map(|(_, value)| (*value).to_owned())
         };
-        Settings::parse(variable).map_err(|error| error.to_string())
+        OpenTelemetrySettings::parse(variable)
     }
 
     fn exported(variables: &[(&str, &str)]) -> ResourceMetrics {
@@ -365,7 +365,7 @@ mod tests {
             ("TLS_CERTIFICATE", "ca.pem", "not supported yet"),
             ("HEADERS", "a", "is not NAME=VALUE"),
         ] {
-            let error = settings(&[(name, value)]).unwrap_err();
+            let error = settings(&[(name, value)]).unwrap_err().to_string();
             assert!(error.contains(told) && error.contains(name), "{error}");
         }
     }

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 
-use crate::http::{TlsSettings, Url, client_config};
+use crate::http::{RequestError, TlsSettings, Url, client_config};
 
 /// How long a server may take to be reached, and for each part of an exchange.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,12 +31,12 @@ pub(super) struct Server {
 
 impl Server {
     /// From `http://user:password@host:port`.
-    pub(super) fn parse(address: &str) -> Result<Self, String> {
-        Ok(Self::of(&Url::parse(address).map_err(|error| error.to_string())?))
+    pub(super) fn parse(address: &str) -> Result<Self, RequestError> {
+        Ok(Self::at(&Url::parse(address)?))
     }
 
     /// The one that this address leads to.
-    pub(super) fn of(url: &Url) -> Self {
+    pub(super) fn at(url: &Url) -> Self {
         let mut server = Self {
             host: url.host.to_string(),
             port: url.port,

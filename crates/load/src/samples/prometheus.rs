@@ -26,7 +26,7 @@ const STALE: u64 = 0x7ff0_0000_0000_0002;
 
 /// Where series go, and in what form.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Settings {
+pub(super) struct PrometheusSettings {
     server: Server,
     target: String,
     address: String,
@@ -51,7 +51,7 @@ enum Stat {
     Other(TrendStat),
 }
 
-impl Settings {
+impl PrometheusSettings {
     /// From the variables of k6, and the address if there is one.
     pub(super) fn parse(
         address: &str,
@@ -64,7 +64,7 @@ impl Settings {
         let given = variables.text("SERVER_URL").unwrap_or_else(|| ADDRESS.to_owned());
         let address = if address.is_empty() { given } else { address.to_owned() };
         let url = Url::parse(&address).map_err(|error| variables.wrong("SERVER_URL", error))?;
-        let mut server = Server::of(&url);
+        let mut server = Server::at(&url);
         if let Some(user) = variables.text("USERNAME") {
             server.log_in(&user, &variables.text("PASSWORD").unwrap_or_default());
         }
@@ -83,9 +83,7 @@ impl Settings {
             Trend::NativeHistogram
         } else {
             let list = variables.text("TREND_STATS").unwrap_or_else(|| TREND_STATS.to_owned());
-            Trend::Stats(stats(&list).map_err(|name| {
-                variables.wrong("TREND_STATS", format!("`{name}` is no statistic such as p(99)"))
-            })?)
+            Trend::Stats(stats(&list, &variables)?)
         };
         let shown = format!("{}{}", server.address(), url.target);
         Ok(Self {
@@ -105,12 +103,15 @@ impl Settings {
 }
 
 /// `p(99.9)` is `p999` at the end of a name.
-fn stats(list: &str) -> Result<Vec<(String, Stat)>, String> {
+fn stats(list: &str, variables: &Variables<'_>) -> Result<Vec<(String, Stat)>, OptionsError> {
     let names = list.split(',').map(str::trim);
     let stats = names.map(|name| match TrendStat::parse(name) {
         _ if name == "sum" => Ok((name.to_owned(), Stat::Sum)),
         Some(stat) => Ok((name.replace(['(', ')', '.'], ""), Stat::Other(stat))),
-        None => Err(name.to_owned()),
+        None => {
+            let problem = format!("`{name}` is no statistic such as p(99)");
+            Err(variables.wrong("TREND_STATS", problem))
+        }
     });
     stats.collect()
 }
@@ -140,12 +141,12 @@ impl Distribution for TrendValues {
 
 /// What has been measured so far, and where it goes.
 pub(super) struct RemoteWrite {
-    settings: Settings,
+    settings: PrometheusSettings,
     table: Table<TrendValues>,
 }
 
 impl RemoteWrite {
-    pub(super) fn new(settings: Settings) -> Self {
+    pub(super) fn new(settings: PrometheusSettings) -> Self {
         let native = settings.trend == Trend::NativeHistogram;
         let table = Table::new(move |contains| TrendValues {
             factor: if contains == Contains::Time { 1e-3 } else { 1.0 },
@@ -228,7 +229,7 @@ fn write_series(
             all.extend(stats.iter().map(|(name, stat)| {
                 let value = match stat {
                     Stat::Sum => histogram.sum(),
-                    Stat::Other(stat) => stat.of(histogram),
+                    Stat::Other(stat) => stat.value_in(histogram),
                 };
                 sample(&format!("_{name}"), value)
             }));
@@ -240,7 +241,7 @@ fn write_series(
                 Contains::Default => "",
             };
             let labels = labels(metric, unit, tags);
-            let histograms = vec![WireHistogram::of(histogram, series.time)];
+            let histograms = vec![WireHistogram::from_native(histogram, series.time)];
             all.push(TimeSeries { labels, samples: Vec::new(), histograms });
         }
     }
@@ -256,7 +257,7 @@ fn labels(metric: &Metric, suffix: &str, tags: &Tags) -> Vec<Label> {
 }
 
 impl WireHistogram {
-    fn of(histogram: &NativeHistogram, timestamp: i64) -> Self {
+    fn from_native(histogram: &NativeHistogram, timestamp: i64) -> Self {
         let spans = |buckets: &Buckets| {
             let spans = buckets.spans.iter();
             spans.map(|(offset, length)| BucketSpan { offset: *offset, length: *length }).collect()
@@ -350,13 +351,13 @@ mod tests {
     use super::*;
     use crate::metrics::Builtin;
 
-    fn settings(variables: &[(&str, &str)]) -> Result<Settings, String> {
+    fn settings(variables: &[(&str, &str)]) -> Result<PrometheusSettings, OptionsError> {
         let variable = |name: &str| {
             let name = name.strip_prefix("K6_PROMETHEUS_RW_")?;
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        Settings::parse("", variable).map_err(|error| error.to_string())
+        PrometheusSettings::parse("", variable)
     }
 
     /// What is sent of some values, one line a series.
@@ -436,7 +437,7 @@ mod tests {
             ("HTTP_HEADERS", "a", "is not NAME:VALUE"),
             ("CLIENT_CERTIFICATE", "/nowhere", "CLIENT_CERTIFICATE_KEY"),
         ] {
-            let error = settings(&[(name, value)]).unwrap_err();
+            let error = settings(&[(name, value)]).unwrap_err().to_string();
             assert!(error.contains(told) && error.contains(name), "{error}");
         }
     }

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::csv::TimeFormat;
-use super::{influx, opentelemetry, prometheus};
+use super::influx::InfluxSettings;
+use super::opentelemetry::OpenTelemetrySettings;
+use super::prometheus::PrometheusSettings;
 use crate::options::{OptionsError, parse_duration};
 
 /// How often JSON lines are written to the file; k6's.
@@ -20,9 +22,9 @@ const MISSING: &[&str] = &["cloud", "summary", "web-dashboard"];
 pub(super) enum Format {
     Json,
     Csv(TimeFormat),
-    Influx(Box<influx::Settings>),
-    Prometheus(Box<prometheus::Settings>),
-    OpenTelemetry(Box<opentelemetry::Settings>),
+    Influx(Box<InfluxSettings>),
+    Prometheus(Box<PrometheusSettings>),
+    OpenTelemetry(Box<OpenTelemetrySettings>),
 }
 
 /// Where single values are written, and how.
@@ -53,17 +55,17 @@ impl OutputSpec {
             }),
             "csv" => csv(argument, variable),
             "influxdb" => {
-                let settings = influx::Settings::parse(argument, variable)?;
+                let settings = InfluxSettings::parse(argument, variable)?;
                 let interval = settings.interval;
                 Ok(Self::to_server(Format::Influx(settings.into()), interval))
             }
             "experimental-prometheus-rw" => {
-                let settings = prometheus::Settings::parse(argument, variable)?;
+                let settings = PrometheusSettings::parse(argument, variable)?;
                 let interval = settings.interval;
                 Ok(Self::to_server(Format::Prometheus(settings.into()), interval))
             }
             "opentelemetry" | "experimental-opentelemetry" => {
-                let settings = opentelemetry::Settings::parse(variable)?;
+                let settings = OpenTelemetrySettings::parse(variable)?;
                 let interval = settings.interval;
                 Ok(Self::to_server(Format::OpenTelemetry(settings.into()), interval))
             }
@@ -153,13 +155,13 @@ fn csv(
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<OutputSpec, String> {
+    fn parse(text: &str) -> Result<OutputSpec, OptionsError> {
         let variable = |name: &str| match name {
             "K6_CSV_TIME_FORMAT" => Some("rfc3339".to_owned()),
             "K6_CSV_FILENAME" => Some("v.csv".to_owned()),
             _ => None,
         };
-        OutputSpec::parse(text, variable).map_err(|error| error.to_string())
+        OutputSpec::parse(text, variable)
     }
 
     #[test]
@@ -190,7 +192,7 @@ mod tests {
             ("csv=saveInterval=0", "`0` is not a duration"),
             ("csv=name=x", "unknown setting `name`"),
         ] {
-            let error = parse(text).unwrap_err();
+            let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }

@@ -19,6 +19,7 @@ use super::spec::Format;
 use super::{Batch, Message, OutputSpec, Samples};
 use crate::log::Level;
 use crate::run::Run;
+use crate::script::ScriptError;
 
 /// At the end a disk or pipe may take nothing for so long before what is left is given up.
 const STALL: Duration = Duration::from_secs(30);
@@ -106,13 +107,13 @@ impl Lines {
     }
 }
 
-enum Kind {
+enum OutputKind {
     Lines(Lines),
     Prometheus(RemoteWrite),
     OpenTelemetry(Exporter),
 }
 
-impl Kind {
+impl OutputKind {
     fn write(&mut self, batch: &Batch, run: &Run) -> io::Result<()> {
         match self {
             Self::Lines(lines) => return lines.write(batch, run),
@@ -168,7 +169,7 @@ fn now() -> Duration {
 struct Output {
     name: String,
     /// `None` after it has failed.
-    kind: Option<Kind>,
+    kind: Option<OutputKind>,
     is_whole: bool,
     flush_interval: Duration,
     flushed: Instant,
@@ -176,12 +177,12 @@ struct Output {
 
 impl Output {
     fn open(spec: &OutputSpec, run: &Run) -> io::Result<Self> {
-        let lines = |form| -> io::Result<Kind> {
+        let lines = |form| -> io::Result<OutputKind> {
             let mut target = Target::open(spec)?;
             if let Form::Csv(csv) = &form {
                 csv.write_header(&mut target)?;
             }
-            Ok(Kind::Lines(Lines { form, bytes: Vec::new(), target }))
+            Ok(OutputKind::Lines(Lines { form, bytes: Vec::new(), target }))
         };
         let kind = match &spec.format {
             Format::Json => lines(Form::Json(Json::default()))?,
@@ -190,10 +191,10 @@ impl Output {
                 lines(Form::Influx(Box::new(Points::new((**settings).clone()))))?
             }
             Format::Prometheus(settings) => {
-                Kind::Prometheus(RemoteWrite::new((**settings).clone()))
+                OutputKind::Prometheus(RemoteWrite::new((**settings).clone()))
             }
             Format::OpenTelemetry(settings) => {
-                Kind::OpenTelemetry(Exporter::new((**settings).clone()))
+                OutputKind::OpenTelemetry(Exporter::new((**settings).clone()))
             }
         };
         Ok(Self {
@@ -230,7 +231,7 @@ impl Output {
     fn note(&mut self, result: io::Result<()>, run: &Run) {
         if let Err(error) = result {
             self.is_whole = false;
-            self.kind = self.kind.take().filter(Kind::is_remote);
+            self.kind = self.kind.take().filter(OutputKind::is_remote);
             let message = format!("cannot write the output {}: {error}", self.name);
             run.log.write_limited(Level::Error, &message, &[]);
         }
@@ -249,11 +250,13 @@ impl Writer {
     ///
     /// # Errors
     /// When a file cannot be made, with its name.
-    pub(crate) fn start(specs: &[OutputSpec], run: &Arc<Run>) -> Result<Self, String> {
+    pub(crate) fn start(specs: &[OutputSpec], run: &Arc<Run>) -> Result<Self, ScriptError> {
         let mut outputs = Vec::new();
         for spec in specs {
-            let failed = |error| format!("cannot write the output {}: {error}", spec.describe());
-            outputs.push(Output::open(spec, run).map_err(failed)?);
+            let opened = Output::open(spec, run).map_err(|error| {
+                ScriptError::Start(format!("cannot write the output {}: {error}", spec.describe()))
+            });
+            outputs.push(opened?);
         }
         let (sender, receiver) = channel();
         let queued = Arc::new(AtomicUsize::new(0));
@@ -264,7 +267,7 @@ impl Writer {
             let whole = serve(&mut outputs, &receiver, &queued, &run);
             let _ = done_sender.send(whole);
         });
-        thread.map_err(|error| error.to_string())?;
+        thread.map_err(|error| ScriptError::Start(error.to_string()))?;
         Ok(Self { samples, done })
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct Compiled(Vec<u8>);
 
 impl Compiled {
     /// `None` for what QuickJS cannot write.
-    pub(super) fn of(module: &Module<'_, Declared>) -> Option<Self> {
+    pub(super) fn from_module(module: &Module<'_, Declared>) -> Option<Self> {
         module.write(WriteOptions::default()).ok().map(Self)
     }
 

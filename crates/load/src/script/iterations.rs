@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::error::describe;
 use super::life::{drain, settle, uncaught};
 use super::mailbox::{Activation, Call, CallError, Mailbox, Returned, Task, Turn};
-use super::user::{Outcome, User};
+use super::user::{IterationOutcome, User};
 use super::{ScriptError, modules};
 use crate::log::Level;
 use crate::metrics::GroupId;
@@ -79,7 +79,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
             let end = Instant::now();
             self.account(&outcome, end - start);
             self.count += 1;
-            if outcome == Outcome::Interrupted {
+            if outcome == IterationOutcome::Interrupted {
                 return;
             }
             self.fill_up(end - start);
@@ -111,14 +111,14 @@ impl<'a, 'js> Iterations<'a, 'js> {
         }
     }
 
-    fn iterate(&mut self, function: &Function<'js>) -> Outcome {
+    fn iterate(&mut self, function: &Function<'js>) -> IterationOutcome {
         let result = self.setup_data().and_then(|data| {
             self.user.reset_cookies();
             self.ctx.globals().set("__ITER", self.count)?;
             self.run(function, data).map(|_| ())
         });
         let result = CaughtError::catch(self.ctx, result);
-        self.conclude(result.map_err(|caught| describe(&caught)))
+        self.conclude(result.err())
     }
 
     /// Calls a function; when it is asynchronous, to the end.
@@ -130,33 +130,32 @@ impl<'a, 'js> Iterations<'a, 'js> {
         Ok(settled.unwrap_or_else(|| Value::new_undefined(self.ctx.clone())))
     }
 
-    /// What an iteration came to, when everything it left behind is done.
-    fn conclude(&self, result: Result<(), String>) -> Outcome {
+    /// What an iteration came to that ended with this exception or with none, when everything it
+    /// left behind is done.
+    fn conclude(&self, thrown: Option<CaughtError<'_>>) -> IterationOutcome {
         // An interruption shows in `take_cut`.
         // After an exception nobody waits for timers and requests any more.
-        if result.is_err() {
+        let thrown = thrown.map(|caught| describe(&caught));
+        if thrown.is_some() {
             self.user.tasks.clear(self.ctx);
         }
         let drained = CaughtError::catch(self.ctx, drain(self.ctx, self.user));
         // What a timer throws is as if the function had thrown it, as in k6.
-        let result = result.and(drained.map_err(|caught| describe(&caught)));
+        let thrown = thrown.or(drained.err().map(|caught| describe(&caught)));
         self.user.tasks.clear(self.ctx);
         self.user.sockets.close(self.user);
         if self.user.run.settings().no_vu_connection_reuse {
             self.user.client.close_connections();
         }
-        let outcome = match result {
-            Ok(()) => Outcome::Complete,
-            Err(text) => Outcome::Threw(text),
-        };
+        let outcome = thrown.map_or(IterationOutcome::Complete, IterationOutcome::Threw);
         let rejections = &self.user.rejections;
-        if let Outcome::Threw(text) = &outcome {
+        if let IterationOutcome::Threw(text) = &outcome {
             // The promise of an asynchronous default function.
             rejections.forget(text);
         }
         let unhandled = rejections.take();
         if self.user.control.take_cut() {
-            return Outcome::Interrupted;
+            return IterationOutcome::Interrupted;
         }
         for text in unhandled {
             self.log_exception(&uncaught(&text));
@@ -164,27 +163,27 @@ impl<'a, 'js> Iterations<'a, 'js> {
         outcome
     }
 
-    fn account(&self, outcome: &Outcome, duration: Duration) {
+    fn account(&self, outcome: &IterationOutcome, duration: Duration) {
         let live = &self.user.run.live;
         // Iterations of the warm-up count in sums over the whole run only.
         let counted = u64::from(self.user.event_loop.recorder.borrow().is_recording());
         // After an exception some may be left that nobody waits for any more.
         let waiting = self.user.under_way.give_up();
-        if !matches!(outcome, Outcome::Interrupted) {
+        if !matches!(outcome, IterationOutcome::Interrupted) {
             self.user.group.set(GroupId::ROOT);
         }
         self.user.end_iteration();
         match outcome {
-            Outcome::Interrupted => {
+            IterationOutcome::Interrupted => {
                 live.interrupted.fetch_add(counted, Ordering::Relaxed);
                 self.user.add_interrupted(waiting);
             }
-            Outcome::Complete | Outcome::Threw(_) => {
+            IterationOutcome::Complete | IterationOutcome::Threw(_) => {
                 self.user.add_iteration(duration);
                 live.complete.fetch_add(counted, Ordering::Relaxed);
             }
         }
-        if let Outcome::Threw(exception) = outcome {
+        if let IterationOutcome::Threw(exception) = outcome {
             let had_bad_request = self.user.had_bad_request();
             let mut recorder = self.user.event_loop.recorder.borrow_mut();
             recorder.add_exception(exception, had_bad_request);
@@ -235,19 +234,18 @@ impl<'a, 'js> Iterations<'a, 'js> {
                 _ => self.read(value),
             }
         })();
-        let result = CaughtError::catch(self.ctx, result).map_err(|caught| describe(&caught));
-        let (returned, failed) = match result {
-            Ok(returned) => (returned, Ok(())),
-            Err(text) => (Returned::default(), Err(text)),
+        let (returned, thrown) = match CaughtError::catch(self.ctx, result) {
+            Ok(returned) => (returned, None),
+            Err(caught) => (Returned::default(), Some(caught)),
         };
-        let outcome = self.conclude(failed);
+        let outcome = self.conclude(thrown);
         user.end_iteration();
         user.under_way.give_up();
         user.settle_iteration();
         match outcome {
-            Outcome::Complete => Ok(returned),
-            Outcome::Interrupted => Err(CallError::Interrupted),
-            Outcome::Threw(text) => Err(CallError::Threw(text)),
+            IterationOutcome::Complete => Ok(returned),
+            IterationOutcome::Interrupted => Err(CallError::Interrupted),
+            IterationOutcome::Threw(text) => Err(CallError::Threw(text)),
         }
     }
 

@@ -77,7 +77,7 @@ pub(super) fn declare_text<'js>(
         return Module::declare(ctx.clone(), name, commonjs::as_module(ctx, name, source)?);
     }
     let module = Module::declare(ctx.clone(), name, &*source.text)?;
-    if let Some(compiled) = Compiled::of(&module) {
+    if let Some(compiled) = Compiled::from_module(&module) {
         // Another virtual user may have been first.
         let _ = source.compiled.set(compiled);
     }

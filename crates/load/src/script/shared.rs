@@ -28,6 +28,22 @@ impl SharedArrays {
     }
 }
 
+/// Why a file has no content for a script.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OpenError {
+    #[error(
+        "open() can't be used with files that weren't previously opened during initialization (__VU==0), path: \"{}\"",
+        .0.display()
+    )]
+    NotOpened(PathBuf),
+    #[error("open() can't be used with \"{}\": it is not a file", .0.display())]
+    NoFile(PathBuf),
+    #[error("the file \"{}\" is larger than {} MiB", .0.display(), MAX_FILE_BYTES >> 20)]
+    TooLarge(PathBuf),
+    #[error("the file \"{}\" couldn't be opened: {why}", .path.display())]
+    Failed { path: PathBuf, why: std::io::Error },
+}
+
 /// The files scripts have opened, each read once: all virtual users see the same content.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
@@ -36,26 +52,21 @@ pub(crate) struct Files {
 
 impl Files {
     /// The content of a file. Only with `may_read` is one read that was not read before.
-    pub(super) fn open(&self, path: &Path, may_read: bool) -> Result<Arc<[u8]>, String> {
+    pub(super) fn open(&self, path: &Path, may_read: bool) -> Result<Arc<[u8]>, OpenError> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(content) = files.get(path) {
             return Ok(content.clone());
         }
-        let shown = path.display();
         if !may_read {
-            return Err(format!(
-                "open() can't be used with files that weren't previously opened during initialization (__VU==0), path: \"{shown}\""
-            ));
+            return Err(OpenError::NotOpened(path.to_owned()));
         }
-        let failed =
-            |error: std::io::Error| format!("the file \"{shown}\" couldn't be opened: {error}");
+        let failed = |why| OpenError::Failed { path: path.to_owned(), why };
         let metadata = std::fs::metadata(path).map_err(failed)?;
         if !metadata.is_file() {
-            return Err(format!("open() can't be used with \"{shown}\": it is not a file"));
+            return Err(OpenError::NoFile(path.to_owned()));
         }
         if metadata.len() > MAX_FILE_BYTES {
-            let limit = MAX_FILE_BYTES >> 20;
-            return Err(format!("the file \"{shown}\" is larger than {limit} MiB"));
+            return Err(OpenError::TooLarge(path.to_owned()));
         }
         let content: Arc<[u8]> = std::fs::read(path).map_err(failed)?.into();
         files.insert(path.to_owned(), content.clone());

@@ -68,7 +68,7 @@ impl Sources {
         look(&text)?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
         let name = path.display().to_string();
-        let (syntax, text) = syntax::read(text, Language::of(path), &name)?;
+        let (syntax, text) = syntax::read(text, Language::from_path(path), &name)?;
         let source = Source { text: text.into(), syntax: syntax.into(), compiled: Arc::default() };
         files.insert(path.to_owned(), source.clone());
         Ok(source)
@@ -79,7 +79,7 @@ impl Sources {
     /// # Errors
     /// When it has not been fetched, or its file is not what was fetched.
     pub(crate) fn read_fetched(&self, script: &Path, url: &str) -> Result<Source, ScriptError> {
-        let vendored = self.vendored.get_or_init(|| Vendored::of(script)).as_ref();
+        let vendored = self.vendored.get_or_init(|| Vendored::find(script)).as_ref();
         let vendored = vendored.map_err(Clone::clone)?.as_ref();
         let Some((path, digest)) = vendored.and_then(|vendored| vendored.file(url)) else {
             return Err(ScriptError::Read(format!(

@@ -40,7 +40,7 @@ pub(crate) enum Language {
 
 impl Language {
     /// By the ending of its name, as k6 does.
-    pub(crate) fn of(path: &Path) -> Self {
+    pub(crate) fn from_path(path: &Path) -> Self {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("ts" | "mts" | "cts") => Self::TypeScript,
             _ => Self::JavaScript,
@@ -143,7 +143,7 @@ fn analyse(text: String, language: Language, name: &str) -> Result<(Syntax, Stri
     let options =
         CodegenOptions { source_map_path: Some(name.into()), ..CodegenOptions::default() };
     let built = Codegen::new().with_options(options).build(&program);
-    let positions = Positions::of(&built);
+    let positions = Positions::from_codegen(&built);
     // Imports of types alone are gone now.
     let (mut syntax, code) = analyse(built.code, Language::JavaScript, name)?;
     for used in &mut syntax.uses {

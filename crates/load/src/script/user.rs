@@ -28,7 +28,7 @@ const MAX_OPEN_REQUESTS: usize = 4096;
 
 /// How an iteration ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum IterationOutcome {
     /// It returned.
     Complete,
     /// It was cut short; it counts for nothing.

@@ -53,7 +53,7 @@ pub(super) struct Vendored {
 
 impl Vendored {
     /// Those beside the script, or beside the nearest directory above that has some; none otherwise.
-    pub(super) fn of(script: &Path) -> Result<Option<Self>, ScriptError> {
+    pub(super) fn find(script: &Path) -> Result<Option<Self>, ScriptError> {
         let above = script.ancestors().skip(1).map(|directory| directory.join(DIRECTORY));
         let Some(directory) = above.into_iter().find(|one| one.join(LOCK).is_file()) else {
             return Ok(None);
@@ -116,7 +116,7 @@ pub fn vendor(
             told(&name, bytes.len());
             let text = String::from_utf8_lossy(&bytes).into_owned();
             fetched.insert(name.clone(), bytes);
-            syntax::read(text, Language::of(Path::new(&file_name(&name))), &name)
+            syntax::read(text, Language::from_path(Path::new(&file_name(&name))), &name)
                 .map_err(wrong)?
                 .0
                 .specifiers
@@ -178,7 +178,7 @@ async fn fetch(url: &str) -> Result<Vec<u8>, VendorError> {
 
 /// Writes the modules, and puts them into the lock file; others that are in it stay.
 fn write(script: &Path, fetched: BTreeMap<String, Vec<u8>>) -> Result<PathBuf, VendorError> {
-    let known = Vendored::of(script).map_err(|error| VendorError(error.to_string()))?;
+    let known = Vendored::find(script).map_err(|error| VendorError(error.to_string()))?;
     let beside = script.parent().unwrap_or(Path::new("/")).join(DIRECTORY);
     let Vendored { directory, mut lock } =
         known.unwrap_or_else(|| Vendored { directory: beside, lock: Lock::default() });
@@ -228,10 +228,10 @@ mod tests {
         let lock = r#"{"modules":{"https://a/b.js":{"file":"../../etc/passwd","sha256":"00"}}}"#;
         std::fs::write(vendor.join(LOCK), lock).unwrap();
         let deep = dir.path().join("x/y/script.js");
-        let vendored = Vendored::of(&deep).unwrap().unwrap();
+        let vendored = Vendored::find(&deep).unwrap().unwrap();
         assert_eq!(vendored.file("https://a/b.js").unwrap().0, vendor.join("passwd"));
         assert!(vendored.file("https://a/c.js").is_none());
         std::fs::write(vendor.join(LOCK), "{").unwrap();
-        assert!(Vendored::of(&deep).unwrap_err().to_string().contains("lock.json"));
+        assert!(Vendored::find(&deep).unwrap_err().to_string().contains("lock.json"));
     }
 }

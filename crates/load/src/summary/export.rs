@@ -17,7 +17,12 @@ use crate::metrics::{CheckCount, GroupMeasured};
 pub(crate) fn export(data: &SummaryData<'_>, setup_data: Option<&Arc<str>>) -> Value {
     let metrics: Map<String, Value> =
         data.metrics.iter().map(|found| (found.name.clone(), metric(found))).collect();
-    let mut document = json!({ "root_group": group(data.groups, 0), "metrics": metrics });
+    let document = json!({ "root_group": group(data.groups, 0), "metrics": metrics });
+    with_setup_data(document, setup_data)
+}
+
+/// A document, and in it what `setup()` returned, if that is there.
+pub(super) fn with_setup_data(mut document: Value, setup_data: Option<&Arc<str>>) -> Value {
     let setup_data = setup_data.and_then(|json| serde_json::from_str::<Value>(json).ok());
     if let Some(setup_data) = setup_data {
         document["setup_data"] = setup_data;
@@ -26,7 +31,7 @@ pub(crate) fn export(data: &SummaryData<'_>, setup_data: Option<&Arc<str>>) -> V
 }
 
 fn metric(metric: &SummaryMetric) -> Value {
-    let mut document = values(&metric.values);
+    let mut document = values(&metric.values, "value");
     if !metric.thresholds.is_empty() {
         let results = metric.thresholds.iter();
         document["thresholds"] =
@@ -35,7 +40,8 @@ fn metric(metric: &SummaryMetric) -> Value {
     document
 }
 
-fn values(values: &Values) -> Value {
+/// What was measured; the key of a rate is not the same everywhere.
+pub(super) fn values(values: &Values, rate_key: &str) -> Value {
     match values {
         Values::Counter { count, rate } => {
             json!({ "count": number(*count), "rate": number(*rate) })
@@ -44,7 +50,7 @@ fn values(values: &Values) -> Value {
             json!({ "value": number(*value), "min": number(*min), "max": number(*max) })
         }
         Values::Rate { rate, passes, fails } => {
-            json!({ "value": number(*rate), "passes": passes, "fails": fails })
+            json!({ rate_key: number(*rate), "passes": passes, "fails": fails })
         }
         Values::Trend(stats) => Value::Object(
             stats.iter().map(|(name, value)| (name.clone(), number(*value))).collect(),
@@ -53,7 +59,7 @@ fn values(values: &Values) -> Value {
 }
 
 /// A number as JavaScript writes it: whole ones without a fraction.
-pub(super) fn number(value: f64) -> Value {
+fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
 }
 

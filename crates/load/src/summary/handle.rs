@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::export::{check, children, id, number};
-use super::{SummaryData, SummaryMetric, Values};
+use super::export::{check, children, id, values, with_setup_data};
+use super::{SummaryData, SummaryMetric};
 use crate::metrics::GroupMeasured;
 use crate::options::Options;
 
@@ -19,7 +19,7 @@ pub(crate) fn handle_summary_data(
 ) -> Value {
     let metrics: Map<String, Value> =
         data.metrics.iter().map(|found| (found.name.clone(), metric(found))).collect();
-    let mut document = json!({
+    let document = json!({
         "root_group": group(data.groups, 0),
         "options": {
             "summaryTrendStats": options.summary_trend_stats,
@@ -33,30 +33,13 @@ pub(crate) fn handle_summary_data(
         },
         "metrics": metrics,
     });
-    let setup_data = setup_data.and_then(|json| serde_json::from_str::<Value>(json).ok());
-    if let Some(setup_data) = setup_data {
-        document["setup_data"] = setup_data;
-    }
-    document
+    with_setup_data(document, setup_data)
 }
 
 fn metric(metric: &SummaryMetric) -> Value {
-    let values = match &metric.values {
-        Values::Counter { count, rate } => {
-            json!({ "count": number(*count), "rate": number(*rate) })
-        }
-        Values::Gauge { value, min, max } => {
-            json!({ "value": number(*value), "min": number(*min), "max": number(*max) })
-        }
-        Values::Rate { rate, passes, fails } => {
-            json!({ "rate": number(*rate), "passes": passes, "fails": fails })
-        }
-        Values::Trend(stats) => {
-            stats.iter().map(|(name, value)| (name.clone(), number(*value))).collect()
-        }
-    };
     let mut document = json!({
-        "type": metric.kind.name(), "contains": metric.contains.name(), "values": values,
+        "type": metric.kind.name(), "contains": metric.contains.name(),
+        "values": values(&metric.values, "rate"),
     });
     if !metric.thresholds.is_empty() {
         let results = metric.thresholds.iter();

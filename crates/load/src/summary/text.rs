@@ -55,7 +55,7 @@ pub(crate) fn text(data: &SummaryData<'_>, options: &TextOptions) -> String {
     page.section("TOTAL RESULTS");
     page.content(&data.metrics, &all_checks(data.groups), INDENT);
     page.out.push('\n');
-    let root = Node::of(data, "");
+    let root = Node::from_summary(data, "");
     for group in &root.children {
         page.section(&format!("GROUP: {}", group.name));
         page.group(group, INDENT);
@@ -71,7 +71,7 @@ pub(crate) fn text(data: &SummaryData<'_>, options: &TextOptions) -> String {
     scenarios.dedup();
     for name in scenarios {
         page.section(&format!("SCENARIO: {name}"));
-        page.group(&Node::of(data, name), INDENT);
+        page.group(&Node::from_summary(data, name), INDENT);
         page.out.push('\n');
     }
     page.out
@@ -87,7 +87,7 @@ struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    fn of(data: &'a SummaryData<'a>, scenario: &str) -> Self {
+    fn from_summary(data: &'a SummaryData<'a>, scenario: &str) -> Self {
         let mut root = Node::default();
         for part in data.parts.iter().filter(|part| part.part.scenario == scenario) {
             let mut node = &mut root;

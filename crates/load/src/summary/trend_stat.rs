@@ -34,7 +34,7 @@ impl TrendStat {
     }
 
     /// Its value in a distribution.
-    pub(crate) fn of(self, histogram: &Histogram) -> f64 {
+    pub(crate) fn value_in(self, histogram: &Histogram) -> f64 {
         match self {
             Self::Avg => histogram.mean(),
             Self::Min => histogram.min(),

@@ -168,7 +168,9 @@ fn values(sink: &Sink, trend_stats: &[String], seconds: f64) -> Values {
         Sink::Trend(histogram) => Values::Trend(
             trend_stats
                 .iter()
-                .filter_map(|name| Some((name.clone(), TrendStat::parse(name)?.of(histogram))))
+                .filter_map(|name| {
+                    Some((name.clone(), TrendStat::parse(name)?.value_in(histogram)))
+                })
                 .collect(),
         ),
     }

@@ -1,9 +1,9 @@
 use super::*;
 
-fn bytes(outcome: Result<Outcome, Failure>) -> Vec<Vec<u8>> {
+fn bytes(outcome: Result<CryptoResult, Failure>) -> Vec<Vec<u8>> {
     match outcome.unwrap() {
-        Outcome::Bytes(bytes) => bytes,
-        Outcome::Verified(_) => panic!("no bytes"),
+        CryptoResult::Bytes(bytes) => bytes,
+        CryptoResult::Verified(_) => panic!("no bytes"),
     }
 }
 
@@ -22,9 +22,13 @@ fn a_signature_of_any_curve_and_hash_is_verified() {
             };
             let other = bytes(run("signCurve", &signing())).remove(0);
             let verifying = Arguments { key: public.clone(), other, ..signing() };
-            assert_eq!(run("verifyCurve", &verifying), Ok(Outcome::Verified(true)), "{hash:?}");
+            assert_eq!(
+                run("verifyCurve", &verifying),
+                Ok(CryptoResult::Verified(true)),
+                "{hash:?}"
+            );
             let changed = Arguments { data: b"texT".to_vec(), ..verifying };
-            assert_eq!(run("verifyCurve", &changed), Ok(Outcome::Verified(false)), "{hash:?}");
+            assert_eq!(run("verifyCurve", &changed), Ok(CryptoResult::Verified(false)), "{hash:?}");
         }
     }
 }

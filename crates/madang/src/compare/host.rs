@@ -4,7 +4,7 @@ use super::data::Data;
 use anyhow::anyhow;
 use madang_lab::Cancel;
 use madang_lab::host::{
-    Address, Addresses, Host, HostError, Launch, Page, Part, Ready, Said, Served,
+    Address, Addresses, Host, HostError, Launch, Page, Ready, Said, Served, StackPart,
 };
 use madang_service::config::{ConfigError, Origin, Sources};
 use madang_stack::{Patience, Spec, Supervisor};
@@ -260,12 +260,12 @@ fn said(line: &str) -> Result<Said, HostError> {
         redis: cache.map(|url| Address::new(url.split(',').next().unwrap_or_default())).next(),
     };
     let part = |name: &str| match name {
-        "nginx" => Part::Nginx,
-        name if name.starts_with("node-") => Part::Nodes,
+        "nginx" => StackPart::Nginx,
+        name if name.starts_with("node-") => StackPart::Nodes,
         name if ["mariadb", "replica", "galera"].iter().any(|kind| name.starts_with(kind)) => {
-            Part::Mariadb
+            StackPart::Mariadb
         }
-        _ => Part::Valkey,
+        _ => StackPart::Valkey,
     };
     let named = |process: UpProcess| (part(&process.name).name().to_owned(), process.pid);
     Ok(Said {

@@ -218,7 +218,7 @@ fn cpu_times(pid: u32, has_ended: &AtomicBool) -> Vec<(f64, f64)> {
     let mut times = Vec::new();
     loop {
         let is_last = has_ended.load(Ordering::Relaxed);
-        if let Ok(sample) = Sample::of(pid, Scope::Process) {
+        if let Ok(sample) = Sample::take(pid, Scope::Process) {
             let used = sample.cpu + madang_stack::own_cpu_time();
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             times.push((now.as_secs_f64(), used.as_secs_f64()));

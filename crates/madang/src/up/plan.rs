@@ -51,7 +51,8 @@ fn database_kind(text: &str) -> Result<DatabaseKind, String> {
 }
 
 fn node_budget(text: &str) -> Result<CpuBudget, String> {
-    CpuBudget::fixed(text.parse().map_err(|_| "expected a number of cores".to_owned())?)
+    let cores = text.parse().map_err(|_| "expected a number of cores".to_owned())?;
+    CpuBudget::fixed(cores).map_err(|error| error.to_string())
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]

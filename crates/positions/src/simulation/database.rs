@@ -14,7 +14,7 @@ pub const SLOTS: usize = 16;
 
 /// The slots that what is read under a key depends on. The list has one of its own, which every write ends.
 pub fn slots(key: usize) -> Vec<Slot> {
-    vec![Slot::of(&format!("key:{key}"), SLOTS)]
+    vec![Slot::for_name(&format!("key:{key}"), SLOTS)]
 }
 
 /// The slots that a write on a thing ends.

@@ -59,6 +59,10 @@ impl Ord for Event {
     }
 }
 
+/// A broken promise of the protocol, in words.
+#[derive(Debug)]
+pub struct Violation(pub String);
+
 pub struct World {
     kind: Kind,
     timing: Timing,
@@ -76,12 +80,12 @@ pub struct World {
     /// When each commit was acknowledged.
     acknowledged: Vec<(u64, usize)>,
     served: [u64; 5],
-    fault: Option<String>,
+    violation: Option<Violation>,
 }
 
 impl World {
     /// Runs one world to its end; answers how often each way of answering was taken.
-    pub fn run(kind: Kind, seed: u64) -> Result<[u64; 5], String> {
+    pub fn run(kind: Kind, seed: u64) -> Result<[u64; 5], Violation> {
         let delay = if kind == Kind::Suspended { 0 } else { 25 };
         let mut world = World {
             kind,
@@ -98,7 +102,7 @@ impl World {
             shared_before: HashMap::new(),
             acknowledged: Vec::new(),
             served: [0; 5],
-            fault: None,
+            violation: None,
         };
         for _ in 0..NODES {
             let clock = Clock {
@@ -119,7 +123,7 @@ impl World {
         world.at(3 * MS, World::replicate);
         world.at(4 * MS, World::keep_house);
         world.at(5 * MS, World::something_goes_wrong);
-        while world.fault.is_none() {
+        while world.violation.is_none() {
             let Some(Reverse(event)) = world.queue.pop() else { break };
             if event.at > BUSY + REST {
                 break;
@@ -128,7 +132,7 @@ impl World {
             (event.run)(&mut world);
         }
         world.came_to_rest();
-        world.fault.map_or(Ok(world.served), Err)
+        world.violation.map_or(Ok(world.served), Err)
     }
 
     // Chance: SplitMix64 (Steele, Lea, Flood 2014).

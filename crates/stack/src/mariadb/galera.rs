@@ -83,10 +83,10 @@ impl MariaDb {
     pub(super) fn await_group(&self, log: u64) -> Result<()> {
         let is_synced = |_| {
             let mut text = String::new();
-            let mut file = fs::File::open(self.dir.join(LOG)).map_err(|error| error.to_string())?;
-            file.seek(SeekFrom::Start(log)).map_err(|error| error.to_string())?;
+            let mut file = fs::File::open(self.dir.join(LOG))?;
+            file.seek(SeekFrom::Start(log))?;
             let _ = file.read_to_string(&mut text);
-            if text.contains(SYNCED) { Ok(()) } else { Err("it is not synced".to_owned()) }
+            if text.contains(SYNCED) { Ok(()) } else { Err(io::Error::other("it is not synced")) }
         };
         self.neighbour.process.ready_when("a server in its cluster", JOIN_TIME, is_synced)
     }

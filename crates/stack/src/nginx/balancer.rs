@@ -82,11 +82,7 @@ impl Nginx {
             let connect = |port| {
                 TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), left)
             };
-            ports
-                .into_iter()
-                .flatten()
-                .try_for_each(|port| connect(port).map(drop))
-                .map_err(|error| error.to_string())
+            ports.into_iter().flatten().try_for_each(|port| connect(port).map(drop))
         })
     }
 }

@@ -64,10 +64,10 @@ impl Process {
         let patience = patience.into();
         let wanted = if any { "an answer" } else { "an answer 200 to 399" };
         self.ready_when(&format!("{wanted} from {url}"), patience, |left| {
-            match ask(url, left.min(PROBE_TIME), &patience) {
-                Ok(answer) if any || answer.is_ready() => Ok(()),
-                Ok(answer) => Err(format!("status {}", answer.status)),
-                Err(error) => Err(error.to_string()),
+            let answer = ask(url, left.min(PROBE_TIME), &patience)?;
+            match any || answer.is_ready() {
+                true => Ok(()),
+                false => Err(io::Error::other(format!("status {}", answer.status))),
             }
         })
         .map_err(|error| self.with_ports(error, url.port()))
@@ -93,7 +93,7 @@ impl Process {
         &self,
         what: &str,
         patience: impl Into<Patience<'q>>,
-        mut probe: impl FnMut(Duration) -> Result<(), String>,
+        mut probe: impl FnMut(Duration) -> io::Result<()>,
     ) -> Result<(), Error> {
         let patience = patience.into();
         let (begun, deadline) = (Instant::now(), patience.deadline());
@@ -111,7 +111,7 @@ impl Process {
             }
             match probe(left) {
                 Ok(()) => return Ok(()),
-                Err(why) => last = why,
+                Err(why) => last = why.to_string(),
             }
             let hurry = begun.elapsed() < PROBE_HURRY;
             let pause = if hurry { PROBE_PAUSE } else { LATER_PROBE_PAUSE };

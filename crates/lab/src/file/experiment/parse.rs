@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 
-use super::reader::{Found, Mistake, Mistakes, Reader};
+use super::reader::{Located, Mistake, Mistakes, Reader};
 use super::{Experiment, Load, QuickLoad, QuickRounds, Rounds, Sources, Variant};
 use crate::file::outline::Outline;
 use crate::journal::record::Warning;
@@ -135,7 +135,7 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     top.finish(&TOP_NOT_YET);
 
     let known: Vec<String> = known?;
-    if let Some(Found { value, offset }) =
+    if let Some(Located { value, offset }) =
         reference.as_ref().filter(|one| !known.contains(&one.value))
     {
         let all = quoted(&known);
@@ -205,7 +205,7 @@ fn check_metric(
     mistakes: &Mistakes<'_>,
 ) {
     if let Some(Err(why)) = outline.map(|outline| metric.check_outline(outline)) {
-        mistakes.add(offset, why);
+        mistakes.add(offset, why.to_string());
     }
 }
 
@@ -214,7 +214,7 @@ fn quoted<T: std::fmt::Display>(names: &[T]) -> String {
     names.join(", ")
 }
 
-fn checked_name(reader: &Reader<'_>, key: &str, found: Found<String>) -> Option<String> {
+fn checked_name(reader: &Reader<'_>, key: &str, found: Located<String>) -> Option<String> {
     if is_name(&found.value) {
         return Some(found.value);
     }

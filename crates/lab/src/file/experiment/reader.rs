@@ -70,7 +70,7 @@ pub struct Reader<'a> {
 }
 
 /// A value and where it stands.
-pub struct Found<T> {
+pub struct Located<T> {
     pub value: T,
     pub offset: usize,
 }
@@ -125,11 +125,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub fn text(&mut self, key: &'static str) -> Option<Found<String>> {
+    pub fn text(&mut self, key: &'static str) -> Option<Located<String>> {
         self.typed(key, "a string", |value| value.as_str().map(str::to_owned))
     }
 
-    pub fn required_text(&mut self, key: &'static str) -> Option<Found<String>> {
+    pub fn required_text(&mut self, key: &'static str) -> Option<Located<String>> {
         self.text(key).or_else(|| self.missing(key))
     }
 
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A positive number and where it stands.
-    pub fn positive_at(&mut self, key: &'static str) -> Option<Found<f64>> {
+    pub fn positive_at(&mut self, key: &'static str) -> Option<Located<f64>> {
         let positive = |value: &DeValue<'_>| number(value).filter(|number| *number > 0.0);
         self.typed(key, "a positive number", positive)
     }
@@ -155,15 +155,15 @@ impl<'a> Reader<'a> {
     }
 
     /// A number or a formula.
-    pub fn formula(&mut self, key: &'static str) -> Option<Found<Expression>> {
+    pub fn formula(&mut self, key: &'static str) -> Option<Located<Expression>> {
         let read = |value: &DeValue<'_>| match value.as_str() {
             Some(text) => Some(Expression::parse(text)),
             None => number(value).map(|number| Ok(Expression::number(number))),
         };
         let wanted = "a number or a formula, such as \"max(0, 30 - before)\"";
-        let Found { value, offset } = self.typed(key, wanted, read)?;
+        let Located { value, offset } = self.typed(key, wanted, read)?;
         match value {
-            Ok(value) => Some(Found { value, offset }),
+            Ok(value) => Some(Located { value, offset }),
             Err(error) => {
                 self.mistakes.add(offset, format!("`{key}`{}: {error}", self.place()));
                 None
@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A time, possibly none at all, and where it stands.
-    pub fn duration_at(&mut self, key: &'static str) -> Option<Found<Duration>> {
+    pub fn duration_at(&mut self, key: &'static str) -> Option<Located<Duration>> {
         self.duration_from(key, Duration::ZERO)
     }
 
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
         self.duration_from(key, Duration::from_millis(1)).map(|found| found.value)
     }
 
-    fn duration_from(&mut self, key: &'static str, least: Duration) -> Option<Found<Duration>> {
+    fn duration_from(&mut self, key: &'static str, least: Duration) -> Option<Located<Duration>> {
         let wanted = "a time with its unit, such as \"500ms\", \"10s\" or \"1m30s\"";
         let range = if least.is_zero() { "at most 7 days" } else { "from 1ms to 7 days" };
         let read = |value: &DeValue<'_>| {
@@ -208,7 +208,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A list of strings with at least one element.
-    pub fn words(&mut self, key: &'static str) -> Option<Found<Vec<String>>> {
+    pub fn words(&mut self, key: &'static str) -> Option<Located<Vec<String>>> {
         let words = |value: &DeValue<'_>| {
             let array = value.as_array()?;
             let words: Option<Vec<String>> =
@@ -306,11 +306,11 @@ impl<'a> Reader<'a> {
         key: &'static str,
         wanted: &str,
         read: impl FnOnce(&DeValue<'a>) -> Option<T>,
-    ) -> Option<Found<T>> {
+    ) -> Option<Located<T>> {
         self.accepted.push(key);
         let value = self.table.get(key)?;
         match read(value.get_ref()) {
-            Some(read) => Some(Found { value: read, offset: value.span().start }),
+            Some(read) => Some(Located { value: read, offset: value.span().start }),
             None => {
                 self.wrong_type(key, value, wanted);
                 None

@@ -119,7 +119,6 @@ impl<A: Kind> Description<A> {
             finished: self.finished.clone(),
             machine: self.machine.clone(),
             versions: self.versions.clone(),
-            sources: self.sources.clone(),
         }
     }
 

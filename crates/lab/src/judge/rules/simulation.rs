@@ -54,7 +54,7 @@ fn false_verdicts(
     let (mut without, mut with) = (0, 0);
     for _ in 0..EXPERIMENTS {
         let interval = estimate(&blocks(&mut rng, &block)).unwrap().interval;
-        let verdict = Verdict::of(claim, interval);
+        let verdict = Verdict::judge(claim, interval);
         without += u32::from(verdict == wrong);
         with += u32::from(limits.apply(verdict, claim, interval) == wrong);
     }
@@ -227,7 +227,7 @@ fn interference_within_pairs_is_noticed() {
         let alone: Vec<Block> =
             (0..3).map(|_| (noisy(1.0, 0.02, &mut rng), noisy(1.0, 0.02, &mut rng))).collect();
         let (paired, alone) = (estimate(&pairs).unwrap(), estimate(&alone).unwrap());
-        if Verdict::of(Bound::RatioAtLeast(1.01), paired.interval) == Verdict::Supported {
+        if Verdict::judge(Bound::RatioAtLeast(1.01), paired.interval) == Verdict::Supported {
             without += 1;
             let distance = (paired.ratio / 1.01).ln();
             with += u32::from(!interferes(interference(&paired, &alone), distance));

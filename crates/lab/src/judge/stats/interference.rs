@@ -41,19 +41,19 @@ mod tests {
     use super::*;
     use crate::judge::stats::estimate;
 
-    fn of(ratios: &[f64]) -> Estimate {
+    fn estimate_of(ratios: &[f64]) -> Estimate {
         let pairs: Vec<(f64, f64)> = ratios.iter().map(|ratio| (1.0, *ratio)).collect();
         estimate(&pairs).unwrap()
     }
 
     #[test]
     fn only_a_difference_beyond_chance_is_certain() {
-        let paired = of(&[0.0920, 0.0921, 0.0919, 0.0920]);
-        let found = interference(&paired, &of(&[0.0970, 0.0972, 0.0968])).unwrap();
+        let paired = estimate_of(&[0.0920, 0.0921, 0.0919, 0.0920]);
+        let found = interference(&paired, &estimate_of(&[0.0970, 0.0972, 0.0968])).unwrap();
         assert!(found.is_certain && (found.difference - 0.0529).abs() < 1e-3, "{found:?}");
-        let noisy = interference(&paired, &of(&[0.08, 0.1, 0.12])).unwrap();
+        let noisy = interference(&paired, &estimate_of(&[0.08, 0.1, 0.12])).unwrap();
         assert!(!noisy.is_certain, "{noisy:?}");
-        assert_eq!(interference(&paired, &of(&[0.09])), None, "one round has no interval");
+        assert_eq!(interference(&paired, &estimate_of(&[0.09])), None, "one round has no interval");
     }
 
     /// Variances 0.01 / 4 and 0.04 / 3 of logarithms: degrees (0.015833)² / (0.0025² / 3 + 0.013333² / 2) = 2.755;

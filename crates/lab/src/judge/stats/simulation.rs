@@ -70,7 +70,7 @@ fn predictions_at_the_edge_of_the_truth_are_rarely_decided_wrongly() {
     for _ in 0..EXPERIMENTS {
         let pairs = Noise::Normal.pairs(10, 0.9, &mut rng);
         let interval = estimate(&pairs).unwrap().interval;
-        let is = |bound, verdict| u32::from(Verdict::of(bound, interval) == verdict);
+        let is = |bound, verdict| u32::from(Verdict::judge(bound, interval) == verdict);
         supported += is(Bound::RatioAtMost(0.8999), Verdict::Supported);
         refuted += is(Bound::RatioAtMost(0.9001), Verdict::Refuted);
         equal += is(Bound::DifferenceBelow(1.0 / 0.9 - 1.0 - 1e-4), Verdict::Supported);

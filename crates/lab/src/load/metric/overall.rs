@@ -10,8 +10,8 @@ use crate::load::report::{LoadReport, Sum};
 
 impl LoadMetric {
     /// Its value for an invariant: sums are those of everything the generator did, all else is as in
-    /// [`Self::of`]. A generator that does not tell them has those of the window.
-    pub(crate) fn of_all(&self, load: &LoadReport) -> Result<f64, Absent> {
+    /// [`Self::value_in`]. A generator that does not tell them has those of the window.
+    pub(crate) fn overall_value_in(&self, load: &LoadReport) -> Result<f64, Absent> {
         let is_this = |key: &String| {
             split(key).is_some_and(|(name, tags)| name == self.name && tags == self.tags)
         };
@@ -23,7 +23,7 @@ impl LoadMetric {
             (Sum::Trend { count }, Some(Statistic::Count)) => Some(count as f64),
             _ => None,
         });
-        sum.map_or_else(|| self.of(load), Ok)
+        sum.map_or_else(|| self.value_in(load), Ok)
     }
 }
 
@@ -64,7 +64,11 @@ mod tests {
             // Not reported: as in the window.
             ("iterations", 5.0),
         ] {
-            assert_eq!(LoadMetric::parse(text).unwrap().of_all(&load), Ok(expected), "{text}");
+            assert_eq!(
+                LoadMetric::parse(text).unwrap().overall_value_in(&load),
+                Ok(expected),
+                "{text}"
+            );
         }
     }
 }

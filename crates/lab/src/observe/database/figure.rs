@@ -76,7 +76,7 @@ impl Figure {
     ];
 
     /// Those of one kind of database.
-    pub fn of(engine: Engine) -> impl Iterator<Item = Self> {
+    pub fn all(engine: Engine) -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(move |figure| figure.engine == engine)
     }
 
@@ -118,7 +118,7 @@ mod tests {
             assert_eq!(Figure::parse(&figure.to_string()), Some(figure));
         }
         for engine in Engine::ALL {
-            assert_eq!(Figure::of(engine).filter(|figure| !figure.is_counter()).count(), 1);
+            assert_eq!(Figure::all(engine).filter(|figure| !figure.is_counter()).count(), 1);
         }
         assert_eq!(Figure::parse("mysql.Threads_running"), None);
     }

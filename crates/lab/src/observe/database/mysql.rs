@@ -10,7 +10,9 @@ use mysql::prelude::Queryable;
 use mysql::{Column, Conn, Error, Opts, OptsBuilder, Row, Value};
 
 use super::watching::Client;
-use super::{ANSWER_TIME, Address, CONNECT_TIME, Engine, Figure, QUERY_TIME, bounded};
+use super::{
+    ANSWER_TIME, Address, CONNECT_TIME, DatabaseError, Engine, Figure, QUERY_TIME, bounded,
+};
 use crate::run::cancel::Cancel;
 
 const ACCEPTED: &str = "an address such as `mysql://USER:PASSWORD@HOST:PORT/DATABASE` is wanted";
@@ -18,19 +20,20 @@ const ACCEPTED: &str = "an address such as `mysql://USER:PASSWORD@HOST:PORT/DATA
 const PACKET_BYTES: usize = 16 << 20;
 
 /// Reads an address.
-pub fn parse(address: &str) -> Result<Opts, String> {
+pub fn parse(address: &str) -> Result<Opts, DatabaseError> {
     let opts = Opts::from_url(address).map_err(|error| match error {
         mysql::UrlError::UnknownParameter(name) => format!("unknown parameter `{name}`"),
         mysql::UrlError::InvalidValue(name, value) => format!("`{name}` cannot be `{value}`"),
         _ => ACCEPTED.to_owned(),
-    })?;
+    });
+    let opts = opts.map_err(DatabaseError::Address)?;
     if opts.get_ssl_opts().is_some() {
-        return Err("TLS is not supported".to_owned());
+        return Err(DatabaseError::Address("TLS is not supported".to_owned()));
     }
     Ok(opts)
 }
 
-fn connect(address: &Address, time: Duration) -> Result<Conn, String> {
+fn connect(address: &Address, time: Duration) -> Result<Conn, DatabaseError> {
     let opts = OptsBuilder::from_opts(parse(address.secret())?)
         // What was asked for, not a socket beside it.
         .prefer_socket(false)
@@ -39,21 +42,23 @@ fn connect(address: &Address, time: Duration) -> Result<Conn, String> {
         .tcp_connect_timeout(Some(CONNECT_TIME))
         .read_timeout(Some(time))
         .write_timeout(Some(time));
-    Conn::new(opts).map_err(|error| in_words(&error))
+    Ok(Conn::new(opts)?)
 }
 
 /// As a person would say it.
-fn in_words(error: &Error) -> String {
-    match error {
-        Error::IoError(error) => super::io_in_words(error),
-        Error::CodecError(error) => match error.source().and_then(|why| why.downcast_ref()) {
-            Some(error) => super::io_in_words(error),
-            None => error.to_string(),
-        },
-        // Not by the error's own text, which puts the name of a Rust type in front.
-        Error::DriverError(error) => error.to_string(),
-        Error::MySqlError(error) => error.to_string(),
-        other => other.to_string(),
+impl From<Error> for DatabaseError {
+    fn from(error: Error) -> Self {
+        Self::Failed(match &error {
+            Error::IoError(error) => return Self::of_connection(error),
+            Error::CodecError(error) => match error.source().and_then(|why| why.downcast_ref()) {
+                Some(error) => return Self::of_connection(error),
+                None => error.to_string(),
+            },
+            // Not by the error's own text, which puts the name of a Rust type in front.
+            Error::DriverError(error) => error.to_string(),
+            Error::MySqlError(error) => error.to_string(),
+            other => other.to_string(),
+        })
     }
 }
 
@@ -65,36 +70,36 @@ pub struct Status {
 }
 
 impl Status {
-    pub fn connect(address: &Address) -> Result<Self, String> {
+    pub fn connect(address: &Address) -> Result<Self, DatabaseError> {
         Ok(Self { conn: connect(address, ANSWER_TIME)?, asked: 0 })
     }
 
     /// Status variables as `SHOW GLOBAL STATUS` has them, in the order of the names.
-    fn variables(&mut self, names: &[&str]) -> Result<Vec<f64>, String> {
+    fn variables(&mut self, names: &[&str]) -> Result<Vec<f64>, DatabaseError> {
         let list: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
         let statement = format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({})", list.join(","));
         self.asked += 1;
-        let rows: Vec<(String, String)> =
-            self.conn.query(statement).map_err(|error| in_words(&error))?;
+        let rows: Vec<(String, String)> = self.conn.query(statement)?;
         let value = |name: &&str| {
             let row = rows.iter().find(|(found, _)| found.eq_ignore_ascii_case(name));
             let number = row.and_then(|(_, value)| value.parse().ok());
-            number.ok_or_else(|| format!("its status has no number `{name}`"))
+            let why = || DatabaseError::NoNumber(format!("its status has no number `{name}`"));
+            number.ok_or_else(why)
         };
         names.iter().map(value).collect()
     }
 }
 
 impl Client for Status {
-    fn counters(&mut self) -> Result<Vec<f64>, String> {
-        let names: Vec<&str> = Figure::of(Engine::Mysql)
+    fn counters(&mut self) -> Result<Vec<f64>, DatabaseError> {
+        let names: Vec<&str> = Figure::all(Engine::Mysql)
             .filter(Figure::is_counter)
             .map(|figure| figure.name)
             .collect();
         self.variables(&names)
     }
 
-    fn level(&mut self) -> Result<f64, String> {
+    fn level(&mut self) -> Result<f64, DatabaseError> {
         // The thread that answers runs, too.
         self.variables(&["Threads_running"]).map(|values| (values[0] - 1.0).max(0.0))
     }
@@ -105,7 +110,7 @@ impl Client for Status {
 }
 
 /// The first column of the first row of a query, which cannot change anything.
-pub fn number(address: &Address, query: &str, cancel: &Cancel) -> Result<f64, String> {
+pub fn number(address: &Address, query: &str, cancel: &Cancel) -> Result<f64, DatabaseError> {
     let (connected, connection) = mpsc::channel();
     let (to, query) = (address.clone(), query.to_owned());
     let taken = bounded(QUERY_TIME, cancel, move || {
@@ -123,20 +128,20 @@ pub fn number(address: &Address, query: &str, cancel: &Cancel) -> Result<f64, St
     taken
 }
 
-fn ask(conn: &mut Conn, query: &str) -> Result<f64, String> {
-    let failed = |error: Error| in_words(&error);
-    conn.query_drop("SET SESSION TRANSACTION READ ONLY").map_err(failed)?;
-    conn.query_drop("START TRANSACTION").map_err(failed)?;
-    let row: Option<Row> = conn.query_first(query).map_err(failed)?;
-    let row = row.ok_or("the query gives no row")?;
-    let column = row.columns_ref().first().ok_or("the query gives no column")?;
+fn ask(conn: &mut Conn, query: &str) -> Result<f64, DatabaseError> {
+    conn.query_drop("SET SESSION TRANSACTION READ ONLY")?;
+    conn.query_drop("START TRANSACTION")?;
+    let row: Option<Row> = conn.query_first(query)?;
+    let row = row.ok_or_else(|| DatabaseError::no_number("the query gives no row"))?;
+    let column = row.columns_ref().first();
+    let column = column.ok_or_else(|| DatabaseError::no_number("the query gives no column"))?;
     value(column, row.as_ref(0))
 }
 
-fn value(column: &Column, value: Option<&Value>) -> Result<f64, String> {
-    let text = || "the query gives a text, not a number".to_owned();
+fn value(column: &Column, value: Option<&Value>) -> Result<f64, DatabaseError> {
+    let text = || DatabaseError::no_number("the query gives a text, not a number");
     match value {
-        None | Some(Value::NULL) => Err("the query gives NULL".to_owned()),
+        None | Some(Value::NULL) => Err(DatabaseError::no_number("the query gives NULL")),
         // Answers to plain queries are text, whatever they mean.
         Some(Value::Bytes(digits)) if is_number(column.column_type()) => {
             let digits = std::str::from_utf8(digits).map_err(|_| text())?;
@@ -172,10 +177,10 @@ fn is_number(kind: ColumnType) -> bool {
 }
 
 /// Ends a connection that nobody waits for any more.
-fn end(address: &Address, id: u32) -> Result<(), String> {
+fn end(address: &Address, id: u32) -> Result<(), DatabaseError> {
     let address = address.clone();
     bounded(CONNECT_TIME, &Cancel::default(), move || {
         let mut conn = connect(&address, CONNECT_TIME)?;
-        conn.query_drop(format!("KILL {id}")).map_err(|error| in_words(&error))
+        Ok(conn.query_drop(format!("KILL {id}"))?)
     })
 }

@@ -8,41 +8,45 @@ use ::redis::{
 };
 
 use super::watching::Client;
-use super::{ANSWER_TIME, Address, CONNECT_TIME, Engine, Figure, QUERY_TIME, bounded};
+use super::{
+    ANSWER_TIME, Address, CONNECT_TIME, DatabaseError, Engine, Figure, QUERY_TIME, bounded,
+};
 use crate::run::cancel::Cancel;
 
 const ACCEPTED: &str = "an address such as `redis://HOST:PORT`, `redis://:PASSWORD@HOST:PORT` or \
      `redis://USER:PASSWORD@HOST:PORT/NUMBER` is wanted";
 
 /// Reads an address.
-pub fn parse(text: &str) -> Result<ConnectionInfo, String> {
+pub fn parse(text: &str) -> Result<ConnectionInfo, DatabaseError> {
     if text.starts_with("rediss://") {
-        return Err("TLS is not supported".to_owned());
+        return Err(DatabaseError::Address("TLS is not supported".to_owned()));
     }
     let info = text.starts_with("redis://").then(|| text.into_connection_info().ok()).flatten();
-    info.ok_or_else(|| ACCEPTED.to_owned())
+    info.ok_or_else(|| DatabaseError::Address(ACCEPTED.to_owned()))
 }
 
 /// Connects, with `time` for each later answer.
-fn connect(address: &Address, time: Duration) -> Result<Connection, String> {
+fn connect(address: &Address, time: Duration) -> Result<Connection, DatabaseError> {
     let open = |info: ConnectionInfo| -> RedisResult<Connection> {
         let conn = ::redis::Client::open(info)?.get_connection_with_timeout(CONNECT_TIME)?;
         conn.set_read_timeout(Some(time))?;
         conn.set_write_timeout(Some(time))?;
         Ok(conn)
     };
-    open(parse(address.secret())?).map_err(|error| in_words(&error))
+    Ok(open(parse(address.secret())?)?)
 }
 
 /// As a person would say it.
-fn in_words(error: &RedisError) -> String {
-    match (error.code(), error.detail()) {
-        _ if error.is_timeout() => "no answer in time".to_owned(),
-        (Some(code), Some(detail)) => format!("{code} {detail}"),
-        (None, Some(detail)) => detail.to_owned(),
-        _ if error.is_connection_refusal() => error.to_string(),
-        _ if error.is_connection_dropped() => "the connection was closed".to_owned(),
-        _ => error.to_string(),
+impl From<RedisError> for DatabaseError {
+    fn from(error: RedisError) -> Self {
+        Self::Failed(match (error.code(), error.detail()) {
+            _ if error.is_timeout() => "no answer in time".to_owned(),
+            (Some(code), Some(detail)) => format!("{code} {detail}"),
+            (None, Some(detail)) => detail.to_owned(),
+            _ if error.is_connection_refusal() => error.to_string(),
+            _ if error.is_connection_dropped() => "the connection was closed".to_owned(),
+            _ => error.to_string(),
+        })
     }
 }
 
@@ -54,35 +58,34 @@ pub struct Info {
 }
 
 impl Info {
-    pub fn connect(address: &Address) -> Result<Self, String> {
+    pub fn connect(address: &Address) -> Result<Self, DatabaseError> {
         Ok(Self { conn: connect(address, ANSWER_TIME)?, asked: 0 })
     }
 
     /// Fields of a section of `INFO`, in the order of the names.
-    fn fields(&mut self, section: &str, names: &[&str]) -> Result<Vec<f64>, String> {
+    fn fields(&mut self, section: &str, names: &[&str]) -> Result<Vec<f64>, DatabaseError> {
         self.asked += 1;
-        let page = ::redis::cmd("INFO").arg(section).query::<String>(&mut self.conn);
-        let page = page.map_err(|error| in_words(&error))?;
+        let page: String = ::redis::cmd("INFO").arg(section).query(&mut self.conn)?;
         names.iter().map(|name| field(&page, name)).collect()
     }
 }
 
-fn field(page: &str, name: &str) -> Result<f64, String> {
+fn field(page: &str, name: &str) -> Result<f64, DatabaseError> {
     let found = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     let number = found.and_then(|value| value.trim().parse().ok());
-    number.ok_or_else(|| format!("its INFO has no number `{name}`"))
+    number.ok_or_else(|| DatabaseError::NoNumber(format!("its INFO has no number `{name}`")))
 }
 
 impl Client for Info {
-    fn counters(&mut self) -> Result<Vec<f64>, String> {
-        let names: Vec<&str> = Figure::of(Engine::Redis)
+    fn counters(&mut self) -> Result<Vec<f64>, DatabaseError> {
+        let names: Vec<&str> = Figure::all(Engine::Redis)
             .filter(Figure::is_counter)
             .map(|figure| figure.name)
             .collect();
         self.fields("stats", &names)
     }
 
-    fn level(&mut self) -> Result<f64, String> {
+    fn level(&mut self) -> Result<f64, DatabaseError> {
         self.fields("memory", &["used_memory"]).map(|values| values[0])
     }
 
@@ -92,28 +95,36 @@ impl Client for Info {
 }
 
 /// The number that a command answers.
-pub fn number(address: &Address, command: &[String], cancel: &Cancel) -> Result<f64, String> {
+pub fn number(
+    address: &Address,
+    command: &[String],
+    cancel: &Cancel,
+) -> Result<f64, DatabaseError> {
     let (address, command) = (address.clone(), command.to_owned());
     bounded(QUERY_TIME, cancel, move || {
         let mut asked = Cmd::new();
         asked.arg(command);
-        let answer = asked.query(&mut connect(&address, QUERY_TIME)?);
-        value(answer.map_err(|error| in_words(&error))?)
+        value(asked.query(&mut connect(&address, QUERY_TIME)?)?)
     })
 }
 
-fn value(answer: Value) -> Result<f64, String> {
-    match answer {
-        Value::Nil => Err("the answer is nil: there is no such key or member".to_owned()),
-        Value::Array(list) => Err(format!("the answer is a list of {}, not a number", list.len())),
-        Value::Int(number) => Ok(number as f64),
-        other => {
-            let text: String = from_redis_value(other).map_err(|error| error.to_string())?;
-            let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
-            let start: String = text.chars().take(40).collect();
-            number.ok_or_else(|| format!("the answer is no number but {start:?}"))
-        }
-    }
+fn value(answer: Value) -> Result<f64, DatabaseError> {
+    let why = match answer {
+        Value::Nil => "the answer is nil: there is no such key or member".to_owned(),
+        Value::Array(list) => format!("the answer is a list of {}, not a number", list.len()),
+        Value::Int(number) => return Ok(number as f64),
+        other => match from_redis_value::<String>(other) {
+            Ok(text) => match text.trim().parse() {
+                Ok(number) if f64::is_finite(number) => return Ok(number),
+                _ => {
+                    let start: String = text.chars().take(40).collect();
+                    format!("the answer is no number but {start:?}")
+                }
+            },
+            Err(error) => error.to_string(),
+        },
+    };
+    Err(DatabaseError::NoNumber(why))
 }
 
 #[cfg(test)]
@@ -137,7 +148,7 @@ mod tests {
             (Value::Nil, "no such key"),
             (Value::Array(vec![Value::Nil; 3]), "a list of 3"),
         ] {
-            let why = value(answer).unwrap_err();
+            let why = value(answer).unwrap_err().to_string();
             assert!(why.contains(part), "{why}");
         }
     }

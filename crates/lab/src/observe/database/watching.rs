@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::figure::Taken;
 use super::{
-    ANSWER_TIME, Address, Addresses, CONNECT_TIME, Engine, Figure, mysql, patiently, redis,
+    ANSWER_TIME, Address, Addresses, CONNECT_TIME, DatabaseError, Engine, Figure, mysql, patiently,
+    redis,
 };
 use crate::observe;
 use crate::run::cancel::Cancel;
@@ -20,10 +21,10 @@ const END_TIME: Duration = ANSWER_TIME.saturating_mul(3);
 /// One connection to a database that tells its counters.
 pub trait Client {
     /// Those figures of its engine that are counters, in their order.
-    fn counters(&mut self) -> Result<Vec<f64>, String>;
+    fn counters(&mut self) -> Result<Vec<f64>, DatabaseError>;
 
     /// The one that is no counter.
-    fn level(&mut self) -> Result<f64, String>;
+    fn level(&mut self) -> Result<f64, DatabaseError>;
 
     /// How many questions it has asked so far.
     fn asked(&self) -> u64;
@@ -37,50 +38,54 @@ struct One {
     address: Address,
     /// Dropping it ends the thread, too.
     stop: Sender<()>,
-    end: Receiver<Result<Figures, String>>,
+    end: Receiver<Result<Figures, DatabaseError>>,
 }
 
 type Figures = Vec<(Figure, f64)>;
 
+/// A database that is observed, and why it gave no figures.
+#[derive(Debug, thiserror::Error)]
+#[error("the database {address}, which is observed, cannot be asked: {why}")]
+pub struct Unobserved {
+    address: Address,
+    why: DatabaseError,
+}
+
 impl Watching {
     /// Begins to observe, and returns when all counters have been read.
-    pub fn begin(addresses: &Addresses, cancel: &Cancel) -> Result<Self, String> {
+    pub fn begin(addresses: &Addresses, cancel: &Cancel) -> Result<Self, Unobserved> {
         let mut all = Vec::new();
         for engine in Engine::ALL {
-            let Some(address) = addresses.of(engine) else { continue };
+            let Some(address) = addresses.get(engine) else { continue };
             let one = One::begin(engine, address, cancel);
-            all.push(one.map_err(|why| unanswered(address, &why))?);
+            all.push(one.map_err(|why| Unobserved { address: address.clone(), why })?);
         }
         Ok(Self(all))
     }
 
     /// Why a database cannot be observed any more, if one cannot.
-    pub fn failed(&self) -> Option<String> {
+    pub fn failed(&self) -> Option<Unobserved> {
         self.0.iter().find_map(|one| match one.end.try_recv() {
-            Ok(Err(why)) => Some(unanswered(&one.address, &why)),
+            Ok(Err(why)) => Some(Unobserved { address: one.address.clone(), why }),
             Ok(Ok(_)) | Err(_) => None,
         })
     }
 
     /// Reads all counters again.
-    pub fn end(self, cancel: &Cancel) -> Result<BTreeMap<String, f64>, String> {
+    pub fn end(self, cancel: &Cancel) -> Result<BTreeMap<String, f64>, Unobserved> {
         let mut all = BTreeMap::new();
         for One { address, stop, end } in self.0 {
             drop(stop);
             let figures = patiently(END_TIME, cancel, &end);
-            let figures = figures.map_err(|why| unanswered(&address, &why))?;
+            let figures = figures.map_err(|why| Unobserved { address, why })?;
             all.extend(figures.into_iter().map(|(figure, value)| (figure.to_string(), value)));
         }
         Ok(all)
     }
 }
 
-fn unanswered(address: &Address, why: &str) -> String {
-    format!("the database {address}, which is observed, cannot be asked: {why}")
-}
-
 impl One {
-    fn begin(engine: Engine, address: &Address, cancel: &Cancel) -> Result<Self, String> {
+    fn begin(engine: Engine, address: &Address, cancel: &Cancel) -> Result<Self, DatabaseError> {
         let (stop, stopped) = mpsc::channel();
         let (has_begun, begun) = mpsc::channel();
         let (result, end) = mpsc::channel();
@@ -99,7 +104,7 @@ impl One {
             let _ = result.send(observed);
         };
         let thread = thread::Builder::new().name(format!("lab-{}", engine.key())).spawn(run);
-        thread.map_err(|error| format!("no thread: {error}"))?;
+        thread.map_err(|error| DatabaseError::NoThread(error.to_string()))?;
         patiently(BEGIN_TIME, cancel, &begun)?;
         Ok(Self { address: address.clone(), stop, end })
     }
@@ -110,9 +115,9 @@ impl One {
 fn observe(
     engine: Engine,
     mut client: impl Client,
-    has_begun: &Sender<Result<(), String>>,
+    has_begun: &Sender<Result<(), DatabaseError>>,
     stopped: &Receiver<()>,
-) -> Result<Figures, String> {
+) -> Result<Figures, DatabaseError> {
     let before = client.counters()?;
     let asked_before = client.asked();
     let _ = has_begun.send(Ok(()));
@@ -125,7 +130,7 @@ fn observe(
     // that of the first and the last one exactly one lies in between.
     let own = (client.asked() - asked_before) as f64;
     let mut counters = before.into_iter().zip(after);
-    let figures = Figure::of(engine).map(|figure| {
+    let figures = Figure::all(engine).map(|figure| {
         let change = |(before, after): (f64, f64)| after - before;
         let value = match figure.taken {
             Taken::Largest => largest,

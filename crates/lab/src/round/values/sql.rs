@@ -13,6 +13,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::file::experiment::EXACT;
+use crate::observe::database::DatabaseError;
 use crate::run::cancel::Cancel;
 
 /// A writer that holds the database longer than this is stuck.
@@ -23,13 +24,19 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The first column of the first row of `query` in the database at `sqlite:PATH`; a relative path
 /// starts from `dir`.
-pub fn number(database: &str, query: &str, dir: &Path, cancel: &Cancel) -> Result<f64, String> {
+pub fn number(
+    database: &str,
+    query: &str,
+    dir: &Path,
+    cancel: &Cancel,
+) -> Result<f64, DatabaseError> {
     let path = database.strip_prefix("sqlite:");
-    let path = dir.join(path.ok_or_else(|| format!("`{database}` is no `sqlite:PATH`"))?);
-    let in_words = |error: rusqlite::Error| format!("`{}`: {error}", path.display());
+    let refused = || DatabaseError::Address(format!("`{database}` is no `sqlite:PATH`"));
+    let path = dir.join(path.ok_or_else(refused)?);
+    let failed = |error| DatabaseError::Failed(format!("`{}`: {error}", path.display()));
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(&path, flags).map_err(in_words)?;
-    conn.busy_timeout(BUSY_TIME).map_err(in_words)?;
+    let conn = Connection::open_with_flags(&path, flags).map_err(failed)?;
+    conn.busy_timeout(BUSY_TIME).map_err(failed)?;
     let handle = conn.get_interrupt_handle();
     let (done, ended) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
@@ -44,20 +51,23 @@ pub fn number(database: &str, query: &str, dir: &Path, cancel: &Cancel) -> Resul
         let value = conn.query_row(query, [], |row| {
             Ok(match row.get_ref(0)? {
                 ValueRef::Integer(integer) if integer.unsigned_abs() > EXACT as u64 => {
-                    Err(format!("{integer} is more than 2^53, beyond which sums are not exact"))
+                    let why = "is more than 2^53, beyond which sums are not exact";
+                    Err(DatabaseError::no_number(format!("{integer} {why}")))
                 }
                 ValueRef::Integer(integer) => Ok(integer as f64),
                 ValueRef::Real(real) => Ok(real),
-                ValueRef::Null => Err("the query gives NULL".to_owned()),
+                ValueRef::Null => Err(DatabaseError::no_number("the query gives NULL")),
                 ValueRef::Text(_) | ValueRef::Blob(_) => {
-                    Err("the query gives a text, not a number".to_owned())
+                    Err(DatabaseError::no_number("the query gives a text, not a number"))
                 }
             })
         });
         drop(done);
         value.map_err(|error| match error {
-            rusqlite::Error::QueryReturnedNoRows => "the query gives no row".to_owned(),
-            error => in_words(error),
+            rusqlite::Error::QueryReturnedNoRows => {
+                DatabaseError::no_number("the query gives no row")
+            }
+            error => failed(error),
         })?
     })
 }
@@ -91,7 +101,7 @@ mod tests {
             ("select 9007199254740993", "2^53"),
             ("delete from t", "readonly"),
         ] {
-            let error = ask(query).unwrap_err();
+            let error = ask(query).unwrap_err().to_string();
             assert!(error.contains(part), "no {part:?} in: {error}");
         }
         assert_eq!(ask("select count(*) from t"), Ok(2.0), "nothing was deleted");
@@ -101,7 +111,8 @@ mod tests {
     fn a_database_that_is_not_there_is_an_error_and_not_made() {
         let dir = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}/none.db", dir.path().display());
-        let error = number(&url, "select 1", dir.path(), &Cancel::default()).unwrap_err();
+        let error =
+            number(&url, "select 1", dir.path(), &Cancel::default()).unwrap_err().to_string();
         assert!(error.contains("none.db"), "{error}");
         assert!(!dir.path().join("none.db").exists());
     }
@@ -113,7 +124,7 @@ mod tests {
         cancel.cancel();
         let endless = "with recursive c(n) as (select 1 union all select n + 1 from c) \
                        select count(*) from c";
-        let error = number(&url, endless, dir.path(), &cancel).unwrap_err();
+        let error = number(&url, endless, dir.path(), &cancel).unwrap_err().to_string();
         assert!(error.contains("interrupted"), "{error}");
     }
 }

@@ -124,7 +124,7 @@ pub(super) fn fill_random(ctx: &Ctx<'_>, bytes: &mut [u8]) -> Result<()> {
 }
 
 /// A hash that takes its input in pieces.
-enum State {
+enum HashState {
     Plain(Box<dyn DynDigest>),
     Keyed(Box<dyn KeyedHash>),
 }
@@ -149,7 +149,7 @@ impl<M: Mac + Clone> KeyedHash for M {
 /// What `createHash` and `createHMAC` give.
 #[derive(JsLifetime)]
 struct Hasher {
-    state: RefCell<State>,
+    state: RefCell<HashState>,
 }
 
 impl<'js> Trace<'js> for Hasher {
@@ -180,8 +180,8 @@ fn update<'js>(
 ) -> Result<Class<'js, Hasher>> {
     let bytes = bytes_of(&ctx, &input)?;
     match &mut *this.0.borrow().state.borrow_mut() {
-        State::Plain(hash) => hash.update(&bytes),
-        State::Keyed(hash) => hash.update(&bytes),
+        HashState::Plain(hash) => hash.update(&bytes),
+        HashState::Keyed(hash) => hash.update(&bytes),
     }
     Ok(this.0)
 }
@@ -193,8 +193,8 @@ fn digest<'js>(
     encoding: Opt<Value<'js>>,
 ) -> Result<Value<'js>> {
     let bytes = match &*this.0.borrow().state.borrow() {
-        State::Plain(hash) => hash.box_clone().finalize().to_vec(),
-        State::Keyed(hash) => hash.value(),
+        HashState::Plain(hash) => hash.box_clone().finalize().to_vec(),
+        HashState::Keyed(hash) => hash.value(),
     };
     encode(&ctx, &bytes, encoding.0)
 }
@@ -211,7 +211,7 @@ fn create_hash<'js>(ctx: Ctx<'js>, algorithm: Coerced<String>) -> Result<Class<'
     }
     let name = algorithm.0.as_str();
     let hash = for_hash!(name, boxed, return Err(unknown_hash(&ctx, name)));
-    Class::instance(ctx.clone(), Hasher { state: RefCell::new(State::Plain(hash)) })
+    Class::instance(ctx.clone(), Hasher { state: RefCell::new(HashState::Plain(hash)) })
 }
 
 fn keyed(ctx: &Ctx<'_>, algorithm: &str, key: &[u8]) -> Result<Box<dyn KeyedHash>> {
@@ -230,7 +230,7 @@ fn create_hmac<'js>(
     key: Value<'js>,
 ) -> Result<Class<'js, Hasher>> {
     let hash = keyed(&ctx, &algorithm.0, &bytes_of(&ctx, &key)?)?;
-    Class::instance(ctx.clone(), Hasher { state: RefCell::new(State::Keyed(hash)) })
+    Class::instance(ctx.clone(), Hasher { state: RefCell::new(HashState::Keyed(hash)) })
 }
 
 /// `hmac(algorithm, key, data, encoding)`.

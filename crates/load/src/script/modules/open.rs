@@ -40,7 +40,7 @@ fn open<'js>(
         .run
         .files
         .open(&path, user.id == 0)
-        .map_err(|problem| Exception::throw_message(&ctx, &problem))?;
+        .map_err(|error| Exception::throw_message(&ctx, &error.to_string()))?;
     if mode.0.is_some_and(|mode| mode.0.contains('b')) {
         return Ok(ArrayBuffer::new_copy(ctx, content)?.into_value());
     }

@@ -34,6 +34,9 @@ impl BuiltIn for Redis {
     }
 }
 
+/// A reply, or why there is none.
+type Answered = std::result::Result<Reply, LinkError>;
+
 /// A server and the connection to it, if there is one.
 struct Connection {
     target: Target,
@@ -95,15 +98,15 @@ fn send<'js>(
         let reply = connection.call(&sender, &command).await;
         let settle: Settle = Box::new(move |ctx| match reply {
             Ok(reply) => value(ctx, &reply),
-            Err(message) => Err(Exception::throw_message(ctx, &message)),
+            Err(error) => Err(Exception::throw_message(ctx, &error.to_string())),
         });
         settle
     })
 }
 
 impl Connection {
-    /// One command after the other. What goes wrong is a text.
-    async fn call(&self, user: &User, command: &[Rc<str>]) -> std::result::Result<Reply, String> {
+    /// One command after the other.
+    async fn call(&self, user: &User, command: &[Rc<str>]) -> Answered {
         let mut kept = self.link.lock().await;
         // Whoever is interrupted from here on leaves no connection that waits for a reply.
         let mut idle = kept.take();
@@ -115,35 +118,24 @@ impl Connection {
                 reply => return Self::keep(&mut kept, link, reply),
             }
         }
-        let opened = Link::open(&user.event_loop.network, &self.target).await;
-        let mut link = opened.map_err(|error| error.to_string())?;
+        let mut link = Link::open(&user.event_loop.network, &self.target).await?;
         let reply = self.exchange(user, &mut link, command).await;
         Self::keep(&mut kept, link, reply)
     }
 
-    async fn exchange(
-        &self,
-        user: &User,
-        link: &mut Link,
-        command: &[Rc<str>],
-    ) -> std::result::Result<Reply, LinkError> {
+    async fn exchange(&self, user: &User, link: &mut Link, command: &[Rc<str>]) -> Answered {
         let reply = link.call(&self.target, command).await;
         count_traffic(user, link.take_traffic());
         reply
     }
 
     /// Keeps a connection that has given a reply.
-    fn keep(
-        kept: &mut Option<Link>,
-        link: Link,
-        reply: std::result::Result<Reply, LinkError>,
-    ) -> std::result::Result<Reply, String> {
-        let reply = reply.map_err(|error| error.to_string())?;
+    fn keep(kept: &mut Option<Link>, link: Link, reply: Answered) -> Answered {
+        let reply = reply?;
         *kept = Some(link);
         match reply {
-            Reply::Error(text) => Err(text),
-            // In the words of k6's client.
-            Reply::Nil => Err("redis: nil".to_owned()),
+            Reply::Error(text) => Err(LinkError::Refused(text)),
+            Reply::Nil => Err(LinkError::Nil),
             reply => Ok(reply),
         }
     }

@@ -7,7 +7,7 @@ use super::bytes::buffer_bytes;
 use crate::script::compiled;
 use crate::script::tasks::{Settle, Tasks};
 use crate::script::user::User;
-use crate::web_crypto::{self, Arguments, Hash, Outcome};
+use crate::web_crypto::{self, Arguments, CryptoResult, Hash};
 
 const LIBRARY: &str = include_str!("subtle.js");
 
@@ -65,10 +65,10 @@ fn arguments(options: &Object<'_>) -> Result<Arguments> {
     })
 }
 
-fn value<'js>(ctx: &Ctx<'js>, outcome: Outcome) -> Result<Value<'js>> {
+fn value<'js>(ctx: &Ctx<'js>, outcome: CryptoResult) -> Result<Value<'js>> {
     let buffers = match outcome {
-        Outcome::Verified(is_so) => return is_so.into_js(ctx),
-        Outcome::Bytes(buffers) => buffers,
+        CryptoResult::Verified(is_so) => return is_so.into_js(ctx),
+        CryptoResult::Bytes(buffers) => buffers,
     };
     let list = Array::new(ctx.clone())?;
     for (index, bytes) in buffers.iter().enumerate() {

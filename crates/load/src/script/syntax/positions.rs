@@ -3,14 +3,14 @@
 use oxc_codegen::CodegenReturn;
 
 /// A place, from 0 on: line, then column.
-type Place = (u32, u32);
+type LineColumn = (u32, u32);
 
 /// From places in the text that runs to those in the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Positions(Vec<(Place, Place)>);
+pub(crate) struct Positions(Vec<(LineColumn, LineColumn)>);
 
 impl Positions {
-    pub(super) fn of(built: &CodegenReturn<'_>) -> Self {
+    pub(super) fn from_codegen(built: &CodegenReturn<'_>) -> Self {
         let mut places = Vec::new();
         if let Some(map) = &built.map {
             places.extend(map.get_tokens().map(|token| {

@@ -1,7 +1,7 @@
 //! What goes wrong, and whether all is well again afterwards.
 
 use super::super::database::{KEYS, Logged, slots};
-use super::{BUSY, Kind, MS, NODES, World};
+use super::{BUSY, Kind, MS, NODES, Violation, World};
 
 impl World {
     pub(super) fn something_goes_wrong(&mut self) {
@@ -72,7 +72,7 @@ impl World {
 
     /// When nothing happens any more, every node knows everything, without gaps.
     pub(super) fn came_to_rest(&mut self) {
-        if self.fault.is_some() {
+        if self.violation.is_some() {
             return;
         }
         for (n, node) in self.nodes.iter_mut().enumerate() {
@@ -82,8 +82,8 @@ impl World {
             let useful = (0..KEYS).all(|key| node.follower.admits(&label, &slots(key)));
             if node.alive && !(fresh && useful) {
                 let position = &label.position;
-                self.fault =
-                    Some(format!("node {n} has not caught up: fresh {fresh}, at {position:?}"));
+                let what = format!("node {n} has not caught up: fresh {fresh}, at {position:?}");
+                self.violation = Some(Violation(what));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::super::database::{KEYS, LIST, slots};
 use super::super::node::{Body, Flight, Request};
-use super::{BUSY, MS, NODES, World};
+use super::{BUSY, MS, NODES, Violation, World};
 use crate::planted::{Mistake, planted};
 
 /// A request waits so long for a fresh poll, then it is refused.
@@ -167,14 +167,14 @@ impl World {
             before.filter(|commit| commits[*commit].lost.is_none() && concerns(*commit)).max();
         let (now, asked) = (self.now, request.asked);
         if version < needed.unwrap_or(0) {
-            self.fault = Some(format!(
+            self.violation = Some(Violation(format!(
                 "{how:?} at {now}: {version} although {needed:?} was acknowledged before {asked}"
-            ));
+            )));
         }
         let grace = 2 * self.timing.delay().as_micros() as u64;
         if commits[version].lost.is_some_and(|lost| lost + grace < asked) {
-            self.fault =
-                Some(format!("{how:?} at {now}: {version}, which was lost before {asked}"));
+            let what = format!("{how:?} at {now}: {version}, which was lost before {asked}");
+            self.violation = Some(Violation(what));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use madang_stack::container::{CONTAINER_FILES, Engine};
 
-use super::super::reader::{Found, Reader};
+use super::super::reader::{Located, Reader};
 use super::super::{Container, ContainerSource};
 
 /// Keys that make a variant of containers.
@@ -28,13 +28,13 @@ pub fn source(
         );
         complain(reader.offset_of("port"), why);
     }
-    if let (Some(Found { value, offset }), Some(dir)) = (&build, dir)
+    if let (Some(Located { value, offset }), Some(dir)) = (&build, dir)
         && !CONTAINER_FILES.iter().any(|file| dir.join(value).join(file).is_file())
     {
         let why = format!("`build` in [variants.{name}]: there is no Dockerfile in `{value}`");
         complain(*offset, why);
     }
-    if let (Some(Found { value, offset }), Some(dir)) = (&compose, dir) {
+    if let (Some(Located { value, offset }), Some(dir)) = (&compose, dir) {
         match Engine::compose_file(&dir.join(value)).map(std::fs::read_to_string) {
             None => {
                 let why =

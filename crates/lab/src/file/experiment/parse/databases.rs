@@ -1,13 +1,13 @@
 //! `mysql` and `redis`: where databases beside the server are.
 
-use super::super::reader::{Found, Reader};
+use super::super::reader::{Located, Reader};
 use crate::observe::database::{Address, Addresses, Engine};
 
 /// The databases that a table names.
 pub fn beside(reader: &mut Reader<'_>) -> Addresses {
     let mysql = reader.text(Engine::Mysql.key());
     let redis = reader.text(Engine::Redis.key());
-    let address = |engine, found: Option<Found<String>>| {
+    let address = |engine, found: Option<Located<String>>| {
         found.and_then(|found| checked(reader, engine, found, true))
     };
     Addresses { mysql: address(Engine::Mysql, mysql), redis: address(Engine::Redis, redis) }
@@ -17,7 +17,7 @@ pub fn beside(reader: &mut Reader<'_>) -> Addresses {
 pub fn checked(
     reader: &Reader<'_>,
     engine: Engine,
-    found: Found<String>,
+    found: Located<String>,
     template: bool,
 ) -> Option<Address> {
     let address = Address::new(found.value);

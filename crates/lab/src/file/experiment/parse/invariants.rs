@@ -1,6 +1,6 @@
 //! `[values.NAME]` and `[[invariants]]`: numbers and what they must be.
 
-use super::super::reader::{Found, Mistakes, Reader};
+use super::super::reader::{Located, Mistakes, Reader};
 use super::super::{Invariant, Limit, NamedValue, Source, Target, Variant};
 use super::{check_metric, databases, quoted};
 use crate::file::expression::Expression;
@@ -111,7 +111,7 @@ fn limits(reader: &mut Reader<'_>, scope: &Scope<'_>, has_before: bool) -> Optio
     }
     let mut limits = Vec::new();
     for (key, bound) in kinds {
-        let Some(Found { value: formula, offset }) = reader.formula(key) else { continue };
+        let Some(Located { value: formula, offset }) = reader.formula(key) else { continue };
         check_names(&formula, offset, scope, has_before);
         limits.push(Limit { bound, formula });
     }
@@ -184,9 +184,10 @@ fn source(reader: &mut Reader<'_>, scope: &Scope<'_>, chosen: Option<&[String]>)
         let has = |variant: &Variant| variant.metrics.is_some() || is_served(variant);
         lacking("`metrics`", &has, metrics.offset);
         let series = Selector::parse(&metrics.value);
-        return series.map_err(|why| mistakes.add(metrics.offset, why)).ok().map(Source::Metrics);
+        let series = series.map_err(|why| mistakes.add(metrics.offset, why.to_string()));
+        return series.ok().map(Source::Metrics);
     }
-    if let Some(Found { value: formula, offset }) = value {
+    if let Some(Located { value: formula, offset }) = value {
         check_names(&formula, offset, scope, false);
         return Some(Source::Value(formula));
     }
@@ -202,7 +203,7 @@ fn check_names(formula: &Expression, offset: usize, scope: &Scope<'_>, has_befor
             ("before" | "after", rest) if scope.values.iter().any(|value| value == rest) => {}
             ("load", rest) if !rest.is_empty() => match LoadMetric::parse(rest) {
                 Ok(metric) => check_metric(scope.outline, &metric, offset, scope.mistakes),
-                Err(why) => scope.mistakes.add(offset, why),
+                Err(why) => scope.mistakes.add(offset, why.to_string()),
             },
             _ => {
                 let own = if has_before { "`before`, " } else { "" };

@@ -1,11 +1,11 @@
 //! `prediction` and `[observe]`: figures by name.
 
-use super::super::reader::{Found, Reader};
+use super::super::reader::{Located, Reader};
 use super::super::{Bound, Observe, Prediction, Variant};
 use super::{Names, check_metric, databases, quoted};
 use crate::file::outline::Outline;
 use crate::judge::metric::Metric;
-use crate::load::metric::LoadMetric;
+use crate::load::metric::{LoadMetric, MetricError};
 use crate::observe::database::Figure;
 use crate::observe::prometheus::Selector;
 
@@ -19,26 +19,26 @@ pub fn observed(reader: Option<Reader<'_>>, outline: Option<&Outline>) -> Observ
     let databases = databases::beside(&mut reader);
     let (metrics, load) = (reader.words("metrics"), reader.words("load"));
     let mistakes = reader.mistakes();
-    let complain = |key: &str, offset, why: String| {
+    let complain = |key: &str, offset, why: &dyn std::error::Error| {
         mistakes.add(offset, format!("`{key}` in [observe]: {why}"));
     };
     let mut observe = Observe { databases, ..Observe::default() };
-    if let Some(Found { value, offset }) = metrics {
+    if let Some(Located { value, offset }) = metrics {
         for text in value {
             match Selector::parse(&text) {
                 Ok(selector) => observe.metrics.push(selector),
-                Err(why) => complain("metrics", offset, why),
+                Err(why) => complain("metrics", offset, &why),
             }
         }
     }
-    if let Some(Found { value, offset }) = load {
+    if let Some(Located { value, offset }) = load {
         for text in value {
             match LoadMetric::parse(&text) {
                 Ok(metric) => {
                     check_metric(outline, &metric, offset, mistakes);
                     observe.load.push(metric);
                 }
-                Err(why) => complain("load", offset, why),
+                Err(why) => complain("load", offset, &why),
             }
         }
     }
@@ -68,7 +68,7 @@ fn prediction(
     let bound = bound(&mut reader);
     let (mistakes, offset) = (reader.mistakes(), reader.offset());
     reader.finish(&[]);
-    let metric = metric.and_then(|Found { value, offset }| {
+    let metric = metric.and_then(|Located { value, offset }| {
         let metric = metric_of(&value, observe);
         match &metric {
             Ok(Metric::Load(metric)) => check_metric(outline, metric, offset, mistakes),
@@ -80,7 +80,7 @@ fn prediction(
                     // A stack says what it has when it is ready.
                     concerned
                         && !known.has_stack()
-                        && known.databases.or(&observe.databases).of(figure.engine()).is_none()
+                        && known.databases.or(&observe.databases).get(figure.engine()).is_none()
                 };
                 if let Some(lacking) = names.known.iter().find(without) {
                     let (key, name) = (figure.engine().key(), &lacking.name);
@@ -90,7 +90,7 @@ fn prediction(
                 }
             }
             Ok(_) => {}
-            Err(why) => mistakes.add(offset, why.clone()),
+            Err(why) => mistakes.add(offset, why.to_string()),
         }
         metric.ok()
     });
@@ -127,8 +127,23 @@ fn bound(reader: &mut Reader<'_>) -> Option<Bound> {
     found.into_iter().flatten().next()
 }
 
+/// A text that is no metric of this experiment.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "unknown metric `{text}`{}: accepted are {}; a figure of the load with its statistic, such as \
+     `http_req_duration{{scenario:bystander}}.p99` or `my_counter.count`; a series that `metrics` in \
+     [observe] names; of the databases there, {}",
+    .why.as_ref().map_or_else(String::new, |why| format!(" ({why})")),
+    quoted(&Metric::own().map(|metric| metric.id().into_owned()).collect::<Vec<_>>()),
+    quoted(&Figure::ALL)
+)]
+struct UnknownMetric {
+    text: String,
+    why: Option<MetricError>,
+}
+
 /// One of the metrics every report has, a series that `[observe]` names, or a figure of the load.
-fn metric_of(text: &str, observe: &Observe) -> Result<Metric, String> {
+fn metric_of(text: &str, observe: &Observe) -> Result<Metric, UnknownMetric> {
     if let Some(metric) = Metric::from_id(text) {
         return Ok(metric);
     }
@@ -141,18 +156,6 @@ fn metric_of(text: &str, observe: &Observe) -> Result<Metric, String> {
     }
     match LoadMetric::parse(text) {
         Ok(metric) if metric.has_statistic() => Ok(Metric::Load(metric)),
-        parsed => {
-            let always: Vec<String> =
-                Metric::own().map(|metric| metric.id().into_owned()).collect();
-            let why = parsed.err().map_or_else(String::new, |why| format!(" ({why})"));
-            Err(format!(
-                "unknown metric `{text}`{why}: accepted are {}; a figure of the load with its \
-                 statistic, such as `http_req_duration{{scenario:bystander}}.p99` or \
-                 `my_counter.count`; a series that `metrics` in [observe] names; of the \
-                 databases there, {}",
-                quoted(&always),
-                quoted(&Figure::ALL)
-            ))
-        }
+        parsed => Err(UnknownMetric { text: text.to_owned(), why: parsed.err() }),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::super::reader::{Found, Reader, is_nearly};
+use super::super::reader::{Located, Reader, is_nearly};
 use super::super::{Container, Served, Target, Variant};
 use super::{NAME_RULE, budget, containers, databases, is_name};
 
@@ -121,7 +121,7 @@ fn variant_of(
     })
 }
 
-fn check_address(reader: &Reader<'_>, name: &str, key: &str, found: &Found<String>) {
+fn check_address(reader: &Reader<'_>, name: &str, key: &str, found: &Located<String>) {
     let example = found.value.replace("{port}", "1");
     if let Err(reason) = madang_stack::http::Url::parse(&example) {
         reader.mistakes().add(found.offset, format!("`{key}` in [variants.{name}]: {reason}"));
@@ -151,7 +151,7 @@ fn target_of(
 ) -> Option<Target> {
     let (serve, stack) = (reader.table("serve"), reader.table("stack"));
     let argv = reader.words("command");
-    if let Some(Found { value, offset }) = &argv {
+    if let Some(Located { value, offset }) = &argv {
         let complain = |why| reader.mistakes().add(*offset, why);
         value.iter().filter_map(|text| misspelt("command", name, text)).for_each(complain);
     }

@@ -37,7 +37,7 @@ pub use debug::HttpDebug;
 use error::Result;
 pub(crate) use error::{ErrorCode, RequestError};
 pub(crate) use head::{Head, canonical};
-pub use names::{AddressRange, Dns, NameRules, Patterns, Policy, Select, Target};
+pub use names::{AddressRange, Dns, NameError, NameRules, Patterns, Policy, Select, Target};
 pub(crate) use ocsp::Ocsp;
 use outgoing::is_token_byte;
 pub(crate) use outgoing::is_valid_header;

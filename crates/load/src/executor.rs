@@ -1,4 +1,5 @@
-//! Executors: who iterates when. One file per executor, each a pure function of its options.
+//! Executors: who iterates when. One file per schedule, each a pure function of its options;
+//! `per-vu-iterations` and `shared-iterations` are `constant-vus` with a [`Budget`].
 //!
 //! In closed models a virtual user starts its next iteration when the last one is over: the
 //! executor comes down to a list of [`Span`]s per virtual user, and [`runner`] makes them happen. In
@@ -11,13 +12,13 @@ mod budget;
 mod constant_arrival_rate;
 mod constant_vus;
 pub(crate) mod crew;
-mod per_vu_iterations;
 mod ramping_arrival_rate;
 mod ramping_vus;
 pub(crate) mod runner;
-mod shared_iterations;
 mod timer;
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -43,14 +44,10 @@ pub(crate) struct Span {
 /// scenario that starts later is only moved by it.
 pub(crate) fn plan(scenario: &Scenario, warm_up: Duration) -> Vec<Vec<Span>> {
     let mut users = match &scenario.executor {
-        ExecutorConfig::ConstantVus { vus, duration } => {
+        ExecutorConfig::ConstantVus { vus, duration }
+        | ExecutorConfig::PerVuIterations { vus, max_duration: duration, .. }
+        | ExecutorConfig::SharedIterations { vus, max_duration: duration, .. } => {
             constant_vus::plan(*vus, *duration, scenario.graceful_stop)
-        }
-        ExecutorConfig::PerVuIterations { vus, max_duration, .. } => {
-            per_vu_iterations::plan(*vus, *max_duration, scenario.graceful_stop)
-        }
-        ExecutorConfig::SharedIterations { vus, max_duration, .. } => {
-            shared_iterations::plan(*vus, *max_duration, scenario.graceful_stop)
         }
         ExecutorConfig::RampingVus { start_vus, stages, graceful_ramp_down } => {
             ramping_vus::plan(*start_vus, stages, *graceful_ramp_down, scenario.graceful_stop)
@@ -77,7 +74,7 @@ pub(crate) fn plan(scenario: &Scenario, warm_up: Duration) -> Vec<Vec<Span>> {
 pub(crate) fn shared_pool(executor: &ExecutorConfig) -> Option<Arc<AtomicU64>> {
     match executor {
         ExecutorConfig::SharedIterations { iterations, .. } => {
-            Some(shared_iterations::pool(*iterations))
+            Some(Arc::new(AtomicU64::new(*iterations)))
         }
         _ => None,
     }
@@ -87,9 +84,9 @@ pub(crate) fn shared_pool(executor: &ExecutorConfig) -> Option<Arc<AtomicU64>> {
 pub(crate) fn budget(executor: &ExecutorConfig, pool: Option<&Arc<AtomicU64>>) -> Budget {
     match (executor, pool) {
         (ExecutorConfig::PerVuIterations { iterations, .. }, _) => {
-            per_vu_iterations::budget(*iterations)
+            Budget::Own(Rc::new(Cell::new(*iterations)))
         }
-        (_, Some(pool)) => shared_iterations::budget(pool),
+        (_, Some(pool)) => Budget::Shared(pool.clone()),
         _ => Budget::Unlimited,
     }
 }

@@ -47,7 +47,7 @@ use super::{ScriptError, compiled, jslib};
 const MISSING_MODULES: &[&str] = &["k6/browser", "k6/crypto/x509", "k6/net/grpc"];
 
 /// `k6/experimental/streams`, which needs nothing of the engine.
-const STREAMS: &str = include_str!("streams.js");
+const STREAMS: &str = include_str!("modules/streams.js");
 
 const STREAMS_MEMBERS: [&str; 3] =
     ["CountQueuingStrategy", "ReadableStream", "ReadableStreamDefaultReader"];

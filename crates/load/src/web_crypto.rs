@@ -38,12 +38,12 @@ pub(crate) struct Arguments {
 
 /// What an operation gives.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CryptoResult {
     Bytes(Vec<Vec<u8>>),
     Verified(bool),
 }
 
-impl From<Vec<u8>> for Outcome {
+impl From<Vec<u8>> for CryptoResult {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Bytes(vec![bytes])
     }
@@ -64,15 +64,15 @@ pub(crate) enum Failure {
 ///
 /// # Errors
 /// [`Failure`], also for a name that is none.
-pub(crate) fn run(operation: &str, arguments: &Arguments) -> Result<Outcome, Failure> {
+pub(crate) fn run(operation: &str, arguments: &Arguments) -> Result<CryptoResult, Failure> {
     let hash = || arguments.hash.ok_or(Failure::Parameters);
     match operation {
-        "random" => random(arguments.number).map(Outcome::from),
+        "random" => random(arguments.number).map(CryptoResult::from),
         "digest" => Ok(hash()?.digest(&arguments.data).into()),
         "hmac" => Ok(hash()?.hmac(&arguments.key, &arguments.data).into()),
         "verifyHmac" => {
             let is_same = hash()?.is_hmac(&arguments.key, &arguments.data, &arguments.other);
-            Ok(Outcome::Verified(is_same))
+            Ok(CryptoResult::Verified(is_same))
         }
         "deriveBits" => {
             let Arguments { key, other, number, length, .. } = arguments;
@@ -81,23 +81,25 @@ pub(crate) fn run(operation: &str, arguments: &Arguments) -> Result<Outcome, Fai
             }
             Ok(hash()?.pbkdf2(key, other, *number as u32, *length).into())
         }
-        "encryptAes" => aes::encrypt(arguments).map(Outcome::from),
-        "decryptAes" => aes::decrypt(arguments).map(Outcome::from),
-        "generateRsa" => rsa::generate(arguments.number).map(Outcome::Bytes),
-        "encryptRsa" => rsa::encrypt(hash()?, arguments).map(Outcome::from),
-        "decryptRsa" => rsa::decrypt(hash()?, arguments).map(Outcome::from),
-        "signRsa" => rsa::sign(hash()?, arguments).map(Outcome::from),
-        "verifyRsa" => rsa::verify(hash()?, arguments).map(Outcome::Verified),
-        "partsOfRsa" => rsa::parts(&arguments.key).map(Outcome::Bytes),
-        "rsaOfParts" => rsa::of_parts(&arguments.parts).map(Outcome::from),
-        "generateCurve" => curves::generate(&arguments.name).map(Outcome::Bytes),
-        "signCurve" => curves::sign(hash()?, arguments).map(Outcome::from),
-        "verifyCurve" => curves::verify(hash()?, arguments).map(Outcome::Verified),
-        "agreeCurve" => curves::agree(&arguments.key, &arguments.other).map(Outcome::from),
-        "rawOfCurve" => curves::raw(&arguments.key).map(Outcome::from),
-        "curveOfRaw" => curves::of_raw(&arguments.name, &arguments.data).map(Outcome::from),
-        "partsOfCurve" => curves::parts(&arguments.key).map(Outcome::Bytes),
-        "curveOfParts" => curves::of_parts(&arguments.name, &arguments.parts).map(Outcome::from),
+        "encryptAes" => aes::encrypt(arguments).map(CryptoResult::from),
+        "decryptAes" => aes::decrypt(arguments).map(CryptoResult::from),
+        "generateRsa" => rsa::generate(arguments.number).map(CryptoResult::Bytes),
+        "encryptRsa" => rsa::encrypt(hash()?, arguments).map(CryptoResult::from),
+        "decryptRsa" => rsa::decrypt(hash()?, arguments).map(CryptoResult::from),
+        "signRsa" => rsa::sign(hash()?, arguments).map(CryptoResult::from),
+        "verifyRsa" => rsa::verify(hash()?, arguments).map(CryptoResult::Verified),
+        "partsOfRsa" => rsa::parts(&arguments.key).map(CryptoResult::Bytes),
+        "rsaOfParts" => rsa::of_parts(&arguments.parts).map(CryptoResult::from),
+        "generateCurve" => curves::generate(&arguments.name).map(CryptoResult::Bytes),
+        "signCurve" => curves::sign(hash()?, arguments).map(CryptoResult::from),
+        "verifyCurve" => curves::verify(hash()?, arguments).map(CryptoResult::Verified),
+        "agreeCurve" => curves::agree(&arguments.key, &arguments.other).map(CryptoResult::from),
+        "rawOfCurve" => curves::raw(&arguments.key).map(CryptoResult::from),
+        "curveOfRaw" => curves::of_raw(&arguments.name, &arguments.data).map(CryptoResult::from),
+        "partsOfCurve" => curves::parts(&arguments.key).map(CryptoResult::Bytes),
+        "curveOfParts" => {
+            curves::of_parts(&arguments.name, &arguments.parts).map(CryptoResult::from)
+        }
         _ => Err(Failure::Parameters),
     }
 }

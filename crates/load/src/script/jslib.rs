@@ -5,25 +5,25 @@
 const HOST: &str = "https://jslib.k6.io/";
 
 /// The functions of `k6-utils` that need nothing of the run.
-const UTILS: &str = include_str!("k6_utils.js");
+const UTILS: &str = include_str!("jslib/k6_utils.js");
 
 /// Those that look at the stages of the running scenario.
-const STAGES: &str = include_str!("k6_utils_stages.js");
+const STAGES: &str = include_str!("jslib/k6_utils_stages.js");
 
-const SUMMARY: &str = include_str!("k6_summary.js");
+const SUMMARY: &str = include_str!("jslib/k6_summary.js");
 
-const PAPAPARSE: &str = include_str!("papaparse.js");
+const PAPAPARSE: &str = include_str!("jslib/papaparse.js");
 
-const FORMDATA: &str = include_str!("formdata.js");
+const FORMDATA: &str = include_str!("jslib/formdata.js");
 
-const HTTPX: &str = include_str!("httpx.js");
+const HTTPX: &str = include_str!("jslib/httpx.js");
 
 /// Chai is a CommonJS module.
 const COMMONJS: &str = "const module = { exports: {} }, exports = module.exports;";
 
-const CHAI: &str = include_str!("chai.min.js");
+const CHAI: &str = include_str!("jslib/chai.min.js");
 
-const K6_CHAI: &str = include_str!("k6chaijs.js");
+const K6_CHAI: &str = include_str!("jslib/k6chaijs.js");
 
 /// The name of the library at `address`; empty when it is none.
 fn name(address: &str) -> &str {
