@@ -196,7 +196,7 @@ impl<'a> Rows<'a> {
         Self { markets, rows: Vec::new(), by_key: HashMap::new(), merged: 0 }
     }
 
-    fn add(&mut self, line: u64, cells: Result<&dyn row::Cells, String>, report: &mut Report) {
+    fn add(&mut self, line: u64, cells: anyhow::Result<&dyn row::Cells>, report: &mut Report) {
         let market = match cells
             .and_then(|cells| row::market(cells, &mut |warning| report.warn(line, &warning)))
         {

@@ -37,10 +37,10 @@ pub struct Args {
     files: Vec<PathBuf>,
 }
 
-fn stars(text: &str) -> Result<f64, String> {
+fn stars(text: &str) -> anyhow::Result<f64> {
     match text.parse::<f64>() {
         Ok(rate) if (0.0..=5.0).contains(&rate) => Ok(rate),
-        _ => Err("a rating from 0 to 5".to_owned()),
+        _ => anyhow::bail!("a rating from 0 to 5"),
     }
 }
 

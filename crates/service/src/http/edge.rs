@@ -290,6 +290,7 @@ impl ConnService {
             Ok(Ok(Err(never))) => match never {},
             Ok(Err(panic)) => {
                 self.shared.metrics.panics.inc();
+                let panic = crate::store::panic_text(&*panic);
                 Problem::internal(format!("handler panicked: {panic}")).into_response()
             }
             Err(_) => {
@@ -458,13 +459,13 @@ struct CatchPanic<'a, F> {
 }
 
 impl<F: Future> Future for CatchPanic<'_, F> {
-    type Output = Result<F::Output, String>;
+    type Output = std::thread::Result<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let future = self.future.as_mut();
         match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
             Ok(poll) => poll.map(Ok),
-            Err(panic) => Poll::Ready(Err(crate::store::panic_text(&*panic))),
+            Err(panic) => Poll::Ready(Err(panic)),
         }
     }
 }

@@ -23,6 +23,7 @@ pub(super) use target::refuse_unfinished;
 use super::StoreError;
 #[cfg(test)]
 use super::maria::Session;
+use super::maria::UrlError;
 use crate::accounts::KeyError;
 use crate::config::Settings;
 use source::{Source, SourceRow};
@@ -43,7 +44,7 @@ const BATCH_BYTES: usize = 1 << 20;
 pub enum CopyError {
     /// The address of the target is none.
     #[error("the address of the target: {0}")]
-    Url(String),
+    Url(UrlError),
     /// The source, the server or a statement failed.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -64,11 +64,11 @@ impl Report {
     }
 
     /// A row is not imported.
-    pub(super) fn refuse(&mut self, line: u64, reason: &str) {
+    pub(super) fn refuse(&mut self, line: u64, reason: &anyhow::Error) {
         self.refused += 1;
         self.outcome.refused += 1;
         if self.refused <= NAMED {
-            say(&self.bar, format_args!("refused {}:{line}: {reason}", self.file));
+            say(&self.bar, format_args!("refused {}:{line}: {reason:#}", self.file));
         }
     }
 

@@ -43,7 +43,7 @@ impl table::Kind for Lines {
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<Path> {
         let text = body.array(name)?;
-        path(&text).map_err(|why| body.refuse(name, why)).ok()
+        path(&text).map_err(|why| body.refuse(name, why.to_string())).ok()
     }
 
     fn schema(&self) -> serde_json::Value {
@@ -150,21 +150,31 @@ fn json(body: Bytes) -> Result<Read, Problem> {
     Ok(Read { name, rate: rate.unwrap_or(0.0), path })
 }
 
-fn path(text: &[u8]) -> Result<Path, String> {
+/// What is wrong with the lines of a path.
+#[derive(Debug, thiserror::Error)]
+enum LinesError {
+    // Not the message of `serde_json`, which repeats what was sent, however long. The text has no place in a body of
+    // its own, so the place is told in bytes from its beginning.
+    #[error("lines of [latitude, longitude, elevation?], numbers; not so at byte {0} of it")]
+    Shape(String),
+    #[error("at most {} points in at most {} lines", .0.max_points, .0.max_segments)]
+    Size(Limits),
+    #[error(transparent)]
+    Path(#[from] InvalidPath),
+}
+
+fn path(text: &[u8]) -> Result<Path, LinesError> {
     let lines: Vec<Vec<Coordinate>> = serde_json::from_slice(text).map_err(|error| {
-        // Not its message, which repeats what was sent, however long. The text has no place in a body
-        // of its own, so the place is told in bytes from its beginning.
-        let place = if error.line() == 1 { error.column().to_string() } else { "?".to_owned() };
-        format!("lines of [latitude, longitude, elevation?], numbers; not so at byte {place} of it")
+        let one_line = error.line() == 1;
+        LinesError::Shape(if one_line { error.column().to_string() } else { "?".to_owned() })
     })?;
     let limits = limits();
     let points: usize = lines.iter().map(Vec::len).sum();
     if points > limits.max_points || lines.len() > limits.max_segments {
-        let (points, lines) = (limits.max_points, limits.max_segments);
-        return Err(format!("at most {points} points in at most {lines} lines"));
+        return Err(LinesError::Size(limits));
     }
     let lines = lines.into_iter().map(|line| line.into_iter().map(|c| c.0).collect()).collect();
-    Path::new(lines).map_err(|error: InvalidPath| error.to_string())
+    Ok(Path::new(lines)?)
 }
 
 /// A point as an array of two or three numbers.
