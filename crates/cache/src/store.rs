@@ -8,9 +8,10 @@
 //! The shards share the budget instead of owning a part each, so that one entry may be larger
 //! than a shard's share; whoever needs room takes victims from the shards in turn, its own first.
 
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::doorkeeper::Doorkeeper;
 use crate::metrics::Counter;
@@ -102,11 +103,11 @@ impl Store {
     // A panic under these locks can only come from a failed allocation or an index out of
     // bounds, neither of which leaves a half-made link behind that a look-up could follow.
     fn read(&self, shard: usize) -> RwLockReadGuard<'_, Shard> {
-        self.shards[shard].0.read().unwrap_or_else(PoisonError::into_inner)
+        self.shards[shard].0.read()
     }
 
     fn write(&self, shard: usize) -> RwLockWriteGuard<'_, Shard> {
-        self.shards[shard].0.write().unwrap_or_else(PoisonError::into_inner)
+        self.shards[shard].0.write()
     }
 
     fn is_dead(&self, entry: &Entry, now: u64) -> bool {

@@ -31,8 +31,9 @@ use crate::config::Settings;
 use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
 use madang_cache::{ConfigError, NamedCache, Stamp};
+use parking_lot::{Mutex, RwLock};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 use utoipa_axum::routes;
 use views::{View, Views, Visitor, korean_day};
@@ -127,13 +128,13 @@ impl Markets {
     /// Reads all markets anew. Blocks the thread.
     fn reload(&self) -> Result<(), StoreError> {
         let inner = &self.inner;
-        let _alone = inner.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = inner.reloading.lock();
         let index = Arc::new(Index::new(inner.store.all()?, self.regions()));
         if let Some(views) = inner.views.get() {
             views.counted(inner.store.view_counts()?);
         }
         tracing::debug!(markets = index.count(), bytes = index.search_bytes(), "markets in memory");
-        *inner.index.write().unwrap_or_else(PoisonError::into_inner) = index;
+        *inner.index.write() = index;
         inner.bodies.forget(&[all_markets()]);
         Ok(())
     }
@@ -165,7 +166,7 @@ impl Markets {
     }
 
     fn index(&self) -> Arc<Index> {
-        Arc::clone(&self.inner.index.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.inner.index.read())
     }
 
     fn views_of(&self, market: MarketId) -> u64 {

@@ -6,9 +6,10 @@
 //! waiter asks the store after it has taken its place, and whoever leaves a head's place (admitted,
 //! refused, timed out or dropped) rings for the next.
 
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
@@ -43,7 +44,7 @@ impl Room {
         if self.waiters() == 0 {
             return None;
         }
-        let queues = self.lock();
+        let queues = self.queues.lock();
         of.into_iter().find(|allowance| queues.contains_key(allowance))
     }
 
@@ -52,7 +53,7 @@ impl Room {
         if self.bounds.longest.is_zero() {
             return None;
         }
-        let mut queues = self.lock();
+        let mut queues = self.queues.lock();
         let before = queues.get(&allowance).map_or(0, VecDeque::len);
         if before >= self.bounds.per_key || self.waiters() >= self.bounds.total {
             return None;
@@ -69,16 +70,12 @@ impl Room {
         if self.waiters() == 0 {
             return;
         }
-        let queues = self.lock();
+        let queues = self.queues.lock();
         for allowance in of {
             if let Some(head) = queues.get(&allowance).and_then(VecDeque::front) {
                 head.notify_one();
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queues> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -95,7 +92,7 @@ impl Place<'_> {
     }
 
     pub(crate) fn is_head(&self) -> bool {
-        let queues = self.room.lock();
+        let queues = self.room.queues.lock();
         let head = queues.get(&self.allowance).and_then(VecDeque::front);
         head.is_some_and(|head| Arc::ptr_eq(head, &self.bell))
     }
@@ -113,7 +110,7 @@ impl Place<'_> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut queues = self.room.lock();
+        let mut queues = self.room.queues.lock();
         let Some(queue) = queues.get_mut(&self.allowance) else {
             return;
         };

@@ -3,8 +3,8 @@
 //! Sets of eight entries, taken as they are needed; see the module above for what it forgets first
 //! and why that cannot be steered.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Id;
 use super::distinct::{Distinct, Item};
@@ -90,8 +90,7 @@ impl Table {
     pub(super) fn lock(&self, id: Id, now: u64) -> Slot<'_> {
         let shard = (id.0 % self.shards.len() as u64) as usize;
         let set = (id.0 / self.shards.len() as u64 % self.sets_per_shard) as usize;
-        // Nothing in here leaves an entry half changed, so a poisoned lock is as good as any.
-        let sets = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
+        let sets = self.shards[shard].lock();
         let step = now / self.step;
         let mut slot = Slot { table: self, sets, set, way: None, id, now, step };
         slot.find();

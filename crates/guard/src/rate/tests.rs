@@ -1,19 +1,19 @@
 use super::*;
+use parking_lot::Mutex;
 use proptest::prelude::*;
-use std::sync::Mutex;
 
 #[derive(Default)]
 struct TestClock(Mutex<Duration>);
 
 impl TestClock {
     fn pass(&self, time: Duration) {
-        *self.0.lock().unwrap() += time;
+        *self.0.lock() += time;
     }
 }
 
 impl Clock for TestClock {
     fn now(&self) -> Duration {
-        *self.0.lock().unwrap()
+        *self.0.lock()
     }
 }
 

@@ -9,8 +9,8 @@ use axum::extract::State;
 use madang_guard::Attempt;
 use madang_guard::hash::Password;
 use madang_testing::until_async;
+use parking_lot::Mutex;
 use std::pin::pin;
-use std::sync::Mutex;
 use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
 
@@ -72,7 +72,7 @@ async fn a_client_that_leaves_during_the_look_up_has_not_failed() {
     let stand = || {
         let opened = Arc::clone(&opened);
         store.read(move |_| {
-            let _ = opened.lock().unwrap().recv();
+            let _ = opened.lock().recv();
             Ok(())
         })
     };

@@ -7,10 +7,11 @@ use crate::accounts::{Named, User};
 use crate::app::App;
 use crate::config::{Settings, log_filter};
 use crate::http::{Operator, rfc3339};
+use parking_lot::Mutex;
 use std::fmt::{Display, Write as _};
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Characters of the longest filter of a log.
@@ -203,7 +204,7 @@ impl Admin {
             None => lines.add("maintenance", "off"),
             Some(message) => lines.add("maintenance", format!("on: {message}")),
         }
-        lines.add("log level", self.log.lock().unwrap_or_else(PoisonError::into_inner));
+        lines.add("log level", self.log.lock());
         let (used, capacity) = (app.cache.used_bytes() >> 10, app.cache.capacity_bytes() >> 10);
         lines.add("cache", format!("{used} KiB of {capacity}"));
         lines.text
@@ -230,7 +231,7 @@ impl Admin {
             .into());
         }
         (self.set_log)(level)?;
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).replace_range(.., level);
+        self.log.lock().replace_range(.., level);
         Ok(format!("the log level is {level} until the server stops"))
     }
 

@@ -22,7 +22,7 @@
 
 use super::types::{ArticleId, Counts};
 use crate::store::Store;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
 /// Places of a set.
 const WAYS: usize = 8;
@@ -118,7 +118,7 @@ impl CountMemory {
         // Fibonacci hashing (Knuth, TAOCP 3, 6.4): ids that follow each other are spread evenly.
         let hash = article.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let index = usize::try_from(hash >> 32).unwrap_or(0) % self.sets.len();
-        self.sets[index].lock().unwrap_or_else(PoisonError::into_inner)
+        self.sets[index].lock()
     }
 }
 

@@ -16,9 +16,10 @@ use crate::ops::metrics::ServerMetrics;
 use crate::store::ReplicaFigures;
 use axum::response::Response;
 use http::HeaderMap;
+use parking_lot::Mutex;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Ticks of the sampler between two samples.
@@ -224,7 +225,7 @@ impl View {
 
     /// Samples after this number; all of them when there was no such number yet.
     fn after(&self, number: u64) -> Result<Response, Problem> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         let new = kept.number.checked_sub(number).unwrap_or(kept.number);
         let new = usize::try_from(new).unwrap_or(KEPT).min(kept.samples.len());
         let column = |at: usize| {
@@ -252,7 +253,7 @@ impl View {
     }
 
     fn keep(&self, sample: Sample, replicas: Vec<ReplicaFigures>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.number += 1;
         kept.replicas = replicas;
         if kept.samples.len() == KEPT {

@@ -21,10 +21,11 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use madang_cache::Value;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Answers of up to so many bytes are not counted.
 pub(crate) const SMALL: usize = 16 << 10;
@@ -82,7 +83,7 @@ impl AnswerRoom {
     /// What it has seen so far.
     pub fn figures(&self) -> AnswerFigures {
         AnswerFigures {
-            held: self.book().held,
+            held: self.inner.book.lock().held,
             refused: self.inner.refused.load(Relaxed),
             refused_share: self.inner.refused_share.load(Relaxed),
         }
@@ -117,7 +118,7 @@ impl AnswerRoom {
 
     /// Room for the making of a body; nothing when there is none.
     pub(crate) fn make(&self, bytes: usize) -> Option<Making> {
-        let mut book = self.book();
+        let mut book = self.inner.book.lock();
         if !fits(book.held, bytes, self.inner.most) {
             self.inner.refused.fetch_add(1, Relaxed);
             return None;
@@ -139,7 +140,7 @@ impl AnswerRoom {
             None => (bytes.as_ptr(), bytes.len() as u64),
         };
         let (place, weight) = (place as usize, usize::try_from(weight).unwrap_or(usize::MAX));
-        self.book().enter(place, weight, client, most)?;
+        self.inner.book.lock().enter(place, weight, client, most)?;
         memory::lent();
         let room = self.clone();
         Ok(Bytes::from_owner(Lent { bytes, _value: value, room, place, weight, client }))
@@ -160,10 +161,6 @@ impl AnswerRoom {
         };
         counter.fetch_add(1, Relaxed);
         Problem::unavailable(detail, fastrand::u32(1..=3), log)
-    }
-
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.inner.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -248,7 +245,7 @@ impl AsRef<[u8]> for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        self.room.book().leave(self.place, self.weight, self.client);
+        self.room.inner.book.lock().leave(self.place, self.weight, self.client);
         memory::freed();
     }
 }
@@ -263,7 +260,7 @@ pub(crate) struct Making {
 
 impl Drop for Making {
     fn drop(&mut self) {
-        self.room.book().held -= self.bytes;
+        self.room.inner.book.lock().held -= self.bytes;
     }
 }
 
@@ -297,7 +294,7 @@ mod tests {
         assert_eq!(room.figures().held, MIB);
         drop(last);
         assert_eq!(room.figures().held, 0);
-        let book = room.book();
+        let book = room.inner.book.lock();
         assert!(book.holders.is_empty() && book.by_address.is_empty(), "{book:?}");
     }
 

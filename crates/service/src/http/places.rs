@@ -5,9 +5,10 @@
 
 use super::sharers::Sharers;
 use crate::config::Settings;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// One address may hold one part in so many of the connections, the bodies and the answers, unless a setting says
 /// otherwise.
@@ -44,7 +45,7 @@ impl Places {
     pub(super) fn take(self: &Arc<Self>, peer: IpAddr, beyond: usize) -> Option<Place> {
         let address = self.sharers.counted(peer);
         if let Some(address) = address {
-            let mut open = self.lock();
+            let mut open = self.open.lock();
             let count = open.entry(address).or_default();
             if *count >= self.most_of_one.saturating_add(beyond) {
                 return None;
@@ -58,16 +59,12 @@ impl Places {
     pub(super) fn counted(&self, peer: IpAddr) -> Option<IpAddr> {
         self.sharers.counted(peer)
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let Some(address) = self.address else { return };
-        let mut open = self.places.lock();
+        let mut open = self.places.open.lock();
         if let Some(count) = open.get_mut(&address) {
             *count -= 1;
             if *count == 0 {
@@ -105,7 +102,7 @@ mod tests {
         assert!(places.take(at("9.9.9.9"), 1).is_none());
         drop(one_more);
         drop(held);
-        assert!(places.lock().is_empty(), "nothing is remembered of who holds nothing");
+        assert!(places.open.lock().is_empty(), "nothing is remembered of who holds nothing");
         assert!(places.take(at("9.9.9.9"), 0).is_some());
     }
 
@@ -125,7 +122,7 @@ mod tests {
             let held: Vec<_> = (0..100).filter_map(|_| places.take(at(peer), 0)).collect();
             assert_eq!(held.len(), 100, "{peer}");
         }
-        assert!(places.lock().is_empty());
+        assert!(places.open.lock().is_empty());
     }
 
     #[test]

@@ -12,8 +12,9 @@ use super::StoreError;
 use crate::accounts::{Change, Cutoff, Revoked, TokenId};
 use crate::articles::{ArticleId, Counts, Overlay};
 use madang_cache::{Cache, Stamp};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// What a transaction has changed of what this process, or another, may remember.
@@ -151,7 +152,7 @@ impl Effects {
 
     /// Applies them to what this process remembers.
     pub(super) fn apply(&self, memory: &Memory) {
-        let known = memory.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = memory.known.lock();
         if let Some(overlay) = &known.counts {
             for (article, now) in &self.counts {
                 match now {
@@ -196,7 +197,7 @@ impl Memory {
     /// When the store cannot answer: then this is to be tried again before anything is used.
     pub(super) fn forget(&self) -> Result<(), StoreError> {
         let reload = {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = self.known.lock();
             if let Some(cache) = &known.bodies {
                 cache.invalidate_all();
             }
@@ -268,6 +269,6 @@ impl super::Store {
     }
 
     fn known(&self, change: impl FnOnce(&mut Known)) {
-        change(&mut self.inner.memory.known.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.inner.memory.known.lock());
     }
 }

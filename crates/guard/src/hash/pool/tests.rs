@@ -1,10 +1,11 @@
 //! The pool with jobs that stand still until they are told to go on, so that every order of events can
 //! be made to happen. The same pool with real hashes is in `tests/hash`.
 
+use parking_lot::Mutex;
 use std::num::NonZeroUsize;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -84,7 +85,7 @@ impl Harness {
                     Err(PoolError::Panicked | PoolError::Hash(_)) => End::Failed,
                     Err(_) => End::NotRun,
                 };
-                settled.lock().unwrap().push((name, end));
+                settled.lock().push((name, end));
             },
         )
     }
@@ -100,7 +101,7 @@ impl Harness {
     }
 
     fn settled(&self) -> Vec<(u32, End)> {
-        self.settled.lock().unwrap().clone()
+        self.settled.lock().clone()
     }
 
     fn metrics(&self) -> PoolMetrics {

@@ -24,9 +24,10 @@ use crate::accounts::UserId;
 use crate::articles::counts::{CountMemory, Version};
 use crate::articles::store::listing::Listed;
 use crate::articles::types::{ArticleId, Counts, Summary};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// An article and a user.
@@ -113,18 +114,14 @@ impl Overlay {
         Self { memory, pending: Mutex::default() }
     }
 
-    fn pending(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether this user likes it, if that is not in the table yet. To be asked before the table.
     pub(in super::super) fn state(&self, article: ArticleId, user: UserId) -> Option<bool> {
-        self.pending().pairs.get(&(article, user)).map(|state| state.wanted)
+        self.pending.lock().pairs.get(&(article, user)).map(|state| state.wanted)
     }
 
     /// How many like it, if that is not in the table yet. For jobs of the writer; others take a version.
     pub(in super::super) fn likes(&self, article: ArticleId) -> Option<u64> {
-        self.pending().articles.get(&article).map(OfArticle::now)
+        self.pending.lock().articles.get(&article).map(OfArticle::now)
     }
 
     /// Adds what is not applied yet to counts that a reader has found, and keeps them; nothing when they
@@ -135,7 +132,7 @@ impl Overlay {
         stored: Counts,
         since: Version,
     ) -> Option<Counts> {
-        let pending = self.pending();
+        let pending = self.pending.lock();
         let likes = pending.articles.get(&article).map_or(stored.likes, OfArticle::now);
         let counts = Counts { likes, ..stored };
         self.memory.fill(article, counts, since).then_some(counts)
@@ -143,7 +140,7 @@ impl Overlay {
 
     /// To be noted within a transaction, before it looks at any table, for [`shown`](Self::shown).
     pub(in super::super) fn applications(&self) -> Applications {
-        Applications(self.pending().applied)
+        Applications(self.pending.lock().applied)
     }
 
     /// A page with the likes that are not applied yet; nothing when some were applied since.
@@ -152,24 +149,24 @@ impl Overlay {
         page: Vec<Summary>,
         since: Applications,
     ) -> Option<Vec<Listed>> {
-        let pending = self.pending();
+        let pending = self.pending.lock();
         (pending.applied == since.0).then(|| pending.listed(page))
     }
 
     /// The same for a job of the writer.
     pub(in super::super) fn shown_to_writer(&self, page: Vec<Summary>) -> Vec<Listed> {
-        self.pending().listed(page)
+        self.pending.lock().listed(page)
     }
 
     /// What a transaction has left in an article's row; for what follows it alone.
     pub(crate) fn stored(&self, article: ArticleId, counts: Counts) {
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock();
         pending.stored(article, counts, &self.memory);
     }
 
     /// Forgets an article that a transaction has deleted; for what follows it alone.
     pub(crate) fn forget(&self, article: ArticleId) {
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock();
         pending.articles.remove(&article);
         self.memory.forget(article);
     }
@@ -177,7 +174,7 @@ impl Overlay {
     /// Takes what a transaction has added to the log; for what follows it, and for a start that could not apply
     /// what it has found there.
     pub(super) fn logged(&self, logged: &Logged) {
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock();
         if let Some(row) = logged.row {
             pending.last = row;
             pending.newer.changes += logged.changes;
@@ -193,7 +190,7 @@ impl Overlay {
 
     /// What there is to be applied; nothing when the log is empty.
     pub(super) fn freeze(&self) -> Option<Frozen> {
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock();
         if pending.older.changes + pending.newer.changes == 0 {
             return None;
         }
@@ -209,7 +206,7 @@ impl Overlay {
 
     /// How these pairs are to be stored: those that differ from the table, each with its place.
     pub(super) fn slice(&self, pairs: &[Pair]) -> Slice {
-        let pending = self.pending();
+        let pending = self.pending.lock();
         let mut slice = Slice { sent: Vec::with_capacity(pairs.len()), likes: Vec::new() };
         for pair in pairs {
             let Some(state) = pending.pairs.get(pair) else { continue };
@@ -224,7 +221,7 @@ impl Overlay {
 
     /// Takes away what a transaction has applied; for what follows it alone.
     pub(super) fn applied(&self, slice: &Slice, applied: &Applied) {
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock();
         pending.applied += 1;
         for (pair, sent) in &slice.sent {
             pending.wrote(*pair, *sent);
@@ -243,18 +240,18 @@ impl Overlay {
 
     /// The rows of the log before a pass are gone.
     pub(super) fn passed(&self) {
-        self.pending().older = Backlog::default();
+        self.pending.lock().older = Backlog::default();
     }
 
     /// Changes that the log holds and that no pass has begun to apply, and all that it holds.
     pub(super) fn backlog(&self) -> (u64, u64) {
-        let pending = self.pending();
+        let pending = self.pending.lock();
         (pending.newer.changes, pending.newer.changes + pending.older.changes)
     }
 
     /// Pairs that wait to be applied, and the oldest of them for how long.
     pub(super) fn figures(&self) -> (u64, Duration) {
-        let pending = self.pending();
+        let pending = self.pending.lock();
         let since = pending.older.since.or(pending.newer.since);
         let waits = !pending.pairs.is_empty();
         let lag = since.filter(|_| waits).map_or(Duration::ZERO, |since| since.elapsed());

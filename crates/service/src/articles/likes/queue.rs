@@ -16,8 +16,9 @@ use crate::accounts::UserId;
 use crate::articles::types::{ArticleId, Counts};
 use crate::http::gate::Permit;
 use crate::store::{StoreError, Tx};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Differences from the store that may wait, of some 100 bytes each.
@@ -66,7 +67,7 @@ impl Queue {
         let this = &*self.shared;
         loop {
             let written = {
-                let mut pending = this.pending();
+                let mut pending = this.pending.lock();
                 let known = pending.pairs.get(&(like.article, like.user)).map(|state| state.wanted);
                 let counts = this.parts.counts.get(like.article);
                 if let Some((liked, counts)) = known.zip(counts) {
@@ -75,7 +76,7 @@ impl Queue {
                 pending.written
             };
             let looked = this.parts.look(like.article, like.user).await?;
-            let mut pending = this.pending();
+            let mut pending = this.pending.lock();
             if pending.written != written {
                 continue;
             }
@@ -92,14 +93,14 @@ impl Queue {
 
     /// The counts of an article with what is pending.
     pub(super) fn count(&self, article: ArticleId, stored: Counts) -> Counts {
-        let pending = self.shared.pending();
+        let pending = self.shared.pending.lock();
         // Read within the lock under which a written chunk moves from one to the other.
         let stored = self.shared.parts.counts.get(article).unwrap_or(stored);
         Counts { likes: pending.count(article, stored), ..stored }
     }
 
     pub(super) fn state(&self, article: ArticleId, user: UserId) -> Option<bool> {
-        self.shared.pending().pairs.get(&(article, user)).map(|state| state.wanted)
+        self.shared.pending.lock().pairs.get(&(article, user)).map(|state| state.wanted)
     }
 
     pub(super) fn every(&self) -> Duration {
@@ -108,14 +109,14 @@ impl Queue {
 
     /// How many wait, and the oldest of them for how long.
     pub(super) fn pending(&self) -> (u64, Duration) {
-        let pending = self.shared.pending();
+        let pending = self.shared.pending.lock();
         let oldest = pending.pairs.values().map(|state| state.since).min();
         (pending.pairs.len() as u64, oldest.map_or(Duration::ZERO, |since| since.elapsed()))
     }
 
     /// Writes what is pending now; answers whether it could. What cannot be written stays, for the next time.
     pub(super) async fn flush(&self) -> bool {
-        let pairs: Vec<Pair> = self.shared.pending().pairs.keys().copied().collect();
+        let pairs: Vec<Pair> = self.shared.pending.lock().pairs.keys().copied().collect();
         let mut done = true;
         for chunk in pairs.chunks(CHUNK) {
             if let Err(error) = Shared::write(&self.shared, chunk).await {
@@ -133,12 +134,8 @@ impl Queue {
 }
 
 impl Shared {
-    fn pending(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn write(self: &Arc<Self>, chunk: &[Pair]) -> Result<(), StoreError> {
-        let likes: Arc<[Like]> = self.pending().likes(chunk).into();
+        let likes: Arc<[Like]> = self.pending.lock().likes(chunk).into();
         let (this, sent) = (Arc::clone(self), Arc::clone(&likes));
         let job = move |tx: &mut Tx<'_>| apply(tx, &likes);
         let committed = move |applied: &Applied| this.written(&sent, applied);
@@ -147,7 +144,7 @@ impl Shared {
 
     fn written(&self, likes: &[Like], applied: &Applied) {
         self.parts.counted.committed(applied.changed);
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock();
         pending.written += 1;
         for (like, answer) in likes.iter().zip(&applied.answers) {
             pending.wrote(*like, answer.is_ok());

@@ -37,10 +37,11 @@ use crate::store::{StoreError, handover};
 use batch::Batches;
 use fold::Folding;
 use madang_valkey::{Error, Purpose, Script, Server, Url};
+use parking_lot::{Mutex, MutexGuard};
 use queue::Queue;
 use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -235,7 +236,7 @@ impl Stream {
 
 impl Shared {
     fn known(&self, part: usize) -> MutexGuard<'_, Known> {
-        self.known[part].lock().unwrap_or_else(PoisonError::into_inner)
+        self.known[part].lock()
     }
 
     /// The key of a part; it is the tag that keeps its keys together in a cluster.

@@ -11,9 +11,10 @@ use crate::store::{Pool, PoolError, ReplicaFigures, StoreError};
 use madang_cache::Stamp;
 use madang_positions::{Moment, Poll, Position, Replica as Contents, Row};
 use mysql::OptsBuilder;
+use parking_lot::Mutex;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -181,7 +182,7 @@ impl Seat {
 
     /// Makes sure that the connection is to the run that was looked at: after a crash a replica may have less.
     fn connect(&mut self) -> Result<(), StoreError> {
-        let run = *self.state.run.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = *self.state.run.lock();
         let run = run.ok_or_else(|| StoreError::Unreachable("the replica is away".to_owned()))?;
         if self.session.as_ref().is_some_and(|(_, of)| *of == run) {
             return Ok(());
@@ -274,7 +275,7 @@ impl Look {
         if theirs != Some(self.shared.identity) {
             return Err(foreign());
         }
-        *self.state.run.lock().unwrap_or_else(PoisonError::into_inner) = Some(began);
+        *self.state.run.lock() = Some(began);
         self.contents = Contents::new();
         self.session = Some(session);
         Ok(())

@@ -9,8 +9,8 @@ use super::session::{Session, Use};
 use crate::store::StoreError;
 use crate::store::copy::CopyError;
 use mysql::{Opts, OptsBuilder};
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What a node may connect to.
@@ -79,7 +79,7 @@ impl Servers {
         let next = Turn(turn.0 + 1);
         if self.turn.compare_exchange(turn.0, next.0, SeqCst, SeqCst).is_ok() {
             let [from, to] = [turn, next].map(|turn| super::replica::name(self.at(turn)));
-            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut said = self.said.lock();
             if said.is_some_and(|said| said.elapsed() < SAY_EVERY) {
                 return;
             }

@@ -5,9 +5,10 @@ use super::log::Log;
 use super::{BUSY_TIMEOUT, Conn, Effects, Memory, StoreError, Tx, handover};
 use crate::store::tx::{caught, follow};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
+use parking_lot::Mutex;
 use rusqlite::Connection;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -70,16 +71,12 @@ pub(in crate::store) struct WriterStats {
 impl WriterStats {
     /// Why writes fail now; nothing while they succeed.
     pub(in crate::store) fn failure(&self) -> Option<StoreError> {
-        self.lock_failure().clone()
+        self.failure.lock().clone()
     }
 
     /// Notes how a group that had something to write ended, or the try of one.
     fn ended(&self, result: Result<(), StoreError>) {
-        *self.lock_failure() = result.err();
-    }
-
-    fn lock_failure(&self) -> MutexGuard<'_, Option<StoreError>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.failure.lock() = result.err();
     }
 }
 

@@ -7,9 +7,10 @@ use super::{MOST_PENDING, Shared, part_of};
 use crate::accounts::UserId;
 use crate::store::StoreError;
 use madang_valkey::Error;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Likes that may wait, as in `behind`.
@@ -45,13 +46,9 @@ struct Open {
 }
 
 impl Batches {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The next batch; with none, the caller is done.
     fn take(&self) -> Vec<(Like, oneshot::Sender<Outcome>)> {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         let count = waiting.likes.len().min(MOST_TOGETHER);
         if count == 0 {
             waiting.running -= 1;
@@ -65,7 +62,7 @@ impl Shared {
     pub(super) async fn apply_with_others(self: &Arc<Self>, like: Like) -> Outcome {
         let (answer, answered) = oneshot::channel();
         let begins = {
-            let mut waiting = self.batches.waiting();
+            let mut waiting = self.batches.waiting.lock();
             let is_full = self.queue.as_ref().is_some_and(|queue| queue.is_full());
             if is_full || waiting.likes.len() >= MOST_WAITING {
                 return Err(LikeError::Full);
