@@ -46,7 +46,7 @@ use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
 use counts::CountMemory;
 use likes::{LikeFigures, LikeLog, LikeStore};
-pub(crate) use likes::{Overlay, Replayed, replay};
+pub(crate) use likes::{PendingLikes, Replayed, replay};
 use madang_cache::{ConfigError, NamedCache, Stamp};
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,10 +181,10 @@ impl Articles {
     ) -> Result<Result<Edited, Refusal>, ChangeError> {
         let by = by.into();
         let user = by.user;
-        let overlay = Arc::clone(self.likes.overlay());
+        let pending = Arc::clone(self.likes.pending());
         let seen = move |edited: &mut Edited| {
-            edited.counts.likes = overlay.likes(id).unwrap_or(edited.counts.likes);
-            edited.liked = overlay.state(id, user).unwrap_or(edited.liked);
+            edited.counts.likes = pending.likes(id).unwrap_or(edited.counts.likes);
+            edited.liked = pending.state(id, user).unwrap_or(edited.liked);
         };
         self.store.edit(id, by, edit, now_ms(), seen).await
     }

@@ -12,7 +12,7 @@
 //! done before them, they replace what it kept. A reader whose transaction began after a commit
 //! whose effects have not followed keeps nothing or what they are about to set.
 //!
-//! Likes that are acknowledged and not in the row yet are added by the [`Overlay`](super::likes::Overlay),
+//! Likes that are acknowledged and not in the row yet are added by the [`PendingLikes`](super::likes::PendingLikes),
 //! through which those fill and set who know nothing of them.
 //!
 //! Where other processes change rows, too, nothing is remembered: each look is a look into the store.

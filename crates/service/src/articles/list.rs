@@ -93,10 +93,10 @@ impl Articles {
         };
         let kept = after.is_none() || self.bodies.keeps_later_pages();
         let wanted = Wanted { key: &key, stamps: &[all_articles()], kept };
-        let (store, overlay) = (self.store.clone(), Arc::clone(self.likes.overlay()));
+        let (store, pending) = (self.store.clone(), Arc::clone(self.likes.pending()));
         let make = move || async move {
             // Likes end no listing, and are seen in it: it depends on more than its stamp.
-            let listed = store.listed(asked, limit + 1, &overlay);
+            let listed = store.listed(asked, limit + 1, &pending);
             let found = load_with(Vec::new(), listed).await?;
             let cursor = |(likes, id)| write_whole_cursor(&name, likes, id);
             let of_last = |last: &Listed| {

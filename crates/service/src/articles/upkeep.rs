@@ -112,7 +112,7 @@ impl Articles {
         }
         for one in &found {
             // What is pending differs from the table, and is set by those who apply it.
-            let pending = self.likes.overlay().likes(one.article).is_some();
+            let pending = self.likes.pending().likes(one.article).is_some();
             let counts = self.counts.get(one.article).filter(|_| !pending);
             if counts.is_some_and(|counts| counts != one.kept) {
                 self.likes.read_counts(one.article).await?;

@@ -10,7 +10,7 @@
 
 use super::StoreError;
 use crate::accounts::{Change, Cutoff, Revoked, TokenId};
-use crate::articles::{ArticleId, Counts, Overlay};
+use crate::articles::{ArticleId, Counts, PendingLikes};
 use madang_cache::{Cache, Stamp};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -153,11 +153,11 @@ impl Effects {
     /// Applies them to what this process remembers.
     pub(super) fn apply(&self, memory: &Memory) {
         let known = memory.known.lock();
-        if let Some(overlay) = &known.counts {
+        if let Some(pending) = &known.counts {
             for (article, now) in &self.counts {
                 match now {
-                    Some(now) => overlay.stored(*article, *now),
-                    None => overlay.forget(*article),
+                    Some(now) => pending.stored(*article, *now),
+                    None => pending.forget(*article),
                 }
             }
         }
@@ -231,7 +231,7 @@ impl std::fmt::Debug for Reload {
 struct Known {
     reload: Option<Reload>,
     bodies: Option<Cache>,
-    counts: Option<Arc<Overlay>>,
+    counts: Option<Arc<PendingLikes>>,
     revoked: Option<Arc<Revoked>>,
     markets: Option<Told>,
 }
@@ -243,8 +243,8 @@ impl super::Store {
     }
 
     /// From now on transactions tell this what counts articles have.
-    pub(crate) fn counted_in(&self, overlay: &Arc<Overlay>) {
-        self.known(|known| known.counts = Some(Arc::clone(overlay)));
+    pub(crate) fn counted_in(&self, pending: &Arc<PendingLikes>) {
+        self.known(|known| known.counts = Some(Arc::clone(pending)));
     }
 
     /// From now on transactions tell this what they revoke.

@@ -5,7 +5,7 @@
 //! queue or being committed while there is anything to do, and takes whatever there is when its
 //! turn comes: other writes are not delayed, nor do they delay likes. Never are there two, because
 //! a batch that is logged and not committed yet is neither in the tables nor in the
-//! [`Overlay`](super::overlay::Overlay): the next one would not see it.
+//! [`PendingLikes`](super::pending::PendingLikes): the next one would not see it.
 
 use super::log::{Logged, log};
 use super::store::apply;
@@ -91,7 +91,7 @@ impl Behind {
 
     pub(super) async fn apply(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
         let (answer, answered) = oneshot::channel();
-        let logged = self.shared.parts.overlay.backlog().1;
+        let logged = self.shared.parts.pending.backlog().1;
         let handed;
         let first = {
             let mut waiting = self.shared.waiting.lock();
@@ -119,7 +119,7 @@ impl Behind {
     /// Likes that wait for a commit or to be applied, and the oldest of the latter for how long.
     pub(super) fn pending(&self) -> (u64, Duration) {
         let waiting = self.shared.waiting.lock().batch.likes.len() as u64;
-        let (pending, lag) = self.shared.parts.overlay.figures();
+        let (pending, lag) = self.shared.parts.pending.figures();
         (waiting + pending, lag)
     }
 
@@ -144,7 +144,7 @@ impl Behind {
 impl Shared {
     /// What a job has to do. When the log is long it is not everything: passes must be the faster ones.
     fn take(&self) -> Batch {
-        let plenty = self.parts.overlay.backlog().1 >= self.most / 3;
+        let plenty = self.parts.pending.backlog().1 >= self.most / 3;
         let mut waiting = self.waiting.lock();
         let rest = if plenty { waiting.batch.split_off(FEW) } else { Batch::default() };
         std::mem::replace(&mut waiting.batch, rest)
@@ -163,7 +163,7 @@ impl Shared {
                 let applied = apply(tx, likes)?;
                 return Ok((applied.answers, Written::Applied(applied.changed)));
             }
-            let mut logged = log(tx, likes, &this.parts.overlay)?;
+            let mut logged = log(tx, likes, &this.parts.pending)?;
             let answers = std::mem::take(&mut logged.answers);
             Ok::<_, StoreError>((answers, Written::Logged(logged)))
         };
@@ -207,8 +207,8 @@ impl Shared {
             Written::Applied(changed) => return self.parts.counted.committed(*changed),
         };
         self.parts.counted.committed(logged.pairs.len() as u64);
-        self.parts.overlay.logged(logged);
-        if self.parts.overlay.backlog().0 >= MANY {
+        self.parts.pending.logged(logged);
+        if self.parts.pending.backlog().0 >= MANY {
             self.many.notify_one();
         }
     }

@@ -6,11 +6,10 @@
 //! out: the job writes the state that the server has then, so two nodes that hold changes of one pair do not write the
 //! older one last.
 
+use super::super::Like;
+use super::super::pairs::Pair;
 use super::super::store::{Applied, apply};
-use super::super::{Change, Like};
 use super::{Shared, part_of};
-use crate::accounts::UserId;
-use crate::articles::types::ArticleId;
 use crate::store::{StoreError, Tx};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -21,8 +20,6 @@ use std::time::{Duration, Instant};
 const MOST_PENDING: usize = 100_000;
 /// Pairs of one transaction, as documented.
 const CHUNK: usize = 1000;
-
-type Pair = (ArticleId, UserId);
 
 /// What this node has acknowledged and not written.
 #[derive(Debug)]
@@ -149,10 +146,6 @@ impl Shared {
                 }
             }
         }
-        let like = |(((article, user), _), liked): (&(Pair, Waiting), bool)| {
-            let change = if liked { Change::On } else { Change::Off };
-            Like { article: *article, user: *user, change }
-        };
-        chunk.iter().zip(liked).map(like).collect()
+        chunk.iter().zip(liked).map(|((pair, _), liked)| Like::to_be(*pair, liked)).collect()
     }
 }

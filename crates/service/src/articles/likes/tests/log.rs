@@ -112,7 +112,7 @@ async fn a_log_without_room_to_be_applied_at_the_start_is_shown_and_applied_late
         for start in 0..2 {
             let system = restarted_without_room(&bench, way).await;
             everybody_sees(&system, &model, 3, start).await;
-            assert_eq!(system.likes.overlay().backlog(), (changes, changes), "it is bounded so");
+            assert_eq!(system.likes.pending().backlog(), (changes, changes), "it is bounded so");
             system.likes.flush().await;
             assert_eq!(system.like_figures().failed_flushes, 1, "{way:?}");
             everybody_sees(&system, &model, 3, start).await;
