@@ -154,15 +154,11 @@ struct Settled<E> {
 }
 
 /// What the loader brings, and when it began by the cache's clock.
-async fn turn_and_load<E, F, Fut>(
+async fn turn_and_load<E, Fut: Future<Output = Result<Loaded, E>>>(
     leader: &Leader<E>,
     permit: Option<OwnedSemaphorePermit>,
-    loader: F,
-) -> Result<(Loaded, u64), CacheError<E>>
-where
-    F: FnOnce() -> Fut,
-    Fut: Future<Output = Result<Loaded, E>>,
-{
+    loader: impl FnOnce() -> Fut,
+) -> Result<(Loaded, u64), CacheError<E>> {
     let Some(shared) = leader.shared.upgrade() else { return Err(CacheError::Abandoned) };
     let (queue_timeout, after) = (shared.policy.queue_timeout, shared.policy.load_timeout);
     let permits = Arc::clone(&shared.permits);
@@ -188,11 +184,7 @@ where
 
 /// Runs the loader; `None` when it panicked. The panic hook has reported it by then, and the
 /// loader's state is dropped unseen, so nothing broken is observed.
-async fn catch<T, F, Fut>(loader: F) -> Option<T>
-where
-    F: FnOnce() -> Fut,
-    Fut: Future<Output = T>,
-{
+async fn catch<T, Fut: Future<Output = T>>(loader: impl FnOnce() -> Fut) -> Option<T> {
     let future = catch_unwind(AssertUnwindSafe(loader)).ok()?;
     let mut future = pin!(future);
     poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {

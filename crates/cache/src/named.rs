@@ -145,16 +145,12 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
     ///
     /// # Panics
     /// Outside of a tokio runtime with timers, when a load has to begin.
-    pub async fn get<F, Fut>(
+    pub async fn get<Fut: Future<Output = Result<Loaded, E>> + Send + 'static>(
         &self,
         key: &str,
         stamps: &[Stamp],
-        loader: F,
-    ) -> Result<Lookup, CacheError<E>>
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Loaded, E>> + Send + 'static,
-    {
+        loader: impl FnOnce() -> Fut + Send + 'static,
+    ) -> Result<Lookup, CacheError<E>> {
         if let Some(value) = self.peek_fresh(key) {
             return Ok(Lookup { value: Some(value), served: Served::Hit });
         }
@@ -179,17 +175,13 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
         self.get_slow(key, stamps, asks, loader).await
     }
 
-    async fn get_slow<F, Fut>(
+    async fn get_slow<Fut: Future<Output = Result<Loaded, E>> + Send + 'static>(
         &self,
         key: &str,
         stamps: &[Stamp],
         asks: Asks,
-        loader: F,
-    ) -> Result<Lookup, CacheError<E>>
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Loaded, E>> + Send + 'static,
-    {
+        loader: impl FnOnce() -> Fut + Send + 'static,
+    ) -> Result<Lookup, CacheError<E>> {
         let shared = &self.shared;
         let deadline = Instant::now() + shared.longest();
         let mut own = Some((loader, asks));

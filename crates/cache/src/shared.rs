@@ -333,11 +333,10 @@ impl<E> Shared<E> {
     }
 
     /// What a service without a cache does.
-    pub(crate) async fn load_uncached<F, Fut>(&self, loader: F) -> Result<Lookup, CacheError<E>>
-    where
-        F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<Loaded, E>>,
-    {
+    pub(crate) async fn load_uncached<Fut: Future<Output = Result<Loaded, E>>>(
+        &self,
+        loader: impl FnOnce() -> Fut,
+    ) -> Result<Lookup, CacheError<E>> {
         self.count(Counter::Misses);
         self.count(Counter::Loads);
         match loader().await {

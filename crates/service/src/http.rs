@@ -37,3 +37,10 @@ pub use gate::Gate;
 pub use json::{JsonBody, JsonObject, Secret};
 pub use problem::{FieldError, Problem};
 pub use request_id::RequestId;
+
+/// 201 with what was made and where it is.
+pub(crate) fn created(location: String, body: impl serde::Serialize) -> axum::response::Response {
+    use axum::response::IntoResponse as _;
+    (::http::StatusCode::CREATED, [(::http::header::LOCATION, location)], axum::Json(body))
+        .into_response()
+}

@@ -23,6 +23,7 @@ mod sqlite;
 mod tx;
 
 pub use effects::Effects;
+use error::JobError;
 pub use error::StoreError;
 pub use handover::Handover;
 pub use lock::{DirLock, LockError};
@@ -103,16 +104,22 @@ impl Store {
 
     /// Whether other processes write to it, too: what this one remembers of it is not all there is to know.
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self.inner.engine, Engine::Maria(_))
+        self.maria().is_some()
+    }
+
+    fn maria(&self) -> Option<&Maria> {
+        match &self.inner.engine {
+            Engine::Sqlite(_) => None,
+            Engine::Maria(maria) => Some(maria),
+        }
     }
 
     /// Runs one whole read transaction on a thread of the store: all of its queries see the same moment. It ends
     /// when it takes longer than [`READ_TIME`], or when the future is dropped.
-    pub(crate) async fn read<T, F>(&self, job: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
-    {
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        job: impl Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
+    ) -> Result<T, StoreError> {
         self.read_within(Some(READ_TIME), job).await
     }
 
@@ -132,11 +139,10 @@ impl Store {
     }
 
     /// [`read`](Self::read) for a thread without an event loop, as long as it takes: opening the application.
-    pub(crate) fn read_blocking<T, F>(&self, job: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
-    {
+    pub(crate) fn read_blocking<T: Send + 'static>(
+        &self,
+        job: impl Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
+    ) -> Result<T, StoreError> {
         wait(self.read_within(None, job))
     }
 
@@ -151,12 +157,10 @@ impl Store {
     }
 
     /// [`write`](Self::write) for a thread without an event loop: opening the application.
-    pub(crate) fn write_blocking<T, E, F>(&self, job: F) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    {
+    pub(crate) fn write_blocking<T: Send + 'static, E: JobError>(
+        &self,
+        job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
         wait(self.write(job))
     }
 
@@ -164,12 +168,10 @@ impl Store {
     /// anything. A job may be run again when its transaction could not be committed.
     ///
     /// Dropping the future does not undo it: a job that was taken runs and commits regardless.
-    pub(crate) async fn write<T, E, F>(&self, job: F) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    {
+    pub(crate) async fn write<T: Send + 'static, E: JobError>(
+        &self,
+        job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
         let _time = current::time(Part::Store);
         let Some(delay) = self.freshness().map(|freshness| freshness.delay()) else {
             return self.commit(Company::Shared, job, |_| ()).await;
@@ -188,31 +190,21 @@ impl Store {
     /// commit and before the answers to all who may have seen it. It must be short. It is for what only this process
     /// must know; the rest belongs into [`Effects`]. It is also for what no node remembers: other nodes are not waited
     /// for.
-    pub(crate) async fn write_then<T, E, F>(
+    pub(crate) async fn write_then<T: Send + 'static, E: JobError>(
         &self,
-        job: F,
+        job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
         committed: impl FnOnce(&T) + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    {
+    ) -> Result<T, E> {
         let _time = current::time(Part::Store);
         self.commit(Company::Shared, job, committed).await
     }
 
     /// [`write_then`](Self::write_then) with a commit of its own, as if there were no group commit.
-    pub(crate) async fn write_alone<T, E, F>(
+    pub(crate) async fn write_alone<T: Send + 'static, E: JobError>(
         &self,
-        job: F,
+        job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
         committed: impl FnOnce(&T) + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    {
+    ) -> Result<T, E> {
         let _time = current::time(Part::Store);
         self.commit(Company::Alone, job, committed).await
     }
@@ -223,27 +215,20 @@ impl Store {
     ///
     /// # Errors
     /// When the job was not taken; `settle` is not called then.
-    pub(crate) fn submit<T, E, F, S>(&self, job: F, settle: S) -> Result<(), StoreError>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-        S: FnOnce(Result<T, E>) + Send + 'static,
-    {
+    pub(crate) fn submit<T: Send + 'static, E: JobError>(
+        &self,
+        job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        settle: impl FnOnce(Result<T, E>) + Send + 'static,
+    ) -> Result<(), StoreError> {
         self.hand_over(Company::Shared, job, settle)
     }
 
-    async fn commit<T, E, F>(
+    async fn commit<T: Send + 'static, E: JobError>(
         &self,
         company: Company,
-        job: F,
+        job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
         committed: impl FnOnce(&T) + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    {
+    ) -> Result<T, E> {
         let (answer, result) = oneshot::channel();
         let settle = move |outcome: Result<T, E>| {
             if let Ok(outcome) = &outcome {
@@ -256,13 +241,12 @@ impl Store {
         result.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
     }
 
-    fn hand_over<T, E, F, S>(&self, company: Company, job: F, settle: S) -> Result<(), StoreError>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-        S: FnOnce(Result<T, E>) + Send + 'static,
-    {
+    fn hand_over<T: Send + 'static, E: JobError>(
+        &self,
+        company: Company,
+        job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        settle: impl FnOnce(Result<T, E>) + Send + 'static,
+    ) -> Result<(), StoreError> {
         match &self.inner.engine {
             Engine::Sqlite(embedded) => embedded.writer.submit(company, job, settle),
             Engine::Maria(maria) => maria.submit(job, settle),
@@ -271,26 +255,17 @@ impl Store {
 
     /// Which database it is, and what judges bodies of a shared cache; nothing for a store of its own.
     pub(crate) fn horizon(&self) -> Option<(i64, Arc<dyn Horizon>)> {
-        match &self.inner.engine {
-            Engine::Sqlite(_) => None,
-            Engine::Maria(maria) => Some((maria.identity(), maria.horizon())),
-        }
+        self.maria().map(|maria| (maria.identity(), maria.horizon()))
     }
 
     /// Where several nodes share the store: whether what this one remembers may be used.
     pub(crate) fn freshness(&self) -> Option<Arc<Freshness>> {
-        match &self.inner.engine {
-            Engine::Sqlite(_) => None,
-            Engine::Maria(maria) => Some(Arc::clone(maria.freshness())),
-        }
+        self.maria().map(|maria| Arc::clone(maria.freshness()))
     }
 
     /// Whose turn it is to do what is done once for all nodes.
     pub(crate) fn duty(&self) -> Duty {
-        match &self.inner.engine {
-            Engine::Sqlite(_) => Duty(None),
-            Engine::Maria(maria) => Duty(Some(maria.duty())),
-        }
+        Duty(self.maria().map(Maria::duty))
     }
 
     /// Why writes fail now: what the last group of writes, or the last try since then, met; or that the server is
@@ -352,10 +327,7 @@ impl Store {
 
     /// The same of each replica.
     pub fn replicas(&self) -> Vec<ReplicaFigures> {
-        match &self.inner.engine {
-            Engine::Sqlite(_) => Vec::new(),
-            Engine::Maria(maria) => maria.replica_figures(),
-        }
+        self.maria().map(Maria::replica_figures).unwrap_or_default()
     }
 
     /// What the store takes of its disk, asked of the file system; of a server's files nothing is known.

@@ -150,14 +150,10 @@ impl Admin {
     }
 
     /// Takes a turn among the writes, as a request does.
-    async fn write<T, E>(
+    async fn write<T: Send + 'static, E: Display + Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, E>> + Send + 'static,
-    ) -> Result<T, CommandError>
-    where
-        T: Send + 'static,
-        E: Display + Send + 'static,
-    {
+    ) -> Result<T, CommandError> {
         Ok(self.app.writes.run(work).await??)
     }
 

@@ -13,15 +13,11 @@ impl Once {
     /// # Errors
     /// Those of `create`; [`StoreError::KeyReused`] when the key came with another request before. The
     /// transaction is to be rolled back then, as a write does whose job fails.
-    pub(crate) fn run<T, E>(
+    pub(crate) fn run<T: Outcome, E: From<StoreError>>(
         &self,
         tx: &mut Tx<'_>,
         create: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
-    ) -> Result<Done<T>, E>
-    where
-        T: Outcome,
-        E: From<StoreError>,
-    {
+    ) -> Result<Done<T>, E> {
         let Some(claim) = &self.0 else { return create(tx).map(Done::now) };
         let now = now_ms();
         let before = if tx.is_shared() { claim.claim(tx, now)? } else { claim.find(tx, now)? };

@@ -57,6 +57,11 @@ pub enum StoreError {
     Other(String),
 }
 
+/// The error of a job: the store's own, or one that it becomes.
+pub(crate) trait JobError: From<StoreError> + Send + 'static {}
+
+impl<E: From<StoreError> + Send + 'static> JobError for E {}
+
 impl StoreError {
     /// Whether the same request may succeed later without anybody repairing anything.
     pub fn is_temporary(&self) -> bool {

@@ -24,6 +24,7 @@ pub use freshness::{Freshness, now};
 pub(in crate::store) use session::{Session, Use};
 
 use super::effects::{Effects, Memory};
+use super::error::JobError;
 use super::sql::Conn;
 use super::tx::{caught, follow};
 use super::{Pool, ReplicaFigures, StoreError, StoreFigures, Tx, backup, handover};
@@ -154,16 +155,12 @@ impl Maria {
     }
 
     /// Runs a read; one with stamps on a replica that has what it needs, if there is one.
-    pub(super) async fn read<T, F>(
+    pub(super) async fn read<T: Send + 'static>(
         &self,
         time: Option<Duration>,
         stamps: &[Stamp],
-        job: F,
-    ) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
-    {
+        job: impl Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
+    ) -> Result<T, StoreError> {
         let Some(replica) = self.replica(stamps) else { return self.read_here(time, job).await };
         let job = Arc::new(job);
         match replica.read(time, &job).await {
@@ -190,13 +187,11 @@ impl Maria {
         result.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    pub(super) fn submit<T, E, F, S>(&self, job: F, settle: S) -> Result<(), StoreError>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-        S: FnOnce(Result<T, E>) + Send + 'static,
-    {
+    pub(super) fn submit<T: Send + 'static, E: JobError>(
+        &self,
+        job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        settle: impl FnOnce(Result<T, E>) + Send + 'static,
+    ) -> Result<(), StoreError> {
         let handed = handover::hand_over();
         let written = handed.clone();
         let taken = self.writes.hand_over(move |seat: &mut Seat| {
@@ -299,11 +294,10 @@ impl Seat {
     }
 
     /// Runs a write until it is committed or refused; and whether its outcome is unknown.
-    fn write<T, E, F>(&mut self, job: &F) -> (Result<(T, Effects), E>, bool)
-    where
-        E: From<StoreError>,
-        F: Fn(&mut Tx<'_>) -> Result<T, E>,
-    {
+    fn write<T, E: From<StoreError>>(
+        &mut self,
+        job: &impl Fn(&mut Tx<'_>) -> Result<T, E>,
+    ) -> (Result<(T, Effects), E>, bool) {
         let began = Instant::now();
         let shared = Arc::clone(&self.shared);
         let counted = &shared.counted;
@@ -333,11 +327,10 @@ impl Seat {
         }
     }
 
-    fn try_write<T, E, F>(&mut self, job: &F) -> Tried<T, E>
-    where
-        E: From<StoreError>,
-        F: Fn(&mut Tx<'_>) -> Result<T, E>,
-    {
+    fn try_write<T, E: From<StoreError>>(
+        &mut self,
+        job: &impl Fn(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Tried<T, E> {
         let shared = Arc::clone(&self.shared);
         let begun = self.session().and_then(|session| {
             shared.outbox.provide(session)?;

@@ -10,10 +10,10 @@ use crate::http::Problem;
 use crate::idempotency::{IdempotencyKey, Once};
 use crate::store::StoreError;
 use axum::extract::{RawQuery, State};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderMap, Method};
 use read::{Kind, NewTrackBody, Read};
 use serde::Serialize;
 use std::sync::Arc;
@@ -119,6 +119,5 @@ fn created(stored: Stored, about: &About) -> Response {
         length_metres: about.length_metres,
         points_total: about.points_total,
     };
-    let location = [(header::LOCATION, format!("/v1/tracks/{id}"))];
-    (StatusCode::CREATED, location, axum::Json(body)).into_response()
+    crate::http::created(format!("/v1/tracks/{id}"), body)
 }

@@ -10,8 +10,7 @@ use crate::http::{JsonObject, Problem};
 use crate::idempotency::IdempotencyKey;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse as _, Response};
-use http::{StatusCode, header};
+use axum::response::Response;
 use std::sync::Arc;
 
 /// Writes a comment on an article.
@@ -40,7 +39,6 @@ pub(in super::super) async fn create(
     let made = app.writes.run(async move { comments.add(new, once).await }).await??;
     let made = made.made().ok_or_else(no_such_article)?;
     Ok(made.answer(|id| {
-        let location = [(header::LOCATION, format!("/v1/articles/{article}/comments"))];
-        (StatusCode::CREATED, location, axum::Json(Created { id })).into_response()
+        crate::http::created(format!("/v1/articles/{article}/comments"), Created { id })
     }))
 }

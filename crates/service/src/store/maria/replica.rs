@@ -127,15 +127,14 @@ impl Maria {
 
 impl Replica {
     /// Runs a read. What fails here is to be made on the primary: the replica may be away, or not have a table yet.
-    pub(super) async fn read<T, F>(
+    pub(super) async fn read<
+        T: Send + 'static,
+        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
+    >(
         &self,
         time: Option<Duration>,
         job: &Arc<F>,
-    ) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
-    {
+    ) -> Result<T, StoreError> {
         let (answer, result) = tokio::sync::oneshot::channel();
         let job = Arc::clone(job);
         let handed = self.reads.hand_over(move |seat: &mut Seat| {

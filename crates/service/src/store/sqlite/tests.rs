@@ -17,6 +17,13 @@ fn open(dir: &std::path::Path, group: usize) -> Store {
     Store::open(dir, &crate::config::DatabaseSettings { commit_group: group, ..settings }).unwrap()
 }
 
+async fn opened(group: usize) -> (tempfile::TempDir, Store) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), group);
+    with_notes(&store).await;
+    (dir, store)
+}
+
 /// A table of their own, so that the tests need no knowledge of any system.
 async fn with_notes(store: &Store) {
     let made: Result<(), StoreError> =
@@ -82,9 +89,7 @@ fn was_told(deletions: &Notify) -> bool {
 
 #[tokio::test]
 async fn a_failing_or_panicking_job_rolls_back_alone() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 256);
-    with_notes(&store).await;
+    let (_dir, store) = opened(256).await;
     let before = store.figures();
     let results = in_one_group(
         &store,
@@ -117,9 +122,7 @@ async fn a_failing_or_panicking_job_rolls_back_alone() {
 
 #[tokio::test]
 async fn failing_jobs_at_the_head_of_a_group_leave_nothing_and_spoil_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 256);
-    with_notes(&store).await;
+    let (_dir, store) = opened(256).await;
     let before = store.figures();
     let (release, gate) = std::sync::mpsc::channel::<()>();
     let started = Arc::new(Notify::new());
@@ -166,9 +169,7 @@ async fn failing_jobs_at_the_head_of_a_group_leave_nothing_and_spoil_nothing() {
 
 #[tokio::test]
 async fn a_failing_commit_answers_every_job_in_it_and_keeps_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 256);
-    with_notes(&store).await;
+    let (_dir, store) = opened(256).await;
     let deletions = store.deletions();
     let results = in_one_group(
         &store,
@@ -197,9 +198,7 @@ async fn a_failing_commit_answers_every_job_in_it_and_keeps_nothing() {
 
 #[tokio::test]
 async fn a_full_store_answers_every_job_of_the_group_and_recovers() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 256);
-    with_notes(&store).await;
+    let (_dir, store) = opened(256).await;
     let limit = |pages: i64| {
         move |tx: &mut Tx<'_>| -> Result<(), StoreError> {
             Ok(tx.embedded().query_row(
@@ -233,9 +232,7 @@ async fn a_full_store_answers_every_job_of_the_group_and_recovers() {
 
 #[tokio::test]
 async fn effects_and_outcome_are_told_after_the_commit_and_before_the_answer() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 256);
-    with_notes(&store).await;
+    let (dir, store) = opened(256).await;
     let seen = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&seen);
     let path = dir.path().join(super::FILE);
@@ -264,9 +261,7 @@ async fn effects_and_outcome_are_told_after_the_commit_and_before_the_answer() {
 
 #[tokio::test]
 async fn a_group_of_one_commits_each_write() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 1);
-    with_notes(&store).await;
+    let (_dir, store) = opened(1).await;
     let before = store.figures().commits;
     let results = in_one_group(
         &store,
@@ -283,9 +278,7 @@ async fn a_group_of_one_commits_each_write() {
 
 #[tokio::test]
 async fn a_panic_after_the_commit_leaves_the_write_and_its_effects() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 256);
-    with_notes(&store).await;
+    let (_dir, store) = opened(256).await;
     let job = |tx: &mut Tx<'_>| {
         tx.effects().leave_rows();
         insert(tx, 1)
@@ -297,9 +290,7 @@ async fn a_panic_after_the_commit_leaves_the_write_and_its_effects() {
 
 #[tokio::test]
 async fn a_transaction_that_cannot_begin_answers_everybody_with_the_true_reason() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 256);
-    with_notes(&store).await;
+    let (dir, store) = opened(256).await;
     store
         .write(|tx| Ok::<(), StoreError>(tx.embedded().busy_timeout(std::time::Duration::ZERO)?))
         .await
@@ -317,9 +308,7 @@ async fn a_transaction_that_cannot_begin_answers_everybody_with_the_true_reason(
 
 #[tokio::test]
 async fn a_commit_that_changed_nothing_is_not_counted() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 64);
-    with_notes(&store).await;
+    let (_dir, store) = opened(64).await;
     let before = store.figures();
     let nothing: Result<usize, StoreError> =
         store.write(|tx| tx.run("UPDATE notes SET n = 1", &[])).await;

@@ -3,6 +3,7 @@
 
 use super::log::Log;
 use super::{BUSY_TIMEOUT, Conn, Effects, Memory, StoreError, Tx, handover};
+use crate::store::error::JobError;
 use crate::store::tx::{caught, follow};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use parking_lot::Mutex;
@@ -114,18 +115,12 @@ impl Writer {
 
     /// Hands a job over; `settle` is told on the writer's thread what became of it, unless the job was
     /// not taken.
-    pub(in crate::store) fn submit<T, E, F, S>(
+    pub(in crate::store) fn submit<T: Send + 'static, E: JobError>(
         &self,
         company: Company,
-        job: F,
-        settle: S,
-    ) -> Result<(), StoreError>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-        S: FnOnce(Result<T, E>) + Send + 'static,
-    {
+        job: impl FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        settle: impl FnOnce(Result<T, E>) + Send + 'static,
+    ) -> Result<(), StoreError> {
         let (stats, memory) = (Arc::clone(&self.stats), Arc::clone(&self.memory));
         let handed = handover::hand_over();
         let written = handed.clone();
@@ -192,11 +187,10 @@ impl Group {
     }
 
     /// Runs one job: an error or a panic undoes that job alone.
-    fn run<T, E, F>(&mut self, job: F) -> Result<(T, Effects), E>
-    where
-        E: From<StoreError>,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, E>,
-    {
+    fn run<T, E: From<StoreError>>(
+        &mut self,
+        job: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<(T, Effects), E> {
         // An earlier job of the group may have met a full disk, on which SQLite ends the whole transaction.
         if self.is_over() {
             let text = "an earlier write of the same group ended it".to_owned();
@@ -223,11 +217,10 @@ impl Group {
     }
 
     /// The same in a savepoint: others have written before.
-    fn run_after_others<T, E, F>(&mut self, job: F) -> Result<(T, Effects), E>
-    where
-        E: From<StoreError>,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, E>,
-    {
+    fn run_after_others<T, E: From<StoreError>>(
+        &mut self,
+        job: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<(T, Effects), E> {
         self.conn.execute_batch("SAVEPOINT job").map_err(StoreError::from)?;
         let mut tx = Tx::new(Conn::sqlite(&self.conn));
         let result = caught(job, &mut tx);

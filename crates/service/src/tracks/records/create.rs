@@ -10,8 +10,7 @@ use crate::http::{JsonObject, Problem};
 use crate::idempotency::IdempotencyKey;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse as _, Response};
-use http::{StatusCode, header};
+use axum::response::Response;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -81,8 +80,7 @@ pub(in super::super) async fn create(
             ran_at: format_utc(run.ran_at_ms),
             personal_best: run.personal_best,
         };
-        let location = [(header::LOCATION, format!("/v1/tracks/{track}/records"))];
-        (StatusCode::CREATED, location, axum::Json(body)).into_response()
+        crate::http::created(format!("/v1/tracks/{track}/records"), body)
     }))
 }
 
