@@ -23,11 +23,11 @@ pub(crate) enum Filled {
     Absent,
 }
 
-pub(crate) type Outcome<E> = Result<Filled, CacheError<E>>;
+pub(crate) type LoadOutcome<E> = Result<Filled, CacheError<E>>;
 
 /// The sending half belongs to the load's task; when that task dies, the channel closes.
-pub(crate) type Sender<E> = watch::Sender<Option<Outcome<E>>>;
-pub(crate) type Receiver<E> = watch::Receiver<Option<Outcome<E>>>;
+pub(crate) type Sender<E> = watch::Sender<Option<LoadOutcome<E>>>;
+pub(crate) type Receiver<E> = watch::Receiver<Option<LoadOutcome<E>>>;
 
 /// One load in flight.
 #[derive(Debug)]

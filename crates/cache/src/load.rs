@@ -14,10 +14,10 @@ use tokio::time::timeout;
 
 use crate::clock::nanos;
 use crate::error::CacheError;
-use crate::flight::{Filled, Flight, Outcome, Sender};
+use crate::flight::{Filled, Flight, LoadOutcome, Sender};
 use crate::metrics::Counter;
 use crate::named::Loaded;
-use crate::remote::{Found, Remote, Shareable};
+use crate::remote::{Remote, Shareable, SharedEntry};
 use crate::shared::{Age, Shared};
 use crate::stamp::Stamp;
 
@@ -37,7 +37,7 @@ pub(crate) enum Asks {
     Never,
     Yes,
     /// It has, and found this.
-    Has(Found),
+    Has(SharedEntry),
 }
 
 impl<E> Drop for Leader<E> {
@@ -122,7 +122,7 @@ async fn ask<E>(leader: &mut Leader<E>, remote: &Remote) -> Result<Filled, OwnLo
         Asks::Has(found) => found,
     };
     let mut claimed = None;
-    if matches!(found, Found::Nothing | Found::Outdated) {
+    if matches!(found, SharedEntry::Nothing | SharedEntry::Outdated) {
         claimed = remote.claim(&name, &leader.key).await;
         if claimed == Some(false) {
             found = remote.find_soon(&name, &leader.key, &leader.stamps).await;
@@ -131,13 +131,13 @@ async fn ask<E>(leader: &mut Leader<E>, remote: &Remote) -> Result<Filled, OwnLo
     let claimed = (claimed == Some(true)).then_some(name);
     let Some(shared) = leader.shared.upgrade() else { return Err(OwnLoad::default()) };
     shared.count(match found {
-        Found::Body(..) => Counter::RemoteHits,
-        Found::Nothing => Counter::RemoteMisses,
-        Found::Outdated => Counter::RemoteOutdated,
-        Found::Failed => Counter::RemoteFailed,
-        Found::Skipped => Counter::RemoteSkipped,
+        SharedEntry::Body(..) => Counter::RemoteHits,
+        SharedEntry::Nothing => Counter::RemoteMisses,
+        SharedEntry::Outdated => Counter::RemoteOutdated,
+        SharedEntry::Failed => Counter::RemoteFailed,
+        SharedEntry::Skipped => Counter::RemoteSkipped,
     });
-    let Found::Body(value, left) = found else {
+    let SharedEntry::Body(value, left) = found else {
         return Err(OwnLoad { shareable: remote.begin_load(), claimed });
     };
     let lived = nanos(shared.policy.soft_ttl.saturating_sub(left));
@@ -149,7 +149,7 @@ async fn ask<E>(leader: &mut Leader<E>, remote: &Remote) -> Result<Filled, OwnLo
 
 /// How a load ended, and whether what it brought may be shared with other processes.
 struct Settled<E> {
-    outcome: Outcome<E>,
+    outcome: LoadOutcome<E>,
     may_share: bool,
 }
 
@@ -237,7 +237,7 @@ fn settle<E>(leader: &Leader<E>, loaded: Loaded, begun: u64) -> Settled<E> {
     Settled { outcome, may_share }
 }
 
-fn fail<E>(leader: &Leader<E>, error: CacheError<E>) -> Outcome<E> {
+fn fail<E>(leader: &Leader<E>, error: CacheError<E>) -> LoadOutcome<E> {
     if let Some(shared) = leader.shared.upgrade() {
         shared.note_failure(&leader.key, &error);
     }

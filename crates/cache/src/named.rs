@@ -17,7 +17,7 @@ use crate::remote;
 use crate::shard::Name;
 use crate::shared::{Shared, Tiers, Waited, answer};
 use crate::stamp::{MAX_STAMPS, Stamp};
-use crate::store::Found;
+use crate::store::StoredEntry;
 use crate::value::Value;
 
 /// What a loader brings back.
@@ -163,7 +163,7 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
         let asks = match self.shared.remote_alone() {
             // A hit there ends here: a load would cost more than the question.
             Some(remote) => match remote.find_once(self.name(), key, stamps).await {
-                remote::Found::Body(value, _) => {
+                remote::SharedEntry::Body(value, _) => {
                     self.shared.count_turn(Served::Miss);
                     self.shared.count(Counter::RemoteHits);
                     return Ok(Lookup { value: Some(value), served: Served::Miss });
@@ -189,14 +189,14 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
         let mut turned_away = false;
         loop {
             let stale = match shared.find(key) {
-                Found::Fresh { value, refresh } => {
+                StoredEntry::Fresh { value, refresh } => {
                     if refresh && let Some((loader, _)) = own.take() {
                         shared.refresh(key, stamps, loader);
                     }
                     return Ok(shared.hit(value));
                 }
-                Found::Soft(stale) => Some(stale),
-                Found::Nothing => None,
+                StoredEntry::Soft(stale) => Some(stale),
+                StoredEntry::Nothing => None,
             };
             let (receiver, served) = match shared.turn(key, stamps) {
                 Turn::Again => continue,

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::clock::{Clock, nanos};
 use crate::error::CacheError;
 use crate::flight::{
-    Ask, Filled, Flight, Flights, Lent, Outcome, Receiver, Sender, Turn, longest_load,
+    Ask, Filled, Flight, Flights, Lent, LoadOutcome, Receiver, Sender, Turn, longest_load,
 };
 use crate::load::{self, Asks, Leader};
 use crate::metrics::{Counter, MetricsSnapshot};
@@ -20,7 +20,7 @@ use crate::policy::{Admission, Policy};
 use crate::remote::{self, Remote};
 use crate::shard::{Entry, Name};
 use crate::stamp::{Marks, Stamp};
-use crate::store::{Found, Refused, StaleCandidate, Store, entry_weight};
+use crate::store::{Refused, StaleCandidate, Store, StoredEntry, entry_weight};
 use crate::value::Value;
 
 /// Values that are not stored are shared from this weight on.
@@ -48,7 +48,7 @@ pub(crate) struct Tiers {
 
 /// How waiting for a load ended.
 pub(crate) enum Waited<E> {
-    Done(Outcome<E>),
+    Done(LoadOutcome<E>),
     Stale(Lookup),
     /// The load's task is gone without a word; the old value is handed back.
     Lost(Option<StaleCandidate>),
@@ -137,7 +137,7 @@ impl<E> Shared<E> {
         Lookup { value, served: Served::Hit }
     }
 
-    pub(crate) fn find(&self, key: &str) -> Found {
+    pub(crate) fn find(&self, key: &str) -> StoredEntry {
         self.store.find(&self.name, key, self.now(), nanos(self.longest()))
     }
 

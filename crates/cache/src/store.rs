@@ -35,7 +35,7 @@ pub(crate) struct StaleCandidate {
 
 /// What the store has for a key.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum StoredEntry {
     /// Live; `refresh`: a refresh is due, and the caller has the lease to start it.
     Fresh { value: Option<Value>, refresh: bool },
     /// Past its soft expiry.
@@ -129,20 +129,20 @@ impl Store {
     }
 
     /// What there is for a key. A due refresh is leased to this caller for `lease` nanoseconds.
-    pub(crate) fn find(&self, name: &Name, key: &str, now: u64, lease: u64) -> Found {
+    pub(crate) fn find(&self, name: &Name, key: &str, now: u64, lease: u64) -> StoredEntry {
         let hash = self.hash(name, key);
         let shard = self.read(self.shard_of(hash));
-        let Some((slot, entry)) = shard.find(hash, name, key) else { return Found::Nothing };
+        let Some((slot, entry)) = shard.find(hash, name, key) else { return StoredEntry::Nothing };
         if self.is_dead(entry, now) {
             drop(shard);
             self.sweep(hash, name, key, now);
-            return Found::Nothing;
+            return StoredEntry::Nothing;
         }
         shard.visit(slot);
         let value = entry.value.clone();
         if now >= entry.soft_expiry {
             let (marks, hard_expiry) = (entry.marks, entry.hard_expiry);
-            return Found::Soft(StaleCandidate { value, marks, hard_expiry });
+            return StoredEntry::Soft(StaleCandidate { value, marks, hard_expiry });
         }
         let at = entry.refresh_at.load(Ordering::Relaxed);
         let until = now.saturating_add(lease);
@@ -151,7 +151,7 @@ impl Store {
                 .refresh_at
                 .compare_exchange(at, until, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok();
-        Found::Fresh { value, refresh }
+        StoredEntry::Fresh { value, refresh }
     }
 
     /// Whether `find` would bring something to serve without a question.

@@ -1,7 +1,7 @@
 //! Where the guard reads the time, so that a test can hold it still.
 //!
 //! Windows, delays and what is remembered read a monotonic [`Clock`]; what leaves the process with
-//! an expiry in it (challenges, device marks) reads a [`WallClock`], because other nodes and later
+//! an expiry in it (challenges, device tokens) reads a [`WallClock`], because other nodes and later
 //! processes must understand it. Waiting always uses the timer of the runtime that waits.
 
 use std::sync::atomic::{AtomicU64, Ordering};

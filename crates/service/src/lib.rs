@@ -13,7 +13,7 @@
 //! | [`articles`] | articles, comments and likes |
 //! | [`accounts`] | who is who |
 //! | [`schedules`] | who plans what |
-//! | [`bodies`] | what their cached bodies share |
+//! | [`response_cache`] | what their cached responses share |
 //! | `search` | which texts hold all words |
 //! | `current` | the request that a task works for |
 //! | `housekeeping` | what is done beside the requests |
@@ -29,7 +29,6 @@ pub mod accounts;
 pub mod admin;
 pub mod app;
 pub mod articles;
-pub mod bodies;
 pub mod config;
 mod current;
 mod exposition;
@@ -43,6 +42,7 @@ pub mod idempotency;
 pub mod markets;
 pub mod ops;
 pub mod posts;
+pub mod response_cache;
 pub mod schedules;
 mod search;
 pub mod store;

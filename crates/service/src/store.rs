@@ -24,7 +24,7 @@ mod tx;
 
 pub use effects::Effects;
 use error::JobError;
-pub use error::StoreError;
+pub use error::{ChangeError, StoreError};
 pub use handover::Handover;
 pub use lock::{DirLock, LockError};
 pub(crate) use maria::{Freshness, now};
@@ -318,16 +318,16 @@ impl Store {
     }
 
     /// What the store has done so far.
-    pub fn figures(&self) -> StoreFigures {
+    pub fn metrics(&self) -> StoreMetrics {
         match &self.inner.engine {
-            Engine::Sqlite(embedded) => embedded.figures(),
-            Engine::Maria(maria) => maria.figures(),
+            Engine::Sqlite(embedded) => embedded.metrics(),
+            Engine::Maria(maria) => maria.metrics(),
         }
     }
 
     /// The same of each replica.
-    pub fn replicas(&self) -> Vec<ReplicaFigures> {
-        self.maria().map(Maria::replica_figures).unwrap_or_default()
+    pub fn replicas(&self) -> Vec<ReplicaMetrics> {
+        self.maria().map(Maria::replica_metrics).unwrap_or_default()
     }
 
     /// What the store takes of its disk, asked of the file system; of a server's files nothing is known.
@@ -370,9 +370,9 @@ pub struct FileSizes {
     pub log_bytes: u64,
 }
 
-/// Figures of a replica, as this node sees it.
+/// Metrics of a replica, as this node sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReplicaFigures {
+pub struct ReplicaMetrics {
     /// Host and port.
     pub name: String,
     /// Whether reads are sent there now.
@@ -383,9 +383,9 @@ pub struct ReplicaFigures {
     pub reads: u64,
 }
 
-/// Figures of the store since it was opened.
+/// Metrics of the store since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StoreFigures {
+pub struct StoreMetrics {
     /// Commits that changed something and succeeded; each synced the log once.
     pub commits: u64,
     /// Writes that succeeded, whether or not they changed anything.

@@ -49,7 +49,7 @@ impl Room {
     }
 
     /// Takes the last place in the queue, unless there is none left.
-    pub(crate) fn enter(&self, allowance: Allowance) -> Option<Place<'_>> {
+    pub(crate) fn enter(&self, allowance: Allowance) -> Option<QueuePlace<'_>> {
         if self.bounds.longest.is_zero() {
             return None;
         }
@@ -61,7 +61,7 @@ impl Room {
         let bell = Arc::new(Notify::new());
         queues.entry(allowance).or_default().push_back(bell.clone());
         self.waiters.fetch_add(1, Ordering::SeqCst);
-        Some(Place { room: self, allowance, bell })
+        Some(QueuePlace { room: self, allowance, bell })
     }
 
     /// An attempt under these allowances has ended.
@@ -80,13 +80,13 @@ impl Room {
 }
 
 /// A place in a queue; dropping it leaves.
-pub(crate) struct Place<'a> {
+pub(crate) struct QueuePlace<'a> {
     room: &'a Room,
     allowance: Allowance,
     bell: Arc<Notify>,
 }
 
-impl Place<'_> {
+impl QueuePlace<'_> {
     pub(crate) fn allowance(&self) -> Allowance {
         self.allowance
     }
@@ -108,7 +108,7 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuePlace<'_> {
     fn drop(&mut self) {
         let mut queues = self.room.queues.lock();
         let Some(queue) = queues.get_mut(&self.allowance) else {

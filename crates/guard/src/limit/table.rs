@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Id;
 use super::distinct::{Distinct, Item};
-use super::store::StoreFigures;
+use super::store::StoreMetrics;
 use super::window::{STEPS, Window};
 
 const WAYS: usize = 8;
 /// Locks per table; power of two.
 const SHARDS: usize = 64;
 
-/// The counters of one pair, account, address, mark or password.
+/// The counters of one pair, account, address, device token or password.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry {
     /// `None`: the place is free.
@@ -97,11 +97,11 @@ impl Table {
         slot
     }
 
-    pub(super) fn figures(&self) -> StoreFigures {
+    pub(super) fn metrics(&self) -> StoreMetrics {
         let items = WAYS * self.distinct * size_of::<Item>();
         let pointers = self.shards.len() as u64 * self.sets_per_shard * size_of::<usize>() as u64;
         let set = (size_of::<Set>() + items) as u64;
-        StoreFigures {
+        StoreMetrics {
             entries: self.entries.load(Ordering::Relaxed),
             evictions: self.evictions.load(Ordering::Relaxed),
             bytes: pointers + self.sets.load(Ordering::Relaxed) * set,

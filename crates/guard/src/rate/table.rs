@@ -95,7 +95,7 @@ impl Table {
     }
 
     /// Buckets held, and those forgotten before they were full.
-    pub(super) fn figures(&self) -> (u64, u64) {
+    pub(super) fn metrics(&self) -> (u64, u64) {
         (self.buckets.load(Relaxed), self.evictions.load(Relaxed))
     }
 }

@@ -71,7 +71,7 @@ fn users_classes_and_addresses_have_buckets_of_their_own() {
         assert!(take(&limiter, &[bucket]).is_ok());
         assert!(take(&limiter, &[bucket]).is_err());
     }
-    assert_eq!(limiter.figures().buckets, buckets.len() as u64);
+    assert_eq!(limiter.metrics().buckets, buckets.len() as u64);
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn a_flood_of_addresses_takes_no_memory_and_frees_no_heavy_user() {
     for user in 2..500_000 {
         let _ = take(&limiter, &[limiter.of_user(0, user, rate(100, 3_600))]);
     }
-    let figures = limiter.figures();
-    assert!(figures.buckets <= CAPACITY as u64, "{figures:?}");
-    assert!(figures.evictions > 400_000, "{figures:?}");
+    let metrics = limiter.metrics();
+    assert!(metrics.buckets <= CAPACITY as u64, "{metrics:?}");
+    assert!(metrics.evictions > 400_000, "{metrics:?}");
     assert!(take(&limiter, &heavy).is_err(), "the bucket with the most taken is the last to go");
 }
 

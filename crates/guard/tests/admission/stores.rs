@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use madang_guard::clock::ManualClock;
 use madang_guard::limit::{
-    Answer, AttemptStore, Decision, MemoryStore, Request, StoreError, StoreFigures, Subject,
+    Answer, AttemptStore, Decision, MemoryStore, Request, StoreError, StoreMetrics, Subject,
     Verdict,
 };
 use madang_guard::{Guard, GuardConfig, Reason, Reservation, Stores, Suspect};
@@ -54,8 +54,8 @@ impl AttemptStore for Distant {
         }))
     }
 
-    fn figures(&self) -> StoreFigures {
-        self.counters.figures()
+    fn metrics(&self) -> StoreMetrics {
+        self.counters.metrics()
     }
 }
 

@@ -3,8 +3,8 @@
 
 use super::cache::Urls;
 use super::databases::Databases;
+use super::directory::random_hex;
 use super::front;
-use super::place::random_hex;
 use crate::settings::{SettingsArgs, Usage};
 use anyhow::{Context as _, anyhow};
 use madang_service::config::{Key, Origin, Settings};

@@ -113,7 +113,7 @@ impl AccountStore {
             .write(move |tx| {
                 let inserted = insert(tx, &user)?;
                 let Some(id) = inserted else { return Ok(None) };
-                let once = key.clone().of(id, &request(&user.nickname, user.region));
+                let once = key.clone().used_by(id, &request(&user.nickname, user.region));
                 let done = once.run(tx, |_| Ok::<UserId, StoreError>(id))?;
                 Ok(Some(done.outcome))
             })
@@ -131,7 +131,7 @@ impl AccountStore {
         nickname: &str,
         region: RegionId,
     ) -> Result<bool, StoreError> {
-        let once = key.clone().of(id, &request(nickname, region));
+        let once = key.clone().used_by(id, &request(nickname, region));
         if !once.has_key() {
             return Ok(false);
         }

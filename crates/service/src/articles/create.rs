@@ -34,8 +34,8 @@ pub(super) async fn create(
     key: IdempotencyKey,
     body: JsonObject,
 ) -> Result<Response, Problem> {
-    let once = key.of(caller.id, body.bytes());
-    let new = Draft::read(body)?.of(caller.id);
+    let once = key.used_by(caller.id, body.bytes());
+    let new = Draft::read(body)?.owned_by(caller.id);
     let articles = app.articles.store().clone();
     let made = app.writes.run(async move { articles.create(new, once).await }).await??;
     Ok(made.answer(|id| crate::http::created(format!("/v1/articles/{id}"), Created { id })))

@@ -22,8 +22,8 @@ mod behind;
 mod bulk;
 mod direct;
 mod discard;
-mod figures;
 mod log;
+mod metrics;
 mod pairs;
 mod pass;
 pub(crate) mod pending;
@@ -35,8 +35,8 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub(super) use figures::Counted;
-pub use figures::LikeFigures;
+pub(super) use metrics::Counted;
+pub use metrics::LikeMetrics;
 pub(crate) use pass::{Replayed, replay};
 pub(crate) use pending::PendingLikes;
 pub use store::LikeStore;
@@ -64,7 +64,7 @@ pub enum Change {
 
 impl Change {
     /// The state that follows this one.
-    fn of(self, liked: bool) -> bool {
+    fn applied_to(self, liked: bool) -> bool {
         match self {
             Change::On => true,
             Change::Off => false,
@@ -297,19 +297,19 @@ impl LikeLog {
     }
 
     /// What has happened so far.
-    pub(super) fn figures(&self) -> LikeFigures {
-        let mut figures = self.parts.counted.figures();
-        (figures.pending, figures.lag) = match &self.way {
+    pub(super) fn metrics(&self) -> LikeMetrics {
+        let mut metrics = self.parts.counted.metrics();
+        (metrics.pending, metrics.lag) = match &self.way {
             Way::Stream(stream) => {
                 let (pending, lag, lost) = stream.pending();
-                figures.lost = lost;
+                metrics.lost = lost;
                 (pending, lag)
             }
             Way::Behind(behind) => behind.pending(),
             Way::Queue(queue) => queue.pending(),
             Way::Direct | Way::Discard => (0, Duration::ZERO),
         };
-        figures
+        metrics
     }
 }
 

@@ -5,12 +5,12 @@ use super::store::listing::{Asked, Listed};
 use super::types::{After, Order};
 use super::{Articles, all_articles};
 use crate::app::App;
-use crate::bodies::{Wanted, always};
 use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::page::{self, Page, Query, write_whole_cursor};
 use crate::http::problem::FieldError;
 use crate::markets::read_words;
+use crate::response_cache::{Wanted, always};
 use crate::store::load_with;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -91,7 +91,7 @@ impl Articles {
             None => format!("{limit} {name}"),
             Some(after) => format!("{limit}.{}.{} {name}", after.likes, after.id),
         };
-        let kept = after.is_none() || self.bodies.keeps_later_pages();
+        let kept = after.is_none() || self.responses.keeps_later_pages();
         let wanted = Wanted { key: &key, stamps: &[all_articles()], kept };
         let (store, pending) = (self.store.clone(), Arc::clone(self.likes.pending()));
         let make = move || async move {
@@ -109,6 +109,6 @@ impl Articles {
             let page = Page::cut(found.items, limit, of_last, ArticleItem::from);
             Ok(Some(page.or_more(found.more.map(cursor))))
         };
-        always(self.bodies.get(&self.lists, wanted, headers, make).await?)
+        always(self.responses.get(&self.lists, wanted, headers, make).await?)
     }
 }

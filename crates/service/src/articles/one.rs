@@ -6,9 +6,9 @@ use super::types::{Article, ArticleId, Counts};
 use super::{Articles, draft, no_such_article, one_article};
 use crate::accounts::{Caller, MaybeCaller};
 use crate::app::App;
-use crate::bodies::{Wanted, make_private};
 use crate::http::splice::{Member, Template};
 use crate::http::{By, Conditions, JsonObject, Problem};
+use crate::response_cache::{Wanted, make_private};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -76,7 +76,7 @@ pub(super) async fn patch(
     let liked = articles.likes.waiting(id, user).await.unwrap_or(edited.liked);
     let counts = articles.likes.count_with_waiting(id, edited.counts).await;
     let (text, members) = (ArticleText::from(edited.article), members(counts, Some(liked)));
-    Ok(articles.bodies.of_write_template(text, &members, &headers).await)
+    Ok(articles.responses.of_write_template(text, &members, &headers).await)
 }
 
 /// Deletes an article with its comments and likes. Only its author may.
@@ -128,6 +128,6 @@ impl Articles {
         let wanted = Wanted { key: &key, stamps: &stamps, kept: true };
         let store = self.store.clone();
         let make = move || async move { Ok(store.find(id).await?.map(ArticleText::from)) };
-        self.bodies.get_template(&self.details, wanted, headers, make).await
+        self.responses.get_template(&self.details, wanted, headers, make).await
     }
 }

@@ -36,7 +36,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 
 /// What was found and mended since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeptFigures {
+pub struct KeptMetrics {
     /// Passes over all articles that were finished.
     pub passes: u64,
     /// Articles whose counts were compared with their rows.
@@ -53,8 +53,8 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn figures(&self) -> KeptFigures {
-        KeptFigures {
+    pub(super) fn metrics(&self) -> KeptMetrics {
+        KeptMetrics {
             passes: self.passes.load(Relaxed),
             checked: self.checked.load(Relaxed),
             repaired: self.repaired.load(Relaxed),

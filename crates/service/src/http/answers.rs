@@ -13,7 +13,7 @@
 //! takes room as well while it lasts, whoever it is for: so many are made at once as there are threads.
 
 use super::Problem;
-use super::places::SHARE;
+use super::connection_slots::SHARE;
 use crate::ops::memory;
 use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
@@ -64,7 +64,7 @@ enum Full {
 
 /// What the room has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AnswerFigures {
+pub struct AnswerMetrics {
     /// Bytes that large answers, and the making of them, take now.
     pub held: usize,
     /// Answers refused because all of the room was taken.
@@ -81,8 +81,8 @@ impl AnswerRoom {
     }
 
     /// What it has seen so far.
-    pub fn figures(&self) -> AnswerFigures {
-        AnswerFigures {
+    pub fn metrics(&self) -> AnswerMetrics {
+        AnswerMetrics {
             held: self.inner.book.lock().held,
             refused: self.inner.refused.load(Relaxed),
             refused_share: self.inner.refused_share.load(Relaxed),
@@ -288,12 +288,12 @@ mod tests {
         let shared = body(MIB);
         let mut readers: Vec<_> =
             (0..100).map(|n| lend(&room, &shared, address(n % 5)).unwrap()).collect();
-        assert_eq!(room.figures().held, MIB);
+        assert_eq!(room.metrics().held, MIB);
         let last = readers.pop();
         drop(readers);
-        assert_eq!(room.figures().held, MIB);
+        assert_eq!(room.metrics().held, MIB);
         drop(last);
-        assert_eq!(room.figures().held, 0);
+        assert_eq!(room.metrics().held, 0);
         let book = room.inner.book.lock();
         assert!(book.holders.is_empty() && book.by_address.is_empty(), "{book:?}");
     }
@@ -310,7 +310,7 @@ mod tests {
         let exempt: Vec<_> = (0..2).map(|_| lend(&room, &body(MIB), None).unwrap()).collect();
         assert_eq!(lend(&room, &body(MIB), None).unwrap_err(), Full::All);
         drop((others, exempt));
-        assert_eq!(room.figures().held, 0);
+        assert_eq!(room.metrics().held, 0);
     }
 
     #[test]
@@ -343,12 +343,12 @@ mod tests {
         let place = large.as_ptr();
         let held = room.hold(Response::new(Body::from(large)), None, false).await;
         assert_eq!(held.body().size_hint().exact(), Some(SMALL as u64 + 1));
-        assert_eq!(room.figures().held, SMALL + 1);
+        assert_eq!(room.metrics().held, SMALL + 1);
         let sent = held.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(sent.as_ptr(), place);
-        assert_eq!(room.figures().held, SMALL + 1, "the socket may still have to take it");
+        assert_eq!(room.metrics().held, SMALL + 1, "the socket may still have to take it");
         drop(sent);
         let _small = room.hold(Response::new(Body::from(small)), None, false).await;
-        assert_eq!(room.figures().held, 0);
+        assert_eq!(room.metrics().held, 0);
     }
 }

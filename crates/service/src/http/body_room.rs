@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-use super::places::SHARE;
+use super::connection_slots::SHARE;
 use crate::ops::metrics::ServerMetrics;
 use prometheus_client::metrics::gauge::Gauge;
 
@@ -174,7 +174,7 @@ impl Room {
 }
 
 impl Taken {
-    fn of(&self, client: IpAddr) -> usize {
+    fn held_by(&self, client: IpAddr) -> usize {
         self.by_client.get(&client).copied().unwrap_or(0)
     }
 
@@ -255,7 +255,7 @@ impl Held {
         self.taken = Some((id, bytes));
         let more = bytes - has;
         if let Some(client) = self.client {
-            while taken.of(client) + more > most_of_one {
+            while taken.held_by(client) + more > most_of_one {
                 if !taken.oldest_gives_way(client, id, grace) {
                     return Err(ReadError::NoRoom);
                 }
@@ -456,8 +456,9 @@ mod tests {
         for (client, count) in [(1, 7), (2, 7), (3, 8), (4, 7), (5, 3)] {
             all.extend(stalled(&rooms, client, count, LARGE - 1).await);
         }
-        let of =
-            |client| rooms.large.taken.lock().of(IpAddr::from([10, 0, 0, client])) / (LARGE - 1);
+        let of = |client| {
+            rooms.large.taken.lock().held_by(IpAddr::from([10, 0, 0, client])) / (LARGE - 1)
+        };
         let newcomer = begin(&rooms, 9, LARGE - 1);
         until(|| of(9) == 1).await;
         assert_eq!([1, 2, 3, 4, 5, 9].map(of), [7, 7, 7, 7, 3, 1]);

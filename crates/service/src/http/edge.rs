@@ -18,7 +18,7 @@ use crate::config::Settings;
 use crate::current::Current;
 use crate::ops::last_errors::LastErrors;
 use crate::ops::metrics::{RouteMetrics, ServerMetrics};
-use crate::ops::record::{Outcome, Part, Recorder, Seen, Spent, Trace};
+use crate::ops::record::{Part, Recorder, RequestEnd, Seen, Spent, Trace};
 use crate::store::{Freshness, Handover, now};
 use axum::Router;
 use axum::body::Body;
@@ -415,7 +415,7 @@ impl Running<'_> {
         let route = self.route.unwrap_or_else(|| self.metrics.unmatched());
         route.record(&self.method, response.status(), took);
         self.metrics.in_flight.dec();
-        self.record(Outcome {
+        self.record(RequestEnd {
             route: route.template(),
             status: Some(response.status().as_u16()),
             bytes: response.body().size_hint().exact(),
@@ -433,7 +433,7 @@ impl Running<'_> {
 }
 
 impl Running<'_> {
-    fn record(&mut self, outcome: Outcome) {
+    fn record(&mut self, outcome: RequestEnd) {
         if let Some((recorder, seen)) = self.recorder.zip(self.seen.take()) {
             recorder.end(seen, outcome);
         }
@@ -447,7 +447,7 @@ impl Drop for Running<'_> {
             self.metrics.in_flight.dec();
             let took = self.started.elapsed();
             // Its route would be known from its answer.
-            self.record(Outcome { route: "unknown", status: None, bytes: None, took });
+            self.record(RequestEnd { route: "unknown", status: None, bytes: None, took });
             tracing::debug!(method = %self.method, "the client left before its answer");
         }
     }

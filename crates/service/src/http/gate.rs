@@ -150,7 +150,7 @@ pub enum NotRun {
 
 /// What a gate has seen.
 #[derive(Clone, Debug)]
-pub struct GateFigures {
+pub struct GateMetrics {
     /// Work in progress now.
     pub in_flight: usize,
     /// Requests waiting now.
@@ -293,13 +293,13 @@ impl Gate {
     }
 
     /// What it has seen so far.
-    pub fn figures(&self) -> GateFigures {
+    pub fn metrics(&self) -> GateMetrics {
         let gate = &*self.inner;
         let (free, waiting) = {
             let places = gate.places.lock();
             (places.free, places.line.len())
         };
-        GateFigures {
+        GateMetrics {
             in_flight: gate.most.saturating_sub(free),
             waiting,
             shed_full: gate.shed_full.load(Relaxed),

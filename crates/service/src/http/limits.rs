@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use madang_guard::Key;
 use madang_guard::clock::SystemClock;
 use madang_guard::limit::StoreError;
-use madang_guard::rate::{Bucket, OverLimit, Rate, RateFigures, RateLimiter, Shared};
+use madang_guard::rate::{Bucket, OverLimit, Rate, RateLimiter, RateMetrics, Shared};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -62,9 +62,9 @@ impl RateLimits {
         })
     }
 
-    /// Figures of all classes together, if there is a limit.
-    pub(crate) fn figures(&self) -> Option<RateFigures> {
-        self.limiter.as_ref().map(|limiter| limiter.figures())
+    /// Metrics of all classes together, if there is a limit.
+    pub(crate) fn metrics(&self) -> Option<RateMetrics> {
+        self.limiter.as_ref().map(|limiter| limiter.metrics())
     }
 }
 

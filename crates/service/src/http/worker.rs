@@ -1,8 +1,8 @@
 //! A worker: a thread with an event loop of its own, and its connections.
 
 use super::connection::{CoarseClock, ConnState, Limits, WatchedStream};
+use super::connection_slots::ConnectionSlot;
 use super::edge::{Edge, Endpoint};
-use super::places::Place;
 use super::server::LARGEST_HEAD;
 use crate::ops::metrics::ServerMetrics;
 use axum::Router;
@@ -34,7 +34,7 @@ pub(super) struct Shared {
 pub(super) struct Arrival {
     pub(super) stream: StdStream,
     pub(super) peer: IpAddr,
-    pub(super) place: Place,
+    pub(super) place: ConnectionSlot,
 }
 
 /// A thread with an event loop and its connections. Dropping it ends the loop and joins the thread.
@@ -163,7 +163,7 @@ impl Loop {
 struct Counted {
     connections: Arc<AtomicUsize>,
     metrics: Arc<ServerMetrics>,
-    _place: Place,
+    _place: ConnectionSlot,
 }
 
 impl Drop for Counted {

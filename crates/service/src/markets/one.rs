@@ -6,8 +6,8 @@ use super::views::Visitor;
 use super::{Markets, all_markets};
 use crate::accounts::MaybeCaller;
 use crate::app::App;
-use crate::bodies::Wanted;
 use crate::http::{ClientAddress, Problem};
+use crate::response_cache::Wanted;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -61,7 +61,7 @@ impl Markets {
             let market = index.number(id).map(|number| index.market(number));
             Ok(market.map(|market| MarketItem::new(market, this.regions(), None)))
         };
-        let found = self.inner.bodies.get_template(&self.inner.details, wanted, headers, make);
+        let found = self.inner.responses.get_template(&self.inner.details, wanted, headers, make);
         let views = i64::try_from(self.views_of(id)).unwrap_or(i64::MAX);
         Ok(found.await?.map(|body| body.respond(&[("viewCount", views.into())], headers)))
     }

@@ -131,7 +131,7 @@ fn visitor_hash(key: &[u8; 16], day: u32, network: &str, visitor: Visitor<'_>) -
 
 /// What became of views so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ViewFigures {
+pub struct ViewMetrics {
     /// New ones that were written.
     pub counted: u64,
     /// Those that were counted before on their day.
@@ -259,8 +259,8 @@ impl Views {
     }
 
     /// What became of views so far.
-    pub(super) fn figures(&self) -> ViewFigures {
-        ViewFigures {
+    pub(super) fn metrics(&self) -> ViewMetrics {
+        ViewMetrics {
             counted: self.counted.load(Relaxed),
             repeated: self.repeated.load(Relaxed),
             dropped: self.dropped.load(Relaxed),

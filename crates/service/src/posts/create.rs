@@ -35,8 +35,8 @@ pub(super) async fn create(
     key: IdempotencyKey,
     body: JsonObject,
 ) -> Result<Response, Problem> {
-    let once = key.of(caller.id, body.bytes());
-    let new = Draft::read(body, app.posts.names(&app.accounts))?.of(caller.id);
+    let once = key.used_by(caller.id, body.bytes());
+    let new = Draft::read(body, app.posts.names(&app.accounts))?.owned_by(caller.id);
     let posts = app.posts.store().clone();
     let made = app.writes.run(async move { posts.create(new, once).await }).await??;
     Ok(made.answer(|id| crate::http::created(format!("/v1/posts/{id}"), CreatedPost { id })))

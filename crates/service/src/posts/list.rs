@@ -7,13 +7,13 @@ use super::types::{After, CategoryId, Order, PostSummary};
 use super::{Asked, Posts, all_contents};
 use crate::accounts::{Accounts, Regions};
 use crate::app::App;
-use crate::bodies::{Wanted, always};
 use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::json::one_line;
 use crate::http::page::{self, Page, Query, write_whole_cursor};
 use crate::http::problem::FieldError;
 use crate::markets::{Words, read_words};
+use crate::response_cache::{Wanted, always};
 use crate::search::Hits;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -148,7 +148,7 @@ impl Posts {
         if !words.is_empty() {
             stamps.push(all_contents());
         }
-        let kept = asked.after.is_none() || self.bodies.keeps_later_pages();
+        let kept = asked.after.is_none() || self.responses.keeps_later_pages();
         let wanted = Wanted { key: &key, stamps: &stamps, kept };
         let (this, accounts) = (self.clone(), accounts.clone());
         let order = asked.order;
@@ -166,6 +166,6 @@ impl Posts {
             let page = Page::cut(found.items, limit, of_last, |post| PostItem::new(post, names));
             Ok(Some(page.or_more(found.more.map(cursor))))
         };
-        always(self.bodies.get(&self.lists, wanted, headers, make).await?)
+        always(self.responses.get(&self.lists, wanted, headers, make).await?)
     }
 }

@@ -38,8 +38,8 @@ pub(super) async fn create(
     key: IdempotencyKey,
     body: JsonObject,
 ) -> Result<Response, Problem> {
-    let once = key.of(caller.id, body.bytes());
-    let new = Draft::read(body)?.of(caller.id);
+    let once = key.used_by(caller.id, body.bytes());
+    let new = Draft::read(body)?.owned_by(caller.id);
     let this = Arc::clone(&app);
     let made = app.writes.run(async move { this.schedules.add(new, once).await }).await??;
     Ok(made.answer(|id| {

@@ -2,10 +2,10 @@
 
 use super::{Location, LocationId, Schedules};
 use crate::app::App;
-use crate::bodies::{Wanted, always};
 use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::page::{Page, asked, write_whole_cursor};
+use crate::response_cache::{Wanted, always};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
@@ -75,7 +75,7 @@ impl Schedules {
             let cursor = |last: &Location| write_whole_cursor(LISTING, 0, last.id);
             Ok(Some(Page::cut(found, limit, cursor, LocationItem::from)))
         };
-        always(self.bodies.get(&self.locations, wanted, headers, make).await?)
+        always(self.responses.get(&self.locations, wanted, headers, make).await?)
     }
 }
 

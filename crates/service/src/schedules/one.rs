@@ -32,7 +32,7 @@ pub(super) async fn one(
     let _turn = app.reads.enter().await?;
     let schedules = &app.schedules;
     let found = schedules.store().find(id, caller.id).await?.ok_or_else(no_such_schedule)?;
-    Ok(schedules.bodies.private(ScheduleBody::from(found), &headers).await?)
+    Ok(schedules.responses.private(ScheduleBody::from(found), &headers).await?)
 }
 
 /// Deletes one of the caller's schedules; it no longer counts towards the limit.

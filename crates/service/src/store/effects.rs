@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 /// What a transaction has changed of what this process, or another, may remember.
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// What cached bodies depend on.
+    /// What cached responses depend on.
     ended: Vec<Stamp>,
     /// The counts of an article as its row has them now; nothing when it was deleted.
     counts: Vec<(ArticleId, Option<Counts>)>,
@@ -28,7 +28,7 @@ pub struct Effects {
     revoked: Option<Change>,
     /// Something was deleted of which rows are left.
     leaves_rows: bool,
-    /// All bodies end.
+    /// All cached responses end.
     ends_everything: bool,
     /// The markets are others.
     markets: bool,
@@ -56,12 +56,12 @@ struct Message {
 }
 
 impl Effects {
-    /// Bodies that depend on these end.
+    /// Responses that depend on these end.
     pub(crate) fn end(&mut self, stamps: impl IntoIterator<Item = Stamp>) {
         self.ended.extend(stamps);
     }
 
-    /// All bodies end: so much has changed that it is not worth saying what.
+    /// All cached responses end: so much has changed that it is not worth saying what.
     pub(crate) fn end_everything(&mut self) {
         self.ends_everything = true;
     }
@@ -76,7 +76,7 @@ impl Effects {
         !self.ended.is_empty() || self.ends_everything || self.revoked.is_some() || self.markets
     }
 
-    /// What cached bodies depend on that end; nothing where all of them do.
+    /// What cached responses depend on that end; nothing where all of them do.
     pub(super) fn stamps(&self) -> Option<&[Stamp]> {
         (!self.ends_everything).then_some(self.ended.as_slice())
     }
@@ -164,7 +164,7 @@ impl Effects {
         if let (Some(revoked), Some(change)) = (&known.revoked, &self.revoked) {
             revoked.apply(change);
         }
-        if let Some(cache) = &known.bodies {
+        if let Some(cache) = &known.cache {
             if self.ends_everything {
                 cache.invalidate_all();
             }
@@ -198,7 +198,7 @@ impl Memory {
     pub(super) fn forget(&self) -> Result<(), StoreError> {
         let reload = {
             let known = self.known.lock();
-            if let Some(cache) = &known.bodies {
+            if let Some(cache) = &known.cache {
                 cache.invalidate_all();
             }
             known.markets.iter().for_each(|told| (told.0)());
@@ -230,16 +230,16 @@ impl std::fmt::Debug for Reload {
 #[derive(Debug, Default)]
 struct Known {
     reload: Option<Reload>,
-    bodies: Option<Cache>,
+    cache: Option<Cache>,
     counts: Option<Arc<PendingLikes>>,
     revoked: Option<Arc<Revoked>>,
     markets: Option<Told>,
 }
 
 impl super::Store {
-    /// From now on transactions end the bodies in this cache.
+    /// From now on transactions end the responses in this cache.
     pub(crate) fn remembered_in(&self, cache: &Cache) {
-        self.known(|known| known.bodies = Some(cache.clone()));
+        self.known(|known| known.cache = Some(cache.clone()));
     }
 
     /// From now on transactions tell this what counts articles have.

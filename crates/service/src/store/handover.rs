@@ -16,11 +16,11 @@ use std::time::Instant;
 /// The writes of one request.
 #[derive(Clone, Debug, Default)]
 pub struct Handover {
-    state: Arc<State>,
+    state: Arc<HandoverState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HandoverState {
     /// Writes that were handed over and are not known to have changed nothing.
     writes: AtomicUsize,
     /// Sent again, the request makes nothing new.

@@ -27,7 +27,7 @@ use super::effects::{Effects, Memory};
 use super::error::JobError;
 use super::sql::Conn;
 use super::tx::{caught, follow};
-use super::{Pool, ReplicaFigures, StoreError, StoreFigures, Tx, backup, handover};
+use super::{Pool, ReplicaMetrics, StoreError, StoreMetrics, Tx, backup, handover};
 use crate::config::DatabaseSettings;
 use madang_cache::{Horizon, Stamp};
 use madang_positions::Timing;
@@ -220,14 +220,14 @@ impl Maria {
         Some(StoreError::Unreachable(text.unwrap_or_else(|| "it has not answered yet".to_owned())))
     }
 
-    pub(super) fn replica_figures(&self) -> Vec<ReplicaFigures> {
-        self.replicas.iter().map(Replica::figures).collect()
+    pub(super) fn replica_metrics(&self) -> Vec<ReplicaMetrics> {
+        self.replicas.iter().map(Replica::metrics).collect()
     }
 
-    pub(super) fn figures(&self) -> StoreFigures {
+    pub(super) fn metrics(&self) -> StoreMetrics {
         let counted = &self.shared.counted;
-        let (polls, waits) = self.shared.freshness.figures();
-        StoreFigures {
+        let (polls, waits) = self.shared.freshness.metrics();
+        StoreMetrics {
             polls,
             waits,
             commits: counted.commits.load(Relaxed),
@@ -240,7 +240,7 @@ impl Maria {
             waiting_reads: self.reads.waiting() as u64,
             retries: counted.retries.load(Relaxed),
             keeps_house: counted.keeps_house.load(Relaxed),
-            ..StoreFigures::default()
+            ..StoreMetrics::default()
         }
     }
 }

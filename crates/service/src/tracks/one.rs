@@ -4,7 +4,6 @@ use super::represent::{Form, Recipe, key, render};
 use super::{TrackId, TrackState, Tracks, no_such_track, one_track};
 use crate::accounts::Caller;
 use crate::app::App;
-use crate::bodies::LoadError;
 use crate::config::Detail;
 use crate::current;
 use crate::http::body::respond;
@@ -12,6 +11,7 @@ use crate::http::negotiate::media_type;
 use crate::http::problem::FieldError;
 use crate::http::{By, Conditions, Problem};
 use crate::ops::record::Part;
+use crate::response_cache::LoadError;
 use crate::store::load_with;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
@@ -124,11 +124,11 @@ impl Tracks {
             current::cached(true);
             return Ok(Some(value));
         }
-        self.bodies.reads().take_token().await?;
+        self.responses.reads().take_token().await?;
         current::cached(false);
         let _time = current::time(Part::Load);
         let (client, this) = (headers.clone(), self.clone());
-        let reads = self.bodies.reads().for_current_client();
+        let reads = self.responses.reads().for_current_client();
         let load = move || async move { reads.load(this.load(id, detail, form, client)).await };
         Ok(self.details.get(&key, &[one_track(id)], load).await?.value)
     }
@@ -144,10 +144,10 @@ impl Tracks {
             return Ok(Loaded::Absent);
         };
         let kept = self.is_kept(track.summary.length_metres);
-        let compress = self.bodies.compress(kept, &client);
+        let compress = self.responses.compress(kept, &client);
         let recipe = Recipe { detail, form, simplify: self.settings.simplify };
-        let answers = self.bodies.answers().clone();
-        let made = self.bodies.compute().run(move |()| {
+        let answers = self.responses.answers().clone();
+        let made = self.responses.compute().run(move |()| {
             // Here and not before: so many are made at once as there are threads, however many wait.
             let making = answers.make(recipe.most_bytes(track.summary.points_total));
             let _making = making.ok_or(LoadError::NoRoom)?;

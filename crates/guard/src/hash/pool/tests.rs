@@ -214,7 +214,7 @@ async fn a_free_thread_takes_a_job_however_slow_jobs_have_been() {
 #[tokio::test]
 async fn a_job_not_begun_by_its_deadline_is_answered_then_and_never_runs() {
     let pool = Harness::bounded(1, 64, Duration::from_millis(20), Duration::ZERO);
-    // The gate may itself expire on a machine that stalls for 20 ms: try until one begins.
+    // The job may itself expire on a machine that stalls for 20 ms: try until one begins.
     let running = loop {
         if let Some(running) = pool.begun(0) {
             break running;

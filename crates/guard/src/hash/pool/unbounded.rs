@@ -24,12 +24,12 @@ pub(super) struct Unbounded {
 
 struct Shared {
     most_threads: usize,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     thread_ended: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     waiting: VecDeque<Box<dyn Task>>,
     threads: HashSet<ThreadId>,
     metrics: PoolMetrics,

@@ -75,7 +75,7 @@ impl<'de, F: FnMut(u64, anyhow::Result<&dyn Cells>)> Visitor<'de> for Records<'_
         let mut number = 0;
         while let Some(record) = seq.next_element::<Value>()? {
             number += 1;
-            match Record::of(record) {
+            match Record::read(record) {
                 Ok(record) => (self.0)(number, Ok(&record)),
                 Err(reason) => (self.0)(number, Err(reason)),
             }
@@ -91,7 +91,7 @@ impl<'de, F: FnMut(u64, anyhow::Result<&dyn Cells>)> Visitor<'de> for Records<'_
 struct Record(HashMap<String, String>);
 
 impl Record {
-    fn of(value: Value) -> anyhow::Result<Self> {
+    fn read(value: Value) -> anyhow::Result<Self> {
         let Value::Object(members) = value else { bail!("is not an object") };
         let mut cells = HashMap::with_capacity(members.len());
         for (name, value) in members {

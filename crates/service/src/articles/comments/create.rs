@@ -33,7 +33,7 @@ pub(in super::super) async fn create(
     body: JsonObject,
 ) -> Result<Response, Problem> {
     let Ok(Path(article)) = id else { return Err(no_such_article()) };
-    let once = key.of(caller.id, body.bytes());
+    let once = key.used_by(caller.id, body.bytes());
     let new = draft::comment(body, article, caller.id)?;
     let comments = app.articles.comments().clone();
     let made = app.writes.run(async move { comments.add(new, once).await }).await??;

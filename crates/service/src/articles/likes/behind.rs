@@ -119,7 +119,7 @@ impl Behind {
     /// Likes that wait for a commit or to be applied, and the oldest of the latter for how long.
     pub(super) fn pending(&self) -> (u64, Duration) {
         let waiting = self.shared.waiting.lock().batch.likes.len() as u64;
-        let (pending, lag) = self.shared.parts.pending.figures();
+        let (pending, lag) = self.shared.parts.pending.metrics();
         (waiting + pending, lag)
     }
 

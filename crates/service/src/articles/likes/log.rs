@@ -72,7 +72,7 @@ fn decide(
             Some(liked) => liked,
             None => likes(tx, article, user)?,
         };
-        let is = fold.of(was);
+        let is = fold.applied_to(was);
         if is != was {
             logged.pairs.push(((article, user), is));
         }

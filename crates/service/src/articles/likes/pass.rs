@@ -31,7 +31,7 @@ pub(super) async fn run(parts: &Parts) -> bool {
     let done = done.await;
     if let Err(error) = &done {
         parts.counted.flush_failed();
-        let pending = parts.pending.figures().0;
+        let pending = parts.pending.metrics().0;
         tracing::error!(%error, pending, "acknowledged likes are in the log but not yet in their tables");
     }
     done.is_ok()

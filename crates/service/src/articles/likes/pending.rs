@@ -191,7 +191,7 @@ impl PendingLikes {
     }
 
     /// Pairs that wait to be applied, and the oldest of them for how long.
-    pub(super) fn figures(&self) -> (u64, Duration) {
+    pub(super) fn metrics(&self) -> (u64, Duration) {
         let pending = self.pending.lock();
         let since = pending.older.since.or(pending.newer.since);
         let waits = pending.pairs.len() > 0;

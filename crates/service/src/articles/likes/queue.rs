@@ -143,7 +143,7 @@ impl Shared {
 impl Pending {
     /// Changes a pair that is `liked` now, of an article whose row has these counts; gives its answer.
     fn change(&mut self, like: Like, liked: bool, stored: Counts) -> Liked {
-        let wanted = like.change.of(liked);
+        let wanted = like.change.applied_to(liked);
         if wanted != liked {
             self.pairs.change((like.article, like.user), wanted);
         }

@@ -170,7 +170,7 @@ fn apply_one(
             continue;
         }
         let was = change(tx, article, user, fold)?;
-        let is = fold.of(was);
+        let is = fold.applied_to(was);
         added += u64::from(is && !was);
         removed += u64::from(was && !is);
         before.insert(user, was);

@@ -15,7 +15,7 @@
 //! call that failed a node looks up in the tables what others have seen, before it asks again: the server may be another
 //! one by then, or an old copy. Entries
 //! are named by time and never go back, so none of a new generation looks as if it were folded. Every node counts what
-//! it acknowledged and finds lost ([`LikeFigures::lost`](super::LikeFigures)).
+//! it acknowledged and finds lost ([`LikeMetrics::lost`](super::LikeMetrics)).
 //!
 //! **When it does not answer,** likes are refused (503). They cannot go past it: it would contradict them later.
 //!
@@ -221,10 +221,10 @@ impl Stream {
     pub(super) fn pending(&self) -> (u64, Duration, u64) {
         match &self.shared.queue {
             Some(queue) => {
-                let (pending, oldest) = queue.figures();
+                let (pending, oldest) = queue.metrics();
                 (pending, oldest, 0)
             }
-            None => self.shared.folding.figures(),
+            None => self.shared.folding.metrics(),
         }
     }
 

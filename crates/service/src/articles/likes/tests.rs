@@ -69,7 +69,7 @@ impl Model {
         if self.users_gone.contains(&pair.1) {
             return Err(LikeError::NoUser);
         }
-        let liked = change.of(self.likes.contains(&pair));
+        let liked = change.applied_to(self.likes.contains(&pair));
         if liked {
             self.likes.insert(pair)
         } else {
@@ -171,7 +171,7 @@ async fn whatever_is_applied_when_everybody_sees_what_was_acknowledged() {
             everybody_sees(&system, &model, ARTICLES, at).await;
         }
         system.likes.flush().await;
-        assert_eq!(system.like_figures().pending, 0);
+        assert_eq!(system.like_metrics().pending, 0);
         everybody_sees(&system, &model, ARTICLES, 999).await;
         let mut rows = bench.rows().await;
         rows.retain(|pair| !model.deleted.contains(&pair.0));

@@ -139,7 +139,7 @@ impl Freshness {
     }
 
     /// Polls so far, and requests that had to wait for one.
-    pub fn figures(&self) -> (u64, u64) {
+    pub fn metrics(&self) -> (u64, u64) {
         (self.polls.load(Relaxed), self.waits.load(Relaxed))
     }
 }

@@ -10,7 +10,7 @@
 //! A body is thus read from a replica that lags as soon as it has what the body depends on. A body that nobody changes
 //! needs nothing of it.
 //!
-//! Bodies in a shared cache are judged in the same way, by the numbers that had been seen without a gap when they were
+//! Responses in a shared cache are judged in the same way, by the numbers that had been seen without a gap when they were
 //! loaded. Numbers begin anew where a server has forgotten some, so a body also says of which history they are.
 
 use crate::store::Effects;
@@ -32,13 +32,13 @@ pub(super) const KNOWN: usize = 8192;
 pub(super) struct Reach {
     /// Version at which each slot last ended.
     slots: Box<[AtomicU64]>,
-    state: Mutex<State>,
+    state: Mutex<ReachState>,
     /// Told of each new version.
     news: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ReachState {
     version: u64,
     /// The highest numbers known.
     highest: Position,
@@ -138,7 +138,7 @@ impl Reach {
 
     /// Waits until there is a newer version than this one, at most so long, and not when it is to stop.
     pub(super) fn until_newer(&self, version: u64, longest: Duration, stop: &AtomicBool) {
-        let waits = |state: &mut State| state.version <= version && !stop.load(Relaxed);
+        let waits = |state: &mut ReachState| state.version <= version && !stop.load(Relaxed);
         self.news.wait_while_for(&mut self.state.lock(), waits, longest);
     }
 
@@ -173,7 +173,7 @@ impl Horizon for Reach {
     }
 }
 
-impl State {
+impl ReachState {
     fn version_of(&self, closed: &Position) -> Option<u64> {
         let at = self.known.partition_point(|(_, needed, _)| closed.reaches(needed));
         at.checked_sub(1).map(|at| self.known[at].0)

@@ -7,7 +7,7 @@
 use super::session::{Session, Trouble, Use};
 use super::{Maria, Shared, parse};
 use crate::store::sql::Conn;
-use crate::store::{Pool, PoolError, ReplicaFigures, StoreError};
+use crate::store::{Pool, PoolError, ReplicaMetrics, StoreError};
 use madang_cache::Stamp;
 use madang_positions::{Moment, Poll, Position, Replica as Contents, Row};
 use mysql::OptsBuilder;
@@ -30,14 +30,14 @@ const SAME_RUN: Duration = Duration::from_secs(2);
 
 /// One replica, as one node uses it.
 pub(super) struct Replica {
-    state: Arc<State>,
+    state: Arc<ReplicaState>,
     reads: Pool<Seat>,
     shared: Arc<Shared>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct State {
+struct ReplicaState {
     /// Without login.
     name: String,
     options: OptsBuilder,
@@ -50,7 +50,7 @@ struct State {
 
 /// The state of a reading thread: its connection, and the run that it is to.
 pub(super) struct Seat {
-    state: Arc<State>,
+    state: Arc<ReplicaState>,
     session: Option<(Session, Instant)>,
 }
 
@@ -64,7 +64,7 @@ impl Replica {
         let options = parse("database.replicas", url)?;
         let name = name(&options);
         let (reached, run, reads) = Default::default();
-        let state = Arc::new(State { name, options, reached, run, reads });
+        let state = Arc::new(ReplicaState { name, options, reached, run, reads });
         let seats = (0..size).map(|_| Seat { state: Arc::clone(&state), session: None });
         let no_thread =
             |e: std::io::Error| StoreError::Other(format!("cannot start a thread: {e}"));
@@ -92,9 +92,9 @@ impl Replica {
         self.state.reached.load(SeqCst) > version
     }
 
-    pub(super) fn figures(&self) -> ReplicaFigures {
+    pub(super) fn metrics(&self) -> ReplicaMetrics {
         let reached = self.state.reached.load(SeqCst).checked_sub(1);
-        ReplicaFigures {
+        ReplicaMetrics {
             name: self.state.name.clone(),
             is_used: reached.is_some(),
             lag: self.shared.reach.lag(reached.unwrap_or(0)),
@@ -207,7 +207,7 @@ fn began(session: &Session) -> Result<Instant, StoreError> {
 
 /// The thread that looks what a replica contains.
 struct Look {
-    state: Arc<State>,
+    state: Arc<ReplicaState>,
     shared: Arc<Shared>,
     stop: Arc<AtomicBool>,
     contents: Contents,

@@ -32,7 +32,7 @@ pub(super) struct Turn(u64);
 impl Servers {
     /// Of `database.url`.
     pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
-        Self::separated(url).map_err(|error| error.of("database.url"))
+        Self::separated(url).map_err(|error| error.in_setting("database.url"))
     }
 
     /// Servers separated by commas.
@@ -151,7 +151,7 @@ fn status(session: &Session, name: &str) -> Result<Option<String>, StoreError> {
 
 /// What a setting says of a server.
 pub(super) fn parse(key: &str, url: &str) -> Result<OptsBuilder, StoreError> {
-    address(url).map_err(|error| error.of(key))
+    address(url).map_err(|error| error.in_setting(key))
 }
 
 /// A session with the database of a URL, or with that of the first server of a list that can be used.
@@ -175,7 +175,7 @@ pub enum UrlError {
 }
 
 impl UrlError {
-    fn of(&self, key: &str) -> StoreError {
+    fn in_setting(&self, key: &str) -> StoreError {
         StoreError::CannotOpen(format!("{key}: {self}"))
     }
 }

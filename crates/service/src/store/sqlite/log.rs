@@ -104,7 +104,7 @@ impl Log {
     }
 
     /// How often it was copied into the database, and how often it was cut.
-    pub(super) fn figures(&self) -> (u64, u64) {
+    pub(super) fn metrics(&self) -> (u64, u64) {
         (self.copies.load(Relaxed), self.cuts.load(Relaxed))
     }
 

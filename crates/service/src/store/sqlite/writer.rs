@@ -24,13 +24,13 @@ type Run = Box<dyn FnOnce(Result<&mut Group, StoreError>) -> Settle + Send>;
 /// The transaction that the jobs of a group share.
 struct Group {
     conn: Connection,
-    state: State,
+    state: GroupState,
     /// Rows that the connection had changed when the transaction began.
     changes_before: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum GroupState {
     /// Nothing has been written yet: to undo a job is to undo everything.
     Clean,
     Written,
@@ -176,14 +176,14 @@ impl Drop for Writer {
 
 impl Group {
     fn begin(&mut self) -> Result<(), StoreError> {
-        self.state = State::Clean;
+        self.state = GroupState::Clean;
         self.changes_before = self.conn.total_changes();
         Ok(self.conn.execute_batch("BEGIN IMMEDIATE")?)
     }
 
     /// Whether nobody may join it, because there is no transaction or it must not be committed.
     fn is_over(&self) -> bool {
-        self.state == State::Broken || self.conn.is_autocommit()
+        self.state == GroupState::Broken || self.conn.is_autocommit()
     }
 
     /// Runs one job: an error or a panic undoes that job alone.
@@ -198,7 +198,7 @@ impl Group {
         }
         // SQLite copies each page that a savepoint may have to bring back, to a file when there are many: for a batch
         // of likes, which is mostly alone, half of all bytes written. So the first job has the whole transaction.
-        if self.state == State::Written {
+        if self.state == GroupState::Written {
             return self.run_after_others(job);
         }
         let mut tx = Tx::new(Conn::sqlite(&self.conn));
@@ -206,7 +206,7 @@ impl Group {
         let effects = tx.effects;
         match result {
             Ok(value) => {
-                self.state = State::Written;
+                self.state = GroupState::Written;
                 Ok((value, effects))
             }
             Err(error) => {
@@ -230,7 +230,7 @@ impl Group {
         let ended = self.conn.execute_batch(end);
         if ended.is_err() {
             // What cannot be undone must not be committed with the others.
-            self.state = State::Broken;
+            self.state = GroupState::Broken;
         }
         let value = result?;
         ended.map_err(StoreError::from)?;
@@ -242,7 +242,7 @@ impl Group {
     fn begin_again(&mut self) {
         let undone = self.conn.is_autocommit() || self.conn.execute_batch("ROLLBACK").is_ok();
         if !undone {
-            self.state = State::Broken;
+            self.state = GroupState::Broken;
         } else if let Err(error) = self.begin() {
             tracing::warn!(%error, "cannot start a new group of writes after a failed one");
         }
@@ -306,7 +306,7 @@ impl Group {
 
 fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterStats, log: &Log) {
     let mut settle: Vec<Settle> = Vec::with_capacity(group.min(256));
-    let mut shared = Group { conn, state: State::Clean, changes_before: 0 };
+    let mut shared = Group { conn, state: GroupState::Clean, changes_before: 0 };
     // One that commits alone, taken from the queue while a group was gathered.
     let mut next_first = None;
     while let Some(first) = next_first.take().or_else(|| next_job(queue, &mut shared, stats, log)) {

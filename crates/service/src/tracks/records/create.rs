@@ -65,7 +65,7 @@ pub(in super::super) async fn create(
     body: JsonObject,
 ) -> Result<Response, Problem> {
     let Ok(Path(track)) = id else { return Err(no_such_track()) };
-    let once = key.of(caller.id, body.bytes());
+    let once = key.used_by(caller.id, body.bytes());
     let now = now_ms();
     let (duration_ms, ran_at_ms) = read(body, now)?;
     let run = NewRun { track, user: caller.id, duration_ms, ran_at_ms, created_at_ms: now };

@@ -62,7 +62,7 @@ impl Queue {
     }
 
     /// How many wait, and the oldest of them for how long.
-    pub(super) fn figures(&self) -> (u64, Duration) {
+    pub(super) fn metrics(&self) -> (u64, Duration) {
         let pending = self.pending.lock();
         let oldest = pending.values().map(|waiting| waiting.since).min();
         (pending.len() as u64, oldest.map_or(Duration::ZERO, |since| since.elapsed()))

@@ -16,7 +16,7 @@ pub(super) const SHARE: usize = 4;
 
 /// Open connections of each address.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct ConnectionSlots {
     most_of_one: usize,
     sharers: Sharers,
     open: Mutex<HashMap<IpAddr, usize>>,
@@ -24,12 +24,12 @@ pub(super) struct Places {
 
 /// The place of one connection; given back when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Arc<Places>,
+pub(super) struct ConnectionSlot {
+    places: Arc<ConnectionSlots>,
     address: Option<IpAddr>,
 }
 
-impl Places {
+impl ConnectionSlots {
     pub(super) fn new(settings: &Settings) -> Self {
         let server = &settings.server;
         Self {
@@ -42,7 +42,7 @@ impl Places {
     }
 
     /// A place for a connection from `peer`, unless that has its share, and so many `beyond` it, already.
-    pub(super) fn take(self: &Arc<Self>, peer: IpAddr, beyond: usize) -> Option<Place> {
+    pub(super) fn take(self: &Arc<Self>, peer: IpAddr, beyond: usize) -> Option<ConnectionSlot> {
         let address = self.sharers.counted(peer);
         if let Some(address) = address {
             let mut open = self.open.lock();
@@ -52,7 +52,7 @@ impl Places {
             }
             *count += 1;
         }
-        Some(Place { places: Arc::clone(self), address })
+        Some(ConnectionSlot { places: Arc::clone(self), address })
     }
 
     /// The address under which a peer's connections are counted, if they are.
@@ -61,7 +61,7 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let Some(address) = self.address else { return };
         let mut open = self.places.open.lock();
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn an_address_has_a_quarter_and_gets_it_back() {
-        let places = Arc::new(Places::new(&settings()));
+        let places = Arc::new(ConnectionSlots::new(&settings()));
         let held = [places.take(at("9.9.9.9"), 0).unwrap(), places.take(at("9.9.9.9"), 0).unwrap()];
         assert!(places.take(at("9.9.9.9"), 0).is_none());
         assert!(places.take(at("::ffff:9.9.9.9"), 0).is_none(), "the same address");
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn addresses_of_one_64_bit_network_share_one_share() {
-        let places = Arc::new(Places::new(&settings()));
+        let places = Arc::new(ConnectionSlots::new(&settings()));
         let held = ["2001:db8::1", "2001:db8::ffff:1"].map(|a| places.take(at(a), 0).unwrap());
         assert!(places.take(at("2001:db8::2"), 0).is_none());
         assert!(places.take(at("2001:db8:0:1::1"), 0).is_some(), "the next network");
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn proxies_and_the_exempt_have_no_limit() {
-        let places = Arc::new(Places::new(&settings()));
+        let places = Arc::new(ConnectionSlots::new(&settings()));
         for peer in ["10.1.2.3", "::ffff:10.1.2.3", "192.0.2.1", "2001:db8:f:7::1"] {
             let held: Vec<_> = (0..100).filter_map(|_| places.take(at(peer), 0)).collect();
             assert_eq!(held.len(), 100, "{peer}");
@@ -129,7 +129,7 @@ mod tests {
     fn a_setting_takes_the_place_of_the_quarter() {
         let mut settings = settings();
         settings.server.max_connections_per_address = Some(1);
-        let places = Arc::new(Places::new(&settings));
+        let places = Arc::new(ConnectionSlots::new(&settings));
         let _held = places.take(at("9.9.9.9"), 0).unwrap();
         assert!(places.take(at("9.9.9.9"), 0).is_none());
     }
