@@ -46,7 +46,7 @@ impl Cache {
     /// # Errors
     /// [`ConfigError::Setting`] names a setting that cannot work.
     pub fn new(config: &CacheConfig) -> Result<Self, ConfigError> {
-        Self::with_clock(config, Arc::new(SystemClock::new()))
+        Self::with_clock(config, Arc::new(SystemClock::default()))
     }
 
     /// A cache that goes by the given clock.
@@ -71,7 +71,7 @@ impl Cache {
         config.check()?;
         let remote = Remote::new(remote, horizon);
         let remote = remote.map_err(|error| ConfigError::Remote(error.to_string()))?;
-        Ok(Self::build(config, Arc::new(SystemClock::new()), Some(Arc::new(remote))))
+        Ok(Self::build(config, Arc::new(SystemClock::default()), Some(Arc::new(remote))))
     }
 
     /// Whether the shared tier answers, as far as that is known; `None` without one.
@@ -89,7 +89,7 @@ impl Cache {
             enabled: false,
             local: true,
         };
-        Self::build(&config, Arc::new(SystemClock::new()), None)
+        Self::build(&config, Arc::new(SystemClock::default()), None)
     }
 
     fn build(config: &CacheConfig, clock: Arc<dyn Clock>, remote: Option<Arc<Remote>>) -> Self {

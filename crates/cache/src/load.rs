@@ -171,7 +171,7 @@ async fn turn_and_load<E, Fut: Future<Output = Result<Loaded, E>>>(
         },
     };
     let begun = leader.shared.upgrade().map_or(0, |shared| {
-        shared.count_load();
+        shared.count(Counter::Loads);
         shared.now()
     });
     match timeout(after, catch(loader)).await {
@@ -219,7 +219,7 @@ fn settle<E>(leader: &Leader<E>, loaded: Loaded, begun: u64) -> Settled<E> {
         }
         Loaded::Bypass(value) => {
             if let Some(shared) = &shared {
-                shared.count_bypass();
+                shared.count(Counter::RefusedByPredicate);
                 shared.lend(&leader.key, &leader.flight.marks, &value, begun);
                 shared.forget(&leader.key, &leader.flight.marks);
             }

@@ -115,14 +115,6 @@ impl<E> Shared<E> {
         self.name.metrics.count(counter);
     }
 
-    pub(crate) fn count_load(&self) {
-        self.count(Counter::Loads);
-    }
-
-    pub(crate) fn count_bypass(&self) {
-        self.count(Counter::RefusedByPredicate);
-    }
-
     pub(crate) fn count_turn(&self, served: Served) {
         self.count(if served == Served::Miss { Counter::Misses } else { Counter::Coalesced });
     }

@@ -170,7 +170,7 @@ async fn decisions() {
 
 /// Requests that take a token of their user and one of their address.
 async fn rates() {
-    let limiter = RateLimiter::new(&Key::random().unwrap(), Arc::new(SystemClock::new()), None);
+    let limiter = RateLimiter::new(&Key::random().unwrap(), Arc::new(SystemClock::default()), None);
     let (ample, used_up) = (Duration::from_millis(1), Duration::from_secs(86_400));
     let rate = |count, window| Rate { count, window };
     let address: IpAddr = "10.0.0.1".parse().unwrap();

@@ -50,7 +50,7 @@ impl Guard {
     /// # Errors
     /// A setting is out of range, or cannot get random bytes from the operating system.
     pub fn new(config: GuardConfig) -> Result<Self, BuildError> {
-        let clock = Arc::new(SystemClock::new());
+        let clock = Arc::new(SystemClock::default());
         Self::with_clocks(config, clock.clone(), clock)
     }
 

@@ -41,8 +41,4 @@ pub struct Operated {
     pub set_log: SetLog,
 }
 
-impl std::fmt::Debug for Operated {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Operated").field("socket", &self.socket).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(Operated);

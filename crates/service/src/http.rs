@@ -38,6 +38,9 @@ pub use json::{JsonBody, JsonObject, Secret};
 pub use problem::{FieldError, Problem};
 pub use request_id::RequestId;
 
+/// The id in a path, which is answered like one that does not exist when it is none.
+pub(crate) type PathId<T> = Result<axum::extract::Path<T>, axum::extract::rejection::PathRejection>;
+
 /// 201 with what was made and where it is.
 pub(crate) fn created(location: String, body: impl serde::Serialize) -> axum::response::Response {
     use axum::response::IntoResponse as _;

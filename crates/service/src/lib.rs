@@ -25,6 +25,18 @@
 //! to one of its things (`GET`, `PATCH`, `DELETE`), and `store.rs` holds the SQL.
 #![forbid(unsafe_code)]
 
+/// `Debug` of a type that holds a secret, or nothing that is worth printing: its name alone.
+macro_rules! opaque_debug {
+    ($type:ty $(, $parameter:ident)?) => {
+        impl$(<$parameter>)? std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(concat!(stringify!($type), "(hidden)"))
+            }
+        }
+    };
+}
+pub(crate) use opaque_debug;
+
 pub mod accounts;
 pub mod admin;
 pub mod app;

@@ -160,11 +160,6 @@ impl Markets {
         self.inner.views.get().map(|views| views.metrics()).unwrap_or_default()
     }
 
-    /// How many markets are in memory.
-    pub fn in_memory(&self) -> usize {
-        self.index().count()
-    }
-
     fn index(&self) -> Arc<Index> {
         Arc::clone(&self.inner.index.read())
     }

@@ -79,12 +79,7 @@ enum Engine {
     Maria(Box<Maria>),
 }
 
-impl std::fmt::Debug for Store {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let engine = if self.is_shared() { "mariadb" } else { "sqlite" };
-        f.debug_struct("Store").field("engine", &engine).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(Store);
 
 impl Store {
     /// Opens the store that the settings name, or creates the one in `dir`, and brings its schema up to date.

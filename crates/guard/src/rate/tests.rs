@@ -5,7 +5,7 @@ use proptest::prelude::*;
 const SECOND: Duration = Duration::from_secs(1);
 
 fn limiter() -> (RateLimiter, Arc<ManualClock>) {
-    let clock = Arc::new(ManualClock::new());
+    let clock = Arc::new(ManualClock::default());
     (RateLimiter::new(&Key::new([7; 32]), clock.clone(), None), clock)
 }
 

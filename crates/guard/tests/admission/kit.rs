@@ -32,7 +32,7 @@ pub struct Yard {
 
 impl Yard {
     pub fn new(config: GuardConfig) -> Self {
-        let clock = Arc::new(ManualClock::new());
+        let clock = Arc::new(ManualClock::default());
         let guard = Guard::with_clocks(config, clock.clone(), clock.clone()).unwrap();
         Self { guard, clock }
     }

@@ -80,7 +80,7 @@ struct Two {
 }
 
 fn two_processes(config: &GuardConfig) -> Two {
-    let clock = Arc::new(ManualClock::new());
+    let clock = Arc::new(ManualClock::default());
     let counters = Arc::new(MemoryStore::new(config, clock.clone()));
     let store = Distant { counters, away: Arc::default(), asked: Arc::default() };
     let guard = || {

@@ -203,7 +203,7 @@ fn subject(base: u64, kind: u8, account: u8, address: u8, password: u8) -> Subje
 
 /// Decides and ends as told, in both stores, and compares all decisions.
 async fn compare(acts: &[Act], base: u64, server: &Url) {
-    let clock = Arc::new(ManualClock::new());
+    let clock = Arc::new(ManualClock::default());
     let config = small();
     let memory = MemoryStore::new(&config, clock.clone());
     let shared = ValkeyStore::new(&config, std::slice::from_ref(server)).unwrap();

@@ -39,7 +39,7 @@ pub(super) fn guard(
         let shared = Arc::new(ValkeyStore::new(&config, &settings.url)?);
         stores = Stores { attempts: Some(shared.clone()), proofs: Some(shared) };
     }
-    let clock = Arc::new(SystemClock::new());
+    let clock = Arc::new(SystemClock::default());
     Ok(Guard::with_stores(config, stores, clock.clone(), clock)?)
 }
 

@@ -16,7 +16,7 @@ pub type Reply = Result<String, CommandError>;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandError(pub String);
 
-/// Of each error its message. So this is no `Error` itself.
+/// With the message of any error, as `anyhow::Error`; so it is no `Error` itself.
 impl<E: fmt::Display> From<E> for CommandError {
     fn from(error: E) -> Self {
         Self(error.to_string())

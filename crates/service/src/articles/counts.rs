@@ -153,11 +153,7 @@ impl Set {
     }
 }
 
-impl std::fmt::Debug for CountMemory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CountMemory").field("sets", &self.sets.len()).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(CountMemory);
 
 #[cfg(test)]
 mod tests {

@@ -7,9 +7,8 @@ use super::{Articles, draft, no_such_article, one_article};
 use crate::accounts::{Caller, MaybeCaller};
 use crate::app::App;
 use crate::http::splice::{Member, Template};
-use crate::http::{By, Conditions, JsonObject, Problem};
+use crate::http::{By, Conditions, JsonObject, PathId, Problem};
 use crate::response_cache::{Wanted, make_private};
-use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
@@ -29,7 +28,7 @@ use std::sync::Arc;
 pub(super) async fn one(
     State(app): State<Arc<App>>,
     MaybeCaller(caller): MaybeCaller,
-    id: Result<Path<ArticleId>, PathRejection>,
+    id: PathId<ArticleId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_article()) };
@@ -61,7 +60,7 @@ pub(super) async fn patch(
     State(app): State<Arc<App>>,
     caller: Caller,
     conditions: Conditions,
-    id: Result<Path<ArticleId>, PathRejection>,
+    id: PathId<ArticleId>,
     headers: HeaderMap,
     body: JsonObject,
 ) -> Result<Response, Problem> {
@@ -92,7 +91,7 @@ pub(super) async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
     conditions: Conditions,
-    id: Result<Path<ArticleId>, PathRejection>,
+    id: PathId<ArticleId>,
 ) -> Result<StatusCode, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_article()) };
     let articles = app.articles.store().clone();

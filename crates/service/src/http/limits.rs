@@ -51,7 +51,7 @@ impl RateLimits {
             return Ok(Self::default());
         }
         let shared = (!guard.url.is_empty()).then(|| Shared::new(&guard.url)).transpose()?;
-        let limiter = RateLimiter::new(&Key::new(key), Arc::new(SystemClock::new()), shared);
+        let limiter = RateLimiter::new(&Key::new(key), Arc::new(SystemClock::default()), shared);
         let limiter = Arc::new(limiter);
         let class = |number, name, limits| ClassLimit::new(&limiter, number, name, limits);
         Ok(Self {
@@ -131,7 +131,7 @@ impl ClassLimit {
         address: Rate,
         key: [u8; 32],
     ) -> Option<Arc<Self>> {
-        let limiter = RateLimiter::new(&Key::new(key), Arc::new(SystemClock::new()), None);
+        let limiter = RateLimiter::new(&Key::new(key), Arc::new(SystemClock::default()), None);
         Self::new(&Arc::new(limiter), 0, [name; 2], [None, Some(address)])
     }
 

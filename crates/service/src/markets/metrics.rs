@@ -11,7 +11,7 @@ impl Markets {
         encoder: &mut DescriptorEncoder<'_>,
     ) -> Result<(), std::fmt::Error> {
         let views = self.view_metrics();
-        gauge(encoder, "markets", "Markets in memory", self.in_memory() as u64)?;
+        gauge(encoder, "markets", "Markets in memory", self.index().count() as u64)?;
         counter(
             encoder,
             "market_views_counted",

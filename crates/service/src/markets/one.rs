@@ -6,9 +6,8 @@ use super::views::Visitor;
 use super::{Markets, all_markets};
 use crate::accounts::MaybeCaller;
 use crate::app::App;
-use crate::http::{ClientAddress, Problem};
+use crate::http::{ClientAddress, PathId, Problem};
 use crate::response_cache::Wanted;
-use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderMap, Method, header};
@@ -32,7 +31,7 @@ pub(super) async fn one(
     method: Method,
     caller: MaybeCaller,
     address: ClientAddress,
-    id: Result<Path<MarketId>, PathRejection>,
+    id: PathId<MarketId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let missing = || Problem::not_found("there is no market with this id");

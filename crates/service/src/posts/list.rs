@@ -3,7 +3,7 @@
 use super::area::{Area, listing};
 use super::draft::{LONGEST_TOWN, Names, asked_place};
 use super::represent::PostItem;
-use super::types::{After, CategoryId, Order, PostSummary};
+use super::types::{After, Order, PostSummary};
 use super::{Asked, Posts, all_contents};
 use crate::accounts::{Accounts, Regions};
 use crate::app::App;
@@ -61,7 +61,8 @@ pub(crate) fn read(query: &str, names: Names<'_>) -> Result<(Asked, Words, usize
     let written = Query::of(query);
     let [state, city, town] = ["state", "city", "town"].map(|name| written.get(name));
     let area = area(names.regions, state, city, town);
-    let category = written.get("category").map(|name| find_category(names, name)).transpose();
+    let category = written.get("category").map(|name| names.category(name)).transpose();
+    let category = category.map_err(|(field, detail)| FieldError::new(field, detail));
     let order = written.get("sort").map_or(Ok(Order::Newest), find_order);
     let words = read_words("q", written.get("q"));
     match (words, area, category, order) {
@@ -97,10 +98,6 @@ fn area(
         ((Some(state), None), None) => Area::State(state),
         ((None, None), None) => Area::Everywhere,
     })
-}
-
-fn find_category(names: Names<'_>, name: &str) -> Result<CategoryId, FieldError> {
-    names.category(name).map_err(|(field, detail)| FieldError::new(field, detail))
 }
 
 fn find_order(word: &str) -> Result<Order, FieldError> {

@@ -6,9 +6,8 @@ use super::{Changes, Post, PostId, one_post};
 use crate::accounts::Caller;
 use crate::app::App;
 use crate::http::body::{respond, version};
-use crate::http::{By, Conditions, JsonObject, Problem};
+use crate::http::{By, Conditions, JsonObject, PathId, Problem};
 use crate::response_cache::Wanted;
-use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
@@ -24,7 +23,7 @@ use std::sync::Arc;
     ))]
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    id: Result<Path<PostId>, PathRejection>,
+    id: PathId<PostId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_post()) };
@@ -56,7 +55,7 @@ pub(super) async fn change(
     State(app): State<Arc<App>>,
     caller: Caller,
     conditions: Conditions,
-    id: Result<Path<PostId>, PathRejection>,
+    id: PathId<PostId>,
     headers: HeaderMap,
     body: JsonObject,
 ) -> Result<Response, Problem> {
@@ -83,7 +82,7 @@ pub(super) async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
     conditions: Conditions,
-    id: Result<Path<PostId>, PathRejection>,
+    id: PathId<PostId>,
 ) -> Result<StatusCode, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_post()) };
     let posts = app.posts.store().clone();

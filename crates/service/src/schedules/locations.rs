@@ -68,7 +68,9 @@ impl Schedules {
             None => format!("{limit}"),
             Some(after) => format!("{limit}.{after}"),
         };
-        let wanted = Wanted { key: &key, stamps: &[all_locations()], kept: true };
+        // Whoever will one day write places announces this.
+        let stamps = [Stamp::new("locations")];
+        let wanted = Wanted { key: &key, stamps: &stamps, kept: true };
         let store = self.store.clone();
         let make = move || async move {
             let found = store.locations(after.unwrap_or(0), limit + 1).await?;
@@ -77,9 +79,4 @@ impl Schedules {
         };
         always(self.responses.get(&self.locations, wanted, headers, make).await?)
     }
-}
-
-/// Whoever will one day write places announces this.
-fn all_locations() -> Stamp {
-    Stamp::new("locations")
 }

@@ -110,11 +110,7 @@ pub struct Copying {
     tables: Vec<Table>,
 }
 
-impl std::fmt::Debug for Copying {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Copying").field("tables", &self.tables.len()).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(Copying);
 
 /// Opens the store in the data directory as a start does, and the database at `url`, which must be empty or hold an
 /// earlier part of this copy. The caller holds the lock of the directory.

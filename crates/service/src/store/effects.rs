@@ -211,21 +211,13 @@ impl Memory {
 /// Has the markets read anew. It must be short.
 struct Told(Box<dyn Fn() + Send + Sync>);
 
-impl std::fmt::Debug for Told {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Told")
-    }
-}
+crate::opaque_debug!(Told);
 
 /// Reads what is revoked once more.
 #[derive(Clone)]
 struct Reload(Arc<dyn Fn() -> Result<(), StoreError> + Send + Sync>);
 
-impl std::fmt::Debug for Reload {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Reload")
-    }
-}
+crate::opaque_debug!(Reload);
 
 #[derive(Debug, Default)]
 struct Known {

@@ -138,11 +138,7 @@ impl<S> Drop for Pool<S> {
     }
 }
 
-impl<S> std::fmt::Debug for Pool<S> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pool").field("threads", &self.threads.len()).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(Pool<S>, S);
 
 #[cfg(test)]
 mod tests {

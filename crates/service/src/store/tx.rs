@@ -52,11 +52,7 @@ impl<'conn> Deref for Tx<'conn> {
     }
 }
 
-impl std::fmt::Debug for Tx<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tx").field("effects", &self.effects).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(Tx<'_>);
 
 /// Runs a job; a panic in it is an error.
 pub(super) fn caught<T, E: From<StoreError>>(

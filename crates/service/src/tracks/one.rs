@@ -9,11 +9,10 @@ use crate::current;
 use crate::http::body::respond;
 use crate::http::negotiate::media_type;
 use crate::http::problem::FieldError;
-use crate::http::{By, Conditions, Problem};
+use crate::http::{By, Conditions, PathId, Problem};
 use crate::ops::record::Part;
 use crate::response_cache::LoadError;
 use crate::store::load_with;
-use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
@@ -42,7 +41,7 @@ const AGAIN: Duration = Duration::from_secs(1);
     ))]
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    id: Result<Path<TrackId>, PathRejection>,
+    id: PathId<TrackId>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -68,7 +67,7 @@ pub(super) async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
     conditions: Conditions,
-    id: Result<Path<TrackId>, PathRejection>,
+    id: PathId<TrackId>,
 ) -> Result<StatusCode, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_track()) };
     let tracks = app.tracks.store().clone();

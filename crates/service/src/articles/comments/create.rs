@@ -6,9 +6,8 @@ use crate::articles::create::Created;
 use crate::articles::draft::NewCommentBody;
 use crate::articles::types::ArticleId;
 use crate::articles::{draft, no_such_article};
-use crate::http::{JsonObject, Problem};
+use crate::http::{JsonObject, PathId, Problem};
 use crate::idempotency::IdempotencyKey;
-use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use std::sync::Arc;
@@ -28,7 +27,7 @@ use std::sync::Arc;
 pub(in super::super) async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
-    id: Result<Path<ArticleId>, PathRejection>,
+    id: PathId<ArticleId>,
     key: IdempotencyKey,
     body: JsonObject,
 ) -> Result<Response, Problem> {

@@ -4,11 +4,10 @@ use crate::app::App;
 use crate::articles::represent::CommentItem;
 use crate::articles::types::{ArticleId, Comment, CommentId};
 use crate::articles::{Articles, comments_of, no_such_article, one_article};
-use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::page::{self, Page, write_whole_cursor};
+use crate::http::{PathId, Problem};
 use crate::response_cache::Wanted;
-use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
@@ -29,7 +28,7 @@ use std::sync::Arc;
     ))]
 pub(in super::super) async fn list(
     State(app): State<Arc<App>>,
-    id: Result<Path<ArticleId>, PathRejection>,
+    id: PathId<ArticleId>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

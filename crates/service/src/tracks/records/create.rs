@@ -6,9 +6,8 @@ use crate::accounts::Caller;
 use crate::app::App;
 use crate::http::json::table::{Asked, Number, Time, optional, required, table};
 use crate::http::rfc3339::{format_utc, now_ms};
-use crate::http::{JsonObject, Problem};
+use crate::http::{JsonObject, PathId, Problem};
 use crate::idempotency::IdempotencyKey;
-use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use serde::Serialize;
@@ -60,7 +59,7 @@ pub(in super::super) struct CreatedRun {
 pub(in super::super) async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
-    id: Result<Path<TrackId>, PathRejection>,
+    id: PathId<TrackId>,
     key: IdempotencyKey,
     body: JsonObject,
 ) -> Result<Response, Problem> {
