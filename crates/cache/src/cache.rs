@@ -1,7 +1,8 @@
 //! The cache as a whole: one budget and one set of stamps for all its named parts.
 
+use parking_lot::Mutex;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::clock::{Clock, SystemClock};
 use crate::metrics::{Metrics, MetricsSnapshot};
@@ -45,7 +46,7 @@ impl Cache {
     /// # Errors
     /// [`ConfigError::Setting`] names a setting that cannot work.
     pub fn new(config: &CacheConfig) -> Result<Self, ConfigError> {
-        Self::with_clock(config, Arc::new(SystemClock::new()))
+        Self::with_clock(config, Arc::new(SystemClock::default()))
     }
 
     /// A cache that goes by the given clock.
@@ -70,7 +71,7 @@ impl Cache {
         config.check()?;
         let remote = Remote::new(remote, horizon);
         let remote = remote.map_err(|error| ConfigError::Remote(error.to_string()))?;
-        Ok(Self::build(config, Arc::new(SystemClock::new()), Some(Arc::new(remote))))
+        Ok(Self::build(config, Arc::new(SystemClock::default()), Some(Arc::new(remote))))
     }
 
     /// Whether the shared tier answers, as far as that is known; `None` without one.
@@ -88,7 +89,7 @@ impl Cache {
             enabled: false,
             local: true,
         };
-        Self::build(&config, Arc::new(SystemClock::new()), None)
+        Self::build(&config, Arc::new(SystemClock::default()), None)
     }
 
     fn build(config: &CacheConfig, clock: Arc<dyn Clock>, remote: Option<Arc<Remote>>) -> Self {
@@ -107,7 +108,7 @@ impl Cache {
     pub fn named<E>(&self, name: &str, mut policy: Policy) -> Result<NamedCache<E>, ConfigError> {
         policy.check()?;
         let Inner { store, clock, enabled, local, remote, .. } = &*self.inner;
-        let mut names = self.names();
+        let mut names = self.inner.names.lock();
         if names.iter().any(|taken| *taken.name == *name) {
             return Err(ConfigError::NameTaken { name: name.into() });
         }
@@ -148,10 +149,11 @@ impl Cache {
 
     /// The figures of every named part, in the order they were made.
     pub fn metrics(&self) -> Vec<(Box<str>, MetricsSnapshot)> {
-        self.names().iter().map(|name| (name.name.clone(), name.metrics.snapshot())).collect()
-    }
-
-    fn names(&self) -> MutexGuard<'_, Vec<Arc<Name>>> {
-        self.inner.names.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner
+            .names
+            .lock()
+            .iter()
+            .map(|name| (name.name.clone(), name.metrics.snapshot()))
+            .collect()
     }
 }

@@ -23,16 +23,10 @@ pub struct SystemClock {
     origin: Instant,
 }
 
-impl SystemClock {
-    /// A clock that begins at zero.
-    pub fn new() -> Self {
-        Self { origin: Instant::now() }
-    }
-}
-
+/// It begins at zero.
 impl Default for SystemClock {
     fn default() -> Self {
-        Self::new()
+        Self { origin: Instant::now() }
     }
 }
 
@@ -42,18 +36,13 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that moves only when it is told to; for tests.
+/// A clock that stands at zero and moves only when it is told to; for tests.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     nanos: AtomicU64,
 }
 
 impl ManualClock {
-    /// A clock that stands at zero.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Moves the clock forward.
     pub fn advance(&self, by: Duration) {
         self.nanos.fetch_add(nanos(by), Ordering::Relaxed);

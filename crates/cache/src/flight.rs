@@ -1,8 +1,9 @@
 //! Loads in flight, one per key, keys whose load failed a moment ago, and values that are not stored but
 //! still in somebody's hands.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -22,11 +23,11 @@ pub(crate) enum Filled {
     Absent,
 }
 
-pub(crate) type Outcome<E> = Result<Filled, CacheError<E>>;
+pub(crate) type LoadOutcome<E> = Result<Filled, CacheError<E>>;
 
 /// The sending half belongs to the load's task; when that task dies, the channel closes.
-pub(crate) type Sender<E> = watch::Sender<Option<Outcome<E>>>;
-pub(crate) type Receiver<E> = watch::Receiver<Option<Outcome<E>>>;
+pub(crate) type Sender<E> = watch::Sender<Option<LoadOutcome<E>>>;
+pub(crate) type Receiver<E> = watch::Receiver<Option<LoadOutcome<E>>>;
 
 /// One load in flight.
 #[derive(Debug)]
@@ -74,6 +75,7 @@ struct Inner<E> {
 /// All loads of one name. Hits never come here.
 #[derive(Debug)]
 pub(crate) struct Flights<E> {
+    // No code of the caller runs under this lock.
     inner: Mutex<Inner<E>>,
 }
 
@@ -107,11 +109,6 @@ impl<E> Flights<E> {
         Self { inner: Mutex::new(Inner { flights, outdated, failures, lent }) }
     }
 
-    // No code of the caller runs under this lock, and every step leaves the tables whole.
-    fn lock(&self) -> MutexGuard<'_, Inner<E>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Joins the load in flight if it began after the last invalidation, else makes the caller
     /// the leader of a new one.
     ///
@@ -126,7 +123,7 @@ impl<E> Flights<E> {
         stored: impl FnOnce() -> bool,
     ) -> Turn<E> {
         let Ask { key, policy, now, longest } = *ask;
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         if let Some(flight) = inner.flights.get(key)
             && now < flight.deadline
             && is_current(&flight.marks)
@@ -166,7 +163,7 @@ impl<E> Flights<E> {
 
     /// Ends a flight: it no longer counts, and nobody can join it any more.
     pub(crate) fn end(&self, key: &str, flight: &Arc<Flight<E>>) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         if inner.flights.get(key).is_some_and(|there| Arc::ptr_eq(there, flight)) {
             inner.flights.remove(key);
         } else if let Some(n) = inner.outdated.iter().position(|old| Arc::ptr_eq(old, flight)) {
@@ -177,14 +174,14 @@ impl<E> Flights<E> {
     /// Notes a value for those who ask while somebody has it. Few are ever noted at once: they are large, and
     /// those that nobody has are forgotten here.
     pub(crate) fn lend(&self, key: &str, lent: Lent) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.lent.retain(|_, lent| lent.value.upgrade().is_some());
         inner.lent.insert(key.into(), lent);
     }
 
     /// Forgets the failures of a key whose load succeeded.
     pub(crate) fn succeeded(&self, key: &str) {
-        self.lock().failures.remove(key);
+        self.inner.lock().failures.remove(key);
     }
 
     /// Notes a failure, and says until when the key is not to be loaded.
@@ -193,7 +190,7 @@ impl<E> Flights<E> {
         if policy.failure_backoff.is_zero() {
             return now;
         }
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let failures = &mut inner.failures;
         if failures.len() >= MAX_FAILURES && !failures.contains_key(key) {
             failures.retain(|_, failure| now < failure.until);
@@ -211,7 +208,7 @@ impl<E> Flights<E> {
 
     /// Stops every load: nobody is left to use what they bring.
     pub(crate) fn abort_all(&self) {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         for flight in inner.flights.values().chain(&inner.outdated) {
             if let Some(task) = flight.task.get() {
                 task.abort();

@@ -14,10 +14,10 @@ use tokio::time::timeout;
 
 use crate::clock::nanos;
 use crate::error::CacheError;
-use crate::flight::{Filled, Flight, Outcome, Sender};
+use crate::flight::{Filled, Flight, LoadOutcome, Sender};
 use crate::metrics::Counter;
 use crate::named::Loaded;
-use crate::remote::{Found, Remote, Shareable};
+use crate::remote::{Remote, Shareable, SharedEntry};
 use crate::shared::{Age, Shared};
 use crate::stamp::Stamp;
 
@@ -37,7 +37,7 @@ pub(crate) enum Asks {
     Never,
     Yes,
     /// It has, and found this.
-    Has(Found),
+    Has(SharedEntry),
 }
 
 impl<E> Drop for Leader<E> {
@@ -122,7 +122,7 @@ async fn ask<E>(leader: &mut Leader<E>, remote: &Remote) -> Result<Filled, OwnLo
         Asks::Has(found) => found,
     };
     let mut claimed = None;
-    if matches!(found, Found::Nothing | Found::Outdated) {
+    if matches!(found, SharedEntry::Nothing | SharedEntry::Outdated) {
         claimed = remote.claim(&name, &leader.key).await;
         if claimed == Some(false) {
             found = remote.find_soon(&name, &leader.key, &leader.stamps).await;
@@ -131,13 +131,13 @@ async fn ask<E>(leader: &mut Leader<E>, remote: &Remote) -> Result<Filled, OwnLo
     let claimed = (claimed == Some(true)).then_some(name);
     let Some(shared) = leader.shared.upgrade() else { return Err(OwnLoad::default()) };
     shared.count(match found {
-        Found::Body(..) => Counter::RemoteHits,
-        Found::Nothing => Counter::RemoteMisses,
-        Found::Outdated => Counter::RemoteOutdated,
-        Found::Failed => Counter::RemoteFailed,
-        Found::Skipped => Counter::RemoteSkipped,
+        SharedEntry::Body(..) => Counter::RemoteHits,
+        SharedEntry::Nothing => Counter::RemoteMisses,
+        SharedEntry::Outdated => Counter::RemoteOutdated,
+        SharedEntry::Failed => Counter::RemoteFailed,
+        SharedEntry::Skipped => Counter::RemoteSkipped,
     });
-    let Found::Body(value, left) = found else {
+    let SharedEntry::Body(value, left) = found else {
         return Err(OwnLoad { shareable: remote.begin_load(), claimed });
     };
     let lived = nanos(shared.policy.soft_ttl.saturating_sub(left));
@@ -149,20 +149,16 @@ async fn ask<E>(leader: &mut Leader<E>, remote: &Remote) -> Result<Filled, OwnLo
 
 /// How a load ended, and whether what it brought may be shared with other processes.
 struct Settled<E> {
-    outcome: Outcome<E>,
+    outcome: LoadOutcome<E>,
     may_share: bool,
 }
 
 /// What the loader brings, and when it began by the cache's clock.
-async fn turn_and_load<E, F, Fut>(
+async fn turn_and_load<E, Fut: Future<Output = Result<Loaded, E>>>(
     leader: &Leader<E>,
     permit: Option<OwnedSemaphorePermit>,
-    loader: F,
-) -> Result<(Loaded, u64), CacheError<E>>
-where
-    F: FnOnce() -> Fut,
-    Fut: Future<Output = Result<Loaded, E>>,
-{
+    loader: impl FnOnce() -> Fut,
+) -> Result<(Loaded, u64), CacheError<E>> {
     let Some(shared) = leader.shared.upgrade() else { return Err(CacheError::Abandoned) };
     let (queue_timeout, after) = (shared.policy.queue_timeout, shared.policy.load_timeout);
     let permits = Arc::clone(&shared.permits);
@@ -175,7 +171,7 @@ where
         },
     };
     let begun = leader.shared.upgrade().map_or(0, |shared| {
-        shared.count_load();
+        shared.count(Counter::Loads);
         shared.now()
     });
     match timeout(after, catch(loader)).await {
@@ -188,11 +184,7 @@ where
 
 /// Runs the loader; `None` when it panicked. The panic hook has reported it by then, and the
 /// loader's state is dropped unseen, so nothing broken is observed.
-async fn catch<T, F, Fut>(loader: F) -> Option<T>
-where
-    F: FnOnce() -> Fut,
-    Fut: Future<Output = T>,
-{
+async fn catch<T, Fut: Future<Output = T>>(loader: impl FnOnce() -> Fut) -> Option<T> {
     let future = catch_unwind(AssertUnwindSafe(loader)).ok()?;
     let mut future = pin!(future);
     poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
@@ -227,7 +219,7 @@ fn settle<E>(leader: &Leader<E>, loaded: Loaded, begun: u64) -> Settled<E> {
         }
         Loaded::Bypass(value) => {
             if let Some(shared) = &shared {
-                shared.count_bypass();
+                shared.count(Counter::RefusedByPredicate);
                 shared.lend(&leader.key, &leader.flight.marks, &value, begun);
                 shared.forget(&leader.key, &leader.flight.marks);
             }
@@ -245,7 +237,7 @@ fn settle<E>(leader: &Leader<E>, loaded: Loaded, begun: u64) -> Settled<E> {
     Settled { outcome, may_share }
 }
 
-fn fail<E>(leader: &Leader<E>, error: CacheError<E>) -> Outcome<E> {
+fn fail<E>(leader: &Leader<E>, error: CacheError<E>) -> LoadOutcome<E> {
     if let Some(shared) = leader.shared.upgrade() {
         shared.note_failure(&leader.key, &error);
     }

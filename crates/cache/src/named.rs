@@ -17,7 +17,7 @@ use crate::remote;
 use crate::shard::Name;
 use crate::shared::{Shared, Tiers, Waited, answer};
 use crate::stamp::{MAX_STAMPS, Stamp};
-use crate::store::Found;
+use crate::store::StoredEntry;
 use crate::value::Value;
 
 /// What a loader brings back.
@@ -145,16 +145,12 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
     ///
     /// # Panics
     /// Outside of a tokio runtime with timers, when a load has to begin.
-    pub async fn get<F, Fut>(
+    pub async fn get<Fut: Future<Output = Result<Loaded, E>> + Send + 'static>(
         &self,
         key: &str,
         stamps: &[Stamp],
-        loader: F,
-    ) -> Result<Lookup, CacheError<E>>
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Loaded, E>> + Send + 'static,
-    {
+        loader: impl FnOnce() -> Fut + Send + 'static,
+    ) -> Result<Lookup, CacheError<E>> {
         if let Some(value) = self.peek_fresh(key) {
             return Ok(Lookup { value: Some(value), served: Served::Hit });
         }
@@ -167,7 +163,7 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
         let asks = match self.shared.remote_alone() {
             // A hit there ends here: a load would cost more than the question.
             Some(remote) => match remote.find_once(self.name(), key, stamps).await {
-                remote::Found::Body(value, _) => {
+                remote::SharedEntry::Body(value, _) => {
                     self.shared.count_turn(Served::Miss);
                     self.shared.count(Counter::RemoteHits);
                     return Ok(Lookup { value: Some(value), served: Served::Miss });
@@ -179,17 +175,13 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
         self.get_slow(key, stamps, asks, loader).await
     }
 
-    async fn get_slow<F, Fut>(
+    async fn get_slow<Fut: Future<Output = Result<Loaded, E>> + Send + 'static>(
         &self,
         key: &str,
         stamps: &[Stamp],
         asks: Asks,
-        loader: F,
-    ) -> Result<Lookup, CacheError<E>>
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Loaded, E>> + Send + 'static,
-    {
+        loader: impl FnOnce() -> Fut + Send + 'static,
+    ) -> Result<Lookup, CacheError<E>> {
         let shared = &self.shared;
         let deadline = Instant::now() + shared.longest();
         let mut own = Some((loader, asks));
@@ -197,14 +189,14 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
         let mut turned_away = false;
         loop {
             let stale = match shared.find(key) {
-                Found::Fresh { value, refresh } => {
+                StoredEntry::Fresh { value, refresh } => {
                     if refresh && let Some((loader, _)) = own.take() {
                         shared.refresh(key, stamps, loader);
                     }
                     return Ok(shared.hit(value));
                 }
-                Found::Soft(stale) => Some(stale),
-                Found::Nothing => None,
+                StoredEntry::Soft(stale) => Some(stale),
+                StoredEntry::Nothing => None,
             };
             let (receiver, served) = match shared.turn(key, stamps) {
                 Turn::Again => continue,

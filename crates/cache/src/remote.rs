@@ -64,7 +64,7 @@ impl fmt::Debug for Remote {
 
 /// What the shared tier has of a key.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum SharedEntry {
     /// A body that contains enough, and the rest of its life if that was asked for.
     Body(Value, Duration),
     /// There is a body, and it contains too little.
@@ -102,33 +102,37 @@ impl Remote {
     }
 
     /// The body of a key, for one answer.
-    pub(crate) async fn find_once(&self, name: &str, key: &str, stamps: &[Stamp]) -> Found {
+    pub(crate) async fn find_once(&self, name: &str, key: &str, stamps: &[Stamp]) -> SharedEntry {
         let mut get = redis::cmd("GET");
         get.arg(self.key(name, key));
         self.found(self.server.try_run(&get).await.map(|bytes| (bytes, 0)), stamps)
     }
 
     /// The body of a key, to be kept for the rest of its life.
-    pub(crate) async fn find(&self, name: &str, key: &str, stamps: &[Stamp]) -> Found {
+    pub(crate) async fn find(&self, name: &str, key: &str, stamps: &[Stamp]) -> SharedEntry {
         let key = self.key(name, key);
         let mut pipe = redis::pipe();
         pipe.get(&key).pttl(&key);
         self.found(self.server.try_pipe(&pipe).await, stamps)
     }
 
-    fn found(&self, answer: Result<(Option<Vec<u8>>, i64), Error>, stamps: &[Stamp]) -> Found {
+    fn found(
+        &self,
+        answer: Result<(Option<Vec<u8>>, i64), Error>,
+        stamps: &[Stamp],
+    ) -> SharedEntry {
         let (bytes, left) = match answer {
             Ok(found) => found,
-            Err(Error::Skipped) => return Found::Skipped,
-            Err(_) => return Found::Failed,
+            Err(Error::Skipped) => return SharedEntry::Skipped,
+            Err(_) => return SharedEntry::Failed,
         };
-        let Some(bytes) = bytes else { return Found::Nothing };
+        let Some(bytes) = bytes else { return SharedEntry::Nothing };
         // What cannot be read was written by somebody else, or another version.
-        let Some((label, value)) = entry::decode(bytes) else { return Found::Outdated };
+        let Some((label, value)) = entry::decode(bytes) else { return SharedEntry::Outdated };
         if !self.horizon.admits(&label, stamps) {
-            return Found::Outdated;
+            return SharedEntry::Outdated;
         }
-        Found::Body(value, Duration::from_millis(u64::try_from(left).unwrap_or(0)))
+        SharedEntry::Body(value, Duration::from_millis(u64::try_from(left).unwrap_or(0)))
     }
 
     /// To be called before a load begins.
@@ -153,12 +157,12 @@ impl Remote {
     }
 
     /// Waits for what another process loads.
-    pub(crate) async fn find_soon(&self, name: &str, key: &str, stamps: &[Stamp]) -> Found {
+    pub(crate) async fn find_soon(&self, name: &str, key: &str, stamps: &[Stamp]) -> SharedEntry {
         let until = tokio::time::Instant::now() + CLAIM;
         loop {
             tokio::time::sleep(LOOK).await;
             let found = self.find(name, key, stamps).await;
-            let may_come = matches!(found, Found::Nothing | Found::Outdated);
+            let may_come = matches!(found, SharedEntry::Nothing | SharedEntry::Outdated);
             if !may_come || tokio::time::Instant::now() >= until {
                 return found;
             }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::clock::{Clock, nanos};
 use crate::error::CacheError;
 use crate::flight::{
-    Ask, Filled, Flight, Flights, Lent, Outcome, Receiver, Sender, Turn, longest_load,
+    Ask, Filled, Flight, Flights, Lent, LoadOutcome, Receiver, Sender, Turn, longest_load,
 };
 use crate::load::{self, Asks, Leader};
 use crate::metrics::{Counter, MetricsSnapshot};
@@ -20,7 +20,7 @@ use crate::policy::{Admission, Policy};
 use crate::remote::{self, Remote};
 use crate::shard::{Entry, Name};
 use crate::stamp::{Marks, Stamp};
-use crate::store::{Found, Refused, StaleCandidate, Store, entry_weight};
+use crate::store::{Refused, StaleCandidate, Store, StoredEntry, entry_weight};
 use crate::value::Value;
 
 /// Values that are not stored are shared from this weight on.
@@ -48,7 +48,7 @@ pub(crate) struct Tiers {
 
 /// How waiting for a load ended.
 pub(crate) enum Waited<E> {
-    Done(Outcome<E>),
+    Done(LoadOutcome<E>),
     Stale(Lookup),
     /// The load's task is gone without a word; the old value is handed back.
     Lost(Option<StaleCandidate>),
@@ -115,14 +115,6 @@ impl<E> Shared<E> {
         self.name.metrics.count(counter);
     }
 
-    pub(crate) fn count_load(&self) {
-        self.count(Counter::Loads);
-    }
-
-    pub(crate) fn count_bypass(&self) {
-        self.count(Counter::RefusedByPredicate);
-    }
-
     pub(crate) fn count_turn(&self, served: Served) {
         self.count(if served == Served::Miss { Counter::Misses } else { Counter::Coalesced });
     }
@@ -137,7 +129,7 @@ impl<E> Shared<E> {
         Lookup { value, served: Served::Hit }
     }
 
-    pub(crate) fn find(&self, key: &str) -> Found {
+    pub(crate) fn find(&self, key: &str) -> StoredEntry {
         self.store.find(&self.name, key, self.now(), nanos(self.longest()))
     }
 
@@ -333,11 +325,10 @@ impl<E> Shared<E> {
     }
 
     /// What a service without a cache does.
-    pub(crate) async fn load_uncached<F, Fut>(&self, loader: F) -> Result<Lookup, CacheError<E>>
-    where
-        F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<Loaded, E>>,
-    {
+    pub(crate) async fn load_uncached<Fut: Future<Output = Result<Loaded, E>>>(
+        &self,
+        loader: impl FnOnce() -> Fut,
+    ) -> Result<Lookup, CacheError<E>> {
         self.count(Counter::Misses);
         self.count(Counter::Loads);
         match loader().await {

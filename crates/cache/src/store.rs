@@ -8,9 +8,10 @@
 //! The shards share the budget instead of owning a part each, so that one entry may be larger
 //! than a shard's share; whoever needs room takes victims from the shards in turn, its own first.
 
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::doorkeeper::Doorkeeper;
 use crate::metrics::Counter;
@@ -34,7 +35,7 @@ pub(crate) struct StaleCandidate {
 
 /// What the store has for a key.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum StoredEntry {
     /// Live; `refresh`: a refresh is due, and the caller has the lease to start it.
     Fresh { value: Option<Value>, refresh: bool },
     /// Past its soft expiry.
@@ -102,11 +103,11 @@ impl Store {
     // A panic under these locks can only come from a failed allocation or an index out of
     // bounds, neither of which leaves a half-made link behind that a look-up could follow.
     fn read(&self, shard: usize) -> RwLockReadGuard<'_, Shard> {
-        self.shards[shard].0.read().unwrap_or_else(PoisonError::into_inner)
+        self.shards[shard].0.read()
     }
 
     fn write(&self, shard: usize) -> RwLockWriteGuard<'_, Shard> {
-        self.shards[shard].0.write().unwrap_or_else(PoisonError::into_inner)
+        self.shards[shard].0.write()
     }
 
     fn is_dead(&self, entry: &Entry, now: u64) -> bool {
@@ -128,20 +129,20 @@ impl Store {
     }
 
     /// What there is for a key. A due refresh is leased to this caller for `lease` nanoseconds.
-    pub(crate) fn find(&self, name: &Name, key: &str, now: u64, lease: u64) -> Found {
+    pub(crate) fn find(&self, name: &Name, key: &str, now: u64, lease: u64) -> StoredEntry {
         let hash = self.hash(name, key);
         let shard = self.read(self.shard_of(hash));
-        let Some((slot, entry)) = shard.find(hash, name, key) else { return Found::Nothing };
+        let Some((slot, entry)) = shard.find(hash, name, key) else { return StoredEntry::Nothing };
         if self.is_dead(entry, now) {
             drop(shard);
             self.sweep(hash, name, key, now);
-            return Found::Nothing;
+            return StoredEntry::Nothing;
         }
         shard.visit(slot);
         let value = entry.value.clone();
         if now >= entry.soft_expiry {
             let (marks, hard_expiry) = (entry.marks, entry.hard_expiry);
-            return Found::Soft(StaleCandidate { value, marks, hard_expiry });
+            return StoredEntry::Soft(StaleCandidate { value, marks, hard_expiry });
         }
         let at = entry.refresh_at.load(Ordering::Relaxed);
         let until = now.saturating_add(lease);
@@ -150,7 +151,7 @@ impl Store {
                 .refresh_at
                 .compare_exchange(at, until, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok();
-        Found::Fresh { value, refresh }
+        StoredEntry::Fresh { value, refresh }
     }
 
     /// Whether `find` would bring something to serve without a question.

@@ -16,7 +16,7 @@ use base64::engine::general_purpose::STANDARD;
 use madang_guard::clock::SystemClock;
 use madang_guard::config::{IpLimit, Mode};
 use madang_guard::rate::{Rate, RateLimiter};
-use madang_guard::suspicion::DeviceMark;
+use madang_guard::suspicion::DeviceToken;
 use madang_guard::{Attempt, Guard, GuardConfig, Key};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -36,15 +36,15 @@ fn attempt<'a>(account: &'a str, address: &str) -> Attempt<'a> {
         address,
         password: account.as_bytes(), // One for all would be watched.
         proof: None,
-        mark: None,
+        device_token: None,
         credential: b"stored hash",
         under_load: false,
     }
 }
 
-/// A mark for whoever succeeded with this.
-fn mark_of(guard: &Guard, attempt: &Attempt<'_>) -> Option<DeviceMark> {
-    guard.mark(attempt.address, attempt.account, attempt.credential)
+/// A device token for whoever succeeded with this.
+fn token_for(guard: &Guard, attempt: &Attempt<'_>) -> Option<DeviceToken> {
+    guard.device_token(attempt.address, attempt.account, attempt.credential)
 }
 
 fn config() -> GuardConfig {
@@ -120,8 +120,8 @@ async fn decisions() {
     let wrong = Attempt { proof: Some(&junk), ..suspicious };
     refusals("the same, with 4 KiB of junk as proof", &guard, &wrong).await;
     let owner = attempt("mo", "10.0.0.2");
-    let mark = mark_of(&guard, &owner).unwrap().value;
-    let wrong = Attempt { mark: Some(&mark), ..suspicious };
+    let token = token_for(&guard, &owner).unwrap().value;
+    let wrong = Attempt { device_token: Some(&token), ..suspicious };
     refusals("the same, with another account's mark", &guard, &wrong).await;
 
     let limit = IpLimit { attempts: 1, ..IpLimit::default() };
@@ -132,13 +132,13 @@ async fn decisions() {
     let guard = Guard::new(config()).unwrap();
     measure("admitted, succeeded, with a mark", async || {
         guard.admit(&pair).await.unwrap().succeed();
-        black_box(mark_of(&guard, &pair));
+        black_box(token_for(&guard, &pair));
     })
     .await;
     measure("admitted by a mark, succeeded", async || {
-        let marked = Attempt { mark: Some(&mark), ..attempt("mo", "10.0.0.2") };
-        guard.admit(&marked).await.unwrap().succeed();
-        black_box(mark_of(&guard, &marked));
+        let known = Attempt { device_token: Some(&token), ..attempt("mo", "10.0.0.2") };
+        guard.admit(&known).await.unwrap().succeed();
+        black_box(token_for(&guard, &known));
     })
     .await;
     let guard = Guard::new(config()).unwrap();
@@ -152,7 +152,7 @@ async fn decisions() {
             address,
             password: &name,
             proof: None,
-            mark: None,
+            device_token: None,
             credential: &[],
             under_load: false,
         };
@@ -170,7 +170,7 @@ async fn decisions() {
 
 /// Requests that take a token of their user and one of their address.
 async fn rates() {
-    let limiter = RateLimiter::new(&Key::random().unwrap(), Arc::new(SystemClock::new()), None);
+    let limiter = RateLimiter::new(&Key::random().unwrap(), Arc::new(SystemClock::default()), None);
     let (ample, used_up) = (Duration::from_millis(1), Duration::from_secs(86_400));
     let rate = |count, window| Rate { count, window };
     let address: IpAddr = "10.0.0.1".parse().unwrap();

@@ -18,17 +18,18 @@ pub struct Attempt<'a> {
     pub password: &'a [u8],
     /// The solution of a challenge, as an ALTCHA widget hands it over, if there is one.
     pub proof: Option<&'a str>,
-    /// The device mark, as [`DeviceMark::value`](crate::suspicion::DeviceMark) was, if there is one.
-    pub mark: Option<&'a str>,
-    /// What the account's password is stored as, so that a mark ends with the password it was earned with. Only
-    /// looked at with a `mark`; empty if there is no such account.
+    /// The device token, as [`DeviceToken::value`](crate::suspicion::DeviceToken) was, if there is one.
+    pub device_token: Option<&'a str>,
+    /// What the account's password is stored as, so that a device token ends with the password it was earned with. Only
+    /// looked at with a device token; empty if there is no such account.
     pub credential: &'a [u8],
-    /// Whether so many passwords wait to be hashed that an attempt with neither proof nor mark had better not join them.
+    /// Whether so many passwords wait to be hashed that an attempt with neither proof nor device token had better not join
+    /// them.
     pub under_load: bool,
 }
 
 impl fmt::Debug for Attempt<'_> {
-    /// Names the address only: names, passwords, proofs and marks do not belong in a log.
+    /// Names the address only: names, passwords, proofs and device tokens do not belong in a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Attempt").field("address", &self.address).finish_non_exhaustive()
     }
@@ -80,7 +81,7 @@ pub enum Reason {
     /// The allowance is held by attempts that are still in flight, and waiting for them took too
     /// long or the places for waiting were taken.
     InFlight,
-    /// The attempt must show a proof of work or a device mark.
+    /// The attempt must show a proof of work or a device token.
     Suspicious(Suspect),
 }
 

@@ -1,7 +1,7 @@
 //! Where the guard reads the time, so that a test can hold it still.
 //!
 //! Windows, delays and what is remembered read a monotonic [`Clock`]; what leaves the process with
-//! an expiry in it (challenges, device marks) reads a [`WallClock`], because other nodes and later
+//! an expiry in it (challenges, device tokens) reads a [`WallClock`], because other nodes and later
 //! processes must understand it. Waiting always uses the timer of the runtime that waits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,16 +31,10 @@ pub struct SystemClock {
     origin: Instant,
 }
 
-impl SystemClock {
-    /// A clock that begins at zero.
-    pub fn new() -> Self {
-        Self { origin: Instant::now() }
-    }
-}
-
+/// It begins at zero.
 impl Default for SystemClock {
     fn default() -> Self {
-        Self::new()
+        Self { origin: Instant::now() }
     }
 }
 
@@ -71,11 +65,6 @@ impl ManualClock {
     /// The date of a new clock: 2026-01-01T00:00:00Z.
     pub const EPOCH: u64 = 1_767_225_600;
 
-    /// A clock that stands at zero.
-    pub fn new() -> Self {
-        Self { nanos: AtomicU64::new(0), epoch: AtomicU64::new(Self::EPOCH) }
-    }
-
     /// Moves the clock forward, the date with it.
     pub fn advance(&self, by: Duration) {
         self.nanos.fetch_add(nanos(by), Ordering::Relaxed);
@@ -87,9 +76,10 @@ impl ManualClock {
     }
 }
 
+/// It stands at zero.
 impl Default for ManualClock {
     fn default() -> Self {
-        Self::new()
+        Self { nanos: AtomicU64::new(0), epoch: AtomicU64::new(Self::EPOCH) }
     }
 }
 

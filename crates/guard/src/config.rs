@@ -39,8 +39,8 @@ pub struct GuardConfig {
     pub suspicion: Option<Suspicion>,
     /// How much is remembered.
     pub capacity: Capacity,
-    /// Signs challenges and device marks. Nodes that must accept each other's share it, and it has
-    /// to outlive the process for marks to do so.
+    /// Signs challenges and device tokens. Nodes that must accept each other's share it, and it has
+    /// to outlive the process for device tokens to do so.
     pub key: Key,
 }
 
@@ -169,7 +169,7 @@ impl Default for IpLimit {
 pub struct Waiting {
     /// Default: 2 s. Zero: nobody waits.
     pub longest: Duration,
-    /// Waiters for the allowance of one pair, account, address, mark or password. Default: 256, for
+    /// Waiters for the allowance of one pair, account, address, device token or password. Default: 256, for
     /// those who log in at the same moment from behind one address.
     pub per_key: usize,
     /// Waiters in all, each a request that is held. Default: 4,096: who fills the queue of one
@@ -192,8 +192,8 @@ pub struct Suspicion {
     pub remember: Duration,
     /// `None`: proofs are neither asked for nor accepted.
     pub proof: Option<ProofConfig>,
-    /// `None`: marks are neither issued nor accepted.
-    pub marks: Option<MarkConfig>,
+    /// `None`: device tokens are neither issued nor accepted.
+    pub device_tokens: Option<DeviceTokenConfig>,
     /// `None`: passwords are not watched.
     pub passwords: Option<PasswordWatch>,
 }
@@ -203,7 +203,7 @@ impl Default for Suspicion {
         Self {
             remember: 60 * MINUTE,
             proof: Some(ProofConfig::default()),
-            marks: Some(MarkConfig::default()),
+            device_tokens: Some(DeviceTokenConfig::default()),
             passwords: Some(PasswordWatch::default()),
         }
     }
@@ -224,11 +224,11 @@ impl Suspicion {
                 });
             }
         }
-        if let Some(marks) = &self.marks {
-            within("marks.expiry", marks.expiry, Duration::from_secs(1), 400 * 24 * 60 * MINUTE)?;
-            count("marks.failures", marks.failures, MAX_FAILURES)?;
-            count("marks.account_failures", marks.account_failures, MAX_FAILURES)?;
-            within("marks.window", marks.window, Duration::from_secs(1), MAX_WINDOW)?;
+        if let Some(tokens) = &self.device_tokens {
+            within("marks.expiry", tokens.expiry, Duration::from_secs(1), 400 * 24 * 60 * MINUTE)?;
+            count("marks.failures", tokens.failures, MAX_FAILURES)?;
+            count("marks.account_failures", tokens.account_failures, MAX_FAILURES)?;
+            within("marks.window", tokens.window, Duration::from_secs(1), MAX_WINDOW)?;
         }
         if let Some(passwords) = &self.passwords {
             count("passwords.accounts", passwords.accounts, MAX_DISTINCT)?;
@@ -264,21 +264,21 @@ impl Default for ProofConfig {
     }
 }
 
-/// Device marks: how long, and how many failures each.
+/// Device tokens: how long, and how many failures each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MarkConfig {
+pub struct DeviceTokenConfig {
     /// Default: 90 days; at most 400.
     pub expiry: Duration,
-    /// Failures with one mark per window, before it is put aside for the rest of it. Default: 10.
+    /// Failures with one device token per window, before it is put aside for the rest of it. Default: 10.
     pub failures: u32,
-    /// The same of all marks of one account together: every log-in makes a mark, so whoever logged in
+    /// The same of all device tokens of one account together: every log-in makes a device token, so whoever logged in
     /// often holds many. Default: 100.
     pub account_failures: u32,
     /// Default: 15 min.
     pub window: Duration,
 }
 
-impl Default for MarkConfig {
+impl Default for DeviceTokenConfig {
     fn default() -> Self {
         Self {
             expiry: 90 * 24 * 60 * MINUTE,
@@ -308,9 +308,9 @@ impl Default for PasswordWatch {
 /// and never given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// Pairs of account and address, and device marks. Default: 65,536.
+    /// Pairs of account and address, and device tokens. Default: 65,536.
     pub pairs: usize,
-    /// Accounts; half as many again for their device marks. Default: 32,768.
+    /// Accounts; half as many again for their device tokens. Default: 32,768.
     pub accounts: usize,
     /// Addresses; sign-ups of addresses as many again. Default: 8,192.
     pub addresses: usize,

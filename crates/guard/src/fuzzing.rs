@@ -7,10 +7,10 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::config::{Key, MarkConfig, ProofConfig};
+use crate::config::{DeviceTokenConfig, Key, ProofConfig};
 use crate::hash::StoredHash;
 use crate::net::Cidr;
-use crate::suspicion::{Binding, Marks, Owner, Proofs};
+use crate::suspicion::{Binding, DeviceTokens, Owner, Proofs};
 
 /// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
 pub type FuzzTarget = (&'static str, fn(&[u8]));
@@ -30,17 +30,17 @@ fn stored_hashes(data: &[u8]) {
 
 /// A solution of a challenge, and the cookie of a device: nobody has issued either.
 fn proofs(data: &[u8]) {
-    static BOTH: LazyLock<(Proofs, Marks)> = LazyLock::new(|| {
+    static BOTH: LazyLock<(Proofs, DeviceTokens)> = LazyLock::new(|| {
         let key = Key::new([7; 32]);
         let proofs = Proofs::new(ProofConfig::default(), &key).expect("random bytes");
-        (proofs, Marks::new(MarkConfig::default(), &key))
+        (proofs, DeviceTokens::new(DeviceTokenConfig::default(), &key))
     });
-    let (proofs, marks) = &*BOTH;
+    let (proofs, tokens) = &*BOTH;
     let binding = Binding { account: b"mina", address: IpAddr::from([9, 9, 9, 9]) };
     assert!(proofs.check(&STANDARD.encode(data), &binding, 1).is_err());
     let Ok(text) = std::str::from_utf8(data) else { return };
     assert!(proofs.check(text, &binding, 1).is_err());
-    assert!(marks.check(text, Owner { account: b"mina", credential: b"" }, 1).is_none());
+    assert!(tokens.check(text, Owner { account: b"mina", credential: b"" }, 1).is_none());
 }
 
 /// A range of addresses.

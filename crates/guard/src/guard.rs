@@ -4,14 +4,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::attempt::{Attempt, Reason, Refused};
+use crate::attempt_limiter::{AttemptLimiter, Counters};
 use crate::clock::{Clock, SystemClock, WallClock};
 use crate::config::{ConfigError, GuardConfig, Mode};
-use crate::gate::{Counters, Gate};
 use crate::limit::{AttemptStore, Hashing, IpBlock, MemoryStore, ProofStore};
 use crate::metrics::{Metrics, MetricsSnapshot};
 use crate::net::{Cidr, counted};
 use crate::reservation::{Reservation, SignUp};
-use crate::suspicion::{DeviceMark, Owner};
+use crate::suspicion::{DeviceToken, Owner};
 
 /// Decides which attempts may go on to the password hash. Cheap to clone; clones share everything.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ pub struct Stores {
 enum Way {
     Off,
     Ip(Arc<Ip>),
-    On(Arc<Gate>),
+    On(Arc<AttemptLimiter>),
 }
 
 struct Ip {
@@ -50,7 +50,7 @@ impl Guard {
     /// # Errors
     /// A setting is out of range, or cannot get random bytes from the operating system.
     pub fn new(config: GuardConfig) -> Result<Self, BuildError> {
-        let clock = Arc::new(SystemClock::new());
+        let clock = Arc::new(SystemClock::default());
         Self::with_clocks(config, clock.clone(), clock)
     }
 
@@ -92,7 +92,12 @@ impl Guard {
                     Some(store) => Counters { store, fallback: Some(memory), proofs },
                     None => Counters { store: Arc::new(memory), fallback: None, proofs },
                 };
-                Way::On(Arc::new(Gate::new(&config, counters, wall, Arc::clone(&metrics))?))
+                Way::On(Arc::new(AttemptLimiter::new(
+                    &config,
+                    counters,
+                    wall,
+                    Arc::clone(&metrics),
+                )?))
             }
         };
         Ok(Self { way, exempt: config.exempt.into(), metrics })
@@ -110,7 +115,7 @@ impl Guard {
             Way::Off => Ok(Reservation::free()),
             _ if self.is_exempt(attempt.address) => Ok(Reservation::free()),
             Way::Ip(ip) => self.admit_by_ip(ip, attempt.address),
-            Way::On(gate) => gate.admit(attempt, counted(attempt.address)).await,
+            Way::On(limiter) => limiter.admit(attempt, counted(attempt.address)).await,
         };
         if admitted.is_ok() {
             self.metrics.allowed.up();
@@ -125,7 +130,9 @@ impl Guard {
     /// The address made too many accounts; nothing was counted.
     pub async fn admit_sign_up(&self, address: IpAddr) -> Result<SignUp, Refused> {
         match &self.way {
-            Way::On(gate) if !self.is_exempt(address) => gate.admit_sign_up(counted(address)).await,
+            Way::On(limiter) if !self.is_exempt(address) => {
+                limiter.admit_sign_up(counted(address)).await
+            }
             _ => {
                 self.metrics.sign_ups_allowed.up();
                 Ok(SignUp::free())
@@ -133,11 +140,18 @@ impl Guard {
         }
     }
 
-    /// A mark for the device at this address that has just logged in to the account, whose password is stored as
-    /// `credential`; `None` if marks are off, the address is exempt, or the system has no randomness to give.
-    pub fn mark(&self, address: IpAddr, account: &[u8], credential: &[u8]) -> Option<DeviceMark> {
+    /// A device token for the device at this address that has just logged in to the account, whose password is stored as
+    /// `credential`; `None` if device tokens are off, the address is exempt, or the system has no randomness to give.
+    pub fn device_token(
+        &self,
+        address: IpAddr,
+        account: &[u8],
+        credential: &[u8],
+    ) -> Option<DeviceToken> {
         match &self.way {
-            Way::On(gate) if !self.is_exempt(address) => gate.mark(Owner { account, credential }),
+            Way::On(limiter) if !self.is_exempt(address) => {
+                limiter.device_token(Owner { account, credential })
+            }
             _ => None,
         }
     }
@@ -145,12 +159,12 @@ impl Guard {
     /// What has happened so far.
     pub fn metrics(&self) -> MetricsSnapshot {
         let counted = self.metrics.snapshot();
-        let Way::On(gate) = &self.way else {
+        let Way::On(limiter) = &self.way else {
             return counted;
         };
-        let store = gate.store_figures();
+        let store = limiter.store_metrics();
         MetricsSnapshot {
-            waiters: gate.room().waiters() as u64,
+            waiters: limiter.room().waiters() as u64,
             entries: store.entries,
             evictions: store.evictions,
             bytes: store.bytes,

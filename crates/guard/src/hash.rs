@@ -18,7 +18,7 @@ mod stored;
 pub use kernel::HashError;
 pub use password::Password;
 pub use pool::{
-    HashPool, Outcome, PoolError, PoolMetrics, PoolOptions, StartError, Ticket, Verdict,
+    CheckOutcome, HashPool, PoolError, PoolMetrics, PoolOptions, StartError, Ticket, Verdict,
 };
 pub use scheme::{Scheme, SchemeError};
 pub use stored::{StoredHash, StoredHashError};

@@ -9,10 +9,10 @@ pub mod rate;
 pub mod suspicion;
 
 mod attempt;
+mod attempt_limiter;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod gate;
 mod guard;
 mod metrics;
 mod reservation;

@@ -12,7 +12,7 @@
 //! counts against (pair, account, address, password), and it is admitted only if failures and
 //! attempts in flight together leave room on all of them. All counters of one attempt are looked at
 //! and changed while the locks of all of them are held, taken in the order pair, account, address,
-//! password (for a device mark: the mark, then all marks of the account); there is no moment at
+//! password (for a device token: the device token, then all device tokens of the account); there is no moment at
 //! which another attempt could see half a reservation, and nothing to roll back.
 //!
 //! # Waiting
@@ -50,11 +50,11 @@ pub use answer::Answer;
 pub use id::Id;
 pub use memory::MemoryStore;
 pub use store::{
-    AttemptStore, Axis, Decision, ProofStore, Request, StoreError, StoreFigures, Subject, Verdict,
+    AttemptStore, Axis, Decision, ProofStore, Request, StoreError, StoreMetrics, Subject, Verdict,
 };
 
 pub use valkey::ValkeyStore;
 
 pub(crate) use id::Hashing;
 pub(crate) use ip::IpBlock;
-pub(crate) use room::{Place, Room};
+pub(crate) use room::{QueuePlace, Room};

@@ -1,4 +1,4 @@
-//! Figures of a guard.
+//! Metrics of a guard.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -44,15 +44,15 @@ pub struct MetricsSnapshot {
     pub proofs_accepted: u64,
     /// Proofs of work that were wrong, expired, used, or for another account or address.
     pub proofs_rejected: u64,
-    /// Device marks that let an attempt through.
-    pub marks_accepted: u64,
-    /// Device marks that were wrong, expired, or for another account.
-    pub marks_rejected: u64,
+    /// Device tokens that let an attempt through.
+    pub device_tokens_accepted: u64,
+    /// Device tokens that were wrong, expired, or for another account.
+    pub device_tokens_rejected: u64,
     /// Failed attempts counted, dropped reservations included.
     pub failures: u64,
     /// Attempts ended by success.
     pub successes: u64,
-    /// Pairs, accounts, addresses, marks and passwords remembered now.
+    /// Pairs, accounts, addresses, device tokens and passwords remembered now.
     pub entries: u64,
     /// Entries forgotten before their time to make room.
     pub evictions: u64,
@@ -92,8 +92,8 @@ pub(crate) struct Metrics {
     pub(crate) in_flight: Figure,
     pub(crate) proofs_accepted: Figure,
     pub(crate) proofs_rejected: Figure,
-    pub(crate) marks_accepted: Figure,
-    pub(crate) marks_rejected: Figure,
+    pub(crate) device_tokens_accepted: Figure,
+    pub(crate) device_tokens_rejected: Figure,
     pub(crate) failures: Figure,
     pub(crate) successes: Figure,
     pub(crate) store_errors: Figure,
@@ -148,8 +148,8 @@ impl Metrics {
             in_flight: self.in_flight.get(),
             proofs_accepted: self.proofs_accepted.get(),
             proofs_rejected: self.proofs_rejected.get(),
-            marks_accepted: self.marks_accepted.get(),
-            marks_rejected: self.marks_rejected.get(),
+            device_tokens_accepted: self.device_tokens_accepted.get(),
+            device_tokens_rejected: self.device_tokens_rejected.get(),
             failures: self.failures.get(),
             successes: self.successes.get(),
             store_errors: self.store_errors.get(),

@@ -82,7 +82,7 @@ pub struct OverLimit {
 
 /// What a limiter has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RateFigures {
+pub struct RateMetrics {
     /// Buckets held, among them some that are full again.
     pub buckets: u64,
     /// Buckets forgotten before they were full, to make room.
@@ -192,15 +192,15 @@ impl RateLimiter {
     }
 
     /// Figures for the operator.
-    pub fn figures(&self) -> RateFigures {
-        let (buckets, evictions) = self.table.figures();
-        RateFigures { buckets, evictions, alone: self.alone.load(Relaxed) }
+    pub fn metrics(&self) -> RateMetrics {
+        let (buckets, evictions) = self.table.metrics();
+        RateMetrics { buckets, evictions, alone: self.alone.load(Relaxed) }
     }
 }
 
 impl std::fmt::Debug for RateLimiter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RateLimiter").field("figures", &self.figures()).finish_non_exhaustive()
+        f.debug_struct("RateLimiter").field("metrics", &self.metrics()).finish_non_exhaustive()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use crate::gate::{Entered, Gate};
+use crate::attempt_limiter::{AttemptLimiter, Entered};
 use crate::limit::{Subject, Verdict};
 use crate::suspicion::Proof;
 
@@ -31,7 +31,7 @@ pub struct SignUp {
 
 /// What has to be settled.
 pub(crate) struct Held {
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) limiter: Arc<AttemptLimiter>,
     pub(crate) entered: Entered,
     pub(crate) subject: Subject,
     /// The proof of work that was used up for it.
@@ -42,7 +42,7 @@ pub(crate) struct Held {
 
 impl Held {
     fn settle(&self, verdict: Verdict) {
-        self.gate.settle(self, verdict);
+        self.limiter.settle(self, verdict);
     }
 }
 
@@ -52,8 +52,8 @@ impl Reservation {
         Self { held: None }
     }
 
-    pub(crate) fn of(held: Held) -> Self {
-        held.gate.metrics().in_flight.up();
+    pub(crate) fn new(held: Held) -> Self {
+        held.limiter.metrics().in_flight.up();
         Self { held: Some(held) }
     }
 
@@ -66,11 +66,11 @@ impl Reservation {
     }
 
     /// The password was right. The places in all allowances are given back, and the failures
-    /// counted for this account and address (or this mark) are forgotten; those of the account and
+    /// counted for this account and address (or this device token) are forgotten; those of the account and
     /// of the address as such are not.
     pub fn succeed(mut self) {
         if let Some(held) = self.end(Verdict::Success) {
-            held.gate.metrics().successes.up();
+            held.limiter.metrics().successes.up();
         }
     }
 
@@ -87,7 +87,7 @@ impl Reservation {
 
     fn end(&mut self, verdict: Verdict) -> Option<Held> {
         let held = self.held.take()?;
-        let metrics = held.gate.metrics();
+        let metrics = held.limiter.metrics();
         metrics.in_flight.down();
         if verdict == Verdict::Failure {
             metrics.failures.up();
@@ -115,7 +115,7 @@ impl SignUp {
         Self { held: None }
     }
 
-    pub(crate) fn of(held: Held) -> Self {
+    pub(crate) fn new(held: Held) -> Self {
         Self { held: Some(held) }
     }
 

@@ -3,21 +3,21 @@
 //! The first column is the state of an attempt's account, address and password; the others say what
 //! becomes of the attempt by what it shows.
 //!
-//! | state | nothing | proof of work | device mark |
+//! | state | nothing | proof of work | device token |
 //! |---|---|---|---|
 //! | all within limits, none remembered | admitted | admitted, proof not used up | admitted |
-//! | pair used up | refused | refused | admitted: the mark has its own pair |
-//! | mark, or all marks of the account together, used up (put aside) | – | – | as if there were no mark |
+//! | pair used up | refused | refused | admitted: the device token has its own pair |
+//! | device token, or all device tokens of the account together, used up (put aside) | – | – | as if there were no device token |
 //! | account over its limit, its growing delay not over | challenge, and the delay that is left | admitted, one at a time, `account_pace` after the last failure | admitted |
 //! | account over its limit, its growing delay over | admitted, one at a time | admitted, one at a time, proof not used up | admitted |
 //! | address over a limit or remembered, for its window at most | challenge | admitted | admitted |
 //! | password over its limit or remembered | challenge | admitted | admitted |
 //! | any of these, while more passwords wait to be hashed than [`HashPool::has_room`](crate::hash::HashPool::has_room) allows | challenge | admitted | admitted |
-//! | allowance held by attempts in flight | waits | waits for pair and account | waits for the mark |
+//! | allowance held by attempts in flight | waits | waits for pair and account | waits for the device token |
 //!
 //! With proofs off (or suspicion as a whole) nothing is remembered, and "challenge" reads "refused
-//! until the window, or the account's growing delay, allows it": a mark alone must not be what
-//! stands between an account and its owner, who may have none. With marks off the last column is
+//! until the window, or the account's growing delay, allows it": a device token alone must not be what
+//! stands between an account and its owner, who may have none. With device tokens off the last column is
 //! the first; with passwords not watched, their row is gone. Of several states that apply to one attempt,
 //! the strictest decides: at a suspicious address an account whose delay is over asks for a proof.
 //!
@@ -32,8 +32,8 @@
 //! It shortens the account's delay from a minute to a second instead of lifting it: a botnet that
 //! solves challenges for a living gets 3,600 guesses per hour at one account, not one per proof.
 //! Its owner, who solves one too, competes with it for a place each second rather than each minute;
-//! a botnet that spends a proof every second can crowd out an owner who has no mark, and only a
-//! mark helps against that. And it lifts the limits of address and password altogether, because
+//! a botnet that spends a proof every second can crowd out an owner who has no device token, and only a
+//! device token helps against that. And it lifts the limits of address and password altogether, because
 //! those are shared with people who did nothing: behind one address are an attacker and 49
 //! customers of a café, none of whom has been here before, and each of the 49 gets in for half a
 //! second of work, while each guess costs the attacker as much, on top of the pair's limit.
@@ -42,26 +42,26 @@
 //! [`ProofConfig::doublings`](crate::config::ProofConfig) times. Refusals do not raise it: they are free, and
 //! the 49 would pay.
 //!
-//! # What a mark buys
+//! # What a device token buys
 //! An allowance of its own, in which nothing that others do counts, and nothing it does counts
-//! for others. A stolen mark is good for ten guesses per 15 min at one account, more than which its
-//! thief would have had without it. Every log-in makes a mark, so all marks of an account together have
+//! for others. A stolen device token is good for ten guesses per 15 min at one account, more than which its
+//! thief would have had without it. Every log-in makes a device token, so all device tokens of an account together have
 //! a hundred: whoever logged in often in the past has no more than that.
 //!
 //! # Across nodes
-//! Nodes with the same key accept each other's challenges and marks. Which proofs were used they know together where they
+//! Nodes with the same key accept each other's challenges and device tokens. Which proofs were used they know together where they
 //! share a [`ProofStore`](crate::limit::ProofStore); without one, or while it does not answer, a proof is good for one
 //! attempt per node until it expires.
 
+mod device_token;
 mod key;
-mod mark;
 mod proof;
 mod used;
 
 use std::time::Duration;
 
+pub(crate) use device_token::{DeviceTokens, Owner};
 pub(crate) use key::half;
-pub(crate) use mark::{Marks, Owner};
 pub(crate) use proof::{Binding, Proof, Proofs};
 pub(crate) use used::UsedProofs;
 
@@ -110,15 +110,15 @@ pub enum ProofError {
 /// What a device shows on its later attempts at one account; signed, for keeping in a cookie
 /// (`HttpOnly`, `Secure`, `SameSite`) or beside the token.
 #[derive(Clone, PartialEq, Eq)]
-pub struct DeviceMark {
+pub struct DeviceToken {
     /// Letters, digits, `-`, `_` and `.`.
     pub value: String,
     /// How long it counts from now on.
     pub max_age: Duration,
 }
 
-impl std::fmt::Debug for DeviceMark {
+impl std::fmt::Debug for DeviceToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DeviceMark").field("max_age", &self.max_age).finish_non_exhaustive()
+        f.debug_struct("DeviceToken").field("max_age", &self.max_age).finish_non_exhaustive()
     }
 }

@@ -3,7 +3,7 @@
 use crate::settings::SettingsArgs;
 use anyhow::{Context as _, anyhow, bail};
 use clap::Subcommand;
-use madang_service::admin::{self, Command, LONGEST_REPLY, Reply};
+use madang_service::admin::{self, Command, CommandError, LONGEST_REPLY, Reply};
 use madang_service::config::Settings;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
@@ -144,9 +144,9 @@ enum MaintenanceAction {
     Off,
 }
 
-fn log_filter(text: &str) -> Result<String, String> {
+fn log_filter(text: &str) -> anyhow::Result<String> {
     let wrong = "expected off, error, warn, info, debug, trace, or a filter such as info,madang_service=debug";
-    madang_service::config::log_filter(text).ok_or_else(|| wrong.to_owned())
+    madang_service::config::log_filter(text).context(wrong)
 }
 
 impl Action {
@@ -190,7 +190,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match action.command() {
         Ok(command) => {
-            let said = ask(&settings, &command)?.map_err(|refused| anyhow!(refused))?;
+            let said = ask(&settings, &command)?.map_err(|CommandError(why)| anyhow!(why))?;
             writeln!(out, "{said}")?;
         }
         Err(last) => {

@@ -120,11 +120,11 @@ struct Ready {
     plan: Plan,
 }
 
-pub fn language(text: &str) -> Result<Language, String> {
+pub fn language(text: &str) -> anyhow::Result<Language> {
     match text {
         "en" => Ok(Language::En),
         "ko" => Ok(Language::Ko),
-        _ => Err("accepted are `en` and `ko`".to_owned()),
+        _ => anyhow::bail!("accepted are `en` and `ko`"),
     }
 }
 

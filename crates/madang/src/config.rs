@@ -3,7 +3,7 @@
 use crate::exit::Partly;
 use crate::settings::SettingsArgs;
 use madang_service::config::{KEYS, Origin};
-use madang_service::ops::check::check;
+use madang_service::ops::check::{Finding, check};
 use madang_service::store::Store;
 use std::io::Write as _;
 
@@ -38,8 +38,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let mut is_right = true;
         for found in check(&settings)? {
             match found {
-                Ok(line) => writeln!(out, "{line}")?,
-                Err(line) => {
+                Finding::Right(line) => writeln!(out, "{line}")?,
+                Finding::Wrong(line) => {
                     is_right = false;
                     writeln!(out, "wrong: {line}")?;
                 }

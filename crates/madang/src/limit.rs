@@ -6,7 +6,7 @@ use crate::compare::stored::{GO_ON, go_on_after};
 use crate::compare::{SEEDS, Wrong, say, tell, watch_signals};
 use crate::exit;
 use crate::settings::Usage;
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use madang_lab::limit::{
     Console, Ended, Goal, LimitFinished, LimitOptions, LimitPlan, LimitReport, Steering,
     StoredLimit,
@@ -145,40 +145,40 @@ const MOST: i64 = 1_000_000;
 /// Shares of requests or iterations that may go wrong unless flags say otherwise.
 const DEFAULT_SHARE: f64 = 0.01;
 
-fn time(text: &str) -> Result<Duration, String> {
+fn time(text: &str) -> anyhow::Result<Duration> {
     match warm_up(text)? {
-        Duration::ZERO => Err("it must be longer than zero".to_owned()),
+        Duration::ZERO => bail!("it must be longer than zero"),
         time => Ok(time),
     }
 }
 
 /// With its unit: k6 takes a bare number for milliseconds, and a person may mean seconds.
-fn warm_up(text: &str) -> Result<Duration, String> {
+fn warm_up(text: &str) -> anyhow::Result<Duration> {
     if text.parse::<f64>().is_ok() {
-        return Err("a time with its unit, such as 200ms or 5s".to_owned());
+        bail!("a time with its unit, such as 200ms or 5s");
     }
-    madang_load::parse_duration(text).map_err(|error| error.to_string())
+    Ok(madang_load::parse_duration(text)?)
 }
 
 /// With its sign, because 0.1 could be meant as a share.
-fn percent(text: &str) -> Result<f64, String> {
+fn percent(text: &str) -> anyhow::Result<f64> {
     let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     let number = number.filter(|number| (0.0..=100.0).contains(number));
-    number.map(|number| number / 100.0).ok_or_else(|| "a percentage such as 0.1%".to_owned())
+    number.map(|number| number / 100.0).context("a percentage such as 0.1%")
 }
 
 /// Below a thousandth there is nothing but noise. With or without the sign.
-fn resolution(text: &str) -> Result<f64, String> {
+fn resolution(text: &str) -> anyhow::Result<f64> {
     let with_sign = format!("{}%", text.trim_end_matches('%'));
     let share = percent(&with_sign).ok().filter(|share| *share >= 0.001);
-    share.ok_or_else(|| "a percentage from 0.1% to 100%".to_owned())
+    share.context("a percentage from 0.1% to 100%")
 }
 
-fn disturbance(text: &str) -> Result<Warning, String> {
+fn disturbance(text: &str) -> anyhow::Result<Warning> {
     match text {
         "steal" => Ok(Warning::Steal),
         "foreign_cpu" => Ok(Warning::ForeignCpu),
-        _ => Err("accepted are steal and foreign_cpu".to_owned()),
+        _ => bail!("accepted are steal and foreign_cpu"),
     }
 }
 

@@ -151,19 +151,19 @@ pub struct Args {
     cpus: Option<u16>,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
-    parse_duration(text).map_err(|error| error.to_string())
+fn duration(text: &str) -> anyhow::Result<Duration> {
+    Ok(parse_duration(text)?)
 }
 
-fn stage(text: &str) -> Result<Stage, String> {
-    parse_stage("--stage", text).map_err(|error| error.to_string())
+fn stage(text: &str) -> anyhow::Result<Stage> {
+    Ok(parse_stage("--stage", text)?)
 }
 
 /// `NAME=VALUE`.
-pub fn pair(text: &str) -> Result<(String, String), String> {
+pub fn pair(text: &str) -> anyhow::Result<(String, String)> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("NAME=VALUE is expected".to_owned()),
+        _ => anyhow::bail!("NAME=VALUE is expected"),
     }
 }
 

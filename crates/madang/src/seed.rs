@@ -27,6 +27,7 @@ pub use demo::fill_demo;
 
 use crate::progress::bar;
 use crate::settings::SettingsArgs;
+use anyhow::{Context as _, anyhow, bail, ensure};
 use indicatif::ProgressBar;
 use madang_service::accounts::UserId;
 use madang_service::app::App;
@@ -108,7 +109,7 @@ struct Typed {
 }
 
 /// The flags that a `seed` table stands for, checked as if they had been typed.
-pub fn flags(table: &toml::Table) -> Result<Vec<String>, String> {
+pub fn flags(table: &toml::Table) -> anyhow::Result<Vec<String>> {
     let mut flags = Vec::new();
     for (name, value) in table {
         let flag = format!("--{}", name.replace('_', "-"));
@@ -118,37 +119,32 @@ pub fn flags(table: &toml::Table) -> Result<Vec<String>, String> {
             toml::Value::String(text) => flags.push(format!("{flag}={text}")),
             toml::Value::Integer(number) => flags.push(format!("{flag}={number}")),
             other => {
-                return Err(format!(
-                    "`{name}` = {other}: expected a string, a whole number or a boolean"
-                ));
+                bail!("`{name}` = {other}: expected a string, a whole number or a boolean")
             }
         }
     }
     let first_line = |error: clap::Error| {
         let text = error.render().to_string();
         let said: Vec<_> = text.lines().map(str::trim).take_while(|l| !l.is_empty()).collect();
-        said.join(" ").trim_start_matches("error: ").to_owned()
+        anyhow!("{}", said.join(" ").trim_start_matches("error: "))
     };
     <Typed as clap::Parser>::try_parse_from(&flags).map(drop).map_err(first_line)?;
     Ok(flags)
 }
 
-fn password(text: &str) -> Result<String, String> {
+fn password(text: &str) -> anyhow::Result<String> {
     // Sign-in normalises what is typed; plain ASCII is its own normal form.
     let printable = text.bytes().all(|b| (b' '..=b'~').contains(&b));
-    if printable && (8..=1024).contains(&text.len()) {
-        Ok(text.to_owned())
-    } else {
-        Err("8 to 1024 printable ASCII characters".to_owned())
-    }
+    ensure!(printable && (8..=1024).contains(&text.len()), "8 to 1024 printable ASCII characters");
+    Ok(text.to_owned())
 }
 
-fn epoch(text: &str) -> Result<i64, String> {
+fn epoch(text: &str) -> anyhow::Result<i64> {
     // Everything within the year after it must still be a time that the service answers.
     const YEAR_MS: i64 = 366 * 24 * 3600 * 1000;
     let latest = rfc3339::LAST_MS - 2 * YEAR_MS;
     let time = rfc3339::parse(text).filter(|ms| *ms <= latest);
-    time.ok_or_else(|| format!("a time such as {DEFAULT_EPOCH}, from 1970 to 9997"))
+    time.with_context(|| format!("a time such as {DEFAULT_EPOCH}, from 1970 to 9997"))
 }
 
 /// What became of the rows of one kind.

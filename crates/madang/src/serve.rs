@@ -140,8 +140,8 @@ fn start_log(settings: &LogSettings) -> anyhow::Result<SetLog> {
 
 fn set_log<S: 'static>(handle: reload::Handle<EnvFilter, S>) -> SetLog {
     Box::new(move |text| {
-        let filter = EnvFilter::try_new(text).map_err(|error| error.to_string())?;
-        handle.reload(filter).map_err(|error| error.to_string())
+        handle.reload(EnvFilter::try_new(text)?)?;
+        Ok(())
     })
 }
 

@@ -6,10 +6,10 @@
 
 mod cache;
 mod databases;
+mod directory;
 mod front;
 mod kept;
 mod node;
-mod place;
 mod plan;
 mod report;
 mod restart;
@@ -20,6 +20,8 @@ use crate::settings::Usage;
 use crate::{import, seed};
 use anyhow::Context as _;
 use databases::Databases;
+use directory::RunDirectory;
+pub use directory::random_hex;
 use front::Front;
 use kept::{Kept, Means};
 use madang_service::app::App;
@@ -27,8 +29,6 @@ use madang_service::store::copy::{self, Begun};
 use madang_service::store::{DirLock, FILE};
 use madang_stack::{Patience, Supervisor};
 use node::Node;
-use place::Place;
-pub use place::random_hex;
 use plan::{Choices, DatabaseKind, Plan};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -104,7 +104,7 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
     let stopping = Arc::new(Stopping::default());
     stopping.watch_signals()?;
     let begun = Instant::now();
-    let place = Place::new(plan.dir.as_deref())?;
+    let place = RunDirectory::new(plan.dir.as_deref())?;
     let _lock = DirLock::take(&place.dir)?;
     let _servers = place.without_servers(&stopping)?;
     let means = Arc::new(Means { supervisor: Supervisor::this_program(["supervise"]), stopping });

@@ -6,14 +6,14 @@ use crate::point::InvalidPoint;
 
 /// Where in the text of a file, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TextPosition {
     /// Line, ended by a line feed.
     pub line: usize,
     /// Bytes into that line, of the text in UTF-8.
     pub column: usize,
 }
 
-impl Place {
+impl TextPosition {
     /// The place of a byte offset in `text`.
     pub(crate) fn of(text: &str, offset: usize) -> Self {
         let before = &text.as_bytes()[..offset.min(text.len())];
@@ -23,7 +23,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TextPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}, column {}", self.line, self.column)
     }
@@ -53,17 +53,17 @@ pub enum ReadError {
     Encoding(String),
     /// Bytes that are no text in the encoding of the file.
     #[error("not valid {encoding} at {place}")]
-    NotText { encoding: &'static str, place: Place },
+    NotText { encoding: &'static str, place: TextPosition },
     /// Not well-formed XML.
     #[error("not XML: {reason} at {place}")]
-    Xml { reason: String, place: Place },
+    Xml { reason: String, place: TextPosition },
     /// The file defines entities. None is ever expanded: nested definitions can grow a small file
     /// to gigabytes.
     #[error("document type definitions are not accepted, at {place}")]
-    DocumentType { place: Place },
+    DocumentType { place: TextPosition },
     /// Elements nested deeper than any real file.
     #[error("elements are nested more than {limit} deep at {place}")]
-    TooDeep { limit: usize, place: Place },
+    TooDeep { limit: usize, place: TextPosition },
     /// XML, but something else.
     #[error("not GPX: the root element is <{0}>")]
     NotGpx(String),
@@ -74,7 +74,7 @@ pub enum ReadError {
         element: &'static str,
         /// `lat` or `lon`.
         attribute: &'static str,
-        place: Place,
+        place: TextPosition,
     },
     /// A coordinate or elevation that cannot be read as a number.
     #[error("{what} {text:?} is not a number at {place}")]
@@ -82,17 +82,17 @@ pub enum ReadError {
         /// `lat`, `lon` or `ele`.
         what: &'static str,
         text: String,
-        place: Place,
+        place: TextPosition,
     },
     /// A coordinate that is not finite or not in range.
     #[error("{reason}, at {place}")]
-    OutOfRange { reason: InvalidPoint, place: Place },
+    OutOfRange { reason: InvalidPoint, place: TextPosition },
     /// Not JSON.
     #[error("not JSON: {reason} at {place}")]
-    Json { reason: String, place: Place },
+    Json { reason: String, place: TextPosition },
     /// JSON, but not as RFC 7946 has it.
     #[error("not GeoJSON: {reason} at {place}")]
-    NotGeoJson { reason: &'static str, place: Place },
+    NotGeoJson { reason: &'static str, place: TextPosition },
     /// Fewer than two points on tracks, routes or lines. Waypoints and polygons are no path.
     #[error("no path: {0} points on tracks, routes or lines, at least 2 are needed")]
     TooFewPoints(usize),

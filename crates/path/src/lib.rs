@@ -17,6 +17,6 @@ pub mod simplify;
 pub mod write;
 
 pub use document::{Document, Format, Limits, read};
-pub use error::{Place, ReadError};
+pub use error::{ReadError, TextPosition};
 pub use path::{InvalidPath, Path};
 pub use point::{EARTH_RADIUS_METRES, InvalidPoint, MAX_ELEVATION_METRES, Point, distance_metres};

@@ -12,10 +12,10 @@ mod attempt;
 mod caller;
 mod change;
 mod export;
-mod figures;
 mod hashing;
 mod key;
 mod login;
+mod metrics;
 mod operator;
 mod proofs;
 mod quota;
@@ -77,11 +77,7 @@ pub struct Accounts {
     inner: Arc<Inner>,
 }
 
-impl std::fmt::Debug for Accounts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Accounts").field("hasher", &self.inner.hasher).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(Accounts);
 
 struct Inner {
     store: AccountStore,

@@ -23,13 +23,13 @@ mod maintenance;
 mod socket;
 
 pub use audit::{Entry, last};
-pub use command::{Command, LONGEST_REPLY, Reply};
+pub use command::{Command, CommandError, LONGEST_REPLY, Reply};
 pub use maintenance::{LONGEST_MESSAGE, Maintenance};
 pub(crate) use socket::Running;
 pub use socket::{FILE, Socket, SocketError};
 
 /// Sets the filter of a log, or says what is wrong with it.
-pub type SetLog = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+pub type SetLog = Box<dyn Fn(&str) -> Result<(), Box<dyn std::error::Error>> + Send + Sync>;
 
 /// What the process around the service gives to its operator.
 pub struct Operated {
@@ -41,8 +41,4 @@ pub struct Operated {
     pub set_log: SetLog,
 }
 
-impl std::fmt::Debug for Operated {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Operated").field("socket", &self.socket).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(Operated);

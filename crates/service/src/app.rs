@@ -3,7 +3,6 @@
 use crate::accounts::{self, Accounts, AccountsError, Caller};
 use crate::admin::{Maintenance, Operated, Running};
 use crate::articles::{self, Articles};
-use crate::bodies::Bodies;
 use crate::config::{CacheMode, CacheSettings, Settings};
 use crate::exposition;
 use crate::home::{self, Home};
@@ -19,6 +18,7 @@ use crate::ops::metrics::ServerMetrics;
 use crate::ops::record::Recorder;
 use crate::ops::{health, openapi};
 use crate::posts::{self, Posts};
+use crate::response_cache::ResponseCache;
 use crate::schedules::{self, Schedules};
 use crate::store::{Pool, Store, StoreError};
 use crate::tracks::{self, Tracks};
@@ -47,8 +47,8 @@ pub struct App {
     pub store: Store,
     /// The cache of every system.
     pub cache: Cache,
-    /// How bodies are made that are no single system's.
-    pub(crate) bodies: Bodies,
+    /// How responses are made that are no single system's.
+    pub(crate) responses: ResponseCache,
     /// Threads for CPU-heavy work.
     pub compute: Arc<Pool<()>>,
     /// What reads that are not in the cache pass.
@@ -94,7 +94,7 @@ pub enum AppError {
 /// CPU-heavy jobs that may wait; beyond it requests are answered 503 rather than slower and slower.
 const COMPUTE_QUEUE: usize = 1024;
 
-/// Version of the bodies that nodes share, part of their keys. It changes with what a body of the same rows looks like,
+/// Version of the responses that nodes share, part of their keys. It changes with what a body of the same rows looks like,
 /// so that nodes of two versions can run side by side.
 const BODIES: u32 = 1;
 
@@ -139,7 +139,7 @@ impl App {
         let uploads = Gate::new(uploads_at_once(threads), settings.server.queue_time)
             .limited_by(limits.upload.clone());
         let answers = AnswerRoom::new(settings.server.answer_memory);
-        let bodies = Bodies::new(
+        let responses = ResponseCache::new(
             cache.clone(),
             Arc::clone(&compute),
             reads.clone(),
@@ -148,15 +148,15 @@ impl App {
         );
         let proxies = Proxies::new(&settings.server.trusted_proxies);
         Ok(App {
-            tracks: Tracks::new(store.clone(), bodies.clone(), settings)?,
-            schedules: Schedules::new(store.clone(), bodies.clone(), settings)?,
-            markets: Markets::new(store.clone(), bodies.clone(), accounts.clone(), settings)?,
-            posts: Posts::new(store.clone(), bodies.clone(), settings)?,
-            articles: Articles::new(store.clone(), bodies.clone(), settings, replayed)?,
+            tracks: Tracks::new(store.clone(), responses.clone(), settings)?,
+            schedules: Schedules::new(store.clone(), responses.clone(), settings)?,
+            markets: Markets::new(store.clone(), responses.clone(), accounts.clone(), settings)?,
+            posts: Posts::new(store.clone(), responses.clone(), settings)?,
+            articles: Articles::new(store.clone(), responses.clone(), settings, replayed)?,
             accounts,
             store,
             cache,
-            bodies,
+            responses,
             compute,
             reads,
             writes,

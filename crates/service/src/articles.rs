@@ -15,9 +15,9 @@ mod comments;
 mod counts;
 mod create;
 pub(crate) mod draft;
-mod figures;
 pub mod likes;
 pub(crate) mod list;
+mod metrics;
 mod one;
 mod represent;
 mod store;
@@ -34,19 +34,19 @@ pub use types::{
     After, Article, ArticleId, Author, Comment, CommentId, Counts, Edit, NewArticle, NewComment,
     Order, Summary,
 };
-pub use upkeep::KeptFigures;
+pub use upkeep::KeptMetrics;
 
 use crate::accounts::UserId;
-use crate::bodies::{Bodies, ChangeError, LoadError};
 use crate::config::Settings;
 use crate::housekeeping::Leftovers;
 use crate::http::rfc3339::now_ms;
 use crate::http::{By, Problem, Refusal};
 use crate::ops::openapi::Api;
-use crate::store::{Store, StoreError};
+use crate::response_cache::{LoadError, ResponseCache};
+use crate::store::{ChangeError, Store, StoreError};
 use counts::CountMemory;
-use likes::{LikeFigures, LikeLog, LikeStore};
-pub(crate) use likes::{Overlay, Replayed, replay};
+use likes::{LikeLog, LikeMetrics, LikeStore};
+pub(crate) use likes::{PendingLikes, Replayed, replay};
 use madang_cache::{ConfigError, NamedCache, Stamp};
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +71,7 @@ pub(crate) const LEFTOVERS: Leftovers =
 
 pub(crate) use store::OF_USER;
 
-/// The system: its stores, its cached bodies, the counts that go into them. Cheap to clone.
+/// The system: its stores, its cached responses, the counts that go into them. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Articles {
     store: ArticleStore,
@@ -79,7 +79,7 @@ pub struct Articles {
     likes: LikeLog,
     counts: Arc<CountMemory>,
     kept: Arc<upkeep::Kept>,
-    bodies: Bodies,
+    responses: ResponseCache,
     details: NamedCache<LoadError>,
     lists: NamedCache<LoadError>,
     comment_lists: NamedCache<LoadError>,
@@ -97,13 +97,13 @@ pub enum ArticlesError {
 }
 
 impl Articles {
-    /// The system in `store`, its bodies among `bodies`, after the log of likes was `replayed`.
+    /// The system in `store`, its responses among `responses`, after the log of likes was `replayed`.
     ///
     /// # Errors
     /// When the cache has parts of its names already, or its settings cannot work.
     pub(crate) fn new(
         store: Store,
-        bodies: Bodies,
+        responses: ResponseCache,
         settings: &Settings,
         replayed: Replayed,
     ) -> Result<Self, ArticlesError> {
@@ -115,14 +115,14 @@ impl Articles {
             store: ArticleStore::new(store, settings.limits.quota),
             counts,
             kept: Arc::default(),
-            details: bodies.things("articles", ttl.articles)?,
-            lists: bodies.listings_within(
+            details: responses.things("articles", ttl.articles)?,
+            lists: responses.listings_within(
                 "article_lists",
                 ttl.lists.min(LISTS_TTL),
                 2 * LISTS_TTL,
             )?,
-            comment_lists: bodies.listings("article_comments", ttl.articles)?,
-            bodies,
+            comment_lists: responses.listings("article_comments", ttl.articles)?,
+            responses,
         })
     }
 
@@ -150,8 +150,8 @@ impl Articles {
     }
 
     /// What has happened to likes so far.
-    pub fn like_figures(&self) -> LikeFigures {
-        self.likes.figures()
+    pub fn like_metrics(&self) -> LikeMetrics {
+        self.likes.metrics()
     }
 
     /// The store of every system.
@@ -165,8 +165,8 @@ impl Articles {
     }
 
     /// What was found and mended so far.
-    pub fn kept_figures(&self) -> KeptFigures {
-        self.kept.figures()
+    pub fn kept_metrics(&self) -> KeptMetrics {
+        self.kept.metrics()
     }
 
     /// Changes an article of this user. Done even when the caller goes away.
@@ -181,10 +181,10 @@ impl Articles {
     ) -> Result<Result<Edited, Refusal>, ChangeError> {
         let by = by.into();
         let user = by.user;
-        let overlay = Arc::clone(self.likes.overlay());
+        let pending = Arc::clone(self.likes.pending());
         let seen = move |edited: &mut Edited| {
-            edited.counts.likes = overlay.likes(id).unwrap_or(edited.counts.likes);
-            edited.liked = overlay.state(id, user).unwrap_or(edited.liked);
+            edited.counts.likes = pending.likes(id).unwrap_or(edited.counts.likes);
+            edited.liked = pending.state(id, user).unwrap_or(edited.liked);
         };
         self.store.edit(id, by, edit, now_ms(), seen).await
     }
@@ -195,7 +195,7 @@ impl Articles {
         let stored = match self.counts.get(id) {
             Some(counts) => Some(counts),
             None => {
-                let _turn = self.bodies.reads().enter().await?;
+                let _turn = self.responses.reads().enter().await?;
                 self.likes.read_counts(id).await?
             }
         };
@@ -210,7 +210,7 @@ impl Articles {
         if let Some(waiting) = self.likes.waiting(id, user).await {
             return Ok(waiting);
         }
-        let _turn = self.bodies.reads().enter().await?;
+        let _turn = self.responses.reads().enter().await?;
         Ok(self.likes.store().has(id, user).await?)
     }
 }

@@ -1,11 +1,11 @@
-//! The Prometheus page, and the figures of the store and the cache that are read when it is asked for.
+//! The Prometheus page, and the metrics of the store and the cache that are read when it is asked for.
 
 use crate::app::App;
-use crate::http::answers::AnswerFigures;
-use crate::http::gate::{Gate, GateFigures};
+use crate::http::answers::AnswerMetrics;
+use crate::http::gate::{Gate, GateMetrics};
 use crate::ops::process::Process;
-use crate::schedules::ScheduleFigures;
-use crate::store::{ReplicaFigures, StoreFigures, StoreSizes};
+use crate::schedules::ScheduleMetrics;
+use crate::store::{ReplicaMetrics, StoreMetrics, StoreSizes};
 use axum::Router;
 use axum::routing::get;
 use http::header;
@@ -25,7 +25,7 @@ pub(crate) fn register(registry: &mut Registry, app: &Arc<App>) {
     registry.register_collector(Box::new(AppCollector { app: Arc::clone(app) }));
 }
 
-/// `/metrics`; the process's own figures carry the unprefixed names that dashboards expect.
+/// `/metrics`; the process's own metrics carry the unprefixed names that dashboards expect.
 pub(crate) fn router(registry: Registry) -> Router {
     let mut process = Registry::default();
     process.register_collector(Box::new(Process::new()));
@@ -51,13 +51,13 @@ struct AppCollector {
 impl Collector for AppCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let encoder = &mut encoder;
-        store_figures(encoder, &self.app.store.figures())?;
-        replica_figures(encoder, &self.app.store.replicas())?;
+        store_metrics(encoder, &self.app.store.metrics())?;
+        replica_metrics(encoder, &self.app.store.replicas())?;
         store_sizes(encoder, self.app.store.sizes())?;
-        self.app.accounts.encode_figures(encoder)?;
-        schedule_figures(encoder, self.app.schedules.figures())?;
-        self.app.articles.encode_figures(encoder)?;
-        self.app.markets.encode_figures(encoder)?;
+        self.app.accounts.encode_metrics(encoder)?;
+        schedule_metrics(encoder, self.app.schedules.metrics())?;
+        self.app.articles.encode_metrics(encoder)?;
+        self.app.markets.encode_metrics(encoder)?;
         gauge(
             encoder,
             "compute_queue",
@@ -77,7 +77,7 @@ impl Collector for AppCollector {
             "Cache capacity in bytes",
             self.app.cache.capacity_bytes(),
         )?;
-        gate_figures(
+        gate_metrics(
             encoder,
             [
                 ("reads", &self.app.reads),
@@ -85,8 +85,8 @@ impl Collector for AppCollector {
                 ("uploads", &self.app.uploads),
             ],
         )?;
-        rate_figures(encoder, &self.app)?;
-        answer_figures(encoder, self.app.answers.figures())?;
+        rate_metrics(encoder, &self.app)?;
+        answer_metrics(encoder, self.app.answers.metrics())?;
         gauge(
             encoder,
             "maintenance",
@@ -100,7 +100,7 @@ impl Collector for AppCollector {
             self.app.proxies.ignored(),
         )?;
         let cache = &self.app.cache;
-        cache_figures(encoder, &cache.metrics(), cache.remote_is_up())
+        cache_metrics(encoder, &cache.metrics(), cache.remote_is_up())
     }
 }
 
@@ -158,69 +158,69 @@ pub(crate) fn gauges<N: EncodeGaugeValue>(
     Ok(())
 }
 
-fn store_figures(
+fn store_metrics(
     encoder: &mut DescriptorEncoder<'_>,
-    figures: &StoreFigures,
+    metrics: &StoreMetrics,
 ) -> Result<(), std::fmt::Error> {
-    counter(encoder, "store_commits", "Commits of changes, each synced once", figures.commits)?;
+    counter(encoder, "store_commits", "Commits of changes, each synced once", metrics.commits)?;
     counter(
         encoder,
         "store_commit_failures",
         "Commits that failed, with all of their writes",
-        figures.failed_commits,
+        metrics.failed_commits,
     )?;
-    counter(encoder, "store_writes", "Writes that succeeded", figures.committed_jobs)?;
+    counter(encoder, "store_writes", "Writes that succeeded", metrics.committed_jobs)?;
     counter(
         encoder,
         "store_write_failures",
         "Writes that failed and were rolled back on their own",
-        figures.failed_jobs,
+        metrics.failed_jobs,
     )?;
     #[allow(
         clippy::cast_precision_loss,
         reason = "microseconds since the start are far below 2^53"
     )]
-    let seconds = ConstCounter::new(figures.commit_micros as f64 / 1e6);
+    let seconds = ConstCounter::new(metrics.commit_micros as f64 / 1e6);
     seconds.encode(encoder.encode_descriptor(
         "store_commit_seconds",
         "Total time spent in commits",
         None,
         seconds.metric_type(),
     )?)?;
-    counter(encoder, "store_reads", "Read transactions", figures.reads)?;
-    gauge(encoder, "store_read_queue", "Read transactions waiting", figures.waiting_reads)?;
-    gauge(encoder, "store_write_queue", "Writes waiting", figures.waiting_writes)?;
+    counter(encoder, "store_reads", "Read transactions", metrics.reads)?;
+    gauge(encoder, "store_read_queue", "Read transactions waiting", metrics.waiting_reads)?;
+    gauge(encoder, "store_write_queue", "Writes waiting", metrics.waiting_writes)?;
     let help =
         "Transactions that were run again, because they met another one or lost their connection";
-    counter(encoder, "store_retries", help, figures.retries)?;
+    counter(encoder, "store_retries", help, metrics.retries)?;
     let help = "Whether this node does the housekeeping for all nodes of a database";
-    gauge(encoder, "cluster_housekeeper", help, u64::from(figures.keeps_house))?;
+    gauge(encoder, "cluster_housekeeper", help, u64::from(metrics.keeps_house))?;
     let help = "Queries for what other nodes have written";
-    counter(encoder, "cluster_polls", help, figures.polls)?;
+    counter(encoder, "cluster_polls", help, metrics.polls)?;
     let help = "Requests that had to wait for such a query";
-    counter(encoder, "cluster_waits", help, figures.waits)?;
+    counter(encoder, "cluster_waits", help, metrics.waits)?;
     let help = "Copies of the write-ahead log into the database";
-    counter(encoder, "store_checkpoints", help, figures.checkpoints)?;
+    counter(encoder, "store_checkpoints", help, metrics.checkpoints)?;
     let help = "Pauses of reads and writes because the log reached database.log_limit";
-    counter(encoder, "store_log_cuts", help, figures.log_cuts)
+    counter(encoder, "store_log_cuts", help, metrics.log_cuts)
 }
 
 /// Nothing where there is no replica.
-fn replica_figures(
+fn replica_metrics(
     encoder: &mut DescriptorEncoder<'_>,
-    figures: &[ReplicaFigures],
+    metrics: &[ReplicaMetrics],
 ) -> Result<(), std::fmt::Error> {
-    if figures.is_empty() {
+    if metrics.is_empty() {
         return Ok(());
     }
-    let label = |one: &ReplicaFigures| [("replica", one.name.clone())];
-    let reads = figures.iter().map(|one| (label(one), one.reads));
+    let label = |one: &ReplicaMetrics| [("replica", one.name.clone())];
+    let reads = metrics.iter().map(|one| (label(one), one.reads));
     let help = "Read transactions that a replica has answered; the primary has answered the others";
     counters(encoder, "replica_reads", help, reads)?;
-    let used = figures.iter().map(|one| (label(one), f64::from(u8::from(one.is_used))));
+    let used = metrics.iter().map(|one| (label(one), f64::from(u8::from(one.is_used))));
     let help = "Whether reads are sent to a replica: not while it is away, or far behind";
     gauges(encoder, "replica_used", help, used)?;
-    let lags = figures.iter().map(|one| (label(one), one.lag.as_secs_f64()));
+    let lags = metrics.iter().map(|one| (label(one), one.lag.as_secs_f64()));
     let help = "Time for which a replica has not had something that this node knows of";
     gauges(encoder, "replica_lag_seconds", help, lags)
 }
@@ -237,50 +237,50 @@ fn store_sizes(
     gauge(encoder, "store_disk_free_bytes", help, sizes.disk_free_bytes)
 }
 
-fn schedule_figures(
+fn schedule_metrics(
     encoder: &mut DescriptorEncoder<'_>,
-    figures: ScheduleFigures,
+    metrics: ScheduleMetrics,
 ) -> Result<(), std::fmt::Error> {
-    counter(encoder, "schedules_created", "Schedules stored", figures.created)?;
+    counter(encoder, "schedules_created", "Schedules stored", metrics.created)?;
     counter(
         encoder,
         "schedules_refused",
         "Schedules refused because of schedules.limit",
-        figures.refused,
+        metrics.refused,
     )?;
-    counter(encoder, "schedules_deleted", "Schedules deleted by their users", figures.deleted)
+    counter(encoder, "schedules_deleted", "Schedules deleted by their users", metrics.deleted)
 }
 
-fn answer_figures(
+fn answer_metrics(
     encoder: &mut DescriptorEncoder<'_>,
-    figures: AnswerFigures,
+    metrics: AnswerMetrics,
 ) -> Result<(), std::fmt::Error> {
     let help = "Memory of large answers in progress, each buffer counted once";
-    gauge(encoder, "answer_bytes", help, figures.held as u64)?;
+    gauge(encoder, "answer_bytes", help, metrics.held as u64)?;
     let help = "Large answers refused because the memory (all) or the share of the address (share) was used up";
-    let refused = [("all", figures.refused), ("share", figures.refused_share)];
+    let refused = [("all", metrics.refused), ("share", metrics.refused_share)];
     let refused = refused.map(|(reason, value)| ([("reason", reason)], value));
     counters(encoder, "answers_refused", help, refused)
 }
 
-fn gate_figures(
+fn gate_metrics(
     encoder: &mut DescriptorEncoder<'_>,
     gates: [(&'static str, &Gate); 3],
 ) -> Result<(), std::fmt::Error> {
-    type Read = fn(&GateFigures) -> usize;
-    let gates = gates.map(|(gate, figures)| (gate, figures.figures()));
-    let figures: [(&str, &str, Read); 2] = [
+    type Read = fn(&GateMetrics) -> usize;
+    let gates = gates.map(|(gate, metrics)| (gate, metrics.metrics()));
+    let metrics: [(&str, &str, Read); 2] = [
         ("work_in_flight", "Uncached reads, writes and uploads in progress", |f| f.in_flight),
         ("work_waiting", "Uncached reads, writes and uploads in the queue", |f| f.waiting),
     ];
-    for (name, help, read) in figures {
-        let number = |figures| i64::try_from(read(figures)).unwrap_or(i64::MAX);
-        let values = gates.iter().map(|(gate, figures)| ([("gate", *gate)], number(figures)));
+    for (name, help, read) in metrics {
+        let number = |metrics| i64::try_from(read(metrics)).unwrap_or(i64::MAX);
+        let values = gates.iter().map(|(gate, metrics)| ([("gate", *gate)], number(metrics)));
         gauges(encoder, name, help, values)?;
     }
     let help = "Requests refused because the queue was full (full) or the wait too long (late)";
-    let shed = gates.iter().flat_map(|(gate, figures)| {
-        let reasons = [("full", figures.shed_full), ("late", figures.shed_late)];
+    let shed = gates.iter().flat_map(|(gate, metrics)| {
+        let reasons = [("full", metrics.shed_full), ("late", metrics.shed_late)];
         reasons.map(|(reason, value)| ([("gate", *gate), ("reason", reason)], value))
     });
     counters(encoder, "work_shed", help, shed)?;
@@ -288,31 +288,31 @@ fn gate_figures(
     let help = "Time that work waited in the queue";
     let mut family =
         encoder.encode_descriptor("work_queue_time", help, Some(&Unit::Seconds), kind)?;
-    for (gate, figures) in &gates {
-        figures.waits.encode(family.encode_family(&[("gate", *gate)])?)?;
+    for (gate, metrics) in &gates {
+        metrics.waits.encode(family.encode_family(&[("gate", *gate)])?)?;
     }
     Ok(())
 }
 
 /// Nothing where there is no limit.
-fn rate_figures(encoder: &mut DescriptorEncoder<'_>, app: &App) -> Result<(), std::fmt::Error> {
-    let Some(figures) = app.limits.figures() else { return Ok(()) };
+fn rate_metrics(encoder: &mut DescriptorEncoder<'_>, app: &App) -> Result<(), std::fmt::Error> {
+    let Some(metrics) = app.limits.metrics() else { return Ok(()) };
     let help = "Requests refused because their user or address exceeded limits.*";
     let gates = [("reads", &app.reads), ("writes", &app.writes), ("uploads", &app.uploads)];
     let refused =
         gates.into_iter().filter_map(|(gate, one)| Some(([("gate", gate)], one.over_rate()?)));
     counters(encoder, "rate_limited", help, refused)?;
-    gauge(encoder, "rate_limit_buckets", "Users and addresses counted", figures.buckets)?;
+    gauge(encoder, "rate_limit_buckets", "Users and addresses counted", metrics.buckets)?;
     let help = "Users and addresses forgotten before their count had expired, to make room";
-    counter(encoder, "rate_limit_evictions", help, figures.evictions)?;
+    counter(encoder, "rate_limit_evictions", help, metrics.evictions)?;
     let help = "Requests counted by this node alone because the server of guard.url did not answer";
-    counter(encoder, "rate_limit_alone", help, figures.alone)
+    counter(encoder, "rate_limit_alone", help, metrics.alone)
 }
 
 /// One figure of a part of the cache.
 type Read = fn(&MetricsSnapshot) -> u64;
 
-fn cache_figures(
+fn cache_metrics(
     encoder: &mut DescriptorEncoder<'_>,
     parts: &[(Box<str>, MetricsSnapshot)],
     is_up: Option<bool>,
@@ -320,14 +320,14 @@ fn cache_figures(
     let remote: &[(&str, &str, Read)] = &[
         ("cache_hits", "", |m| m.remote_hits),
         ("cache_misses", "", |m| m.remote_misses),
-        ("cache_outdated", "Bodies found that may be older than a known write", |m| {
+        ("cache_outdated", "ResponseCache found that may be older than a known write", |m| {
             m.remote_outdated
         }),
         ("cache_failed", "Lookups that the server of cache.url did not answer", |m| {
             m.remote_failed
         }),
         ("cache_skipped", "Lookups left out while that server is away", |m| m.remote_skipped),
-        ("cache_stored", "Bodies that it took", |m| m.remote_stored),
+        ("cache_stored", "ResponseCache that it took", |m| m.remote_stored),
     ];
     let remote = if is_up.is_some() { remote } else { &[] };
     let local: [(&str, &str, Read); 13] = [
@@ -357,7 +357,7 @@ fn cache_figures(
     ];
     let of = |read: Read, tier: &'static str| {
         let labels = move |cache: &str| [("cache", cache.to_owned()), ("tier", tier.to_owned())];
-        parts.iter().map(move |(cache, figures)| (labels(cache), read(figures)))
+        parts.iter().map(move |(cache, metrics)| (labels(cache), read(metrics)))
     };
     for (name, help, read) in local {
         let remote = remote.iter().filter(|one| one.0 == name);
@@ -375,11 +375,11 @@ fn cache_figures(
         let up = encoder.encode_descriptor("cache_remote_up", help, None, gauge.metric_type())?;
         gauge.encode(up)?;
     }
-    let figures: [(&str, &str, Read); 2] = [
+    let metrics: [(&str, &str, Read); 2] = [
         ("cache_entries", "Number of entries", |m| m.entries),
         ("cache_entry_bytes", "Size of the entries in bytes", |m| m.bytes),
     ];
-    for (name, help, read) in figures {
+    for (name, help, read) in metrics {
         let number = |value| i64::try_from(value).unwrap_or(i64::MAX);
         let values = of(read, "local").map(|(labels, value)| (labels, number(value)));
         gauges(encoder, name, help, values)?;

@@ -11,16 +11,15 @@ mod sampler;
 
 use crate::app::App;
 use crate::config::Settings;
-use crate::http::Problem;
 use crate::http::body::{Compress, finish, respond};
 use crate::http::negotiate::Encodings;
 use crate::http::page_policy::protect;
+use crate::http::{PathId, Problem};
 use crate::ops::last_errors::LastErrors;
 use crate::ops::metrics::ServerMetrics;
 use crate::store::{Pool, StoreError};
 use axum::Router;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, RawQuery};
+use axum::extract::RawQuery;
 use axum::response::Response;
 use axum::routing::get;
 use figures::{Minute, Samples};
@@ -158,11 +157,10 @@ impl Home {
     /// Its routes.
     pub(crate) fn router<S: Clone + Send + Sync + 'static>(&self) -> Router<S> {
         let files = Arc::clone(&self.files);
-        let part =
-            get(async move |name: Result<Path<String>, PathRejection>, headers: HeaderMap| {
-                // What is no text is no file either.
-                files.answer(name.as_ref().map_or("?", |name| name.as_str()), &headers).await
-            });
+        let part = get(async move |name: PathId<String>, headers: HeaderMap| {
+            // What is no text is no file either.
+            files.answer(name.as_ref().map_or("?", |name| name.as_str()), &headers).await
+        });
         let mut router = Router::new().route(PARTS, part);
         if let Some(view) = self.view.clone() {
             let figures = get(async move |RawQuery(query): RawQuery, headers: HeaderMap| {

@@ -8,6 +8,7 @@ mod body_room;
 mod client;
 mod condition;
 mod connection;
+mod connection_slots;
 mod cors;
 pub mod edge;
 pub mod gate;
@@ -19,7 +20,6 @@ pub mod negotiate;
 mod operations;
 pub mod page;
 pub mod page_policy;
-mod places;
 pub mod problem;
 mod request_id;
 pub mod rfc3339;
@@ -37,3 +37,13 @@ pub use gate::Gate;
 pub use json::{JsonBody, JsonObject, Secret};
 pub use problem::{FieldError, Problem};
 pub use request_id::RequestId;
+
+/// The id in a path, which is answered like one that does not exist when it is none.
+pub(crate) type PathId<T> = Result<axum::extract::Path<T>, axum::extract::rejection::PathRejection>;
+
+/// 201 with what was made and where it is.
+pub(crate) fn created(location: String, body: impl serde::Serialize) -> axum::response::Response {
+    use axum::response::IntoResponse as _;
+    (::http::StatusCode::CREATED, [(::http::header::LOCATION, location)], axum::Json(body))
+        .into_response()
+}

@@ -52,21 +52,21 @@ pub(crate) const OF_USER: &[Step] = &[Step {
 }];
 
 /// What a create came to, small enough to be written down beside its key.
-pub trait Outcome: Serialize + DeserializeOwned {
+pub trait Replayable: Serialize + DeserializeOwned {
     /// Whether something was made, so that the same request must not make it again. A refusal is
     /// forgotten: sent again, the request is tried again.
     fn is_made(&self) -> bool;
 }
 
 /// An id.
-impl Outcome for i64 {
+impl Replayable for i64 {
     fn is_made(&self) -> bool {
         true
     }
 }
 
 /// Nothing means that it was refused.
-impl<T: Outcome> Outcome for Option<T> {
+impl<T: Replayable> Replayable for Option<T> {
     fn is_made(&self) -> bool {
         self.as_ref().is_some_and(T::is_made)
     }

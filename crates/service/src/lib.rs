@@ -13,7 +13,7 @@
 //! | [`articles`] | articles, comments and likes |
 //! | [`accounts`] | who is who |
 //! | [`schedules`] | who plans what |
-//! | [`bodies`] | what their cached bodies share |
+//! | [`response_cache`] | what their cached responses share |
 //! | `search` | which texts hold all words |
 //! | `current` | the request that a task works for |
 //! | `housekeeping` | what is done beside the requests |
@@ -25,11 +25,22 @@
 //! to one of its things (`GET`, `PATCH`, `DELETE`), and `store.rs` holds the SQL.
 #![forbid(unsafe_code)]
 
+/// `Debug` of a type that holds a secret, or nothing that is worth printing: its name alone.
+macro_rules! opaque_debug {
+    ($type:ty $(, $parameter:ident)?) => {
+        impl$(<$parameter>)? std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(concat!(stringify!($type), "(hidden)"))
+            }
+        }
+    };
+}
+pub(crate) use opaque_debug;
+
 pub mod accounts;
 pub mod admin;
 pub mod app;
 pub mod articles;
-pub mod bodies;
 pub mod config;
 mod current;
 mod exposition;
@@ -43,6 +54,7 @@ pub mod idempotency;
 pub mod markets;
 pub mod ops;
 pub mod posts;
+pub mod response_cache;
 pub mod schedules;
 mod search;
 pub mod store;

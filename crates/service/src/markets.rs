@@ -5,10 +5,10 @@
 //! are in memory behind an index of their text, pages are cached under everything that shapes them, and
 //! views are counted off the path of reading.
 
-mod figures;
 mod fold;
 mod index;
 pub(crate) mod list;
+mod metrics;
 mod one;
 mod place;
 mod represent;
@@ -18,21 +18,22 @@ mod views;
 
 pub use fold::{cleaned, folded, without_spaces};
 pub(crate) use index::lone;
-pub use index::{After, Filter, Found, Index, Order, Words};
+pub use index::{After, Filter, Index, Order, RankedMarket, Words};
 pub(crate) use list::{LONGEST as LONGEST_SEARCH, read_words};
 pub use place::place_of;
 pub use store::{Imported, MarketStore, Prepared};
-pub use types::{FACILITIES, Market, MarketId, NewMarket, Place};
-pub use views::{Counting, ViewFigures};
+pub use types::{AddressRegions, FACILITIES, Market, MarketId, NewMarket};
+pub use views::{Counting, ViewMetrics};
 
 use crate::accounts::{Accounts, Regions};
-use crate::bodies::{Bodies, LoadError};
 use crate::config::Settings;
 use crate::ops::openapi::Api;
+use crate::response_cache::{LoadError, ResponseCache};
 use crate::store::{Store, StoreError};
 use madang_cache::{ConfigError, NamedCache, Stamp};
+use parking_lot::{Mutex, RwLock};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 use utoipa_axum::routes;
 use views::{View, Views, Visitor, korean_day};
@@ -51,7 +52,7 @@ pub struct Markets {
 #[derive(Debug)]
 struct Inner {
     store: MarketStore,
-    bodies: Bodies,
+    responses: ResponseCache,
     accounts: Accounts,
     lists: NamedCache<LoadError>,
     details: NamedCache<LoadError>,
@@ -75,22 +76,22 @@ pub enum StartError {
 }
 
 impl Markets {
-    /// The system in `store`, its bodies among `bodies`.
+    /// The system in `store`, its responses among `responses`.
     ///
     /// # Errors
     /// When the cache has parts of its names already, or its settings cannot work.
     pub fn new(
         store: Store,
-        bodies: Bodies,
+        responses: ResponseCache,
         accounts: Accounts,
         settings: &Settings,
     ) -> Result<Self, ConfigError> {
         let ttl = settings.cache.ttl.markets;
         let inner = Inner {
             store: MarketStore::new(store),
-            lists: bodies.listings("market_lists", ttl)?,
-            details: bodies.things("markets", ttl)?,
-            bodies,
+            lists: responses.listings("market_lists", ttl)?,
+            details: responses.things("markets", ttl)?,
+            responses,
             view_key: half(accounts.derived_key("madang market views 1")),
             accounts,
             index: RwLock::default(),
@@ -127,14 +128,14 @@ impl Markets {
     /// Reads all markets anew. Blocks the thread.
     fn reload(&self) -> Result<(), StoreError> {
         let inner = &self.inner;
-        let _alone = inner.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = inner.reloading.lock();
         let index = Arc::new(Index::new(inner.store.all()?, self.regions()));
         if let Some(views) = inner.views.get() {
             views.counted(inner.store.view_counts()?);
         }
         tracing::debug!(markets = index.count(), bytes = index.search_bytes(), "markets in memory");
-        *inner.index.write().unwrap_or_else(PoisonError::into_inner) = index;
-        inner.bodies.forget(&[all_markets()]);
+        *inner.index.write() = index;
+        inner.responses.forget(&[all_markets()]);
         Ok(())
     }
 
@@ -155,17 +156,12 @@ impl Markets {
     }
 
     /// What became of views so far.
-    pub fn view_figures(&self) -> ViewFigures {
-        self.inner.views.get().map(|views| views.figures()).unwrap_or_default()
-    }
-
-    /// How many markets are in memory.
-    pub fn in_memory(&self) -> usize {
-        self.index().count()
+    pub fn view_metrics(&self) -> ViewMetrics {
+        self.inner.views.get().map(|views| views.metrics()).unwrap_or_default()
     }
 
     fn index(&self) -> Arc<Index> {
-        Arc::clone(&self.inner.index.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.inner.index.read())
     }
 
     fn views_of(&self, market: MarketId) -> u64 {

@@ -31,16 +31,16 @@ use store::Changed;
 pub(crate) use store::sweep_towns;
 pub use store::{Asked, PostStore};
 pub use types::{
-    After, Category, CategoryId, NewPost, Order, Place, Post, PostId, PostSummary, PostValues,
+    After, Category, CategoryId, NewPost, OfferPlace, Order, Post, PostId, PostSummary, PostValues,
     Status,
 };
 
 use crate::accounts::Accounts;
 use crate::app::AppError;
-use crate::bodies::{Bodies, LoadError};
 use crate::config::Settings;
 use crate::housekeeping::Step;
 use crate::ops::openapi::Api;
+use crate::response_cache::{LoadError, ResponseCache};
 use crate::store::Store;
 use madang_cache::{NamedCache, Stamp};
 use std::sync::Arc;
@@ -61,34 +61,38 @@ pub(crate) const OF_USER: &[Step] = &[Step {
     ends: |id| Some(one_post(id)),
 }];
 
-/// The system: its store and its cached bodies.
+/// The system: its store and its cached responses.
 #[derive(Clone, Debug)]
 pub struct Posts {
     store: PostStore,
-    bodies: Bodies,
+    responses: ResponseCache,
     /// They come with migrations, so they stay the same while the program runs.
     categories: Arc<[Category]>,
-    category_bodies: NamedCache<LoadError>,
+    category_responses: NamedCache<LoadError>,
     lists: NamedCache<LoadError>,
     details: NamedCache<LoadError>,
 }
 
 impl Posts {
-    /// The system in `store`, its bodies among `bodies`. Blocks the thread.
+    /// The system in `store`, its responses among `responses`. Blocks the thread.
     ///
     /// # Errors
     /// When the store cannot answer, the cache has parts of these names already, or its settings cannot
     /// work.
-    pub fn new(store: Store, bodies: Bodies, settings: &Settings) -> Result<Self, AppError> {
+    pub fn new(
+        store: Store,
+        responses: ResponseCache,
+        settings: &Settings,
+    ) -> Result<Self, AppError> {
         let store = PostStore::new(store, settings.limits.quota);
         let ttl = settings.cache.ttl;
         Ok(Self {
             categories: store.remembered()?.into(),
-            category_bodies: bodies.things("post_categories", ttl.categories)?,
-            lists: bodies.listings("post_lists", ttl.lists)?,
-            details: bodies.things("posts", ttl.posts)?,
+            category_responses: responses.things("post_categories", ttl.categories)?,
+            lists: responses.listings("post_lists", ttl.lists)?,
+            details: responses.things("posts", ttl.posts)?,
             store,
-            bodies,
+            responses,
         })
     }
 

@@ -22,15 +22,15 @@ mod tests;
 mod types;
 
 pub use draft::{Draft, LONGEST_MS, LONGEST_TITLE};
-pub use limit::Limit;
+pub use limit::ScheduleLimit;
 pub use store::ScheduleStore;
 pub use types::{AfterStart, Location, LocationId, NewSchedule, Schedule, ScheduleId};
 
-use crate::bodies::{Bodies, LoadError};
 use crate::config::Settings;
 use crate::housekeeping::{NONE, Step};
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
+use crate::response_cache::{LoadError, ResponseCache};
 use crate::store::{Store, StoreError};
 use madang_cache::{ConfigError, NamedCache};
 use std::sync::Arc;
@@ -60,12 +60,12 @@ pub(crate) const OF_USER: &[Step] = &[
     },
 ];
 
-/// The system: its store, its limit, the cached bodies of the places.
+/// The system: its store, its limit, the cached responses of the places.
 #[derive(Clone, Debug)]
 pub struct Schedules {
     store: ScheduleStore,
-    limit: Limit,
-    bodies: Bodies,
+    limit: ScheduleLimit,
+    responses: ResponseCache,
     locations: NamedCache<LoadError>,
     counted: Arc<Counted>,
 }
@@ -89,7 +89,7 @@ pub enum CreateError {
 
 /// What has happened since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ScheduleFigures {
+pub struct ScheduleMetrics {
     /// Schedules stored.
     pub created: u64,
     /// Creates refused because of the limit.
@@ -106,17 +106,21 @@ struct Counted {
 }
 
 impl Schedules {
-    /// Schedules in `store`, the bodies of the places among `bodies`.
+    /// Schedules in `store`, those of the places among `responses`.
     ///
     /// # Errors
     /// When the cache has a part of this name already, or its settings cannot work.
-    pub fn new(store: Store, bodies: Bodies, settings: &Settings) -> Result<Self, ConfigError> {
+    pub fn new(
+        store: Store,
+        responses: ResponseCache,
+        settings: &Settings,
+    ) -> Result<Self, ConfigError> {
         let schedules = &settings.schedules;
         Ok(Self {
             store: ScheduleStore::new(store),
-            limit: Limit { most: schedules.limit, check: schedules.limit_check },
-            locations: bodies.listings("locations", LOCATIONS_TTL)?,
-            bodies,
+            limit: ScheduleLimit { most: schedules.limit, check: schedules.limit_check },
+            locations: responses.listings("locations", LOCATIONS_TTL)?,
+            responses,
             counted: Arc::default(),
         })
     }
@@ -127,8 +131,8 @@ impl Schedules {
     }
 
     /// What has happened so far.
-    pub fn figures(&self) -> ScheduleFigures {
-        ScheduleFigures {
+    pub fn metrics(&self) -> ScheduleMetrics {
+        ScheduleMetrics {
             created: self.counted.created.load(Ordering::Relaxed),
             refused: self.counted.refused.load(Ordering::Relaxed),
             deleted: self.counted.deleted.load(Ordering::Relaxed),

@@ -38,23 +38,23 @@ const MOST_PAIRS: usize = 24;
 
 /// What is searched. Its texts are found by `… id = ?`: the id first, then up to three texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub(crate) struct Corpus {
     number: i64,
     texts: &'static str,
 }
 
 /// Posts.
-pub(crate) const POSTS: Kind =
-    Kind { number: 0, texts: "SELECT id, title, item_name, content FROM posts WHERE id = ?" };
+pub(crate) const POSTS: Corpus =
+    Corpus { number: 0, texts: "SELECT id, title, item_name, content FROM posts WHERE id = ?" };
 
 /// Articles.
-pub(crate) const ARTICLES: Kind = Kind {
+pub(crate) const ARTICLES: Corpus = Corpus {
     number: 1,
     texts: "SELECT a.id, a.title, '', c.content
               FROM articles a JOIN article_contents c ON c.article_id = a.id WHERE a.id = ?",
 };
 
-const KINDS: [Kind; 2] = [POSTS, ARTICLES];
+const KINDS: [Corpus; 2] = [POSTS, ARTICLES];
 
 /// Texts of an item as one, as it is compared with words.
 pub(crate) fn text(parts: &[&str]) -> String {

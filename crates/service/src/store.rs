@@ -23,7 +23,8 @@ mod sqlite;
 mod tx;
 
 pub use effects::Effects;
-pub use error::StoreError;
+use error::JobError;
+pub use error::{ChangeError, StoreError};
 pub use handover::Handover;
 pub use lock::{DirLock, LockError};
 pub(crate) use maria::{Freshness, now};
@@ -78,12 +79,7 @@ enum Engine {
     Maria(Box<Maria>),
 }
 
-impl std::fmt::Debug for Store {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let engine = if self.is_shared() { "mariadb" } else { "sqlite" };
-        f.debug_struct("Store").field("engine", &engine).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(Store);
 
 impl Store {
     /// Opens the store that the settings name, or creates the one in `dir`, and brings its schema up to date.
@@ -103,16 +99,22 @@ impl Store {
 
     /// Whether other processes write to it, too: what this one remembers of it is not all there is to know.
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self.inner.engine, Engine::Maria(_))
+        self.maria().is_some()
+    }
+
+    fn maria(&self) -> Option<&Maria> {
+        match &self.inner.engine {
+            Engine::Sqlite(_) => None,
+            Engine::Maria(maria) => Some(maria),
+        }
     }
 
     /// Runs one whole read transaction on a thread of the store: all of its queries see the same moment. It ends
     /// when it takes longer than [`READ_TIME`], or when the future is dropped.
-    pub(crate) async fn read<T, F>(&self, job: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
-    {
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        job: impl Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
+    ) -> Result<T, StoreError> {
         self.read_within(Some(READ_TIME), job).await
     }
 
@@ -132,11 +134,10 @@ impl Store {
     }
 
     /// [`read`](Self::read) for a thread without an event loop, as long as it takes: opening the application.
-    pub(crate) fn read_blocking<T, F>(&self, job: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
-    {
+    pub(crate) fn read_blocking<T: Send + 'static>(
+        &self,
+        job: impl Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
+    ) -> Result<T, StoreError> {
         wait(self.read_within(None, job))
     }
 
@@ -151,12 +152,10 @@ impl Store {
     }
 
     /// [`write`](Self::write) for a thread without an event loop: opening the application.
-    pub(crate) fn write_blocking<T, E, F>(&self, job: F) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    {
+    pub(crate) fn write_blocking<T: Send + 'static, E: JobError>(
+        &self,
+        job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
         wait(self.write(job))
     }
 
@@ -164,12 +163,10 @@ impl Store {
     /// anything. A job may be run again when its transaction could not be committed.
     ///
     /// Dropping the future does not undo it: a job that was taken runs and commits regardless.
-    pub(crate) async fn write<T, E, F>(&self, job: F) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    {
+    pub(crate) async fn write<T: Send + 'static, E: JobError>(
+        &self,
+        job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
         let _time = current::time(Part::Store);
         let Some(delay) = self.freshness().map(|freshness| freshness.delay()) else {
             return self.commit(Company::Shared, job, |_| ()).await;
@@ -188,31 +185,21 @@ impl Store {
     /// commit and before the answers to all who may have seen it. It must be short. It is for what only this process
     /// must know; the rest belongs into [`Effects`]. It is also for what no node remembers: other nodes are not waited
     /// for.
-    pub(crate) async fn write_then<T, E, F>(
+    pub(crate) async fn write_then<T: Send + 'static, E: JobError>(
         &self,
-        job: F,
+        job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
         committed: impl FnOnce(&T) + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    {
+    ) -> Result<T, E> {
         let _time = current::time(Part::Store);
         self.commit(Company::Shared, job, committed).await
     }
 
     /// [`write_then`](Self::write_then) with a commit of its own, as if there were no group commit.
-    pub(crate) async fn write_alone<T, E, F>(
+    pub(crate) async fn write_alone<T: Send + 'static, E: JobError>(
         &self,
-        job: F,
+        job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
         committed: impl FnOnce(&T) + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    {
+    ) -> Result<T, E> {
         let _time = current::time(Part::Store);
         self.commit(Company::Alone, job, committed).await
     }
@@ -223,27 +210,20 @@ impl Store {
     ///
     /// # Errors
     /// When the job was not taken; `settle` is not called then.
-    pub(crate) fn submit<T, E, F, S>(&self, job: F, settle: S) -> Result<(), StoreError>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-        S: FnOnce(Result<T, E>) + Send + 'static,
-    {
+    pub(crate) fn submit<T: Send + 'static, E: JobError>(
+        &self,
+        job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        settle: impl FnOnce(Result<T, E>) + Send + 'static,
+    ) -> Result<(), StoreError> {
         self.hand_over(Company::Shared, job, settle)
     }
 
-    async fn commit<T, E, F>(
+    async fn commit<T: Send + 'static, E: JobError>(
         &self,
         company: Company,
-        job: F,
+        job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
         committed: impl FnOnce(&T) + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    {
+    ) -> Result<T, E> {
         let (answer, result) = oneshot::channel();
         let settle = move |outcome: Result<T, E>| {
             if let Ok(outcome) = &outcome {
@@ -256,13 +236,12 @@ impl Store {
         result.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
     }
 
-    fn hand_over<T, E, F, S>(&self, company: Company, job: F, settle: S) -> Result<(), StoreError>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-        S: FnOnce(Result<T, E>) + Send + 'static,
-    {
+    fn hand_over<T: Send + 'static, E: JobError>(
+        &self,
+        company: Company,
+        job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        settle: impl FnOnce(Result<T, E>) + Send + 'static,
+    ) -> Result<(), StoreError> {
         match &self.inner.engine {
             Engine::Sqlite(embedded) => embedded.writer.submit(company, job, settle),
             Engine::Maria(maria) => maria.submit(job, settle),
@@ -271,26 +250,17 @@ impl Store {
 
     /// Which database it is, and what judges bodies of a shared cache; nothing for a store of its own.
     pub(crate) fn horizon(&self) -> Option<(i64, Arc<dyn Horizon>)> {
-        match &self.inner.engine {
-            Engine::Sqlite(_) => None,
-            Engine::Maria(maria) => Some((maria.identity(), maria.horizon())),
-        }
+        self.maria().map(|maria| (maria.identity(), maria.horizon()))
     }
 
     /// Where several nodes share the store: whether what this one remembers may be used.
     pub(crate) fn freshness(&self) -> Option<Arc<Freshness>> {
-        match &self.inner.engine {
-            Engine::Sqlite(_) => None,
-            Engine::Maria(maria) => Some(Arc::clone(maria.freshness())),
-        }
+        self.maria().map(|maria| Arc::clone(maria.freshness()))
     }
 
     /// Whose turn it is to do what is done once for all nodes.
     pub(crate) fn duty(&self) -> Duty {
-        match &self.inner.engine {
-            Engine::Sqlite(_) => Duty(None),
-            Engine::Maria(maria) => Duty(Some(maria.duty())),
-        }
+        Duty(self.maria().map(Maria::duty))
     }
 
     /// Why writes fail now: what the last group of writes, or the last try since then, met; or that the server is
@@ -343,19 +313,16 @@ impl Store {
     }
 
     /// What the store has done so far.
-    pub fn figures(&self) -> StoreFigures {
+    pub fn metrics(&self) -> StoreMetrics {
         match &self.inner.engine {
-            Engine::Sqlite(embedded) => embedded.figures(),
-            Engine::Maria(maria) => maria.figures(),
+            Engine::Sqlite(embedded) => embedded.metrics(),
+            Engine::Maria(maria) => maria.metrics(),
         }
     }
 
     /// The same of each replica.
-    pub fn replicas(&self) -> Vec<ReplicaFigures> {
-        match &self.inner.engine {
-            Engine::Sqlite(_) => Vec::new(),
-            Engine::Maria(maria) => maria.replica_figures(),
-        }
+    pub fn replicas(&self) -> Vec<ReplicaMetrics> {
+        self.maria().map(Maria::replica_metrics).unwrap_or_default()
     }
 
     /// What the store takes of its disk, asked of the file system; of a server's files nothing is known.
@@ -398,9 +365,9 @@ pub struct FileSizes {
     pub log_bytes: u64,
 }
 
-/// Figures of a replica, as this node sees it.
+/// Metrics of a replica, as this node sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReplicaFigures {
+pub struct ReplicaMetrics {
     /// Host and port.
     pub name: String,
     /// Whether reads are sent there now.
@@ -411,9 +378,9 @@ pub struct ReplicaFigures {
     pub reads: u64,
 }
 
-/// Figures of the store since it was opened.
+/// Metrics of the store since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StoreFigures {
+pub struct StoreMetrics {
     /// Commits that changed something and succeeded; each synced the log once.
     pub commits: u64,
     /// Writes that succeeded, whether or not they changed anything.

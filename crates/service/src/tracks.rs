@@ -23,11 +23,11 @@ pub use types::{
     TrackSummary, track_name,
 };
 
-use crate::bodies::{Bodies, LoadError};
 use crate::config::{Settings, TrackSettings};
 use crate::housekeeping::{Leftovers, NONE as NO_BODY, Step};
 use crate::http::Problem;
 use crate::ops::openapi::Api;
+use crate::response_cache::{LoadError, ResponseCache};
 use crate::store::Store;
 use madang_cache::{ConfigError, NamedCache, Stamp};
 use records::RecordStore;
@@ -64,11 +64,11 @@ pub(crate) const OF_USER: &[Step] = &[
     },
 ];
 
-/// The system: its store, its cached bodies, and what they are made with.
+/// The system: its store, its cached responses, and what they are made with.
 #[derive(Clone, Debug)]
 pub struct Tracks {
     store: TrackStore,
-    bodies: Bodies,
+    responses: ResponseCache,
     details: NamedCache<LoadError>,
     lists: NamedCache<LoadError>,
     records: RecordStore,
@@ -77,19 +77,23 @@ pub struct Tracks {
 }
 
 impl Tracks {
-    /// Tracks in `store`, their bodies among `bodies`.
+    /// Tracks in `store`, their responses among `responses`.
     ///
     /// # Errors
     /// When the cache has parts of these names already, or its settings cannot work.
-    pub fn new(store: Store, bodies: Bodies, settings: &Settings) -> Result<Self, ConfigError> {
+    pub fn new(
+        store: Store,
+        responses: ResponseCache,
+        settings: &Settings,
+    ) -> Result<Self, ConfigError> {
         let ttl = settings.cache.ttl.tracks;
         Ok(Self {
             records: RecordStore::new(store.clone(), settings.limits.quota),
             store: TrackStore::new(store, settings.limits.quota),
-            details: bodies.things("tracks", ttl)?,
-            lists: bodies.listings("track_lists", ttl)?,
-            rankings: bodies.listings("track_rankings", ttl)?,
-            bodies,
+            details: responses.things("tracks", ttl)?,
+            lists: responses.listings("track_lists", ttl)?,
+            rankings: responses.listings("track_rankings", ttl)?,
+            responses,
             settings: settings.tracks.clone(),
         })
     }

@@ -70,7 +70,7 @@ impl Kit {
 
     /// A kit with a clock of its own, for tests with more than one runtime.
     pub fn with_manual_clock(policy: Policy) -> (Self, Arc<ManualClock>) {
-        let clock = Arc::new(ManualClock::new());
+        let clock = Arc::new(ManualClock::default());
         let as_clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
         let cache = Cache::with_clock(&CacheConfig::default(), as_clock).unwrap();
         let named = cache.named("test", policy).unwrap();

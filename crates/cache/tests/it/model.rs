@@ -54,7 +54,7 @@ struct Model {
 
 impl Model {
     fn new(capacity: u64, shards: usize) -> Self {
-        let clock = Arc::new(ManualClock::new());
+        let clock = Arc::new(ManualClock::default());
         let as_clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
         let config = CacheConfig { capacity_bytes: capacity, shards, ..CacheConfig::default() };
         let cache = Cache::with_clock(&config, as_clock).unwrap();

@@ -40,7 +40,7 @@ impl World {
         // of serving are met.
         let capacity = entry_weight("0", Some(&value("1234"))) * (KEYS as u64 / 2);
         let config = CacheConfig { shards: 2, ..CacheConfig::with_capacity(capacity) };
-        let clock = Arc::new(ManualClock::new());
+        let clock = Arc::new(ManualClock::default());
         let as_clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
         let cache = Cache::with_clock(&config, as_clock).unwrap();
         let policy = Policy {

@@ -16,7 +16,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use answer::{Outcome, PoolError, Ticket, Verdict};
+pub use answer::{CheckOutcome, PoolError, Ticket, Verdict};
 pub use metrics::PoolMetrics;
 pub use options::{PoolOptions, StartError};
 
@@ -137,7 +137,7 @@ impl HashPool {
         &self,
         password: Password,
         stored: Option<StoredHash>,
-        settle: impl FnOnce(Outcome) + Send + 'static,
+        settle: impl FnOnce(CheckOutcome) + Send + 'static,
     ) -> Ticket<Verdict> {
         let nobody = Arc::clone(&self.nobody);
         let scheme = self.scheme;

@@ -12,10 +12,10 @@ use std::str::FromStr;
 /// The default is argon2id with 19 MiB, two passes, one lane: the first choice of the OWASP
 /// Password Storage Cheat Sheet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Scheme(Kind);
+pub struct Scheme(Algorithm);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(super) enum Algorithm {
     Bcrypt { cost: u32 },
     Argon2id { memory_kib: u32, passes: u32, lanes: u32 },
 }
@@ -48,7 +48,7 @@ impl Scheme {
     /// When the cost is outside [`Self::MIN_BCRYPT_COST`]`..=`[`Self::MAX_BCRYPT_COST`].
     pub fn bcrypt(cost: u32) -> Result<Self, SchemeError> {
         if (Self::MIN_BCRYPT_COST..=Self::MAX_BCRYPT_COST).contains(&cost) {
-            Ok(Self(Kind::Bcrypt { cost }))
+            Ok(Self(Algorithm::Bcrypt { cost }))
         } else {
             Err(SchemeError::BcryptCost { cost })
         }
@@ -73,7 +73,7 @@ impl Scheme {
         if u64::from(memory_kib) * u64::from(passes) > Self::MAX_WORK_KIB {
             return Err(SchemeError::Work { memory_kib, passes });
         }
-        Ok(Self(Kind::Argon2id { memory_kib, passes, lanes }))
+        Ok(Self(Algorithm::Argon2id { memory_kib, passes, lanes }))
     }
 
     /// Whether the OWASP Password Storage Cheat Sheet would call it too weak: bcrypt below cost 10;
@@ -83,8 +83,8 @@ impl Scheme {
     /// <https://cheatsheetseries.owasp.org/cheatsheets/Password_Storage_Cheat_Sheet.html>
     pub fn is_unsafe(&self) -> bool {
         match self.0 {
-            Kind::Bcrypt { cost } => cost < OWASP_BCRYPT_COST,
-            Kind::Argon2id { memory_kib, passes, .. } => {
+            Algorithm::Bcrypt { cost } => cost < OWASP_BCRYPT_COST,
+            Algorithm::Argon2id { memory_kib, passes, .. } => {
                 !OWASP_ARGON2ID.iter().any(|&(m, t)| memory_kib >= m && passes >= t)
             }
         }
@@ -93,28 +93,28 @@ impl Scheme {
     /// The memory that one hash takes, in bytes; 0 for bcrypt, whose 4 KiB are on the stack.
     pub(super) fn memory_bytes(&self) -> usize {
         match self.0 {
-            Kind::Bcrypt { .. } => 0,
+            Algorithm::Bcrypt { .. } => 0,
             // No more than this: RFC 9106 rounds it down to whole segments.
-            Kind::Argon2id { memory_kib, .. } => memory_kib as usize * 1024,
+            Algorithm::Argon2id { memory_kib, .. } => memory_kib as usize * 1024,
         }
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> Algorithm {
         self.0
     }
 }
 
 impl Default for Scheme {
     fn default() -> Self {
-        Self(Kind::Argon2id { memory_kib: 19_456, passes: 2, lanes: 1 })
+        Self(Algorithm::Argon2id { memory_kib: 19_456, passes: 2, lanes: 1 })
     }
 }
 
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Kind::Bcrypt { cost } => write!(f, "bcrypt:{cost}"),
-            Kind::Argon2id { memory_kib, passes, lanes } => {
+            Algorithm::Bcrypt { cost } => write!(f, "bcrypt:{cost}"),
+            Algorithm::Argon2id { memory_kib, passes, lanes } => {
                 write!(f, "argon2id:m={memory_kib},t={passes},p={lanes}")
             }
         }

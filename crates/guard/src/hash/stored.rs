@@ -8,7 +8,7 @@ use base64::Engine as _;
 use subtle::ConstantTimeEq as _;
 
 use super::kernel::{self, BCRYPT_BASE64, BCRYPT_MAX_BYTES, Memory};
-use super::scheme::{Kind, three};
+use super::scheme::{Algorithm, three};
 use super::{HashError, Password, Scheme, SchemeError};
 
 /// A password hash, read from or ready for a store.
@@ -108,14 +108,17 @@ impl StoredHash {
         password: &Password,
     ) -> Result<bool, HashError> {
         match (&self.form, self.scheme.kind()) {
-            (Form::Argon2id { salt, output }, Kind::Argon2id { memory_kib, passes, lanes }) => {
+            (
+                Form::Argon2id { salt, output },
+                Algorithm::Argon2id { memory_kib, passes, lanes },
+            ) => {
                 let mut buffer = [0; Output::MAX_LENGTH];
                 let computed = &mut buffer[..output.len()];
                 let costs = (memory_kib, passes, lanes);
                 kernel::argon2id(memory, password.as_bytes(), salt, costs, computed)?;
                 Ok(computed.ct_eq(output.as_bytes()).into())
             }
-            (Form::Bcrypt { salt, output, prehashed }, Kind::Bcrypt { cost }) => {
+            (Form::Bcrypt { salt, output, prehashed }, Algorithm::Bcrypt { cost }) => {
                 let computed = if *prehashed {
                     let salt_text = BCRYPT_BASE64.encode(salt);
                     kernel::bcrypt_sha256(password.as_bytes(), *salt, &salt_text, cost)
@@ -146,14 +149,14 @@ impl Scheme {
         password: &Password,
     ) -> Result<StoredHash, HashError> {
         match self.kind() {
-            Kind::Argon2id { memory_kib, passes, lanes } => {
+            Algorithm::Argon2id { memory_kib, passes, lanes } => {
                 let salt = kernel::random::<SALT_BYTES>()?;
                 let mut output = [0; OUTPUT_BYTES];
                 let costs = (memory_kib, passes, lanes);
                 kernel::argon2id(memory, password.as_bytes(), &salt, costs, &mut output)?;
                 Ok(StoredHash::argon2id(*self, costs, &salt, &output))
             }
-            Kind::Bcrypt { cost } => {
+            Algorithm::Bcrypt { cost } => {
                 let salt = kernel::random::<16>()?;
                 Ok(StoredHash::bcrypt(*self, cost, salt, password.as_bytes()))
             }
@@ -169,11 +172,11 @@ impl StoredHash {
     /// When the operating system gives no random bytes.
     pub(super) fn random(scheme: Scheme) -> Result<Self, HashError> {
         Ok(match scheme.kind() {
-            Kind::Argon2id { memory_kib, passes, lanes } => {
+            Algorithm::Argon2id { memory_kib, passes, lanes } => {
                 let (salt, output) = (kernel::random()?, kernel::random()?);
                 Self::argon2id(scheme, (memory_kib, passes, lanes), &salt, &output)
             }
-            Kind::Bcrypt { cost } => {
+            Algorithm::Bcrypt { cost } => {
                 let (salt, output) = (kernel::random()?, kernel::random()?);
                 Self::plain_bcrypt(scheme, cost, salt, output)
             }

@@ -27,7 +27,7 @@ impl Hashing {
     }
 
     /// The domain is the first byte, so that equal bytes of different kinds hash differently.
-    fn of(&self, domain: u8, parts: &[&[u8]]) -> Id {
+    fn hashed(&self, domain: u8, parts: &[&[u8]]) -> Id {
         let mut hasher = self.0;
         hasher.write(&[domain]);
         for part in parts {
@@ -37,34 +37,34 @@ impl Hashing {
     }
 
     pub(crate) fn account(&self, name: &[u8]) -> Id {
-        self.of(b'a', &[name])
+        self.hashed(b'a', &[name])
     }
 
     pub(crate) fn address(&self, counted: IpAddr) -> Id {
         match counted {
-            IpAddr::V4(v4) => self.of(b'4', &[&v4.octets()]),
-            IpAddr::V6(v6) => self.of(b'6', &[&v6.octets()]),
+            IpAddr::V4(v4) => self.hashed(b'4', &[&v4.octets()]),
+            IpAddr::V6(v6) => self.hashed(b'6', &[&v6.octets()]),
         }
     }
 
     pub(crate) fn pair(&self, account: Id, address: Id) -> Id {
-        self.of(b'p', &[&account.0.to_le_bytes(), &address.0.to_le_bytes()])
+        self.hashed(b'p', &[&account.0.to_le_bytes(), &address.0.to_le_bytes()])
     }
 
-    pub(crate) fn mark(&self, account: Id, nonce: &[u8]) -> Id {
-        self.of(b'm', &[&account.0.to_le_bytes(), nonce])
+    pub(crate) fn token(&self, account: Id, nonce: &[u8]) -> Id {
+        self.hashed(b'm', &[&account.0.to_le_bytes(), nonce])
     }
 
     pub(crate) fn password(&self, password: &[u8]) -> Id {
-        self.of(b'w', &[password])
+        self.hashed(b'w', &[password])
     }
 
     /// A bucket of a class of requests, of a user or an address (`kind`).
     pub(crate) fn rate(&self, class: u8, kind: u8, who: &[u8]) -> Id {
-        self.of(b'r', &[&[class, kind], who])
+        self.hashed(b'r', &[&[class, kind], who])
     }
 
     pub(crate) fn text(&self, text: &[u8]) -> Id {
-        self.of(b't', &[text])
+        self.hashed(b't', &[text])
     }
 }

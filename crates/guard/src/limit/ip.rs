@@ -4,7 +4,7 @@
 //! one that is too many starts a block. Everybody behind the address shares its fate. The counter
 //! and its expiry are one step here, and memory is bounded; the rest is as documented.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use std::time::Duration;
 
 use super::Id;
@@ -43,7 +43,7 @@ impl IpBlock {
         let now = nanos(now);
         let shards = self.shards.len() as u64;
         let shard = &self.shards[(address.0 % shards) as usize];
-        let mut sets = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sets = shard.lock();
         let sets_here = sets.len() as u64;
         let set = &mut sets[(address.0 / shards % sets_here) as usize];
         let known = set.iter().position(|e| e.id == Some(address) && e.until > now);

@@ -10,7 +10,7 @@ use crate::config::GuardConfig;
 use super::rules::{Rules, Standing};
 use super::table::{Slot, Told};
 use super::{
-    Answer, AttemptStore, Axis, Decision, Id, Request, StoreError, StoreFigures, Subject, Verdict,
+    Answer, AttemptStore, Axis, Decision, Id, Request, StoreError, StoreMetrics, Subject, Verdict,
 };
 
 /// How long the answer of another store holds, in nanoseconds: suspicion ends by time alone, so only its severity is old.
@@ -113,18 +113,20 @@ impl MemoryStore {
                 };
                 slots.decide(request, standing)
             }
-            Subject::Marked { mark, account } => self.decide_marked(mark, account, request.take),
+            Subject::KnownDevice { token, account } => {
+                self.decide_known_device(token, account, request.take)
+            }
             Subject::SignUp(address) => self.count_sign_up(address),
         }
     }
 
-    fn decide_marked(&self, mark: Id, account: Id, take: bool) -> Decision {
+    fn decide_known_device(&self, token: Id, account: Id, take: bool) -> Decision {
         let (now, rules) = (self.now(), &self.rules);
-        let mut one = rules.marks.lock(mark, now);
-        let mut all = rules.marked.lock(account, now);
+        let mut one = rules.tokens.lock(token, now);
+        let mut all = rules.tokens_of_account.lock(account, now);
         let standings = [
-            (Axis::Mark, mark, rules.limits.mark.standing(&mut one, mark)),
-            (Axis::Marks, account, rules.limits.marks.standing(&mut all, account)),
+            (Axis::DeviceToken, token, rules.limits.token.standing(&mut one, token)),
+            (Axis::DeviceTokens, account, rules.limits.tokens.standing(&mut all, account)),
         ];
         for (axis, _, standing) in standings {
             if let Standing::Over(wait) = standing {
@@ -140,7 +142,7 @@ impl MemoryStore {
             return Decision::NoPlace;
         }
         if take {
-            enter(&mut one, mark);
+            enter(&mut one, token);
             enter(&mut all, account);
         }
         Decision::Room
@@ -203,10 +205,10 @@ impl MemoryStore {
                     slot.release();
                 }
             }
-            Subject::Marked { mark, account } => {
-                let mut one = rules.marks.lock(mark, now);
-                let mut all = rules.marked.lock(account, now);
-                leave(&mut one, mark, verdict);
+            Subject::KnownDevice { token, account } => {
+                let mut one = rules.tokens.lock(token, now);
+                let mut all = rules.tokens_of_account.lock(account, now);
+                leave(&mut one, token, verdict);
                 if let (Verdict::Success, Some(entry)) = (verdict, one.entry()) {
                     entry.failures.clear();
                 }
@@ -242,14 +244,14 @@ impl AttemptStore for MemoryStore {
         Answer::Ready(Ok(()))
     }
 
-    fn figures(&self) -> StoreFigures {
+    fn metrics(&self) -> StoreMetrics {
         let rules = &self.rules;
         let tables = [
-            &rules.pairs, &rules.marks, &rules.marked, &rules.accounts, &rules.addresses,
-            &rules.passwords, &rules.sign_ups,
+            &rules.pairs, &rules.tokens, &rules.tokens_of_account, &rules.accounts,
+            &rules.addresses, &rules.passwords, &rules.sign_ups,
         ];
-        tables.iter().map(|table| table.figures()).fold(StoreFigures::default(), |sum, one| {
-            StoreFigures {
+        tables.iter().map(|table| table.metrics()).fold(StoreMetrics::default(), |sum, one| {
+            StoreMetrics {
                 entries: sum.entries + one.entries,
                 evictions: sum.evictions + one.evictions,
                 bytes: sum.bytes + one.bytes,

@@ -6,9 +6,10 @@
 //! waiter asks the store after it has taken its place, and whoever leaves a head's place (admitted,
 //! refused, timed out or dropped) rings for the next.
 
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
@@ -43,16 +44,16 @@ impl Room {
         if self.waiters() == 0 {
             return None;
         }
-        let queues = self.lock();
+        let queues = self.queues.lock();
         of.into_iter().find(|allowance| queues.contains_key(allowance))
     }
 
     /// Takes the last place in the queue, unless there is none left.
-    pub(crate) fn enter(&self, allowance: Allowance) -> Option<Place<'_>> {
+    pub(crate) fn enter(&self, allowance: Allowance) -> Option<QueuePlace<'_>> {
         if self.bounds.longest.is_zero() {
             return None;
         }
-        let mut queues = self.lock();
+        let mut queues = self.queues.lock();
         let before = queues.get(&allowance).map_or(0, VecDeque::len);
         if before >= self.bounds.per_key || self.waiters() >= self.bounds.total {
             return None;
@@ -60,7 +61,7 @@ impl Room {
         let bell = Arc::new(Notify::new());
         queues.entry(allowance).or_default().push_back(bell.clone());
         self.waiters.fetch_add(1, Ordering::SeqCst);
-        Some(Place { room: self, allowance, bell })
+        Some(QueuePlace { room: self, allowance, bell })
     }
 
     /// An attempt under these allowances has ended.
@@ -69,33 +70,29 @@ impl Room {
         if self.waiters() == 0 {
             return;
         }
-        let queues = self.lock();
+        let queues = self.queues.lock();
         for allowance in of {
             if let Some(head) = queues.get(&allowance).and_then(VecDeque::front) {
                 head.notify_one();
             }
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Queues> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A place in a queue; dropping it leaves.
-pub(crate) struct Place<'a> {
+pub(crate) struct QueuePlace<'a> {
     room: &'a Room,
     allowance: Allowance,
     bell: Arc<Notify>,
 }
 
-impl Place<'_> {
+impl QueuePlace<'_> {
     pub(crate) fn allowance(&self) -> Allowance {
         self.allowance
     }
 
     pub(crate) fn is_head(&self) -> bool {
-        let queues = self.room.lock();
+        let queues = self.room.queues.lock();
         let head = queues.get(&self.allowance).and_then(VecDeque::front);
         head.is_some_and(|head| Arc::ptr_eq(head, &self.bell))
     }
@@ -111,9 +108,9 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuePlace<'_> {
     fn drop(&mut self) {
-        let mut queues = self.room.lock();
+        let mut queues = self.room.queues.lock();
         let Some(queue) = queues.get_mut(&self.allowance) else {
             return;
         };

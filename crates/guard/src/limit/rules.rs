@@ -19,7 +19,7 @@ pub(super) enum Standing {
 
 /// A limit on failures, and perhaps on distinct accounts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limit {
+pub(super) struct AxisLimit {
     /// `u32::MAX`: only accounts are limited.
     pub(super) failures: u32,
     /// Zero: only failures are limited.
@@ -28,7 +28,7 @@ pub(super) struct Limit {
     pub(super) window: u64,
 }
 
-impl Limit {
+impl AxisLimit {
     pub(super) fn standing(&self, slot: &mut Slot<'_>, account: Id) -> Standing {
         let step = slot.step();
         let Some(entry) = slot.entry() else {
@@ -65,7 +65,7 @@ impl Limit {
 /// The growing delay of an account.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Growth {
-    pub(super) limit: Limit,
+    pub(super) limit: AxisLimit,
     pub(super) first: u64,
     pub(super) longest: u64,
     /// The longest delay with a proof.
@@ -75,7 +75,11 @@ pub(super) struct Growth {
 impl Growth {
     pub(super) fn new(account: &AccountLimit, proven: u64) -> Self {
         Self {
-            limit: Limit { failures: account.failures, accounts: 0, window: nanos(account.window) },
+            limit: AxisLimit {
+                failures: account.failures,
+                accounts: 0,
+                window: nanos(account.window),
+            },
             first: nanos(account.first_delay),
             longest: nanos(account.longest_delay),
             proven,
@@ -113,14 +117,14 @@ impl Growth {
 /// All limits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    pub(super) pair: Limit,
-    pub(super) mark: Limit,
-    /// All marks of an account together.
-    pub(super) marks: Limit,
+    pub(super) pair: AxisLimit,
+    pub(super) token: AxisLimit,
+    /// All device tokens of an account together.
+    pub(super) tokens: AxisLimit,
     pub(super) account: Growth,
-    pub(super) address: Limit,
-    pub(super) password: Limit,
-    pub(super) sign_up: Limit,
+    pub(super) address: AxisLimit,
+    pub(super) password: AxisLimit,
+    pub(super) sign_up: AxisLimit,
     /// Nanoseconds for which suspicion lasts; zero: nothing becomes suspicious, because proofs, the
     /// only thing that everybody can show, are off.
     pub(super) remember: u64,
@@ -132,10 +136,10 @@ impl Limits {
     pub(super) fn new(config: &GuardConfig) -> Self {
         let suspicion = config.suspicion.as_ref();
         let proof = suspicion.and_then(|s| s.proof);
-        let marks = suspicion.and_then(|s| s.marks).unwrap_or_default();
+        let tokens = suspicion.and_then(|s| s.device_tokens).unwrap_or_default();
         let passwords = suspicion.and_then(|s| s.passwords).unwrap_or_default();
         let limit =
-            |failures, accounts, window| Limit { failures, accounts, window: nanos(window) };
+            |failures, accounts, window| AxisLimit { failures, accounts, window: nanos(window) };
         let plain = |limits: FailureLimit| limit(limits.failures, 0, limits.window);
         let remember = match (suspicion, proof) {
             (Some(suspicion), Some(_)) => nanos(suspicion.remember),
@@ -144,8 +148,8 @@ impl Limits {
         let address = config.address;
         Self {
             pair: plain(config.pair),
-            mark: limit(marks.failures, 0, marks.window),
-            marks: limit(marks.account_failures, 0, marks.window),
+            token: limit(tokens.failures, 0, tokens.window),
+            tokens: limit(tokens.account_failures, 0, tokens.window),
             account: Growth::new(&config.account, proof.map_or(0, |p| nanos(p.account_pace))),
             address: limit(address.failures, address.accounts, address.window),
             password: limit(u32::MAX, passwords.accounts, passwords.window),
@@ -160,9 +164,9 @@ impl Limits {
 pub(super) struct Rules {
     pub(super) limits: Limits,
     pub(super) pairs: Table,
-    pub(super) marks: Table,
-    /// All marks of an account together.
-    pub(super) marked: Table,
+    pub(super) tokens: Table,
+    /// All device tokens of an account together.
+    pub(super) tokens_of_account: Table,
     pub(super) accounts: Table,
     pub(super) addresses: Table,
     pub(super) passwords: Table,
@@ -172,13 +176,14 @@ pub(super) struct Rules {
 impl Rules {
     pub(super) fn new(config: &GuardConfig) -> Self {
         let (capacity, limits) = (&config.capacity, Limits::new(config));
-        let table =
-            |capacity, limit: Limit| Table::new(capacity, limit.window, limit.accounts as usize);
+        let table = |capacity, limit: AxisLimit| {
+            Table::new(capacity, limit.window, limit.accounts as usize)
+        };
         Self {
             limits,
             pairs: table(capacity.pairs, limits.pair),
-            marks: table(capacity.pairs / 2, limits.mark),
-            marked: table(capacity.accounts / 2, limits.marks),
+            tokens: table(capacity.pairs / 2, limits.token),
+            tokens_of_account: table(capacity.accounts / 2, limits.tokens),
             accounts: table(capacity.accounts, limits.account.limit),
             addresses: table(capacity.addresses, limits.address),
             passwords: table(capacity.passwords, limits.password),

@@ -11,10 +11,10 @@ use crate::Suspect;
 pub enum Axis {
     /// An account and an address.
     Pair,
-    /// An account and a device mark.
-    Mark,
-    /// An account with whatever device marks.
-    Marks,
+    /// An account and a device token.
+    DeviceToken,
+    /// An account with whatever device tokens.
+    DeviceTokens,
     /// An account.
     Account,
     /// An address.
@@ -28,7 +28,7 @@ pub enum Axis {
 /// What an attempt counts against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A log-in without a device mark: all of these together, or none.
+    /// A log-in without a device token: all of these together, or none.
     LogIn {
         /// Of account and address.
         pair: Id,
@@ -39,11 +39,11 @@ pub enum Subject {
         /// Of the password, if passwords are watched.
         password: Option<Id>,
     },
-    /// A log-in with a device mark: nothing but the mark's own counter and the one that all marks of
+    /// A log-in with a device token: nothing but the device token's own counter and the one that all device tokens of
     /// the account share.
-    Marked {
-        /// Of account and mark.
-        mark: Id,
+    KnownDevice {
+        /// Of account and device token.
+        token: Id,
         /// Of the name given.
         account: Id,
     },
@@ -62,8 +62,8 @@ impl Subject {
                 (Axis::Address, Some(address)),
                 (Axis::Password, password),
             ],
-            Self::Marked { mark, account } => {
-                [(Axis::Mark, Some(mark)), (Axis::Marks, Some(account)), none, none]
+            Self::KnownDevice { token, account } => {
+                [(Axis::DeviceToken, Some(token)), (Axis::DeviceTokens, Some(account)), none, none]
             }
             Self::SignUp(_) => [none; 4],
         };
@@ -94,7 +94,7 @@ pub enum Decision {
     Held(Axis, Id),
     /// Nothing is reserved: over this limit, for so long.
     Over(Axis, Duration),
-    /// Nothing is reserved: a proof or a mark must be shown.
+    /// Nothing is reserved: a proof or a device token must be shown.
     Suspicious {
         /// What is suspicious; if several are, the first of address, account, password.
         suspect: Suspect,
@@ -111,8 +111,8 @@ pub enum Decision {
 /// How an admitted attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The password was right: places are given back, the failures of pair or mark forgotten (those
-    /// of all marks together are not).
+    /// The password was right: places are given back, the failures of pair or device token forgotten (those
+    /// of all device tokens together are not).
     Success,
     /// It was wrong: the place becomes a failure on every axis.
     Failure,
@@ -125,9 +125,9 @@ pub enum Verdict {
 #[error("the attempt store does not answer")]
 pub struct StoreError(#[source] pub Box<dyn Error + Send + Sync>);
 
-/// Figures of a store.
+/// Metrics of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StoreFigures {
+pub struct StoreMetrics {
     /// Entries held.
     pub entries: u64,
     /// Entries forgotten before their time to make room.
@@ -160,7 +160,7 @@ pub trait AttemptStore: Send + Sync + 'static {
     ) -> Answer<'static, Result<(), StoreError>>;
 
     /// Figures for the operator.
-    fn figures(&self) -> StoreFigures;
+    fn metrics(&self) -> StoreMetrics;
 }
 
 /// Knows which proofs of work were used, for several processes that accept each other's.

@@ -3,19 +3,19 @@
 //! Sets of eight entries, taken as they are needed; see the module above for what it forgets first
 //! and why that cannot be steered.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Id;
 use super::distinct::{Distinct, Item};
-use super::store::StoreFigures;
+use super::store::StoreMetrics;
 use super::window::{STEPS, Window};
 
 const WAYS: usize = 8;
 /// Locks per table; power of two.
 const SHARDS: usize = 64;
 
-/// The counters of one pair, account, address, mark or password.
+/// The counters of one pair, account, address, device token or password.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry {
     /// `None`: the place is free.
@@ -90,19 +90,18 @@ impl Table {
     pub(super) fn lock(&self, id: Id, now: u64) -> Slot<'_> {
         let shard = (id.0 % self.shards.len() as u64) as usize;
         let set = (id.0 / self.shards.len() as u64 % self.sets_per_shard) as usize;
-        // Nothing in here leaves an entry half changed, so a poisoned lock is as good as any.
-        let sets = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
+        let sets = self.shards[shard].lock();
         let step = now / self.step;
         let mut slot = Slot { table: self, sets, set, way: None, id, now, step };
         slot.find();
         slot
     }
 
-    pub(super) fn figures(&self) -> StoreFigures {
+    pub(super) fn metrics(&self) -> StoreMetrics {
         let items = WAYS * self.distinct * size_of::<Item>();
         let pointers = self.shards.len() as u64 * self.sets_per_shard * size_of::<usize>() as u64;
         let set = (size_of::<Set>() + items) as u64;
-        StoreFigures {
+        StoreMetrics {
             entries: self.entries.load(Ordering::Relaxed),
             evictions: self.evictions.load(Ordering::Relaxed),
             bytes: pointers + self.sets.load(Ordering::Relaxed) * set,

@@ -19,10 +19,10 @@ use crate::Suspect;
 use crate::clock::{Clock, nanos};
 use crate::config::GuardConfig;
 
-use super::rules::{Growth, Limit, Limits};
+use super::rules::{AxisLimit, Growth, Limits};
 use super::window::STEPS;
 use super::{
-    Answer, AttemptStore, Axis, Decision, Id, ProofStore, Request, StoreError, StoreFigures,
+    Answer, AttemptStore, Axis, Decision, Id, ProofStore, Request, StoreError, StoreMetrics,
     Subject, Verdict,
 };
 
@@ -105,7 +105,7 @@ impl ValkeyStore {
         let (kind, account) = match subject {
             Subject::LogIn { account, .. } => ("log_in", Some(account)),
             // Its two counters know no accounts.
-            Subject::Marked { .. } => ("marked", None),
+            Subject::KnownDevice { .. } => ("marked", None),
             Subject::SignUp(_) => ("sign_up", None),
         };
         let account = account.map_or_else(String::new, |id| format!("{:x}", id.0));
@@ -140,8 +140,8 @@ impl AttemptStore for ValkeyStore {
         }))
     }
 
-    fn figures(&self) -> StoreFigures {
-        StoreFigures { is_away: !self.server.is_up(), ..StoreFigures::default() }
+    fn metrics(&self) -> StoreMetrics {
+        StoreMetrics { is_away: !self.server.is_up(), ..StoreMetrics::default() }
     }
 }
 
@@ -187,8 +187,8 @@ fn keys(subject: &Subject) -> Vec<String> {
 fn name(axis: Axis) -> &'static str {
     match axis {
         Axis::Pair => "pair",
-        Axis::Mark => "mark",
-        Axis::Marks => "marks",
+        Axis::DeviceToken => "mark",
+        Axis::DeviceTokens => "marks",
         Axis::Account => "account",
         Axis::Address => "address",
         Axis::Password => "password",
@@ -210,14 +210,14 @@ fn code(config: &GuardConfig) -> String {
     let limits = Limits::new(config);
     let plain = [
         (Axis::Pair, limits.pair),
-        (Axis::Mark, limits.mark),
-        (Axis::Marks, limits.marks),
+        (Axis::DeviceToken, limits.token),
+        (Axis::DeviceTokens, limits.tokens),
         (Axis::Address, limits.address),
         (Axis::Password, limits.password),
         (Axis::SignUp, limits.sign_up),
     ];
     let mut code = String::from("local RULES = {\n");
-    for (axis, Limit { failures, accounts, window }) in plain {
+    for (axis, AxisLimit { failures, accounts, window }) in plain {
         let (name, step) = (name(axis), step(window));
         let _ = writeln!(
             code,

@@ -1,8 +1,8 @@
 //! The table of buckets, which cannot grow.
 
 use super::Bucket;
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const WAYS: usize = 8;
 /// Locks per table; power of two.
@@ -79,8 +79,7 @@ impl Table {
         let shards = self.shards.len() as u64;
         let shard = (bucket.id.0 % shards) as usize;
         let set = (bucket.id.0 / shards % self.sets_per_shard) as usize;
-        // Nothing in here leaves an entry half changed, so a poisoned lock is as good as any.
-        (self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner), set)
+        (self.shards[shard].lock(), set)
     }
 
     /// The place of the bucket that is full first: a free one, if there is any.
@@ -96,7 +95,7 @@ impl Table {
     }
 
     /// Buckets held, and those forgotten before they were full.
-    pub(super) fn figures(&self) -> (u64, u64) {
+    pub(super) fn metrics(&self) -> (u64, u64) {
         (self.buckets.load(Relaxed), self.evictions.load(Relaxed))
     }
 }

@@ -1,26 +1,11 @@
 use super::*;
+use crate::clock::ManualClock;
 use proptest::prelude::*;
-use std::sync::Mutex;
-
-#[derive(Default)]
-struct TestClock(Mutex<Duration>);
-
-impl TestClock {
-    fn pass(&self, time: Duration) {
-        *self.0.lock().unwrap() += time;
-    }
-}
-
-impl Clock for TestClock {
-    fn now(&self) -> Duration {
-        *self.0.lock().unwrap()
-    }
-}
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn limiter() -> (RateLimiter, Arc<TestClock>) {
-    let clock = Arc::new(TestClock::default());
+fn limiter() -> (RateLimiter, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::default());
     (RateLimiter::new(&Key::new([7; 32]), clock.clone(), None), clock)
 }
 
@@ -44,11 +29,11 @@ fn a_full_bucket_is_emptied_at_once_and_refills_evenly() {
     }
     let over = take(&limiter, &bucket).unwrap_err();
     assert_eq!((over.retry_after, over.full_after), (2 * SECOND, 8 * SECOND));
-    clock.pass(SECOND + SECOND / 2);
+    clock.advance(SECOND + SECOND / 2);
     assert_eq!(take(&limiter, &bucket).unwrap_err().retry_after, SECOND / 2);
-    clock.pass(SECOND / 2);
+    clock.advance(SECOND / 2);
     assert_eq!(take(&limiter, &bucket).unwrap().remaining, 0);
-    clock.pass(100 * SECOND);
+    clock.advance(100 * SECOND);
     assert_eq!(take(&limiter, &bucket).unwrap().remaining, 3);
 }
 
@@ -86,7 +71,7 @@ fn users_classes_and_addresses_have_buckets_of_their_own() {
         assert!(take(&limiter, &[bucket]).is_ok());
         assert!(take(&limiter, &[bucket]).is_err());
     }
-    assert_eq!(limiter.figures().buckets, buckets.len() as u64);
+    assert_eq!(limiter.metrics().buckets, buckets.len() as u64);
 }
 
 #[test]
@@ -97,9 +82,9 @@ fn a_flood_of_addresses_takes_no_memory_and_frees_no_heavy_user() {
     for user in 2..500_000 {
         let _ = take(&limiter, &[limiter.of_user(0, user, rate(100, 3_600))]);
     }
-    let figures = limiter.figures();
-    assert!(figures.buckets <= CAPACITY as u64, "{figures:?}");
-    assert!(figures.evictions > 400_000, "{figures:?}");
+    let metrics = limiter.metrics();
+    assert!(metrics.buckets <= CAPACITY as u64, "{metrics:?}");
+    assert!(metrics.evictions > 400_000, "{metrics:?}");
     assert!(take(&limiter, &heavy).is_err(), "the bucket with the most taken is the last to go");
 }
 
@@ -115,14 +100,14 @@ fn what_the_server_says_is_remembered_when_it_says_more() {
     let over = limiter.adopt(&bucket, &[nanos(10 * SECOND)], true, 0).unwrap_err();
     assert_eq!(over.retry_after, SECOND);
     assert!(take(&limiter, &bucket).is_err(), "refused without asking");
-    clock.pass(SECOND);
+    clock.advance(SECOND);
     assert!(take(&limiter, &bucket).is_ok());
 }
 
 #[test]
 fn what_the_server_refuses_takes_from_no_bucket_here_either() {
     let (limiter, clock) = limiter();
-    clock.pass(SECOND);
+    clock.advance(SECOND);
     let user = limiter.of_user(0, 1, rate(10, 10));
     let address = limiter.of_address(0, "192.0.2.1".parse().unwrap(), rate(10, 10));
     take(&limiter, &[user, address]).unwrap();
@@ -147,11 +132,11 @@ proptest! {
         let bucket = [limiter.of_user(0, 1, rate)];
         let mut admitted: Vec<Duration> = Vec::new();
         for pause in pauses {
-            clock.pass(Duration::from_millis(pause));
+            clock.advance(Duration::from_millis(pause));
             match take(&limiter, &bucket) {
                 Ok(_) => admitted.push(clock.now()),
                 Err(over) if pause % 3 == 0 => {
-                    clock.pass(over.retry_after);
+                    clock.advance(over.retry_after);
                     prop_assert!(take(&limiter, &bucket).is_ok());
                     admitted.push(clock.now());
                 }

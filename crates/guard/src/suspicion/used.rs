@@ -7,7 +7,7 @@
 //! that are turned away, and whoever shows one is given a new challenge. At the default capacity that
 //! takes more admitted proofs within five minutes than a machine of this size hashes passwords.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 const WAYS: usize = 8;
 const SHARDS: usize = 64;
@@ -40,7 +40,7 @@ impl UsedProofs {
     fn set<T>(&self, proof: u64, act: impl FnOnce(&mut Set) -> T) -> T {
         let shards = self.shards.len() as u64;
         let shard = &self.shards[(proof % shards) as usize];
-        let mut sets = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sets = shard.lock();
         let within = (proof / shards % sets.len() as u64) as usize;
         act(&mut sets[within])
     }

@@ -45,15 +45,15 @@ async fn all_49_get_in_by_a_proof_even_if_their_names_are_guessed_at() {
 #[tokio::test(start_paused = true)]
 async fn who_was_there_before_gets_in_without_work() {
     let yard = Yard::new(quick());
-    let mut marks = Vec::new();
+    let mut tokens = Vec::new();
     for user in 0..49 {
         let name = format!("user{user}");
-        marks.push(yard.log_in(at(&name, CAFE)).await.unwrap().value);
+        tokens.push(yard.log_in(at(&name, CAFE)).await.unwrap().value);
     }
     assert_eq!(attack(&yard).await, 50);
-    for (user, mark) in marks.iter().enumerate() {
+    for (user, token) in tokens.iter().enumerate() {
         let name = format!("user{user}");
-        yard.admit(at(&name, CAFE).mark(mark)).await.unwrap().succeed();
+        yard.admit(at(&name, CAFE).token(token)).await.unwrap().succeed();
     }
 }
 
@@ -163,9 +163,9 @@ async fn at_a_suspicious_address_an_account_whose_delay_is_over_still_needs_a_pr
 async fn without_proofs_limits_refuse_and_marks_still_pass() {
     let suspicion = Some(Suspicion { proof: None, ..Suspicion::default() });
     let yard = Yard::new(GuardConfig { suspicion, ..config() });
-    let mark = yard.log_in(at("kim", CAFE)).await.unwrap().value;
+    let token = yard.log_in(at("kim", CAFE)).await.unwrap().value;
     assert_eq!(attack(&yard).await, 50);
     let refused = yard.refused(at("kim", CAFE)).await;
     assert_eq!((refused.reason, refused.challenge), (Reason::Address, None));
-    yard.admit(at("kim", CAFE).mark(&mark)).await.unwrap().succeed();
+    yard.admit(at("kim", CAFE).token(&token)).await.unwrap().succeed();
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use madang_guard::clock::ManualClock;
-use madang_guard::suspicion::{Challenge, DeviceMark};
+use madang_guard::suspicion::{Challenge, DeviceToken};
 use madang_guard::{Attempt, Guard, GuardConfig, Key, Reason, Refused, Reservation};
 use sha2::{Digest, Sha256};
 
@@ -32,7 +32,7 @@ pub struct Yard {
 
 impl Yard {
     pub fn new(config: GuardConfig) -> Self {
-        let clock = Arc::new(ManualClock::new());
+        let clock = Arc::new(ManualClock::default());
         let guard = Guard::with_clocks(config, clock.clone(), clock.clone()).unwrap();
         Self { guard, clock }
     }
@@ -63,10 +63,10 @@ impl Yard {
         unreachable!("a counter of usize never ends")
     }
 
-    /// Logs in; the mark for the device.
-    pub async fn log_in(&self, try_: Try<'_>) -> Option<DeviceMark> {
+    /// Logs in; the device token for the device.
+    pub async fn log_in(&self, try_: Try<'_>) -> Option<DeviceToken> {
         self.admit(try_).await.unwrap().succeed();
-        self.guard.mark(try_.address, try_.account.as_bytes(), try_.credential.as_bytes())
+        self.guard.device_token(try_.address, try_.account.as_bytes(), try_.credential.as_bytes())
     }
 
     pub async fn refused(&self, try_: Try<'_>) -> Refused {
@@ -90,7 +90,7 @@ pub struct Try<'a> {
     pub address: IpAddr,
     pub password: &'a str,
     pub proof: Option<&'a str>,
-    pub mark: Option<&'a str>,
+    pub device_token: Option<&'a str>,
     pub credential: &'a str,
     pub under_load: bool,
 }
@@ -107,7 +107,7 @@ pub fn from(account: &str, address: IpAddr) -> Try<'_> {
         address,
         password: account,
         proof: None,
-        mark: None,
+        device_token: None,
         credential: "hash",
         under_load: false,
     }
@@ -120,7 +120,7 @@ impl<'a> Try<'a> {
             address: self.address,
             password: self.password.as_bytes(),
             proof: self.proof,
-            mark: self.mark,
+            device_token: self.device_token,
             credential: self.credential.as_bytes(),
             under_load: self.under_load,
         }
@@ -144,8 +144,8 @@ impl<'a> Try<'a> {
         Self { proof: Some(proof), ..self }
     }
 
-    pub fn mark(self, mark: &'a str) -> Self {
-        Self { mark: Some(mark), ..self }
+    pub fn token(self, token: &'a str) -> Self {
+        Self { device_token: Some(token), ..self }
     }
 }
 

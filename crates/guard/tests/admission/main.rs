@@ -6,9 +6,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cafe;
+mod device_tokens;
 mod kit;
 mod limits;
-mod marks;
 mod memory;
 mod model;
 mod modes;

@@ -101,14 +101,14 @@ async fn of_parallel_attempts_with_one_proof_one_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn under_load_who_has_nothing_to_show_is_asked_for_a_proof() {
     let yard = Yard::new(quick());
-    let mark = yard.log_in(at("lee", 1)).await.unwrap().value;
+    let token = yard.log_in(at("lee", 1)).await.unwrap().value;
     let refused = yard.refused(at("kim", 1).under_load()).await;
     assert_eq!(refused.reason, Reason::Suspicious(Suspect::Load));
     let proof = solve(&refused.challenge.unwrap());
     yard.fail(at("kim", 1).under_load().proof(&proof)).await;
     let again = yard.refused(at("kim", 1).under_load().proof(&proof)).await;
     assert_eq!(again.proof_error, Some(ProofError::Used));
-    yard.admit(at("lee", 1).under_load().mark(&mark)).await.unwrap().succeed();
+    yard.admit(at("lee", 1).under_load().token(&token)).await.unwrap().succeed();
     assert_eq!(yard.guard.metrics().suspicious_load, 2);
     // Nothing of it is remembered.
     yard.admit(at("kim", 1)).await.unwrap().succeed();

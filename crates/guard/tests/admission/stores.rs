@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use madang_guard::clock::ManualClock;
 use madang_guard::limit::{
-    Answer, AttemptStore, Decision, MemoryStore, Request, StoreError, StoreFigures, Subject,
+    Answer, AttemptStore, Decision, MemoryStore, Request, StoreError, StoreMetrics, Subject,
     Verdict,
 };
 use madang_guard::{Guard, GuardConfig, Reason, Reservation, Stores, Suspect};
@@ -54,8 +54,8 @@ impl AttemptStore for Distant {
         }))
     }
 
-    fn figures(&self) -> StoreFigures {
-        self.counters.figures()
+    fn metrics(&self) -> StoreMetrics {
+        self.counters.metrics()
     }
 }
 
@@ -80,7 +80,7 @@ struct Two {
 }
 
 fn two_processes(config: &GuardConfig) -> Two {
-    let clock = Arc::new(ManualClock::new());
+    let clock = Arc::new(ManualClock::default());
     let counters = Arc::new(MemoryStore::new(config, clock.clone()));
     let store = Distant { counters, away: Arc::default(), asked: Arc::default() };
     let guard = || {

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use madang_guard::hash::{
-    HashPool, Outcome, Password, PoolError, PoolMetrics, PoolOptions, Scheme, StoredHash, Verdict,
+    CheckOutcome, HashPool, Password, PoolError, PoolMetrics, PoolOptions, Scheme, StoredHash,
+    Verdict,
 };
 
 use madang_testing::alone;
@@ -25,7 +26,11 @@ fn pool(scheme: &str, threads: usize) -> HashPool {
     HashPool::start(options(scheme, threads)).unwrap()
 }
 
-async fn check(pool: &HashPool, password: &str, stored: Option<&StoredHash>) -> (Verdict, Outcome) {
+async fn check(
+    pool: &HashPool,
+    password: &str,
+    stored: Option<&StoredHash>,
+) -> (Verdict, CheckOutcome) {
     let (send, settled) = std::sync::mpsc::channel();
     let ticket = pool.verify(password.into(), stored.cloned(), move |outcome| {
         send.send(outcome).unwrap();
@@ -41,9 +46,9 @@ async fn a_password_hashed_at_owasp_parameters_is_recognised() {
     let pool = HashPool::start(PoolOptions::default()).unwrap();
     assert_eq!(pool.scheme(), Scheme::default());
     let stored = pool.hash("correct horse".into()).await.unwrap();
-    let right = (Verdict::Right { needs_upgrade: false }, Outcome::Right);
+    let right = (Verdict::Right { needs_upgrade: false }, CheckOutcome::Right);
     assert_eq!(check(&pool, "correct horse", Some(&stored)).await, right);
-    let wrong = (Verdict::Wrong, Outcome::Wrong);
+    let wrong = (Verdict::Wrong, CheckOutcome::Wrong);
     assert_eq!(check(&pool, "correct house", Some(&stored)).await, wrong);
     assert_eq!(check(&pool, "correct horse", None).await, wrong);
     let metrics = pool.metrics();
@@ -80,7 +85,7 @@ async fn an_unknown_user_costs_a_hash_of_the_present_scheme_and_is_never_right()
     let pool = pool("argon2id:m=1024,t=1,p=1", 1);
     assert_eq!(pool.metrics().memory_bytes, 0);
     for password in ["", "password", "nobody"] {
-        assert_eq!(check(&pool, password, None).await, (Verdict::Wrong, Outcome::Wrong));
+        assert_eq!(check(&pool, password, None).await, (Verdict::Wrong, CheckOutcome::Wrong));
     }
     // The blocks of argon2id were filled for it.
     assert_eq!(pool.metrics().memory_bytes, 1 << 20);
@@ -96,7 +101,7 @@ async fn memory_is_given_back_when_idle_and_at_once_when_more_than_the_scheme_ne
     wait_until(|| short.metrics().memory_bytes == 0);
     let pool = pool("argon2id:m=1024,t=1,p=1", 1);
     let large = "argon2id:m=8192,t=1,p=1".parse::<Scheme>().unwrap().hash(&"x".into()).unwrap();
-    assert_eq!(check(&pool, "x", Some(&large)).await.1, Outcome::Right);
+    assert_eq!(check(&pool, "x", Some(&large)).await.1, CheckOutcome::Right);
     assert_eq!(pool.metrics().memory_bytes, 0);
 }
 
@@ -237,8 +242,8 @@ async fn unbounded_gives_the_same_answers() {
     let threads = NonZeroUsize::new(4).unwrap();
     let pool = HashPool::start_unbounded("bcrypt:4".parse().unwrap(), threads).unwrap();
     let stored = pool.hash(Password::from("secret")).await.unwrap();
-    let right = (Verdict::Right { needs_upgrade: false }, Outcome::Right);
+    let right = (Verdict::Right { needs_upgrade: false }, CheckOutcome::Right);
     assert_eq!(check(&pool, "secret", Some(&stored)).await, right);
-    assert_eq!(check(&pool, "secret", None).await, (Verdict::Wrong, Outcome::Wrong));
+    assert_eq!(check(&pool, "secret", None).await, (Verdict::Wrong, CheckOutcome::Wrong));
     assert_eq!(pool.metrics().done, 3);
 }

@@ -32,9 +32,9 @@ pub fn group_commit() -> anyhow::Result<String> {
         for round in 0..=ROUNDS {
             let base = u32::try_from(round)? * 1_000_000;
             let a = writes_per_second(&one, base, kind)?;
-            let before = group.figures();
+            let before = group.metrics();
             let b = writes_per_second(&group, base, kind)?;
-            let after = group.figures();
+            let after = group.metrics();
             if round > 0 {
                 alone.push(a);
                 together.push(b);
@@ -80,7 +80,7 @@ fn writes_per_second(store: &Store, base: u32, kind: Kind) -> anyhow::Result<f64
             anyhow::Ok(())
         })?;
     }
-    let before = store.figures().committed_jobs;
+    let before = store.metrics().committed_jobs;
     let started = Instant::now();
     runtime.block_on(async {
         let mut writers = tokio::task::JoinSet::new();
@@ -109,7 +109,7 @@ fn writes_per_second(store: &Store, base: u32, kind: Kind) -> anyhow::Result<f64
         anyhow::Ok(())
     })?;
     let elapsed = started.elapsed();
-    Ok((store.figures().committed_jobs - before) as f64 / elapsed.as_secs_f64())
+    Ok((store.metrics().committed_jobs - before) as f64 / elapsed.as_secs_f64())
 }
 
 fn small(number: u32) -> anyhow::Result<NewTrack> {

@@ -2,6 +2,7 @@
 
 use super::{say, tell};
 use crate::exit;
+use anyhow::anyhow;
 use madang_lab::report::{Ended, Language};
 use madang_lab::{Conclusion, FailureKind, Finished, Report, Stored, Verdict};
 use std::path::Path;
@@ -42,10 +43,11 @@ pub enum FailOn {
 
 impl FailOn {
     /// Reads `worse`, `worse:2%`, `undecided`, `refuted` or `never`.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> anyhow::Result<Self> {
         let accepted = || {
-            "accepted are `worse`, `worse:PERCENT%` such as `worse:2%`, `undecided`, `refuted` and `never`"
-                .to_owned()
+            anyhow!(
+                "accepted are `worse`, `worse:PERCENT%` such as `worse:2%`, `undecided`, `refuted` and `never`"
+            )
         };
         match text {
             "worse" => Ok(Self::Worse(0.0)),

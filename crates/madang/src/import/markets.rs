@@ -21,7 +21,7 @@ use anyhow::Context as _;
 use madang_service::app::App;
 use madang_service::markets::{Markets, Prepared};
 use madang_service::store::DirLock;
-use report::{Outcome, Report};
+use report::{ImportedMarkets, Report};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::Write as _;
@@ -164,7 +164,7 @@ impl<'a> Import<'a> {
             let written = self.markets.store().set_facilities(chunk.to_vec());
             let updated = self.runtime.block_on(written).context("cannot store the markets")?;
             self.report.stored(chunk.len());
-            self.report.count(|outcome: &mut Outcome| {
+            self.report.count(|outcome: &mut ImportedMarkets| {
                 outcome.updated += updated;
                 outcome.unchanged += chunk.len() - updated;
             });
@@ -196,7 +196,7 @@ impl<'a> Rows<'a> {
         Self { markets, rows: Vec::new(), by_key: HashMap::new(), merged: 0 }
     }
 
-    fn add(&mut self, line: u64, cells: Result<&dyn row::Cells, String>, report: &mut Report) {
+    fn add(&mut self, line: u64, cells: anyhow::Result<&dyn row::Cells>, report: &mut Report) {
         let market = match cells
             .and_then(|cells| row::market(cells, &mut |warning| report.warn(line, &warning)))
         {

@@ -7,9 +7,8 @@ use anyhow::Context as _;
 use indicatif::ProgressBar;
 use madang_path::{Document, Limits};
 use madang_service::app::App;
-use madang_service::bodies::ChangeError;
 use madang_service::idempotency::Once;
-use madang_service::store::DirLock;
+use madang_service::store::{ChangeError, DirLock};
 use madang_service::tracks::{NewTrack, PreparedTrack, Stored, TrackStore, Tracks, track_name};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -37,10 +36,10 @@ pub struct Args {
     files: Vec<PathBuf>,
 }
 
-fn stars(text: &str) -> Result<f64, String> {
+fn stars(text: &str) -> anyhow::Result<f64> {
     match text.parse::<f64>() {
         Ok(rate) if (0.0..=5.0).contains(&rate) => Ok(rate),
-        _ => Err("a rating from 0 to 5".to_owned()),
+        _ => anyhow::bail!("a rating from 0 to 5"),
     }
 }
 
@@ -87,13 +86,13 @@ enum Content {
 
 /// What became of all files.
 #[derive(Debug, Default)]
-struct Outcome {
+struct ImportedTracks {
     created: usize,
     existing: usize,
     refused: usize,
 }
 
-impl std::fmt::Display for Outcome {
+impl std::fmt::Display for ImportedTracks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
@@ -118,7 +117,7 @@ struct Import<'a> {
     /// Points of the paths under way.
     points: usize,
     writes: JoinSet<(String, usize, anyhow::Result<Stored>)>,
-    outcome: Outcome,
+    outcome: ImportedTracks,
 }
 
 impl<'a> Import<'a> {
@@ -133,11 +132,11 @@ impl<'a> Import<'a> {
             most: WRITES_UNDER_WAY.min(queue),
             points: 0,
             writes: JoinSet::new(),
-            outcome: Outcome::default(),
+            outcome: ImportedTracks::default(),
         })
     }
 
-    fn run(mut self, files: impl Iterator<Item = Source>) -> anyhow::Result<Outcome> {
+    fn run(mut self, files: impl Iterator<Item = Source>) -> anyhow::Result<ImportedTracks> {
         for source in files {
             self.bar.set_message(source.name.clone());
             match read(&source) {
@@ -190,7 +189,7 @@ impl<'a> Import<'a> {
         }
     }
 
-    fn count(&mut self, change: impl FnOnce(&mut Outcome)) {
+    fn count(&mut self, change: impl FnOnce(&mut ImportedTracks)) {
         change(&mut self.outcome);
         self.bar.inc(1);
     }

@@ -43,12 +43,12 @@ enum Line<'l> {
 struct Metric<'l> {
     name: &'l str,
     #[serde(rename = "type")]
-    kind: Kind,
+    kind: MetricKind,
 }
 
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum MetricKind {
     Counter,
     Gauge,
     Rate,
@@ -71,7 +71,7 @@ pub struct Collector {
     window: Option<f64>,
     start: Option<f64>,
     last: f64,
-    kinds: BTreeMap<String, Kind>,
+    kinds: BTreeMap<String, MetricKind>,
     requests: Requests,
     statuses: BTreeMap<String, u64>,
     failures: BTreeMap<String, u64>,
@@ -126,7 +126,7 @@ impl Collector {
         }
         self.last = self.last.max(time);
         match kind {
-            Kind::Trend => self.add_to_trend(metric, point.value, tag("scenario")),
+            MetricKind::Trend => self.add_to_trend(metric, point.value, tag("scenario")),
             _ => self.add_sampled(metric, kind, point.value),
         }
         if metric == "checks" {
@@ -171,11 +171,11 @@ impl Collector {
         }
     }
 
-    fn add_sampled(&mut self, metric: &str, kind: Kind, value: f64) {
+    fn add_sampled(&mut self, metric: &str, kind: MetricKind, value: f64) {
         let first = match kind {
-            Kind::Gauge => Sampled::Gauge { value, min: value, max: value },
-            Kind::Rate => Sampled::Rate { rate: 0.0, passes: 0, fails: 0 },
-            Kind::Counter | Kind::Trend => Sampled::Counter { count: 0.0 },
+            MetricKind::Gauge => Sampled::Gauge { value, min: value, max: value },
+            MetricKind::Rate => Sampled::Rate { rate: 0.0, passes: 0, fails: 0 },
+            MetricKind::Counter | MetricKind::Trend => Sampled::Counter { count: 0.0 },
         };
         match self.sampled.entry(metric.to_owned()).or_insert(first) {
             Sampled::Counter { count } => *count += value,
@@ -189,12 +189,12 @@ impl Collector {
         }
     }
 
-    fn add_overall(&mut self, metric: &str, kind: Kind, value: f64) {
+    fn add_overall(&mut self, metric: &str, kind: MetricKind, value: f64) {
         let first = match kind {
-            Kind::Gauge => return,
-            Kind::Counter => Sum::Counter { count: 0.0 },
-            Kind::Rate => Sum::Rate { passes: 0, fails: 0 },
-            Kind::Trend => Sum::Trend { count: 0 },
+            MetricKind::Gauge => return,
+            MetricKind::Counter => Sum::Counter { count: 0.0 },
+            MetricKind::Rate => Sum::Rate { passes: 0, fails: 0 },
+            MetricKind::Trend => Sum::Trend { count: 0 },
         };
         match self.overall.entry(metric.to_owned()).or_insert(first) {
             Sum::Counter { count } => *count += value,

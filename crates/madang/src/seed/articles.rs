@@ -69,7 +69,7 @@ pub(super) async fn fill(ground: &Ground<'_>) -> anyhow::Result<Added> {
     let store = ground.app.articles.store();
     let there = u32::try_from(store.count().await?).unwrap_or(u32::MAX).min(wanted);
     ground.bar.inc(u64::from(there));
-    let authors = Zipf::of(u32::try_from(ground.users.len())?);
+    let authors = Zipf::new(u32::try_from(ground.users.len())?);
     let mut batches = Batches::new(ground.bar, |rows| {
         let store = store.clone();
         async move { store.create_all(rows).await.map(drop) }
@@ -91,7 +91,7 @@ pub(super) async fn fill_comments(ground: &Ground<'_>) -> anyhow::Result<Added> 
     let there = u32::try_from(store.count().await?).unwrap_or(u32::MAX).min(wanted);
     ground.bar.inc(u64::from(there));
     let (popular, authors) =
-        (Zipf::of(u32::try_from(ids.len())?), Zipf::of(u32::try_from(ground.users.len())?));
+        (Zipf::new(u32::try_from(ids.len())?), Zipf::new(u32::try_from(ground.users.len())?));
     let mut batches = Batches::new(ground.bar, |rows| {
         let store = store.clone();
         async move { store.add_all(rows).await }
@@ -127,7 +127,7 @@ pub(super) async fn fill_likes(ground: &Ground<'_>) -> anyhow::Result<Added> {
     liked.truncate(ground.wanted.articles.articles as usize);
     ensure!(!liked.is_empty(), "the store has no articles");
     let (popular, fans) =
-        (Zipf::of(u32::try_from(liked.len())?), Zipf::of(u32::try_from(ground.users.len())?));
+        (Zipf::new(u32::try_from(liked.len())?), Zipf::new(u32::try_from(ground.users.len())?));
     let store = ground.app.articles.likes();
     let mut batches = Batches::new(ground.bar, |rows| {
         let store = store.clone();

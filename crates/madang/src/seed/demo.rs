@@ -13,7 +13,7 @@ const ROWS: [&str; 7] = [
 
 /// What a store holds already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum FillState {
     Nothing,
     /// The neighbours, and not all that is theirs: an earlier start was interrupted.
     Part,
@@ -31,9 +31,9 @@ pub fn fill_demo(app: &App, settings: &Settings) -> anyhow::Result<()> {
     let mut rows = Typed::try_parse_from(ROWS)?.rows;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match runtime.block_on(look(app, &rows))? {
-        Found::Nothing => {}
-        Found::Part => tracing::info!("resuming the fill that an earlier start began"),
-        Found::Something => {
+        FillState::Nothing => {}
+        FillState::Part => tracing::info!("resuming the fill that an earlier start began"),
+        FillState::Something => {
             tracing::info!("no sample users added: the store already has users, posts or articles");
             return Ok(());
         }
@@ -47,7 +47,7 @@ pub fn fill_demo(app: &App, settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn look(app: &App, rows: &Rows) -> anyhow::Result<Found> {
+async fn look(app: &App, rows: &Rows) -> anyhow::Result<FillState> {
     let accounts = app.accounts.store();
     let first = match accounts.credentials(users::nickname(1)).await? {
         Some(first) => accounts.find(first.id).await?,
@@ -56,10 +56,12 @@ async fn look(app: &App, rows: &Rows) -> anyhow::Result<Found> {
     let posts = app.posts.store().count().await?;
     let articles = app.articles.store().count().await?;
     Ok(match first {
-        None if posts + articles == 0 => Found::Nothing,
+        None if posts + articles == 0 => FillState::Nothing,
         // To the millisecond when neighbours are made: nobody else's account is.
-        Some(first) if first.created_at_ms == rows.epoch && posts.min(articles) == 0 => Found::Part,
-        _ => Found::Something,
+        Some(first) if first.created_at_ms == rows.epoch && posts.min(articles) == 0 => {
+            FillState::Part
+        }
+        _ => FillState::Something,
     })
 }
 

@@ -20,7 +20,7 @@ use super::{Added, Ground, Rows};
 use anyhow::Context as _;
 use madang_service::accounts::UserId;
 use madang_service::app::App;
-use madang_service::posts::{CategoryId, NewPost, Place, PostValues, Status};
+use madang_service::posts::{CategoryId, NewPost, OfferPlace, PostValues, Status};
 use places::PLACES;
 use words::{CATEGORIES, Category, Item};
 
@@ -69,7 +69,7 @@ struct Maker<'a> {
     users: &'a [UserId],
     wanted: &'a Rows,
     /// The running sum of the weights with the place, without its town, and the towns.
-    places: Vec<(u32, Place, &'static [&'static str])>,
+    places: Vec<(u32, OfferPlace, &'static [&'static str])>,
     categories: Vec<(u32, CategoryId, &'static Category)>,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Maker<'a> {
             let city =
                 regions.find_municipality(city, Some(state)).with_context(|| city.to_owned())?;
             sum += weight;
-            places.push((sum, Place { state, city, town: String::new() }, *towns));
+            places.push((sum, OfferPlace { state, city, town: String::new() }, *towns));
         }
         let (mut categories, mut sum) = (Vec::new(), 0);
         for category in CATEGORIES {
@@ -125,14 +125,14 @@ impl<'a> Maker<'a> {
         }
     }
 
-    fn place(&self, random: &mut Random) -> Place {
+    fn place(&self, random: &mut Random) -> OfferPlace {
         let at = random.below(self.places.last().map_or(1, |(sum, ..)| *sum));
         let at = self.places.partition_point(|(sum, ..)| *sum <= at);
         let (_, place, towns) = &self.places[at];
         // The lower of two draws: the first town has about twice its share, the last next to nothing.
         let bound = u32::try_from(towns.len()).unwrap_or(1);
         let town = towns[random.below(bound).min(random.below(bound)) as usize];
-        Place { town: town.to_owned(), ..place.clone() }
+        OfferPlace { town: town.to_owned(), ..place.clone() }
     }
 }
 

@@ -8,8 +8,8 @@ use madang_guard::hash::{HashError, Password, Scheme};
 use madang_service::accounts::{NewUser, RegionId, UserId};
 use madang_service::app::App;
 use madang_service::config::Settings;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Where users live: some of each kind of place.
 const REGIONS: [&str; 8] = [
@@ -113,7 +113,7 @@ impl Hashes {
         let work = || {
             while begun.fetch_add(1, Ordering::Relaxed) < count {
                 let hash = hash(self.scheme, &self.password);
-                made.lock().unwrap_or_else(PoisonError::into_inner).push(hash);
+                made.lock().push(hash);
             }
         };
         std::thread::scope(|scope| {
@@ -121,8 +121,7 @@ impl Hashes {
                 scope.spawn(work);
             }
         });
-        let made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
-        made.into_iter().map(|hash| hash.map_err(anyhow::Error::from)).collect()
+        made.into_inner().into_iter().map(|hash| hash.map_err(anyhow::Error::from)).collect()
     }
 }
 

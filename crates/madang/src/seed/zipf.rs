@@ -18,7 +18,7 @@ pub(super) struct Zipf {
 
 impl Zipf {
     /// Of `n`, at least one.
-    pub(super) fn of(n: u32) -> Zipf {
+    pub(super) fn new(n: u32) -> Zipf {
         let mut sum = 0.0;
         let weight = |rank: u32| {
             sum += 1.0 / f64::from(rank + 1);
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn every_number_has_one_rank() {
         for n in [1, 2, 3, 10, 1000, 4096] {
-            let zipf = Zipf::of(n);
+            let zipf = Zipf::new(n);
             let mut numbers: Vec<_> = (0..n as usize).map(|rank| zipf.number(rank)).collect();
             numbers.sort_unstable();
             assert_eq!(numbers, (1..=n).collect::<Vec<_>>());
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn shares_follow_the_law_and_are_the_whole() {
-        let zipf = Zipf::of(1000);
+        let zipf = Zipf::new(1000);
         let shares = zipf.shares(100_000, u64::MAX);
         assert_eq!(shares.iter().sum::<u64>(), 100_000);
         let of_rank = |rank| shares[zipf.number(rank) as usize - 1];
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn draws_follow_the_law() {
-        let (zipf, mut random) = (Zipf::of(100), Random::at(0, "test", 0, 0));
+        let (zipf, mut random) = (Zipf::new(100), Random::at(0, "test", 0, 0));
         let mut drawn = [0u32; 100];
         for _ in 0..100_000 {
             drawn[zipf.draw(&mut random) as usize - 1] += 1;

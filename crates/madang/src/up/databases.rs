@@ -1,7 +1,7 @@
 //! The MariaDB of the nodes, and its replicas.
 
+use super::directory::random_hex;
 use super::kept::{FIRST_PAUSE, Kept, Means, Part};
-use super::place::random_hex;
 use super::plan::{DatabaseKind, Plan};
 use crate::settings::Usage;
 use anyhow::Context as _;

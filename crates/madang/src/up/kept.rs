@@ -3,8 +3,9 @@
 use super::report::tell;
 use super::stopping::Stopping;
 use madang_stack::{Error, Exit, Supervisor};
+use parking_lot::Mutex;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -70,24 +71,24 @@ impl Kept {
 
     /// Process id, while it runs or as it was.
     pub fn pid(&self) -> Option<u32> {
-        self.lock().part.pid()
+        self.held.lock().part.pid()
     }
 
     /// Starts it for the first time.
     pub fn start(&self, means: &Means) -> Result<(), Error> {
-        self.lock().start(means)
+        self.held.lock().start(means)
     }
 
     /// Whether it has been ready for this long.
     pub fn has_served_for(&self, time: Duration) -> bool {
-        let held = self.lock();
+        let held = self.held.lock();
         held.part.exit().is_none() && held.ready.is_some_and(|since| since.elapsed() >= time)
     }
 
     /// Restarts it; answers how long that took, or nothing when this process is to stop.
     pub fn restart(&self, means: &Means) -> Result<Option<Duration>, Error> {
         let begun = Instant::now();
-        let mut held = self.lock();
+        let mut held = self.held.lock();
         // Asked with the lock held: whoever stops all servers may have stopped this one just now.
         if means.stopping.is_asked() {
             return Ok(None);
@@ -98,7 +99,7 @@ impl Kept {
 
     /// Stops it. A failure is reported, for others have still to be stopped.
     pub fn stop(&self, means: &Means) {
-        if let Err(error) = self.lock().part.stop(means) {
+        if let Err(error) = self.held.lock().part.stop(means) {
             tell(format_args!("{}: {error}", self.name));
         }
     }
@@ -112,10 +113,10 @@ impl Kept {
     }
 
     fn watch(&self, means: &Means) {
-        let first = self.lock().part.pause();
+        let first = self.held.lock().part.pause();
         let (mut pause, mut since) = (first, Instant::now());
         while !means.stopping.pause(LOOK) {
-            let Some(exit) = self.lock().part.exit() else { continue };
+            let Some(exit) = self.held.lock().part.exit() else { continue };
             if since.elapsed() > LASTING {
                 pause = first;
             }
@@ -130,7 +131,7 @@ impl Kept {
     }
 
     fn revive(&self, means: &Means) {
-        let mut held = self.lock();
+        let mut held = self.held.lock();
         // `up restart` may have been faster; and see `restart`.
         if held.part.exit().is_none() || means.stopping.is_asked() {
             return;
@@ -143,11 +144,6 @@ impl Kept {
                 tell(format_args!("{} does not start: {error}; see {log}", self.name));
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        // A part is a process and its address; a panic elsewhere does not change them.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,8 +3,8 @@
 
 use super::cache::Urls;
 use super::databases::Databases;
+use super::directory::random_hex;
 use super::front;
-use super::place::random_hex;
 use crate::settings::{SettingsArgs, Usage};
 use anyhow::{Context as _, anyhow};
 use madang_service::config::{Key, Origin, Settings};
@@ -38,21 +38,23 @@ impl DatabaseKind {
     }
 }
 
-fn database_kind(text: &str) -> Result<DatabaseKind, String> {
+fn database_kind(text: &str) -> anyhow::Result<DatabaseKind> {
     let servers = |count: &str| count.parse().ok().filter(|count| (2..=7).contains(count));
     match text {
         "sqlite" => Ok(DatabaseKind::Sqlite),
         "mariadb" => Ok(DatabaseKind::Mariadb),
         "galera" => Ok(DatabaseKind::Galera(3)),
-        _ => text.strip_prefix("galera:").and_then(servers).map(DatabaseKind::Galera).ok_or_else(
-            || "expected sqlite, mariadb, galera or galera:N with 2 to 7 servers".to_owned(),
-        ),
+        _ => text
+            .strip_prefix("galera:")
+            .and_then(servers)
+            .map(DatabaseKind::Galera)
+            .context("expected sqlite, mariadb, galera or galera:N with 2 to 7 servers"),
     }
 }
 
-fn node_budget(text: &str) -> Result<CpuBudget, String> {
-    let cores = text.parse().map_err(|_| "expected a number of cores".to_owned())?;
-    CpuBudget::fixed(cores).map_err(|error| error.to_string())
+fn node_budget(text: &str) -> anyhow::Result<CpuBudget> {
+    let cores = text.parse().map_err(|_| anyhow!("expected a number of cores"))?;
+    Ok(CpuBudget::fixed(cores)?)
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 //! One line goes there, `restart`. Lines come back as the nodes are restarted; the last one is `done`
 //! or `failed`.
 
+use super::directory::PREFIX;
 use super::kept::{Kept, Means};
-use super::place::PREFIX;
 use super::plan::FrontPlan;
 use super::report::tell;
 use crate::exit::Ended;

@@ -1,7 +1,8 @@
 //! The wish that this process stop.
 
 use crate::serve::watch_signals;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often it was asked for: once is to stop in order, twice at once.
@@ -20,36 +21,31 @@ impl Stopping {
 
     /// Counts one wish.
     pub fn ask(&self) {
-        *self.lock() += 1;
+        *self.wishes.lock() += 1;
         self.changed.notify_all();
     }
 
     /// Whether this process is to stop.
     pub fn is_asked(&self) -> bool {
-        *self.lock() > 0
+        *self.wishes.lock() > 0
     }
 
     /// Whether it is to stop at once.
     pub fn hurries(&self) -> bool {
-        *self.lock() > 1
+        *self.wishes.lock() > 1
     }
 
     /// Waits until this process is to stop.
     pub fn wait(&self) {
-        let asked = self.changed.wait_while(self.lock(), |wishes| *wishes == 0);
-        drop(asked.unwrap_or_else(PoisonError::into_inner));
+        self.changed.wait_while(&mut self.wishes.lock(), |wishes| *wishes == 0);
     }
 
     /// Waits for so long, or until this process is to stop; answers whether it is.
     pub fn pause(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
         let left = end.saturating_duration_since(Instant::now());
-        let woken = self.changed.wait_timeout_while(self.lock(), left, |wishes| *wishes == 0);
-        *woken.unwrap_or_else(PoisonError::into_inner).0 > 0
-    }
-
-    fn lock(&self) -> MutexGuard<'_, u32> {
-        // A number is valid whoever panicked.
-        self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut wishes = self.wishes.lock();
+        self.changed.wait_while_for(&mut wishes, |wishes| *wishes == 0, left);
+        *wishes > 0
     }
 }

@@ -207,7 +207,7 @@ fn a_device_that_logged_in_before_is_let_through_while_its_account_is_attacked()
     register(&server, &new_user("mina"));
     register(&server, &new_user("other"));
     let answer = log_in(&server, "mina", PASSWORD);
-    let cookie = answer.header("set-cookie").expect("a device mark").to_owned();
+    let cookie = answer.header("set-cookie").expect("a device token").to_owned();
     for part in ["madang_device=", "Path=/v1/auth", "Max-Age=", "HttpOnly", "SameSite=Strict"] {
         assert!(cookie.contains(part), "{cookie}");
     }

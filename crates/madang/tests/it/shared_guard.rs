@@ -176,8 +176,8 @@ fn small() -> GuardConfig {
     config.sign_up = FailureLimit { failures: 3, window };
     let mut suspicion = Suspicion { remember: Duration::from_secs(4), ..Suspicion::default() };
     suspicion.passwords = Some(PasswordWatch { accounts: 4, window });
-    if let Some(marks) = &mut suspicion.marks {
-        (marks.failures, marks.account_failures, marks.window) = (2, 4, window);
+    if let Some(tokens) = &mut suspicion.device_tokens {
+        (tokens.failures, tokens.account_failures, tokens.window) = (2, 4, window);
     }
     config.suspicion = Some(suspicion);
     config
@@ -188,7 +188,10 @@ fn subject(base: u64, kind: u8, account: u8, address: u8, password: u8) -> Subje
     let (account_id, by_address) = (id(1, account.into()), id(2, address.into()));
     match kind {
         0 => Subject::SignUp(by_address),
-        1 => Subject::Marked { mark: id(3, (account * 4 + address).into()), account: account_id },
+        1 => Subject::KnownDevice {
+            token: id(3, (account * 4 + address).into()),
+            account: account_id,
+        },
         _ => Subject::LogIn {
             pair: id(4, (account * 4 + address).into()),
             account: account_id,
@@ -200,7 +203,7 @@ fn subject(base: u64, kind: u8, account: u8, address: u8, password: u8) -> Subje
 
 /// Decides and ends as told, in both stores, and compares all decisions.
 async fn compare(acts: &[Act], base: u64, server: &Url) {
-    let clock = Arc::new(ManualClock::new());
+    let clock = Arc::new(ManualClock::default());
     let config = small();
     let memory = MemoryStore::new(&config, clock.clone());
     let shared = ValkeyStore::new(&config, std::slice::from_ref(server)).unwrap();

@@ -9,7 +9,7 @@ use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqA
 
 use super::coordinates::{Coordinates, CoordinatesSeed};
 use crate::document::{Document, Format, Limits, Lines, clean_name};
-use crate::error::{Place, ReadError, reason};
+use crate::error::{ReadError, TextPosition, reason};
 use crate::point::InvalidPoint;
 
 /// Reads a `FeatureCollection`, a `Feature` or a bare geometry.
@@ -34,7 +34,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
         .deserialize(&mut parser)
         .and_then(|()| parser.end());
     if let Err(error) = outcome {
-        let place = Place { line: error.line(), column: error.column() };
+        let place = TextPosition { line: error.line(), column: error.column() };
         return Err(match reading.refusal {
             Some(refusal) => refusal.at(place),
             None => {
@@ -58,7 +58,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    fn at(self, place: Place) -> ReadError {
+    fn at(self, place: TextPosition) -> ReadError {
         match self {
             Self::NotGeoJson(reason) => ReadError::NotGeoJson { reason, place },
             Self::OutOfRange(reason) => ReadError::OutOfRange { reason, place },

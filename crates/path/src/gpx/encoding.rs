@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::error::{Place, ReadError, excerpt};
+use crate::error::{ReadError, TextPosition, excerpt};
 
 /// The text of an XML file, without byte-order mark.
 ///
@@ -37,15 +37,17 @@ fn is(label: &[u8], names: &[&str]) -> bool {
 fn utf8(bytes: &[u8]) -> Result<&str, ReadError> {
     std::str::from_utf8(bytes).map_err(|error| {
         let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-        ReadError::NotText { encoding: "UTF-8", place: Place::of(&valid, valid.len()) }
+        ReadError::NotText { encoding: "UTF-8", place: TextPosition::of(&valid, valid.len()) }
     })
 }
 
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, ReadError> {
     let (pairs, odd) = bytes.as_chunks::<2>();
     let mut text = String::with_capacity(bytes.len() / 2);
-    let refused =
-        |text: &str| ReadError::NotText { encoding: "UTF-16", place: Place::of(text, text.len()) };
+    let refused = |text: &str| ReadError::NotText {
+        encoding: "UTF-16",
+        place: TextPosition::of(text, text.len()),
+    };
     for decoded in char::decode_utf16(pairs.iter().map(|&pair| unit(pair))) {
         match decoded {
             Ok(c) => text.push(c),
@@ -101,9 +103,9 @@ mod tests {
 
     #[test]
     fn text_that_is_not_in_its_encoding_is_refused_with_the_place() {
-        let place = Place { line: 2, column: 3 };
+        let place = TextPosition { line: 2, column: 3 };
         assert_eq!(decode(b"<a>\nbc\xFF"), Err(ReadError::NotText { encoding: "UTF-8", place }));
-        let place = Place { line: 1, column: 2 };
+        let place = TextPosition { line: 1, column: 2 };
         let odd = decode(b"\xFF\xFE<\0a");
         assert_eq!(odd, Err(ReadError::NotText { encoding: "UTF-16", place }));
         let lone_surrogate = decode(b"\xFF\xFE<\0\x00\xD8a\0");

@@ -8,7 +8,7 @@ use quick_xml::{Reader, XmlVersion};
 
 use super::encoding::decode;
 use crate::document::{Document, Format, Limits, Lines, clean_name, wrap_longitude};
-use crate::error::{Place, ReadError, excerpt, reason};
+use crate::error::{ReadError, TextPosition, excerpt, reason};
 use crate::point::Point;
 
 /// Deepest nesting of elements accepted. The deepest of 37 real files, vendor extensions included,
@@ -281,12 +281,12 @@ impl<'t> Parser<'t, '_> {
         ReadError::Xml { reason: reason(&error.to_string()), place: self.place() }
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> TextPosition {
         self.place_at(self.at)
     }
 
-    fn place_at(&self, offset: u64) -> Place {
-        Place::of(self.text, offset as usize)
+    fn place_at(&self, offset: u64) -> TextPosition {
+        TextPosition::of(self.text, offset as usize)
     }
 }
 

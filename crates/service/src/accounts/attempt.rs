@@ -1,4 +1,4 @@
-//! The guard on the wire: settings in, refusals, challenges and device marks out.
+//! The guard on the wire: settings in, refusals, challenges and device tokens out.
 
 use super::AccountsError;
 use super::key::TokenKey;
@@ -8,21 +8,21 @@ use crate::http::Problem;
 use http::{HeaderMap, HeaderValue, header};
 use madang_guard::clock::SystemClock;
 use madang_guard::config::{
-    AccountLimit, AddressLimit, FailureLimit, IpLimit, MarkConfig, Mode, PasswordWatch,
+    AccountLimit, AddressLimit, DeviceTokenConfig, FailureLimit, IpLimit, Mode, PasswordWatch,
     ProofConfig, Suspicion, Waiting,
 };
 use madang_guard::limit::{ProofStore, ValkeyStore};
-use madang_guard::suspicion::DeviceMark;
+use madang_guard::suspicion::DeviceToken;
 use madang_guard::{Guard, GuardConfig, Key, Reason, Refused, Stores};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Cookie with the mark of a device that has logged in.
+/// Cookie with the device token of a device that has logged in.
 const DEVICE_COOKIE: &str = "madang_device";
 /// Requests that carry it: no other needs it.
 const DEVICE_PATH: &str = "/v1/auth";
-/// Longest mark that is looked at.
-const LONGEST_MARK: usize = 512;
+/// Longest device token that is looked at.
+const LONGEST_DEVICE_TOKEN: usize = 512;
 
 /// The guard, with what it shares with other nodes.
 ///
@@ -39,12 +39,12 @@ pub(super) fn guard(
         let shared = Arc::new(ValkeyStore::new(&config, &settings.url)?);
         stores = Stores { attempts: Some(shared.clone()), proofs: Some(shared) };
     }
-    let clock = Arc::new(SystemClock::new());
+    let clock = Arc::new(SystemClock::default());
     Ok(Guard::with_stores(config, stores, clock.clone(), clock)?)
 }
 
 /// The guard's own settings. Its key comes from the token key, by a name of its own: nodes that accept
-/// each other's tokens accept each other's marks and challenges, and neither passes for the other.
+/// each other's tokens accept each other's device tokens and challenges, and neither passes for the other.
 fn guard_config(settings: &GuardSettings, key: &TokenKey) -> GuardConfig {
     let limit = |rate: Rate| FailureLimit { failures: rate.count, window: rate.window };
     let mut config = GuardConfig::new(Key::new(key.derive("madang guard 1")));
@@ -76,7 +76,7 @@ fn guard_config(settings: &GuardSettings, key: &TokenKey) -> GuardConfig {
             proof: settings
                 .proof
                 .then(|| ProofConfig { work: settings.proof_work, ..ProofConfig::default() }),
-            marks: settings.device_marks.then(MarkConfig::default),
+            device_tokens: settings.device_marks.then(DeviceTokenConfig::default),
             passwords: settings.passwords.then(PasswordWatch::default),
             ..Suspicion::default()
         });
@@ -112,22 +112,22 @@ fn seconds(wait: Duration) -> u32 {
     u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u32::MAX).max(1)
 }
 
-/// The device mark among the cookies, if there is one.
-pub(super) fn device_mark(headers: &HeaderMap) -> Option<&str> {
+/// The device token among the cookies, if there is one.
+pub(super) fn device_token(headers: &HeaderMap) -> Option<&str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = cookies.flat_map(|value| value.split(';')).map(str::trim);
     pairs
         .filter_map(|pair| pair.strip_prefix(DEVICE_COOKIE)?.strip_prefix('='))
-        .find(|mark| !mark.is_empty() && mark.len() <= LONGEST_MARK)
+        .find(|token| !token.is_empty() && token.len() <= LONGEST_DEVICE_TOKEN)
 }
 
-/// `Set-Cookie` with a device mark. Scripts cannot read it, other sites cannot send it, and over TLS
+/// `Set-Cookie` with a device token. Scripts cannot read it, other sites cannot send it, and over TLS
 /// it never travels without.
-pub(super) fn device_cookie(mark: &DeviceMark, secure: bool) -> Option<HeaderValue> {
+pub(super) fn device_cookie(token: &DeviceToken, secure: bool) -> Option<HeaderValue> {
     let text = format!(
         "{DEVICE_COOKIE}={}; Path={DEVICE_PATH}; Max-Age={}; HttpOnly; SameSite=Strict{}",
-        mark.value,
-        mark.max_age.as_secs(),
+        token.value,
+        token.max_age.as_secs(),
         if secure { "; Secure" } else { "" }
     );
     let mut value = HeaderValue::from_str(&text).ok()?;

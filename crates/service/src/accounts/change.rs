@@ -1,6 +1,6 @@
 //! What people do with an account of theirs: a new password, log out everywhere, delete it.
 //!
-//! All three end every token that was issued before, on every node. Device marks end with the password they were earned with. The password is asked for where the account itself
+//! All three end every token that was issued before, on every node. Device tokens end with the password they were earned with. The password is asked for where the account itself
 //! changes: a stolen token alone must not be enough. Guesses at it count as failed log-ins do.
 
 use super::login::{Given, LONGEST_PROOF, LoggedIn};
@@ -40,7 +40,7 @@ table! {
 
 /// Change the password.
 ///
-/// All tokens and device marks of the account end, also those of this request; the answer has new ones.
+/// All tokens and device tokens of the account end, also those of this request; the answer has new ones.
 #[utoipa::path(post, path = "/v1/auth/user/password", tag = "accounts", operation_id = "changePassword",
     security(("bearer" = [])),
     request_body = PasswordBody,

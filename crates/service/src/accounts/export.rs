@@ -164,11 +164,11 @@ pub(super) async fn export(
     let next_kind = (at + 1 < KINDS.len() as i64).then_some((at + 1, 0));
     let next = more.map(|id| (at, id)).or(next_kind);
     let next_cursor = next.map(|(at, id)| write_whole_cursor(&listing, at, id));
-    Ok(app.bodies.private(Page { items, next_cursor }, &headers).await?)
+    Ok(app.responses.private(Page { items, next_cursor }, &headers).await?)
 }
 
 /// Rows of one kind.
-struct Kind {
+struct ExportedKind {
     /// Those of the user `?1` after the id `?2`, by id, `?3` at most. The id comes first.
     find: &'static str,
     /// Rows to look at for one page; nothing when all that are found are the user's.
@@ -177,7 +177,7 @@ struct Kind {
     read: fn(&Row<'_>) -> Result<Option<Exported>, StoreError>,
 }
 
-impl Kind {
+impl ExportedKind {
     /// Up to `limit` things after an id, and after which id there may be more.
     fn page(
         &self,
@@ -203,8 +203,8 @@ impl Kind {
 }
 
 /// In the order of the export. A cursor holds a place in this list: what is new goes to its end.
-const KINDS: &[Kind] = &[
-    Kind {
+const KINDS: &[ExportedKind] = &[
+    ExportedKind {
         find: "SELECT p.id, p.title, p.item_name, p.content, p.price, p.stock, c.slug, r.name, t.name,
                 p.status, p.created_at_ms, p.updated_at_ms
            FROM posts p JOIN post_categories c ON c.id = p.category_id
@@ -229,7 +229,7 @@ const KINDS: &[Kind] = &[
             }))
         },
     },
-    Kind {
+    ExportedKind {
         find: "SELECT a.id, a.title, c.content, a.created_at_ms, a.updated_at_ms
            FROM articles a JOIN article_contents c ON c.article_id = a.id
           WHERE a.author_id = ?1 AND a.id > ?2 ORDER BY a.id LIMIT ?3",
@@ -244,7 +244,7 @@ const KINDS: &[Kind] = &[
             }))
         },
     },
-    Kind {
+    ExportedKind {
         find: "SELECT id, article_id, content, created_at_ms FROM article_comments
           WHERE author_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
         at_once: None,
@@ -257,7 +257,7 @@ const KINDS: &[Kind] = &[
             }))
         },
     },
-    Kind {
+    ExportedKind {
         find: "SELECT a.id, l.user_id FROM (SELECT id FROM articles WHERE id > ?2 ORDER BY id LIMIT ?3) a
            LEFT JOIN article_likes l ON l.article_id = a.id AND l.user_id = ?1 ORDER BY a.id",
         at_once: Some(ARTICLES_AT_ONCE),
@@ -266,7 +266,7 @@ const KINDS: &[Kind] = &[
             Ok(row.get::<Option<i64>>(1)?.map(|_| Exported::Like { article_id }))
         },
     },
-    Kind {
+    ExportedKind {
         find: "SELECT s.id, s.title, l.name, s.start_at_ms, s.end_at_ms, s.created_at_ms
            FROM schedules s JOIN locations l ON l.id = s.location_id
           WHERE s.user_id = ?1 AND s.id > ?2 ORDER BY s.id LIMIT ?3",
@@ -282,7 +282,7 @@ const KINDS: &[Kind] = &[
             }))
         },
     },
-    Kind {
+    ExportedKind {
         find: "SELECT id, name, length_metres, created_at_ms FROM tracks
           WHERE owner_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
         at_once: None,
@@ -295,7 +295,7 @@ const KINDS: &[Kind] = &[
             }))
         },
     },
-    Kind {
+    ExportedKind {
         find: "SELECT id, track_id, duration_ms, ran_at_ms, created_at_ms FROM track_records
           WHERE user_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
         at_once: None,

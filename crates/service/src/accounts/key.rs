@@ -19,11 +19,7 @@ pub const SHORTEST: usize = 32;
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenKey(Vec<u8>);
 
-impl std::fmt::Debug for TokenKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("TokenKey(hidden)")
-    }
-}
+crate::opaque_debug!(TokenKey);
 
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! `POST /v1/auth/user/login`.
 
-use super::attempt::{device_cookie, device_mark, refusal};
+use super::attempt::{device_cookie, device_token, refusal};
 use super::sessions::Session;
 use super::store::Credentials;
 use super::token;
@@ -15,7 +15,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, header};
-use madang_guard::hash::{Outcome, Password, StoredHash, Verdict};
+use madang_guard::hash::{CheckOutcome, Password, StoredHash, Verdict};
 use madang_guard::{Attempt, Reservation};
 use serde::Serialize;
 use std::net::IpAddr;
@@ -87,7 +87,7 @@ pub(super) struct Given<'r> {
     /// Solution of a challenge.
     pub(super) altcha: Option<String>,
     pub(super) address: IpAddr,
-    /// With the mark of the device, if it has one.
+    /// With the device token of the device, if it has one.
     pub(super) headers: &'r HeaderMap,
 }
 
@@ -98,10 +98,10 @@ impl Accounts {
         key: &str,
         given: Given<'_>,
     ) -> Result<Option<Credentials>, Problem> {
-        // A mark is good for the password of now. The password itself is compared with what is stored after the
+        // A device token is good for the password of now. The password itself is compared with what is stored after the
         // guard, where an attempt may have waited.
-        let mark = device_mark(given.headers);
-        let marked = match mark {
+        let token = device_token(given.headers);
+        let known = match token {
             Some(_) => self.store().credentials(key.to_owned()).await?,
             None => None,
         };
@@ -112,8 +112,8 @@ impl Accounts {
             address: given.address,
             password: password.expose().as_bytes(),
             proof: given.altcha.as_deref().filter(|proof| !proof.is_empty()),
-            mark,
-            credential: marked.as_ref().map_or(&[], |user| user.password_hash.as_bytes()),
+            device_token: token,
+            credential: known.as_ref().map_or(&[], |user| user.password_hash.as_bytes()),
             under_load: !self.hasher().has_room(),
         };
         let reservation =
@@ -137,11 +137,11 @@ impl Accounts {
         let old = stored.clone();
         let reservation = uncompared.begin();
         let settle = move |outcome| match outcome {
-            Outcome::Right => reservation.succeed(),
-            Outcome::Wrong => reservation.fail(),
-            Outcome::NotRun => reservation.cancel(),
+            CheckOutcome::Right => reservation.succeed(),
+            CheckOutcome::Wrong => reservation.fail(),
+            CheckOutcome::NotRun => reservation.cancel(),
             // It was begun and is not known: counts as a failure.
-            Outcome::Failed => drop(reservation),
+            CheckOutcome::Failed => drop(reservation),
         };
         let time = current::time(Part::Hash);
         let verdict = self.hasher().verify(Password::from(text), stored, settle).await;
@@ -177,7 +177,7 @@ impl Accounts {
         });
     }
 
-    /// A token for this user and a mark for the device, as an answer to the client at this address that sent these
+    /// A token for this user and a device token for the device, as an answer to the client at this address that sent these
     /// headers; its session is stored.
     pub(super) async fn logged_in(
         &self,
@@ -194,12 +194,13 @@ impl Accounts {
         self.store().begin_session(Session::new(claims, headers)).await?;
         let expires_at = rfc3339::format_utc(claims.expires_at.saturating_mul(1000));
         let key = account_key(&user.nickname);
-        let mark = self.guard().mark(address, key.as_bytes(), user.password_hash.as_bytes());
+        let guard = self.guard();
+        let device = guard.device_token(address, key.as_bytes(), user.password_hash.as_bytes());
         let body = LoggedIn { nickname: user.nickname, token, expires_at };
         let mut response = Json(body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Some(cookie) = mark.and_then(|mark| device_cookie(&mark, secure)) {
+        if let Some(cookie) = device.and_then(|token| device_cookie(&token, secure)) {
             headers.insert(header::SET_COOKIE, cookie);
         }
         Ok(response)

@@ -22,19 +22,22 @@ pub(crate) enum Named {
 
 impl Named {
     /// What was typed: `id:7`, or a nickname.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, NotNamed> {
         if let Some(id) = text.strip_prefix("id:") {
-            let wrong = |_| format!("{text:?} is no user: expected id: and a number");
-            return id.parse().map(Self::Id).map_err(wrong);
+            return id.parse().map(Self::Id).map_err(|_| NotNamed::Id(text.to_owned()));
         }
         let name = one_line(text, NICKNAME_CHARS).filter(|name| is_nickname(name));
-        let wrong = || {
-            format!(
-                "{text:?} is no user: expected a nickname ({NICKNAME_RULE}) or id: and a number"
-            )
-        };
-        name.map(Self::Nickname).ok_or_else(wrong)
+        name.map(Self::Nickname).ok_or_else(|| NotNamed::Nickname(text.to_owned()))
     }
+}
+
+/// Why what was typed names nobody.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub(crate) enum NotNamed {
+    #[error("{0:?} is no user: expected id: and a number")]
+    Id(String),
+    #[error("{0:?} is no user: expected a nickname ({NICKNAME_RULE}) or id: and a number")]
+    Nickname(String),
 }
 
 /// What is stored of a user.

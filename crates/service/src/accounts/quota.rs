@@ -10,8 +10,7 @@
 pub use crate::config::Quota;
 
 use super::UserId;
-use crate::bodies::ChangeError;
-use crate::store::{Tx, params};
+use crate::store::{ChangeError, Tx, params};
 
 /// A kind of rows that users own: what finds those of a user, whose id is the only parameter.
 #[derive(Clone, Copy, Debug)]

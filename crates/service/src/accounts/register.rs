@@ -13,10 +13,8 @@ use crate::http::{ClientAddress, JsonObject, Problem, Secret};
 use crate::idempotency::{Done, IdempotencyKey};
 use crate::ops::record::Part;
 use crate::store::StoreError;
-use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse as _, Response};
-use http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
 use madang_guard::hash::Password;
 use serde::Serialize;
 use std::net::IpAddr;
@@ -77,8 +75,7 @@ pub(super) async fn register(
     Ok(done.answer(|id| {
         let (region_name, region_name_en) = accounts.regions().full_name(region);
         let body = Registered { id, nickname: new.nickname, region_name, region_name_en };
-        let location = [(header::LOCATION, HeaderValue::from_static("/v1/users/me"))];
-        (StatusCode::CREATED, location, Json(body)).into_response()
+        crate::http::created("/v1/users/me".to_owned(), body)
     }))
 }
 
@@ -170,6 +167,7 @@ mod tests {
     use super::*;
     use crate::accounts::tests::{fresh, stop_hashing};
     use crate::config::Rate;
+    use http::StatusCode;
     use std::time::Duration;
 
     #[tokio::test]

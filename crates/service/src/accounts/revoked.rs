@@ -5,8 +5,8 @@
 
 use super::UserId;
 use super::token::{Claims, TokenId};
+use parking_lot::RwLock;
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
 
 /// Revocations of one user that are kept one by one. One more folds the older half of them into a
 /// cutoff: no token issued up to then is valid. So what a user can make the service remember is
@@ -58,7 +58,7 @@ impl Revoked {
         tokens: impl IntoIterator<Item = TokenId>,
         users: impl IntoIterator<Item = (UserId, Cutoff)>,
     ) {
-        let mut lists = self.lists.write().unwrap_or_else(PoisonError::into_inner);
+        let mut lists = self.lists.write();
         lists.tokens.extend(tokens);
         for (user, cutoff) in users {
             let until = lists.users.entry(user).or_insert(cutoff.until);
@@ -68,20 +68,20 @@ impl Revoked {
 
     /// Whether the token with these claims was revoked.
     pub fn contains(&self, claims: &Claims) -> bool {
-        let lists = self.lists.read().unwrap_or_else(PoisonError::into_inner);
+        let lists = self.lists.read();
         lists.tokens.contains(&claims.id)
             || lists.users.get(&claims.user).is_some_and(|until| claims.issued_at <= *until)
     }
 
     /// The last second of issue of which no token of the user is valid; 0 when there is none.
     pub fn cutoff(&self, user: UserId) -> i64 {
-        let lists = self.lists.read().unwrap_or_else(PoisonError::into_inner);
+        let lists = self.lists.read();
         lists.users.get(&user).copied().unwrap_or(0)
     }
 
     /// Takes over what was committed.
     pub fn apply(&self, change: &Change) {
-        let mut lists = self.lists.write().unwrap_or_else(PoisonError::into_inner);
+        let mut lists = self.lists.write();
         lists.tokens.extend(change.added);
         // The cutoff before the tokens that it replaces; both under one lock.
         if let Some((user, cutoff)) = change.folded {
@@ -99,7 +99,7 @@ impl Revoked {
 
     /// Tokens and cutoffs remembered now.
     pub fn len(&self) -> usize {
-        let lists = self.lists.read().unwrap_or_else(PoisonError::into_inner);
+        let lists = self.lists.read();
         lists.tokens.len() + lists.users.len()
     }
 }

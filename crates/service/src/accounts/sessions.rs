@@ -6,10 +6,9 @@
 use super::token::{Claims, TokenId};
 use super::{AccountStore, Caller, UserId, token};
 use crate::app::App;
-use crate::http::{Problem, rfc3339};
+use crate::http::{PathId, Problem, rfc3339};
 use crate::store::{Sql, StoreError, Tx, params};
 use axum::Json;
-use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
@@ -85,7 +84,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<
 pub(super) async fn end(
     State(app): State<Arc<App>>,
     caller: Caller,
-    id: Result<Path<String>, PathRejection>,
+    id: PathId<String>,
 ) -> Result<StatusCode, Problem> {
     let unknown = || Problem::not_found("no such session of yours");
     let id = id.ok().and_then(|Path(id)| URL_SAFE_NO_PAD.decode(id).ok()?.try_into().ok());

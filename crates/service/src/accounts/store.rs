@@ -30,12 +30,8 @@ pub struct NewUser {
     pub created_at_ms: i64,
 }
 
-impl std::fmt::Debug for NewUser {
-    /// Without the hash: in a log it can be attacked like one in a stolen database.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NewUser").field("nickname", &self.nickname).finish_non_exhaustive()
-    }
-}
+// Without the hash: in a log it can be attacked like one in a stolen database.
+crate::opaque_debug!(NewUser);
 
 /// What log-in needs of an account.
 #[derive(Clone)]
@@ -113,7 +109,7 @@ impl AccountStore {
             .write(move |tx| {
                 let inserted = insert(tx, &user)?;
                 let Some(id) = inserted else { return Ok(None) };
-                let once = key.clone().of(id, &request(&user.nickname, user.region));
+                let once = key.clone().used_by(id, &request(&user.nickname, user.region));
                 let done = once.run(tx, |_| Ok::<UserId, StoreError>(id))?;
                 Ok(Some(done.outcome))
             })
@@ -131,7 +127,7 @@ impl AccountStore {
         nickname: &str,
         region: RegionId,
     ) -> Result<bool, StoreError> {
-        let once = key.clone().of(id, &request(nickname, region));
+        let once = key.clone().used_by(id, &request(nickname, region));
         if !once.has_key() {
             return Ok(false);
         }

@@ -9,8 +9,8 @@ use axum::extract::State;
 use madang_guard::Attempt;
 use madang_guard::hash::Password;
 use madang_testing::until_async;
+use parking_lot::Mutex;
 use std::pin::pin;
-use std::sync::Mutex;
 use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
 
@@ -72,7 +72,7 @@ async fn a_client_that_leaves_during_the_look_up_has_not_failed() {
     let stand = || {
         let opened = Arc::clone(&opened);
         store.read(move |_| {
-            let _ = opened.lock().unwrap().recv();
+            let _ = opened.lock().recv();
             Ok(())
         })
     };
@@ -85,7 +85,7 @@ async fn a_client_that_leaves_during_the_look_up_has_not_failed() {
             address: "192.0.2.1".parse().unwrap(),
             password: password.expose().as_bytes(),
             proof: None,
-            mark: None,
+            device_token: None,
             credential: &[],
             under_load: false,
         };
@@ -108,7 +108,7 @@ async fn a_client_that_leaves_the_hash_queue_has_not_failed() {
         address: "192.0.2.1".parse().unwrap(),
         password: b"wrong-horse-battery",
         proof: None,
-        mark: None,
+        device_token: None,
         credential: &[],
         under_load: false,
     };
@@ -150,10 +150,10 @@ async fn a_log_out_whose_client_leaves_holds_its_place_until_it_is_written() {
         let leaving = pin!(session::logout(State(Arc::clone(&app)), caller));
         assert!(poll(leaving).is_pending());
     }
-    assert_eq!(app.writes.figures().in_flight, 1);
+    assert_eq!(app.writes.metrics().in_flight, 1);
     drop(go_on);
     standing.await.unwrap();
-    until_async("it is written", || app.writes.figures().in_flight == 0).await;
+    until_async("it is written", || app.writes.metrics().in_flight == 0).await;
     assert!(app.accounts.inner.revoked.contains(&claims));
 }
 

@@ -77,11 +77,7 @@ pub struct Tokens {
     ttl_seconds: i64,
 }
 
-impl std::fmt::Debug for Tokens {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tokens").field("ttl_seconds", &self.ttl_seconds).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(Tokens);
 
 impl Tokens {
     /// Tokens signed with `key` that are valid for `ttl`.

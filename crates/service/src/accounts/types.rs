@@ -1,7 +1,7 @@
 //! Nicknames and passwords, as far as their form decides.
 
 use crate::http::JsonObject;
-use crate::http::json::table::Kind;
+use crate::http::json::table::FieldKind;
 use std::ops::RangeInclusive;
 
 /// Characters of a nickname.
@@ -32,7 +32,7 @@ pub fn is_nickname(text: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct Nickname;
 
-impl Kind for Nickname {
+impl FieldKind for Nickname {
     type Value = String;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<String> {

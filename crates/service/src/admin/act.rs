@@ -2,15 +2,16 @@
 
 use super::audit::{Audit, Peer};
 use super::maintenance::message;
-use super::{Command, LONGEST_MESSAGE, Reply, SetLog};
+use super::{Command, CommandError, LONGEST_MESSAGE, Reply, SetLog};
 use crate::accounts::{Named, User};
 use crate::app::App;
 use crate::config::{Settings, log_filter};
 use crate::http::{Operator, rfc3339};
+use parking_lot::Mutex;
 use std::fmt::{Display, Write as _};
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Characters of the longest filter of a log.
@@ -61,7 +62,7 @@ impl Admin {
         // A reply may hold a password.
         let outcome = match &reply {
             Ok(_) => "done".to_owned(),
-            Err(error) => format!("failed: {error}"),
+            Err(CommandError(why)) => format!("failed: {why}"),
         };
         let audit = Arc::clone(&self.audit);
         let ended = blocking(move || audit.end(&id, &outcome)).await;
@@ -85,7 +86,7 @@ impl Admin {
             Command::UserPassword { user } => {
                 let user = self.user(user).await?;
                 // Hashing waits for its own threads, not in a place among the writes.
-                let (password, hash) = app.accounts.random_password().await.map_err(text)?;
+                let (password, hash) = app.accounts.random_password().await?;
                 let (accounts, id) = (app.accounts.clone(), user.id);
                 self.write(async move { accounts.set_password(id, hash).await }).await?;
                 Ok(format!(
@@ -106,31 +107,31 @@ impl Admin {
                 let posts = app.posts.store().clone();
                 match self.write(async move { posts.remove(id, Operator).await }).await? {
                     Ok(()) => Ok(format!("post {id} is removed")),
-                    _ => Err(format!("there is no post {id}, or no longer")),
+                    _ => Err(format!("there is no post {id}, or no longer").into()),
                 }
             }
             Command::ArticleDelete { id } => {
                 let articles = app.articles.store().clone();
                 match self.write(async move { articles.delete(id, Operator).await }).await? {
                     Ok(()) => Ok(format!("article {id} is deleted, with its comments and likes")),
-                    _ => Err(format!("there is no article {id}, or no longer")),
+                    _ => Err(format!("there is no article {id}, or no longer").into()),
                 }
             }
             Command::CommentDelete { id } => {
                 let absent = || format!("there is no comment {id}, or no longer");
                 let comments = app.articles.comments().clone();
-                let article = comments.article_of(id).await.map_err(text)?.ok_or_else(absent)?;
+                let article = comments.article_of(id).await?.ok_or_else(absent)?;
                 let work = async move { comments.delete(article, id, Operator).await };
                 match self.write(work).await? {
                     Ok(()) => Ok(format!("comment {id} on article {article} is deleted")),
-                    _ => Err(absent()),
+                    _ => Err(absent().into()),
                 }
             }
             Command::TrackDelete { id } => {
                 let tracks = app.tracks.store().clone();
                 match self.write(async move { tracks.delete(id, Operator).await }).await? {
                     Ok(()) => Ok(format!("track {id} is deleted, with its runs")),
-                    _ => Err(format!("there is no track {id}, or no longer")),
+                    _ => Err(format!("there is no track {id}, or no longer").into()),
                 }
             }
             Command::CacheClear => {
@@ -149,25 +150,21 @@ impl Admin {
     }
 
     /// Takes a turn among the writes, as a request does.
-    async fn write<T, E>(
+    async fn write<T: Send + 'static, E: Display + Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, E>> + Send + 'static,
-    ) -> Result<T, String>
-    where
-        T: Send + 'static,
-        E: Display + Send + 'static,
-    {
-        self.app.writes.run(work).await.map_err(text)?.map_err(text)
+    ) -> Result<T, CommandError> {
+        Ok(self.app.writes.run(work).await??)
     }
 
-    async fn user(&self, typed: String) -> Result<User, String> {
-        let found = self.app.accounts.named(Named::parse(&typed)?).await.map_err(text)?;
-        found.ok_or_else(|| format!("there is no user {typed}"))
+    async fn user(&self, typed: String) -> Result<User, CommandError> {
+        let found = self.app.accounts.named(Named::parse(&typed)?).await?;
+        Ok(found.ok_or_else(|| format!("there is no user {typed}"))?)
     }
 
     async fn show(&self, typed: String) -> Reply {
         let user = self.user(typed).await?;
-        let found = self.app.accounts.overview(user).await.map_err(text)?;
+        let found = self.app.accounts.overview(user).await?;
         let user = found.user;
         let (region, _) = self.app.accounts.regions().full_name(user.region);
         let mut lines = Lines::default();
@@ -203,7 +200,7 @@ impl Admin {
             None => lines.add("maintenance", "off"),
             Some(message) => lines.add("maintenance", format!("on: {message}")),
         }
-        lines.add("log level", self.log.lock().unwrap_or_else(PoisonError::into_inner));
+        lines.add("log level", self.log.lock());
         let (used, capacity) = (app.cache.used_bytes() >> 10, app.cache.capacity_bytes() >> 10);
         lines.add("cache", format!("{used} KiB of {capacity}"));
         lines.text
@@ -211,12 +208,12 @@ impl Admin {
 
     async fn checkpoint(&self) -> Reply {
         let store = self.app.store.clone();
-        match blocking(move || store.checkpoint().map_err(io::Error::other)).await.map_err(text)? {
+        match blocking(move || store.checkpoint().map_err(io::Error::other)).await? {
             Some(true) => Ok("the write-ahead log is in the database, and begins anew".to_owned()),
             Some(false) => Err("another program reads the database: the write-ahead log was copied as far as that \
                                 allows; end the program and try again"
-                .to_owned()),
-            None => Err("there is no write-ahead log here: MariaDB keeps its own".to_owned()),
+                .into()),
+            None => Err("there is no write-ahead log here: MariaDB keeps its own".into()),
         }
     }
 
@@ -226,10 +223,11 @@ impl Admin {
             return Err(format!(
                 "{level:?} is no filter: expected off, error, warn, info, debug, trace, or a filter \
                                 such as info,madang_service=debug"
-            ));
+            )
+            .into());
         }
         (self.set_log)(level)?;
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).replace_range(.., level);
+        self.log.lock().replace_range(.., level);
         Ok(format!("the log level is {level} until the server stops"))
     }
 
@@ -237,13 +235,13 @@ impl Admin {
         let wrong = || format!("the message must be a line of 1 to {LONGEST_MESSAGE} characters");
         let said = typed.map(|typed| message(&typed).ok_or_else(wrong)).transpose()?;
         let mode = self.app.maintenance.clone();
-        blocking(move || mode.switch_on(said)).await.map_err(text)?;
+        blocking(move || mode.switch_on(said)).await?;
         Ok("maintenance mode is on: writes are refused, also after a restart".to_owned())
     }
 
     async fn maintenance_off(&self) -> Reply {
         let mode = self.app.maintenance.clone();
-        Ok(match blocking(move || mode.switch_off()).await.map_err(text)? {
+        Ok(match blocking(move || mode.switch_off()).await? {
             true => "maintenance mode is off".to_owned(),
             false => "maintenance mode was off".to_owned(),
         })
@@ -252,10 +250,6 @@ impl Admin {
 
 fn called(user: &User) -> String {
     format!("{} (id:{})", user.nickname, user.id)
-}
-
-fn text(error: impl Display) -> String {
-    error.to_string()
 }
 
 /// Runs what blocks a thread on one that may be blocked.

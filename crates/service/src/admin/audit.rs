@@ -13,12 +13,12 @@
 
 use super::Command;
 use crate::http::rfc3339::now_utc;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 const FILE: &str = "admin.log";
 /// The file before this one.
@@ -96,7 +96,7 @@ impl Audit {
         let time = now_utc();
         let mut line = serde_json::to_string(&Line { time, id: id.to_owned(), says })?;
         line.push('\n');
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn.lock();
         let path = self.dir.join(FILE);
         let is_full = std::fs::metadata(&path).is_ok_and(|found| found.len() >= LONGEST);
         if is_full {

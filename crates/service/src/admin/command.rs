@@ -10,7 +10,18 @@ pub(super) const LONGEST_COMMAND: usize = 4096;
 pub const LONGEST_REPLY: u64 = 64 * 1024;
 
 /// The text to print, or the reason why the command failed.
-pub type Reply = Result<String, String>;
+pub type Reply = Result<String, CommandError>;
+
+/// Why a command failed, as it is sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandError(pub String);
+
+/// With the message of any error, as `anyhow::Error`; so it is no `Error` itself.
+impl<E: fmt::Display> From<E> for CommandError {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
 
 /// A command of the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,13 +10,14 @@
 use crate::http::Problem;
 use crate::http::json::one_line;
 use http::Method;
+use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::ops::RangeInclusive;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// The file, with the message in it.
 const FILE: &str = "maintenance";
@@ -69,7 +70,7 @@ impl Maintenance {
         if !self.inner.is_on.load(Ordering::Acquire) {
             return None;
         }
-        self.inner.message.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner.message.lock().clone()
     }
 
     /// The refusal of a request that may write, while it is on.
@@ -114,7 +115,7 @@ impl Maintenance {
 
     fn set(&self, text: Option<String>) {
         let is_on = text.is_some();
-        *self.inner.message.lock().unwrap_or_else(PoisonError::into_inner) = text.map(Into::into);
+        *self.inner.message.lock() = text.map(Into::into);
         self.inner.is_on.store(is_on, Ordering::Release);
     }
 

@@ -9,7 +9,7 @@
 
 use super::act::Admin;
 use super::audit::Peer;
-use super::command::{Command, LONGEST_COMMAND, Reply};
+use super::command::{Command, CommandError, LONGEST_COMMAND, Reply};
 use super::{LONGEST_REPLY, Operated};
 use crate::app::App;
 use crate::config::Settings;
@@ -209,7 +209,7 @@ impl Desk {
             command = timeout(self.command_time, command(&mut stream)) => command,
         };
         let reply = match (command, peer(&stream)) {
-            (Err(_), _) => Err("the command did not arrive in time".to_owned()),
+            (Err(_), _) => Err("the command did not arrive in time".into()),
             // The client has left.
             (Ok(Ok(None) | Err(_)), _) => return,
             (_, Err(refused)) => Err(refused),
@@ -221,31 +221,31 @@ impl Desk {
 }
 
 /// The command that a connection sends; nothing when it ends before.
-async fn command(stream: &mut UnixStream) -> io::Result<Option<Result<Command, String>>> {
+async fn command(stream: &mut UnixStream) -> io::Result<Option<Result<Command, CommandError>>> {
     let mut line = Vec::with_capacity(256);
     while !line.ends_with(b"\n") {
         if line.len() >= LONGEST_COMMAND {
             let text = format!("the command is longer than {LONGEST_COMMAND} bytes");
-            return Ok(Some(Err(text)));
+            return Ok(Some(Err(text.into())));
         }
         let room = LONGEST_COMMAND - line.len();
         if (&mut *stream).take(room as u64).read_buf(&mut line).await? == 0 {
             return Ok(None);
         }
     }
-    let wrong = |error| format!("the server cannot read the command: {error}");
-    Ok(Some(serde_json::from_slice(&line).map_err(wrong)))
+    let read = serde_json::from_slice(&line);
+    Ok(Some(read.map_err(|error| format!("the server cannot read the command: {error}").into())))
 }
 
 /// Who is there, if they may give commands.
-fn peer(stream: &UnixStream) -> Result<Peer, String> {
+fn peer(stream: &UnixStream) -> Result<Peer, CommandError> {
     let cred = stream.peer_cred().map_err(|error| format!("cannot tell who asks: {error}"))?;
     let (uid, own) = (cred.uid(), rustix::process::geteuid().as_raw());
     if uid == 0 || uid == own {
         return Ok(Peer { uid, pid: cred.pid() });
     }
     tracing::warn!(uid, "refused an admin command of another user");
-    Err(format!("not permitted: only user {own}, who runs the server, and root may"))
+    Err(format!("not permitted: only user {own}, who runs the server, and root may").into())
 }
 
 async fn send(stream: &mut UnixStream, reply: &Reply) -> io::Result<()> {

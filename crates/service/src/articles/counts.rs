@@ -12,7 +12,7 @@
 //! done before them, they replace what it kept. A reader whose transaction began after a commit
 //! whose effects have not followed keeps nothing or what they are about to set.
 //!
-//! Likes that are acknowledged and not in the row yet are added by the [`Overlay`](super::likes::Overlay),
+//! Likes that are acknowledged and not in the row yet are added by the [`PendingLikes`](super::likes::PendingLikes),
 //! through which those fill and set who know nothing of them.
 //!
 //! Where other processes change rows, too, nothing is remembered: each look is a look into the store.
@@ -22,9 +22,9 @@
 
 use super::types::{ArticleId, Counts};
 use crate::store::Store;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
-/// Places of a set.
+/// Slots of a set.
 const WAYS: usize = 8;
 /// Sets: 32,768 articles in about 1 MB.
 const SETS: usize = 4096;
@@ -40,7 +40,7 @@ pub(super) struct CountMemory {
 pub(super) struct Version(u64);
 
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct Slot {
     /// 0: free.
     article: ArticleId,
     counts: Counts,
@@ -50,7 +50,7 @@ struct Place {
 #[derive(Default)]
 struct Set {
     version: u64,
-    places: [Place; WAYS],
+    slots: [Slot; WAYS],
     hand: usize,
 }
 
@@ -71,9 +71,9 @@ impl CountMemory {
     /// The counts of an article, if they are here.
     pub(super) fn get(&self, article: ArticleId) -> Option<Counts> {
         let mut set = self.set_of(article);
-        let place = set.find(article)?;
-        place.asked_for = true;
-        Some(place.counts)
+        let slot = set.find(article)?;
+        slot.asked_for = true;
+        Some(slot.counts)
     }
 
     /// To be noted before the store is read for [`fill`](Self::fill).
@@ -109,8 +109,8 @@ impl CountMemory {
     pub(super) fn forget(&self, article: ArticleId) {
         let mut set = self.set_of(article);
         set.version += 1;
-        if let Some(place) = set.find(article) {
-            *place = Place::default();
+        if let Some(slot) = set.find(article) {
+            *slot = Slot::default();
         }
     }
 
@@ -118,46 +118,42 @@ impl CountMemory {
         // Fibonacci hashing (Knuth, TAOCP 3, 6.4): ids that follow each other are spread evenly.
         let hash = article.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let index = usize::try_from(hash >> 32).unwrap_or(0) % self.sets.len();
-        self.sets[index].lock().unwrap_or_else(PoisonError::into_inner)
+        self.sets[index].lock()
     }
 }
 
 impl Set {
-    fn find(&mut self, article: ArticleId) -> Option<&mut Place> {
-        self.places.iter_mut().find(|place| place.article == article && article != 0)
+    fn find(&mut self, article: ArticleId) -> Option<&mut Slot> {
+        self.slots.iter_mut().find(|slot| slot.article == article && article != 0)
     }
 
     fn put(&mut self, article: ArticleId, counts: Counts) {
-        if let Some(place) = self.find(article) {
-            place.counts = counts;
+        if let Some(slot) = self.find(article) {
+            slot.counts = counts;
             return;
         }
         let index = self.free();
         // Not asked for until it is: what comes and is never asked for again goes first.
-        self.places[index] = Place { article, counts, asked_for: false };
+        self.slots[index] = Slot { article, counts, asked_for: false };
     }
 
-    /// A place for another article: a free one, else that of one which was not asked for lately.
+    /// A slot for another article: a free one, else that of one which was not asked for lately.
     fn free(&mut self) -> usize {
-        if let Some(free) = self.places.iter().position(|place| place.article == 0) {
+        if let Some(free) = self.slots.iter().position(|slot| slot.article == 0) {
             return free;
         }
         loop {
             let at = self.hand;
             self.hand = (at + 1) % WAYS;
             // Ends within two turns: the first takes every mark away.
-            if !std::mem::take(&mut self.places[at].asked_for) {
+            if !std::mem::take(&mut self.slots[at].asked_for) {
                 return at;
             }
         }
     }
 }
 
-impl std::fmt::Debug for CountMemory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CountMemory").field("sets", &self.sets.len()).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(CountMemory);
 
 #[cfg(test)]
 mod tests {

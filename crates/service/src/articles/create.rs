@@ -2,14 +2,12 @@
 
 use super::Draft;
 use super::draft::NewArticleBody;
-use super::types::ArticleId;
 use crate::accounts::Caller;
 use crate::app::App;
 use crate::http::{JsonObject, Problem};
 use crate::idempotency::IdempotencyKey;
 use axum::extract::State;
-use axum::response::{IntoResponse as _, Response};
-use http::{StatusCode, header};
+use axum::response::Response;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -36,14 +34,9 @@ pub(super) async fn create(
     key: IdempotencyKey,
     body: JsonObject,
 ) -> Result<Response, Problem> {
-    let once = key.of(caller.id, body.bytes());
-    let new = Draft::read(body)?.of(caller.id);
+    let once = key.used_by(caller.id, body.bytes());
+    let new = Draft::read(body)?.owned_by(caller.id);
     let articles = app.articles.store().clone();
     let made = app.writes.run(async move { articles.create(new, once).await }).await??;
-    Ok(made.answer(created))
-}
-
-fn created(id: ArticleId) -> Response {
-    let location = [(header::LOCATION, format!("/v1/articles/{id}"))];
-    (StatusCode::CREATED, location, axum::Json(Created { id })).into_response()
+    Ok(made.answer(|id| crate::http::created(format!("/v1/articles/{id}"), Created { id })))
 }

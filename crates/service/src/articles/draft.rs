@@ -52,7 +52,7 @@ impl Draft {
     }
 
     /// The article it becomes for this user, now.
-    pub fn of(self, author: UserId) -> NewArticle {
+    pub fn owned_by(self, author: UserId) -> NewArticle {
         let Draft { title, content } = self;
         NewArticle { author, title, content, created_at_ms: now_ms() }
     }

@@ -22,10 +22,11 @@ mod behind;
 mod bulk;
 mod direct;
 mod discard;
-mod figures;
 mod log;
-pub(crate) mod overlay;
+mod metrics;
+mod pairs;
 mod pass;
+pub(crate) mod pending;
 mod queue;
 pub(crate) mod record;
 pub(super) mod routes;
@@ -34,10 +35,10 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub(super) use figures::Counted;
-pub use figures::LikeFigures;
-pub(crate) use overlay::Overlay;
+pub(super) use metrics::Counted;
+pub use metrics::LikeMetrics;
 pub(crate) use pass::{Replayed, replay};
+pub(crate) use pending::PendingLikes;
 pub use store::LikeStore;
 
 use super::counts::CountMemory;
@@ -63,7 +64,7 @@ pub enum Change {
 
 impl Change {
     /// The state that follows this one.
-    fn of(self, liked: bool) -> bool {
+    fn applied_to(self, liked: bool) -> bool {
         match self {
             Change::On => true,
             Change::Off => false,
@@ -81,6 +82,13 @@ pub struct Like {
     pub user: UserId,
     /// Like, unlike or toggle.
     pub change: Change,
+}
+
+impl Like {
+    /// That a user likes an article, or does not.
+    fn to_be((article, user): (ArticleId, UserId), liked: bool) -> Self {
+        Self { article, user, change: if liked { Change::On } else { Change::Off } }
+    }
 }
 
 /// A like and its article as they are after a change.
@@ -118,7 +126,7 @@ struct Parts {
     store: LikeStore,
     counts: Arc<CountMemory>,
     /// Empty in all ways but [`Way::Behind`].
-    overlay: Arc<Overlay>,
+    pending: Arc<PendingLikes>,
     counted: Arc<Counted>,
 }
 
@@ -158,10 +166,10 @@ impl LikeLog {
         settings: &LikeSettings,
         replayed: Replayed,
     ) -> Result<Self, StreamError> {
-        let overlay = Arc::new(Overlay::new(Arc::clone(&counts)));
+        let pending = Arc::new(PendingLikes::new(Arc::clone(&counts)));
         let mut write = settings.write;
         if let Some(left) = replayed.left {
-            overlay.logged(&left);
+            pending.logged(&left);
             if write != LikesWrite::Behind {
                 tracing::warn!(
                     "likes.write is `behind` until the next start: the log could not be applied"
@@ -169,10 +177,10 @@ impl LikeLog {
                 write = LikesWrite::Behind;
             }
         }
-        store.counted_in(&overlay);
+        store.counted_in(&pending);
         let identity = store.horizon().map(|(identity, _)| identity);
         let parts =
-            Parts { store: LikeStore::new(store), counts, overlay, counted: Arc::default() };
+            Parts { store: LikeStore::new(store), counts, pending, counted: Arc::default() };
         let way = match write {
             LikesWrite::Direct => Way::Direct,
             LikesWrite::Behind => Way::Behind(behind::Behind::new(parts.clone())),
@@ -205,8 +213,8 @@ impl LikeLog {
 
     /// What is acknowledged and not in the tables yet, though in the log; to be told what other
     /// transactions leave in the rows of articles.
-    pub(super) fn overlay(&self) -> &Arc<Overlay> {
-        &self.parts.overlay
+    pub(super) fn pending(&self) -> &Arc<PendingLikes> {
+        &self.parts.pending
     }
 
     /// The counts of an article from the store, kept in memory from then on; nothing when there is none.
@@ -245,7 +253,7 @@ impl LikeLog {
     pub(super) async fn waiting(&self, article: ArticleId, user: UserId) -> Option<bool> {
         match &self.way {
             Way::Queue(queue) => queue.state(article, user),
-            Way::Behind(_) => self.parts.overlay.state(article, user),
+            Way::Behind(_) => self.parts.pending.state(article, user),
             Way::Stream(stream) => stream.look(article, Some(user)).await.1,
             Way::Direct | Way::Discard => None,
         }
@@ -289,19 +297,19 @@ impl LikeLog {
     }
 
     /// What has happened so far.
-    pub(super) fn figures(&self) -> LikeFigures {
-        let mut figures = self.parts.counted.figures();
-        (figures.pending, figures.lag) = match &self.way {
+    pub(super) fn metrics(&self) -> LikeMetrics {
+        let mut metrics = self.parts.counted.metrics();
+        (metrics.pending, metrics.lag) = match &self.way {
             Way::Stream(stream) => {
                 let (pending, lag, lost) = stream.pending();
-                figures.lost = lost;
+                metrics.lost = lost;
                 (pending, lag)
             }
             Way::Behind(behind) => behind.pending(),
             Way::Queue(queue) => queue.pending(),
             Way::Direct | Way::Discard => (0, Duration::ZERO),
         };
-        figures
+        metrics
     }
 }
 
@@ -320,7 +328,7 @@ impl Parts {
         for _ in 0..TRIES {
             let version = self.counts.version(article);
             let Some(found) = self.store.counts(article).await? else { return Ok(None) };
-            if let Some(counts) = self.overlay.fill(article, found, version) {
+            if let Some(counts) = self.pending.fill(article, found, version) {
                 return Ok(Some(counts));
             }
             // The transaction that came between has left them, unless it was another article's.
@@ -329,7 +337,7 @@ impl Parts {
             }
         }
         // Versions are those of many articles: where they are moved on, none is meanwhile.
-        self.store.counts_on_writer(article, Arc::clone(&self.overlay)).await
+        self.store.counts_on_writer(article, Arc::clone(&self.pending)).await
     }
 
     /// The same with the state of a pair.

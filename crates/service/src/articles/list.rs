@@ -5,12 +5,12 @@ use super::store::listing::{Asked, Listed};
 use super::types::{After, Order};
 use super::{Articles, all_articles};
 use crate::app::App;
-use crate::bodies::{Wanted, always};
 use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::page::{self, Page, Query, write_whole_cursor};
 use crate::http::problem::FieldError;
 use crate::markets::read_words;
+use crate::response_cache::{Wanted, always};
 use crate::store::load_with;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -91,12 +91,12 @@ impl Articles {
             None => format!("{limit} {name}"),
             Some(after) => format!("{limit}.{}.{} {name}", after.likes, after.id),
         };
-        let kept = after.is_none() || self.bodies.keeps_later_pages();
+        let kept = after.is_none() || self.responses.keeps_later_pages();
         let wanted = Wanted { key: &key, stamps: &[all_articles()], kept };
-        let (store, overlay) = (self.store.clone(), Arc::clone(self.likes.overlay()));
+        let (store, pending) = (self.store.clone(), Arc::clone(self.likes.pending()));
         let make = move || async move {
             // Likes end no listing, and are seen in it: it depends on more than its stamp.
-            let listed = store.listed(asked, limit + 1, &overlay);
+            let listed = store.listed(asked, limit + 1, &pending);
             let found = load_with(Vec::new(), listed).await?;
             let cursor = |(likes, id)| write_whole_cursor(&name, likes, id);
             let of_last = |last: &Listed| {
@@ -109,6 +109,6 @@ impl Articles {
             let page = Page::cut(found.items, limit, of_last, ArticleItem::from);
             Ok(Some(page.or_more(found.more.map(cursor))))
         };
-        always(self.bodies.get(&self.lists, wanted, headers, make).await?)
+        always(self.responses.get(&self.lists, wanted, headers, make).await?)
     }
 }

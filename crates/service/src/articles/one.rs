@@ -6,10 +6,9 @@ use super::types::{Article, ArticleId, Counts};
 use super::{Articles, draft, no_such_article, one_article};
 use crate::accounts::{Caller, MaybeCaller};
 use crate::app::App;
-use crate::bodies::{Wanted, make_private};
 use crate::http::splice::{Member, Template};
-use crate::http::{By, Conditions, JsonObject, Problem};
-use axum::extract::rejection::PathRejection;
+use crate::http::{By, Conditions, JsonObject, PathId, Problem};
+use crate::response_cache::{Wanted, make_private};
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
@@ -29,7 +28,7 @@ use std::sync::Arc;
 pub(super) async fn one(
     State(app): State<Arc<App>>,
     MaybeCaller(caller): MaybeCaller,
-    id: Result<Path<ArticleId>, PathRejection>,
+    id: PathId<ArticleId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_article()) };
@@ -61,7 +60,7 @@ pub(super) async fn patch(
     State(app): State<Arc<App>>,
     caller: Caller,
     conditions: Conditions,
-    id: Result<Path<ArticleId>, PathRejection>,
+    id: PathId<ArticleId>,
     headers: HeaderMap,
     body: JsonObject,
 ) -> Result<Response, Problem> {
@@ -76,7 +75,7 @@ pub(super) async fn patch(
     let liked = articles.likes.waiting(id, user).await.unwrap_or(edited.liked);
     let counts = articles.likes.count_with_waiting(id, edited.counts).await;
     let (text, members) = (ArticleText::from(edited.article), members(counts, Some(liked)));
-    Ok(articles.bodies.of_write_template(text, &members, &headers).await)
+    Ok(articles.responses.of_write_template(text, &members, &headers).await)
 }
 
 /// Deletes an article with its comments and likes. Only its author may.
@@ -92,7 +91,7 @@ pub(super) async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
     conditions: Conditions,
-    id: Result<Path<ArticleId>, PathRejection>,
+    id: PathId<ArticleId>,
 ) -> Result<StatusCode, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_article()) };
     let articles = app.articles.store().clone();
@@ -128,6 +127,6 @@ impl Articles {
         let wanted = Wanted { key: &key, stamps: &stamps, kept: true };
         let store = self.store.clone();
         let make = move || async move { Ok(store.find(id).await?.map(ArticleText::from)) };
-        self.bodies.get_template(&self.details, wanted, headers, make).await
+        self.responses.get_template(&self.details, wanted, headers, make).await
     }
 }

@@ -9,12 +9,11 @@ pub use upkeep::Compared;
 use super::types::{Article, ArticleId, Author, Counts, Edit, NewArticle};
 use super::{all_articles, comments_of, one_article};
 use crate::accounts::{self, OwnedRows, Quota, UserId};
-use crate::bodies::ChangeError;
 use crate::housekeeping::{self, Step};
 use crate::http::{By, Refusal, Remover};
 use crate::idempotency::{Done, Once};
 use crate::search::{self as index};
-use crate::store::{Conn, Row, Store, StoreError, Tx, params};
+use crate::store::{ChangeError, Conn, Row, Store, StoreError, Tx, params};
 
 /// What hangs on an article.
 pub(super) const OF_ARTICLE: &[Step] = &[

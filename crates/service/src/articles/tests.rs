@@ -195,6 +195,6 @@ pub(super) fn articles_after(bench: &Bench, write: LikesWrite, replayed: Replaye
     let compute = Arc::new(crate::store::Pool::start("compute", vec![()], 8).unwrap());
     let cache = madang_cache::Cache::disabled();
     let answers = AnswerRoom::new(1 << 20);
-    let bodies = Bodies::new(cache, compute, bench.gate.clone(), answers, &settings);
-    Articles::new(bench.store.clone(), bodies, &settings, replayed).unwrap()
+    let responses = ResponseCache::new(cache, compute, bench.gate.clone(), answers, &settings);
+    Articles::new(bench.store.clone(), responses, &settings, replayed).unwrap()
 }

@@ -36,7 +36,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 
 /// What was found and mended since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeptFigures {
+pub struct KeptMetrics {
     /// Passes over all articles that were finished.
     pub passes: u64,
     /// Articles whose counts were compared with their rows.
@@ -53,8 +53,8 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn figures(&self) -> KeptFigures {
-        KeptFigures {
+    pub(super) fn metrics(&self) -> KeptMetrics {
+        KeptMetrics {
             passes: self.passes.load(Relaxed),
             checked: self.checked.load(Relaxed),
             repaired: self.repaired.load(Relaxed),
@@ -112,7 +112,7 @@ impl Articles {
         }
         for one in &found {
             // What is pending differs from the table, and is set by those who apply it.
-            let pending = self.likes.overlay().likes(one.article).is_some();
+            let pending = self.likes.pending().likes(one.article).is_some();
             let counts = self.counts.get(one.article).filter(|_| !pending);
             if counts.is_some_and(|counts| counts != one.kept) {
                 self.likes.read_counts(one.article).await?;

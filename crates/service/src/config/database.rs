@@ -47,12 +47,8 @@ settings! {
     }
 }
 
-impl std::fmt::Debug for DatabaseSettings {
-    /// Without the URL: it holds a password.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DatabaseSettings").finish_non_exhaustive()
-    }
-}
+// Without the URL: it holds a password.
+crate::opaque_debug!(DatabaseSettings);
 
 /// Whether it can be reached is for the start to find out.
 fn database_url(value: &str) -> Option<String> {

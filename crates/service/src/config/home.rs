@@ -21,11 +21,7 @@ settings! {
 #[derive(Clone, PartialEq, Eq)]
 pub struct OperatorToken([u8; 32]);
 
-impl std::fmt::Debug for OperatorToken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("OperatorToken(hidden)")
-    }
-}
+crate::opaque_debug!(OperatorToken);
 
 impl OperatorToken {
     /// 32 to 256 visible ASCII characters: what a header can carry, and too many to guess.

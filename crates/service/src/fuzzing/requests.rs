@@ -12,7 +12,7 @@ use crate::ops::record::Trace;
 use crate::posts::{self, Category, Names};
 use crate::schedules;
 use crate::tracks;
-use crate::tracks::create::read::{Kind, name_of, track};
+use crate::tracks::create::read::{UploadFormat, name_of, track};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
@@ -51,7 +51,7 @@ pub(super) fn heads(data: &[u8]) {
         assert_eq!(idempotency::key::read(&again).ok().flatten(), Some(key));
     }
     let is_json = JsonBody::check(&headers).is_ok();
-    assert_eq!(Kind::of(&headers).is_ok_and(|kind| kind == Kind::Json), is_json);
+    assert_eq!(UploadFormat::of(&headers).is_ok_and(|kind| kind == UploadFormat::Json), is_json);
     let Ok(request) = Request::builder().uri(target).body(()) else { return };
     let (mut parts, ()) = request.into_parts();
     parts.headers = headers;
@@ -179,7 +179,7 @@ pub(super) fn json_bodies(data: &[u8]) {
     if let Ok(draft) = object().and_then(schedules::Draft::read) {
         assert!(draft.start_at_ms < draft.end_at_ms);
     }
-    let _ = track(Kind::Json, Bytes::copy_from_slice(data), None);
+    let _ = track(UploadFormat::Json, Bytes::copy_from_slice(data), None);
     if let Ok(mut body) = object() {
         let _ = (body.secret("password", 1..=64), body.secret_within("password", 64));
         let _ = (body.number("rate", 0.0..=5.0), body.time("startAt"));
@@ -189,9 +189,9 @@ pub(super) fn json_bodies(data: &[u8]) {
 
 /// A file with a path.
 pub(super) fn uploads(data: &[u8]) {
-    let Ok(read) = track(Kind::File, Bytes::copy_from_slice(data), None) else { return };
+    let Ok(read) = track(UploadFormat::File, Bytes::copy_from_slice(data), None) else { return };
     // With the name given apart, the same path.
-    let named = track(Kind::File, Bytes::copy_from_slice(data), Some("x".to_owned()));
+    let named = track(UploadFormat::File, Bytes::copy_from_slice(data), Some("x".to_owned()));
     assert_eq!(named.ok().map(|named| named.path), Some(read.path));
 }
 

@@ -10,9 +10,10 @@ use crate::ops::latency::{Latencies, Reading};
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderValue, header};
 use madang_cache::Cache;
+use parking_lot::Mutex;
 use serde::Serialize;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Samples that are kept.
@@ -116,7 +117,7 @@ impl Samples {
         let seconds = now.at.duration_since(before.at).as_secs_f64();
         let window = now.answers.since(&first.answers);
         let milliseconds = |share| window.percentile(share).map(|s| rounded(s * 1e3, 3));
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let (requests, samples) = &mut *kept;
         *requests = total;
         let sample = Sample {
@@ -135,7 +136,7 @@ impl Samples {
 
     /// Samples after this number; all of them when there was no such number yet.
     fn after(&self, number: u64) -> Figures {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         let (requests, samples) = &*kept;
         let known = samples.back().is_some_and(|last| number <= last.number);
         let from = if known { number } else { 0 };

@@ -13,12 +13,13 @@ use crate::http::limits::ClassLimit;
 use crate::http::{Gate, Problem, rfc3339};
 use crate::ops::last_errors::{LastError, LastErrors};
 use crate::ops::metrics::ServerMetrics;
-use crate::store::ReplicaFigures;
+use crate::store::ReplicaMetrics;
 use axum::response::Response;
 use http::HeaderMap;
+use parking_lot::Mutex;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Ticks of the sampler between two samples.
@@ -49,23 +50,23 @@ struct Look {
     counts: Counts,
     rates: [u64; RATES.len()],
     levels: [Option<f64>; LEVELS.len()],
-    replicas: Vec<ReplicaFigures>,
+    replicas: Vec<ReplicaMetrics>,
 }
 
 impl Look {
     #[allow(clippy::cast_precision_loss, reason = "sizes and counts are far below 2^53")]
-    fn of(app: &App, metrics: &ServerMetrics) -> Look {
+    fn take(app: &App, metrics: &ServerMetrics) -> Look {
         let [_, answers @ ..] = metrics.answers();
         let guard = app.accounts.guard().metrics();
         let hashes = app.accounts.hasher().metrics();
         let gates = [&app.reads, &app.writes, &app.uploads];
         let limited = gates.iter().filter_map(|gate| gate.over_rate()).sum();
-        let gates = gates.map(Gate::figures);
-        let answered = app.answers.figures();
+        let gates = gates.map(Gate::metrics);
+        let answered = app.answers.metrics();
         let shed: u64 = gates.iter().map(|gate| gate.shed_full + gate.shed_late).sum();
-        let store = app.store.figures();
+        let store = app.store.metrics();
         let sizes = app.store.sizes();
-        let likes = app.articles.like_figures();
+        let likes = app.articles.like_metrics();
         let refused = guard.refused_pair
             + guard.refused_account
             + guard.refused_address
@@ -139,7 +140,7 @@ struct Kept {
     number: u64,
     samples: VecDeque<Sample>,
     /// As of the last one.
-    replicas: Vec<ReplicaFigures>,
+    replicas: Vec<ReplicaMetrics>,
 }
 
 /// A replica as it is shown.
@@ -224,7 +225,7 @@ impl View {
 
     /// Samples after this number; all of them when there was no such number yet.
     fn after(&self, number: u64) -> Result<Response, Problem> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         let new = kept.number.checked_sub(number).unwrap_or(kept.number);
         let new = usize::try_from(new).unwrap_or(KEPT).min(kept.samples.len());
         let column = |at: usize| {
@@ -251,8 +252,8 @@ impl View {
         })
     }
 
-    fn keep(&self, sample: Sample, replicas: Vec<ReplicaFigures>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+    fn keep(&self, sample: Sample, replicas: Vec<ReplicaMetrics>) {
+        let mut kept = self.kept.lock();
         kept.number += 1;
         kept.replicas = replicas;
         if kept.samples.len() == KEPT {
@@ -274,7 +275,7 @@ pub(super) struct Watch {
 impl Watch {
     /// From now on.
     pub(super) fn new(view: Arc<View>, app: Arc<App>, metrics: Arc<ServerMetrics>) -> Watch {
-        let past = VecDeque::from([Look::of(&app, &metrics)]);
+        let past = VecDeque::from([Look::take(&app, &metrics)]);
         Watch { app, metrics, view, past, ticks: 0 }
     }
 
@@ -284,7 +285,7 @@ impl Watch {
         if self.ticks > 0 {
             return;
         }
-        let look = Look::of(&self.app, &self.metrics);
+        let look = Look::take(&self.app, &self.metrics);
         let replicas = look.replicas.clone();
         self.past.push_back(look);
         if let Some(sample) = Sample::between(&self.past) {

@@ -6,7 +6,7 @@
 //! of them is the new one refused.
 
 use super::connection::ConnState;
-use super::places::{Place, Places};
+use super::connection_slots::{ConnectionSlot, ConnectionSlots};
 use super::server::BACKLOG;
 use super::worker::{Arrival, Worker};
 use crate::ops::metrics::ServerMetrics;
@@ -44,7 +44,7 @@ pub(super) struct Acceptor<'a> {
     workers: &'a [Worker],
     /// Most connections at once.
     most: usize,
-    places: Arc<Places>,
+    places: Arc<ConnectionSlots>,
     metrics: Arc<ServerMetrics>,
     refusals: Arc<Semaphore>,
     /// Connections that waited for their clients at the last look, and since when; the longest last.
@@ -59,7 +59,7 @@ impl<'a> Acceptor<'a> {
     pub(super) fn new(
         workers: &'a [Worker],
         most: usize,
-        places: Places,
+        places: ConnectionSlots,
         metrics: Arc<ServerMetrics>,
     ) -> Self {
         let (places, refusals) = (Arc::new(places), Arc::new(Semaphore::new(MOST_REFUSALS)));
@@ -146,7 +146,7 @@ impl<'a> Acceptor<'a> {
 
     /// A place in the share of this address, if need be that of the connection of its own that has waited
     /// longest. One more than its share is open for the moment until that has gone.
-    fn place(&mut self, peer: IpAddr) -> Option<Place> {
+    fn place(&mut self, peer: IpAddr) -> Option<ConnectionSlot> {
         if let Some(place) = self.places.take(peer, 0) {
             return Some(place);
         }

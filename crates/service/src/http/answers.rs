@@ -13,7 +13,7 @@
 //! takes room as well while it lasts, whoever it is for: so many are made at once as there are threads.
 
 use super::Problem;
-use super::places::SHARE;
+use super::connection_slots::SHARE;
 use crate::ops::memory;
 use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
@@ -21,10 +21,11 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use madang_cache::Value;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Answers of up to so many bytes are not counted.
 pub(crate) const SMALL: usize = 16 << 10;
@@ -63,7 +64,7 @@ enum Full {
 
 /// What the room has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AnswerFigures {
+pub struct AnswerMetrics {
     /// Bytes that large answers, and the making of them, take now.
     pub held: usize,
     /// Answers refused because all of the room was taken.
@@ -80,9 +81,9 @@ impl AnswerRoom {
     }
 
     /// What it has seen so far.
-    pub fn figures(&self) -> AnswerFigures {
-        AnswerFigures {
-            held: self.book().held,
+    pub fn metrics(&self) -> AnswerMetrics {
+        AnswerMetrics {
+            held: self.inner.book.lock().held,
             refused: self.inner.refused.load(Relaxed),
             refused_share: self.inner.refused_share.load(Relaxed),
         }
@@ -117,7 +118,7 @@ impl AnswerRoom {
 
     /// Room for the making of a body; nothing when there is none.
     pub(crate) fn make(&self, bytes: usize) -> Option<Making> {
-        let mut book = self.book();
+        let mut book = self.inner.book.lock();
         if !fits(book.held, bytes, self.inner.most) {
             self.inner.refused.fetch_add(1, Relaxed);
             return None;
@@ -139,7 +140,7 @@ impl AnswerRoom {
             None => (bytes.as_ptr(), bytes.len() as u64),
         };
         let (place, weight) = (place as usize, usize::try_from(weight).unwrap_or(usize::MAX));
-        self.book().enter(place, weight, client, most)?;
+        self.inner.book.lock().enter(place, weight, client, most)?;
         memory::lent();
         let room = self.clone();
         Ok(Bytes::from_owner(Lent { bytes, _value: value, room, place, weight, client }))
@@ -160,10 +161,6 @@ impl AnswerRoom {
         };
         counter.fetch_add(1, Relaxed);
         Problem::unavailable(detail, fastrand::u32(1..=3), log)
-    }
-
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.inner.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -248,7 +245,7 @@ impl AsRef<[u8]> for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        self.room.book().leave(self.place, self.weight, self.client);
+        self.room.inner.book.lock().leave(self.place, self.weight, self.client);
         memory::freed();
     }
 }
@@ -263,7 +260,7 @@ pub(crate) struct Making {
 
 impl Drop for Making {
     fn drop(&mut self) {
-        self.room.book().held -= self.bytes;
+        self.room.inner.book.lock().held -= self.bytes;
     }
 }
 
@@ -291,13 +288,13 @@ mod tests {
         let shared = body(MIB);
         let mut readers: Vec<_> =
             (0..100).map(|n| lend(&room, &shared, address(n % 5)).unwrap()).collect();
-        assert_eq!(room.figures().held, MIB);
+        assert_eq!(room.metrics().held, MIB);
         let last = readers.pop();
         drop(readers);
-        assert_eq!(room.figures().held, MIB);
+        assert_eq!(room.metrics().held, MIB);
         drop(last);
-        assert_eq!(room.figures().held, 0);
-        let book = room.book();
+        assert_eq!(room.metrics().held, 0);
+        let book = room.inner.book.lock();
         assert!(book.holders.is_empty() && book.by_address.is_empty(), "{book:?}");
     }
 
@@ -313,7 +310,7 @@ mod tests {
         let exempt: Vec<_> = (0..2).map(|_| lend(&room, &body(MIB), None).unwrap()).collect();
         assert_eq!(lend(&room, &body(MIB), None).unwrap_err(), Full::All);
         drop((others, exempt));
-        assert_eq!(room.figures().held, 0);
+        assert_eq!(room.metrics().held, 0);
     }
 
     #[test]
@@ -346,12 +343,12 @@ mod tests {
         let place = large.as_ptr();
         let held = room.hold(Response::new(Body::from(large)), None, false).await;
         assert_eq!(held.body().size_hint().exact(), Some(SMALL as u64 + 1));
-        assert_eq!(room.figures().held, SMALL + 1);
+        assert_eq!(room.metrics().held, SMALL + 1);
         let sent = held.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(sent.as_ptr(), place);
-        assert_eq!(room.figures().held, SMALL + 1, "the socket may still have to take it");
+        assert_eq!(room.metrics().held, SMALL + 1, "the socket may still have to take it");
         drop(sent);
         let _small = room.hold(Response::new(Body::from(small)), None, false).await;
-        assert_eq!(room.figures().held, 0);
+        assert_eq!(room.metrics().held, 0);
     }
 }

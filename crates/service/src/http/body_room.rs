@@ -16,14 +16,15 @@
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Body;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-use super::places::SHARE;
+use super::connection_slots::SHARE;
 use crate::ops::metrics::ServerMetrics;
 use prometheus_client::metrics::gauge::Gauge;
 
@@ -170,14 +171,10 @@ impl Room {
         let taken = Mutex::new(Taken { gauge, ..Taken::default() });
         Arc::new(Self { most, most_of_one: most / SHARE, grace, taken })
     }
-
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Taken {
-    fn of(&self, client: IpAddr) -> usize {
+    fn held_by(&self, client: IpAddr) -> usize {
         self.by_client.get(&client).copied().unwrap_or(0)
     }
 
@@ -245,7 +242,7 @@ impl Held {
     /// Takes room until it has `bytes`.
     fn grow(&mut self, bytes: usize) -> Result<(), ReadError> {
         let Room { most, most_of_one, grace, .. } = *self.room;
-        let mut taken = self.room.lock();
+        let mut taken = self.room.taken.lock();
         let (id, has) = self.taken.unwrap_or((taken.begun, 0));
         if self.taken.is_none() {
             taken.begun += 1;
@@ -258,7 +255,7 @@ impl Held {
         self.taken = Some((id, bytes));
         let more = bytes - has;
         if let Some(client) = self.client {
-            while taken.of(client) + more > most_of_one {
+            while taken.held_by(client) + more > most_of_one {
                 if !taken.oldest_gives_way(client, id, grace) {
                     return Err(ReadError::NoRoom);
                 }
@@ -278,7 +275,7 @@ impl Held {
     /// The body is whole, and no longer gives way.
     fn arrived(&mut self) -> Result<(), ReadError> {
         let Some((id, _)) = self.taken else { return Ok(()) };
-        let mut taken = self.room.lock();
+        let mut taken = self.room.taken.lock();
         taken.bodies.get_mut(&id).ok_or(ReadError::NoRoom)?.gives_way = None;
         Ok(())
     }
@@ -287,7 +284,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if let Some((id, _)) = self.taken {
-            self.room.lock().remove(id);
+            self.room.taken.lock().remove(id);
         }
     }
 }
@@ -373,14 +370,14 @@ mod tests {
         count: usize,
         bytes: usize,
     ) -> Vec<Upload> {
-        let before = rooms.large.lock().bytes;
+        let before = rooms.large.taken.lock().bytes;
         let all = (0..count).map(|_| begin(rooms, client, bytes)).collect();
-        until(|| rooms.large.lock().bytes >= before + count * bytes).await;
+        until(|| rooms.large.taken.lock().bytes >= before + count * bytes).await;
         all
     }
 
     fn is_empty(room: &Room) -> bool {
-        let taken = room.lock();
+        let taken = room.taken.lock();
         taken.bytes == 0 && taken.by_client.is_empty() && taken.bodies.is_empty()
     }
 
@@ -388,13 +385,13 @@ mod tests {
     async fn bodies_that_are_announced_and_do_not_come_keep_nobody_out() {
         let rooms = rooms(HOLD);
         let idle: Vec<_> = (0..1000).map(|_| begin(&rooms, 1, 1)).collect();
-        until(|| rooms.large.lock().bodies.len() == 1000).await;
-        assert_eq!(rooms.large.lock().bytes, 1000);
+        until(|| rooms.large.taken.lock().bodies.len() == 1000).await;
+        assert_eq!(rooms.large.taken.lock().bytes, 1000);
         let upload = begin(&rooms, 1, 300_000);
         upload.send(LARGE - 300_000);
         let (body, held) = upload.ends().await.unwrap();
         assert_eq!(body.len(), LARGE);
-        assert_eq!(rooms.large.lock().bytes, LARGE + 1000, "not more than it is");
+        assert_eq!(rooms.large.taken.lock().bytes, LARGE + 1000, "not more than it is");
         drop((held, idle));
         until(|| is_empty(&rooms.small) && is_empty(&rooms.large)).await;
     }
@@ -459,11 +456,13 @@ mod tests {
         for (client, count) in [(1, 7), (2, 7), (3, 8), (4, 7), (5, 3)] {
             all.extend(stalled(&rooms, client, count, LARGE - 1).await);
         }
-        let of = |client| rooms.large.lock().of(IpAddr::from([10, 0, 0, client])) / (LARGE - 1);
+        let of = |client| {
+            rooms.large.taken.lock().held_by(IpAddr::from([10, 0, 0, client])) / (LARGE - 1)
+        };
         let newcomer = begin(&rooms, 9, LARGE - 1);
         until(|| of(9) == 1).await;
         assert_eq!([1, 2, 3, 4, 5, 9].map(of), [7, 7, 7, 7, 3, 1]);
-        assert!(rooms.large.lock().bytes <= ALL_LARGE);
+        assert!(rooms.large.taken.lock().bytes <= ALL_LARGE);
         drop((all, newcomer));
         until(|| is_empty(&rooms.large)).await;
     }

@@ -14,7 +14,6 @@ use http::header::{AsHeaderName, IF_MATCH, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 use std::convert::Infallible;
-use std::fmt;
 
 /// The conditions of a request. An extractor; most requests have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -141,11 +140,7 @@ impl<T> From<UserId> for By<T> {
     }
 }
 
-impl<T> fmt::Debug for By<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("By").field("user", &self.user).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(By<T>, T);
 
 /// The operator, who may take away what anybody has made. Nothing that a request carries becomes one.
 #[derive(Clone, Copy, Debug)]

@@ -12,10 +12,11 @@ mod tests;
 pub(super) use stream::WatchedStream;
 
 use crate::config::ServerSettings;
+use parking_lot::Mutex;
 use slow_write::SlowWrite;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
@@ -213,7 +214,7 @@ impl ConnState {
 
     /// Polls the connection: there is news in shared state.
     pub(super) fn wake(&self) {
-        let waker = self.waker.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let waker = self.waker.lock().take();
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -221,7 +222,7 @@ impl ConnState {
 
     /// Remembers whom to wake. The lock is only ever contended by the watchdog.
     fn wait(&self, cx: &Context<'_>) {
-        let mut slot = self.waker.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut slot = self.waker.lock();
         match &*slot {
             Some(waker) if waker.will_wake(cx.waker()) => {}
             _ => *slot = Some(cx.waker().clone()),

@@ -18,7 +18,7 @@ use crate::config::Settings;
 use crate::current::Current;
 use crate::ops::last_errors::LastErrors;
 use crate::ops::metrics::{RouteMetrics, ServerMetrics};
-use crate::ops::record::{Outcome, Part, Recorder, Seen, Spent, Trace};
+use crate::ops::record::{Part, Recorder, RequestEnd, Seen, Spent, Trace};
 use crate::store::{Freshness, Handover, now};
 use axum::Router;
 use axum::body::Body;
@@ -290,6 +290,7 @@ impl ConnService {
             Ok(Ok(Err(never))) => match never {},
             Ok(Err(panic)) => {
                 self.shared.metrics.panics.inc();
+                let panic = crate::store::panic_text(&*panic);
                 Problem::internal(format!("handler panicked: {panic}")).into_response()
             }
             Err(_) => {
@@ -414,7 +415,7 @@ impl Running<'_> {
         let route = self.route.unwrap_or_else(|| self.metrics.unmatched());
         route.record(&self.method, response.status(), took);
         self.metrics.in_flight.dec();
-        self.record(Outcome {
+        self.record(RequestEnd {
             route: route.template(),
             status: Some(response.status().as_u16()),
             bytes: response.body().size_hint().exact(),
@@ -432,7 +433,7 @@ impl Running<'_> {
 }
 
 impl Running<'_> {
-    fn record(&mut self, outcome: Outcome) {
+    fn record(&mut self, outcome: RequestEnd) {
         if let Some((recorder, seen)) = self.recorder.zip(self.seen.take()) {
             recorder.end(seen, outcome);
         }
@@ -446,7 +447,7 @@ impl Drop for Running<'_> {
             self.metrics.in_flight.dec();
             let took = self.started.elapsed();
             // Its route would be known from its answer.
-            self.record(Outcome { route: "unknown", status: None, bytes: None, took });
+            self.record(RequestEnd { route: "unknown", status: None, bytes: None, took });
             tracing::debug!(method = %self.method, "the client left before its answer");
         }
     }
@@ -458,13 +459,13 @@ struct CatchPanic<'a, F> {
 }
 
 impl<F: Future> Future for CatchPanic<'_, F> {
-    type Output = Result<F::Output, String>;
+    type Output = std::thread::Result<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let future = self.future.as_mut();
         match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
             Ok(poll) => poll.map(Ok),
-            Err(panic) => Poll::Ready(Err(crate::store::panic_text(&*panic))),
+            Err(panic) => Poll::Ready(Err(panic)),
         }
     }
 }

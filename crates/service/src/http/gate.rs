@@ -36,9 +36,10 @@ use crate::ops::record::Part;
 use crate::store::handover;
 use line::{Client, Line};
 use madang_cache::Loaded;
+use parking_lot::Mutex;
 use prometheus_client::metrics::histogram::Histogram;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -100,7 +101,7 @@ pub struct Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut places = self.gate.places();
+        let mut places = self.gate.places.lock();
         let Some(turn) = places.line.next() else {
             places.free += 1;
             return;
@@ -149,7 +150,7 @@ pub enum NotRun {
 
 /// What a gate has seen.
 #[derive(Clone, Debug)]
-pub struct GateFigures {
+pub struct GateMetrics {
     /// Work in progress now.
     pub in_flight: usize,
     /// Requests waiting now.
@@ -292,13 +293,13 @@ impl Gate {
     }
 
     /// What it has seen so far.
-    pub fn figures(&self) -> GateFigures {
+    pub fn metrics(&self) -> GateMetrics {
         let gate = &*self.inner;
         let (free, waiting) = {
-            let places = gate.places();
+            let places = gate.places.lock();
             (places.free, places.line.len())
         };
-        GateFigures {
+        GateMetrics {
             in_flight: gate.most.saturating_sub(free),
             waiting,
             shed_full: gate.shed_full.load(Relaxed),
@@ -317,12 +318,8 @@ enum Arrival<'a> {
 }
 
 impl Inner {
-    fn places(&self) -> MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn arrive(self: &Arc<Self>, client: Client, now: Instant) -> Arrival<'_> {
-        let mut places = self.places();
+        let mut places = self.places.lock();
         if places.free > 0 {
             places.free -= 1;
             return Arrival::Permit(Permit { gate: Arc::clone(self) });
@@ -381,7 +378,7 @@ impl Waiter<'_> {
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        self.gate.places().line.leave(self.client, self.ticket);
+        self.gate.places.lock().line.leave(self.client, self.ticket);
     }
 }
 

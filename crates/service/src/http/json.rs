@@ -118,18 +118,9 @@ impl From<Bytes> for JsonBody {
     }
 }
 
-/// Bodies hold passwords: what is printed is only their length.
-impl std::fmt::Debug for JsonBody {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "JsonBody({} bytes)", self.0.len())
-    }
-}
-
-impl std::fmt::Debug for JsonObject {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JsonObject").field("fields", &self.fields.len()).finish_non_exhaustive()
-    }
-}
+// Bodies hold passwords.
+crate::opaque_debug!(JsonBody);
+crate::opaque_debug!(JsonObject);
 
 impl<S: Sync> FromRequest<S> for JsonBody {
     type Rejection = Problem;

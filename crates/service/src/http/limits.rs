@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use madang_guard::Key;
 use madang_guard::clock::SystemClock;
 use madang_guard::limit::StoreError;
-use madang_guard::rate::{Bucket, OverLimit, Rate, RateFigures, RateLimiter, Shared};
+use madang_guard::rate::{Bucket, OverLimit, Rate, RateLimiter, RateMetrics, Shared};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl RateLimits {
             return Ok(Self::default());
         }
         let shared = (!guard.url.is_empty()).then(|| Shared::new(&guard.url)).transpose()?;
-        let limiter = RateLimiter::new(&Key::new(key), Arc::new(SystemClock::new()), shared);
+        let limiter = RateLimiter::new(&Key::new(key), Arc::new(SystemClock::default()), shared);
         let limiter = Arc::new(limiter);
         let class = |number, name, limits| ClassLimit::new(&limiter, number, name, limits);
         Ok(Self {
@@ -62,9 +62,9 @@ impl RateLimits {
         })
     }
 
-    /// Figures of all classes together, if there is a limit.
-    pub(crate) fn figures(&self) -> Option<RateFigures> {
-        self.limiter.as_ref().map(|limiter| limiter.figures())
+    /// Metrics of all classes together, if there is a limit.
+    pub(crate) fn metrics(&self) -> Option<RateMetrics> {
+        self.limiter.as_ref().map(|limiter| limiter.metrics())
     }
 }
 
@@ -131,7 +131,7 @@ impl ClassLimit {
         address: Rate,
         key: [u8; 32],
     ) -> Option<Arc<Self>> {
-        let limiter = RateLimiter::new(&Key::new(key), Arc::new(SystemClock::new()), None);
+        let limiter = RateLimiter::new(&Key::new(key), Arc::new(SystemClock::default()), None);
         Self::new(&Arc::new(limiter), 0, [name; 2], [None, Some(address)])
     }
 

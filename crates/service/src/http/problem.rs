@@ -2,7 +2,7 @@
 
 use crate::ops::quiet_log::OncePerSecond;
 use crate::ops::record::Trace;
-use crate::store::StoreError;
+use crate::store::{ChangeError, StoreError};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
@@ -368,6 +368,21 @@ impl From<StoreError> for Problem {
             Problem::unavailable("the store is unavailable; try again later", 1, error.to_string())
         } else {
             Problem::internal(error.to_string())
+        }
+    }
+}
+
+impl From<ChangeError> for Problem {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::Store(error) => error.into(),
+            ChangeError::OverQuota => Problem::conflict(
+                "quota-exceeded",
+                "your account stores as much of this as it may; delete some first",
+            ),
+            ChangeError::UnknownUser => {
+                Problem::invalid_token("the account of this token no longer exists")
+            }
         }
     }
 }

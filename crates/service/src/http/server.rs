@@ -6,8 +6,8 @@
 
 use super::acceptor::Acceptor;
 use super::connection::Limits;
+use super::connection_slots::ConnectionSlots;
 use super::edge::Edge;
-use super::places::Places;
 use super::worker::{Shared, Worker};
 use super::{AnswerRoom, LargestBody, operations};
 use crate::admin::Maintenance;
@@ -91,7 +91,7 @@ impl Server {
     /// When a thread or an event loop cannot be made.
     pub fn run(self, settings: &Settings, routes: Routes, signals: &Signals) -> io::Result<()> {
         let edge = Edge::new(settings, &routes, Arc::clone(&signals.draining));
-        let places = Places::new(settings);
+        let places = ConnectionSlots::new(settings);
         let settings = &settings.server;
         let count = settings
             .workers

@@ -112,14 +112,14 @@ impl Template {
     }
 
     /// The template that was kept as `value`.
-    pub fn of(value: Value) -> Self {
+    pub fn new(value: Value) -> Self {
         Self(value)
     }
 
     /// The object with these members behind its own, for a client with these headers: 304 when it has it
     /// already. Names are the field's own words: letters, neither escaped nor used by the object.
     ///
-    /// An answer that is its caller's own must still be [marked so](crate::bodies::make_private).
+    /// An answer that is its caller's own must still be [marked so](crate::response_cache::make_private).
     pub fn respond(&self, members: &[(&'static str, Member)], request: &HeaderMap) -> Response {
         let gzip = self.0.body(Some(Encoding::Gzip)).filter(|_| {
             Encodings::accepted(request).by_preference().any(|encoding| encoding == Encoding::Gzip)
@@ -214,7 +214,7 @@ mod tests {
     }
 
     fn template(object: &str) -> Template {
-        Template::of(Template::value(object.as_bytes().to_vec(), kept()).unwrap())
+        Template::new(Template::value(object.as_bytes().to_vec(), kept()).unwrap())
     }
 
     fn long() -> String {
@@ -291,7 +291,7 @@ mod tests {
         for accept in ["", "identity", "br", "gzip;q=0", "zstd"] {
             assert_eq!(ask(&template, MEMBERS, accept, None).2, None, "{accept}");
         }
-        let plain = Template::of(Template::value(long().into_bytes(), Compress::NO).unwrap());
+        let plain = Template::new(Template::value(long().into_bytes(), Compress::NO).unwrap());
         assert_eq!(ask(&plain, MEMBERS, "gzip", None).2, None, "compression is off");
         let (_, _, encoding, body) = ask(&template, MEMBERS, "br, zstd, gzip", None);
         assert_eq!(encoding.as_deref(), Some("gzip"));

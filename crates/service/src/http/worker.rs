@@ -1,17 +1,18 @@
 //! A worker: a thread with an event loop of its own, and its connections.
 
 use super::connection::{CoarseClock, ConnState, Limits, WatchedStream};
+use super::connection_slots::ConnectionSlot;
 use super::edge::{Edge, Endpoint};
-use super::places::Place;
 use super::server::LARGEST_HEAD;
 use crate::ops::metrics::ServerMetrics;
 use axum::Router;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, TcpStream as StdStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -33,7 +34,7 @@ pub(super) struct Shared {
 pub(super) struct Arrival {
     pub(super) stream: StdStream,
     pub(super) peer: IpAddr,
-    pub(super) place: Place,
+    pub(super) place: ConnectionSlot,
 }
 
 /// A thread with an event loop and its connections. Dropping it ends the loop and joins the thread.
@@ -70,7 +71,7 @@ impl Worker {
 
     /// The connections that wait for their clients, and since when.
     pub(super) fn waiting(&self) -> Vec<(u64, Weak<ConnState>)> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = self.open.lock();
         let waiting = open.iter().filter_map(|weak| {
             let since = weak.upgrade()?.waits_since()?;
             Some((since, Weak::clone(weak)))
@@ -128,7 +129,7 @@ impl Loop {
         // Answers are written whole; waiting to fill a segment would only delay their end.
         let _ = stream.set_nodelay(true);
         let state = Arc::new(ConnState::new(Arc::clone(&self.clock), peer));
-        self.lock_open().push(Arc::downgrade(&state));
+        self.open.lock().push(Arc::downgrade(&state));
         let shared = Arc::clone(&self.shared);
         let service = self.endpoint.for_connection(Arc::clone(&state), peer);
         tokio::spawn(async move {
@@ -141,7 +142,7 @@ impl Loop {
     fn watch(&self) {
         self.clock.refresh();
         let closing = self.shared.closing.load(Ordering::Relaxed);
-        self.lock_open().retain(|state| {
+        self.open.lock().retain(|state| {
             let Some(state) = state.upgrade() else { return false };
             match state.check(&self.shared.limits) {
                 // Counted once, however long its task takes to notice.
@@ -156,17 +157,13 @@ impl Loop {
             true
         });
     }
-
-    fn lock_open(&self) -> std::sync::MutexGuard<'_, Vec<Weak<ConnState>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Counts a connection as long as it lives, however it ends.
 struct Counted {
     connections: Arc<AtomicUsize>,
     metrics: Arc<ServerMetrics>,
-    _place: Place,
+    _place: ConnectionSlot,
 }
 
 impl Drop for Counted {

@@ -28,7 +28,7 @@ struct Given {
 
 impl IdempotencyKey {
     /// The right to run the create of this user with this body once.
-    pub fn of(self, user: UserId, body: &[u8]) -> Once {
+    pub fn used_by(self, user: UserId, body: &[u8]) -> Once {
         Once(self.0.map(|given| {
             let Given { key, route, target, keep_ms } = *given;
             // No target contains a NUL, so path and body cannot flow into each other.

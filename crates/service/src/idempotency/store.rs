@@ -1,6 +1,6 @@
 //! Outcomes beside their keys, in the transaction of the create.
 
-use super::{Claim, Done, KEYS_PER_USER, Once, Outcome, now_ms};
+use super::{Claim, Done, KEYS_PER_USER, Once, Replayable, now_ms};
 use crate::store::{Conn, Sql, Store, StoreError, Tx, params};
 
 impl Once {
@@ -13,15 +13,11 @@ impl Once {
     /// # Errors
     /// Those of `create`; [`StoreError::KeyReused`] when the key came with another request before. The
     /// transaction is to be rolled back then, as a write does whose job fails.
-    pub(crate) fn run<T, E>(
+    pub(crate) fn run<T: Replayable, E: From<StoreError>>(
         &self,
         tx: &mut Tx<'_>,
         create: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
-    ) -> Result<Done<T>, E>
-    where
-        T: Outcome,
-        E: From<StoreError>,
-    {
+    ) -> Result<Done<T>, E> {
         let Some(claim) = &self.0 else { return create(tx).map(Done::now) };
         let now = now_ms();
         let before = if tx.is_shared() { claim.claim(tx, now)? } else { claim.find(tx, now)? };
@@ -42,13 +38,13 @@ impl Once {
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub(crate) fn find<T: Outcome>(&self, conn: &Conn<'_>) -> Result<Option<T>, StoreError> {
+    pub(crate) fn find<T: Replayable>(&self, conn: &Conn<'_>) -> Result<Option<T>, StoreError> {
         self.0.as_ref().map_or(Ok(None), |claim| claim.find(conn, now_ms()))
     }
 }
 
 impl Claim {
-    fn find<T: Outcome>(&self, conn: &Conn<'_>, now: i64) -> Result<Option<T>, StoreError> {
+    fn find<T: Replayable>(&self, conn: &Conn<'_>, now: i64) -> Result<Option<T>, StoreError> {
         let found = conn.first(
             "SELECT fingerprint, outcome FROM idempotency_keys
              WHERE user_id = ? AND route = ? AND `key` = ? AND expires_at_ms > ?",
@@ -59,7 +55,7 @@ impl Claim {
     }
 
     /// What a row says, if it is of the same request.
-    fn outcome<T: Outcome>(&self, fingerprint: &[u8], outcome: &str) -> Result<T, StoreError> {
+    fn outcome<T: Replayable>(&self, fingerprint: &[u8], outcome: &str) -> Result<T, StoreError> {
         if fingerprint != self.fingerprint {
             return Err(StoreError::KeyReused);
         }
@@ -70,7 +66,7 @@ impl Claim {
 
     /// Where the same request may run at the same time: makes the row first, which the other then waits for. Answers
     /// what the other has made.
-    fn claim<T: Outcome>(&self, tx: &Tx<'_>, now: i64) -> Result<Option<T>, StoreError> {
+    fn claim<T: Replayable>(&self, tx: &Tx<'_>, now: i64) -> Result<Option<T>, StoreError> {
         let insert = "INSERT INTO idempotency_keys (user_id, route, `key`, fingerprint, outcome, expires_at_ms)
              VALUES (?, ?, ?, ?, '', ?)";
         let expires = now.saturating_add(self.keep_ms);
@@ -97,7 +93,7 @@ impl Claim {
     }
 
     /// Writes the outcome into the claimed row, and takes the oldest keys of the user away.
-    fn fill<T: Outcome>(&self, tx: &Tx<'_>, outcome: &T) -> Result<(), StoreError> {
+    fn fill<T: Replayable>(&self, tx: &Tx<'_>, outcome: &T) -> Result<(), StoreError> {
         let outcome = serde_json::to_string(outcome)
             .map_err(|e| StoreError::Other(format!("cannot store an outcome: {e}")))?;
         tx.run(
@@ -122,7 +118,12 @@ impl Claim {
         tx.run(delete, params![self.user, self.route, self.key]).map(drop)
     }
 
-    fn keep<T: Outcome>(&self, conn: &Conn<'_>, outcome: &T, now: i64) -> Result<(), StoreError> {
+    fn keep<T: Replayable>(
+        &self,
+        conn: &Conn<'_>,
+        outcome: &T,
+        now: i64,
+    ) -> Result<(), StoreError> {
         let outcome = serde_json::to_string(outcome)
             .map_err(|e| StoreError::Other(format!("cannot store an outcome: {e}")))?;
         let number: i64 = conn.only(

@@ -11,10 +11,10 @@ mod postings;
 #[cfg(test)]
 mod tests;
 
-pub use order::{After, Found, Order};
+pub use order::{After, Order, RankedMarket};
 
 use super::fold::{folded, without_spaces};
-use super::types::{Market, MarketId, Place};
+use super::types::{AddressRegions, Market, MarketId};
 use crate::accounts::{RegionId, Regions};
 use order::Unit;
 use postings::{Builder, Postings, pair, pairs};
@@ -305,7 +305,7 @@ struct RegionTexts<'a> {
 }
 
 impl RegionTexts<'_> {
-    fn write(&mut self, texts: &mut String, place: Place) {
+    fn write(&mut self, texts: &mut String, place: AddressRegions) {
         for id in [place.province, place.municipality].into_iter().flatten() {
             let text = self.texts.entry(id).or_insert_with(|| {
                 let names = self.regions.names(id);

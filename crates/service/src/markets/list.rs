@@ -1,15 +1,15 @@
 //! `GET /v1/markets`: all of them, or those that are searched for.
 
-use super::index::{After, Filter, Found, Order, Words};
+use super::index::{After, Filter, Order, RankedMarket, Words};
 use super::represent::MarketItem;
 use super::{Markets, all_markets};
 use crate::accounts::{LONGEST_REGION, RegionError, RegionId, Regions};
 use crate::app::App;
-use crate::bodies::{Wanted, always};
 use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::page::{self, Page, Query, read_cursor, write_cursor};
 use crate::http::problem::FieldError;
+use crate::response_cache::{Wanted, always};
 use crate::store::StoreError;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -188,12 +188,12 @@ impl Markets {
         let kept = asked.order != Order::Views;
         let wanted = Wanted { key: &key, stamps: &[all_markets()], kept };
         let this = self.clone();
-        let compute = Arc::clone(self.inner.bodies.compute());
+        let compute = Arc::clone(self.inner.responses.compute());
         let make = move || async move {
             let found = compute.run(move |()| this.found(&asked)).await;
             Ok(Some(found.map_err(StoreError::from)?))
         };
-        always(self.inner.bodies.get(&self.inner.lists, wanted, headers, make).await?)
+        always(self.inner.responses.get(&self.inner.lists, wanted, headers, make).await?)
     }
 
     fn found(&self, asked: &Asked) -> Page<MarketItem> {
@@ -208,7 +208,7 @@ impl Markets {
         Page::cut(
             found.unwrap_or_default(),
             *limit,
-            |last: &Found| write_cursor(listing, last.sort, index.market(last.number).id),
+            |last: &RankedMarket| write_cursor(listing, last.sort, index.market(last.number).id),
             |found| {
                 let market = index.market(found.number);
                 let metres = match (order, near) {

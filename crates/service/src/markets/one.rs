@@ -6,9 +6,8 @@ use super::views::Visitor;
 use super::{Markets, all_markets};
 use crate::accounts::MaybeCaller;
 use crate::app::App;
-use crate::bodies::Wanted;
-use crate::http::{ClientAddress, Problem};
-use axum::extract::rejection::PathRejection;
+use crate::http::{ClientAddress, PathId, Problem};
+use crate::response_cache::Wanted;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderMap, Method, header};
@@ -32,7 +31,7 @@ pub(super) async fn one(
     method: Method,
     caller: MaybeCaller,
     address: ClientAddress,
-    id: Result<Path<MarketId>, PathRejection>,
+    id: PathId<MarketId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let missing = || Problem::not_found("there is no market with this id");
@@ -61,7 +60,7 @@ impl Markets {
             let market = index.number(id).map(|number| index.market(number));
             Ok(market.map(|market| MarketItem::new(market, this.regions(), None)))
         };
-        let found = self.inner.bodies.get_template(&self.inner.details, wanted, headers, make);
+        let found = self.inner.responses.get_template(&self.inner.details, wanted, headers, make);
         let views = i64::try_from(self.views_of(id)).unwrap_or(i64::MAX);
         Ok(found.await?.map(|body| body.respond(&[("viewCount", views.into())], headers)))
     }

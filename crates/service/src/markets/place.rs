@@ -1,36 +1,36 @@
 //! Where an address lies, and what makes two rows the same market.
 
 use super::fold::{folded, without_spaces};
-use super::types::{NewMarket, Place};
+use super::types::{AddressRegions, NewMarket};
 use crate::accounts::Regions;
 
 /// The regions that an address begins with. A municipality that has moved to another province since
 /// the regions were drawn (군위군) is found by its name alone; one that is misspelt is not found.
-pub fn place_of(regions: &Regions, address: &str) -> Place {
+pub fn place_of(regions: &Regions, address: &str) -> AddressRegions {
     let mut words = address.split_whitespace();
-    let Some(first) = words.next() else { return Place::default() };
+    let Some(first) = words.next() else { return AddressRegions::default() };
     let Ok(province) = regions.find_province(first) else {
         // No province: the address begins with the municipality, if it is one of its kind.
         let municipality = regions.find_municipality(first, None).ok();
         let row = municipality.and_then(|id| regions.row(id));
-        return Place { province: row.and_then(|row| row.province), municipality };
+        return AddressRegions { province: row.and_then(|row| row.province), municipality };
     };
     let (Some(city), district) = (words.next(), words.next().unwrap_or("")) else {
-        return Place { province: Some(province), municipality: None };
+        return AddressRegions { province: Some(province), municipality: None };
     };
     let both = format!("{city} {district}");
     let municipality = regions
         .find_municipality(&both, Some(province))
         .or_else(|_| regions.find_municipality(city, Some(province)))
         .or_else(|_| regions.find_municipality(city, None));
-    Place { province: Some(province), municipality: municipality.ok() }
+    AddressRegions { province: Some(province), municipality: municipality.ok() }
 }
 
 /// The regions of a market, by whichever address says more.
-pub fn place(regions: &Regions, market: &NewMarket) -> Place {
+pub fn place(regions: &Regions, market: &NewMarket) -> AddressRegions {
     let addresses = [&market.road_address, &market.lot_address].into_iter().flatten();
     let places = addresses.map(|address| place_of(regions, address));
-    let precise = |place: &Place| (place.municipality.is_some(), place.province.is_some());
+    let precise = |place: &AddressRegions| (place.municipality.is_some(), place.province.is_some());
     places.reduce(|a, b| if precise(&b) > precise(&a) { b } else { a }).unwrap_or_default()
 }
 
@@ -39,7 +39,7 @@ pub fn place(regions: &Regions, market: &NewMarket) -> Place {
 ///
 /// Not the address itself: every provider writes that in its own way. No municipality of the
 /// bundled table has two markets of one name.
-pub fn natural_key(market: &NewMarket, place: Place) -> String {
+pub fn natural_key(market: &NewMarket, place: AddressRegions) -> String {
     let name = without_spaces(&market.name);
     match (place.province, place.municipality) {
         (_, Some(municipality)) => format!("{name}|{municipality}"),

@@ -1,6 +1,6 @@
 //! Markets in the store: the only place that knows their tables.
 
-use super::types::{Market, MarketId, NewMarket, Place};
+use super::types::{AddressRegions, Market, MarketId, NewMarket};
 use super::views::View;
 use crate::store::{Row, Sql, Store, StoreError, Tx, params};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub struct Prepared {
     /// What makes it the same as one that is there.
     pub key: String,
     /// Where it lies.
-    pub place: Place,
+    pub place: AddressRegions,
     /// What it is.
     pub market: NewMarket,
 }
@@ -264,7 +264,7 @@ fn market(row: &Row<'_>) -> Result<Market, StoreError> {
     let position = row.get::<Option<f64>>(8)?.zip(row.get::<Option<f64>>(9)?);
     Ok(Market {
         id: row.get(0)?,
-        place: Place { province: row.get(6)?, municipality: row.get(7)? },
+        place: AddressRegions { province: row.get(6)?, municipality: row.get(7)? },
         facilities: row.get(18)?,
         is: NewMarket {
             name: row.get(1)?,

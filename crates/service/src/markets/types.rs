@@ -134,7 +134,7 @@ pub struct Market {
     /// Identifier.
     pub id: MarketId,
     /// Where it lies, as far as its address says so.
-    pub place: Place,
+    pub place: AddressRegions,
     /// One bit for each of [`FACILITIES`]; nothing when not known.
     pub facilities: Option<u32>,
     /// All else.
@@ -143,7 +143,7 @@ pub struct Market {
 
 /// Regions of an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct AddressRegions {
     /// Its province.
     pub province: Option<RegionId>,
     /// Its municipality: a city, county or district.
@@ -157,7 +157,7 @@ impl Market {
     }
 }
 
-impl Place {
+impl AddressRegions {
     /// Whether it lies in `region`: a province, a municipality, or a city with districts, whose codes are
     /// that of the city with another last digit (Statistics Korea).
     pub fn lies_in(self, region: RegionId) -> bool {

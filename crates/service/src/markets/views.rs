@@ -30,12 +30,13 @@ use crate::accounts::UserId;
 use crate::store::StoreError;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use networks::{Networks, Waiting, network};
+use parking_lot::{RwLock, RwLockReadGuard};
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 use std::collections::{HashMap, HashSet};
 use std::hash::Hasher as _;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -130,7 +131,7 @@ fn visitor_hash(key: &[u8; 16], day: u32, network: &str, visitor: Visitor<'_>) -
 
 /// What became of views so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ViewFigures {
+pub struct ViewMetrics {
     /// New ones that were written.
     pub counted: u64,
     /// Those that were counted before on their day.
@@ -232,12 +233,12 @@ impl Views {
 
     /// How often each market has been viewed that ever was.
     pub(super) fn all(&self) -> RwLockReadGuard<'_, HashMap<MarketId, u64>> {
-        self.counts.read().unwrap_or_else(PoisonError::into_inner)
+        self.counts.read()
     }
 
     /// Takes counts that are in the store: other nodes count as well.
     pub(super) fn counted(&self, counts: impl IntoIterator<Item = (MarketId, u64)>) {
-        self.counts.write().unwrap_or_else(PoisonError::into_inner).extend(counts);
+        self.counts.write().extend(counts);
     }
 
     /// Has the markets read anew.
@@ -258,8 +259,8 @@ impl Views {
     }
 
     /// What became of views so far.
-    pub(super) fn figures(&self) -> ViewFigures {
-        ViewFigures {
+    pub(super) fn metrics(&self) -> ViewMetrics {
+        ViewMetrics {
             counted: self.counted.load(Relaxed),
             repeated: self.repeated.load(Relaxed),
             dropped: self.dropped.load(Relaxed),

@@ -1,19 +1,26 @@
 //! What a node needs beside its store, looked at before it starts.
 
+use self::Finding::{Right, Wrong};
 use crate::config::{LikesWrite, Settings};
 use madang_valkey::{Error, Purpose, Server, Url, redis};
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::time::Duration;
 
-/// A line on what was found, or on what is wrong.
-pub type Found = Result<String, String>;
+/// A line on what was found.
+#[derive(Debug)]
+pub enum Finding {
+    /// Nothing keeps a node from serving with it.
+    Right(String),
+    /// Something does.
+    Wrong(String),
+}
 
 /// Looks at the directory, the addresses and the servers beside the store, one after the other; nothing is kept.
 ///
 /// # Errors
 /// The machine has no event loop for it.
-pub fn check(settings: &Settings) -> std::io::Result<Vec<Found>> {
+pub fn check(settings: &Settings) -> std::io::Result<Vec<Finding>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut found = vec![directory(settings)];
     for (key, address) in [
@@ -21,11 +28,11 @@ pub fn check(settings: &Settings) -> std::io::Result<Vec<Found>> {
         ("server.metrics_listen", settings.server.metrics_listen),
     ] {
         found.push(match TcpListener::bind(address) {
-            Ok(_) => Ok(format!("{key}: {address} is free")),
+            Ok(_) => Right(format!("{key}: {address} is free")),
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                Ok(format!("{key}: {address} is taken, perhaps by a node that runs"))
+                Right(format!("{key}: {address} is taken, perhaps by a node that runs"))
             }
-            Err(error) => Err(format!("{key}: {address}: {error}")),
+            Err(error) => Wrong(format!("{key}: {address}: {error}")),
         });
     }
     let uses_likes = matches!(settings.likes.write, LikesWrite::Stream | LikesWrite::Queue);
@@ -37,8 +44,8 @@ pub fn check(settings: &Settings) -> std::io::Result<Vec<Found>> {
     for (key, urls, is_used, is_kept) in servers {
         if is_used && !urls.is_empty() {
             found.push(match runtime.block_on(answers(urls, is_kept)) {
-                Ok(()) => Ok(format!("{key}: {urls:?} answers")),
-                Err(error) => Err(format!("{key}: {urls:?}: {error}")),
+                Ok(()) => Right(format!("{key}: {urls:?} answers")),
+                Err(error) => Wrong(format!("{key}: {urls:?}: {error}")),
             });
         }
     }
@@ -62,16 +69,16 @@ async fn answers(urls: &[Url], is_kept: bool) -> Result<(), Error> {
     }
 }
 
-fn directory(settings: &Settings) -> Found {
+fn directory(settings: &Settings) -> Finding {
     let dir = &settings.data_dir;
     if !dir.exists() {
-        return Ok(format!("data.dir: {} is made at the first start", dir.display()));
+        return Right(format!("data.dir: {} is made at the first start", dir.display()));
     }
     let probe = dir.join(format!(".check-{}", std::process::id()));
     let written = std::fs::write(&probe, []);
     let _ = std::fs::remove_file(&probe);
     match written {
-        Ok(()) => Ok(format!("data.dir: {} can be written to", dir.display())),
-        Err(error) => Err(format!("data.dir: {}: {error}", dir.display())),
+        Ok(()) => Right(format!("data.dir: {} can be written to", dir.display())),
+        Err(error) => Wrong(format!("data.dir: {}: {error}", dir.display())),
     }
 }

@@ -4,7 +4,7 @@
 //! operation takes: a body, a token, a key. So no handler lists them; it lists what is its own (404, 409,
 //! 429), and this completes the document. `scripts/contract` holds the server to it.
 
-use crate::http::json::table::{Kind as _, Line};
+use crate::http::json::table::{FieldKind as _, Line};
 use crate::http::page::{DEFAULT_LIMIT, MAX_LIMIT};
 use crate::markets::LONGEST_SEARCH;
 use crate::posts::{LONGEST_TOWN, Order};

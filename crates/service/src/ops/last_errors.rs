@@ -6,9 +6,9 @@
 
 use crate::http::{Problem, rfc3339};
 use http::Method;
+use parking_lot::Mutex;
 use serde::Serialize;
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 
 /// Entries that are kept.
 const KEPT: usize = 50;
@@ -54,7 +54,7 @@ impl LastErrors {
             message: without_values(problem.cause()),
             count: 1,
         };
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         let alike = kept.iter().position(|one| {
             (one.method, one.route, one.status) == (error.method, error.route, error.status)
                 && one.message == error.message
@@ -68,7 +68,7 @@ impl LastErrors {
 
     /// All of them.
     pub(crate) fn read(&self) -> Vec<LastError> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.0.lock().iter().cloned().collect()
     }
 }
 

@@ -58,12 +58,12 @@ pub(crate) struct Tidy<'a> {
 
 impl Default for Tidy<'static> {
     fn default() -> Self {
-        Tidy::of(&LARGE)
+        Tidy::new(&LARGE)
     }
 }
 
 impl<'a> Tidy<'a> {
-    fn of(large: &'a Large) -> Self {
+    fn new(large: &'a Large) -> Self {
         Tidy { large, freed: large.freed.load(Relaxed), left: 0 }
     }
 
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_thread_looks_a_few_times_after_the_last_answer_was_freed_and_then_sleeps() {
         let large = Large::default();
-        let mut tidy = Tidy::of(&large);
+        let mut tidy = Tidy::new(&large);
         assert!(!tidy.is_due());
         large.lent();
         assert!(tidy.is_due(), "an answer is on its way");

@@ -5,13 +5,14 @@
 
 use super::latency::Latencies;
 use http::{Method, StatusCode};
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Bounds of the latency histogram, in seconds: few, around what a small service promises.
@@ -151,7 +152,7 @@ impl ServerMetrics {
 
     fn add(&self, template: &str, shown: Option<Shown>) {
         let route = RouteMetrics::leak(template, &self.requests, &self.durations, shown);
-        self.lock_routes().push(route);
+        self.routes.lock().push(route);
     }
 
     /// How long the answers of all routes took, but of those kept apart.
@@ -162,9 +163,7 @@ impl ServerMetrics {
     /// Answers since the start by the first digit of their status, 1 to 5, but for routes kept apart.
     pub fn answers(&self) -> [u64; 5] {
         let mut sums = [0; 5];
-        for (status, counter) in
-            self.shown.answers.lock().unwrap_or_else(PoisonError::into_inner).iter()
-        {
+        for (status, counter) in self.shown.answers.lock().iter() {
             sums[usize::from(status / 100).clamp(1, 5) - 1] += counter.get();
         }
         sums
@@ -172,16 +171,12 @@ impl ServerMetrics {
 
     /// The counters of every route template.
     pub fn routes(&self) -> Arc<[&'static RouteMetrics]> {
-        self.lock_routes().as_slice().into()
+        self.routes.lock().as_slice().into()
     }
 
     /// The counters of requests that no route matched.
     pub fn unmatched(&self) -> &'static RouteMetrics {
         self.unmatched
-    }
-
-    fn lock_routes(&self) -> MutexGuard<'_, Vec<&'static RouteMetrics>> {
-        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the bodies of a room take, in bytes.
@@ -250,7 +245,7 @@ impl RouteMetrics {
         let first = || {
             let counter = self.requests.get_or_create_owned(&labels());
             if let Some(shown) = &self.shown {
-                let mut answers = shown.answers.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut answers = shown.answers.lock();
                 answers.push((code, counter.clone()));
             }
             counter

@@ -1,4 +1,4 @@
-//! This process's own figures for Prometheus, read from `/proc` when the page is asked for.
+//! This process's own metrics for Prometheus, read from `/proc` when the page is asked for.
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};

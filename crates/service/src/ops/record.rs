@@ -69,7 +69,7 @@ pub(super) struct Record {
 
 /// What a request met in the end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct RequestEnd {
     pub(crate) route: &'static str,
     pub(crate) status: Option<u16>,
     pub(crate) bytes: Option<u64>,
@@ -215,9 +215,9 @@ impl Recorder {
     }
 
     /// Hands it over when it has ended.
-    pub(crate) fn end(&self, seen: Box<Seen>, outcome: Outcome) {
+    pub(crate) fn end(&self, seen: Box<Seen>, outcome: RequestEnd) {
         let Seen { mut record, spent } = *seen;
-        let Outcome { route, status, bytes, took } = outcome;
+        let RequestEnd { route, status, bytes, took } = outcome;
         (record.route, record.status, record.bytes, record.took) = (route, status, bytes, took);
         (record.cached, record.spent) = (spent.was_cached(), spent.micros());
         let has_line = self.access || self.slow.is_some_and(|slow| took >= slow);

@@ -4,7 +4,7 @@
 //! with codes of its own, which end in 1 to 9. A post in a district is also in the listings of its
 //! city, so a listing of a city covers the codes from its own on to the next that ends in 0.
 
-use super::types::{CategoryId, Place, PostValues};
+use super::types::{CategoryId, OfferPlace, PostValues};
 use crate::accounts::RegionId;
 use madang_cache::Stamp;
 use std::fmt;
@@ -25,7 +25,7 @@ pub enum Area {
 
 impl Area {
     /// Whether a place is in it.
-    pub(super) fn covers(&self, place: &Place) -> bool {
+    pub(super) fn covers(&self, place: &OfferPlace) -> bool {
         match self {
             Area::Everywhere => true,
             Area::State(state) => place.state == *state,
@@ -54,7 +54,7 @@ pub(super) fn with_districts(city: RegionId) -> RangeInclusive<RegionId> {
 }
 
 /// Every area that a place is in.
-fn areas(place: &Place) -> impl Iterator<Item = Area> + '_ {
+fn areas(place: &OfferPlace) -> impl Iterator<Item = Area> + '_ {
     let whole = place.city - place.city % 10;
     let cities = [Some(place.city), (whole != place.city).then_some(whole)];
     let cities = cities.into_iter().flatten();
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn covered(city: RegionId) -> Vec<String> {
-        let place = Place { state: city / 1000, city, town: "정자동".to_owned() };
+        let place = OfferPlace { state: city / 1000, city, town: "정자동".to_owned() };
         areas(&place).map(|area| area.to_string()).collect()
     }
 

@@ -3,9 +3,9 @@
 use super::Posts;
 use super::represent::CategoryItem;
 use crate::app::App;
-use crate::bodies::{Wanted, always};
 use crate::http::Problem;
 use crate::http::body::respond;
+use crate::response_cache::{Wanted, always};
 use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
@@ -48,6 +48,6 @@ impl Posts {
             let items = found.into_iter().map(CategoryItem::from).collect();
             Ok(Some(CategoryList { items, next_cursor: None }))
         };
-        always(self.bodies.get(&self.category_bodies, wanted, headers, make).await?)
+        always(self.responses.get(&self.category_responses, wanted, headers, make).await?)
     }
 }

@@ -1,14 +1,13 @@
 //! `POST /v1/posts`.
 
+use super::Draft;
 use super::draft::NewPostBody;
-use super::{Draft, PostId};
 use crate::accounts::Caller;
 use crate::app::App;
 use crate::http::{JsonObject, Problem};
 use crate::idempotency::IdempotencyKey;
 use axum::extract::State;
-use axum::response::{IntoResponse as _, Response};
-use http::{StatusCode, header};
+use axum::response::Response;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -36,14 +35,9 @@ pub(super) async fn create(
     key: IdempotencyKey,
     body: JsonObject,
 ) -> Result<Response, Problem> {
-    let once = key.of(caller.id, body.bytes());
-    let new = Draft::read(body, app.posts.names(&app.accounts))?.of(caller.id);
+    let once = key.used_by(caller.id, body.bytes());
+    let new = Draft::read(body, app.posts.names(&app.accounts))?.owned_by(caller.id);
     let posts = app.posts.store().clone();
     let made = app.writes.run(async move { posts.create(new, once).await }).await??;
-    Ok(made.answer(created))
-}
-
-fn created(id: PostId) -> Response {
-    let location = [(header::LOCATION, format!("/v1/posts/{id}"))];
-    (StatusCode::CREATED, location, axum::Json(CreatedPost { id })).into_response()
+    Ok(made.answer(|id| crate::http::created(format!("/v1/posts/{id}"), CreatedPost { id })))
 }

@@ -1,6 +1,6 @@
 //! Bodies of posts, checked.
 
-use super::types::{Category, CategoryId, NewPost, Place, PostValues, Status};
+use super::types::{Category, CategoryId, NewPost, OfferPlace, PostValues, Status};
 use crate::accounts::{RegionError, RegionId, Regions, UserId};
 use crate::http::json::table::{Asked, Choice, Line, Lines, Whole, optional, required, table};
 use crate::http::problem::FieldError;
@@ -101,7 +101,7 @@ impl Draft {
     }
 
     /// The post it becomes for this user, now.
-    pub fn of(self, author: UserId) -> NewPost {
+    pub fn owned_by(self, author: UserId) -> NewPost {
         NewPost { author, values: self.0, removed: false, created_at_ms: now_ms() }
     }
 }
@@ -115,7 +115,7 @@ pub struct Changes {
     pub(super) price: Option<i64>,
     pub(super) stock: Option<i64>,
     pub(super) category: Option<CategoryId>,
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<OfferPlace>,
     /// Another town of the same city.
     pub(super) town: Option<String>,
     pub(super) status: Option<Status>,
@@ -176,12 +176,12 @@ fn place(
     body: &mut JsonObject,
     (state, city, town): (Option<String>, Option<String>, Option<String>),
     names: Names<'_>,
-) -> Option<Place> {
+) -> Option<OfferPlace> {
     let state = state.and_then(|text| noted(body, find_state(names.regions, &text)));
     let city = city?;
     let state = state?;
     let city = noted(body, find_city(names.regions, &city, Some(state)))?;
-    Some(Place { state, city, town: trimmed(&town?) })
+    Some(OfferPlace { state, city, town: trimmed(&town?) })
 }
 
 fn trimmed(town: &str) -> String {

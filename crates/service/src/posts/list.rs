@@ -3,17 +3,17 @@
 use super::area::{Area, listing};
 use super::draft::{LONGEST_TOWN, Names, asked_place};
 use super::represent::PostItem;
-use super::types::{After, CategoryId, Order, PostSummary};
+use super::types::{After, Order, PostSummary};
 use super::{Asked, Posts, all_contents};
 use crate::accounts::{Accounts, Regions};
 use crate::app::App;
-use crate::bodies::{Wanted, always};
 use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::json::one_line;
 use crate::http::page::{self, Page, Query, write_whole_cursor};
 use crate::http::problem::FieldError;
 use crate::markets::{Words, read_words};
+use crate::response_cache::{Wanted, always};
 use crate::search::Hits;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -61,7 +61,8 @@ pub(crate) fn read(query: &str, names: Names<'_>) -> Result<(Asked, Words, usize
     let written = Query::of(query);
     let [state, city, town] = ["state", "city", "town"].map(|name| written.get(name));
     let area = area(names.regions, state, city, town);
-    let category = written.get("category").map(|name| find_category(names, name)).transpose();
+    let category = written.get("category").map(|name| names.category(name)).transpose();
+    let category = category.map_err(|(field, detail)| FieldError::new(field, detail));
     let order = written.get("sort").map_or(Ok(Order::Newest), find_order);
     let words = read_words("q", written.get("q"));
     match (words, area, category, order) {
@@ -97,10 +98,6 @@ fn area(
         ((Some(state), None), None) => Area::State(state),
         ((None, None), None) => Area::Everywhere,
     })
-}
-
-fn find_category(names: Names<'_>, name: &str) -> Result<CategoryId, FieldError> {
-    names.category(name).map_err(|(field, detail)| FieldError::new(field, detail))
 }
 
 fn find_order(word: &str) -> Result<Order, FieldError> {
@@ -148,7 +145,7 @@ impl Posts {
         if !words.is_empty() {
             stamps.push(all_contents());
         }
-        let kept = asked.after.is_none() || self.bodies.keeps_later_pages();
+        let kept = asked.after.is_none() || self.responses.keeps_later_pages();
         let wanted = Wanted { key: &key, stamps: &stamps, kept };
         let (this, accounts) = (self.clone(), accounts.clone());
         let order = asked.order;
@@ -166,6 +163,6 @@ impl Posts {
             let page = Page::cut(found.items, limit, of_last, |post| PostItem::new(post, names));
             Ok(Some(page.or_more(found.more.map(cursor))))
         };
-        always(self.bodies.get(&self.lists, wanted, headers, make).await?)
+        always(self.responses.get(&self.lists, wanted, headers, make).await?)
     }
 }

@@ -5,10 +5,9 @@ use super::represent::PostBody;
 use super::{Changes, Post, PostId, one_post};
 use crate::accounts::Caller;
 use crate::app::App;
-use crate::bodies::Wanted;
 use crate::http::body::{respond, version};
-use crate::http::{By, Conditions, JsonObject, Problem};
-use axum::extract::rejection::PathRejection;
+use crate::http::{By, Conditions, JsonObject, PathId, Problem};
+use crate::response_cache::Wanted;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
@@ -24,7 +23,7 @@ use std::sync::Arc;
     ))]
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    id: Result<Path<PostId>, PathRejection>,
+    id: PathId<PostId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_post()) };
@@ -36,7 +35,7 @@ pub(super) async fn one(
         let found = this.posts.store().find(id).await?;
         Ok(found.map(|post| PostBody::new(post, this.posts.names(&this.accounts))))
     };
-    match posts.bodies.get(&posts.details, wanted, &headers, make).await? {
+    match posts.responses.get(&posts.details, wanted, &headers, make).await? {
         Some(value) => Ok(respond(&value, &headers)),
         None => Err(no_such_post()),
     }
@@ -56,7 +55,7 @@ pub(super) async fn change(
     State(app): State<Arc<App>>,
     caller: Caller,
     conditions: Conditions,
-    id: Result<Path<PostId>, PathRejection>,
+    id: PathId<PostId>,
     headers: HeaderMap,
     body: JsonObject,
 ) -> Result<Response, Problem> {
@@ -67,7 +66,7 @@ pub(super) async fn change(
     let changed = app.writes.run(async move { posts.change(id, by, changes).await });
     let post = changed.await??.map_err(|refusal| refusal.answer(not_the_owner, no_such_post))?;
     let body = PostBody::new(post, app.posts.names(&app.accounts));
-    Ok(app.posts.bodies.of_write(body, &headers).await)
+    Ok(app.posts.responses.of_write(body, &headers).await)
 }
 
 /// Removes a post: nobody sees it any more.
@@ -83,7 +82,7 @@ pub(super) async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
     conditions: Conditions,
-    id: Result<Path<PostId>, PathRejection>,
+    id: PathId<PostId>,
 ) -> Result<StatusCode, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_post()) };
     let posts = app.posts.store().clone();

@@ -2,7 +2,7 @@
 //! the same for everybody.
 
 use super::draft::Names;
-use super::types::{Category, CategoryId, Place, Post, PostSummary};
+use super::types::{Category, CategoryId, OfferPlace, Post, PostSummary};
 use crate::accounts::RegionId;
 use crate::http::rfc3339::format_utc;
 use serde::Serialize;
@@ -66,7 +66,7 @@ pub(super) struct CategoryItem {
 impl PostItem {
     pub(super) fn new(post: PostSummary, names: Names<'_>) -> Self {
         let PostSummary { id, title, item_name, price, stock, category, place, status, .. } = post;
-        let Place { state, city, town } = place;
+        let OfferPlace { state, city, town } = place;
         Self {
             id,
             title,

@@ -7,15 +7,14 @@ mod search;
 pub use listing::Asked;
 
 use super::draft::Changes;
-use super::types::{Category, NewPost, Place, Post, PostId, PostValues, Status};
+use super::types::{Category, NewPost, OfferPlace, Post, PostId, PostValues, Status};
 use super::{Area, area, one_post};
 use crate::accounts::{self, OwnedRows, Quota, RegionId, UserId};
-use crate::bodies::ChangeError;
 use crate::http::rfc3339::now_ms;
 use crate::http::{By, Refusal, Remover};
 use crate::idempotency::{Done, Once};
 use crate::search::{self as index};
-use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, params};
+use crate::store::{ChangeError, Conn, Row, Sql, Store, StoreError, Tx, params};
 use std::collections::HashMap;
 
 /// Whoever is gone is nobody, be it that the column still says who it was.
@@ -100,7 +99,7 @@ impl PostStore {
                 let mut towns: HashMap<(RegionId, &str), i64> = HashMap::new();
                 let mut ids = Vec::with_capacity(all.len());
                 for new in &all {
-                    let Place { city, town, .. } = &new.values.place;
+                    let OfferPlace { city, town, .. } = &new.values.place;
                     let known = towns.get(&(*city, town.as_str())).copied();
                     let id = match known {
                         Some(id) => id,
@@ -339,7 +338,7 @@ fn post(row: &Row<'_>) -> Result<Post, StoreError> {
             price: row.get(5)?,
             stock: row.get(6)?,
             category: row.get(7)?,
-            place: Place { state: row.get(8)?, city: row.get(9)?, town: row.get(10)? },
+            place: OfferPlace { state: row.get(8)?, city: row.get(9)?, town: row.get(10)? },
             status: status_of(row.get(11)?),
         },
         created_at_ms: row.get(12)?,

@@ -5,12 +5,11 @@ mod search;
 
 use super::*;
 use crate::app::App;
-use crate::bodies::ChangeError;
 use crate::config::{Origin, Sources};
 use crate::http::Refusal;
 use crate::http::page::MAX_LIMIT;
 use crate::idempotency::Once;
-use crate::store::{StoreError, Tx};
+use crate::store::{ChangeError, StoreError, Tx};
 use http::HeaderMap;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -92,13 +91,13 @@ fn values(place: usize, category: CategoryId, price: i64) -> PostValues {
         price,
         stock: 1,
         category,
-        place: Place { state, city, town: town.to_owned() },
+        place: OfferPlace { state, city, town: town.to_owned() },
         status: Status::Selling,
     }
 }
 
 /// The area of a query, and whether a place is in it.
-type InArea = fn(&Place) -> bool;
+type InArea = fn(&OfferPlace) -> bool;
 
 const AREAS: [(&str, InArea); 8] = [
     ("", |_| true),
@@ -134,7 +133,7 @@ fn expected(
 }
 
 impl Changes {
-    fn to_place(place: Place) -> Self {
+    fn to_place(place: OfferPlace) -> Self {
         Changes { place: Some(place), ..Changes::default() }
     }
 

@@ -45,7 +45,7 @@ impl Status {
 
 /// Where something is offered. Values have been checked: the city lies in the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct OfferPlace {
     /// The province.
     pub state: RegionId,
     /// The municipality, or a district of a large one.
@@ -70,7 +70,7 @@ pub struct PostValues {
     /// Category.
     pub category: CategoryId,
     /// State, city and town of the offer.
-    pub place: Place,
+    pub place: OfferPlace,
     /// How far the sale is.
     pub status: Status,
 }
@@ -126,7 +126,7 @@ pub struct PostSummary {
     /// Category.
     pub category: CategoryId,
     /// State, city and town of the offer.
-    pub place: Place,
+    pub place: OfferPlace,
     /// How far the sale is.
     pub status: Status,
     /// When it was made, UTC, in milliseconds since 1970.

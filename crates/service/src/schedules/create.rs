@@ -1,14 +1,13 @@
 //! `POST /v1/schedules`.
 
 use super::draft::NewScheduleBody;
-use super::{CreateError, Draft, ScheduleId};
+use super::{CreateError, Draft};
 use crate::accounts::Caller;
 use crate::app::App;
 use crate::http::{JsonObject, Problem};
 use crate::idempotency::IdempotencyKey;
 use axum::extract::State;
-use axum::response::{IntoResponse as _, Response};
-use http::{StatusCode, header};
+use axum::response::Response;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -39,17 +38,13 @@ pub(super) async fn create(
     key: IdempotencyKey,
     body: JsonObject,
 ) -> Result<Response, Problem> {
-    let once = key.of(caller.id, body.bytes());
-    let new = Draft::read(body)?.of(caller.id);
+    let once = key.used_by(caller.id, body.bytes());
+    let new = Draft::read(body)?.owned_by(caller.id);
     let this = Arc::clone(&app);
     let made = app.writes.run(async move { this.schedules.add(new, once).await }).await??;
-    Ok(made.answer(created))
-}
-
-fn created(id: ScheduleId) -> Response {
-    let location = [(header::LOCATION, format!("/v1/schedules/{id}"))];
-    let body = axum::Json(CreatedSchedule { id, schedule_id: id });
-    (StatusCode::CREATED, location, body).into_response()
+    Ok(made.answer(|id| {
+        crate::http::created(format!("/v1/schedules/{id}"), CreatedSchedule { id, schedule_id: id })
+    }))
 }
 
 impl From<CreateError> for Problem {

@@ -62,7 +62,7 @@ impl Draft {
     }
 
     /// The schedule it becomes for this user, now.
-    pub fn of(self, user: UserId) -> NewSchedule {
+    pub fn owned_by(self, user: UserId) -> NewSchedule {
         NewSchedule {
             user,
             location: self.location,

@@ -39,14 +39,14 @@ use crate::store::{StoreError, Tx};
 
 /// The limit, and the way it is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit {
+pub struct ScheduleLimit {
     /// Schedules a user may have; nothing = any number.
     pub most: Option<u32>,
     /// How that is enforced.
     pub check: LimitCheck,
 }
 
-impl Limit {
+impl ScheduleLimit {
     /// What a way does before the write transaction.
     ///
     /// # Errors

@@ -36,7 +36,7 @@ pub(super) async fn list(
     let found = schedules.store().page(caller.id, after, limit + 1).await?;
     let cursor = |last: &Schedule| write_whole_cursor(&listing, last.values.start_at_ms, last.id);
     let page = Page::cut(found, limit, cursor, ScheduleBody::from);
-    Ok(schedules.bodies.private(page, &headers).await?)
+    Ok(schedules.responses.private(page, &headers).await?)
 }
 
 /// A cursor belongs to its user: it is a position among that user's schedules.

@@ -2,10 +2,10 @@
 
 use super::{Location, LocationId, Schedules};
 use crate::app::App;
-use crate::bodies::{Wanted, always};
 use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::page::{Page, asked, write_whole_cursor};
+use crate::response_cache::{Wanted, always};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
@@ -68,18 +68,15 @@ impl Schedules {
             None => format!("{limit}"),
             Some(after) => format!("{limit}.{after}"),
         };
-        let wanted = Wanted { key: &key, stamps: &[all_locations()], kept: true };
+        // Whoever will one day write places announces this.
+        let stamps = [Stamp::new("locations")];
+        let wanted = Wanted { key: &key, stamps: &stamps, kept: true };
         let store = self.store.clone();
         let make = move || async move {
             let found = store.locations(after.unwrap_or(0), limit + 1).await?;
             let cursor = |last: &Location| write_whole_cursor(LISTING, 0, last.id);
             Ok(Some(Page::cut(found, limit, cursor, LocationItem::from)))
         };
-        always(self.bodies.get(&self.locations, wanted, headers, make).await?)
+        always(self.responses.get(&self.locations, wanted, headers, make).await?)
     }
-}
-
-/// Whoever will one day write places announces this.
-fn all_locations() -> Stamp {
-    Stamp::new("locations")
 }

@@ -4,9 +4,8 @@ use super::represent::ScheduleBody;
 use super::{Schedule, ScheduleId, Schedules};
 use crate::accounts::Caller;
 use crate::app::App;
-use crate::http::{By, Conditions, Problem, Refusal, body};
+use crate::http::{By, Conditions, PathId, Problem, Refusal, body};
 use crate::store::StoreError;
-use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
@@ -25,14 +24,14 @@ use std::sync::atomic::Ordering;
 pub(super) async fn one(
     State(app): State<Arc<App>>,
     caller: Caller,
-    id: Result<Path<ScheduleId>, PathRejection>,
+    id: PathId<ScheduleId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_schedule()) };
     let _turn = app.reads.enter().await?;
     let schedules = &app.schedules;
     let found = schedules.store().find(id, caller.id).await?.ok_or_else(no_such_schedule)?;
-    Ok(schedules.bodies.private(ScheduleBody::from(found), &headers).await?)
+    Ok(schedules.responses.private(ScheduleBody::from(found), &headers).await?)
 }
 
 /// Deletes one of the caller's schedules; it no longer counts towards the limit.
@@ -47,7 +46,7 @@ pub(super) async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
     conditions: Conditions,
-    id: Result<Path<ScheduleId>, PathRejection>,
+    id: PathId<ScheduleId>,
 ) -> Result<StatusCode, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_schedule()) };
     let this = Arc::clone(&app);

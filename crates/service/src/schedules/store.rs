@@ -2,7 +2,7 @@
 //! are the parts that the ways of enforcing the limit share.
 
 use super::CreateError;
-use super::limit::Limit;
+use super::limit::ScheduleLimit;
 use super::types::{AfterStart, Location, LocationId, NewSchedule, Schedule, ScheduleId};
 use crate::accounts::{self, UserId};
 use crate::http::{By, Refusal};
@@ -34,7 +34,7 @@ impl ScheduleStore {
         &self,
         new: NewSchedule,
         once: Once,
-        limit: Limit,
+        limit: ScheduleLimit,
         committed: impl FnOnce() + Send + 'static,
     ) -> Result<Done<ScheduleId>, CreateError> {
         if let Err(error) = limit.before(self, &new).await {
@@ -212,7 +212,7 @@ fn find(conn: &Conn<'_>, id: ScheduleId, user: UserId) -> Result<Option<Schedule
 pub(super) fn insert(
     tx: &Tx<'_>,
     new: &NewSchedule,
-    limit: Limit,
+    limit: ScheduleLimit,
 ) -> Result<Option<ScheduleId>, CreateError> {
     if !limit.finds_owner(tx, new.user)? {
         return Err(CreateError::UnknownUser);

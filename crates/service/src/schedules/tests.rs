@@ -65,7 +65,7 @@ impl Bench {
         most: Option<u32>,
         check: LimitCheck,
     ) -> Result<ScheduleId, CreateError> {
-        let limit = Limit { most, check };
+        let limit = ScheduleLimit { most, check };
         let done = self.schedules.create(new, Once::default(), limit, || ()).await?;
         Ok(done.outcome)
     }
@@ -83,7 +83,7 @@ impl Bench {
         let mut creates = tokio::task::JoinSet::new();
         for hour in 0..64 {
             let schedules = self.schedules.clone();
-            let limit = Limit { most: Some(most), check };
+            let limit = ScheduleLimit { most: Some(most), check };
             creates.spawn(async move {
                 schedules.create(new(1, hour), Once::default(), limit, || ()).await
             });
@@ -155,7 +155,7 @@ async fn a_look_that_is_older_than_the_write_lets_creates_past_the_limit() {
     // What `load-all` and `count` do under load, made certain: all look before any of them writes.
     for check in [LimitCheck::LoadAll, LimitCheck::Count] {
         let bench = Bench::new().await;
-        let limit = Limit { most: Some(1), check };
+        let limit = ScheduleLimit { most: Some(1), check };
         for hour in 0..4 {
             limit.before(&bench.schedules, &new(1, hour)).await.unwrap();
         }
@@ -175,7 +175,7 @@ async fn a_retry_gets_the_first_answer_whenever_the_first_commits() {
         // The request before commits when its retry has done so many steps.
         for steps in 0..4 {
             let bench = Bench::new().await;
-            let limit = Limit { most: Some(1), check };
+            let limit = ScheduleLimit { most: Some(1), check };
             let create = || bench.schedules.create(new(1, 0), Once::with_key(1, "k"), limit, || ());
             let mut retry = std::pin::pin!(create());
             let early = advanced(retry.as_mut(), steps).await;

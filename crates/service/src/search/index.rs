@@ -1,7 +1,7 @@
 //! The index in the store: what is written to it, and the candidates that it names.
 
 use super::upkeep::FEWEST;
-use super::{Kind, SEGMENT, pairs, pairs_of};
+use super::{Corpus, SEGMENT, pairs, pairs_of};
 use crate::markets::Words;
 use crate::store::{Conn, Parameter as _, Row, StoreError, Tx, params};
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ const APPEND: &str = "INSERT INTO search_pairs (kind, segment, pair, ids) VALUES
 ///
 /// # Errors
 /// When the store cannot answer.
-pub(crate) fn note(tx: &mut Tx<'_>, kind: Kind, id: i64) -> Result<(), StoreError> {
+pub(crate) fn note(tx: &mut Tx<'_>, kind: Corpus, id: i64) -> Result<(), StoreError> {
     let insert = "INSERT INTO search_changes (kind, item_id) VALUES (?, ?)";
     let number = tx.insert(insert, params![kind.number, id])?;
     // About so many have come since the last time.
@@ -47,7 +47,7 @@ pub(crate) fn note(tx: &mut Tx<'_>, kind: Kind, id: i64) -> Result<(), StoreErro
 /// When the store cannot answer.
 pub(crate) fn add_all(
     tx: &Tx<'_>,
-    kind: Kind,
+    kind: Corpus,
     texts: impl Iterator<Item = (i64, String)>,
 ) -> Result<(), StoreError> {
     let mut texts = texts.map(|(id, text)| (kind, id, text)).peekable();
@@ -64,7 +64,7 @@ type Addition = (i64, i64, i64, Vec<u8>);
 pub(super) struct Additions(pub(super) Vec<Addition>);
 
 impl Additions {
-    pub(super) fn of(texts: impl Iterator<Item = (Kind, i64, String)>) -> Self {
+    pub(super) fn of(texts: impl Iterator<Item = (Corpus, i64, String)>) -> Self {
         let mut all: Vec<(i64, i64, i64, u16)> = Vec::new();
         for (kind, id, text) in texts {
             let within = u16::try_from(id % SEGMENT).unwrap_or_default();
@@ -144,7 +144,7 @@ impl Bits {
 /// What may hold the words of one search, in one snapshot.
 pub(super) struct Candidates<'c> {
     conn: &'c Conn<'c>,
-    kind: Kind,
+    kind: Corpus,
     pairs: Vec<i64>,
     /// Not indexed yet; the highest first.
     changed: Vec<i64>,
@@ -153,7 +153,7 @@ pub(super) struct Candidates<'c> {
 }
 
 impl<'c> Candidates<'c> {
-    pub(super) fn of(conn: &'c Conn<'c>, kind: Kind, words: &Words) -> Result<Self, StoreError> {
+    pub(super) fn of(conn: &'c Conn<'c>, kind: Corpus, words: &Words) -> Result<Self, StoreError> {
         let changes = conn.rows(
             "SELECT kind, item_id FROM search_changes ORDER BY number LIMIT ?",
             params![MOST_CHANGES],

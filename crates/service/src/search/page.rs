@@ -1,7 +1,7 @@
 //! One page of a search: candidates in the order of a listing, each looked at before it is shown.
 
 use super::index::Candidates;
-use super::{Kind, are_in};
+use super::{Corpus, are_in};
 use crate::markets::Words;
 use crate::store::{Conn, StoreError};
 
@@ -31,7 +31,7 @@ pub(crate) trait Listing {
     type Item;
 
     /// What it lists.
-    const KIND: Kind;
+    const KIND: Corpus;
 
     /// Whether it is by id alone, the highest first.
     fn is_by_id(&self) -> bool;

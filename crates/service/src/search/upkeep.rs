@@ -59,7 +59,7 @@ pub(super) async fn index_some(store: &Store, fewest: usize) -> Result<bool, Sto
             let values: Vec<_> = some.iter().map(crate::store::Parameter::value).collect();
             tx.run(&delete, &values).map(drop)
         };
-        store.write::<_, StoreError, _>(job).await?;
+        store.write::<_, StoreError>(job).await?;
     }
     Ok(done)
 }

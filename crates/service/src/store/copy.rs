@@ -23,6 +23,7 @@ pub(super) use target::refuse_unfinished;
 use super::StoreError;
 #[cfg(test)]
 use super::maria::Session;
+use super::maria::UrlError;
 use crate::accounts::KeyError;
 use crate::config::Settings;
 use source::{Source, SourceRow};
@@ -43,7 +44,7 @@ const BATCH_BYTES: usize = 1 << 20;
 pub enum CopyError {
     /// The address of the target is none.
     #[error("the address of the target: {0}")]
-    Url(String),
+    Url(UrlError),
     /// The source, the server or a statement failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -109,11 +110,7 @@ pub struct Copying {
     tables: Vec<Table>,
 }
 
-impl std::fmt::Debug for Copying {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Copying").field("tables", &self.tables.len()).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(Copying);
 
 /// Opens the store in the data directory as a start does, and the database at `url`, which must be empty or hold an
 /// earlier part of this copy. The caller holds the lock of the directory.

@@ -10,16 +10,17 @@
 
 use super::StoreError;
 use crate::accounts::{Change, Cutoff, Revoked, TokenId};
-use crate::articles::{ArticleId, Counts, Overlay};
+use crate::articles::{ArticleId, Counts, PendingLikes};
 use madang_cache::{Cache, Stamp};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// What a transaction has changed of what this process, or another, may remember.
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// What cached bodies depend on.
+    /// What cached responses depend on.
     ended: Vec<Stamp>,
     /// The counts of an article as its row has them now; nothing when it was deleted.
     counts: Vec<(ArticleId, Option<Counts>)>,
@@ -27,7 +28,7 @@ pub struct Effects {
     revoked: Option<Change>,
     /// Something was deleted of which rows are left.
     leaves_rows: bool,
-    /// All bodies end.
+    /// All cached responses end.
     ends_everything: bool,
     /// The markets are others.
     markets: bool,
@@ -55,12 +56,12 @@ struct Message {
 }
 
 impl Effects {
-    /// Bodies that depend on these end.
+    /// Responses that depend on these end.
     pub(crate) fn end(&mut self, stamps: impl IntoIterator<Item = Stamp>) {
         self.ended.extend(stamps);
     }
 
-    /// All bodies end: so much has changed that it is not worth saying what.
+    /// All cached responses end: so much has changed that it is not worth saying what.
     pub(crate) fn end_everything(&mut self) {
         self.ends_everything = true;
     }
@@ -75,7 +76,7 @@ impl Effects {
         !self.ended.is_empty() || self.ends_everything || self.revoked.is_some() || self.markets
     }
 
-    /// What cached bodies depend on that end; nothing where all of them do.
+    /// What cached responses depend on that end; nothing where all of them do.
     pub(super) fn stamps(&self) -> Option<&[Stamp]> {
         (!self.ends_everything).then_some(self.ended.as_slice())
     }
@@ -151,19 +152,19 @@ impl Effects {
 
     /// Applies them to what this process remembers.
     pub(super) fn apply(&self, memory: &Memory) {
-        let known = memory.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(overlay) = &known.counts {
+        let known = memory.known.lock();
+        if let Some(pending) = &known.counts {
             for (article, now) in &self.counts {
                 match now {
-                    Some(now) => overlay.stored(*article, *now),
-                    None => overlay.forget(*article),
+                    Some(now) => pending.stored(*article, *now),
+                    None => pending.forget(*article),
                 }
             }
         }
         if let (Some(revoked), Some(change)) = (&known.revoked, &self.revoked) {
             revoked.apply(change);
         }
-        if let Some(cache) = &known.bodies {
+        if let Some(cache) = &known.cache {
             if self.ends_everything {
                 cache.invalidate_all();
             }
@@ -196,8 +197,8 @@ impl Memory {
     /// When the store cannot answer: then this is to be tried again before anything is used.
     pub(super) fn forget(&self) -> Result<(), StoreError> {
         let reload = {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(cache) = &known.bodies {
+            let known = self.known.lock();
+            if let Some(cache) = &known.cache {
                 cache.invalidate_all();
             }
             known.markets.iter().for_each(|told| (told.0)());
@@ -210,40 +211,32 @@ impl Memory {
 /// Has the markets read anew. It must be short.
 struct Told(Box<dyn Fn() + Send + Sync>);
 
-impl std::fmt::Debug for Told {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Told")
-    }
-}
+crate::opaque_debug!(Told);
 
 /// Reads what is revoked once more.
 #[derive(Clone)]
 struct Reload(Arc<dyn Fn() -> Result<(), StoreError> + Send + Sync>);
 
-impl std::fmt::Debug for Reload {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Reload")
-    }
-}
+crate::opaque_debug!(Reload);
 
 #[derive(Debug, Default)]
 struct Known {
     reload: Option<Reload>,
-    bodies: Option<Cache>,
-    counts: Option<Arc<Overlay>>,
+    cache: Option<Cache>,
+    counts: Option<Arc<PendingLikes>>,
     revoked: Option<Arc<Revoked>>,
     markets: Option<Told>,
 }
 
 impl super::Store {
-    /// From now on transactions end the bodies in this cache.
+    /// From now on transactions end the responses in this cache.
     pub(crate) fn remembered_in(&self, cache: &Cache) {
-        self.known(|known| known.bodies = Some(cache.clone()));
+        self.known(|known| known.cache = Some(cache.clone()));
     }
 
     /// From now on transactions tell this what counts articles have.
-    pub(crate) fn counted_in(&self, overlay: &Arc<Overlay>) {
-        self.known(|known| known.counts = Some(Arc::clone(overlay)));
+    pub(crate) fn counted_in(&self, pending: &Arc<PendingLikes>) {
+        self.known(|known| known.counts = Some(Arc::clone(pending)));
     }
 
     /// From now on transactions tell this what they revoke.
@@ -268,6 +261,6 @@ impl super::Store {
     }
 
     fn known(&self, change: impl FnOnce(&mut Known)) {
-        change(&mut self.inner.memory.known.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.inner.memory.known.lock());
     }
 }

@@ -57,6 +57,25 @@ pub enum StoreError {
     Other(String),
 }
 
+/// Why something that users own could not be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The owner is gone, or never was.
+    #[error("there is no such user")]
+    UnknownUser,
+    /// Its owner has as much as one user may have.
+    #[error("the quota of the user is used up")]
+    OverQuota,
+}
+
+/// The error of a job: the store's own, or one that it becomes.
+pub(crate) trait JobError: From<StoreError> + Send + 'static {}
+
+impl<E: From<StoreError> + Send + 'static> JobError for E {}
+
 impl StoreError {
     /// Whether the same request may succeed later without anybody repairing anything.
     pub fn is_temporary(&self) -> bool {

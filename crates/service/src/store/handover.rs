@@ -8,18 +8,19 @@
 //! It is found through the task: see `crate::current`.
 
 use crate::current;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// The writes of one request.
 #[derive(Clone, Debug, Default)]
 pub struct Handover {
-    state: Arc<State>,
+    state: Arc<HandoverState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HandoverState {
     /// Writes that were handed over and are not known to have changed nothing.
     writes: AtomicUsize,
     /// Sent again, the request makes nothing new.
@@ -36,7 +37,7 @@ impl Handover {
 
     /// When the request may be answered, if that may be later than now.
     pub fn not_before(&self) -> Option<Instant> {
-        *self.state.not_before.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.state.not_before.lock()
     }
 
     /// Whether the request may be sent again, whatever became of it: it has an `Idempotency-Key`.
@@ -70,8 +71,7 @@ pub(crate) fn is_request() -> bool {
 /// The current request must not be answered before.
 pub(crate) fn not_before(moment: Instant) {
     if let Some(handover) = current::handover() {
-        let mut not_before =
-            handover.state.not_before.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut not_before = handover.state.not_before.lock();
         *not_before = (*not_before).max(Some(moment));
     }
 }

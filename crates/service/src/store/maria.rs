@@ -24,9 +24,10 @@ pub use freshness::{Freshness, now};
 pub(in crate::store) use session::{Session, Use};
 
 use super::effects::{Effects, Memory};
+use super::error::JobError;
 use super::sql::Conn;
 use super::tx::{caught, follow};
-use super::{Pool, ReplicaFigures, StoreError, StoreFigures, Tx, backup, handover};
+use super::{Pool, ReplicaMetrics, StoreError, StoreMetrics, Tx, backup, handover};
 use crate::config::DatabaseSettings;
 use madang_cache::{Horizon, Stamp};
 use madang_positions::Timing;
@@ -34,8 +35,8 @@ use outbox::{Fate, Number, Outbox};
 use poll::Poller;
 use reach::Reach;
 use replica::Replica;
-pub(in crate::store) use servers::connect;
 use servers::{Servers, Turn, parse};
+pub(in crate::store) use servers::{UrlError, connect};
 use session::{Trouble, is_refusal};
 use std::path::Path;
 use std::sync::Arc;
@@ -154,16 +155,12 @@ impl Maria {
     }
 
     /// Runs a read; one with stamps on a replica that has what it needs, if there is one.
-    pub(super) async fn read<T, F>(
+    pub(super) async fn read<T: Send + 'static>(
         &self,
         time: Option<Duration>,
         stamps: &[Stamp],
-        job: F,
-    ) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
-    {
+        job: impl Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
+    ) -> Result<T, StoreError> {
         let Some(replica) = self.replica(stamps) else { return self.read_here(time, job).await };
         let job = Arc::new(job);
         match replica.read(time, &job).await {
@@ -190,13 +187,11 @@ impl Maria {
         result.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    pub(super) fn submit<T, E, F, S>(&self, job: F, settle: S) -> Result<(), StoreError>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-        S: FnOnce(Result<T, E>) + Send + 'static,
-    {
+    pub(super) fn submit<T: Send + 'static, E: JobError>(
+        &self,
+        job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        settle: impl FnOnce(Result<T, E>) + Send + 'static,
+    ) -> Result<(), StoreError> {
         let handed = handover::hand_over();
         let written = handed.clone();
         let taken = self.writes.hand_over(move |seat: &mut Seat| {
@@ -225,14 +220,14 @@ impl Maria {
         Some(StoreError::Unreachable(text.unwrap_or_else(|| "it has not answered yet".to_owned())))
     }
 
-    pub(super) fn replica_figures(&self) -> Vec<ReplicaFigures> {
-        self.replicas.iter().map(Replica::figures).collect()
+    pub(super) fn replica_metrics(&self) -> Vec<ReplicaMetrics> {
+        self.replicas.iter().map(Replica::metrics).collect()
     }
 
-    pub(super) fn figures(&self) -> StoreFigures {
+    pub(super) fn metrics(&self) -> StoreMetrics {
         let counted = &self.shared.counted;
-        let (polls, waits) = self.shared.freshness.figures();
-        StoreFigures {
+        let (polls, waits) = self.shared.freshness.metrics();
+        StoreMetrics {
             polls,
             waits,
             commits: counted.commits.load(Relaxed),
@@ -245,7 +240,7 @@ impl Maria {
             waiting_reads: self.reads.waiting() as u64,
             retries: counted.retries.load(Relaxed),
             keeps_house: counted.keeps_house.load(Relaxed),
-            ..StoreFigures::default()
+            ..StoreMetrics::default()
         }
     }
 }
@@ -299,11 +294,10 @@ impl Seat {
     }
 
     /// Runs a write until it is committed or refused; and whether its outcome is unknown.
-    fn write<T, E, F>(&mut self, job: &F) -> (Result<(T, Effects), E>, bool)
-    where
-        E: From<StoreError>,
-        F: Fn(&mut Tx<'_>) -> Result<T, E>,
-    {
+    fn write<T, E: From<StoreError>>(
+        &mut self,
+        job: &impl Fn(&mut Tx<'_>) -> Result<T, E>,
+    ) -> (Result<(T, Effects), E>, bool) {
         let began = Instant::now();
         let shared = Arc::clone(&self.shared);
         let counted = &shared.counted;
@@ -333,11 +327,10 @@ impl Seat {
         }
     }
 
-    fn try_write<T, E, F>(&mut self, job: &F) -> Tried<T, E>
-    where
-        E: From<StoreError>,
-        F: Fn(&mut Tx<'_>) -> Result<T, E>,
-    {
+    fn try_write<T, E: From<StoreError>>(
+        &mut self,
+        job: &impl Fn(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Tried<T, E> {
         let shared = Arc::clone(&self.shared);
         let begun = self.session().and_then(|session| {
             shared.outbox.provide(session)?;

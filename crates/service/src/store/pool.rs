@@ -55,11 +55,10 @@ impl<S: Send + 'static> Pool<S> {
     ///
     /// # Errors
     /// When the queue is full, the pool closes, or the job panics.
-    pub async fn run<T, F>(&self, job: F) -> Result<T, PoolError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&mut S) -> T + Send + 'static,
-    {
+    pub async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut S) -> T + Send + 'static,
+    ) -> Result<T, PoolError> {
         let (answer, result) = oneshot::channel();
         self.hand_over(move |state| {
             if answer.is_closed() {
@@ -139,11 +138,7 @@ impl<S> Drop for Pool<S> {
     }
 }
 
-impl<S> std::fmt::Debug for Pool<S> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pool").field("threads", &self.threads.len()).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(Pool<S>, S);
 
 #[cfg(test)]
 mod tests {

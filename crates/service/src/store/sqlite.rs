@@ -28,7 +28,7 @@ pub(super) use writer::{Company, Writer};
 
 use super::effects::{Effects, Memory};
 use super::sql::Conn;
-use super::{FileSizes, Pool, StoreError, StoreFigures, Tx, backup, handover, private};
+use super::{FileSizes, Pool, StoreError, StoreMetrics, Tx, backup, handover, private};
 use crate::config::DatabaseSettings;
 use log::{Checkpoints, Log};
 use reader::{Bounds, Reader, Waits};
@@ -121,10 +121,10 @@ impl Embedded {
         answer.await.unwrap_or_else(|error| Err(error.into()))
     }
 
-    pub(super) fn figures(&self) -> StoreFigures {
+    pub(super) fn metrics(&self) -> StoreMetrics {
         let stats = self.writer.stats();
-        let (checkpoints, log_cuts) = self.log.figures();
-        StoreFigures {
+        let (checkpoints, log_cuts) = self.log.metrics();
+        StoreMetrics {
             keeps_house: true,
             commits: stats.commits.load(Ordering::Relaxed),
             committed_jobs: stats.committed_jobs.load(Ordering::Relaxed),
@@ -136,7 +136,7 @@ impl Embedded {
             waiting_reads: self.readers.waiting() as u64,
             checkpoints,
             log_cuts,
-            ..StoreFigures::default()
+            ..StoreMetrics::default()
         }
     }
 

@@ -52,18 +52,13 @@ impl<'conn> Deref for Tx<'conn> {
     }
 }
 
-impl std::fmt::Debug for Tx<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tx").field("effects", &self.effects).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(Tx<'_>);
 
 /// Runs a job; a panic in it is an error.
-pub(super) fn caught<T, E, F>(job: F, tx: &mut Tx<'_>) -> Result<T, E>
-where
-    E: From<StoreError>,
-    F: FnOnce(&mut Tx<'_>) -> Result<T, E>,
-{
+pub(super) fn caught<T, E: From<StoreError>>(
+    job: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
+    tx: &mut Tx<'_>,
+) -> Result<T, E> {
     match catch_unwind(AssertUnwindSafe(|| job(tx))) {
         Ok(result) => result,
         Err(panic) => Err(StoreError::Panic(panic_text(&*panic)).into()),

@@ -10,11 +10,11 @@ use crate::http::Problem;
 use crate::idempotency::{IdempotencyKey, Once};
 use crate::store::StoreError;
 use axum::extract::{RawQuery, State};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode, header};
-use read::{Kind, NewTrackBody, Read};
+use http::{HeaderMap, Method};
+use read::{NewTrackBody, Read, UploadFormat};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let kind = Kind::of(&headers)?;
+    let kind = UploadFormat::of(&headers)?;
     let name = read::name_of(query.as_deref().unwrap_or(""))?;
     let permit = app.uploads.enter().await?;
     let owner = caller.id;
@@ -94,13 +94,13 @@ struct About {
 
 /// Reading, measuring and packing a long path is no work for an event loop; nor is hashing its body.
 fn prepare(
-    kind: Kind,
+    kind: UploadFormat,
     body: Bytes,
     name: Option<String>,
     owner: UserId,
     key: IdempotencyKey,
 ) -> Result<(PreparedTrack, About, Once), Problem> {
-    let once = key.of(owner, &body);
+    let once = key.used_by(owner, &body);
     let Read { name, rate, path } = read::track(kind, body, name)?;
     let about = About {
         name: name.clone(),
@@ -119,6 +119,5 @@ fn created(stored: Stored, about: &About) -> Response {
         length_metres: about.length_metres,
         points_total: about.points_total,
     };
-    let location = [(header::LOCATION, format!("/v1/tracks/{id}"))];
-    (StatusCode::CREATED, location, axum::Json(body)).into_response()
+    crate::http::created(format!("/v1/tracks/{id}"), body)
 }

@@ -3,11 +3,11 @@
 use super::represent::length;
 use super::{AfterDistance, AfterLength, TrackSummary, Tracks, all_tracks};
 use crate::app::App;
-use crate::bodies::{LoadError, Wanted, always};
 use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::page::{self, Page, Query, read_cursor, write_cursor};
 use crate::http::problem::FieldError;
+use crate::response_cache::{LoadError, Wanted, always};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
@@ -98,9 +98,9 @@ pub(super) async fn list(
     let tracks = app.tracks.clone();
     let value = match asked.order {
         Order::Near(centre, after) => {
-            let _turn = tracks.bodies.reads().enter().await?;
+            let _turn = tracks.responses.reads().enter().await?;
             let page = tracks.near_page(centre, after, asked.limit).await?;
-            tracks.bodies.json(page, tracks.bodies.compress(false, &headers)).await?
+            tracks.responses.json(page, tracks.responses.compress(false, &headers)).await?
         }
         Order::Length(after) => tracks.length_page(after, asked.limit, &headers).await?,
     };
@@ -212,6 +212,6 @@ impl Tracks {
                 |track| TrackItem::new(track, None),
             )))
         };
-        always(self.bodies.get(&self.lists, wanted, headers, make).await?)
+        always(self.responses.get(&self.lists, wanted, headers, make).await?)
     }
 }

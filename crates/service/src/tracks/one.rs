@@ -4,16 +4,15 @@ use super::represent::{Form, Recipe, key, render};
 use super::{TrackId, TrackState, Tracks, no_such_track, one_track};
 use crate::accounts::Caller;
 use crate::app::App;
-use crate::bodies::LoadError;
 use crate::config::Detail;
 use crate::current;
 use crate::http::body::respond;
 use crate::http::negotiate::media_type;
 use crate::http::problem::FieldError;
-use crate::http::{By, Conditions, Problem};
+use crate::http::{By, Conditions, PathId, Problem};
 use crate::ops::record::Part;
+use crate::response_cache::LoadError;
 use crate::store::load_with;
-use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
@@ -42,7 +41,7 @@ const AGAIN: Duration = Duration::from_secs(1);
     ))]
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    id: Result<Path<TrackId>, PathRejection>,
+    id: PathId<TrackId>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -68,7 +67,7 @@ pub(super) async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
     conditions: Conditions,
-    id: Result<Path<TrackId>, PathRejection>,
+    id: PathId<TrackId>,
 ) -> Result<StatusCode, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_track()) };
     let tracks = app.tracks.store().clone();
@@ -124,11 +123,11 @@ impl Tracks {
             current::cached(true);
             return Ok(Some(value));
         }
-        self.bodies.reads().take_token().await?;
+        self.responses.reads().take_token().await?;
         current::cached(false);
         let _time = current::time(Part::Load);
         let (client, this) = (headers.clone(), self.clone());
-        let reads = self.bodies.reads().for_current_client();
+        let reads = self.responses.reads().for_current_client();
         let load = move || async move { reads.load(this.load(id, detail, form, client)).await };
         Ok(self.details.get(&key, &[one_track(id)], load).await?.value)
     }
@@ -144,10 +143,10 @@ impl Tracks {
             return Ok(Loaded::Absent);
         };
         let kept = self.is_kept(track.summary.length_metres);
-        let compress = self.bodies.compress(kept, &client);
+        let compress = self.responses.compress(kept, &client);
         let recipe = Recipe { detail, form, simplify: self.settings.simplify };
-        let answers = self.bodies.answers().clone();
-        let made = self.bodies.compute().run(move |()| {
+        let answers = self.responses.answers().clone();
+        let made = self.responses.compute().run(move |()| {
             // Here and not before: so many are made at once as there are threads, however many wait.
             let making = answers.make(recipe.most_bytes(track.summary.points_total));
             let _making = making.ok_or(LoadError::NoRoom)?;

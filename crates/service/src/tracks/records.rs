@@ -13,7 +13,7 @@ pub use store::RecordStore;
 
 use super::TrackId;
 use crate::accounts::UserId;
-use crate::idempotency::Outcome;
+use crate::idempotency::Replayable;
 use madang_cache::Stamp;
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ pub struct StoredRun {
     pub ran_at_ms: i64,
 }
 
-impl Outcome for StoredRun {
+impl Replayable for StoredRun {
     fn is_made(&self) -> bool {
         true
     }

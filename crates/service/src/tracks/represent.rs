@@ -2,9 +2,9 @@
 
 use super::TrackId;
 use super::types::{StoredTrack, TrackSummary};
-use crate::bodies::LoadError;
 use crate::config::{Detail, Simplify};
 use crate::http::body::{Compress, finish_version};
+use crate::response_cache::LoadError;
 use madang_cache::Value;
 use madang_path::{Path, Point, compact, geojson, gpx, polyline, simplify, write};
 use serde_json::{Map, json};
@@ -56,7 +56,7 @@ impl Form {
     }
 }
 
-/// Which of a track's many bodies.
+/// Which of a track's many responses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Recipe {
     pub detail: Detail,

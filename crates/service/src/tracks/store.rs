@@ -5,11 +5,10 @@ use super::types::{
 };
 use super::{all_tracks, near, one_track};
 use crate::accounts::{self, Quota, UserId};
-use crate::bodies::ChangeError;
 use crate::http::rfc3339::now_ms;
 use crate::http::{Refusal, Remover};
 use crate::idempotency::{Done, Once};
-use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, params};
+use crate::store::{ChangeError, Conn, Row, Sql, Store, StoreError, Tx, params};
 use madang_path::{Point, compact};
 use sha2::{Digest as _, Sha256};
 

@@ -3,7 +3,7 @@
 use crate::accounts::UserId;
 use crate::http::body::version;
 use crate::http::json::one_line;
-use crate::idempotency::Outcome;
+use crate::idempotency::Replayable;
 use madang_path::{Path, Point};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
@@ -58,7 +58,7 @@ pub struct TrackState {
 }
 
 impl TrackState {
-    /// What the tags of all its bodies begin with.
+    /// What the tags of all its responses begin with.
     pub fn version(&self) -> Box<str> {
         version(self)
     }
@@ -86,7 +86,7 @@ pub enum Stored {
     Exists(TrackId),
 }
 
-impl Outcome for Stored {
+impl Replayable for Stored {
     fn is_made(&self) -> bool {
         matches!(self, Stored::Created(_))
     }

@@ -22,7 +22,7 @@ fn child_that_opens_the_store_on_a_full_disk() {
     let Ok(dir) = std::env::var(CHILD) else { return };
     let dir = Path::new(&dir);
     let app = open(dir);
-    let pending = app.articles.like_figures().pending;
+    let pending = app.articles.like_metrics().pending;
     assert!(pending > 0 && pending <= ARTICLES as u64, "{pending}");
     runtime().block_on(async {
         let store = app.articles.store();
@@ -31,7 +31,7 @@ fn child_that_opens_the_store_on_a_full_disk() {
     drop(app);
     std::fs::remove_file(dir.join("ballast")).unwrap();
     let app = open(dir);
-    assert_eq!(app.articles.like_figures().pending, 0);
+    assert_eq!(app.articles.like_metrics().pending, 0);
     runtime().block_on(async {
         for id in [1, ARTICLES] {
             assert!(app.articles.likes().has(id, 1).await.unwrap(), "{id}");

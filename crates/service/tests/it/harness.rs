@@ -2,9 +2,9 @@
 
 use madang_path::{Path, Point};
 use madang_service::app::App;
-use madang_service::bodies::ChangeError;
 use madang_service::config::{Origin, Settings, Sources};
 use madang_service::idempotency::Once;
+use madang_service::store::ChangeError;
 use madang_service::tracks::{NewTrack, Stored, TrackStore, Tracks};
 use std::path::Path as FilePath;
 

@@ -28,7 +28,7 @@ pub enum Verdict {
 /// How a password check ended, told once to its `settle` closure, whether or not anybody still waits for
 /// the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CheckOutcome {
     /// The password was compared and is right.
     Right,
     /// The password was compared and is wrong, or there is no such user.
@@ -40,7 +40,7 @@ pub enum Outcome {
     Failed,
 }
 
-impl From<&Result<Verdict, PoolError>> for Outcome {
+impl From<&Result<Verdict, PoolError>> for CheckOutcome {
     fn from(result: &Result<Verdict, PoolError>) -> Self {
         match result {
             Ok(Verdict::Right { .. }) => Self::Right,

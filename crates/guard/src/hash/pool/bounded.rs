@@ -6,7 +6,8 @@
 //! 19 on a busy machine may be off its core for a long time, and a lock it held would stop an event loop
 //! for as long.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use parking_lot::Mutex;
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
@@ -56,7 +57,7 @@ impl Bounded {
 
 impl Engine for Bounded {
     fn submit(&self, task: Box<dyn Task>, class: Class) -> Option<u64> {
-        let admitted = lock(&self.queue).admit(task, class, Instant::now());
+        let admitted = self.queue.lock().admit(task, class, Instant::now());
         match admitted {
             Ok(number) => {
                 self.wake.unpark();
@@ -70,11 +71,11 @@ impl Engine for Bounded {
     }
 
     fn has_room(&self, class: Class) -> bool {
-        lock(&self.queue).has_room(class)
+        self.queue.lock().has_room(class)
     }
 
     fn abandon(&self, number: u64) {
-        let abandoned = lock(&self.queue).abandon(number);
+        let abandoned = self.queue.lock().abandon(number);
         if let Some(task) = abandoned {
             // Nobody hears the answer, but `settle` is told.
             task.end(PoolError::Closed);
@@ -83,14 +84,14 @@ impl Engine for Bounded {
 
     fn metrics(&self) -> PoolMetrics {
         let memory_bytes = self.memory.iter().map(MemoryGauge::bytes).sum();
-        let queue = lock(&self.queue);
+        let queue = self.queue.lock();
         PoolMetrics { queued: queue.len(), memory_bytes, ..queue.metrics }
     }
 
     fn close(&self) {
-        lock(&self.queue).closed = true;
+        self.queue.lock().closed = true;
         self.wake.unpark();
-        let conductor = lock(&self.conductor).take();
+        let conductor = self.conductor.lock().take();
         // A `settle` may drop the pool; the conductor, which runs it, cannot join itself and ends after it.
         if let Some(conductor) = conductor
             && conductor.thread().id() != thread::current().id()
@@ -101,10 +102,6 @@ impl Engine for Bounded {
 }
 
 /// Locks, whoever panicked: no section that holds these locks leaves a state half done.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The thread between the queue and the workers.
 struct Conductor {
     /// Only threads of normal priority lock it, and none for longer than a few look-ups.
@@ -138,7 +135,7 @@ impl Conductor {
         let mut begin = Vec::new();
         let mut unheard = Vec::new();
         let step = {
-            let mut queue = lock(&self.queue);
+            let mut queue = self.queue.lock();
             for (task, took) in &done {
                 queue.metrics.ended(*took, task.has_failed());
             }

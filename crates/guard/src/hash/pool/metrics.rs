@@ -1,8 +1,8 @@
-//! Figures of a pool.
+//! Metrics of a pool.
 
 use std::time::Duration;
 
-/// Figures of a pool since its start. Every job given to it ends in exactly one of `done`, `failed`,
+/// Metrics of a pool since its start. Every job given to it ends in exactly one of `done`, `failed`,
 /// `refused`, `expired`, `abandoned` and `closed`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]

@@ -1,10 +1,11 @@
 //! The pool with jobs that stand still until they are told to go on, so that every order of events can
 //! be made to happen. The same pool with real hashes is in `tests/hash`.
 
+use parking_lot::Mutex;
 use std::num::NonZeroUsize;
 use std::pin::pin;
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -28,19 +29,22 @@ enum End {
     NotRun,
 }
 
-/// A job that has begun and stands still.
-struct Gate {
-    began: Receiver<()>,
+/// A job that has begun and stands still until it is finished.
+struct Running {
+    ticket: Ticket<u32>,
     release: Sender<()>,
 }
 
-impl Gate {
-    fn wait_until_begun(&self) {
-        self.began.recv().unwrap();
-    }
-
-    fn open(&self) {
+impl Running {
+    async fn finish(self) -> Result<u32, PoolError> {
         self.release.send(()).unwrap();
+        self.ticket.await
+    }
+}
+
+async fn all_done(tickets: impl IntoIterator<Item = Ticket<u32>>) {
+    for ticket in tickets {
+        ticket.await.unwrap();
     }
 }
 
@@ -84,23 +88,28 @@ impl Harness {
                     Err(PoolError::Panicked | PoolError::Hash(_)) => End::Failed,
                     Err(_) => End::NotRun,
                 };
-                settled.lock().unwrap().push((name, end));
+                settled.lock().push((name, end));
             },
         )
     }
 
-    fn gated(&self, name: u32) -> (Ticket<u32>, Gate) {
+    fn running(&self, name: u32) -> Running {
+        self.begun(name).expect("a thread is free")
+    }
+
+    /// Nothing when it was ended before it began.
+    fn begun(&self, name: u32) -> Option<Running> {
         let (begin, began) = mpsc::channel();
         let (release, released) = mpsc::channel();
         let ticket = self.job(name, move || {
             begin.send(()).unwrap();
             released.recv().unwrap();
         });
-        (ticket, Gate { began, release })
+        began.recv().ok().map(|()| Running { ticket, release })
     }
 
     fn settled(&self) -> Vec<(u32, End)> {
-        self.settled.lock().unwrap().clone()
+        self.settled.lock().clone()
     }
 
     fn metrics(&self) -> PoolMetrics {
@@ -131,18 +140,14 @@ async fn new_passwords_wait_in_half_of_the_queue_only() {
     // By number, then by the time that is expected: 75 of 100 s for checks.
     for (queue, hash_time) in [(4, Duration::ZERO), (100, Duration::from_secs(18))] {
         let pool = Harness::bounded(1, queue, Duration::from_secs(100), hash_time);
-        let (running, gate) = pool.gated(0);
-        gate.wait_until_begun();
+        let running = pool.running(0);
         let new = |name| pool.job_of(Class::New, name, || {});
         let mut admitted = vec![new(1), new(2)];
         assert!(is_busy(&at_once(new(3))));
         admitted.extend([pool.job(4, || {}), pool.job(5, || {})]);
         assert!(is_busy(&at_once(pool.job(6, || {}))));
-        gate.open();
-        running.await.unwrap();
-        for ticket in admitted {
-            ticket.await.unwrap();
-        }
+        running.finish().await.unwrap();
+        all_done(admitted).await;
         let free = new(7);
         assert_eq!(free.await, Ok(7), "an idle thread takes it");
     }
@@ -151,14 +156,10 @@ async fn new_passwords_wait_in_half_of_the_queue_only() {
 #[tokio::test]
 async fn jobs_begin_in_the_order_they_came() {
     let pool = Harness::bounded(1, 64, NEVER, Duration::ZERO);
-    let (first, gate) = pool.gated(0);
+    let first = pool.running(0);
     let rest: Vec<_> = (1..50).map(|name| pool.job(name, || ())).collect();
-    gate.wait_until_begun();
-    gate.open();
-    first.await.unwrap();
-    for ticket in rest {
-        ticket.await.unwrap();
-    }
+    first.finish().await.unwrap();
+    all_done(rest).await;
     let expected: Vec<_> = (0..50).map(|name| (name, End::Done)).collect();
     assert_eq!(pool.settled(), expected);
     let metrics = pool.metrics();
@@ -169,22 +170,16 @@ async fn jobs_begin_in_the_order_they_came() {
 #[tokio::test]
 async fn no_more_jobs_wait_than_the_queue_is_long() {
     let pool = Harness::bounded(2, 3, NEVER, Duration::ZERO);
-    let gates = [pool.gated(0), pool.gated(1)];
-    for (_, gate) in &gates {
-        gate.wait_until_begun();
-    }
+    let running = [pool.running(0), pool.running(1)];
     let waiting: Vec<_> = (2..5).map(|name| pool.job(name, || ())).collect();
     let refused = at_once(pool.job(5, || panic!("a refused job never runs")));
     assert!(is_busy(&refused), "{refused:?}");
     assert_eq!(pool.settled(), [(5, End::NotRun)]);
     assert_eq!((pool.metrics().queued, pool.metrics().refused), (3, 1));
-    for (ticket, gate) in gates {
-        gate.open();
-        ticket.await.unwrap();
+    for job in running {
+        job.finish().await.unwrap();
     }
-    for ticket in waiting {
-        ticket.await.unwrap();
-    }
+    all_done(waiting).await;
     pool.job(6, || ()).await.unwrap();
     assert_eq!((pool.metrics().done, pool.metrics().queued_max), (6, 3));
 }
@@ -195,43 +190,34 @@ async fn a_job_that_would_wait_too_long_is_refused_at_once_and_told_when_to_retu
     // threads busy, the sixth in the queue would be expected to wait 300 s, the seventh 350 s.
     let hash_time = Duration::from_secs(100);
     let pool = Harness::bounded(2, 1000, Duration::from_secs(400), hash_time);
-    let gates = [pool.gated(0), pool.gated(1)];
-    for (_, gate) in &gates {
-        gate.wait_until_begun();
-    }
+    let running = [pool.running(0), pool.running(1)];
     let waiting: Vec<_> = (2..8).map(|name| pool.job(name, || ())).collect();
     assert_eq!(pool.metrics().refused, 0);
     let refused = at_once(pool.job(8, || ()));
     let Err(PoolError::Busy { retry_after }) = refused else { panic!("{refused:?}") };
     // Eight jobs of 100 s on two threads, once to twice.
     assert!((400..=800).contains(&retry_after.as_secs()), "{retry_after:?}");
-    for (ticket, gate) in gates {
-        gate.open();
-        ticket.await.unwrap();
+    for job in running {
+        job.finish().await.unwrap();
     }
-    for ticket in waiting {
-        ticket.await.unwrap();
-    }
+    all_done(waiting).await;
 }
 
 #[tokio::test]
 async fn a_free_thread_takes_a_job_however_slow_jobs_have_been() {
     let pool = Harness::bounded(2, 0, NEVER, 10 * NEVER);
-    let (ticket, gate) = pool.gated(0);
-    gate.wait_until_begun();
+    let running = pool.running(0);
     pool.job(1, || ()).await.unwrap();
-    gate.open();
-    ticket.await.unwrap();
+    running.finish().await.unwrap();
 }
 
 #[tokio::test]
 async fn a_job_not_begun_by_its_deadline_is_answered_then_and_never_runs() {
     let pool = Harness::bounded(1, 64, Duration::from_millis(20), Duration::ZERO);
-    // The gate may itself expire on a machine that stalls for 20 ms: try until one begins.
-    let (ticket, gate) = loop {
-        let (ticket, gate) = pool.gated(0);
-        if gate.began.recv().is_ok() {
-            break (ticket, gate);
+    // The job may itself expire on a machine that stalls for 20 ms: try until one begins.
+    let running = loop {
+        if let Some(running) = pool.begun(0) {
+            break running;
         }
     };
     let before = pool.metrics().expired;
@@ -240,16 +226,14 @@ async fn a_job_not_begun_by_its_deadline_is_answered_then_and_never_runs() {
     assert!(is_busy(&late), "{late:?}");
     assert!(pool.settled().contains(&(1, End::NotRun)));
     assert_eq!((pool.metrics().expired - before, pool.metrics().queued), (1, 0));
-    gate.open();
-    ticket.await.unwrap();
+    running.finish().await.unwrap();
     assert_eq!(pool.metrics().failed, 0);
 }
 
 #[tokio::test]
 async fn a_job_abandoned_before_it_began_is_settled_at_once_and_never_runs() {
     let pool = Harness::bounded(1, 2, NEVER, Duration::ZERO);
-    let (ticket, gate) = pool.gated(0);
-    gate.wait_until_begun();
+    let running = pool.running(0);
     let leaver = pool.job(1, || panic!("an abandoned job never runs"));
     let stayer = pool.job(2, || ());
     drop(leaver);
@@ -257,8 +241,7 @@ async fn a_job_abandoned_before_it_began_is_settled_at_once_and_never_runs() {
     // Its place is free again.
     let next = pool.job(3, || ());
     assert_eq!((pool.metrics().abandoned, pool.metrics().refused), (1, 0));
-    gate.open();
-    ticket.await.unwrap();
+    running.finish().await.unwrap();
     stayer.await.unwrap();
     next.await.unwrap();
     assert_eq!(pool.metrics().failed, 0);
@@ -267,13 +250,12 @@ async fn a_job_abandoned_before_it_began_is_settled_at_once_and_never_runs() {
 #[tokio::test]
 async fn a_job_abandoned_after_it_began_keeps_its_thread_and_is_settled() {
     let pool = Harness::bounded(1, 64, NEVER, Duration::ZERO);
-    let (ticket, gate) = pool.gated(0);
-    gate.wait_until_begun();
-    drop(ticket);
+    let running = pool.running(0);
+    drop(running.ticket);
     let next = pool.job(1, || ());
     assert_eq!(pool.settled(), [], "the thread is still taken");
     assert_eq!((pool.metrics().running, pool.metrics().queued), (1, 1));
-    gate.open();
+    running.release.send(()).unwrap();
     next.await.unwrap();
     assert_eq!(pool.settled(), [(0, End::Done), (1, End::Done)]);
     assert_eq!(pool.metrics().abandoned, 0);
@@ -282,15 +264,13 @@ async fn a_job_abandoned_after_it_began_keeps_its_thread_and_is_settled() {
 #[tokio::test]
 async fn callers_that_leave_at_once_leave_nothing_behind() {
     let pool = Harness::bounded(1, 64, NEVER, Duration::ZERO);
-    let (ticket, gate) = pool.gated(0);
-    gate.wait_until_begun();
+    let running = pool.running(0);
     for name in 1..100_000 {
         drop(pool.job(name, || ()));
         assert_eq!(pool.metrics().queued, 0);
     }
     assert_eq!(pool.settled().len(), 99_999);
-    gate.open();
-    ticket.await.unwrap();
+    running.finish().await.unwrap();
 }
 
 #[tokio::test]
@@ -316,15 +296,13 @@ async fn a_settle_that_panics_harms_nobody() {
 #[tokio::test]
 async fn closing_ends_what_waits_and_finishes_what_has_begun() {
     let pool = Harness::bounded(1, 64, NEVER, Duration::ZERO);
-    let (first, gate) = pool.gated(0);
-    gate.wait_until_begun();
+    let first = pool.running(0);
     let waiting = pool.job(1, || panic!("never runs"));
     let engine = Arc::clone(&pool.engine);
     let closing = std::thread::spawn(move || engine.close());
     assert_eq!(waiting.await, Err(PoolError::Closed));
     assert_eq!(at_once(pool.job(2, || ())), Err(PoolError::Closed));
-    gate.open();
-    assert_eq!(first.await, Ok(0));
+    assert_eq!(first.finish().await, Ok(0));
     closing.join().unwrap();
     let mut settled = pool.settled();
     settled.sort_by_key(|(name, _)| *name);
@@ -385,15 +363,11 @@ async fn every_job_is_settled_exactly_once_whatever_happens() {
 #[tokio::test]
 async fn unbounded_takes_a_thread_for_each_job_up_to_its_most() {
     let pool = Harness::unbounded(3);
-    let gates: Vec<_> = (0..3).map(|name| pool.gated(name)).collect();
-    for (_, gate) in &gates {
-        gate.wait_until_begun();
-    }
+    let running: Vec<_> = (0..3).map(|name| pool.running(name)).collect();
     let fourth = pool.job(3, || ());
     assert_eq!((pool.metrics().running, pool.metrics().queued), (3, 1));
-    for (ticket, gate) in gates {
-        gate.open();
-        ticket.await.unwrap();
+    for job in running {
+        job.finish().await.unwrap();
     }
     fourth.await.unwrap();
     assert_eq!((pool.metrics().done, pool.metrics().refused), (4, 0));
@@ -402,11 +376,9 @@ async fn unbounded_takes_a_thread_for_each_job_up_to_its_most() {
 #[tokio::test]
 async fn unbounded_hashes_for_callers_that_have_left_and_settles_on_closing() {
     let pool = Harness::unbounded(1);
-    let (ticket, gate) = pool.gated(0);
-    gate.wait_until_begun();
+    let running = pool.running(0);
     drop(pool.job(1, || ()));
-    gate.open();
-    ticket.await.unwrap();
+    running.finish().await.unwrap();
     pool.job(2, || ()).await.unwrap();
     assert_eq!(pool.settled(), [(0, End::Done), (1, End::Done), (2, End::Done)]);
     pool.engine.close();

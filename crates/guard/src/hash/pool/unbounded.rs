@@ -6,9 +6,10 @@
 //! This is what hashing in tokio's `spawn_blocking` (512 threads by default), or in the worker threads of
 //! a servlet container, comes to. A job whose caller has left is hashed all the same, as there.
 
+use parking_lot::{Condvar, Mutex};
 use std::collections::{HashSet, VecDeque};
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -23,12 +24,12 @@ pub(super) struct Unbounded {
 
 struct Shared {
     most_threads: usize,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     thread_ended: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     waiting: VecDeque<Box<dyn Task>>,
     threads: HashSet<ThreadId>,
     metrics: PoolMetrics,
@@ -49,7 +50,7 @@ impl Unbounded {
 
 impl Engine for Unbounded {
     fn submit(&self, task: Box<dyn Task>, _class: Class) -> Option<u64> {
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         if state.closed {
             state.metrics.closed += 1;
             drop(state);
@@ -84,12 +85,12 @@ impl Engine for Unbounded {
     fn abandon(&self, _: u64) {}
 
     fn metrics(&self) -> PoolMetrics {
-        let state = self.shared.state();
+        let state = self.shared.state.lock();
         PoolMetrics { queued: state.waiting.len(), ..state.metrics }
     }
 
     fn close(&self) {
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         state.closed = true;
         let waiting = std::mem::take(&mut state.waiting);
         state.metrics.closed += waiting.len() as u64;
@@ -98,32 +99,28 @@ impl Engine for Unbounded {
             task.end(PoolError::Closed);
         }
         // A `settle` that drops the pool runs on one of the threads waited for here.
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         let own = usize::from(state.threads.contains(&thread::current().id()));
         while state.threads.len() > own {
-            state = self.shared.thread_ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.shared.thread_ended.wait(&mut state);
         }
     }
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A thread: jobs until none waits.
     fn work(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         while let Some(mut task) = state.waiting.pop_front() {
             state.metrics.begun();
             drop(state);
             let begun = Instant::now();
             task.compute(&mut Memory::default());
-            state = self.state();
+            state = self.state.lock();
             state.metrics.ended(begun.elapsed(), task.has_failed());
             drop(state);
             task.end(PoolError::Panicked);
-            state = self.state();
+            state = self.state.lock();
         }
         state.threads.remove(&thread::current().id());
         self.thread_ended.notify_all();

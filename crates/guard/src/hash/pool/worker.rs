@@ -1,7 +1,8 @@
 //! A thread that hashes, at low priority.
 
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
@@ -21,12 +22,12 @@ struct Slot {
 
 impl Slot {
     fn pass(&self, task: Box<dyn Task>, to_worker: bool) {
-        *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+        *self.task.lock() = Some(task);
         self.workers_turn.store(to_worker, Ordering::Release);
     }
 
     fn take(&self) -> Option<Box<dyn Task>> {
-        self.task.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.task.lock().take()
     }
 }
 

@@ -8,6 +8,7 @@ use super::cell::text;
 use super::report::Report;
 use super::row::{Cells, is_damaged};
 use super::table::Table;
+use anyhow::{Context as _, bail};
 use madang_service::markets::{
     FACILITIES, Market, MarketId, Markets, NewMarket, folded, without_spaces,
 };
@@ -41,7 +42,7 @@ pub(super) fn join(
         let found = cells.and_then(|cells| {
             let damaged = |(column, _): &&(&str, usize)| cells.get(column).is_some_and(is_damaged);
             if let Some((column, _)) = columns.iter().find(damaged) {
-                return Err(format!("{column} contains bytes that are not text"));
+                bail!("{column} contains bytes that are not text");
             }
             let yes = |column: &str| {
                 cells.get(column).is_some_and(|v| v.trim().eq_ignore_ascii_case("y"))
@@ -80,9 +81,9 @@ impl Known {
         known
     }
 
-    fn find(&self, cells: &dyn Cells, markets: &Markets) -> Result<MarketId, String> {
+    fn find(&self, cells: &dyn Cells, markets: &Markets) -> anyhow::Result<MarketId> {
         let of = |name: &str| cells.get(name).and_then(text);
-        let name = of("시장명").ok_or("no name (시장명)")?;
+        let name = of("시장명").context("no name (시장명)")?;
         let row = markets.prepare(NewMarket {
             name: name.clone(),
             road_address: of("도로명주소"),
@@ -97,7 +98,7 @@ impl Known {
         let one_of = |found: Vec<&usize>| match found.as_slice() {
             [] => Ok(None),
             [one] => Ok(Some(id(one))),
-            several => Err(format!("{name} matches {} markets", several.len())),
+            several => bail!("{name} matches {} markets", several.len()),
         };
         let lies_there = |at: &&usize| {
             let is = &self.markets[**at].is;
@@ -111,7 +112,7 @@ impl Known {
             row.place.province.is_some() && self.markets[**at].place.province == row.place.province
         };
         one_of(called.iter().filter(in_province).collect())?
-            .ok_or_else(|| format!("{name} matches no stored market"))
+            .with_context(|| format!("{name} matches no stored market"))
     }
 }
 

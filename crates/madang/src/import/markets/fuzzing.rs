@@ -23,7 +23,7 @@ fn market_files(data: &[u8]) {
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "what calls it hands a row over")]
-fn row(_line: u64, cells: Result<&dyn Cells, String>) {
+fn row(_line: u64, cells: anyhow::Result<&dyn Cells>) {
     let Ok(cells) = cells else { return };
     let mut warned = 0;
     let Ok(market) = row::market(cells, &mut |_| warned += 1) else { return };

@@ -1,6 +1,7 @@
 //! The standard data as JSON: `{"fields": […], "records": [{…}, …]}`, read a record at a time.
 
 use super::row::{Cells, LONGEST_CELL};
+use anyhow::bail;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -13,7 +14,7 @@ use std::fmt;
 /// When it is no JSON, or has no records; those before the error were handed over.
 pub(super) fn read(
     bytes: &[u8],
-    row: impl FnMut(u64, Result<&dyn Cells, String>),
+    row: impl FnMut(u64, anyhow::Result<&dyn Cells>),
 ) -> anyhow::Result<()> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let found = File(row).deserialize(&mut reader)?;
@@ -24,7 +25,7 @@ pub(super) fn read(
 
 struct File<F>(F);
 
-impl<'de, F: FnMut(u64, Result<&dyn Cells, String>)> DeserializeSeed<'de> for File<F> {
+impl<'de, F: FnMut(u64, anyhow::Result<&dyn Cells>)> DeserializeSeed<'de> for File<F> {
     type Value = bool;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<bool, D::Error> {
@@ -32,7 +33,7 @@ impl<'de, F: FnMut(u64, Result<&dyn Cells, String>)> DeserializeSeed<'de> for Fi
     }
 }
 
-impl<'de, F: FnMut(u64, Result<&dyn Cells, String>)> Visitor<'de> for File<F> {
+impl<'de, F: FnMut(u64, anyhow::Result<&dyn Cells>)> Visitor<'de> for File<F> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,7 +56,7 @@ impl<'de, F: FnMut(u64, Result<&dyn Cells, String>)> Visitor<'de> for File<F> {
 
 struct Records<'f, F>(&'f mut F);
 
-impl<'de, F: FnMut(u64, Result<&dyn Cells, String>)> DeserializeSeed<'de> for Records<'_, F> {
+impl<'de, F: FnMut(u64, anyhow::Result<&dyn Cells>)> DeserializeSeed<'de> for Records<'_, F> {
     type Value = ();
 
     fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
@@ -63,7 +64,7 @@ impl<'de, F: FnMut(u64, Result<&dyn Cells, String>)> DeserializeSeed<'de> for Re
     }
 }
 
-impl<'de, F: FnMut(u64, Result<&dyn Cells, String>)> Visitor<'de> for Records<'_, F> {
+impl<'de, F: FnMut(u64, anyhow::Result<&dyn Cells>)> Visitor<'de> for Records<'_, F> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,7 +75,7 @@ impl<'de, F: FnMut(u64, Result<&dyn Cells, String>)> Visitor<'de> for Records<'_
         let mut number = 0;
         while let Some(record) = seq.next_element::<Value>()? {
             number += 1;
-            match Record::of(record) {
+            match Record::read(record) {
                 Ok(record) => (self.0)(number, Ok(&record)),
                 Err(reason) => (self.0)(number, Err(reason)),
             }
@@ -90,8 +91,8 @@ impl<'de, F: FnMut(u64, Result<&dyn Cells, String>)> Visitor<'de> for Records<'_
 struct Record(HashMap<String, String>);
 
 impl Record {
-    fn of(value: Value) -> Result<Self, String> {
-        let Value::Object(members) = value else { return Err("is not an object".to_owned()) };
+    fn read(value: Value) -> anyhow::Result<Self> {
+        let Value::Object(members) = value else { bail!("is not an object") };
         let mut cells = HashMap::with_capacity(members.len());
         for (name, value) in members {
             let text = match value {
@@ -100,7 +101,7 @@ impl Record {
                 _ => continue,
             };
             if text.len() > LONGEST_CELL {
-                return Err(format!("a field of {} bytes is too long", text.len()));
+                bail!("a field of {} bytes is too long", text.len());
             }
             cells.insert(name, text);
         }

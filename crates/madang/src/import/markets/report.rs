@@ -8,7 +8,7 @@ const NAMED: usize = 50;
 
 /// What became of all rows.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct ImportedMarkets {
     /// New markets.
     pub(super) created: usize,
     /// Markets that are different now.
@@ -21,9 +21,9 @@ pub(super) struct Outcome {
     pub(super) merged: usize,
 }
 
-impl std::fmt::Display for Outcome {
+impl std::fmt::Display for ImportedMarkets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Outcome { created, updated, unchanged, refused, merged } = self;
+        let ImportedMarkets { created, updated, unchanged, refused, merged } = self;
         write!(
             f,
             "imported {created}, updated {updated}, unchanged {unchanged}, refused {refused}"
@@ -38,7 +38,7 @@ impl std::fmt::Display for Outcome {
 /// Says it, and counts.
 pub(super) struct Report {
     bar: ProgressBar,
-    outcome: Outcome,
+    outcome: ImportedMarkets,
     file: String,
     refused: usize,
     warned: usize,
@@ -46,7 +46,13 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn new(bar: ProgressBar) -> Self {
-        Self { bar, outcome: Outcome::default(), file: String::new(), refused: 0, warned: 0 }
+        Self {
+            bar,
+            outcome: ImportedMarkets::default(),
+            file: String::new(),
+            refused: 0,
+            warned: 0,
+        }
     }
 
     /// From here on it is about this file.
@@ -64,11 +70,11 @@ impl Report {
     }
 
     /// A row is not imported.
-    pub(super) fn refuse(&mut self, line: u64, reason: &str) {
+    pub(super) fn refuse(&mut self, line: u64, reason: &anyhow::Error) {
         self.refused += 1;
         self.outcome.refused += 1;
         if self.refused <= NAMED {
-            say(&self.bar, format_args!("refused {}:{line}: {reason}", self.file));
+            say(&self.bar, format_args!("refused {}:{line}: {reason:#}", self.file));
         }
     }
 
@@ -88,12 +94,12 @@ impl Report {
         self.bar.inc(rows as u64);
     }
 
-    pub(super) fn count(&mut self, change: impl FnOnce(&mut Outcome)) {
+    pub(super) fn count(&mut self, change: impl FnOnce(&mut ImportedMarkets)) {
         change(&mut self.outcome);
     }
 
     /// What became of all of it.
-    pub(super) fn finish(&mut self) -> Outcome {
+    pub(super) fn finish(&mut self) -> ImportedMarkets {
         self.end_file();
         self.bar.finish_and_clear();
         self.outcome

@@ -1,6 +1,7 @@
 //! One row of the standard data as a market.
 
 use super::cell::{cycle, date, flag, kind, list, number, text};
+use anyhow::{Context as _, bail};
 use madang_service::markets::NewMarket;
 
 /// Columns without which a file is none of markets.
@@ -34,19 +35,19 @@ pub(super) const COLUMNS: [&str; 18] = [
 ///
 /// # Errors
 /// With the reason when it cannot be imported at all.
-pub(super) fn market(cells: &dyn Cells, warn: &mut dyn FnMut(String)) -> Result<NewMarket, String> {
+pub(super) fn market(cells: &dyn Cells, warn: &mut dyn FnMut(String)) -> anyhow::Result<NewMarket> {
     let of = |name: &str| value(cells, name);
-    let name = of("시장명").ok_or("no name (시장명)")?;
+    let name = of("시장명").context("no name (시장명)")?;
     if name.chars().nth(LONGEST_NAME).is_some() {
-        return Err(format!("the name is longer than {LONGEST_NAME} characters"));
+        bail!("the name is longer than {LONGEST_NAME} characters");
     }
     let (road_address, lot_address) = (of("소재지도로명주소"), of("소재지지번주소"));
     if road_address.is_none() && lot_address.is_none() {
-        return Err(format!("{name} has no address (소재지도로명주소, 소재지지번주소)"));
+        bail!("{name} has no address (소재지도로명주소, 소재지지번주소)");
     }
     let values = [Some(&name), road_address.as_ref(), lot_address.as_ref()];
     if values.into_iter().flatten().any(|value| is_damaged(value)) {
-        return Err(format!("the name or address of {name} contains bytes that are not text"));
+        bail!("the name or address of {name} contains bytes that are not text");
     }
     let position = position(of("위도").as_deref(), of("경도").as_deref());
     let position = position.unwrap_or_else(|reason| {
@@ -126,17 +127,17 @@ impl Rest<'_> {
     }
 }
 
-fn position(lat: Option<&str>, lon: Option<&str>) -> Result<Option<(f64, f64)>, String> {
+fn position(lat: Option<&str>, lon: Option<&str>) -> anyhow::Result<Option<(f64, f64)>> {
     let (lat, lon) = match (lat, lon) {
         (None, None) => return Ok(None),
         (Some(lat), Some(lon)) => (lat, lon),
-        (Some(one), None) | (None, Some(one)) => return Err(format!("only one coordinate: {one}")),
+        (Some(one), None) | (None, Some(one)) => bail!("only one coordinate: {one}"),
     };
     match (lat.parse(), lon.parse()) {
         (Ok(lat), Ok(lon)) if LATITUDES.contains(&lat) && LONGITUDES.contains(&lon) => {
             Ok(Some((lat, lon)))
         }
-        (Ok(_), Ok(_)) => Err(format!("{lat}, {lon} is outside Korea")),
-        _ => Err(format!("{lat}, {lon} are not degrees")),
+        (Ok(_), Ok(_)) => bail!("{lat}, {lon} is outside Korea"),
+        _ => bail!("{lat}, {lon} are not degrees"),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::facilities::facility;
 use super::row::{Cells, LONGEST_CELL};
+use anyhow::anyhow;
 use encoding_rs::EUC_KR;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -73,7 +74,7 @@ impl Table {
     }
 
     /// Hands every row with its line to `row`, or why it is none.
-    pub(super) fn each(&self, mut row: impl FnMut(u64, Result<&dyn Cells, String>)) {
+    pub(super) fn each(&self, mut row: impl FnMut(u64, anyhow::Result<&dyn Cells>)) {
         let mut reader = reader(&self.text);
         let mut record = csv::StringRecord::new();
         // Text is UTF-8 by now, and lengths are free, so reading cannot fail; were it to, the rest is none.
@@ -82,11 +83,11 @@ impl Table {
             let line = record.position().map_or(0, csv::Position::line);
             let longest = record.iter().map(str::len).max().unwrap_or(0);
             if let Some(reason) = broken(&record) {
-                row(line, Err(reason));
+                row(line, Err(anyhow!(reason)));
             } else if longest > LONGEST_CELL {
-                row(line, Err(format!("a field of {longest} bytes is too long")));
+                row(line, Err(anyhow!("a field of {longest} bytes is too long")));
             } else if record.len() != self.width {
-                row(line, Err(format!("{} fields instead of {}", record.len(), self.width)));
+                row(line, Err(anyhow!("{} fields instead of {}", record.len(), self.width)));
             } else {
                 row(line, Ok(&Row { columns: &self.columns, record: &record }));
             }

@@ -6,12 +6,10 @@ use crate::articles::create::Created;
 use crate::articles::draft::NewCommentBody;
 use crate::articles::types::ArticleId;
 use crate::articles::{draft, no_such_article};
-use crate::http::{JsonObject, Problem};
+use crate::http::{JsonObject, PathId, Problem};
 use crate::idempotency::IdempotencyKey;
-use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse as _, Response};
-use http::{StatusCode, header};
+use axum::response::Response;
 use std::sync::Arc;
 
 /// Writes a comment on an article.
@@ -29,18 +27,17 @@ use std::sync::Arc;
 pub(in super::super) async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
-    id: Result<Path<ArticleId>, PathRejection>,
+    id: PathId<ArticleId>,
     key: IdempotencyKey,
     body: JsonObject,
 ) -> Result<Response, Problem> {
     let Ok(Path(article)) = id else { return Err(no_such_article()) };
-    let once = key.of(caller.id, body.bytes());
+    let once = key.used_by(caller.id, body.bytes());
     let new = draft::comment(body, article, caller.id)?;
     let comments = app.articles.comments().clone();
     let made = app.writes.run(async move { comments.add(new, once).await }).await??;
     let made = made.made().ok_or_else(no_such_article)?;
     Ok(made.answer(|id| {
-        let location = [(header::LOCATION, format!("/v1/articles/{article}/comments"))];
-        (StatusCode::CREATED, location, axum::Json(Created { id })).into_response()
+        crate::http::created(format!("/v1/articles/{article}/comments"), Created { id })
     }))
 }

@@ -4,11 +4,10 @@ use crate::app::App;
 use crate::articles::represent::CommentItem;
 use crate::articles::types::{ArticleId, Comment, CommentId};
 use crate::articles::{Articles, comments_of, no_such_article, one_article};
-use crate::bodies::Wanted;
-use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::page::{self, Page, write_whole_cursor};
-use axum::extract::rejection::PathRejection;
+use crate::http::{PathId, Problem};
+use crate::response_cache::Wanted;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
@@ -29,7 +28,7 @@ use std::sync::Arc;
     ))]
 pub(in super::super) async fn list(
     State(app): State<Arc<App>>,
-    id: Result<Path<ArticleId>, PathRejection>,
+    id: PathId<ArticleId>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -56,7 +55,7 @@ impl Articles {
     ) -> Result<Option<Value>, Problem> {
         let key = format!("{article}.{limit}.{after}");
         let stamps = [one_article(article), comments_of(article)];
-        let kept = after == 0 || self.bodies.keeps_later_pages();
+        let kept = after == 0 || self.responses.keeps_later_pages();
         let wanted = Wanted { key: &key, stamps: &stamps, kept };
         let store = self.comments.clone();
         let make = move || async move {
@@ -64,6 +63,6 @@ impl Articles {
             let cursor = |last: &Comment| write_whole_cursor(&listing(article), 0, last.id);
             Ok(found.map(|rows| Page::cut(rows, limit, cursor, CommentItem::from)))
         };
-        self.bodies.get(&self.comment_lists, wanted, headers, make).await
+        self.responses.get(&self.comment_lists, wanted, headers, make).await
     }
 }

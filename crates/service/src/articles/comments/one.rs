@@ -3,8 +3,7 @@
 use crate::accounts::Caller;
 use crate::app::App;
 use crate::articles::types::{ArticleId, CommentId};
-use crate::http::{By, Conditions, Problem};
-use axum::extract::rejection::PathRejection;
+use crate::http::{By, Conditions, PathId, Problem};
 use axum::extract::{Path, State};
 use http::StatusCode;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ pub(in super::super) async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
     conditions: Conditions,
-    ids: Result<Path<(ArticleId, CommentId)>, PathRejection>,
+    ids: PathId<(ArticleId, CommentId)>,
 ) -> Result<StatusCode, Problem> {
     let absent = || Problem::not_found("this article has no comment with this id");
     let Ok(Path((article, id))) = ids else { return Err(absent()) };

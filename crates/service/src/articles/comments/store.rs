@@ -4,10 +4,9 @@ use crate::accounts::{OwnedRows, Quota};
 use crate::articles::comments_of;
 use crate::articles::store::{author, author_exists, counts};
 use crate::articles::types::{ArticleId, Comment, CommentId, Counts, NewComment};
-use crate::bodies::ChangeError;
 use crate::http::{Refusal, Remover};
 use crate::idempotency::{Done, Once};
-use crate::store::{Row, Store, StoreError, Tx, params};
+use crate::store::{ChangeError, Row, Store, StoreError, Tx, params};
 use std::collections::BTreeMap;
 
 /// Comments in the store.

@@ -33,7 +33,7 @@ impl Fold {
     }
 
     /// What becomes of this state.
-    pub(super) fn of(self, liked: bool) -> bool {
+    pub(super) fn applied_to(self, liked: bool) -> bool {
         match self {
             Fold::Keep => liked,
             Fold::Set(liked) => liked,
@@ -107,7 +107,7 @@ impl<'a> OfArticle<'a> {
         let answer = |at: usize| {
             let like = &self.likes[at];
             let liked = before.get_mut(&like.user).map(|state| {
-                let was = std::mem::replace(state, like.change.of(*state));
+                let was = std::mem::replace(state, like.change.applied_to(*state));
                 // Counted as rows are: below nothing there is nothing, even if the count was wrong.
                 count = (count + u64::from(*state)).saturating_sub(u64::from(was));
                 Liked { liked: *state, count }
@@ -130,9 +130,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_fold_is_its_changes_one_after_another(changes in prop::collection::vec(change(), 0..9), liked: bool) {
-            let one_by_one = changes.iter().fold(liked, |liked, change| change.of(liked));
+            let one_by_one = changes.iter().fold(liked, |liked, change| change.applied_to(liked));
             let folded = changes.iter().fold(Fold::Keep, |fold, change| fold.then(*change));
-            prop_assert_eq!(folded.of(liked), one_by_one);
+            prop_assert_eq!(folded.applied_to(liked), one_by_one);
         }
 
         #[test]
@@ -147,7 +147,7 @@ mod tests {
             let mut wanted = vec![None; likes.len()];
             for (like, wanted) in likes.iter().zip(&mut wanted).filter(|(like, _)| like.user != 3) {
                 let pair = (like.article, like.user);
-                let liked = like.change.of(model.contains(&pair));
+                let liked = like.change.applied_to(model.contains(&pair));
                 if liked { model.insert(pair); } else { model.remove(&pair); }
                 let count = model.iter().filter(|(article, _)| *article == like.article).count() as u64;
                 *wanted = Some(Liked { liked, count });
@@ -160,7 +160,7 @@ mod tests {
                     .map(|(user, _)| (user, stored.contains(&(article, user)))).collect();
                 for (user, fold) in of_article.folded().filter(|(user, _)| *user != 3) {
                     let pair = (article, user);
-                    if fold.of(stored.contains(&pair)) { end.insert(pair); } else { end.remove(&pair); }
+                    if fold.applied_to(stored.contains(&pair)) { end.insert(pair); } else { end.remove(&pair); }
                 }
                 let counts = Counts { likes: stored.iter().filter(|(a, _)| *a == article).count() as u64, comments: 0 };
                 for (at, answer) in of_article.answers(counts, before) {

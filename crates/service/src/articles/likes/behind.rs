@@ -5,15 +5,16 @@
 //! queue or being committed while there is anything to do, and takes whatever there is when its
 //! turn comes: other writes are not delayed, nor do they delay likes. Never are there two, because
 //! a batch that is logged and not committed yet is neither in the tables nor in the
-//! [`Overlay`](super::overlay::Overlay): the next one would not see it.
+//! [`PendingLikes`](super::pending::PendingLikes): the next one would not see it.
 
 use super::log::{Logged, log};
 use super::store::apply;
 use super::{Like, LikeError, Liked, Parts, pass};
 use crate::http::gate::Permit;
 use crate::store::{StoreError, Tx, follow, handover};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
@@ -90,10 +91,10 @@ impl Behind {
 
     pub(super) async fn apply(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
         let (answer, answered) = oneshot::channel();
-        let logged = self.shared.parts.overlay.backlog().1;
+        let logged = self.shared.parts.pending.backlog().1;
         let handed;
         let first = {
-            let mut waiting = self.shared.waiting();
+            let mut waiting = self.shared.waiting.lock();
             let batch = &mut waiting.batch;
             if batch.likes.len() >= MOST_WAITING || logged >= self.shared.most {
                 return Err(LikeError::Full);
@@ -117,8 +118,8 @@ impl Behind {
 
     /// Likes that wait for a commit or to be applied, and the oldest of the latter for how long.
     pub(super) fn pending(&self) -> (u64, Duration) {
-        let waiting = self.shared.waiting().batch.likes.len() as u64;
-        let (pending, lag) = self.shared.parts.overlay.figures();
+        let waiting = self.shared.waiting.lock().batch.likes.len() as u64;
+        let (pending, lag) = self.shared.parts.pending.metrics();
         (waiting + pending, lag)
     }
 
@@ -141,14 +142,10 @@ impl Behind {
 }
 
 impl Shared {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What a job has to do. When the log is long it is not everything: passes must be the faster ones.
     fn take(&self) -> Batch {
-        let plenty = self.parts.overlay.backlog().1 >= self.most / 3;
-        let mut waiting = self.waiting();
+        let plenty = self.parts.pending.backlog().1 >= self.most / 3;
+        let mut waiting = self.waiting.lock();
         let rest = if plenty { waiting.batch.split_off(FEW) } else { Batch::default() };
         std::mem::replace(&mut waiting.batch, rest)
     }
@@ -160,13 +157,13 @@ impl Shared {
         let job = move |tx: &mut Tx<'_>| {
             // Where a failure leaves it, too: who waits is answered in any case, and a job that is run again does the
             // same once more.
-            let mut batch = batch.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut batch = batch.lock();
             let Batch { likes, .. } = batch.get_or_insert_with(|| this.take());
             if tx.is_shared() {
                 let applied = apply(tx, likes)?;
                 return Ok((applied.answers, Written::Applied(applied.changed)));
             }
-            let mut logged = log(tx, likes, &this.parts.overlay)?;
+            let mut logged = log(tx, likes, &this.parts.pending)?;
             let answers = std::mem::take(&mut logged.answers);
             Ok::<_, StoreError>((answers, Written::Logged(logged)))
         };
@@ -176,7 +173,7 @@ impl Shared {
                 follow(|| this.committed(&written));
                 answers
             });
-            let taken = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let taken = taken.lock().take();
             let callers = taken.map(|batch| batch.callers);
             // A job that did not run, for want of a transaction, has left them in the list.
             let more = this.settled(callers, outcome);
@@ -195,7 +192,7 @@ impl Shared {
         callers: Option<Vec<Caller>>,
         outcome: Result<Vec<Result<Liked, LikeError>>, StoreError>,
     ) -> bool {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         let callers = callers.unwrap_or_else(|| std::mem::take(&mut waiting.batch).callers);
         waiting.at_work = !waiting.batch.likes.is_empty();
         let more = waiting.at_work;
@@ -210,8 +207,8 @@ impl Shared {
             Written::Applied(changed) => return self.parts.counted.committed(*changed),
         };
         self.parts.counted.committed(logged.pairs.len() as u64);
-        self.parts.overlay.logged(logged);
-        if self.parts.overlay.backlog().0 >= MANY {
+        self.parts.pending.logged(logged);
+        if self.parts.pending.backlog().0 >= MANY {
             self.many.notify_one();
         }
     }

@@ -50,7 +50,7 @@ pub(super) fn apply(tx: &Tx<'_>, likes: &[Like]) -> Result<Applied, StoreError> 
         for (user, fold) in of_article.folded().filter(|(user, _)| known.contains(user)) {
             let pair = [article, user];
             let was = there.contains(&pair);
-            match (was, fold.of(was)) {
+            match (was, fold.applied_to(was)) {
                 (false, true) => {
                     added.push(pair);
                     more += 1;

@@ -10,5 +10,5 @@ pub(super) async fn apply(parts: &Parts, like: Like, turn: Permit) -> Result<Lik
         None => parts.read_counts(like.article).await?.ok_or(LikeError::NoArticle)?,
     };
     drop(turn);
-    Ok(Liked { liked: like.change.of(false), count: counts.likes })
+    Ok(Liked { liked: like.change.applied_to(false), count: counts.likes })
 }

@@ -6,7 +6,8 @@
 //! Their tables follow in [`pass`](super::pass).
 
 use super::batch::{OfArticle, Sorted};
-use super::overlay::{Overlay, Pair};
+use super::pairs::Pair;
+use super::pending::PendingLikes;
 use super::record;
 use super::store::exists;
 use super::{Like, LikeError, Liked};
@@ -33,12 +34,16 @@ pub(super) struct Logged {
 
 /// Logs likes, as if one after another. A like of an article or by a user that is not there is refused for
 /// itself.
-pub(super) fn log(tx: &Tx<'_>, likes: &[Like], overlay: &Overlay) -> Result<Logged, StoreError> {
+pub(super) fn log(
+    tx: &Tx<'_>,
+    likes: &[Like],
+    pending: &PendingLikes,
+) -> Result<Logged, StoreError> {
     let mut logged =
         Logged { answers: vec![Err(LikeError::NoArticle); likes.len()], ..Logged::default() };
     let mut users = HashMap::with_capacity(likes.len().min(256));
     for of_article in Sorted::new(likes).articles() {
-        decide(tx, &of_article, overlay, &mut users, &mut logged)?;
+        decide(tx, &of_article, pending, &mut users, &mut logged)?;
     }
     if !logged.pairs.is_empty() {
         let insert = "INSERT INTO like_log (likes) VALUES (?)";
@@ -51,7 +56,7 @@ pub(super) fn log(tx: &Tx<'_>, likes: &[Like], overlay: &Overlay) -> Result<Logg
 fn decide(
     tx: &Tx<'_>,
     of_article: &OfArticle<'_>,
-    overlay: &Overlay,
+    pending: &PendingLikes,
     users: &mut HashMap<UserId, bool>,
     logged: &mut Logged,
 ) -> Result<(), StoreError> {
@@ -63,17 +68,17 @@ fn decide(
         if !exists(tx, user, users)? {
             continue;
         }
-        let was = match overlay.state(article, user) {
+        let was = match pending.state(article, user) {
             Some(liked) => liked,
             None => likes(tx, article, user)?,
         };
-        let is = fold.of(was);
+        let is = fold.applied_to(was);
         if is != was {
             logged.pairs.push(((article, user), is));
         }
         before.insert(user, was);
     }
-    let now = Counts { likes: overlay.likes(article).unwrap_or(stored.likes), ..stored };
+    let now = Counts { likes: pending.likes(article).unwrap_or(stored.likes), ..stored };
     for (at, answer) in of_article.answers(now, before) {
         logged.answers[at] = answer.ok_or(LikeError::NoUser);
     }

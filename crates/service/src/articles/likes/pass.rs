@@ -11,9 +11,10 @@
 //! room for that, the log is laid over the tables as it was before, and passes go on trying.
 
 use super::log::{self, Folded, Logged};
-use super::overlay::{Frozen, Pair, Slice};
+use super::pairs::{Pair, Slice};
+use super::pending::Frozen;
 use super::store::{Applied, apply};
-use super::{Change, Like, Parts};
+use super::{Like, Parts};
 use crate::store::{Store, StoreError, Tx};
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ pub(super) async fn run(parts: &Parts) -> bool {
     let done = done.await;
     if let Err(error) = &done {
         parts.counted.flush_failed();
-        let pending = parts.overlay.figures().0;
+        let pending = parts.pending.metrics().0;
         tracing::error!(%error, pending, "acknowledged likes are in the log but not yet in their tables");
     }
     done.is_ok()
@@ -47,7 +48,7 @@ pub(super) struct Pass {
 impl Pass {
     /// Begins one with slices of so many pairs; nothing when the log is empty.
     pub(super) fn begin(parts: Parts, slice: usize) -> Option<Self> {
-        let frozen = parts.overlay.freeze()?;
+        let frozen = parts.pending.freeze()?;
         Some(Self { parts, frozen, slice, next: 0 })
     }
 
@@ -69,21 +70,21 @@ async fn apply_slice(
     pairs: Vec<Pair>,
     logged: Option<i64>,
 ) -> Result<(), StoreError> {
-    let overlay = Arc::clone(&parts.overlay);
+    let pending = Arc::clone(&parts.pending);
     let job = move |tx: &mut Tx<'_>| {
-        let slice = overlay.slice(&pairs);
+        let slice = pending.slice(&pairs);
         let applied = apply(tx, &slice.likes)?;
         if let Some(logged) = logged {
             log::delete(tx, logged)?;
         }
         Ok::<_, StoreError>((slice, applied))
     };
-    let (overlay, counted) = (Arc::clone(&parts.overlay), Arc::clone(&parts.counted));
+    let (pending, counted) = (Arc::clone(&parts.pending), Arc::clone(&parts.counted));
     let committed = move |(slice, applied): &(Slice, Applied)| {
         counted.applied(applied.changed);
-        overlay.applied(slice, applied);
+        pending.applied(slice, applied);
         if logged.is_some() {
-            overlay.passed();
+            pending.passed();
         }
     };
     parts.store.store.write_then(job, committed).await.map(drop)
@@ -124,11 +125,8 @@ pub(crate) fn replay(store: &Store) -> Result<Replayed, StoreError> {
 }
 
 fn apply_all(store: &Store, folded: &Folded, last: i64) -> Result<(), StoreError> {
-    let like = |((article, user), liked): (&Pair, &bool)| {
-        let change = if *liked { Change::On } else { Change::Off };
-        Like { article: *article, user: *user, change }
-    };
-    let likes: Vec<_> = folded.pairs.iter().map(like).collect();
+    let likes = folded.pairs.iter().map(|(pair, liked)| Like::to_be(*pair, *liked));
+    let likes: Vec<_> = likes.collect();
     for slice in likes.chunks(SLICE).map(<[Like]>::to_vec) {
         store.write_blocking(move |tx| apply(tx, &slice).map(drop))?;
     }

@@ -11,7 +11,7 @@
 //! bits a byte, the lowest first (LEB128, as in DWARF 5, 7.6); differences wrap around and have their sign
 //! in the lowest bit. A like spread over many articles takes three or four bytes.
 
-use super::overlay::Pair;
+use super::pairs::Pair;
 
 /// The first byte of what [`write`] writes.
 const FORMAT: u8 = 1;

@@ -5,8 +5,7 @@ use crate::accounts::Caller;
 use crate::app::App;
 use crate::articles::no_such_article;
 use crate::articles::types::ArticleId;
-use crate::http::{Conditions, Problem};
-use axum::extract::rejection::PathRejection;
+use crate::http::{Conditions, PathId, Problem};
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use http::header;
@@ -37,7 +36,7 @@ pub(in super::super) struct LikeBody {
 pub(in super::super) async fn toggle(
     State(app): State<Arc<App>>,
     caller: Caller,
-    id: Result<Path<ArticleId>, PathRejection>,
+    id: PathId<ArticleId>,
 ) -> Result<Response, Problem> {
     change(&app, &caller, id, Change::Toggle).await
 }
@@ -53,7 +52,7 @@ pub(in super::super) async fn toggle(
 pub(in super::super) async fn like(
     State(app): State<Arc<App>>,
     caller: Caller,
-    id: Result<Path<ArticleId>, PathRejection>,
+    id: PathId<ArticleId>,
 ) -> Result<Response, Problem> {
     change(&app, &caller, id, Change::On).await
 }
@@ -70,7 +69,7 @@ pub(in super::super) async fn unlike(
     State(app): State<Arc<App>>,
     caller: Caller,
     conditions: Conditions,
-    id: Result<Path<ArticleId>, PathRejection>,
+    id: PathId<ArticleId>,
 ) -> Result<Response, Problem> {
     // A like has no answer to a GET, so no tag that could match.
     if id.is_ok() && !conditions.hold(None) {
@@ -82,7 +81,7 @@ pub(in super::super) async fn unlike(
 async fn change(
     app: &App,
     caller: &Caller,
-    id: Result<Path<ArticleId>, PathRejection>,
+    id: PathId<ArticleId>,
     change: Change,
 ) -> Result<Response, Problem> {
     let Ok(Path(article)) = id else { return Err(no_such_article()) };

@@ -1,7 +1,7 @@
 //! Transactions on likes.
 
 use super::batch::{Fold, OfArticle, Sorted};
-use super::{Like, LikeError, Liked, Look, Overlay, bulk};
+use super::{Like, LikeError, Liked, Look, PendingLikes, bulk};
 use crate::accounts::{self, UserId};
 use crate::articles::store::{counts, likes};
 use crate::articles::types::{ArticleId, Counts};
@@ -95,12 +95,12 @@ impl LikeStore {
     pub(super) async fn counts_on_writer(
         &self,
         article: ArticleId,
-        overlay: Arc<Overlay>,
+        pending: Arc<PendingLikes>,
     ) -> Result<Option<Counts>, StoreError> {
         let found = self.store.write(move |tx| {
             let stored = counts(tx, article)?;
             let now = |stored: Counts| {
-                let likes = overlay.likes(article).unwrap_or(stored.likes);
+                let likes = pending.likes(article).unwrap_or(stored.likes);
                 Counts { likes, ..stored }
             };
             Ok::<_, StoreError>(stored.map(now))
@@ -170,7 +170,7 @@ fn apply_one(
             continue;
         }
         let was = change(tx, article, user, fold)?;
-        let is = fold.of(was);
+        let is = fold.applied_to(was);
         added += u64::from(is && !was);
         removed += u64::from(was && !is);
         before.insert(user, was);

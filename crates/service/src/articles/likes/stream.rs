@@ -15,7 +15,7 @@
 //! call that failed a node looks up in the tables what others have seen, before it asks again: the server may be another
 //! one by then, or an old copy. Entries
 //! are named by time and never go back, so none of a new generation looks as if it were folded. Every node counts what
-//! it acknowledged and finds lost ([`LikeFigures::lost`](super::LikeFigures)).
+//! it acknowledged and finds lost ([`LikeMetrics::lost`](super::LikeMetrics)).
 //!
 //! **When it does not answer,** likes are refused (503). They cannot go past it: it would contradict them later.
 //!
@@ -37,10 +37,11 @@ use crate::store::{StoreError, handover};
 use batch::Batches;
 use fold::Folding;
 use madang_valkey::{Error, Purpose, Script, Server, Url};
+use parking_lot::{Mutex, MutexGuard};
 use queue::Queue;
 use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -220,10 +221,10 @@ impl Stream {
     pub(super) fn pending(&self) -> (u64, Duration, u64) {
         match &self.shared.queue {
             Some(queue) => {
-                let (pending, oldest) = queue.figures();
+                let (pending, oldest) = queue.metrics();
                 (pending, oldest, 0)
             }
-            None => self.shared.folding.figures(),
+            None => self.shared.folding.metrics(),
         }
     }
 
@@ -235,7 +236,7 @@ impl Stream {
 
 impl Shared {
     fn known(&self, part: usize) -> MutexGuard<'_, Known> {
-        self.known[part].lock().unwrap_or_else(PoisonError::into_inner)
+        self.known[part].lock()
     }
 
     /// The key of a part; it is the tag that keeps its keys together in a cluster.

@@ -4,7 +4,7 @@
 mod log;
 
 use super::behind::Behind;
-use super::overlay::Pair;
+use super::pairs::Pair;
 use super::pass::{Pass, replay};
 use super::*;
 use crate::articles::store::listing::Asked;
@@ -69,7 +69,7 @@ impl Model {
         if self.users_gone.contains(&pair.1) {
             return Err(LikeError::NoUser);
         }
-        let liked = change.of(self.likes.contains(&pair));
+        let liked = change.applied_to(self.likes.contains(&pair));
         if liked {
             self.likes.insert(pair)
         } else {
@@ -94,9 +94,9 @@ async fn everybody_sees(system: &Articles, model: &Model, articles: i64, at: usi
         assert_eq!(counts.map(|counts| counts.likes), wanted, "{at}: counts of {article}");
     }
     for order in [Order::Newest, Order::Likes] {
-        let overlay = system.likes.overlay();
+        let pending = system.likes.pending();
         let asked = Asked { words: Words::default(), order, after: None };
-        let page = system.store.listed(asked, 100, overlay).await.unwrap().items;
+        let page = system.store.listed(asked, 100, pending).await.unwrap().items;
         assert_eq!(page.len(), articles as usize - model.deleted.len());
         for listed in page {
             assert_eq!(listed.likes, model.count(listed.article.id), "{at}: {order:?}");
@@ -171,7 +171,7 @@ async fn whatever_is_applied_when_everybody_sees_what_was_acknowledged() {
             everybody_sees(&system, &model, ARTICLES, at).await;
         }
         system.likes.flush().await;
-        assert_eq!(system.like_figures().pending, 0);
+        assert_eq!(system.like_metrics().pending, 0);
         everybody_sees(&system, &model, ARTICLES, 999).await;
         let mut rows = bench.rows().await;
         rows.retain(|pair| !model.deleted.contains(&pair.0));
@@ -236,9 +236,9 @@ async fn no_reader_misses_a_like_or_sees_a_count_go_back_while_passes_run() {
                 looks += 1;
                 let at_least: Vec<_> = acknowledged.iter().map(|n| n.load(SeqCst)).collect();
                 let shown: Vec<(ArticleId, u64)> = if reader == 0 {
-                    let overlay = system.likes.overlay();
+                    let pending = system.likes.pending();
                     let asked = Asked { words: Words::default(), order: Order::Likes, after: None };
-                    let page = system.store.listed(asked, 10, overlay).await.unwrap().items;
+                    let page = system.store.listed(asked, 10, pending).await.unwrap().items;
                     page.into_iter().map(|listed| (listed.article.id, listed.likes)).collect()
                 } else {
                     let mut shown = Vec::new();

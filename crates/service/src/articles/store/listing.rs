@@ -7,7 +7,7 @@
 
 use super::search::Searched;
 use super::{ArticleStore, author};
-use crate::articles::likes::Overlay;
+use crate::articles::likes::PendingLikes;
 use crate::articles::types::{After, Counts, Order, Summary};
 use crate::markets::Words;
 use crate::search::Hits;
@@ -48,25 +48,25 @@ impl ArticleStore {
         &self,
         asked: Asked,
         limit: usize,
-        overlay: &Arc<Overlay>,
+        pending: &Arc<PendingLikes>,
     ) -> Result<Hits<Listed>, StoreError> {
         for _ in 0..TRIES {
-            let (asked, overlay) = (asked.clone(), Arc::clone(overlay));
+            let (asked, pending) = (asked.clone(), Arc::clone(pending));
             let found = self.store.read(move |conn| {
                 // The snapshot begins with the first query, so after this.
-                let since = overlay.applications();
+                let since = pending.applications();
                 let Hits { items, more } = asked.find(conn, limit)?;
-                Ok(overlay.shown(items, since).map(|items| Hits { items, more }))
+                Ok(pending.shown(items, since).map(|items| Hits { items, more }))
             });
             if let Some(listed) = found.await? {
                 return Ok(listed);
             }
         }
         // Where they are applied, none is meanwhile.
-        let overlay = Arc::clone(overlay);
+        let pending = Arc::clone(pending);
         let found = self.store.write(move |tx| {
             let Hits { items, more } = asked.find(tx, limit)?;
-            Ok::<_, StoreError>(Hits { items: overlay.shown_to_writer(items), more })
+            Ok::<_, StoreError>(Hits { items: pending.shown_to_writer(items), more })
         });
         found.await
     }

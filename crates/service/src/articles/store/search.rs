@@ -2,7 +2,7 @@
 
 use super::listing::{SUMMARY, page, summary};
 use crate::articles::types::{After, Order, Summary};
-use crate::search::{self, Kind, Listing, Position};
+use crate::search::{self, Corpus, Listing, Position};
 use crate::store::{Conn, StoreError};
 
 /// Candidates whose positions are asked for in one statement to a server.
@@ -14,7 +14,7 @@ pub(super) struct Searched(pub(super) Order);
 impl Listing for Searched {
     type Item = Summary;
 
-    const KIND: Kind = search::ARTICLES;
+    const KIND: Corpus = search::ARTICLES;
 
     fn is_by_id(&self) -> bool {
         self.0 == Order::Newest

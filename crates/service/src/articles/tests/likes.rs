@@ -101,7 +101,7 @@ async fn one_batch_serves_the_good_and_refuses_the_others_for_themselves() {
             tokio::spawn(async move { bench.like(&log, article, user, Change::On).await })
         })
         .collect();
-    until_async("all wait", || log.figures().pending >= asked.len() as u64).await;
+    until_async("all wait", || log.metrics().pending >= asked.len() as u64).await;
     held.release().await;
     let mut answers = Vec::new();
     for like in likes {
@@ -110,8 +110,8 @@ async fn one_batch_serves_the_good_and_refuses_the_others_for_themselves() {
     let (no_article, no_user) = (Err(LikeError::NoArticle), Err(LikeError::NoUser));
     let wanted = [Ok(true), no_article.clone(), no_user.clone(), Ok(true), no_article, Ok(true)];
     assert_eq!(answers, wanted);
-    let figures = log.figures();
-    assert_eq!((figures.batches, figures.changed, figures.acknowledged), (1, 3, 3));
+    let metrics = log.metrics();
+    assert_eq!((metrics.batches, metrics.changed, metrics.acknowledged), (1, 3, 3));
     log.flush().await;
     assert_eq!(bench.rows().await, HashSet::from([(1, 1), (1, 2), (2, 3)]));
     bench.counts_are_rows().await;
@@ -167,16 +167,16 @@ async fn what_the_queue_acknowledged_and_could_not_write_stays_and_is_written_la
     }
     bench.like(&log, 1, 3, Change::Toggle).await.unwrap();
     assert!(bench.rows().await.is_empty(), "nothing is stored before the flush");
-    assert_eq!(log.figures().pending, 3);
+    assert_eq!(log.metrics().pending, 3);
     assert_eq!(log.waiting(1, 1).await, Some(true));
     let stored = Counts::default();
     assert_eq!(log.count_with_waiting(1, stored).await.likes, 2, "what is waiting is counted");
     bench.break_likes().await;
     log.flush().await;
-    assert_eq!((log.figures().failed_flushes, log.figures().pending), (1, 3));
+    assert_eq!((log.metrics().failed_flushes, log.metrics().pending), (1, 3));
     bench.mend_likes().await;
     log.flush().await;
-    assert_eq!((log.figures().pending, log.waiting(1, 1).await), (0, None));
+    assert_eq!((log.metrics().pending, log.waiting(1, 1).await), (0, None));
     assert_eq!(bench.rows().await, HashSet::from([(1, 1), (1, 2)]));
     assert_eq!(log.read_counts(1).await.unwrap().unwrap().likes, 2);
     bench.counts_are_rows().await;
@@ -191,7 +191,7 @@ async fn the_queue_forgets_likes_of_what_is_gone_by_the_time_they_are_written() 
     }
     bench.execute("DELETE FROM articles WHERE id = 2; DELETE FROM users WHERE id = 2").await;
     log.flush().await;
-    assert_eq!(log.figures().pending, 0);
+    assert_eq!(log.metrics().pending, 0);
     assert_eq!(bench.rows().await, HashSet::from([(1, 1)]));
     assert_eq!(log.read_counts(1).await.unwrap().unwrap().likes, 1);
     bench.counts_are_rows().await;
@@ -211,7 +211,7 @@ async fn discard_answers_and_stores_nothing() {
 async fn a_direct_like_has_a_commit_of_its_own() {
     let bench = Arc::new(Bench::embedded(1).await);
     let (direct, behind) = (bench.log(Direct), bench.log(Behind));
-    let before = bench.store.figures();
+    let before = bench.store.metrics();
     let held = Held::begin(&bench.store).await;
     let mut likes = tokio::task::JoinSet::new();
     for user in 1..=4 {
@@ -221,11 +221,11 @@ async fn a_direct_like_has_a_commit_of_its_own() {
         }
     }
     // Four direct ones, and one job for those behind.
-    let all_wait = || bench.store.figures().waiting_writes >= 5 && behind.figures().pending >= 4;
+    let all_wait = || bench.store.metrics().waiting_writes >= 5 && behind.metrics().pending >= 4;
     until_async("all wait", all_wait).await;
     held.release().await;
     likes.join_all().await;
-    let commits = bench.store.figures().commits - before.commits;
+    let commits = bench.store.metrics().commits - before.commits;
     assert_eq!(commits, 5, "four alone, and the batch");
 }
 
@@ -243,7 +243,7 @@ async fn the_queue_is_written_at_the_end_until_it_can_be_or_says_what_is_lost() 
         let lost = tokio::task::spawn_blocking(move || {
             Housekeeping::start(&articles, patience).unwrap().finish()
         });
-        until_async("two flushes failed", || system.like_figures().failed_flushes >= 2).await;
+        until_async("two flushes failed", || system.like_metrics().failed_flushes >= 2).await;
         if mended {
             bench.mend_likes().await;
         }

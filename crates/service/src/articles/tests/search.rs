@@ -9,7 +9,7 @@ async fn found(bench: &Bench, all: &Articles, q: &str, order: Order) -> Vec<Arti
     let (mut ids, mut after) = (Vec::new(), None);
     loop {
         let asked = Asked { words: Words::of(q), order, after };
-        let page = bench.articles.listed(asked, 3, all.likes.overlay()).await.unwrap();
+        let page = bench.articles.listed(asked, 3, all.likes.pending()).await.unwrap();
         ids.extend(page.items.iter().map(|listed| listed.article.id));
         let likes = |listed: &Listed| i64::try_from(listed.article.counts.likes).unwrap();
         let last = page.items.last().filter(|_| page.items.len() == 3);

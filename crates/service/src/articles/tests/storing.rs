@@ -2,8 +2,8 @@
 
 use super::super::store::listing::{Walk, page, walk_sql};
 use super::*;
-use crate::bodies::ChangeError;
 use crate::http::Refusal;
+use crate::store::ChangeError;
 use crate::tracks::plan;
 use std::task::Poll;
 
@@ -83,11 +83,11 @@ async fn wrong_counts_are_found_set_right_and_counted() {
         after = last;
     }
     bench.counts_are_rows().await;
-    let figures = articles.kept_figures();
-    assert_eq!((figures.checked, figures.repaired), (250, 3));
+    let metrics = articles.kept_metrics();
+    assert_eq!((metrics.checked, metrics.repaired), (250, 3));
     assert_eq!(articles.likes.read_counts(3).await, Ok(Some(Counts { likes: 2, comments: 0 })));
     assert_eq!(articles.check_some(0).await, Ok(Some(100)));
-    assert_eq!(articles.kept_figures().repaired, 3, "what is right is left alone");
+    assert_eq!(articles.kept_metrics().repaired, 3, "what is right is left alone");
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn counts_in_memory_follow_a_change_from_outside() {
     assert_eq!(articles.counts.get(1), Some(Counts::default()));
     articles.check_some(0).await.unwrap();
     assert_eq!(articles.counts.get(1), Some(Counts { likes: 1, comments: 0 }));
-    assert_eq!(articles.kept_figures().repaired, 0, "the file was right");
+    assert_eq!(articles.kept_metrics().repaired, 0, "the file was right");
 }
 
 #[tokio::test]

@@ -31,13 +31,13 @@ async fn turns_come_in_order_of_arrival() {
     let first = gate.enter().await.unwrap();
     let second = waiter(&gate).await;
     let third = waiter(&gate).await;
-    assert_eq!((gate.figures().in_flight, gate.figures().waiting), (1, 2));
+    assert_eq!((gate.metrics().in_flight, gate.metrics().waiting), (1, 2));
     drop(first);
     let second = second.await.unwrap().unwrap();
     assert!(!third.is_finished());
     drop(second);
     drop(third.await.unwrap().unwrap());
-    assert_eq!((gate.figures().in_flight, gate.figures().waiting), (0, 0));
+    assert_eq!((gate.metrics().in_flight, gate.metrics().waiting), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -52,7 +52,7 @@ async fn one_waiter_too_many_is_refused_at_once() {
     let refused = gate.enter().await.unwrap_err();
     assert_eq!((refused.reason, before.elapsed()), (ShedReason::Full, Duration::ZERO));
     assert!(RETRY_AFTER_SECONDS.contains(&refused.retry_after_seconds));
-    assert_eq!(gate.figures().shed_full, 1);
+    assert_eq!(gate.metrics().shed_full, 1);
     // One that leaves makes room for another.
     waiters.pop().unwrap().abort();
     yield_now().await;
@@ -96,7 +96,7 @@ async fn a_full_queue_of_one_address_makes_room_for_another() {
     }
     let modest = waiter_of(&gate, 2).await;
     assert_eq!(reason(greedy.pop().unwrap().await.unwrap()), ShedReason::Full, "its newest");
-    assert_eq!(gate.figures().waiting, MOST_WAITING);
+    assert_eq!(gate.metrics().waiting, MOST_WAITING);
     assert_eq!(reason(waiter_of(&gate, 1).await.await.unwrap()), ShedReason::Full);
     drop(held);
     drop(greedy.remove(0).await.unwrap().unwrap());
@@ -134,7 +134,7 @@ async fn a_burst_may_wait_and_a_standing_queue_may_not() {
     assert_eq!(start.elapsed(), INTERVAL + Duration::from_millis(1) + QUEUE_TIME);
     assert_eq!(reason(burst.await.unwrap()), ShedReason::Late);
     assert_eq!(start.elapsed(), QUEUE_TIME * BURST);
-    assert_eq!(gate.figures().shed_late, 2);
+    assert_eq!(gate.metrics().shed_late, 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,10 +208,10 @@ async fn work_keeps_its_place_when_its_client_leaves() {
     let (finish, finished) = oneshot::channel::<()>();
     let work = gate.run(finished);
     assert!(timeout(Duration::from_millis(1), work).await.is_err(), "the client leaves");
-    assert_eq!(gate.figures().in_flight, 1);
+    assert_eq!(gate.metrics().in_flight, 1);
     finish.send(()).unwrap();
     drop(gate.enter().await.unwrap());
-    assert_eq!(gate.figures().in_flight, 0);
+    assert_eq!(gate.metrics().in_flight, 0);
 }
 
 #[tokio::test(start_paused = true)]

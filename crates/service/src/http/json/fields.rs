@@ -26,11 +26,7 @@ impl From<String> for Secret {
     }
 }
 
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
+crate::opaque_debug!(Secret);
 
 /// A reader takes a field; a missing one, or null, is wrong as well.
 impl JsonObject {

@@ -22,7 +22,7 @@ use std::ops::RangeInclusive;
 use utoipa::openapi::{RefOr, Schema};
 
 /// What a field may hold.
-pub trait Kind {
+pub trait FieldKind {
     /// What it is to the rest of the program.
     type Value;
     /// Reads the field; notes what is accepted when it is missing or wrong.
@@ -59,7 +59,7 @@ pub fn optional<K, E: Into<Value>>(name: &'static str, kind: K, example: E) -> F
     Field { name, kind, required: false, example }
 }
 
-impl<K: Kind, E: Into<Value>> Field<K, E> {
+impl<K: FieldKind, E: Into<Value>> Field<K, E> {
     /// Reads it.
     pub fn read(&self, body: &mut JsonObject, asked: Asked) -> Option<K::Value> {
         let wanted = self.required && asked == Asked::All || body.has(self.name);
@@ -106,7 +106,7 @@ macro_rules! table {
      $($(#[doc = $says:literal])+ $field:ident: $kind:ty = $row:expr;)+) => {
         $(#[doc = $about])+
         $vis struct $Fields {
-            $($(#[doc = $says])+ $vis $field: Option<<$kind as $crate::http::json::table::Kind>::Value>,)+
+            $($(#[doc = $says])+ $vis $field: Option<<$kind as $crate::http::json::table::FieldKind>::Value>,)+
         }
 
         impl $Fields {
@@ -173,7 +173,7 @@ fn text(chars: &RangeInclusive<usize>, one: &str, not: &str) -> Value {
 #[derive(Debug)]
 pub struct Line(pub RangeInclusive<usize>);
 
-impl Kind for Line {
+impl FieldKind for Line {
     type Value = String;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<String> {
@@ -189,7 +189,7 @@ impl Kind for Line {
 #[derive(Debug)]
 pub struct Lines(pub RangeInclusive<usize>);
 
-impl Kind for Lines {
+impl FieldKind for Lines {
     type Value = String;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<String> {
@@ -205,7 +205,7 @@ impl Kind for Lines {
 #[derive(Debug)]
 pub struct Whole(pub RangeInclusive<i64>);
 
-impl Kind for Whole {
+impl FieldKind for Whole {
     type Value = i64;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<i64> {
@@ -224,7 +224,7 @@ impl Kind for Whole {
 #[derive(Debug)]
 pub struct Number(pub RangeInclusive<f64>);
 
-impl Kind for Number {
+impl FieldKind for Number {
     type Value = f64;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<f64> {
@@ -243,7 +243,7 @@ impl Kind for Number {
 #[derive(Debug)]
 pub struct Time;
 
-impl Kind for Time {
+impl FieldKind for Time {
     type Value = i64;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<i64> {
@@ -259,7 +259,7 @@ impl Kind for Time {
 #[derive(Debug)]
 pub struct Choice<T: 'static>(pub &'static [(&'static str, T)]);
 
-impl<T: Clone> Kind for Choice<T> {
+impl<T: Clone> FieldKind for Choice<T> {
     type Value = T;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<T> {
@@ -276,7 +276,7 @@ impl<T: Clone> Kind for Choice<T> {
 #[derive(Debug)]
 pub struct NewSecret(pub RangeInclusive<usize>);
 
-impl Kind for NewSecret {
+impl FieldKind for NewSecret {
     type Value = Secret;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<Secret> {
@@ -297,7 +297,7 @@ impl Kind for NewSecret {
 #[derive(Debug)]
 pub struct GivenSecret(pub usize);
 
-impl Kind for GivenSecret {
+impl FieldKind for GivenSecret {
     type Value = Option<Secret>;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<Option<Secret>> {

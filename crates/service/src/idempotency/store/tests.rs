@@ -208,10 +208,10 @@ async fn a_keyed_request_starts_a_sweep_and_the_next_ones_do_not() {
         assert!(Instant::now() < end, "the expired row stays");
     }
     bench.make(expired).await.unwrap();
-    let before = bench.store.figures().committed_jobs;
+    let before = bench.store.metrics().committed_jobs;
     idempotency.sweep_when_due(&bench.store);
     // Anything it had started would be written before this.
     tokio::task::yield_now().await;
     bench.make(Make { key: "other", ..MAKE }).await.unwrap();
-    assert_eq!(bench.store.figures().committed_jobs, before + 1);
+    assert_eq!(bench.store.metrics().committed_jobs, before + 1);
 }

@@ -29,7 +29,7 @@ pub struct After {
 
 /// One item of a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub struct RankedMarket {
     /// Number of the market.
     pub number: u32,
     /// What the listing is sorted by, as in [`After`].
@@ -80,7 +80,7 @@ impl Index {
         after: Option<After>,
         limit: usize,
         views: impl Fn(u32) -> u64,
-    ) -> Option<Vec<Found>> {
+    ) -> Option<Vec<RankedMarket>> {
         let after = match after {
             Some(After { sort, id }) => Some((sort, self.number(id)?)),
             None => None,
@@ -96,8 +96,13 @@ impl Index {
         })
     }
 
-    fn by_name(&self, hits: Option<&[u32]>, after: Option<(f64, u32)>, limit: usize) -> Vec<Found> {
-        let found = |number| Found { number, sort: 0.0 };
+    fn by_name(
+        &self,
+        hits: Option<&[u32]>,
+        after: Option<(f64, u32)>,
+        limit: usize,
+    ) -> Vec<RankedMarket> {
+        let found = |number| RankedMarket { number, sort: 0.0 };
         let from = after.map_or(0, |(_, number)| number + 1);
         match hits {
             None => (from..self.numbers().end).take(limit).map(found).collect(),
@@ -114,7 +119,7 @@ impl Index {
         words: &Words,
         after: Option<(f64, u32)>,
         limit: usize,
-    ) -> Vec<Found> {
+    ) -> Vec<RankedMarket> {
         let whole = words.whole.as_str();
         // Names that begin so stand together. They need not hold each word: the one called 다나 is found by
         // `다 나` for what it sells, and is called so all the same.
@@ -134,7 +139,7 @@ impl Index {
                 after.is_none_or(|(sort, last)| (f64::from(*rank), *number) > (sort, last))
             })
             .take(limit)
-            .map(|(rank, number)| Found { number, sort: f64::from(rank) })
+            .map(|(rank, number)| RankedMarket { number, sort: f64::from(rank) })
             .collect()
     }
 
@@ -144,7 +149,7 @@ impl Index {
         after: Option<(f64, u32)>,
         limit: usize,
         views: impl Fn(u32) -> u64,
-    ) -> Vec<Found> {
+    ) -> Vec<RankedMarket> {
         let numbers: &mut dyn Iterator<Item = u32> = match hits {
             None => &mut self.numbers(),
             Some(hits) => &mut hits.iter().copied(),
@@ -161,7 +166,8 @@ impl Index {
             .collect();
         keep_least(&mut all, limit);
         #[allow(clippy::cast_precision_loss, reason = "nothing has been viewed 2^53 times")]
-        let found = |(views, number): (Reverse<u64>, u32)| Found { number, sort: views.0 as f64 };
+        let found =
+            |(views, number): (Reverse<u64>, u32)| RankedMarket { number, sort: views.0 as f64 };
         all.into_iter().map(found).collect()
     }
 
@@ -173,7 +179,7 @@ impl Index {
         centre: &Point,
         after: Option<(f64, u32)>,
         limit: usize,
-    ) -> Vec<Found> {
+    ) -> Vec<RankedMarket> {
         let from = Unit::new(centre, 0);
         let metres = |number: u32| {
             let point = self.market(number).point();
@@ -216,7 +222,10 @@ impl Index {
             if found.len() >= limit || bound.is_none() {
                 found.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(self.id_order(a.1, b.1)));
                 found.truncate(limit);
-                return found.into_iter().map(|(sort, number)| Found { number, sort }).collect();
+                return found
+                    .into_iter()
+                    .map(|(sort, number)| RankedMarket { number, sort })
+                    .collect();
             }
             wanted = wanted.saturating_mul(4);
         }

@@ -40,7 +40,7 @@ impl Bench {
         let bench = Bench { store, sql, _dir: dir };
         let market = |n: i64| crate::markets::Prepared {
             key: n.to_string(),
-            place: crate::markets::Place::default(),
+            place: crate::markets::AddressRegions::default(),
             market: crate::markets::NewMarket {
                 name: format!("{n}시장"),
                 lot_address: Some("어딘가".to_owned()),
@@ -94,8 +94,8 @@ fn a_visitor_counts_once_a_day_and_again_on_the_next() {
     drop(counting);
     assert_eq!((views.of(1), views.of(2)), (3, 1));
     assert_eq!(bench.counts(1), (3, 0, 3));
-    let figures = views.figures();
-    assert_eq!((figures.counted, figures.repeated, figures.dropped, figures.pending), (4, 7, 0, 0));
+    let metrics = views.metrics();
+    assert_eq!((metrics.counted, metrics.repeated, metrics.dropped, metrics.pending), (4, 7, 0, 0));
 }
 
 #[test]
@@ -124,11 +124,11 @@ fn views_beyond_the_queue_are_dropped_and_counted_as_such() {
         views.seen(view(TODAY, 1, browser(&address, "a")));
     }
     drop(counting);
-    let figures = views.figures();
-    assert_eq!(figures.counted + figures.dropped, sent);
-    assert!(figures.dropped > 0 && figures.counted >= QUEUE as u64 / 2, "{figures:?}");
+    let metrics = views.metrics();
+    assert_eq!(metrics.counted + metrics.dropped, sent);
+    assert!(metrics.dropped > 0 && metrics.counted >= QUEUE as u64 / 2, "{metrics:?}");
     let (count, settled, rows) = bench.counts(1);
-    assert_eq!((count, settled, rows), (figures.counted, 0, figures.counted));
+    assert_eq!((count, settled, rows), (metrics.counted, 0, metrics.counted));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn one_network_takes_a_quarter_of_the_queue_and_another_is_counted() {
         views.seen(view(TODAY, 1, browser("10.0.0.1", &format!("agent {n}"))));
     }
     let share = QUEUE / 4;
-    assert_eq!((queue.len(), views.figures().dropped), (share, (3 * QUEUE - share) as u64));
+    assert_eq!((queue.len(), views.metrics().dropped), (share, (3 * QUEUE - share) as u64));
     views.seen(view(TODAY, 2, browser("10.0.0.2", "a")));
     views.queue.send(Message::Stop).unwrap();
     worker.work(&queue);
@@ -175,10 +175,10 @@ fn a_network_uses_up_its_own_share_of_a_day_and_nobody_elses() {
     let bench = Bench::new();
     let (views, mut worker) = bench.worker(20);
     let counted = |worker: &mut Worker, views_of: Vec<View>| {
-        let before = views.figures().counted;
+        let before = views.metrics().counted;
         worker.remembered.clear();
         worker.count(views_of);
-        views.figures().counted - before
+        views.metrics().counted - before
     };
     // All networks and browsers of one customer, which look at everything.
     let mut customer = 0;
@@ -201,8 +201,8 @@ fn a_network_uses_up_its_own_share_of_a_day_and_nobody_elses() {
     assert_eq!(counted(&mut worker, user(TODAY, "10.0.0.1")), 0, "its share is used up");
     assert_eq!(counted(&mut worker, user(TODAY, "10.0.0.2")), 1, "another address has its own");
     assert_eq!(counted(&mut worker, user(TODAY + 1, "10.0.0.1")), 1, "a new day");
-    let figures = views.figures();
-    assert_eq!(figures.counted + figures.repeated + figures.dropped, 400 + 50 + 730 + 3);
+    let metrics = views.metrics();
+    assert_eq!(metrics.counted + metrics.repeated + metrics.dropped, 400 + 50 + 730 + 3);
 }
 
 #[test]

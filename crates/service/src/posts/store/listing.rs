@@ -13,8 +13,9 @@
 //! is tens of thousands.
 
 use super::super::area::{Area, with_districts};
-use super::super::types::{After, CategoryId, Order, Place, PostId, PostSummary};
+use super::super::types::{After, CategoryId, OfferPlace, Order, PostSummary};
 use super::{PostStore, status_of};
+use crate::search::Position;
 use crate::store::{Conn, Parameter as _, Row, Sql, StoreError, params};
 use std::fmt::Write as _;
 
@@ -88,15 +89,12 @@ fn newest_of_all(
     Ok(Some(page).filter(|page| page.len() == limit))
 }
 
-/// A post by what it is sorted by; all prices are 0 when they do not matter.
-type Found = (i64, PostId);
-
 /// The first of what is found in all parts and all categories.
 pub(super) fn merged(
     conn: &Conn<'_>,
     asked: &Asked,
     limit: usize,
-) -> Result<Vec<Found>, StoreError> {
+) -> Result<Vec<Position>, StoreError> {
     let categories = match asked.category {
         Some(category) => vec![category],
         None => all_ids(conn)?,
@@ -257,7 +255,7 @@ pub(super) fn summary(row: &Row<'_>) -> Result<PostSummary, StoreError> {
         price: row.get(3)?,
         stock: row.get(4)?,
         category: row.get(5)?,
-        place: Place { state: row.get(6)?, city: row.get(7)?, town: row.get(8)? },
+        place: OfferPlace { state: row.get(6)?, city: row.get(7)?, town: row.get(8)? },
         status: status_of(row.get(9)?),
         created_at_ms: row.get(10)?,
     })

@@ -4,7 +4,7 @@ use super::super::types::{After, Order, PostSummary};
 use super::listing::{Asked, merged, summary, walks};
 use super::{Area, PostStore};
 use crate::markets::Words;
-use crate::search::{self, Hits, Kind, Listing, Position};
+use crate::search::{self, Corpus, Hits, Listing, Position};
 use crate::store::{Conn, Row, StoreError};
 
 /// A post that may be in a listing, with its text.
@@ -59,7 +59,7 @@ impl Searched<'_> {
 impl Listing for Searched<'_> {
     type Item = PostSummary;
 
-    const KIND: Kind = search::POSTS;
+    const KIND: Corpus = search::POSTS;
 
     fn is_by_id(&self) -> bool {
         self.asked.order == Order::Newest

@@ -42,7 +42,7 @@ impl Archives<'_> {
         for Slot { place, archive } in self.0 {
             let Some(archive) = archive else { break };
             let rest = io::copy(&mut archive.into_inner(), &mut io::sink());
-            rest.map_err(damaged).map_err(|error| error.of(place.as_deref()))?;
+            rest.map_err(damaged).map_err(|error| error.about(place.as_deref()))?;
         }
         Ok(())
     }
@@ -226,7 +226,7 @@ impl<'a, 'r> Layer<'a, 'r> {
         });
         match opened {
             Ok(layer) => Ok(Self { place, ..layer }),
-            Err(error) => Err(error.of(place.as_deref())),
+            Err(error) => Err(error.about(place.as_deref())),
         }
     }
 
@@ -258,7 +258,7 @@ impl<'a, 'r> Layer<'a, 'r> {
             }
             Ok(Some(length))
         })();
-        read.map_err(|error: BackupError| error.of(self.place.as_deref()))
+        read.map_err(|error: BackupError| error.about(self.place.as_deref()))
     }
 
     /// Compares all of it with its manifest.
@@ -289,7 +289,7 @@ impl<'a, 'r> Layer<'a, 'r> {
             }
             Ok(())
         })();
-        finished.map_err(|error: BackupError| error.of(place.as_deref()))
+        finished.map_err(|error: BackupError| error.about(place.as_deref()))
     }
 }
 

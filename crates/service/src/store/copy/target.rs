@@ -68,10 +68,7 @@ fn whole(session: &Session) -> Result<Option<Whole>, StoreError> {
 
 impl Target {
     pub(super) fn connect(url: &str) -> Result<Self, CopyError> {
-        connect(url, Use::Copies)
-            .map_err(CopyError::Url)?
-            .map(|session| Self { session })
-            .map_err(CopyError::Store)
+        Ok(Self { session: connect(url, Use::Copies)? })
     }
 
     /// Brings the schema up to date and begins the copy, or goes on with it. No node can start meanwhile.

@@ -40,7 +40,7 @@ const DIGESTS: [&str; 7] = [
 
 fn database() -> Option<Session> {
     let url = madang_testing::database()?;
-    Some(connect(&url, Use::Copies).unwrap().unwrap())
+    Some(connect(&url, Use::Copies).unwrap())
 }
 
 /// A database of a version, with rows in each of its tables.

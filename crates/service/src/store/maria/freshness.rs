@@ -2,8 +2,8 @@
 
 use crate::store::StoreError;
 use madang_positions::{Moment, Timing};
+use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -88,7 +88,7 @@ impl Freshness {
     }
 
     fn want(&self) {
-        *self.wanted.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.wanted.lock() = true;
         self.wake.notify_one();
     }
 
@@ -107,9 +107,8 @@ impl Freshness {
     /// Blocks until the next poll is due.
     pub(super) fn until_due(&self) {
         let pause = if self.is_idle() { IDLE } else { self.every };
-        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.wake.wait_timeout_while(wanted, pause, |wanted| !*wanted);
-        let (mut wanted, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut wanted = self.wanted.lock();
+        self.wake.wait_while_for(&mut wanted, |wanted| !*wanted, pause);
         *wanted = false;
     }
 
@@ -140,7 +139,7 @@ impl Freshness {
     }
 
     /// Polls so far, and requests that had to wait for one.
-    pub fn figures(&self) -> (u64, u64) {
+    pub fn metrics(&self) -> (u64, u64) {
         (self.polls.load(Relaxed), self.waits.load(Relaxed))
     }
 }

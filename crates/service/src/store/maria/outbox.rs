@@ -5,8 +5,8 @@ use super::session::{Session, Trouble};
 use crate::store::sql::params;
 use crate::store::{Effects, StoreError};
 use madang_positions::{Lane, Settled, sql};
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The lane that this node has, while it has one.
 #[derive(Debug, Default)]
@@ -33,18 +33,14 @@ pub(super) enum Fate {
 }
 
 impl Outbox {
-    fn lane(&self) -> MutexGuard<'_, Option<Lane>> {
-        self.lane.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The lane's number, when there is one.
     pub(super) fn own(&self) -> Option<u8> {
-        self.lane().as_ref().map(Lane::lane)
+        self.lane.lock().as_ref().map(Lane::lane)
     }
 
     /// Makes sure that there is a lane with numbers left; to be called before a transaction begins.
     pub(super) fn provide(&self, session: &Session) -> Result<(), StoreError> {
-        let mut lane = self.lane();
+        let mut lane = self.lane.lock();
         let owned = match lane.as_mut() {
             Some(owned) => owned,
             None => lane.insert(claim(session)?),
@@ -63,7 +59,7 @@ impl Outbox {
         effects: &Effects,
     ) -> Result<Number, StoreError> {
         let number = {
-            let mut lane = self.lane();
+            let mut lane = self.lane.lock();
             let taken = lane.as_mut().and_then(|owned| {
                 let (lane, epoch) = (owned.lane(), owned.epoch());
                 owned.take().map(|number| Number { lane, epoch, number })
@@ -76,7 +72,7 @@ impl Outbox {
             Ok(done) if done.rows == 1 => Ok(number),
             Ok(_) => {
                 // Another node has claimed the lane, and gives its numbers rows.
-                *self.lane() = None;
+                *self.lane.lock() = None;
                 Err(StoreError::Busy)
             }
             Err(error) => {
@@ -125,27 +121,26 @@ impl Outbox {
     /// The poller gives it a row.
     pub(super) fn leave(&self, number: Number) {
         self.with(number, |_| ());
-        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner).insert(number.number);
+        self.unsettled.lock().insert(number.number);
     }
 
     fn with(&self, number: Number, then: impl FnOnce(&mut Lane)) {
-        if let Some(lane) = self.lane().as_mut().filter(|lane| lane.epoch() == number.epoch) {
+        if let Some(lane) = self.lane.lock().as_mut().filter(|lane| lane.epoch() == number.epoch) {
             then(lane);
         }
     }
 
     /// Gives rows to the numbers that were left; on the poller's thread.
     pub(super) fn settle_left(&self, session: &Session) -> Result<(), StoreError> {
-        let left =
-            std::mem::take(&mut *self.unsettled.lock().unwrap_or_else(PoisonError::into_inner));
+        let left = std::mem::take(&mut *self.unsettled.lock());
         let Some(own) = self.own() else { return Ok(()) };
         for number in &left {
             let filled = session.run_unless_taken(sql::FILL, params![number, own, number]);
             if let Err(error) = filled {
-                self.unsettled.lock().unwrap_or_else(PoisonError::into_inner).extend(&left);
+                self.unsettled.lock().extend(&left);
                 return Err(error);
             }
-            if let Some(lane) = self.lane().as_mut() {
+            if let Some(lane) = self.lane.lock().as_mut() {
                 lane.filled(*number);
             }
         }

@@ -10,16 +10,16 @@
 //! A body is thus read from a replica that lags as soon as it has what the body depends on. A body that nobody changes
 //! needs nothing of it.
 //!
-//! Bodies in a shared cache are judged in the same way, by the numbers that had been seen without a gap when they were
+//! Responses in a shared cache are judged in the same way, by the numbers that had been seen without a gap when they were
 //! loaded. Numbers begin anew where a server has forgotten some, so a body also says of which history they are.
 
 use crate::store::Effects;
 use madang_cache::{Horizon, Stamp};
 use madang_positions::Position;
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Stamps are hashed onto so many; two that share one only ask for more than necessary. A power of two.
@@ -32,13 +32,13 @@ pub(super) const KNOWN: usize = 8192;
 pub(super) struct Reach {
     /// Version at which each slot last ended.
     slots: Box<[AtomicU64]>,
-    state: Mutex<State>,
+    state: Mutex<ReachState>,
     /// Told of each new version.
     news: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ReachState {
     version: u64,
     /// The highest numbers known.
     highest: Position,
@@ -58,10 +58,6 @@ impl Default for Reach {
 }
 
 impl Reach {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The transaction of this number has ended these; to be noted before the cache forgets them.
     pub(super) fn ended(&self, lane: u8, number: u64, effects: &Effects) {
         self.ended_together([(lane, number, effects)].into_iter());
@@ -72,7 +68,7 @@ impl Reach {
         &self,
         rows: impl Iterator<Item = (u8, u64, &'e Effects)> + Clone,
     ) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         rows.clone().for_each(|(lane, number, _)| state.highest.raise(lane, number));
         let version = state.next();
         for (_, _, effects) in rows {
@@ -91,7 +87,7 @@ impl Reach {
 
     /// A complete poll has shown that up to these numbers nothing is missing.
     pub(super) fn closed(&self, history: u64, closed: &Position) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.closed.as_ref().is_none_or(|known| *known != (history, closed.clone())) {
             state.closed = Some((history, closed.clone()));
         }
@@ -99,12 +95,12 @@ impl Reach {
 
     /// What is known may be wrong until the next beginning.
     pub(super) fn lost(&self) {
-        self.state().closed = None;
+        self.state.lock().closed = None;
     }
 
     /// The same of a transaction of this node.
     pub(super) fn committed(&self, lane: u8, number: u64, effects: &Effects) {
-        self.state().own.raise(lane, number);
+        self.state.lock().own.raise(lane, number);
         self.ended(lane, number, effects);
     }
 
@@ -112,7 +108,7 @@ impl Reach {
     /// caller adds later rows. Commits of this node, which may be later than the poll, stay required. (If the primary has lost
     /// them, replicas answer nothing until numbers are that high again.)
     pub(super) fn began(&self, marks: Position) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.highest = marks;
         let own: Vec<_> = state.own.lanes().collect();
         own.into_iter().for_each(|(lane, number)| state.highest.raise(lane, number));
@@ -130,33 +126,32 @@ impl Reach {
 
     /// The version of what contains these numbers.
     pub(super) fn version_of(&self, closed: &Position) -> Option<u64> {
-        self.state().version_of(closed)
+        self.state.lock().version_of(closed)
     }
 
     /// For how long there has been something newer than this version.
     pub(super) fn lag(&self, version: u64) -> Duration {
-        let state = self.state();
+        let state = self.state.lock();
         let at = state.known.partition_point(|(known, _, _)| *known <= version);
         state.known.get(at).map_or(Duration::ZERO, |(_, _, since)| since.elapsed())
     }
 
     /// Waits until there is a newer version than this one, at most so long, and not when it is to stop.
     pub(super) fn until_newer(&self, version: u64, longest: Duration, stop: &AtomicBool) {
-        let waits = |state: &mut State| state.version <= version && !stop.load(Relaxed);
-        let wait = self.news.wait_timeout_while(self.state(), longest, waits);
-        drop(wait.unwrap_or_else(PoisonError::into_inner));
+        let waits = |state: &mut ReachState| state.version <= version && !stop.load(Relaxed);
+        self.news.wait_while_for(&mut self.state.lock(), waits, longest);
     }
 
     /// Ends such a wait, when it is to stop.
     pub(super) fn wake(&self) {
-        let _between_its_look_and_its_wait = self.state();
+        let _between_its_look_and_its_wait = self.state.lock();
         self.news.notify_all();
     }
 }
 
 impl Horizon for Reach {
     fn label(&self) -> Option<Vec<u8>> {
-        let state = self.state();
+        let state = self.state.lock();
         let (history, closed) = state.closed.as_ref()?;
         let numbers = closed.lanes().flat_map(|(_, number)| number.to_le_bytes());
         Some(history.to_le_bytes().into_iter().chain(numbers).collect())
@@ -171,14 +166,14 @@ impl Horizon for Reach {
             .zip(words)
             .for_each(|(lane, number)| position.raise(lane, number));
         // Under one lock: another history may begin between two.
-        let state = self.state();
+        let state = self.state.lock();
         let is_ours = state.closed.as_ref().is_some_and(|(known, _)| *known == history);
         let version = state.version_of(&position);
         is_ours && version.is_some_and(|version| version >= self.needed(stamps))
     }
 }
 
-impl State {
+impl ReachState {
     fn version_of(&self, closed: &Position) -> Option<u64> {
         let at = self.known.partition_point(|(_, needed, _)| closed.reaches(needed));
         at.checked_sub(1).map(|at| self.known[at].0)

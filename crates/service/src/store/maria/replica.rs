@@ -7,13 +7,14 @@
 use super::session::{Session, Trouble, Use};
 use super::{Maria, Shared, parse};
 use crate::store::sql::Conn;
-use crate::store::{Pool, PoolError, ReplicaFigures, StoreError};
+use crate::store::{Pool, PoolError, ReplicaMetrics, StoreError};
 use madang_cache::Stamp;
 use madang_positions::{Moment, Poll, Position, Replica as Contents, Row};
 use mysql::OptsBuilder;
+use parking_lot::Mutex;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -29,14 +30,14 @@ const SAME_RUN: Duration = Duration::from_secs(2);
 
 /// One replica, as one node uses it.
 pub(super) struct Replica {
-    state: Arc<State>,
+    state: Arc<ReplicaState>,
     reads: Pool<Seat>,
     shared: Arc<Shared>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct State {
+struct ReplicaState {
     /// Without login.
     name: String,
     options: OptsBuilder,
@@ -49,7 +50,7 @@ struct State {
 
 /// The state of a reading thread: its connection, and the run that it is to.
 pub(super) struct Seat {
-    state: Arc<State>,
+    state: Arc<ReplicaState>,
     session: Option<(Session, Instant)>,
 }
 
@@ -63,7 +64,7 @@ impl Replica {
         let options = parse("database.replicas", url)?;
         let name = name(&options);
         let (reached, run, reads) = Default::default();
-        let state = Arc::new(State { name, options, reached, run, reads });
+        let state = Arc::new(ReplicaState { name, options, reached, run, reads });
         let seats = (0..size).map(|_| Seat { state: Arc::clone(&state), session: None });
         let no_thread =
             |e: std::io::Error| StoreError::Other(format!("cannot start a thread: {e}"));
@@ -91,9 +92,9 @@ impl Replica {
         self.state.reached.load(SeqCst) > version
     }
 
-    pub(super) fn figures(&self) -> ReplicaFigures {
+    pub(super) fn metrics(&self) -> ReplicaMetrics {
         let reached = self.state.reached.load(SeqCst).checked_sub(1);
-        ReplicaFigures {
+        ReplicaMetrics {
             name: self.state.name.clone(),
             is_used: reached.is_some(),
             lag: self.shared.reach.lag(reached.unwrap_or(0)),
@@ -126,15 +127,14 @@ impl Maria {
 
 impl Replica {
     /// Runs a read. What fails here is to be made on the primary: the replica may be away, or not have a table yet.
-    pub(super) async fn read<T, F>(
+    pub(super) async fn read<
+        T: Send + 'static,
+        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
+    >(
         &self,
         time: Option<Duration>,
         job: &Arc<F>,
-    ) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
-    {
+    ) -> Result<T, StoreError> {
         let (answer, result) = tokio::sync::oneshot::channel();
         let job = Arc::clone(job);
         let handed = self.reads.hand_over(move |seat: &mut Seat| {
@@ -181,7 +181,7 @@ impl Seat {
 
     /// Makes sure that the connection is to the run that was looked at: after a crash a replica may have less.
     fn connect(&mut self) -> Result<(), StoreError> {
-        let run = *self.state.run.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = *self.state.run.lock();
         let run = run.ok_or_else(|| StoreError::Unreachable("the replica is away".to_owned()))?;
         if self.session.as_ref().is_some_and(|(_, of)| *of == run) {
             return Ok(());
@@ -207,7 +207,7 @@ fn began(session: &Session) -> Result<Instant, StoreError> {
 
 /// The thread that looks what a replica contains.
 struct Look {
-    state: Arc<State>,
+    state: Arc<ReplicaState>,
     shared: Arc<Shared>,
     stop: Arc<AtomicBool>,
     contents: Contents,
@@ -274,7 +274,7 @@ impl Look {
         if theirs != Some(self.shared.identity) {
             return Err(foreign());
         }
-        *self.state.run.lock().unwrap_or_else(PoisonError::into_inner) = Some(began);
+        *self.state.run.lock() = Some(began);
         self.contents = Contents::new();
         self.session = Some(session);
         Ok(())

@@ -7,9 +7,10 @@
 use super::schema;
 use super::session::{Session, Use};
 use crate::store::StoreError;
+use crate::store::copy::CopyError;
 use mysql::{Opts, OptsBuilder};
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What a node may connect to.
@@ -29,10 +30,18 @@ const SAY_EVERY: Duration = Duration::from_secs(5);
 pub(super) struct Turn(u64);
 
 impl Servers {
-    /// Of `database.url`, servers separated by commas.
+    /// Of `database.url`.
     pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
-        let urls = url.split(',').map(str::trim).filter(|url| !url.is_empty());
-        let all = urls.map(|url| parse("database.url", url)).collect::<Result<_, _>>()?;
+        Self::separated(url).map_err(|error| error.in_setting("database.url"))
+    }
+
+    /// Servers separated by commas.
+    fn separated(urls: &str) -> Result<Self, UrlError> {
+        let urls = urls.split(',').map(str::trim).filter(|url| !url.is_empty());
+        let all: Vec<_> = urls.map(address).collect::<Result<_, _>>()?;
+        if all.is_empty() {
+            return Err(UrlError::NoServer);
+        }
         Ok(Self { all, turn: AtomicU64::new(0), said: Mutex::default() })
     }
 
@@ -70,7 +79,7 @@ impl Servers {
         let next = Turn(turn.0 + 1);
         if self.turn.compare_exchange(turn.0, next.0, SeqCst, SeqCst).is_ok() {
             let [from, to] = [turn, next].map(|turn| super::replica::name(self.at(turn)));
-            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut said = self.said.lock();
             if said.is_some_and(|said| said.elapsed() < SAY_EVERY) {
                 return;
             }
@@ -142,29 +151,40 @@ fn status(session: &Session, name: &str) -> Result<Option<String>, StoreError> {
 
 /// What a setting says of a server.
 pub(super) fn parse(key: &str, url: &str) -> Result<OptsBuilder, StoreError> {
-    address(url).map_err(|error| StoreError::CannotOpen(format!("{key}: {error}")))
+    address(url).map_err(|error| error.in_setting(key))
 }
 
-/// A session with the database of a URL, or with that of the first server of a list that can be used; or what is wrong
-/// with the URL.
-pub(in crate::store) fn connect(
-    url: &str,
-    purpose: Use,
-) -> Result<Result<Session, StoreError>, String> {
-    let urls = url.split(',').map(str::trim).filter(|url| !url.is_empty());
-    let all: Vec<_> = urls.map(address).collect::<Result<_, _>>()?;
-    if all.is_empty() {
-        return Err("it names no server".to_owned());
+/// A session with the database of a URL, or with that of the first server of a list that can be used.
+pub(in crate::store) fn connect(url: &str, purpose: Use) -> Result<Session, CopyError> {
+    let servers = Servers::separated(url).map_err(CopyError::Url)?;
+    Ok(servers.connect(purpose)?.0)
+}
+
+/// What is wrong with the URL of a database.
+#[derive(Debug, thiserror::Error)]
+pub enum UrlError {
+    /// It is none.
+    #[error(transparent)]
+    Invalid(#[from] mysql::UrlError),
+    /// Its path is empty.
+    #[error("it names no database")]
+    NoDatabase,
+    /// The list is empty.
+    #[error("it names no server")]
+    NoServer,
+}
+
+impl UrlError {
+    fn in_setting(&self, key: &str) -> StoreError {
+        StoreError::CannotOpen(format!("{key}: {self}"))
     }
-    let servers = Servers { all, turn: AtomicU64::new(0), said: Mutex::default() };
-    Ok(servers.connect(purpose).map(|(session, _)| session))
 }
 
-/// How the database of a URL is reached, or what is wrong with the URL.
-fn address(url: &str) -> Result<OptsBuilder, String> {
-    let options = Opts::from_url(url).map_err(|error| error.to_string())?;
+/// How the database of a URL is reached.
+fn address(url: &str) -> Result<OptsBuilder, UrlError> {
+    let options = Opts::from_url(url)?;
     if options.get_db_name().is_none_or(str::is_empty) {
-        return Err("it names no database".to_owned());
+        return Err(UrlError::NoDatabase);
     }
     Ok(OptsBuilder::from_opts(options))
 }

@@ -18,10 +18,11 @@
 
 use super::StoreError;
 use crossbeam_channel::{Receiver, Sender, bounded};
+use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -82,7 +83,7 @@ impl Log {
 
     /// To be held for as long as a transaction is open.
     pub(super) fn turn(&self) -> RwLockReadGuard<'_, ()> {
-        self.turns.read().unwrap_or_else(PoisonError::into_inner)
+        self.turns.read()
     }
 
     /// The same for the writer, who waits before when the log is far too long.
@@ -90,11 +91,10 @@ impl Log {
         let is_far_too_long =
             |(): &mut ()| self.pages.load(Relaxed) >= 2 * self.limit && !self.blocked.load(Relaxed);
         if is_far_too_long(&mut ()) {
-            let tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
             // Cut, or late: it goes on either way.
-            drop(self.tried.wait_timeout_while(tries, LATE, is_far_too_long));
+            self.tried.wait_while_for(&mut self.tries.lock(), is_far_too_long, LATE);
         }
-        let write = self.writes.read().unwrap_or_else(PoisonError::into_inner);
+        let write = self.writes.read();
         WritersTurn { _write: write, _turn: self.turn() }
     }
 
@@ -104,7 +104,7 @@ impl Log {
     }
 
     /// How often it was copied into the database, and how often it was cut.
-    pub(super) fn figures(&self) -> (u64, u64) {
+    pub(super) fn metrics(&self) -> (u64, u64) {
         (self.copies.load(Relaxed), self.cuts.load(Relaxed))
     }
 
@@ -127,7 +127,7 @@ impl Log {
             // A read keeps what follows it.
             return Ok(first.pages);
         }
-        let alone = self.writes.write().unwrap_or_else(PoisonError::into_inner);
+        let alone = self.writes.write();
         let rest = checkpoint(conn, "PASSIVE");
         drop(alone);
         Ok(rest?.pages)
@@ -136,7 +136,7 @@ impl Log {
     /// Copies all of it and cuts the file while nobody reads or writes; answers whether it could.
     pub(super) fn cut(&self, conn: &Connection) -> Result<bool, StoreError> {
         self.waited_for.store(true, Relaxed);
-        let alone = self.turns.write().unwrap_or_else(PoisonError::into_inner);
+        let alone = self.turns.write();
         self.waited_for.store(false, Relaxed);
         // While another program reads, all that would come of it is that everybody waits for that.
         let cut = checkpoint(conn, "PASSIVE")
@@ -147,7 +147,7 @@ impl Log {
             self.cuts.fetch_add(1, Relaxed);
         }
         drop(alone);
-        let tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
+        let tries = self.tries.lock();
         self.blocked.store(cut != Ok(true), Relaxed);
         self.tried.notify_all();
         drop(tries);

@@ -17,6 +17,13 @@ fn open(dir: &std::path::Path, group: usize) -> Store {
     Store::open(dir, &crate::config::DatabaseSettings { commit_group: group, ..settings }).unwrap()
 }
 
+async fn opened(group: usize) -> (tempfile::TempDir, Store) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), group);
+    with_notes(&store).await;
+    (dir, store)
+}
+
 /// A table of their own, so that the tests need no knowledge of any system.
 async fn with_notes(store: &Store) {
     let made: Result<(), StoreError> =
@@ -64,7 +71,7 @@ async fn in_one_group(store: &Store, jobs: Vec<Job>) -> Vec<Result<(), StoreErro
             tokio::spawn(async move { store.write(job).await })
         })
         .collect();
-    until_async("all wait", || store.figures().waiting_writes >= count as u64).await;
+    until_async("all wait", || store.metrics().waiting_writes >= count as u64).await;
     release.send(()).unwrap();
     let _ = holder.await.unwrap();
     let mut results = Vec::new();
@@ -82,10 +89,8 @@ fn was_told(deletions: &Notify) -> bool {
 
 #[tokio::test]
 async fn a_failing_or_panicking_job_rolls_back_alone() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 256);
-    with_notes(&store).await;
-    let before = store.figures();
+    let (_dir, store) = opened(256).await;
+    let before = store.metrics();
     let results = in_one_group(
         &store,
         vec![
@@ -111,16 +116,14 @@ async fn a_failing_or_panicking_job_rolls_back_alone() {
     assert_eq!(results[2], Err(StoreError::Panic("a bug".to_owned())));
     assert_eq!(results[3], Ok(()));
     assert_eq!(notes(&store).await, [1, 4]);
-    let after = store.figures();
+    let after = store.metrics();
     assert_eq!((after.commits - before.commits, after.failed_jobs - before.failed_jobs), (1, 2));
 }
 
 #[tokio::test]
 async fn failing_jobs_at_the_head_of_a_group_leave_nothing_and_spoil_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 256);
-    with_notes(&store).await;
-    let before = store.figures();
+    let (_dir, store) = opened(256).await;
+    let before = store.metrics();
     let (release, gate) = std::sync::mpsc::channel::<()>();
     let started = Arc::new(Notify::new());
     let held = Arc::clone(&started);
@@ -147,7 +150,7 @@ async fn failing_jobs_at_the_head_of_a_group_leave_nothing_and_spoil_nothing() {
     for (at, (_, job)) in (1..).zip(jobs) {
         let this = store.clone();
         waiting.push(tokio::spawn(async move { this.write(job).await }));
-        until_async("it waits", || store.figures().waiting_writes >= at).await;
+        until_async("it waits", || store.metrics().waiting_writes >= at).await;
     }
     release.send(()).unwrap();
     assert!(matches!(first.await.unwrap(), Err(StoreError::Constraint(_))));
@@ -160,15 +163,13 @@ async fn failing_jobs_at_the_head_of_a_group_leave_nothing_and_spoil_nothing() {
     assert!(matches!(results[2], Err(StoreError::Constraint(_))), "{:?}", results[2]);
     assert_eq!(results[3], Ok(()));
     assert_eq!(notes(&store).await, [3, 5]);
-    let after = store.figures();
+    let after = store.metrics();
     assert_eq!((after.commits - before.commits, after.failed_jobs - before.failed_jobs), (1, 3));
 }
 
 #[tokio::test]
 async fn a_failing_commit_answers_every_job_in_it_and_keeps_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 256);
-    with_notes(&store).await;
+    let (_dir, store) = opened(256).await;
     let deletions = store.deletions();
     let results = in_one_group(
         &store,
@@ -189,7 +190,7 @@ async fn a_failing_commit_answers_every_job_in_it_and_keeps_nothing() {
     }
     assert!(!was_told(&deletions), "an effect of what was not committed");
     assert_eq!(notes(&store).await, Vec::<i64>::new());
-    assert_eq!(store.figures().failed_commits, 1);
+    assert_eq!(store.metrics().failed_commits, 1);
     // The writer goes on.
     store.write(|tx| insert(tx, 7)).await.unwrap();
     assert_eq!(notes(&store).await, [7]);
@@ -197,9 +198,7 @@ async fn a_failing_commit_answers_every_job_in_it_and_keeps_nothing() {
 
 #[tokio::test]
 async fn a_full_store_answers_every_job_of_the_group_and_recovers() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 256);
-    with_notes(&store).await;
+    let (_dir, store) = opened(256).await;
     let limit = |pages: i64| {
         move |tx: &mut Tx<'_>| -> Result<(), StoreError> {
             Ok(tx.embedded().query_row(
@@ -233,9 +232,7 @@ async fn a_full_store_answers_every_job_of_the_group_and_recovers() {
 
 #[tokio::test]
 async fn effects_and_outcome_are_told_after_the_commit_and_before_the_answer() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 256);
-    with_notes(&store).await;
+    let (dir, store) = opened(256).await;
     let seen = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&seen);
     let path = dir.path().join(super::FILE);
@@ -264,10 +261,8 @@ async fn effects_and_outcome_are_told_after_the_commit_and_before_the_answer() {
 
 #[tokio::test]
 async fn a_group_of_one_commits_each_write() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 1);
-    with_notes(&store).await;
-    let before = store.figures().commits;
+    let (_dir, store) = opened(1).await;
+    let before = store.metrics().commits;
     let results = in_one_group(
         &store,
         (0..10).map(|n| Box::new(move |tx: &mut Tx<'_>| insert(tx, n)) as Box<_>).collect(),
@@ -275,7 +270,7 @@ async fn a_group_of_one_commits_each_write() {
     .await;
     assert!(results.iter().all(Result::is_ok));
     assert_eq!(
-        store.figures().commits - before,
+        store.metrics().commits - before,
         10,
         "the one that held the writer changed nothing"
     );
@@ -283,9 +278,7 @@ async fn a_group_of_one_commits_each_write() {
 
 #[tokio::test]
 async fn a_panic_after_the_commit_leaves_the_write_and_its_effects() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 256);
-    with_notes(&store).await;
+    let (_dir, store) = opened(256).await;
     let job = |tx: &mut Tx<'_>| {
         tx.effects().leave_rows();
         insert(tx, 1)
@@ -297,9 +290,7 @@ async fn a_panic_after_the_commit_leaves_the_write_and_its_effects() {
 
 #[tokio::test]
 async fn a_transaction_that_cannot_begin_answers_everybody_with_the_true_reason() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 256);
-    with_notes(&store).await;
+    let (dir, store) = opened(256).await;
     store
         .write(|tx| Ok::<(), StoreError>(tx.embedded().busy_timeout(std::time::Duration::ZERO)?))
         .await
@@ -317,10 +308,8 @@ async fn a_transaction_that_cannot_begin_answers_everybody_with_the_true_reason(
 
 #[tokio::test]
 async fn a_commit_that_changed_nothing_is_not_counted() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), 64);
-    with_notes(&store).await;
-    let before = store.figures();
+    let (_dir, store) = opened(64).await;
+    let before = store.metrics();
     let nothing: Result<usize, StoreError> =
         store.write(|tx| tx.run("UPDATE notes SET n = 1", &[])).await;
     assert_eq!(nothing, Ok(0));
@@ -331,10 +320,10 @@ async fn a_commit_that_changed_nothing_is_not_counted() {
         })
         .await;
     assert_eq!(refused, Err(StoreError::KeyReused));
-    let after = store.figures();
+    let after = store.metrics();
     assert_eq!((after.commits, after.commit_micros), (before.commits, before.commit_micros));
     store.write(|tx| insert(tx, 1)).await.unwrap();
-    assert_eq!(store.figures().commits, before.commits + 1);
+    assert_eq!(store.metrics().commits, before.commits + 1);
 }
 
 #[test]

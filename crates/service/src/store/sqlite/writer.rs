@@ -3,11 +3,13 @@
 
 use super::log::Log;
 use super::{BUSY_TIMEOUT, Conn, Effects, Memory, StoreError, Tx, handover};
+use crate::store::error::JobError;
 use crate::store::tx::{caught, follow};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
+use parking_lot::Mutex;
 use rusqlite::Connection;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -22,13 +24,13 @@ type Run = Box<dyn FnOnce(Result<&mut Group, StoreError>) -> Settle + Send>;
 /// The transaction that the jobs of a group share.
 struct Group {
     conn: Connection,
-    state: State,
+    state: GroupState,
     /// Rows that the connection had changed when the transaction began.
     changes_before: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum GroupState {
     /// Nothing has been written yet: to undo a job is to undo everything.
     Clean,
     Written,
@@ -70,16 +72,12 @@ pub(in crate::store) struct WriterStats {
 impl WriterStats {
     /// Why writes fail now; nothing while they succeed.
     pub(in crate::store) fn failure(&self) -> Option<StoreError> {
-        self.lock_failure().clone()
+        self.failure.lock().clone()
     }
 
     /// Notes how a group that had something to write ended, or the try of one.
     fn ended(&self, result: Result<(), StoreError>) {
-        *self.lock_failure() = result.err();
-    }
-
-    fn lock_failure(&self) -> MutexGuard<'_, Option<StoreError>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.failure.lock() = result.err();
     }
 }
 
@@ -117,18 +115,12 @@ impl Writer {
 
     /// Hands a job over; `settle` is told on the writer's thread what became of it, unless the job was
     /// not taken.
-    pub(in crate::store) fn submit<T, E, F, S>(
+    pub(in crate::store) fn submit<T: Send + 'static, E: JobError>(
         &self,
         company: Company,
-        job: F,
-        settle: S,
-    ) -> Result<(), StoreError>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-        S: FnOnce(Result<T, E>) + Send + 'static,
-    {
+        job: impl FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        settle: impl FnOnce(Result<T, E>) + Send + 'static,
+    ) -> Result<(), StoreError> {
         let (stats, memory) = (Arc::clone(&self.stats), Arc::clone(&self.memory));
         let handed = handover::hand_over();
         let written = handed.clone();
@@ -184,22 +176,21 @@ impl Drop for Writer {
 
 impl Group {
     fn begin(&mut self) -> Result<(), StoreError> {
-        self.state = State::Clean;
+        self.state = GroupState::Clean;
         self.changes_before = self.conn.total_changes();
         Ok(self.conn.execute_batch("BEGIN IMMEDIATE")?)
     }
 
     /// Whether nobody may join it, because there is no transaction or it must not be committed.
     fn is_over(&self) -> bool {
-        self.state == State::Broken || self.conn.is_autocommit()
+        self.state == GroupState::Broken || self.conn.is_autocommit()
     }
 
     /// Runs one job: an error or a panic undoes that job alone.
-    fn run<T, E, F>(&mut self, job: F) -> Result<(T, Effects), E>
-    where
-        E: From<StoreError>,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, E>,
-    {
+    fn run<T, E: From<StoreError>>(
+        &mut self,
+        job: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<(T, Effects), E> {
         // An earlier job of the group may have met a full disk, on which SQLite ends the whole transaction.
         if self.is_over() {
             let text = "an earlier write of the same group ended it".to_owned();
@@ -207,7 +198,7 @@ impl Group {
         }
         // SQLite copies each page that a savepoint may have to bring back, to a file when there are many: for a batch
         // of likes, which is mostly alone, half of all bytes written. So the first job has the whole transaction.
-        if self.state == State::Written {
+        if self.state == GroupState::Written {
             return self.run_after_others(job);
         }
         let mut tx = Tx::new(Conn::sqlite(&self.conn));
@@ -215,7 +206,7 @@ impl Group {
         let effects = tx.effects;
         match result {
             Ok(value) => {
-                self.state = State::Written;
+                self.state = GroupState::Written;
                 Ok((value, effects))
             }
             Err(error) => {
@@ -226,11 +217,10 @@ impl Group {
     }
 
     /// The same in a savepoint: others have written before.
-    fn run_after_others<T, E, F>(&mut self, job: F) -> Result<(T, Effects), E>
-    where
-        E: From<StoreError>,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, E>,
-    {
+    fn run_after_others<T, E: From<StoreError>>(
+        &mut self,
+        job: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<(T, Effects), E> {
         self.conn.execute_batch("SAVEPOINT job").map_err(StoreError::from)?;
         let mut tx = Tx::new(Conn::sqlite(&self.conn));
         let result = caught(job, &mut tx);
@@ -240,7 +230,7 @@ impl Group {
         let ended = self.conn.execute_batch(end);
         if ended.is_err() {
             // What cannot be undone must not be committed with the others.
-            self.state = State::Broken;
+            self.state = GroupState::Broken;
         }
         let value = result?;
         ended.map_err(StoreError::from)?;
@@ -252,7 +242,7 @@ impl Group {
     fn begin_again(&mut self) {
         let undone = self.conn.is_autocommit() || self.conn.execute_batch("ROLLBACK").is_ok();
         if !undone {
-            self.state = State::Broken;
+            self.state = GroupState::Broken;
         } else if let Err(error) = self.begin() {
             tracing::warn!(%error, "cannot start a new group of writes after a failed one");
         }
@@ -316,7 +306,7 @@ impl Group {
 
 fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterStats, log: &Log) {
     let mut settle: Vec<Settle> = Vec::with_capacity(group.min(256));
-    let mut shared = Group { conn, state: State::Clean, changes_before: 0 };
+    let mut shared = Group { conn, state: GroupState::Clean, changes_before: 0 };
     // One that commits alone, taken from the queue while a group was gathered.
     let mut next_first = None;
     while let Some(first) = next_first.take().or_else(|| next_job(queue, &mut shared, stats, log)) {

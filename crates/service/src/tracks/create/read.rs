@@ -38,12 +38,12 @@ impl From<ExamplePath> for serde_json::Value {
 /// The lines of a path.
 pub(in super::super) struct Lines;
 
-impl table::Kind for Lines {
+impl table::FieldKind for Lines {
     type Value = Path;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<Path> {
         let text = body.array(name)?;
-        path(&text).map_err(|why| body.refuse(name, why)).ok()
+        path(&text).map_err(|why| body.refuse(name, why.to_string())).ok()
     }
 
     fn schema(&self) -> serde_json::Value {
@@ -64,24 +64,24 @@ impl table::Kind for Lines {
 
 /// What a body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum UploadFormat {
     /// `{name, rate?, segments}`.
     Json,
     /// A GPX or GeoJSON file; the file itself tells which.
     File,
 }
 
-impl Kind {
+impl UploadFormat {
     /// The kind that the head of a request announces.
-    pub(crate) fn of(headers: &HeaderMap) -> Result<Kind, Problem> {
+    pub(crate) fn of(headers: &HeaderMap) -> Result<UploadFormat, Problem> {
         let mut kinds = headers.get_all(header::CONTENT_TYPE).into_iter();
         let kind = kinds.next().and_then(|v| v.to_str().ok()).unwrap_or("");
         let kind = kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
         let is_file = matches!(kind.as_str(), "application/gpx+xml" | "application/geo+json");
         if is_file && kinds.next().is_none() && !headers.contains_key(header::CONTENT_ENCODING) {
-            return Ok(Kind::File);
+            return Ok(UploadFormat::File);
         }
-        JsonBody::check(headers).map(|()| Kind::Json).map_err(|_| {
+        JsonBody::check(headers).map(|()| UploadFormat::Json).map_err(|_| {
             Problem::unsupported_media_type(
                 "send application/json, application/gpx+xml or application/geo+json, uncompressed",
             )
@@ -115,10 +115,14 @@ pub(crate) fn name_of(query: &str) -> Result<Option<String>, Problem> {
 }
 
 /// Reads a body. A name given apart is taken instead of the one in a file.
-pub(crate) fn track(kind: Kind, body: Bytes, name: Option<String>) -> Result<Read, Problem> {
+pub(crate) fn track(
+    kind: UploadFormat,
+    body: Bytes,
+    name: Option<String>,
+) -> Result<Read, Problem> {
     match kind {
-        Kind::Json => json(body),
-        Kind::File => file(&body, name),
+        UploadFormat::Json => json(body),
+        UploadFormat::File => file(&body, name),
     }
 }
 
@@ -150,21 +154,31 @@ fn json(body: Bytes) -> Result<Read, Problem> {
     Ok(Read { name, rate: rate.unwrap_or(0.0), path })
 }
 
-fn path(text: &[u8]) -> Result<Path, String> {
+/// What is wrong with the lines of a path.
+#[derive(Debug, thiserror::Error)]
+enum LinesError {
+    // Not the message of `serde_json`, which repeats what was sent, however long. The text has no place in a body of
+    // its own, so the place is told in bytes from its beginning.
+    #[error("lines of [latitude, longitude, elevation?], numbers; not so at byte {0} of it")]
+    Shape(String),
+    #[error("at most {} points in at most {} lines", .0.max_points, .0.max_segments)]
+    Size(Limits),
+    #[error(transparent)]
+    Path(#[from] InvalidPath),
+}
+
+fn path(text: &[u8]) -> Result<Path, LinesError> {
     let lines: Vec<Vec<Coordinate>> = serde_json::from_slice(text).map_err(|error| {
-        // Not its message, which repeats what was sent, however long. The text has no place in a body
-        // of its own, so the place is told in bytes from its beginning.
-        let place = if error.line() == 1 { error.column().to_string() } else { "?".to_owned() };
-        format!("lines of [latitude, longitude, elevation?], numbers; not so at byte {place} of it")
+        let one_line = error.line() == 1;
+        LinesError::Shape(if one_line { error.column().to_string() } else { "?".to_owned() })
     })?;
     let limits = limits();
     let points: usize = lines.iter().map(Vec::len).sum();
     if points > limits.max_points || lines.len() > limits.max_segments {
-        let (points, lines) = (limits.max_points, limits.max_segments);
-        return Err(format!("at most {points} points in at most {lines} lines"));
+        return Err(LinesError::Size(limits));
     }
     let lines = lines.into_iter().map(|line| line.into_iter().map(|c| c.0).collect()).collect();
-    Path::new(lines).map_err(|error: InvalidPath| error.to_string())
+    Ok(Path::new(lines)?)
 }
 
 /// A point as an array of two or three numbers.
@@ -218,7 +232,7 @@ mod tests {
 
     #[test]
     fn the_document_says_how_many_points_are_read() {
-        use table::Kind as _;
+        use table::FieldKind as _;
         let most = Lines.schema()["items"]["maxItems"].as_u64();
         assert_eq!(most, Some(MOST_POINTS as u64));
     }
@@ -267,16 +281,16 @@ mod tests {
         let kind = |text: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(text));
-            Kind::of(&headers).ok()
+            UploadFormat::of(&headers).ok()
         };
-        assert_eq!(kind("application/json"), Some(Kind::Json));
-        assert_eq!(kind("application/gpx+xml"), Some(Kind::File));
-        assert_eq!(kind("Application/GPX+XML; charset=utf-8"), Some(Kind::File));
-        assert_eq!(kind("application/geo+json"), Some(Kind::File));
+        assert_eq!(kind("application/json"), Some(UploadFormat::Json));
+        assert_eq!(kind("application/gpx+xml"), Some(UploadFormat::File));
+        assert_eq!(kind("Application/GPX+XML; charset=utf-8"), Some(UploadFormat::File));
+        assert_eq!(kind("application/geo+json"), Some(UploadFormat::File));
         for other in ["text/xml", "application/xml", "text/plain", ""] {
             assert_eq!(kind(other), None, "{other}");
         }
-        assert!(Kind::of(&HeaderMap::new()).is_err());
+        assert!(UploadFormat::of(&HeaderMap::new()).is_err());
     }
 
     #[test]

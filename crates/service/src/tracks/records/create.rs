@@ -6,12 +6,10 @@ use crate::accounts::Caller;
 use crate::app::App;
 use crate::http::json::table::{Asked, Number, Time, optional, required, table};
 use crate::http::rfc3339::{format_utc, now_ms};
-use crate::http::{JsonObject, Problem};
+use crate::http::{JsonObject, PathId, Problem};
 use crate::idempotency::IdempotencyKey;
-use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse as _, Response};
-use http::{StatusCode, header};
+use axum::response::Response;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -61,12 +59,12 @@ pub(in super::super) struct CreatedRun {
 pub(in super::super) async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
-    id: Result<Path<TrackId>, PathRejection>,
+    id: PathId<TrackId>,
     key: IdempotencyKey,
     body: JsonObject,
 ) -> Result<Response, Problem> {
     let Ok(Path(track)) = id else { return Err(no_such_track()) };
-    let once = key.of(caller.id, body.bytes());
+    let once = key.used_by(caller.id, body.bytes());
     let now = now_ms();
     let (duration_ms, ran_at_ms) = read(body, now)?;
     let run = NewRun { track, user: caller.id, duration_ms, ran_at_ms, created_at_ms: now };
@@ -81,8 +79,7 @@ pub(in super::super) async fn create(
             ran_at: format_utc(run.ran_at_ms),
             personal_best: run.personal_best,
         };
-        let location = [(header::LOCATION, format!("/v1/tracks/{track}/records"))];
-        (StatusCode::CREATED, location, axum::Json(body)).into_response()
+        crate::http::created(format!("/v1/tracks/{track}/records"), body)
     }))
 }
 

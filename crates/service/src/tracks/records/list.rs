@@ -3,12 +3,11 @@
 use super::super::{TrackId, Tracks, no_such_track, one_track};
 use super::{AfterTime, Ranked, ranking_of};
 use crate::app::App;
-use crate::bodies::Wanted;
-use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::page::{self, Page, write_whole_cursor};
 use crate::http::rfc3339::format_utc;
-use axum::extract::rejection::PathRejection;
+use crate::http::{PathId, Problem};
+use crate::response_cache::Wanted;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
@@ -46,7 +45,7 @@ pub(in super::super) struct RankItem {
     ))]
 pub(in super::super) async fn list(
     State(app): State<Arc<App>>,
-    id: Result<Path<TrackId>, PathRejection>,
+    id: PathId<TrackId>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -85,7 +84,7 @@ impl Tracks {
             let cursor = |last: &Ranked| write_whole_cursor(&listing, last.duration_ms, last.user);
             Ok(found.map(|rows| Page::cut(rows, limit, cursor, RankItem::from)))
         };
-        self.bodies.get(&self.rankings, wanted, headers, make).await
+        self.responses.get(&self.rankings, wanted, headers, make).await
     }
 }
 

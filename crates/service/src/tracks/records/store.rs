@@ -3,10 +3,9 @@
 use super::super::TrackId;
 use super::{AfterTime, NewRun, Ranked, StoredRun, ranking_of};
 use crate::accounts::{self, OwnedRows, Quota};
-use crate::bodies::ChangeError;
 use crate::housekeeping::{NONE, Step};
 use crate::idempotency::{Done, Once};
-use crate::store::{Conn, Sql, Store, StoreError, Tx, params};
+use crate::store::{ChangeError, Conn, Sql, Store, StoreError, Tx, params};
 
 /// What hangs on a track.
 pub(in super::super) const OF_TRACK: &[Step] = &[

@@ -7,9 +7,10 @@ use super::{MOST_PENDING, Shared, part_of};
 use crate::accounts::UserId;
 use crate::store::StoreError;
 use madang_valkey::Error;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Likes that may wait, as in `behind`.
@@ -22,7 +23,7 @@ const AT_ONCE: usize = 4;
 /// connection turns out to be lost.
 const TRIES: usize = 4;
 
-type Outcome = Result<Liked, LikeError>;
+type LikeOutcome = Result<Liked, LikeError>;
 
 /// Likes that wait, and how many batches are under way.
 #[derive(Debug, Default)]
@@ -32,7 +33,7 @@ pub(super) struct Batches {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    likes: Vec<(Like, oneshot::Sender<Outcome>)>,
+    likes: Vec<(Like, oneshot::Sender<LikeOutcome>)>,
     running: usize,
 }
 
@@ -41,17 +42,13 @@ struct Open {
     like: Like,
     /// What the tables say, and of which generation that holds.
     base: Option<(String, bulk::Looked)>,
-    outcome: Option<Outcome>,
+    outcome: Option<LikeOutcome>,
 }
 
 impl Batches {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The next batch; with none, the caller is done.
-    fn take(&self) -> Vec<(Like, oneshot::Sender<Outcome>)> {
-        let mut waiting = self.waiting();
+    fn take(&self) -> Vec<(Like, oneshot::Sender<LikeOutcome>)> {
+        let mut waiting = self.waiting.lock();
         let count = waiting.likes.len().min(MOST_TOGETHER);
         if count == 0 {
             waiting.running -= 1;
@@ -62,10 +59,10 @@ impl Batches {
 
 impl Shared {
     /// Changes a like together with those that come at the same time.
-    pub(super) async fn apply_with_others(self: &Arc<Self>, like: Like) -> Outcome {
+    pub(super) async fn apply_with_others(self: &Arc<Self>, like: Like) -> LikeOutcome {
         let (answer, answered) = oneshot::channel();
         let begins = {
-            let mut waiting = self.batches.waiting();
+            let mut waiting = self.batches.waiting.lock();
             let is_full = self.queue.as_ref().is_some_and(|queue| queue.is_full());
             if is_full || waiting.likes.len() >= MOST_WAITING {
                 return Err(LikeError::Full);
@@ -98,7 +95,7 @@ impl Shared {
         }
     }
 
-    async fn apply_all(self: &Arc<Self>, likes: Vec<Like>) -> Vec<Outcome> {
+    async fn apply_all(self: &Arc<Self>, likes: Vec<Like>) -> Vec<LikeOutcome> {
         let open = |like| Open { like, base: None, outcome: None };
         let mut all: Vec<Open> = likes.into_iter().map(open).collect();
         let unknown: Vec<usize> = (0..all.len()).filter(|at| !self.has(all[*at].like)).collect();
@@ -150,7 +147,7 @@ impl Shared {
     }
 
     /// What the script says of one like; nothing when it has to be looked up.
-    fn outcome(&self, like: Like, part: usize, words: &[String]) -> Option<Outcome> {
+    fn outcome(&self, like: Like, part: usize, words: &[String]) -> Option<LikeOutcome> {
         let [what, count, liked, entry] = words else {
             return Some(Err(LikeError::Away("an answer that is none".to_owned())));
         };

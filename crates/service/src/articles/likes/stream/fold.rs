@@ -49,7 +49,7 @@ impl Folding {
         self.rounds.fetch_add(1, Relaxed).is_multiple_of(10)
     }
 
-    pub(super) fn figures(&self) -> (u64, Duration, u64) {
+    pub(super) fn metrics(&self) -> (u64, Duration, u64) {
         let lag = Duration::from_micros(self.lag_micros.load(Relaxed));
         (self.pending.load(Relaxed), lag, self.lost.load(Relaxed))
     }

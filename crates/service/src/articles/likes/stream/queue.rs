@@ -6,22 +6,20 @@
 //! out: the job writes the state that the server has then, so two nodes that hold changes of one pair do not write the
 //! older one last.
 
+use super::super::Like;
+use super::super::pairs::Pair;
 use super::super::store::{Applied, apply};
-use super::super::{Change, Like};
 use super::{Shared, part_of};
-use crate::accounts::UserId;
-use crate::articles::types::ArticleId;
 use crate::store::{StoreError, Tx};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Pairs that may wait, as without a server.
 const MOST_PENDING: usize = 100_000;
 /// Pairs of one transaction, as documented.
 const CHUNK: usize = 1000;
-
-type Pair = (ArticleId, UserId);
 
 /// What this node has acknowledged and not written.
 #[derive(Debug)]
@@ -47,18 +45,14 @@ impl Queue {
         self.every
     }
 
-    fn pending(&self) -> MutexGuard<'_, BTreeMap<Pair, Waiting>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn is_full(&self) -> bool {
-        self.pending().len() >= MOST_PENDING
+        self.pending.lock().len() >= MOST_PENDING
     }
 
     /// A change that is acknowledged.
     pub(super) fn add(&self, like: Like, liked: bool, entry: i64) {
         let since = Instant::now();
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock();
         let waiting = pending.entry((like.article, like.user));
         let waiting = waiting.or_insert(Waiting { liked, entry, since });
         // Answers of two batches may come in either order.
@@ -68,14 +62,14 @@ impl Queue {
     }
 
     /// How many wait, and the oldest of them for how long.
-    pub(super) fn figures(&self) -> (u64, Duration) {
-        let pending = self.pending();
+    pub(super) fn metrics(&self) -> (u64, Duration) {
+        let pending = self.pending.lock();
         let oldest = pending.values().map(|waiting| waiting.since).min();
         (pending.len() as u64, oldest.map_or(Duration::ZERO, |since| since.elapsed()))
     }
 
     fn wrote(&self, chunk: &[(Pair, Waiting)]) {
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock();
         for (pair, written) in chunk {
             if pending.get(pair).is_some_and(|waiting| waiting.entry == written.entry) {
                 pending.remove(pair);
@@ -87,7 +81,8 @@ impl Queue {
 impl Shared {
     /// Writes what waits now; answers whether it could. What cannot be written stays, for the next time.
     pub(super) async fn write_queue(self: &Arc<Self>, queue: &Arc<Queue>) -> bool {
-        let all: Vec<_> = queue.pending().iter().map(|(pair, waiting)| (*pair, *waiting)).collect();
+        let all: Vec<_> =
+            queue.pending.lock().iter().map(|(pair, waiting)| (*pair, *waiting)).collect();
         let mut done = true;
         for chunk in all.chunks(CHUNK) {
             if let Err(error) = self.write_chunk(queue, chunk).await {
@@ -151,10 +146,6 @@ impl Shared {
                 }
             }
         }
-        let like = |(((article, user), _), liked): (&(Pair, Waiting), bool)| {
-            let change = if liked { Change::On } else { Change::Off };
-            Like { article: *article, user: *user, change }
-        };
-        chunk.iter().zip(liked).map(like).collect()
+        chunk.iter().zip(liked).map(|((pair, _), liked)| Like::to_be(*pair, liked)).collect()
     }
 }

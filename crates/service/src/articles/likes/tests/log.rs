@@ -57,15 +57,15 @@ async fn what_cannot_be_applied_stays_in_the_log_and_is_applied_later() {
     bench.like(&log, 1, 3, Change::Toggle).await.unwrap();
     bench.break_likes().await;
     log.flush().await;
-    let figures = log.figures();
-    assert_eq!((figures.failed_flushes, figures.pending, figures.applied), (1, 3, 0));
-    assert!(figures.lag > Duration::ZERO);
+    let metrics = log.metrics();
+    assert_eq!((metrics.failed_flushes, metrics.pending, metrics.applied), (1, 3, 0));
+    assert!(metrics.lag > Duration::ZERO);
     assert_eq!((log.waiting(1, 2).await, log.waiting(1, 3).await), (Some(true), Some(false)));
     assert_eq!(bench.like(&log, 1, 4, Change::On).await, Ok(Liked { liked: true, count: 3 }));
     bench.mend_likes().await;
     log.flush().await;
-    let figures = log.figures();
-    assert_eq!((figures.pending, figures.applied, figures.lag), (0, 3, Duration::ZERO));
+    let metrics = log.metrics();
+    assert_eq!((metrics.pending, metrics.applied, metrics.lag), (0, 3, Duration::ZERO));
     assert_eq!(bench.rows().await, HashSet::from([(1, 1), (1, 2), (1, 4)]));
     bench.counts_are_rows().await;
     assert_eq!(bench.number("SELECT count(*) FROM like_log").await, 0);
@@ -112,9 +112,9 @@ async fn a_log_without_room_to_be_applied_at_the_start_is_shown_and_applied_late
         for start in 0..2 {
             let system = restarted_without_room(&bench, way).await;
             everybody_sees(&system, &model, 3, start).await;
-            assert_eq!(system.likes.overlay().backlog(), (changes, changes), "it is bounded so");
+            assert_eq!(system.likes.pending().backlog(), (changes, changes), "it is bounded so");
             system.likes.flush().await;
-            assert_eq!(system.like_figures().failed_flushes, 1, "{way:?}");
+            assert_eq!(system.like_metrics().failed_flushes, 1, "{way:?}");
             everybody_sees(&system, &model, 3, start).await;
             if start == 0 {
                 continue;
@@ -125,7 +125,7 @@ async fn a_log_without_room_to_be_applied_at_the_start_is_shown_and_applied_late
             everybody_sees(&system, &model, 3, start).await;
             bench.execute("PRAGMA max_page_count = 1000000").await;
             system.likes.flush().await;
-            assert_eq!(system.like_figures().pending, 0);
+            assert_eq!(system.like_metrics().pending, 0);
             everybody_sees(&system, &model, 3, start).await;
         }
         assert_eq!(bench.number("SELECT count(*) FROM like_log").await, 0);
@@ -158,7 +158,7 @@ async fn likes_of_what_is_gone_by_the_time_they_are_applied_are_dropped() {
     assert_eq!(bench.like(log, 1, 4, Change::Off).await, Err(LikeError::NoUser));
     log.flush().await;
     system.take_back_likes_of_the_gone().await.unwrap();
-    assert_eq!(log.figures().pending, 0);
+    assert_eq!(log.metrics().pending, 0);
     assert_eq!(bench.rows().await, HashSet::from([(1, 1)]), "and none came after the sweep");
     assert_eq!(system.counts(1).await.unwrap().map(|counts| counts.likes), Some(1));
     assert_eq!(system.counts(2).await.unwrap(), None);
@@ -193,7 +193,7 @@ async fn batches_are_small_while_the_log_is_long() {
     let behind = Behind::bounded(log.parts.clone(), 600);
     let mut batches = Vec::new();
     for change in [Change::On, Change::Off, Change::On] {
-        let before = log.figures().batches;
+        let before = log.metrics().batches;
         let held = Held::begin(&bench.store).await;
         let mut likes = tokio::task::JoinSet::new();
         for n in 0..200 {
@@ -206,7 +206,7 @@ async fn batches_are_small_while_the_log_is_long() {
         until_async("200 likes wait", || behind.pending().0 >= logged + 200).await;
         held.release().await;
         assert!(likes.join_all().await.iter().all(Result::is_ok));
-        batches.push(log.figures().batches - before);
+        batches.push(log.metrics().batches - before);
         if change == Change::Off {
             behind.flush().await;
         }
@@ -262,7 +262,7 @@ async fn a_pair_that_is_reversed_in_the_group_of_its_slice_stays_reversed() {
             everybody_sees(&restarted(&bench).await, &model, 1, case).await;
         } else {
             log.flush().await;
-            assert_eq!(log.figures().pending, 0, "{case}");
+            assert_eq!(log.metrics().pending, 0, "{case}");
             everybody_sees(&system, &model, 1, case).await;
         }
         assert_eq!(bench.rows().await, model.likes, "{case}");

@@ -18,7 +18,7 @@ fn is_valid(schema: &Value, value: &Value) -> bool {
     schemas.validate(value, index).is_ok()
 }
 
-fn reads(kind: &impl Kind, value: &Value) -> bool {
+fn reads(kind: &impl FieldKind, value: &Value) -> bool {
     let body = Bytes::from(json!({ "f": value }).to_string());
     let mut body = crate::http::JsonBody::from(body).object(1 << 20).unwrap();
     let read = kind.read(&mut body, "f").is_some();
@@ -52,7 +52,7 @@ fn value() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn a_field_reads_what_its_schema_says(value in value()) {
-        fn agrees(kind: &impl Kind, value: &Value) {
+        fn agrees(kind: &impl FieldKind, value: &Value) {
             assert_eq!(reads(kind, value), is_valid(&kind.schema(), value), "{value}");
         }
         agrees(&Line(1..=3), &value);

@@ -117,7 +117,7 @@ async fn the_log_stays_short_while_reads_overlap_all_the_time() {
     let written = 300 * rounds * 65536;
     // At twice the limit the writer waits.
     assert!(longest <= 3 * LIMIT as u64, "{longest} bytes of log, {written} written");
-    assert!(store.figures().log_cuts > 0);
+    assert!(store.metrics().log_cuts > 0);
     assert_eq!(notes(&store).await, Vec::<i64>::new());
 }
 
@@ -133,7 +133,7 @@ async fn the_log_of_writes_alone_begins_anew_long_before_its_limit() {
     }
     let log = store.sizes().files.unwrap().log_bytes;
     assert!(log < 32 << 20, "{log} bytes of log after 64 MiB");
-    assert_eq!(store.figures().log_cuts, 0);
+    assert_eq!(store.metrics().log_cuts, 0);
 }
 
 #[tokio::test]
@@ -145,11 +145,11 @@ async fn a_snapshot_of_another_program_delays_the_end_of_the_log_and_no_write() 
     let other = Connection::open(dir.path().join(super::super::FILE)).unwrap();
     other.execute_batch("BEGIN; SELECT count(*) FROM notes").unwrap();
     let seen: i64 = other.query_row("SELECT count(*) FROM notes", [], |row| row.get(0)).unwrap();
-    let cuts = store.figures().log_cuts;
+    let cuts = store.metrics().log_cuts;
     for n in 0..60 {
         within_a_minute(store.write(move |tx| insert(tx, n))).await.unwrap();
     }
-    assert_eq!(store.figures().log_cuts, cuts, "it was cut under somebody's feet");
+    assert_eq!(store.metrics().log_cuts, cuts, "it was cut under somebody's feet");
     assert_eq!(other.query_row("SELECT count(*) FROM notes", [], |row| row.get(0)), Ok(seen));
     other.execute_batch("COMMIT").unwrap();
     assert_eq!(notes(&store).await.len(), 61);

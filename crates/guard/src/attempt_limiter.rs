@@ -11,13 +11,14 @@ use crate::attempt::{Attempt, Reason, Refused, Suspect};
 use crate::clock::WallClock;
 use crate::config::{GuardConfig, Suspicion};
 use crate::limit::{
-    Answer, AttemptStore, Axis, Decision, Hashing, MemoryStore, Place, ProofStore, Request, Room,
-    StoreError, StoreFigures, Subject, Verdict,
+    Answer, AttemptStore, Axis, Decision, Hashing, MemoryStore, ProofStore, QueuePlace, Request,
+    Room, StoreError, StoreMetrics, Subject, Verdict,
 };
 use crate::metrics::Metrics;
 use crate::reservation::{Held, Reservation, SignUp};
 use crate::suspicion::{
-    Binding, Challenge, DeviceMark, Marks, Owner, Proof, ProofError, Proofs, UsedProofs, half,
+    Binding, Challenge, DeviceToken, DeviceTokens, Owner, Proof, ProofError, Proofs, UsedProofs,
+    half,
 };
 
 /// Which store made a reservation, and has to end it.
@@ -27,7 +28,7 @@ enum Side {
     Fallback,
 }
 
-/// Where a gate counts.
+/// Where the limiter counts.
 pub(crate) struct Counters {
     pub(crate) store: Arc<dyn AttemptStore>,
     /// Counts while the given store does not answer, and before that learns what it needs to go on from there; `None` if
@@ -36,7 +37,7 @@ pub(crate) struct Counters {
     pub(crate) proofs: Option<Arc<dyn ProofStore>>,
 }
 
-pub(crate) struct Gate {
+pub(crate) struct AttemptLimiter {
     store: Arc<dyn AttemptStore>,
     fallback: Option<MemoryStore>,
     room: Room,
@@ -46,7 +47,7 @@ pub(crate) struct Gate {
     /// Those that this process saw, and those that all did.
     used: UsedProofs,
     used_by_all: Option<Arc<dyn ProofStore>>,
-    marks: Option<Marks>,
+    tokens: Option<DeviceTokens>,
     wall: Arc<dyn WallClock>,
     metrics: Arc<Metrics>,
 }
@@ -74,7 +75,7 @@ enum Stop {
     InFlight,
 }
 
-impl Gate {
+impl AttemptLimiter {
     pub(crate) fn new(
         config: &GuardConfig,
         counters: Counters,
@@ -83,7 +84,7 @@ impl Gate {
     ) -> Result<Self, getrandom::Error> {
         let suspicion = config.suspicion.clone().unwrap_or(Suspicion {
             proof: None,
-            marks: None,
+            device_tokens: None,
             passwords: None,
             ..Suspicion::default()
         });
@@ -99,7 +100,7 @@ impl Gate {
             used: UsedProofs::new(if proofs.is_some() { config.capacity.proofs } else { 0 }),
             used_by_all,
             proofs,
-            marks: suspicion.marks.map(|marks| Marks::new(marks, &config.key)),
+            tokens: suspicion.device_tokens.map(|tokens| DeviceTokens::new(tokens, &config.key)),
             wall,
             metrics,
         })
@@ -113,21 +114,21 @@ impl Gate {
         &self.room
     }
 
-    /// Figures of the store, and of the one that stands in for it.
-    pub(crate) fn store_figures(&self) -> StoreFigures {
-        let mut figures = self.store.figures();
+    /// Metrics of the store, and of the one that stands in for it.
+    pub(crate) fn store_metrics(&self) -> StoreMetrics {
+        let mut metrics = self.store.metrics();
         if let Some(fallback) = &self.fallback {
-            let own = fallback.figures();
-            figures.entries += own.entries;
-            figures.evictions += own.evictions;
-            figures.bytes += own.bytes;
+            let own = fallback.metrics();
+            metrics.entries += own.entries;
+            metrics.evictions += own.evictions;
+            metrics.bytes += own.bytes;
         }
-        figures
+        metrics
     }
 
-    /// A mark for the owner's device, unless marks are off.
-    pub(crate) fn mark(&self, owner: Owner<'_>) -> Option<DeviceMark> {
-        self.marks.as_ref()?.issue(owner, self.wall.unix_seconds())
+    /// A device token for the owner's device, unless device tokens are off.
+    pub(crate) fn device_token(&self, owner: Owner<'_>) -> Option<DeviceToken> {
+        self.tokens.as_ref()?.issue(owner, self.wall.unix_seconds())
     }
 
     /// Lets an attempt in whose address is already cut to the bits that count.
@@ -139,11 +140,11 @@ impl Gate {
         let binding = Binding { account: attempt.account, address };
         let mut passage = Passage { attempt, binding, deadline: None };
         let account = self.ids.account(attempt.account);
-        if let Some(mark) = self.marked(attempt) {
-            let subject = Subject::Marked { mark: self.ids.mark(account, &mark), account };
+        if let Some(token) = self.device_nonce(attempt) {
+            let subject = Subject::KnownDevice { token: self.ids.token(account, &token), account };
             match self.enter(subject, false, &mut passage).await {
                 Ok(entered) => {
-                    self.metrics.marks_accepted.up();
+                    self.metrics.device_tokens_accepted.up();
                     return Ok(self.reservation(subject, entered));
                 }
                 // Put aside: as if there were none.
@@ -228,7 +229,7 @@ impl Gate {
         match self.ask(Request { subject, ticket, proven: false, take: true }).await {
             (Decision::Room, side) => {
                 self.metrics.sign_ups_allowed.up();
-                Ok(SignUp::of(self.held(subject, Entered { side, ticket })))
+                Ok(SignUp::new(self.held(subject, Entered { side, ticket })))
             }
             (Decision::Over(_, wait), _) => Err(self.refused(Reason::SignUp, wait)),
             _ => Err(self.refused(Reason::InFlight, SHORT)),
@@ -247,8 +248,8 @@ impl Gate {
         match self.side(side).settle(&held.subject, ticket, verdict) {
             Answer::Ready(answer) => self.settled(&held.subject, answer.is_ok()),
             Answer::Later(answer) => {
-                let (gate, subject) = (Arc::clone(self), held.subject);
-                let wait = async move { gate.settled(&subject, answer.await.is_ok()) };
+                let (limiter, subject) = (Arc::clone(self), held.subject);
+                let wait = async move { limiter.settled(&subject, answer.await.is_ok()) };
                 match &held.runtime {
                     Some(runtime) => drop(runtime.spawn(wait)),
                     None => self.settled(&held.subject, false),
@@ -259,13 +260,13 @@ impl Gate {
 
     fn give_back(self: &Arc<Self>, proof: Proof, runtime: Option<&Handle>) {
         if let (Some(all), Some(runtime)) = (&self.used_by_all, runtime) {
-            let (gate, answer) = (Arc::clone(self), all.give_back(proof.id));
+            let (limiter, answer) = (Arc::clone(self), all.give_back(proof.id));
             runtime.spawn(async move {
                 if let Err(error) = answer.get().await {
-                    gate.store_failed(&error);
+                    limiter.store_failed(&error);
                 }
                 // Here last: shown to this process too early, it would be called used by all.
-                gate.used.remove(proof.id, proof.expires);
+                limiter.used.remove(proof.id, proof.expires);
             });
         } else {
             self.used.remove(proof.id, proof.expires);
@@ -287,7 +288,7 @@ impl Gate {
         passage: &mut Passage<'_>,
     ) -> Result<Entered, Stop> {
         let ticket = fastrand::u64(..);
-        let mut place: Option<Place<'_>> = None;
+        let mut place: Option<QueuePlace<'_>> = None;
         loop {
             let queued = match place {
                 Some(_) => None,
@@ -316,7 +317,11 @@ impl Gate {
         }
     }
 
-    async fn await_turn(&self, place: &Place<'_>, passage: &mut Passage<'_>) -> Result<(), Stop> {
+    async fn await_turn(
+        &self,
+        place: &QueuePlace<'_>,
+        passage: &mut Passage<'_>,
+    ) -> Result<(), Stop> {
         let longest = self.room.bounds().longest;
         let deadline = *passage.deadline.get_or_insert_with(|| {
             self.metrics.waited.up();
@@ -361,14 +366,14 @@ impl Gate {
         }
     }
 
-    /// The nonce of the mark shown, if it is worth anything.
-    fn marked(&self, attempt: &Attempt<'_>) -> Option<[u8; 12]> {
-        let marks = self.marks.as_ref()?;
-        let mark = attempt.mark?;
+    /// The nonce of the device token shown, if it is worth anything.
+    fn device_nonce(&self, attempt: &Attempt<'_>) -> Option<[u8; 12]> {
+        let tokens = self.tokens.as_ref()?;
+        let token = attempt.device_token?;
         let owner = Owner { account: attempt.account, credential: attempt.credential };
-        let nonce = marks.check(mark, owner, self.wall.unix_seconds());
+        let nonce = tokens.check(token, owner, self.wall.unix_seconds());
         if nonce.is_none() {
-            self.metrics.marks_rejected.up();
+            self.metrics.device_tokens_rejected.up();
         }
         nonce
     }
@@ -385,13 +390,13 @@ impl Gate {
     }
 
     fn reservation(self: &Arc<Self>, subject: Subject, entered: Entered) -> Reservation {
-        Reservation::of(self.held(subject, entered))
+        Reservation::new(self.held(subject, entered))
     }
 
     fn held(self: &Arc<Self>, subject: Subject, entered: Entered) -> Held {
         let is_shared = self.fallback.is_some() || self.used_by_all.is_some();
         let runtime = if is_shared { Handle::try_current().ok() } else { None };
-        Held { gate: Arc::clone(self), entered, subject, proof: None, runtime }
+        Held { limiter: Arc::clone(self), entered, subject, proof: None, runtime }
     }
 
     fn refuse(&self, stop: Stop, passage: &Passage<'_>, error: Option<ProofError>) -> Refused {
@@ -402,7 +407,7 @@ impl Gate {
         match decision {
             Decision::Over(axis, wait) => {
                 let reason = match axis {
-                    Axis::Pair | Axis::Mark | Axis::Marks => Reason::Pair,
+                    Axis::Pair | Axis::DeviceToken | Axis::DeviceTokens => Reason::Pair,
                     Axis::Account => Reason::Account,
                     Axis::Address => Reason::Address,
                     Axis::Password => Reason::Password,

@@ -87,7 +87,7 @@ impl BackupError {
     }
 
     /// The same about a backup at some place, if it is not the only one.
-    fn of(self, place: Option<&str>) -> Self {
+    fn about(self, place: Option<&str>) -> Self {
         match (self, place) {
             (Self::Damaged(text), Some(place)) => Self::Damaged(format!("{place}: {text}")),
             (Self::Refused(text), Some(place)) => Self::Refused(format!("{place}: {text}")),

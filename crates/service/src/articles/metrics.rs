@@ -1,4 +1,4 @@
-//! Figures of articles and likes for `/metrics`, read when they are asked for.
+//! Metrics of articles and likes for `/metrics`, read when they are asked for.
 
 use super::Articles;
 use crate::exposition::{counter, gauge};
@@ -9,8 +9,8 @@ use std::fmt::Error;
 
 impl Articles {
     /// Writes all of them.
-    pub(crate) fn encode_figures(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-        let likes = self.like_figures();
+    pub(crate) fn encode_metrics(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let likes = self.like_metrics();
         let help = "Likes and unlikes answered with their new state";
         counter(encoder, "likes_acknowledged", help, likes.acknowledged)?;
         counter(encoder, "likes_changed", "Likes added or removed", likes.changed)?;
@@ -33,7 +33,7 @@ impl Articles {
         let help = "Age of the oldest acknowledged like that is not yet in its tables";
         let kind = lag.metric_type();
         lag.encode(encoder.encode_descriptor("likes_lag", help, Some(&Unit::Seconds), kind)?)?;
-        let kept = self.kept_figures();
+        let kept = self.kept_metrics();
         let help = "Complete passes that compared counts with rows for all articles";
         counter(encoder, "article_check_passes", help, kept.passes)?;
         let help = "Articles whose counts were compared with their rows";

@@ -1,7 +1,7 @@
-//! Cached bodies: what every system does to answer from the cache, and to write past it.
+//! The response cache: what every system does to answer from it, and to write past it.
 //!
 //! A hit costs one look-up and no task, no SQL and no JSON. A miss takes a place among the uncached
-//! reads, reads the store, and is written and compressed on the compute pool. A write ends the bodies that it
+//! reads, reads the store, and is written and compressed on the compute pool. A write ends the responses that it
 //! has changed between its commit and its answer ([`Effects`](crate::store::Effects)).
 
 use crate::config::{CacheMode, CacheSettings, Settings};
@@ -21,9 +21,9 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The cache and what bodies are made with; cheap to clone.
+/// The cache and what responses are made with; cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Bodies {
+pub struct ResponseCache {
     cache: Cache,
     compute: Arc<Pool<()>>,
     reads: Gate,
@@ -49,20 +49,6 @@ pub enum LoadError {
     Damaged(String),
 }
 
-/// Why something that cached bodies depend on could not be changed.
-#[derive(Debug, thiserror::Error)]
-pub enum ChangeError {
-    /// The store refused or failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Its owner is gone, or never was.
-    #[error("there is no such user")]
-    UnknownUser,
-    /// Its owner has as much as one user may have.
-    #[error("the quota of the user is used up")]
-    OverQuota,
-}
-
 /// Which cached body a request asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
@@ -75,8 +61,8 @@ pub struct Wanted<'a> {
     pub kept: bool,
 }
 
-impl Bodies {
-    /// Bodies in `cache`, written on `compute`, large ones within `answers`; loads pass `reads`.
+impl ResponseCache {
+    /// Responses in `cache`, written on `compute`, large ones within `answers`; loads pass `reads`.
     pub fn new(
         cache: Cache,
         compute: Arc<Pool<()>>,
@@ -167,7 +153,7 @@ impl Bodies {
         &self.reads
     }
 
-    /// The memory that the making of large bodies may take.
+    /// The memory that the making of large responses may take.
     pub fn answers(&self) -> &AnswerRoom {
         &self.answers
     }
@@ -235,7 +221,7 @@ impl Bodies {
         let kept = wanted.kept && part.policy().enabled;
         let compress = self.compress(kept, headers);
         let value = self.load(part, wanted, make, (template, compress)).await?;
-        Ok(value.map(Template::of))
+        Ok(value.map(Template::new))
     }
 
     async fn load<T, F, Fut>(
@@ -331,7 +317,7 @@ impl Bodies {
         let finish = |json, compress| {
             Template::value(json, compress).expect("bodies with members are objects")
         };
-        let template = Template::of(self.committed(body, headers, finish).await);
+        let template = Template::new(self.committed(body, headers, finish).await);
         answer_to_write(headers, |headers| template.respond(members, headers))
     }
 
@@ -349,7 +335,7 @@ impl Bodies {
     }
 }
 
-/// What [`Bodies::get`] gives of a listing: it may be empty, but there always is one.
+/// What [`ResponseCache::get`] gives of a listing: it may be empty, but there always is one.
 pub(crate) fn always(listing: Option<Value>) -> Result<Value, Problem> {
     listing.ok_or_else(|| Problem::internal("a listing was absent"))
 }
@@ -424,21 +410,6 @@ impl From<CacheError<LoadError>> for Problem {
     }
 }
 
-impl From<ChangeError> for Problem {
-    fn from(error: ChangeError) -> Self {
-        match error {
-            ChangeError::Store(error) => error.into(),
-            ChangeError::OverQuota => Problem::conflict(
-                "quota-exceeded",
-                "your account stores as much of this as it may; delete some first",
-            ),
-            ChangeError::UnknownUser => {
-                Problem::invalid_token("the account of this token no longer exists")
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -453,10 +424,11 @@ mod tests {
         let compute = Arc::new(Pool::start("compute", vec![()], 1).unwrap());
         let reads = Gate::new(1, Duration::from_secs(1));
         let room = AnswerRoom::new(1 << 20);
-        let bodies = Bodies::new(Cache::disabled(), Arc::clone(&compute), reads, room, &settings);
+        let responses =
+            ResponseCache::new(Cache::disabled(), Arc::clone(&compute), reads, room, &settings);
         let headers = [(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"))];
         let (headers, body) = (headers.into_iter().collect(), "long ".repeat(1000));
-        let usual = bodies.of_write(&body, &headers).await;
+        let usual = responses.of_write(&body, &headers).await;
         assert_eq!(usual.headers()[header::CONTENT_ENCODING], "gzip");
         // One job runs until this ends, and one waits.
         let (release, held) = std::sync::mpsc::channel::<()>();
@@ -473,7 +445,7 @@ mod tests {
         let waits = Arc::clone(&compute);
         tokio::spawn(async move { waits.run(|()| ()).await });
         until_async("one waits", || compute.waiting() > 0).await;
-        let answer = bodies.of_write(&body, &headers).await;
+        let answer = responses.of_write(&body, &headers).await;
         assert_eq!(answer.status(), StatusCode::OK);
         assert!(!answer.headers().contains_key(header::CONTENT_ENCODING));
         let text = to_bytes(answer.into_body(), usize::MAX).await.unwrap();

@@ -20,12 +20,12 @@ const END_TIME: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A directory; a temporary one is removed at the end.
-pub struct Place {
+pub struct RunDirectory {
     pub dir: PathBuf,
     is_temporary: bool,
 }
 
-impl Place {
+impl RunDirectory {
     /// The named directory, created if it is missing, or a new temporary one. Only the user may enter
     /// what is created here.
     pub fn new(named: Option<&Path>) -> anyhow::Result<Self> {
@@ -81,7 +81,7 @@ impl Place {
 }
 
 /// After a panic, too.
-impl Drop for Place {
+impl Drop for RunDirectory {
     fn drop(&mut self) {
         if self.is_temporary {
             let _ = fs::remove_dir_all(&self.dir);

@@ -1,4 +1,4 @@
-//! Figures of markets on the metrics page.
+//! Metrics of markets on the metrics page.
 
 use super::Markets;
 use crate::exposition::{counter, gauge};
@@ -6,12 +6,12 @@ use prometheus_client::encoding::DescriptorEncoder;
 
 impl Markets {
     /// Writes them.
-    pub(crate) fn encode_figures(
+    pub(crate) fn encode_metrics(
         &self,
         encoder: &mut DescriptorEncoder<'_>,
     ) -> Result<(), std::fmt::Error> {
-        let views = self.view_figures();
-        gauge(encoder, "markets", "Markets in memory", self.in_memory() as u64)?;
+        let views = self.view_metrics();
+        gauge(encoder, "markets", "Markets in memory", self.index().count() as u64)?;
         counter(
             encoder,
             "market_views_counted",

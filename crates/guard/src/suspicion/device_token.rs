@@ -1,9 +1,9 @@
-//! Issuing and checking device marks.
+//! Issuing and checking device tokens.
 //!
-//! A mark is `2.` and the Base64 (RFC 4648, section 5) of a nonce, an expiry and an HMAC-SHA256 over these,
+//! A device token is `2.` and the Base64 (RFC 4648, section 5) of a nonce, an expiry and an HMAC-SHA256 over these,
 //! the account and what its password is stored as. It proves that its bearer once logged in to this account with
 //! the password that it has now, and nothing else: the password is still asked for. The idea is OWASP's "device cookie" (Dedov, "Slow Down Online Guessing
-//! Attacks with Device Cookies"); the failure counter of a mark is the limiter's.
+//! Attacks with Device Cookies"); the failure counter of a device token is the limiter's.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,9 +11,9 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-use super::DeviceMark;
+use super::DeviceToken;
 use super::key::subkey;
-use crate::config::{Key, MarkConfig};
+use crate::config::{DeviceTokenConfig, Key};
 
 const VERSION: &str = "2.";
 const NONCE: usize = 12;
@@ -24,25 +24,25 @@ const DIGITS: usize = (BYTES * 4).div_ceil(3);
 
 pub(crate) type Nonce = [u8; NONCE];
 
-/// Whose marks are good: an account, as long as its password is stored as this.
+/// Whose device tokens are good: an account, as long as its password is stored as this.
 #[derive(Clone, Copy)]
 pub(crate) struct Owner<'a> {
     pub(crate) account: &'a [u8],
     pub(crate) credential: &'a [u8],
 }
 
-pub(crate) struct Marks {
-    config: MarkConfig,
+pub(crate) struct DeviceTokens {
+    config: DeviceTokenConfig,
     signing: Hmac<Sha256>,
 }
 
-impl Marks {
-    pub(crate) fn new(config: MarkConfig, key: &Key) -> Self {
+impl DeviceTokens {
+    pub(crate) fn new(config: DeviceTokenConfig, key: &Key) -> Self {
         Self { config, signing: subkey(key, b"mark signature") }
     }
 
-    /// A new mark of this owner, at this date; `None` if the system has no randomness to give.
-    pub(crate) fn issue(&self, owner: Owner<'_>, now: u64) -> Option<DeviceMark> {
+    /// A new device token of this owner, at this date; `None` if the system has no randomness to give.
+    pub(crate) fn issue(&self, owner: Owner<'_>, now: u64) -> Option<DeviceToken> {
         let mut bytes = [0; BYTES];
         getrandom::fill(&mut bytes[..NONCE]).ok()?;
         let expires = now.saturating_add(self.config.expiry.as_secs());
@@ -52,12 +52,12 @@ impl Marks {
         let mut value = String::with_capacity(VERSION.len() + DIGITS);
         value.push_str(VERSION);
         URL_SAFE_NO_PAD.encode_string(bytes, &mut value);
-        Some(DeviceMark { value, max_age: self.config.expiry })
+        Some(DeviceToken { value, max_age: self.config.expiry })
     }
 
-    /// The nonce of the mark, if it is one of this owner and has not expired.
-    pub(crate) fn check(&self, mark: &str, owner: Owner<'_>, now: u64) -> Option<Nonce> {
-        let digits = mark.strip_prefix(VERSION)?;
+    /// The nonce of the device token, if it is one of this owner and has not expired.
+    pub(crate) fn check(&self, token: &str, owner: Owner<'_>, now: u64) -> Option<Nonce> {
+        let digits = token.strip_prefix(VERSION)?;
         if digits.len() != DIGITS {
             return None;
         }

@@ -5,9 +5,10 @@
 
 use super::sharers::Sharers;
 use crate::config::Settings;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// One address may hold one part in so many of the connections, the bodies and the answers, unless a setting says
 /// otherwise.
@@ -15,7 +16,7 @@ pub(super) const SHARE: usize = 4;
 
 /// Open connections of each address.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct ConnectionSlots {
     most_of_one: usize,
     sharers: Sharers,
     open: Mutex<HashMap<IpAddr, usize>>,
@@ -23,12 +24,12 @@ pub(super) struct Places {
 
 /// The place of one connection; given back when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Arc<Places>,
+pub(super) struct ConnectionSlot {
+    places: Arc<ConnectionSlots>,
     address: Option<IpAddr>,
 }
 
-impl Places {
+impl ConnectionSlots {
     pub(super) fn new(settings: &Settings) -> Self {
         let server = &settings.server;
         Self {
@@ -41,33 +42,29 @@ impl Places {
     }
 
     /// A place for a connection from `peer`, unless that has its share, and so many `beyond` it, already.
-    pub(super) fn take(self: &Arc<Self>, peer: IpAddr, beyond: usize) -> Option<Place> {
+    pub(super) fn take(self: &Arc<Self>, peer: IpAddr, beyond: usize) -> Option<ConnectionSlot> {
         let address = self.sharers.counted(peer);
         if let Some(address) = address {
-            let mut open = self.lock();
+            let mut open = self.open.lock();
             let count = open.entry(address).or_default();
             if *count >= self.most_of_one.saturating_add(beyond) {
                 return None;
             }
             *count += 1;
         }
-        Some(Place { places: Arc::clone(self), address })
+        Some(ConnectionSlot { places: Arc::clone(self), address })
     }
 
     /// The address under which a peer's connections are counted, if they are.
     pub(super) fn counted(&self, peer: IpAddr) -> Option<IpAddr> {
         self.sharers.counted(peer)
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let Some(address) = self.address else { return };
-        let mut open = self.places.lock();
+        let mut open = self.places.open.lock();
         if let Some(count) = open.get_mut(&address) {
             *count -= 1;
             if *count == 0 {
@@ -96,7 +93,7 @@ mod tests {
 
     #[test]
     fn an_address_has_a_quarter_and_gets_it_back() {
-        let places = Arc::new(Places::new(&settings()));
+        let places = Arc::new(ConnectionSlots::new(&settings()));
         let held = [places.take(at("9.9.9.9"), 0).unwrap(), places.take(at("9.9.9.9"), 0).unwrap()];
         assert!(places.take(at("9.9.9.9"), 0).is_none());
         assert!(places.take(at("::ffff:9.9.9.9"), 0).is_none(), "the same address");
@@ -105,13 +102,13 @@ mod tests {
         assert!(places.take(at("9.9.9.9"), 1).is_none());
         drop(one_more);
         drop(held);
-        assert!(places.lock().is_empty(), "nothing is remembered of who holds nothing");
+        assert!(places.open.lock().is_empty(), "nothing is remembered of who holds nothing");
         assert!(places.take(at("9.9.9.9"), 0).is_some());
     }
 
     #[test]
     fn addresses_of_one_64_bit_network_share_one_share() {
-        let places = Arc::new(Places::new(&settings()));
+        let places = Arc::new(ConnectionSlots::new(&settings()));
         let held = ["2001:db8::1", "2001:db8::ffff:1"].map(|a| places.take(at(a), 0).unwrap());
         assert!(places.take(at("2001:db8::2"), 0).is_none());
         assert!(places.take(at("2001:db8:0:1::1"), 0).is_some(), "the next network");
@@ -120,19 +117,19 @@ mod tests {
 
     #[test]
     fn proxies_and_the_exempt_have_no_limit() {
-        let places = Arc::new(Places::new(&settings()));
+        let places = Arc::new(ConnectionSlots::new(&settings()));
         for peer in ["10.1.2.3", "::ffff:10.1.2.3", "192.0.2.1", "2001:db8:f:7::1"] {
             let held: Vec<_> = (0..100).filter_map(|_| places.take(at(peer), 0)).collect();
             assert_eq!(held.len(), 100, "{peer}");
         }
-        assert!(places.lock().is_empty());
+        assert!(places.open.lock().is_empty());
     }
 
     #[test]
     fn a_setting_takes_the_place_of_the_quarter() {
         let mut settings = settings();
         settings.server.max_connections_per_address = Some(1);
-        let places = Arc::new(Places::new(&settings));
+        let places = Arc::new(ConnectionSlots::new(&settings));
         let _held = places.take(at("9.9.9.9"), 0).unwrap();
         assert!(places.take(at("9.9.9.9"), 0).is_none());
     }

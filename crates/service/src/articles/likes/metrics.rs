@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What has happened to likes since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LikeFigures {
+pub struct LikeMetrics {
     /// Answered with their new state.
     pub acknowledged: u64,
     /// Likes that were added or taken away.
@@ -59,15 +59,15 @@ impl Counted {
         self.failed_flushes.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn figures(&self) -> LikeFigures {
-        LikeFigures {
+    pub(super) fn metrics(&self) -> LikeMetrics {
+        LikeMetrics {
             acknowledged: self.acknowledged.load(Relaxed),
             changed: self.changed.load(Relaxed),
             applied: self.applied.load(Relaxed),
             batches: self.batches.load(Relaxed),
             failed_flushes: self.failed_flushes.load(Relaxed),
             refused: self.refused.load(Relaxed),
-            ..LikeFigures::default()
+            ..LikeMetrics::default()
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Figures of hashing and guard for `/metrics`, read when they are asked for.
+//! Metrics of hashing and guard for `/metrics`, read when they are asked for.
 
 use super::Accounts;
 use crate::exposition::{counter, counters, gauge};
@@ -8,8 +8,8 @@ use prometheus_client::metrics::counter::ConstCounter;
 use std::fmt::Error;
 
 impl Accounts {
-    /// Writes all figures of accounts.
-    pub(crate) fn encode_figures(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    /// Writes all metrics of accounts.
+    pub(crate) fn encode_metrics(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
         self.encode_hashing(encoder)?;
         let guard = self.guard().metrics();
         encode_decisions(encoder, &guard)?;
@@ -68,8 +68,8 @@ fn encode_decisions(
     };
     let proofs = by_result(guard.proofs_accepted, guard.proofs_rejected);
     counters(encoder, "guard_proofs", "Solutions of challenges received", proofs)?;
-    let marks = by_result(guard.marks_accepted, guard.marks_rejected);
-    counters(encoder, "guard_device_marks", "Device marks checked", marks)
+    let tokens = by_result(guard.device_tokens_accepted, guard.device_tokens_rejected);
+    counters(encoder, "guard_device_marks", "Device marks checked", tokens)
 }
 
 fn encode_memory(
