@@ -2,7 +2,7 @@
 //!
 //! A commit of the server waits for what the disk was given before. Of 640 MB, one of them waited 1.1 s while they were synced at once,
 //! 0.8 s when the system wrote them half a minute later, and 0.15 s while the blocks of the removed file were discarded (mount option
-//! `discard`); in steps of 1 MiB at most 16 ms (docs/PERFORMANCE.md).
+//! `discard`); in steps of 256 KiB one in a hundred waited longer than 1.8 ms (docs/PERFORMANCE.md).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,8 +10,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Bytes written or freed at a time: some milliseconds of a disk.
-pub(super) const STEP: usize = 1 << 20;
+/// Bytes written or freed at a time: about a millisecond of a disk.
+pub(super) const STEP: usize = 256 << 10;
 /// Time of rest for the same time of freeing.
 const REST: u32 = 4;
 /// Longest rest.

@@ -54,7 +54,7 @@ pub(in crate::store) enum Check {
 
 /// Reads every page of a copy that nobody else uses, at a pace if one is given; answers its schema version.
 pub(super) fn check(file: &Path, how: Check, pace: Option<Pace>) -> Result<usize, StoreError> {
-    let conn = open(file)?;
+    let mut conn = open(file)?;
     if let Some(mut pace) = pace {
         let rest = move || {
             pace.step();
