@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Bytes written or freed at a time: about a millisecond of a disk.
 pub(super) const STEP: usize = 256 << 10;
 /// Time of rest for the same time of freeing.
-const REST: u32 = 4;
+const REST: u32 = 2;
 /// Longest rest.
 const LONGEST_REST: Duration = Duration::from_millis(100);
 
