@@ -226,7 +226,7 @@ fn copied(
         None => {
             live::copy(&data.join(FILE), &work.dir.join(FILE), &mut Pace::new(), |done, all| {
                 watch(Step::Copying(done, all));
-            })?
+            })?;
         }
         Some(url) => {
             let mut into = settings.clone();
