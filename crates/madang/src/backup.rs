@@ -4,7 +4,7 @@ use crate::progress::bar;
 use crate::settings::{SettingsArgs, Usage};
 use anyhow::Context as _;
 use indicatif::{HumanBytes, ProgressBar};
-use madang_service::store::backup::{self, BackupError, Step, Taken};
+use madang_service::store::backup::{self, BackupError, Step, Synced, Taken};
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, IsTerminal as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -199,8 +199,9 @@ fn pack(taken: &Taken, file: &Path, watch: &Watch) -> anyhow::Result<u64> {
         let mut options = OpenOptions::new();
         let made = options.write(true).create(true).truncate(true).mode(0o600).open(&part);
         let made = made.with_context(shown)?;
-        let bytes =
-            taken.pack(BufWriter::with_capacity(1 << 20, &made), |step| watch.step(step))?;
+        // All at once at the end would make the server's commits wait for all of it.
+        let out = BufWriter::with_capacity(1 << 20, Synced::new(&made));
+        let bytes = taken.pack(out, |step| watch.step(step))?;
         made.sync_all().with_context(shown)?;
         // Unlike a rename, a link replaces nothing.
         std::fs::hard_link(&part, file)

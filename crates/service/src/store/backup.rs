@@ -15,21 +15,25 @@
 //! row. So a backup needs no client programs of the server, can be put back into either engine, and is proved the
 //! same way.
 //!
-//! **Beside a running server.** [`take`] keeps one read transaction open while it copies pages to a file of its
-//! own. Writes go on meanwhile; only the write-ahead log grows until the pages are copied. Checking and compressing
-//! come afterwards, from the copy.
+//! **Beside a running server.** [`take`] copies the store's files to a directory of its own, and keeps one read
+//! transaction open while it copies what has changed meanwhile (`live.rs`). Writes go on; only the write-ahead log grows.
+//! Checking and compressing come afterwards, from the copy. All of that leaves most of a busy machine to others (`pace.rs`).
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 pub(crate) mod archive;
 mod chain;
 mod changes;
+mod live;
 pub(crate) mod manifest;
+mod pace;
+mod quiet;
 mod restore;
 mod snapshot;
 mod upgrade;
 
 pub use chain::builds_on;
 pub use manifest::{Entry, Manifest, Since};
+pub use quiet::Synced;
 pub use restore::{Key, Restored, restore};
 pub(super) use upgrade::{
     backup_of_schema, before_migration, before_migration_of_server, copy_of_schema,
@@ -41,6 +45,7 @@ use crate::accounts::{KEY_FILE, KeyError};
 use crate::config::Settings;
 use chain::{Archives, Chain};
 use manifest::CHANGES;
+use pace::Pace;
 use snapshot::Check;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -133,10 +138,10 @@ impl Work {
     /// Removes what a backup left that was killed.
     fn clear(&self) {
         for end in ["", "-wal", "-shm", "-journal"] {
-            let _ = std::fs::remove_file(self.dir.join(format!("{FILE}{end}")));
+            quiet::remove(&self.dir.join(format!("{FILE}{end}")));
         }
         for name in [KEY_FILE, CHANGES] {
-            let _ = std::fs::remove_file(self.dir.join(name));
+            quiet::remove(&self.dir.join(name));
         }
     }
 
@@ -161,7 +166,7 @@ impl Work {
         engine: &str,
     ) -> Result<Taken, BackupError> {
         let file = self.dir.join(FILE);
-        let schema = snapshot::check(&file, Check::Rows)?;
+        let schema = snapshot::check(&file, Check::Rows, Some(Pace::new()))?;
         let names: &[&str] = if has_key { &[FILE, KEY_FILE] } else { &[FILE] };
         let manifest = Manifest::of(&self.dir, names, created, schema, engine)?;
         Ok(Taken { work: self, manifest })
@@ -170,6 +175,7 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
+        self.clear();
         let _ = std::fs::remove_dir_all(&self.dir);
     }
 }
@@ -217,9 +223,11 @@ fn copied(
     // The key first: one that is replaced meanwhile would sign nothing in this copy.
     let has_key = settings.accounts.token_key.is_none() && work.keep_key(&data.join(KEY_FILE))?;
     match url {
-        None => snapshot::copy(&data.join(FILE), &work.dir.join(FILE), |done, all| {
-            watch(Step::Copying(done, all));
-        })?,
+        None => {
+            live::copy(&data.join(FILE), &work.dir.join(FILE), &mut Pace::new(), |done, all| {
+                watch(Step::Copying(done, all));
+            })?;
+        }
         Some(url) => {
             let mut into = settings.clone();
             into.data_dir.clone_from(&work.dir);
@@ -242,8 +250,7 @@ impl Taken {
         let Self { work, manifest } = self;
         let before = earlier.manifest().clone();
         changes::write(earlier, &work.dir)?;
-        let store = work.dir.join(FILE);
-        std::fs::remove_file(&store).map_err(BackupError::io(store.display().to_string()))?;
+        quiet::remove(&work.dir.join(FILE));
         let manifest = manifest.incremental(&work.dir, name, &before)?;
         Ok(Self { work, manifest })
     }

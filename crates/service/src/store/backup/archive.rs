@@ -2,10 +2,11 @@
 
 use super::chain::{Archives, Chain};
 use super::manifest::{Entry, Manifest};
+use super::pace::Pace;
 use super::{BackupError, FILE};
 use crate::store::private;
 use std::fs::File;
-use std::io::{self, BufWriter, IntoInnerError, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, IntoInnerError, Read, Write};
 use std::path::Path;
 use tar::{Builder, EntryType, Header};
 
@@ -13,6 +14,8 @@ use tar::{Builder, EntryType, Header};
 pub(super) const MANIFEST: &str = "manifest.json";
 /// Bytes written at a time, after which progress is reported.
 const BUFFER: usize = 1 << 20;
+/// Bytes packed between two reports: about a millisecond of work.
+const PACKED: usize = 128 << 10;
 /// zstd's own default. A store of posts became a fifth of its size (docs/PERFORMANCE.md).
 const LEVEL: i32 = 3;
 
@@ -28,9 +31,9 @@ pub(super) fn write(
     let mut tar = Builder::new(packed);
     let text = serde_json::to_vec_pretty(manifest)?;
     tar.append_data(&mut header(text.len() as u64), MANIFEST, &*text)?;
-    let mut watched = Watched { done: 0, all: manifest.bytes(), watch };
+    let mut watched = Watched { done: 0, all: manifest.bytes(), watch, pace: Pace::new() };
     for Entry { name, bytes, .. } in &manifest.files {
-        let file = watched.over(File::open(dir.join(name))?);
+        let file = watched.over(BufReader::with_capacity(PACKED, File::open(dir.join(name))?));
         tar.append_data(&mut header(*bytes), name, file)?;
     }
     let mut out = tar.into_inner()?.finish()?;
@@ -97,29 +100,32 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// Progress over all files.
+/// Progress over all files, at a pace.
 struct Watched<F> {
     done: u64,
     all: u64,
     watch: F,
+    pace: Pace,
 }
 
 impl<F: FnMut(u64, u64)> Watched<F> {
-    fn over<R: Read>(&mut self, inner: R) -> impl Read {
+    fn over<R: Read>(&mut self, inner: BufReader<R>) -> impl Read {
         WatchedRead { inner, over: self }
     }
 }
 
 struct WatchedRead<'w, R, F> {
-    inner: R,
+    inner: BufReader<R>,
     over: &'w mut Watched<F>,
 }
 
 impl<R: Read, F: FnMut(u64, u64)> Read for WatchedRead<'_, R, F> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(into)?;
-        self.over.done += read as u64;
-        (self.over.watch)(self.over.done, self.over.all);
-        Ok(read)
+        if self.inner.buffer().is_empty() {
+            self.over.done += self.inner.fill_buf()?.len() as u64;
+            (self.over.watch)(self.over.done, self.over.all);
+            self.over.pace.step();
+        }
+        self.inner.read(into)
     }
 }

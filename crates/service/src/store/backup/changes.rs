@@ -2,6 +2,7 @@
 
 use super::chain::{BLOCK, CHUNK, Chain, fill};
 use super::manifest::CHANGES;
+use super::pace::Pace;
 use super::{BackupError, FILE};
 use crate::store::private;
 use std::fs::File;
@@ -19,7 +20,11 @@ pub(super) fn write(mut earlier: Chain<'_, '_>, dir: &Path) -> Result<(), Backup
     let file = private::open(&to).map_err(cannot_write())?;
     let mut out = BufWriter::with_capacity(CHUNK, file);
     let mut block = vec![0; BLOCK];
+    let mut pace = Pace::new();
     for at in 0_u64.. {
+        if at % 32 == 0 {
+            pace.step();
+        }
         let read = fill(&mut from, &mut block).map_err(cannot_read())?;
         let before = earlier.next()?;
         if read == 0 && before.is_none() {

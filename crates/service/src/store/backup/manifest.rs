@@ -1,5 +1,6 @@
 //! What a backup says of itself.
 
+use super::pace::Pace;
 use super::{BackupError, FILE, KEY_FILE};
 use crate::store::private;
 use serde::{Deserialize, Serialize};
@@ -160,6 +161,7 @@ fn digest(from: &mut impl Read) -> io::Result<(u64, String)> {
     let mut sum = Sha256::new();
     let mut chunk = vec![0; CHUNK];
     let mut bytes = 0;
+    let mut pace = Pace::new();
     loop {
         let read = match from.read(&mut chunk) {
             Ok(0) => break,
@@ -169,6 +171,7 @@ fn digest(from: &mut impl Read) -> io::Result<(u64, String)> {
         };
         sum.update(&chunk[..read]);
         bytes += read as u64;
+        pace.step();
     }
     Ok((bytes, hex(sum)))
 }

@@ -62,7 +62,7 @@ pub fn restore(
     })?;
     watch(Step::Checking);
     let file = work.0.join(FILE);
-    let schema = snapshot::check(&file, snapshot::Check::Indexes)?;
+    let schema = snapshot::check(&file, snapshot::Check::Indexes, None)?;
     if u32::try_from(schema) != Ok(manifest.schema) {
         let text = format!("its store has schema version {schema}, not {}", manifest.schema);
         return Err(BackupError::Damaged(text));

@@ -1,5 +1,6 @@
-//! A copy of the embedded store's file as of one moment.
+//! A copy of the embedded store's file page by page, before a migration, and the check of any copy.
 
+use super::pace::Pace;
 use crate::store::sqlite::schema_version;
 use crate::store::{StoreError, private};
 use rusqlite::backup::{Backup, StepResult};
@@ -7,45 +8,26 @@ use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Pages copied at a time: 4 MiB, after which progress is reported.
+/// Pages copied at a time: 4 MiB.
 const PAGES: i32 = 1024;
 /// How long to wait for a lock that another process holds for a moment.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Copies the store in `from` to a new file `to`; `watch` gets the bytes done and in all.
-pub(super) fn copy(from: &Path, to: &Path, watch: impl FnMut(u64, u64)) -> Result<(), StoreError> {
-    let source = open(from)?;
-    if schema_version(&source)? == 0 {
-        return Err(StoreError::Foreign(format!("{} is an empty file", from.display())));
-    }
-    copy_pages(&source, to, watch)
-}
-
-/// One read transaction for all steps: a backup of SQLite would otherwise begin again after each write of others.
-pub(super) fn copy_pages(
-    source: &Connection,
-    to: &Path,
-    mut watch: impl FnMut(u64, u64),
-) -> Result<(), StoreError> {
+/// Copies the store of a connection to a new file, in one read transaction: a backup of SQLite would otherwise begin again
+/// after each write of others.
+pub(super) fn copy_pages(source: &Connection, to: &Path) -> Result<(), StoreError> {
     private::open(to).map_err(|error| StoreError::of_file(&error))?;
     let mut target = Connection::open(to)?;
-    // Whoever is interrupted begins again with a new file. Never synced: with luck a copy that is removed soon is not
-    // written to the disk at all, and the server's own syncs do not wait for it.
+    // Whoever is interrupted begins again with a new file; the caller syncs a whole one.
     target.execute_batch("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF")?;
     source.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
-    let page: u64 = source.query_row("PRAGMA page_size", [], |row| row.get(0))?;
     let copied = (|| {
         let mut went_on = Instant::now();
         let backup = Backup::new(source, &mut target)?;
         loop {
-            let step = backup.step(PAGES)?;
-            let progress = backup.progress();
-            let [all, left] =
-                [progress.pagecount, progress.remaining].map(|n| u64::try_from(n).unwrap_or(0));
-            watch(all.saturating_sub(left) * page, all * page);
-            match step {
+            match backup.step(PAGES)? {
                 StepResult::Done => return Ok(()),
                 StepResult::More => went_on = Instant::now(),
                 // A lock that lasts a moment.
@@ -58,6 +40,9 @@ pub(super) fn copy_pages(
     copied
 }
 
+/// Steps of a check between two looks at its pace.
+const STEPS: i32 = 1000;
+
 /// How much of a copy is checked.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) enum Check {
@@ -67,9 +52,16 @@ pub(in crate::store) enum Check {
     Indexes,
 }
 
-/// Reads every page of a copy that nobody else uses; answers its schema version.
-pub(super) fn check(file: &Path, how: Check) -> Result<usize, StoreError> {
-    let conn = open(file)?;
+/// Reads every page of a copy that nobody else uses, at a pace if one is given; answers its schema version.
+pub(super) fn check(file: &Path, how: Check, pace: Option<Pace>) -> Result<usize, StoreError> {
+    let mut conn = open(file)?;
+    if let Some(mut pace) = pace {
+        let rest = move || {
+            pace.step();
+            false
+        };
+        conn.progress_handler(STEPS, Some(rest))?;
+    }
     // Read where it lies: it would be read many times over through a small cache.
     conn.execute_batch("PRAGMA mmap_size=1099511627776")?;
     let version = schema_version(&conn)?;
@@ -84,7 +76,7 @@ pub(super) fn check(file: &Path, how: Check) -> Result<usize, StoreError> {
     Ok(version)
 }
 
-fn open(file: &Path) -> Result<Connection, StoreError> {
+pub(super) fn open(file: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(file, flags)?;
     conn.busy_timeout(BUSY_TIMEOUT)?;

@@ -35,8 +35,8 @@ pub(in crate::store) fn before_migration(
     }
     tracing::info!(copy = %copy.display(), "keeping a copy of the store before its schema changes");
     keep(&copy, |part| {
-        copy_pages(conn, part, |_, _| {})?;
-        check(part, Check::Rows)?;
+        copy_pages(conn, part)?;
+        check(part, Check::Rows, None)?;
         let synced = File::open(part).and_then(|file| file.sync_all());
         synced.map_err(BackupError::io(part.display().to_string()))
     })

@@ -2,15 +2,15 @@
 //!
 //! **Why a thread.** Left to itself SQLite copies the log into the database within the commit that makes it
 //! long, and all writes wait for that. Here the writer only appends, and this thread copies what it has
-//! appended, [`EVERY`] pages at a time, while the writer goes on. What was appended meanwhile it copies while the
-//! writer waits, which is little: only when all is copied can the log begin anew, and one that stays short is
-//! written over the same blocks of the disk and the same memory, again and again.
+//! appended, [`EVERY`] pages at a time, while the writer goes on, and syncs the database. What was appended meanwhile it
+//! copies and syncs while the writer waits, which is little: only when all is copied can the log begin anew, and one that
+//! stays short is written over the same blocks of the disk and the same memory, again and again.
 //!
 //! **Why a limit.** A log can begin anew only when all of it is in the database and nobody reads it. While
 //! reads overlap that moment never comes, and the log grows without bound. So beyond `database.log_limit` the thread makes the moment. Reads and writes share a lock, each for as
 //! long as its transaction is open ([`Log::turn`]), and the thread asks for it alone: nobody begins from then on,
-//! what is under way ends, a read within [`PATIENCE`], the rest of the log is copied, the file is cut, and all
-//! go on. On a busy machine the thread may be late: at twice the limit the writer waits for it.
+//! what is under way ends, a read within [`PATIENCE`], the rest of the log is copied, it begins anew, and all
+//! go on. The file keeps its length: to free its blocks is work for the disk, and everybody would wait for that. On a busy machine the thread may be late: at twice the limit the writer waits for it.
 //!
 //! **Limit.** Another program that keeps a transaction open is still in the way. The thread logs that and tries
 //! again; meanwhile the log grows, for to refuse writes would be worse.
@@ -20,6 +20,7 @@ use super::StoreError;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use rusqlite::{Connection, OpenFlags};
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -30,6 +31,10 @@ use std::time::{Duration, Instant};
 const EVERY: u64 = 1000;
 /// Bytes of a page in the log, with its head.
 const PAGE_BYTES: u64 = 4096 + 24;
+/// Pages that the writer may wait for.
+const FEW: u64 = 64;
+/// Copies until so few are left; a writer that appends faster waits for more.
+const TRIES: usize = 4;
 /// Time that a read may have taken when everybody waits for it.
 const PATIENCE: Duration = Duration::from_millis(250);
 /// Time that the writer waits for the thread at a time; it never takes so long.
@@ -118,29 +123,42 @@ impl Log {
     }
 
     /// Copies what the log holds into the database, as far as nobody is in the way; answers the pages in it.
-    fn copy(&self, conn: &Connection) -> Result<u64, StoreError> {
+    fn copy(&self, conn: &Connection, database: &File) -> Result<u64, StoreError> {
         // Whatever comes of it, the next commit need not ask again.
         self.next.store(self.pages.load(Relaxed) + self.every, Relaxed);
-        let first = checkpoint(conn, "PASSIVE")?;
-        self.copies.fetch_add(1, Relaxed);
-        if first.copied < first.pages {
-            // A read keeps what follows it.
-            return Ok(first.pages);
+        for _ in 0..TRIES {
+            let done = checkpoint(conn, "PASSIVE")?;
+            if done.copied < done.pages {
+                // A read keeps what follows it.
+                self.copies.fetch_add(1, Relaxed);
+                return Ok(done.pages);
+            }
+            // SQLite syncs the database when it has copied all of the log, and would do so for all of these pages at
+            // once while the writer waits.
+            database.sync_data().map_err(|error| StoreError::of_file(&error))?;
+            if self.pages.load(Relaxed) < done.pages + FEW {
+                break;
+            }
         }
+        self.copies.fetch_add(1, Relaxed);
         let alone = self.writes.write();
         let rest = checkpoint(conn, "PASSIVE");
         drop(alone);
         Ok(rest?.pages)
     }
 
-    /// Copies all of it and cuts the file while nobody reads or writes; answers whether it could.
-    pub(super) fn cut(&self, conn: &Connection) -> Result<bool, StoreError> {
+    /// Copies all of it while nobody reads or writes, so that it begins anew; answers whether it could.
+    pub(super) fn cut(&self, conn: &Connection, how: Cut) -> Result<bool, StoreError> {
         self.waited_for.store(true, Relaxed);
         let alone = self.turns.write();
         self.waited_for.store(false, Relaxed);
         // While another program reads, all that would come of it is that everybody waits for that.
+        let mode = match how {
+            Cut::Keep => "RESTART",
+            Cut::Empty => "TRUNCATE",
+        };
         let cut = checkpoint(conn, "PASSIVE")
-            .and_then(|rest| Ok(rest.copied == rest.pages && !checkpoint(conn, "TRUNCATE")?.busy));
+            .and_then(|rest| Ok(rest.copied == rest.pages && !checkpoint(conn, mode)?.busy));
         if cut == Ok(true) {
             self.pages.store(0, Relaxed);
             self.next.store(self.every, Relaxed);
@@ -153,6 +171,15 @@ impl Log {
         drop(tries);
         cut
     }
+}
+
+/// What becomes of the file of a log that begins anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// It keeps its length and is written over.
+    Keep,
+    /// It is empty.
+    Empty,
 }
 
 /// The turn of the writer: others may read meanwhile, and the thread does not make it wait.
@@ -195,9 +222,10 @@ pub(super) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Takes copying over from `writer`, the writing connection of the store at `path`.
+    /// Takes copying over from `writer`, the writing connection of the store at `path`; `database` is its open file.
     pub(super) fn start(
         path: &Path,
+        database: Arc<File>,
         writer: &mut Connection,
         log: &Arc<Log>,
     ) -> Result<Checkpoints, StoreError> {
@@ -222,7 +250,7 @@ impl Checkpoints {
         let log = Arc::clone(log);
         let thread = std::thread::Builder::new()
             .name("store-log".to_owned())
-            .spawn(move || work(&conn, &log, &woken))
+            .spawn(move || work(&conn, &database, &log, &woken))
             .map_err(|e| StoreError::Other(format!("cannot start a thread: {e}")))?;
         Ok(Checkpoints { wake, thread: Some(thread) })
     }
@@ -248,19 +276,20 @@ impl Drop for Checkpoints {
     }
 }
 
-fn work(conn: &Connection, log: &Log, woken: &Receiver<Wake>) {
+fn work(conn: &Connection, database: &File, log: &Log, woken: &Receiver<Wake>) {
     let (mut rest, mut not_before) = (SHORTEST_REST, None);
     while let Ok(wake) = woken.recv() {
         match wake {
             Wake::Copy => {}
             Wake::Cut(answer) => {
                 // What can be copied while others go on is copied first: they all wait for the rest.
-                let _ = answer.send(log.copy(conn).and_then(|_| log.cut(conn)));
+                let copied = log.copy(conn, database);
+                let _ = answer.send(copied.and_then(|_| log.cut(conn, Cut::Empty)));
                 continue;
             }
             Wake::End => break,
         }
-        let is_long = match log.copy(conn) {
+        let is_long = match log.copy(conn, database) {
             Ok(pages) => pages >= log.limit,
             Err(error) => {
                 // A full disk; the writes say so.
@@ -271,7 +300,7 @@ fn work(conn: &Connection, log: &Log, woken: &Receiver<Wake>) {
         if !is_long || not_before.is_some_and(|at| Instant::now() < at) {
             continue;
         }
-        let cut = log.cut(conn);
+        let cut = log.cut(conn, Cut::Keep);
         if matches!(cut, Ok(true)) {
             (rest, not_before) = (SHORTEST_REST, None);
             continue;

@@ -1,6 +1,7 @@
 //! What bounds reads, and the write-ahead log.
 
 use super::super::Reader;
+use super::super::log::Cut;
 use super::*;
 use crate::config::DatabaseSettings;
 use crate::store::Conn;
@@ -156,6 +157,27 @@ async fn a_snapshot_of_another_program_delays_the_end_of_the_log_and_no_write() 
 }
 
 #[test]
+fn a_log_that_begins_anew_at_its_limit_is_written_over_and_one_that_is_emptied_is_empty() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open_with(dir.path(), 1, 1 << 20));
+    let path = dir.path().join(super::super::FILE);
+    let length = || std::fs::metadata(super::super::beside(&path, "-wal")).unwrap().len();
+    let conn = Connection::open(&path).unwrap();
+    let insert = "INSERT INTO blobs VALUES (zeroblob(100000))";
+    conn.execute_batch("PRAGMA wal_autocheckpoint=0; CREATE TABLE blobs (b BLOB)").unwrap();
+    conn.execute_batch(insert).unwrap();
+    let log = super::super::Log::new(1 << 20);
+    let long = length();
+    assert!(long > 100_000);
+    assert_eq!(log.cut(&conn, Cut::Keep), Ok(true));
+    assert_eq!(length(), long, "its blocks are kept");
+    conn.execute_batch(insert).unwrap();
+    assert_eq!(length(), long, "it is written over");
+    assert_eq!(log.cut(&conn, Cut::Empty), Ok(true));
+    assert_eq!(length(), 0);
+}
+
+#[test]
 fn a_read_is_held_up_only_while_the_log_waits_for_it() {
     let dir = tempfile::tempdir().unwrap();
     drop(open_with(dir.path(), 1, 1 << 20));
@@ -169,7 +191,7 @@ fn a_read_is_held_up_only_while_the_log_waits_for_it() {
         let path = dir.path().join(super::super::FILE);
         let conn = Connection::open(path).unwrap();
         let shared = Arc::clone(&log);
-        let waits = scope.spawn(move || shared.cut(&conn));
+        let waits = scope.spawn(move || shared.cut(&conn, Cut::Empty));
         until("it waits", || log.is_held_up(Duration::from_secs(9)).then_some(()));
         assert!(!log.is_held_up(Duration::from_millis(1)), "a short one may end");
         drop(held);
