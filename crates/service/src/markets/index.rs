@@ -114,8 +114,8 @@ pub struct Index {
     spans: Box<[Span]>,
     /// Positions as unit vectors, and whose they are.
     units: Box<[Unit]>,
-    names: Postings,
-    all: Postings,
+    /// Of the pairs of characters in these texts.
+    postings: Postings,
 }
 
 /// Where the text of a market is: its names, what else it is called or where it lies, its goods.
@@ -133,7 +133,7 @@ impl Index {
         let mut keyed: Vec<_> =
             markets.into_iter().map(|market| (without_spaces(&market.is.name), market)).collect();
         keyed.sort_by(|a, b| (&a.0, a.1.id).cmp(&(&b.0, b.1.id)));
-        let (mut names, mut all) = (Builder::default(), Builder::default());
+        let mut postings = Builder::default();
         let (mut texts, mut spans) = (String::new(), Vec::with_capacity(keyed.len()));
         let mut regions = RegionTexts { regions, texts: HashMap::new() };
         for (number, (key, market)) in (0..).zip(&keyed) {
@@ -144,8 +144,7 @@ impl Index {
                     || [first, second].contains(&TEXT)
                     || [NAME, GOODS].contains(&second)
             };
-            names.add(number, &texts[span.names as usize..span.places as usize], edge);
-            all.add(number, &texts[span.names as usize..span.end as usize], edge);
+            postings.add(number, &texts[span.names as usize..span.end as usize], edge);
             spans.push(span);
         }
         texts.shrink_to_fit();
@@ -158,8 +157,7 @@ impl Index {
             ids: ids.into(),
             texts,
             spans: spans.into(),
-            names: names.finish(),
-            all: all.finish(),
+            postings: postings.finish(),
         }
     }
 
@@ -185,18 +183,17 @@ impl Index {
             + size_of_val(&*self.spans)
             + size_of_val(&*self.ids)
             + size_of_val(&*self.units)
-            + self.names.bytes()
-            + self.all.bytes()
+            + self.postings.bytes()
     }
 
     /// Numbers of those that `filter` lets through, in order; nothing when that is all of them.
     fn filtered(&self, filter: &Filter) -> Option<Vec<u32>> {
         let mut hits = None;
         if !filter.words.is_empty() {
-            hits = Some(self.with_words(&filter.words, &self.all, |span| (span.names, span.end)));
+            hits = Some(self.with_words(&filter.words, |span| (span.names, span.end)));
         }
         if !filter.goods.is_empty() {
-            let sold = self.with_words(&filter.goods, &self.all, |span| (span.goods, span.end));
+            let sold = self.with_words(&filter.goods, |span| (span.goods, span.end));
             hits = Some(hits.map_or_else(|| sold.clone(), |hits| common(&hits, &sold)));
         }
         if filter.region.is_none() && filter.kinds.is_empty() {
@@ -217,23 +214,19 @@ impl Index {
         0..u32::try_from(self.markets.len()).unwrap_or(u32::MAX)
     }
 
-    /// Numbers of the markets whose texts of this `part` hold all words; `postings` are of texts that
-    /// hold these.
-    fn with_words(
-        &self,
-        words: &Words,
-        postings: &Postings,
-        part: impl Fn(Span) -> (u32, u32),
-    ) -> Vec<u32> {
+    /// Numbers of the markets whose texts of this `part` hold all words.
+    fn with_words(&self, words: &Words, part: impl Fn(Span) -> (u32, u32)) -> Vec<u32> {
         let mut wanted: Vec<u64> = words.each.iter().flat_map(|word| pairs(word)).collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let lists: Option<Vec<_>> = wanted.iter().map(|pair| postings.find(*pair)).collect();
+        let lists: Option<Vec<_>> = wanted.iter().map(|pair| self.postings.find(*pair)).collect();
         let Some(mut lists) = lists else { return Vec::new() };
         lists.sort_unstable_by_key(|list| list.count);
         let characters = words.each.iter().filter_map(|word| lone(word));
         let begun = characters
-            .map(|character| postings.with_either(pair(NAME, character), pair(GOODS, character)))
+            .map(|character| {
+                self.postings.with_either(pair(NAME, character), pair(GOODS, character))
+            })
             .reduce(|hits, others| common(&hits, &others));
         let mut lists = lists.into_iter();
         let first = begun.or_else(|| lists.next().map(|list| list.numbers().collect()));
@@ -252,10 +245,15 @@ impl Index {
         hits
     }
 
+    /// The name of a market, and the same without spaces if that differs; each behind its sign.
+    fn names(&self, number: u32) -> &str {
+        let span = self.spans[number as usize];
+        &self.texts[span.names as usize..span.places as usize]
+    }
+
     /// The name of a market without spaces, as it is ordered.
     fn name_key(&self, number: u32) -> &str {
-        let span = self.spans[number as usize];
-        let names = &self.texts[span.names as usize..span.places as usize];
+        let names = self.names(number);
         names.rsplit(NAME).next().unwrap_or(names)
     }
 }

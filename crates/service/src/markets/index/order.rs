@@ -128,8 +128,7 @@ impl Index {
         let begin = &begin[..begin.partition_point(|n| self.name_key(*n).starts_with(whole))];
         let (exact, prefix) = begin.split_at(begin.partition_point(|n| self.name_key(*n) == whole));
         let others = || hits[..first].iter().chain(&hits[first + begin.len()..]);
-        let in_name = self.with_words(words, &self.names, |span| (span.names, span.places));
-        let is_in_name = |number: &&u32| in_name.binary_search(number).is_ok();
+        let is_in_name = |number: &&u32| words.are_in(self.names(**number));
         let ranked = (exact.iter().map(|n| (EXACT, *n)))
             .chain(prefix.iter().map(|n| (PREFIX, *n)))
             .chain(others().filter(is_in_name).map(|n| (IN_NAME, *n)))
