@@ -33,7 +33,7 @@ settings! {
             "Maximum wait for a thread; a hash that cannot start by then is answered 503 at once";
         token_key: Option<TokenKey> = secret "accounts.token_key", "", |v| set_or_none(v, TokenKey::parse),
             "at least 32 bytes as hex or Base64 (openssl rand -hex 32)",
-            "Key that signs tokens, device marks and challenges; unset = generated once, as token.key in the data directory. Set it in a file or the environment: other users can see flags";
+            "Key that signs tokens, device tokens and challenges; unset = generated once, as token.key in the data directory. Set it in a file or the environment: other users can see flags";
         token_ttl: Duration = "accounts.token_ttl", "1d", token_ttl,
             "a duration: 15min, 12h, 1d, at most 400d",
             "Lifetime of a token after log-in";
