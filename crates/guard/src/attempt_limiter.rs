@@ -201,7 +201,7 @@ impl AttemptLimiter {
         Ok(reservation.by(proof))
     }
 
-    /// Whether this is the first use of the proof, as far as anybody knows who answers.
+    /// Whether the proof is unused, as far as this process and the shared store (if it answers) know.
     async fn use_up(&self, proof: Proof) -> bool {
         if !self.used.insert(proof.id, proof.expires) {
             return false;

@@ -225,10 +225,15 @@ impl Suspicion {
             }
         }
         if let Some(tokens) = &self.device_tokens {
-            within("marks.expiry", tokens.expiry, Duration::from_secs(1), 400 * 24 * 60 * MINUTE)?;
-            count("marks.failures", tokens.failures, MAX_FAILURES)?;
-            count("marks.account_failures", tokens.account_failures, MAX_FAILURES)?;
-            within("marks.window", tokens.window, Duration::from_secs(1), MAX_WINDOW)?;
+            within(
+                "device_tokens.expiry",
+                tokens.expiry,
+                Duration::from_secs(1),
+                400 * 24 * 60 * MINUTE,
+            )?;
+            count("device_tokens.failures", tokens.failures, MAX_FAILURES)?;
+            count("device_tokens.account_failures", tokens.account_failures, MAX_FAILURES)?;
+            within("device_tokens.window", tokens.window, Duration::from_secs(1), MAX_WINDOW)?;
         }
         if let Some(passwords) = &self.passwords {
             count("passwords.accounts", passwords.accounts, MAX_DISTINCT)?;

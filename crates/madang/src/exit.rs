@@ -209,7 +209,7 @@ mod tests {
     use madang_load::ExitStatus;
     use std::collections::BTreeSet;
 
-    /// Every way to end, so that a new one has to be added to the table, too.
+    /// The ways to end that the table lists. A new one has to be added here and there.
     const ALL: [Ended; 18] = [
         Ended::Done,
         Ended::Failed,

@@ -320,14 +320,14 @@ fn cache_metrics(
     let remote: &[(&str, &str, Read)] = &[
         ("cache_hits", "", |m| m.remote_hits),
         ("cache_misses", "", |m| m.remote_misses),
-        ("cache_outdated", "ResponseCache found that may be older than a known write", |m| {
+        ("cache_outdated", "Bodies found that may be older than a known write", |m| {
             m.remote_outdated
         }),
         ("cache_failed", "Lookups that the server of cache.url did not answer", |m| {
             m.remote_failed
         }),
         ("cache_skipped", "Lookups left out while that server is away", |m| m.remote_skipped),
-        ("cache_stored", "ResponseCache that it took", |m| m.remote_stored),
+        ("cache_stored", "Bodies that it took", |m| m.remote_stored),
     ];
     let remote = if is_up.is_some() { remote } else { &[] };
     let local: [(&str, &str, Read); 13] = [

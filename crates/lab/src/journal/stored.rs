@@ -208,7 +208,7 @@ pub fn complete_blocks(rounds: &[RoundRecord]) -> u32 {
     counted.map(|round| round.block).max().unwrap_or(0)
 }
 
-/// Why a round is to be refused, as long as rounds may be.
+/// Reasons to repeat this round, if repeats are left.
 pub fn refusals(plan: &Plan, record: &RoundRecord) -> Vec<Warning> {
     let Outcome::Measured(measured) = &record.outcome else { return Vec::new() };
     // A disturbance affects both sides of a pair. In a design of pairs, rounds alone decide nothing.

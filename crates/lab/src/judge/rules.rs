@@ -70,7 +70,7 @@ const fn warned(warning: Warning, figures: Figures, effect: Effect) -> Rule {
 /// All rules. [`Warning`] defines the thresholds; warnings without a rule are notes. `report/broken.rs` reports broken
 /// systems. `rules/simulation.rs` simulates what each rule prevents; `experiments/REFERENCE.md` has the figures.
 const RULES: [Rule; 11] = [
-    // Other load changes every figure of a round alone. Both sides of a pair share it.
+    // Other load changes every figure of a round that runs alone. In a pair both sides share it.
     warned(Warning::Steal, Figures::All, Effect::Repeat),
     warned(Warning::ForeignCpu, Figures::All, Effect::Repeat),
     warned(Warning::NoBudget, Figures::All, Effect::Repeat),

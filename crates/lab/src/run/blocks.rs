@@ -177,7 +177,7 @@ impl<'r> Blocks<'r> {
         let is_apart = reasons.contains(&Warning::Apart);
         self.met |= records.iter().any(stored::has_met);
         self.apart += u32::from(is_apart);
-        // Twice, and never otherwise, is no chance: the loads of these variants take different times.
+        // If two pairs were apart and none overlapped, that is no accident: these loads differ in length.
         let may_meet = is_apart && (self.met || self.apart < 2);
         if !is_disturbed && !may_meet {
             return false;

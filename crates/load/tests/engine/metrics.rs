@@ -60,7 +60,7 @@ fn metrics_outside_of_the_init_code_or_with_wrong_names_are_refused() {
 }
 
 #[test]
-fn a_request_is_good_when_it_and_its_checks_succeed() {
+fn a_request_is_good_when_its_checks_succeed_and_a_check_that_throws_has_failed() {
     let server = Server::start(|request| match request.path() {
         "/missing" => response("404 Not Found", "", ""),
         _ => ok("x"),

@@ -69,7 +69,7 @@ fn encode_decisions(
     let proofs = by_result(guard.proofs_accepted, guard.proofs_rejected);
     counters(encoder, "guard_proofs", "Solutions of challenges received", proofs)?;
     let tokens = by_result(guard.device_tokens_accepted, guard.device_tokens_rejected);
-    counters(encoder, "guard_device_marks", "Device marks checked", tokens)
+    counters(encoder, "guard_device_marks", "Device tokens checked", tokens)
 }
 
 fn encode_memory(

@@ -138,10 +138,10 @@ impl Work {
     /// Removes what a backup left that was killed.
     fn clear(&self) {
         for end in ["", "-wal", "-shm", "-journal"] {
-            quiet::remove(&self.dir.join(format!("{FILE}{end}")));
+            let _ = quiet::remove(&self.dir.join(format!("{FILE}{end}")));
         }
         for name in [KEY_FILE, CHANGES] {
-            quiet::remove(&self.dir.join(name));
+            let _ = quiet::remove(&self.dir.join(name));
         }
     }
 
@@ -250,7 +250,8 @@ impl Taken {
         let Self { work, manifest } = self;
         let before = earlier.manifest().clone();
         changes::write(earlier, &work.dir)?;
-        quiet::remove(&work.dir.join(FILE));
+        let store = work.dir.join(FILE);
+        quiet::remove(&store).map_err(BackupError::io(store.display().to_string()))?;
         let manifest = manifest.incremental(&work.dir, name, &before)?;
         Ok(Self { work, manifest })
     }

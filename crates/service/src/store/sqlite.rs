@@ -35,7 +35,6 @@ use reader::{Bounds, Reader, Waits};
 use reserve::Reserve;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -53,9 +52,6 @@ pub(super) struct Embedded {
     readers: Pool<Reader>,
     checkpoints: Checkpoints,
     pub(super) writer: Writer,
-    // After the connections: closing a descriptor of the file ends all locks of this process on it, those of SQLite too
-    // (fcntl(2)), and another program would take the log for nobody's.
-    _database: Arc<File>,
     // Last: it takes the room that the closed files leave.
     _reserve: Reserve,
     log: Arc<Log>,
@@ -86,11 +82,11 @@ impl Embedded {
         refuse_foreign(&path).map_err(|error| way_back(error, dir))?;
         // SQLite gives its other files the mode of this one.
         let database = private::open(&path).map_err(|error| StoreError::of_file(&error))?;
-        let database = Arc::new(database);
         ["-wal", "-shm"].iter().for_each(|end| private::close_to_others(&beside(&path, end)));
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let log = Log::new(database, settings.log_limit);
         let mut conn = Connection::open_with_flags(&path, flags)?;
         configure(&conn)?;
         quick_check(&conn, &path)?;
@@ -99,8 +95,7 @@ impl Embedded {
             backup::before_migration(&conn, dir, version)?;
         }
         migrations::run(&mut conn)?;
-        let log = Log::new(settings.log_limit);
-        let checkpoints = Checkpoints::start(&path, Arc::clone(&database), &mut conn, &log)?;
+        let checkpoints = Checkpoints::start(&path, &mut conn, &log)?;
         let (group, queue) = (settings.commit_group, settings.queue);
         let writer = Writer::start(conn, group, queue, Arc::clone(&log), Arc::clone(memory))
             .map_err(|e| StoreError::Other(format!("cannot start the writer thread: {e}")))?;
@@ -111,7 +106,7 @@ impl Embedded {
         let readers = Pool::start("store-read", readers, queue)
             .map_err(|e| StoreError::Other(format!("cannot start a reader thread: {e}")))?;
         let _reserve = Reserve::keep(dir);
-        Ok(Self { readers, checkpoints, writer, _database: database, _reserve, log, path })
+        Ok(Self { readers, checkpoints, writer, _reserve, log, path })
     }
 
     /// Runs one read transaction on a reader thread, for so long at most.

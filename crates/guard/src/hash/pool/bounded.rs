@@ -101,7 +101,6 @@ impl Engine for Bounded {
     }
 }
 
-/// Locks, whoever panicked: no section that holds these locks leaves a state half done.
 /// The thread between the queue and the workers.
 struct Conductor {
     /// Only threads of normal priority lock it, and none for longer than a few look-ups.

@@ -26,8 +26,7 @@ const MOST_WAITING: usize = 4096;
 const MOST_LOGGED: u64 = 100_000;
 /// Changes in the log after which a pass begins at once.
 const MANY: u64 = 16_384;
-/// Likes of a batch, at most, while a third or more of what may be logged is: half as many as a slice of a
-/// pass has, so that the clients wait for the passes.
+/// Largest batch while the log is at least a third full: half a slice of a pass, so that passes keep up.
 const FEW: usize = 128;
 /// Time after which one begins in any case.
 const EVERY: Duration = Duration::from_secs(1);
@@ -155,8 +154,8 @@ impl Shared {
         let taken: Arc<Mutex<Option<Batch>>> = Arc::default();
         let (this, batch) = (Arc::clone(self), Arc::clone(&taken));
         let job = move |tx: &mut Tx<'_>| {
-            // Where a failure leaves it, too: who waits is answered in any case, and a job that is run again does the
-            // same once more.
+            // Kept outside the job: after a failure its callers are still answered, and a job that is run again takes the
+            // same batch.
             let mut batch = batch.lock();
             let Batch { likes, .. } = batch.get_or_insert_with(|| this.take());
             if tx.is_shared() {

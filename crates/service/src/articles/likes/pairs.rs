@@ -56,6 +56,15 @@ pub(super) struct Slice {
     pub(super) likes: Vec<Like>,
 }
 
+impl Slice {
+    /// With the pairs that are taken to be stored so, too: who has no answer to a commit does not know how they are stored,
+    /// and another node may have changed them.
+    pub(super) fn with_all(mut self) -> Self {
+        self.likes = self.sent.iter().map(|(pair, liked)| Like::to_be(*pair, *liked)).collect();
+        self
+    }
+}
+
 impl PendingPairs {
     pub(super) fn len(&self) -> usize {
         self.pairs.len()
@@ -162,5 +171,23 @@ impl PendingPairs {
         if entry.get().pairs == 0 {
             entry.remove();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_that_is_what_it_was_is_sent_only_with_all() {
+        let mut pairs = PendingPairs::default();
+        for (pair, liked) in [((1, 7), true), ((1, 8), true), ((1, 7), false)] {
+            pairs.change(pair, liked);
+        }
+        let slice = || pairs.slice(&pairs.all());
+        let [back, new] = [((1, 7), false), ((1, 8), true)].map(|(pair, on)| Like::to_be(pair, on));
+        assert_eq!(slice().likes, [new]);
+        let all = slice().with_all().likes;
+        assert!(all.len() == 2 && all.contains(&back) && all.contains(&new), "{all:?}");
     }
 }

@@ -124,7 +124,7 @@ impl Queue {
 
 impl Shared {
     async fn write(self: &Arc<Self>, chunk: &[Pair]) -> Result<(), StoreError> {
-        let slice = Arc::new(self.pending.lock().pairs.slice(chunk));
+        let slice = Arc::new(self.pending.lock().pairs.slice(chunk).with_all());
         let (this, sent) = (Arc::clone(self), Arc::clone(&slice));
         let job = move |tx: &mut Tx<'_>| apply(tx, &slice.likes);
         let committed = move |applied: &Applied| this.written(&sent, applied);

@@ -85,8 +85,9 @@ impl Source {
             Ok(())
         });
         let copied = second.and_then(|()| copy_log(&self.log, &beside_log(to)));
-        self.conn.execute_batch("COMMIT")?;
-        copied.map_err(of_file)
+        let ended = self.conn.execute_batch("COMMIT");
+        copied.map_err(of_file)?;
+        Ok(ended?)
     }
 }
 

@@ -49,11 +49,20 @@ impl Write for Synced<'_> {
 }
 
 /// Removes a file that nobody else uses, and frees its blocks step by step.
-pub(super) fn remove(path: &Path) {
+///
+/// # Errors
+/// Where it cannot be removed, or is not there.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
     let file = OpenOptions::new().write(true).open(path);
     // The name first: whoever is killed meanwhile leaves no part of a file.
-    let removed = fs::remove_file(path);
-    let (Ok(file), Ok(())) = (file, removed) else { return };
+    fs::remove_file(path)?;
+    if let Ok(file) = file {
+        free(&file);
+    }
+    Ok(())
+}
+
+fn free(file: &File) {
     // Under another name it stays as it is.
     let mut left = match file.metadata() {
         Ok(found) if found.nlink() == 0 => found.len(),
@@ -82,13 +91,13 @@ mod tests {
         fs::write(&one, &bytes).unwrap();
         let open = File::open(&one).unwrap();
         fs::hard_link(&one, &other).unwrap();
-        remove(&one);
+        remove(&one).unwrap();
         assert!(!one.exists());
         assert!(fs::read(&other).unwrap() == bytes);
-        remove(&other);
+        remove(&other).unwrap();
         assert!(!other.exists());
         assert_eq!(open.metadata().unwrap().len(), 0, "its blocks are freed");
-        remove(&absent);
+        assert_eq!(remove(&absent).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

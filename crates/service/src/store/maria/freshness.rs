@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// Polls go on at their pace for so long after the last request; then they come [`IDLE`].
+/// For this long after the last request polls keep their pace; then one comes every [`IDLE`].
 const SERVING: Duration = Duration::from_secs(1);
 /// Time between two polls while nobody asks: they keep the lane, and the list of what is new short.
 const IDLE: Duration = Duration::from_millis(500);

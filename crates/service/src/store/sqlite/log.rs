@@ -45,6 +45,9 @@ const LONGEST_REST: Duration = Duration::from_secs(60);
 
 /// What readers, the writer and the thread share.
 pub(super) struct Log {
+    /// Whoever has a connection keeps this one longer: closing a descriptor of the file ends all locks of this process on
+    /// it, those of SQLite too (fcntl(2)), and another program would take the log for nobody's.
+    database: File,
     turns: RwLock<()>,
     /// The writer's alone, who has it with each turn.
     writes: RwLock<()>,
@@ -67,10 +70,12 @@ pub(super) struct Log {
 }
 
 impl Log {
-    pub(super) fn new(limit_bytes: usize) -> Arc<Log> {
+    /// Of this open database.
+    pub(super) fn new(database: File, limit_bytes: usize) -> Arc<Log> {
         let limit = (limit_bytes as u64 / PAGE_BYTES).max(1);
         let every = EVERY.min(limit.div_ceil(4));
         Arc::new(Log {
+            database,
             turns: RwLock::new(()),
             writes: RwLock::new(()),
             waited_for: AtomicBool::new(false),
@@ -123,7 +128,7 @@ impl Log {
     }
 
     /// Copies what the log holds into the database, as far as nobody is in the way; answers the pages in it.
-    fn copy(&self, conn: &Connection, database: &File) -> Result<u64, StoreError> {
+    fn copy(&self, conn: &Connection) -> Result<u64, StoreError> {
         // Whatever comes of it, the next commit need not ask again.
         self.next.store(self.pages.load(Relaxed) + self.every, Relaxed);
         for _ in 0..TRIES {
@@ -135,7 +140,7 @@ impl Log {
             }
             // SQLite syncs the database when it has copied all of the log, and would do so for all of these pages at
             // once while the writer waits.
-            database.sync_data().map_err(|error| StoreError::of_file(&error))?;
+            self.database.sync_data().map_err(|error| StoreError::of_file(&error))?;
             if self.pages.load(Relaxed) < done.pages + FEW {
                 break;
             }
@@ -222,10 +227,9 @@ pub(super) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Takes copying over from `writer`, the writing connection of the store at `path`; `database` is its open file.
+    /// Takes copying over from `writer`, the writing connection of the store at `path`.
     pub(super) fn start(
         path: &Path,
-        database: Arc<File>,
         writer: &mut Connection,
         log: &Arc<Log>,
     ) -> Result<Checkpoints, StoreError> {
@@ -250,7 +254,12 @@ impl Checkpoints {
         let log = Arc::clone(log);
         let thread = std::thread::Builder::new()
             .name("store-log".to_owned())
-            .spawn(move || work(&conn, &database, &log, &woken))
+            .spawn(move || {
+                work(&conn, &log, &woken);
+                // Before the log, whose descriptor must be closed last.
+                drop(conn);
+                drop(log);
+            })
             .map_err(|e| StoreError::Other(format!("cannot start a thread: {e}")))?;
         Ok(Checkpoints { wake, thread: Some(thread) })
     }
@@ -276,20 +285,19 @@ impl Drop for Checkpoints {
     }
 }
 
-fn work(conn: &Connection, database: &File, log: &Log, woken: &Receiver<Wake>) {
+fn work(conn: &Connection, log: &Log, woken: &Receiver<Wake>) {
     let (mut rest, mut not_before) = (SHORTEST_REST, None);
     while let Ok(wake) = woken.recv() {
         match wake {
             Wake::Copy => {}
             Wake::Cut(answer) => {
                 // What can be copied while others go on is copied first: they all wait for the rest.
-                let copied = log.copy(conn, database);
-                let _ = answer.send(copied.and_then(|_| log.cut(conn, Cut::Empty)));
+                let _ = answer.send(log.copy(conn).and_then(|_| log.cut(conn, Cut::Empty)));
                 continue;
             }
             Wake::End => break,
         }
-        let is_long = match log.copy(conn, database) {
+        let is_long = match log.copy(conn) {
             Ok(pages) => pages >= log.limit,
             Err(error) => {
                 // A full disk; the writes say so.

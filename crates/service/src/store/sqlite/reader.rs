@@ -18,6 +18,7 @@ const STEPS: i32 = 1000;
 
 /// The state of a reader thread.
 pub(super) struct Reader {
+    // Closed before the log's descriptor.
     conn: Connection,
     log: Arc<Log>,
 }

@@ -101,6 +101,7 @@ impl Writer {
         let counted = Arc::clone(&stats);
         let thread = std::thread::Builder::new()
             .name("store-write".to_owned())
+            // The log goes after the connection.
             .spawn(move || work(conn, &receive, group, &counted, &log))?;
         Ok(Writer { queue: Some(send), thread: Some(thread), stats, memory })
     }

@@ -166,7 +166,7 @@ fn a_log_that_begins_anew_at_its_limit_is_written_over_and_one_that_is_emptied_i
     let insert = "INSERT INTO blobs VALUES (zeroblob(100000))";
     conn.execute_batch("PRAGMA wal_autocheckpoint=0; CREATE TABLE blobs (b BLOB)").unwrap();
     conn.execute_batch(insert).unwrap();
-    let log = super::super::Log::new(1 << 20);
+    let log = super::super::Log::new(tempfile::tempfile().unwrap(), 1 << 20);
     let long = length();
     assert!(long > 100_000);
     assert_eq!(log.cut(&conn, Cut::Keep), Ok(true));
@@ -181,7 +181,7 @@ fn a_log_that_begins_anew_at_its_limit_is_written_over_and_one_that_is_emptied_i
 fn a_read_is_held_up_only_while_the_log_waits_for_it() {
     let dir = tempfile::tempdir().unwrap();
     drop(open_with(dir.path(), 1, 1 << 20));
-    let log = super::super::Log::new(1 << 20);
+    let log = super::super::Log::new(tempfile::tempfile().unwrap(), 1 << 20);
     let mut reader = Reader::open(&dir.path().join(super::super::FILE), Arc::clone(&log)).unwrap();
     let bounds = |time| super::super::Bounds { time: Some(time), left: Arc::default() };
     assert!(reader.run(bounds(Duration::from_millis(1)), endless).is_err());
