@@ -36,7 +36,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands at zero and moves only when it is told to; for tests.
+/// A clock for tests: it starts at zero and moves only when a test advances it.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     nanos: AtomicU64,

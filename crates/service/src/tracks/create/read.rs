@@ -158,7 +158,7 @@ fn json(body: Bytes) -> Result<Read, Problem> {
 #[derive(Debug, thiserror::Error)]
 enum LinesError {
     // Not the message of `serde_json`, which repeats what was sent, however long. The text has no place in a body of
-    // its own, so the place is told in bytes from its beginning.
+    // its own, so the message gives the place in bytes from the beginning.
     #[error("lines of [latitude, longitude, elevation?], numbers; not so at byte {0} of it")]
     Shape(String),
     #[error("at most {} points in at most {} lines", .0.max_points, .0.max_segments)]
