@@ -14,19 +14,22 @@ use std::time::Duration;
 /// Arguments of `madang admin`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Talks to the server through `admin.sock` in its data directory, so it runs on the same machine, as the user
-that runs the server or as root. USER is a nickname, or `id:` and a number.
-What is deleted is gone from the cache of every node before the command ends. Each command is written to
-`admin.log` there before it is carried out; `madang admin audit` prints that, also without a server.
+Talks to the server through `admin.sock` in its data directory, so it runs on the same machine,
+as the user that runs the server or as root. USER is a nickname, or `id:` and a number. What is
+deleted is gone from the cache of every node before the command ends. Each command is written to
+`admin.log` there before it is carried out; `madang admin audit` prints that, also without a
+server.
 
 Examples:
-  madang admin status                         version, store, maintenance mode, log level
-  madang admin user show mina                 since when, how much is theirs, whether tokens were ended
-  madang admin user password mina             set a random password, print it, and log mina out everywhere
-  madang admin post delete 7                  remove a post, whoever wrote it
-  madang admin maintenance on --message 'back at 10:00'   refuse writes; reads go on
-  madang admin log-level debug                until the server stops
-  madang admin --data /var/lib/madang audit --last 5      who did what")]
+  madang admin status              version, store, maintenance mode, log level
+  madang admin user show mina      since when, how much is theirs, whether tokens were ended
+  madang admin user password mina  set a random password, print it, and log mina out everywhere
+  madang admin post delete 7       remove a post, whoever wrote it
+  madang admin maintenance on --message 'back at 10:00'
+                                   refuse writes; reads go on
+  madang admin log-level debug     until the server stops
+  madang admin --data /var/lib/madang audit --last 5
+                                   who did what")]
 pub struct Args {
     /// Data directory of the server (setting data.dir) [default: madang-data]
     #[arg(long, value_name = "DIR", global = true)]

@@ -22,24 +22,27 @@ const NICE: i32 = 19;
 /// Arguments of `madang backup`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The server may be running: the backup is of one moment and holds every write acknowledged before the command began.
-Its store is checked before it is packed. A backup is a tar archive, compressed with zstd, with the store as one SQLite
-file, the key that signs tokens (if it lies in the data directory), and a manifest with SHA-256 sums. Keep it secret:
-it holds hashes of passwords, and the key.
+The server may be running: the backup is of one moment and holds every write acknowledged before
+the command began. Its store is checked before it is packed. A backup is a tar archive,
+compressed with zstd, with the store as one SQLite file, the key that signs tokens (if it lies
+in the data directory), and a manifest with SHA-256 sums. Keep it secret: it holds hashes of
+passwords, and the key.
 
---to DIR    a new file in an existing directory, named by the time (UTC); --keep removes the oldest
+--to DIR    a new file in an existing directory, named by the time (UTC)
 --to FILE   a new file
 --to -      standard output
 
---since EARLIER writes only the blocks that changed since EARLIER, a full or incremental backup. `madang restore` then
-needs EARLIER, and what it builds on, in the same directory. --keep never removes what a kept backup builds on. Up to 31
-incremental backups can follow a full one. Not with database.url, where the server's binary log does this.
+--since EARLIER writes only the blocks that changed since EARLIER, a full or incremental backup.
+`madang restore` then needs EARLIER, and what it builds on, in the same directory. --keep never
+removes what a kept backup builds on. Up to 31 incremental backups can follow a full one. Not
+with database.url, where the server's binary log does this.
 
-The store is copied into a hidden directory beside the backup first (for standard output: in the data directory), so
-there must be room for both (with --since, for the copy and what changed).
+The store is copied into a hidden directory beside the backup first (for standard output: in the
+data directory), so there must be room for both (with --since, for the copy and what changed).
 
-With database.url set, the database is copied from MariaDB and compared row by row; likes.write = stream: likes that
-are not in the tables yet are not in the backup. accounts.token_key is not in it either: keep that setting yourself.
+With database.url set, the database is copied from MariaDB and compared row by row. With
+likes.write = stream, likes that are not in the tables yet are not in the backup.
+accounts.token_key is not in it either: keep that setting yourself.
 
 Examples:
   madang backup --to /var/backups/madang --keep 14

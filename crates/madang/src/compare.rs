@@ -23,33 +23,40 @@ pub const SEEDS: std::ops::Range<u64> = 0..1 << 53;
 /// Arguments of `madang compare`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Reports whether each variant is better than the reference, worse, the same, or undecided, with 95 %
-intervals. CPU and memory are measured in pairs: both servers are loaded at the same moment. Response
-times and throughput are measured in rounds: one server at a time, in random order. Each round uses a
-fresh process and the same data. The first line is the answer; crashes, failed checks and broken
-invariants come before it. --full adds the columns of other tools' reports: total, good and peak
-requests per second, average, minimum, maximum, standard deviation, p50 to p99, KB/s, errors, CPU per
-request, memory. The results directory contains report.html, report.md, junit.xml, report.json
-(described by experiments/report.schema.json) and every round. Tutorial: experiments/README.md;
-reference: experiments/REFERENCE.md.
+Reports whether each variant is better than the reference, worse, the same, or undecided, with
+95 % intervals. CPU and memory are measured in pairs: both servers are loaded at the same
+moment. Response times and throughput are measured in rounds: one server at a time, in random
+order. Each round uses a fresh process and the same data. The first line is the answer; crashes,
+failed checks and broken invariants come before it. --full adds the columns of other tools'
+reports: total, good and peak requests per second, average, minimum, maximum, standard
+deviation, p50 to p99, KB/s, errors, CPU per request, memory. The results directory contains
+report.html, report.md, junit.xml, report.json (described by experiments/report.schema.json) and
+every round. Tutorial: experiments/README.md; reference: experiments/REFERENCE.md.
 
 Examples:
   madang compare --script load.js --base './old --port {port}' --head './new --port {port}'
-                                                          two commands and a script, without a file
+                                                 two commands and a script, without a file
   madang compare --script load.js --base-image shop:1 --head-image shop:2
-                                                          two images of docker or podman
+                                                 two images of docker or podman
   madang compare --script load.js --base ./old --head ./new
-                                                          two directories with a Dockerfile or compose file
-  madang compare experiments/long-track                   as many blocks as the file says
-  madang compare experiments/long-track --quick           its quick settings, for a first look
-  madang compare experiments/long-track --a-a             the reference with itself: how far apart
-                                                          do two equal things appear on this machine?
-  madang compare experiments/long-track --check           are the file and its script right? Loads nothing
-  madang compare my.toml --out out --json | jq .answer    for a script: better, worse, same or cannot-tell
-  madang compare --resume results/NAME-TIME               go on with a run that was interrupted or killed
-  madang compare --report results/NAME-TIME               write the report of a stored run again
-  madang compare --report results/NAME-TIME --lang ko     in Korean, the terminal's table too
-  madang compare my.toml --fail-on worse:5%,undecided     exit code 7 if worse by more than 5 %, or undecided (CI)
+                                                 two directories with a Dockerfile or compose
+                                                 file
+  madang compare experiments/long-track          as many blocks as the file says
+  madang compare experiments/long-track --quick  its quick settings, for a first look
+  madang compare experiments/long-track --a-a    the reference with itself: how far apart do two
+                                                 equal things appear on this machine?
+  madang compare experiments/long-track --check  are the file and its script right? Loads
+                                                 nothing
+  madang compare my.toml --out out --json | jq .answer
+                                                 for a script: better, worse, same or
+                                                 cannot-tell
+  madang compare --resume results/NAME-TIME      go on with a run that was interrupted or killed
+  madang compare --report results/NAME-TIME      write the report of a stored run again
+  madang compare --report results/NAME-TIME --lang ko
+                                                 in Korean, the terminal's table too
+  madang compare my.toml --fail-on worse:5%,undecided
+                                                 exit code 7 if worse by more than 5 %, or
+                                                 undecided (CI)
 
 Of several experiments, the first that does not end with exit code 0 ends the command.")]
 pub struct Args {

@@ -15,19 +15,20 @@ use std::time::{Duration, Instant};
 /// Arguments of `madang copy`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-One of --from and --to is a data directory, the other a MariaDB database: mysql://USER:PASSWORD@HOST:PORT/DATABASE.
-Copies every row with its id, then compares all rows of both sides. What is copied from is not changed.
+One of --from and --to is a data directory, the other a MariaDB database:
+mysql://USER:PASSWORD@HOST:PORT/DATABASE. Copies every row with its id, then compares all rows
+of both sides. What is copied from is not changed.
 
-To MariaDB: the directory must not be served meanwhile. The database must be empty; a missing schema is
-created. A copy that was interrupted continues where it stopped: run the same command again. Until it is
-complete, no node starts on the database. A complete copy is not repeated.
+To MariaDB: the directory must not be served meanwhile. The database must be empty; a missing
+schema is created. A copy that was interrupted continues where it stopped: run the same command
+again. Until it is complete, no node starts on the database. A complete copy is not repeated.
 
-From MariaDB: the directory must hold no store. The copy is of one moment; nodes may be running, and what
-they write afterwards is not in it. With likes.write = stream stop them in order first: likes that are not
-in the tables yet are not copied. A copy that was interrupted begins again.
+From MariaDB: the directory must hold no store. The copy is of one moment; nodes may be running,
+and what they write afterwards is not in it. With likes.write = stream stop them in order first:
+likes that are not in the tables yet are not copied. A copy that was interrupted begins again.
 
-Other users of the machine can see the arguments of a command: set MADANG_COPY_FROM or MADANG_COPY_TO
-instead if the URL holds a password.
+Other users of the machine can see the arguments of a command: set MADANG_COPY_FROM or
+MADANG_COPY_TO instead if the URL holds a password.
 
 Examples:
   mariadb -e \"CREATE DATABASE madang\"

@@ -217,3 +217,17 @@ fn tables_of_figures_stand_in_blocks_that_a_command_writes() {
         assert_eq!(has, is_experiment, "{}", path.display());
     }
 }
+
+#[test]
+fn help_texts_fit_a_terminal_of_100_columns() {
+    fn lines(command: &clap::Command) -> Vec<String> {
+        let own = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let own = own.lines().map(str::to_owned).collect::<Vec<_>>();
+        own.into_iter().chain(command.get_subcommands().flat_map(lines)).collect()
+    }
+    let mut all = lines(&command_line());
+    assert!(all.len() > 300, "{} lines", all.len());
+    // clap breaks a longer one and leaves a line of a word or two behind.
+    all.retain(|line| line.chars().count() > 100);
+    assert!(all.is_empty(), "{all:#?}");
+}

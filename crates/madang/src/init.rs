@@ -11,9 +11,9 @@ use std::time::Duration;
 /// Arguments of `madang init`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Detects a k6 script, the start command of the service (Cargo.toml, package.json, go.mod, manage.py,
-Dockerfile …) and running servers on this machine, and writes a commented experiment file. Without a
-script, it also writes a template. Existing files are never overwritten.
+Detects a k6 script, the start command of the service (Cargo.toml, package.json, go.mod,
+manage.py, Dockerfile …) and running servers on this machine, and writes a commented experiment
+file. Without a script, it also writes a template. Existing files are never overwritten.
 
 Examples:
   madang init                     writes compare.toml for the current directory

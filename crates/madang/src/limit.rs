@@ -21,19 +21,21 @@ use std::time::Duration;
 #[command(group = clap::ArgGroup::new("goal").multiple(true)
     .args(["p95", "p99", "errors", "max_dropped"]))]
 #[command(after_help = "\
-Iterations of a script are started by the clock. Short tries, at a rate that doubles and then is narrowed
-down, get near the limit. Long tries decide: a rate is confirmed when three of them met the goal, and
-refuted when one missed it; response times that grow all the time are a miss, whatever they are. Every
-try has a fresh process with the same data. That is repeated in blocks, the variants in turn. The
-answer is the median of the highest confirmed rates; ratios come with 95 % intervals. What gave way
-first is said: response times, errors, the server itself. When the load generator, or the number of
-virtual users, gave way first, the answer is \"at least\", never a limit of the server.
+Iterations of a script are started by the clock. Short tries, at a rate that doubles and then is
+narrowed down, get near the limit. Long tries decide: a rate is confirmed when three of them met
+the goal, and refuted when one missed it; response times that grow all the time are a miss,
+whatever they are. Every try has a fresh process with the same data. That is repeated in blocks,
+the variants in turn. The answer is the median of the highest confirmed rates; ratios come with
+95 % intervals. What gave way first is said: response times, errors, the server itself. When the
+load generator, or the number of virtual users, gave way first, the answer is \"at least\",
+never a limit of the server.
 
-Five searches of a variant take about half an hour, of which --blocks 1 does the first only. For a quick
-look: --blocks 1 --duration 5s, which takes 2 minutes and cannot see queues that grow slowly.
+Five searches of a variant take about half an hour, of which --blocks 1 does the first only. For
+a quick look: --blocks 1 --duration 5s, which takes 2 minutes and cannot see queues that grow
+slowly.
 
-How the rate gets to the script: a script that reads __ENV.RATE gets the iterations per second there,
-with the length of a try in __ENV.DURATION and a number of virtual users in __ENV.VUS:
+How the rate gets to the script: a script that reads __ENV.RATE gets the iterations per second
+there, with the length of a try in __ENV.DURATION and a number of virtual users in __ENV.VUS:
 
   import http from 'k6/http';
   import { check } from 'k6';
@@ -45,17 +47,20 @@ with the length of a try in __ENV.DURATION and a number of virtual users in __EN
     check(http.get(`${__ENV.BASE_URL}/v1/tracks/1`), { ok: (r) => r.status === 200 });
   }
 
-Of any other script, also one that would not follow RATE and DURATION exactly, the default function is
-started at the rate, whatever its options say; `sleep` in it makes it need more virtual users (--vus). An iteration may make several requests: the rate is in
-iterations, the report has good requests per second, too.
+Of any other script, also one that would not follow RATE and DURATION exactly, the default
+function is started at the rate, whatever its options say; `sleep` in it makes it need more
+virtual users (--vus). An iteration may make several requests: the rate is in iterations, the
+report has good requests per second, too.
 
 Examples:
   madang limit experiments/long-track --p95 200ms --errors 0.1%
   madang limit experiments/long-track --p99 50ms --variant medium --blocks 1
-  madang limit script.js --url http://127.0.0.1:8080 --p95 200ms     a server that runs already
+  madang limit script.js --url http://127.0.0.1:8080 --p95 200ms
+                                           a server that runs already
   madang limit experiments/sign-up --p95 1s --json | jq '.variants[].capacity'
-  madang limit --resume results/NAME-TIME            go on with a search that was interrupted or killed
-  madang limit --report results/NAME-TIME --lang ko  write its reports again, in Korean
+  madang limit --resume results/NAME-TIME  go on with a search that was interrupted or killed
+  madang limit --report results/NAME-TIME --lang ko
+                                           write its reports again, in Korean
 
 A table goes to stdout; report.html, report.md, report.json (described by
 experiments/limit.schema.json) and every try go to the results' directory.

@@ -18,23 +18,30 @@ use madang_load::{
 /// Arguments of `madang load`. Named as k6's, so that a command line can be taken over.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The script is one for k6: `import http from 'k6/http'`, `export const options`, a default function.
-What k6 has and this engine does not is refused by name. Flags win over the environment (K6_VUS,
-K6_DURATION, …), which wins over the script, which wins over the file of --config.
+The script is one for k6: `import http from 'k6/http'`, `export const options`, a default
+function. What k6 has and this engine does not is refused by name. Flags win over the
+environment (K6_VUS, K6_DURATION, …), which wins over the script, which wins over the file of
+--config.
 
 Examples:
-  madang load script.js                            as the script's options say
-  madang load script.js -u 50 -d 10s               50 virtual users for 10 s
-  madang load script.js -s 10s:100 -s 30s:100      up to 100 virtual users in 10 s, then 30 s of them
-  madang load script.js --rate 200 -d 10s -u 50    200 iterations/s by the clock, by up to 50 of them
+  madang load script.js                          as the script's options say
+  madang load script.js -u 50 -d 10s             50 virtual users for 10 s
+  madang load script.js -s 10s:100 -s 30s:100    up to 100 virtual users in 10 s, then 30 s of
+                                                 them
+  madang load script.js --rate 200 -d 10s -u 50  200 iterations/s by the clock, by up to 50 of
+                                                 them
   madang load script.js -e BASE_URL=http://127.0.0.1:8080
-  madang load script.js --check                    are the script and its options right? Loads nothing
+  madang load script.js --check                  are the script and its options right? Loads
+                                                 nothing
   madang load script.js --warm-up 5s --report run.json
-                                                   5 s unrecorded; everything measured as JSON
-  madang load script.js --html run.html            everything measured as one page for a browser
-  madang load script.js --out json=values.json     every single value as a line of JSON, as it is measured
-  madang load run script.js                        the same as `madang load script.js`: a command line of k6
-  madang load vendor script.js                     fetch once what the script imports by URL; runs use that
+                                                 5 s unrecorded; everything measured as JSON
+  madang load script.js --html run.html          everything measured as one page for a browser
+  madang load script.js --out json=values.json   every single value as a line of JSON, as it is
+                                                 measured
+  madang load run script.js                      the same as `madang load script.js`: a command
+                                                 line of k6
+  madang load vendor script.js                   fetch once what the script imports by URL; runs
+                                                 use that
 ")]
 pub struct Args {
     /// The script

@@ -44,18 +44,23 @@ const VERSION: &str = match option_env!("MADANG_BUILD") {
 #[command(name = "madang", version = VERSION, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
-  madang serve --demo                        serve sample data on http://127.0.0.1:8080; API description at /docs
-  madang up --nodes 2 --demo                 two nodes on one MariaDB, behind nginx
-  madang import tracks trail.gpx             import a trail
-  madang seed --users 200 --shared-hash      add users for load tests
-  madang copy --from madang-data --to mysql://root@127.0.0.1/madang   move the data to MariaDB
-  madang backup --to /var/backups/madang     save everything in one file, while it is served
-  madang admin status                        how a running server is
-  madang load script.js -u 50 -d 10s         run a k6 script
-  madang compare experiments/long-track      is a variant better or worse?
-  madang limit experiments/long-track --p95 200ms   find the highest rate that each variant can serve
+  madang serve --demo                              serve sample data on http://127.0.0.1:8080;
+                                                   API description at /docs
+  madang up --nodes 2 --demo                       two nodes on one MariaDB, behind nginx
+  madang import tracks trail.gpx                   import a trail
+  madang seed --users 200 --shared-hash            add users for load tests
+  madang copy --from madang-data --to mysql://root@127.0.0.1/madang
+                                                   move the data to MariaDB
+  madang backup --to /var/backups/madang           save everything in one file, while it is
+                                                   served
+  madang admin status                              how a running server is
+  madang load script.js -u 50 -d 10s               run a k6 script
+  madang compare experiments/long-track            is a variant better or worse?
+  madang limit experiments/long-track --p95 200ms  find the highest rate that each variant can
+                                                   serve
 
-Settings: madang.toml < MADANG_… variables < flags; `madang config` lists and explains all of them.
+Settings: madang.toml < MADANG_… variables < flags; `madang config` lists and explains all of
+them.
 
 Guide, in English and Korean: docs/guide, in the package /usr/share/doc/madang/docs/guide")]
 struct Cli {

@@ -13,15 +13,18 @@ use std::time::Instant;
 /// Arguments of `madang restore`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The directory must hold no store; it is made if it is missing. All of the backup is read, compared with the sums in its
-manifest and checked before the store appears in the directory. One that is damaged, cut off, or newer than this program
-is refused. An older one is brought up to date when it is served.
+The directory must hold no store; it is made if it is missing. All of the backup is read,
+compared with the sums in its manifest and checked before the store appears in the directory.
+One that is damaged, cut off, or newer than this program is refused. An older one is brought up
+to date when it is served.
 
-An incremental backup (`madang backup --since`) is given like a full one: --from names the newest file that is wanted, and
-those that it builds on must be in the same directory, under their names.
+An incremental backup (`madang backup --since`) is given like a full one: --from names the
+newest file that is wanted, and those that it builds on must be in the same directory, under
+their names.
 
-Tokens that were revoked after the backup was taken (by logging out, or by deleting an account) are valid again
-in the restored store until they expire. --rotate-key ends all tokens: everybody has to log in again.
+Tokens that were revoked after the backup was taken (by logging out, or by deleting an account)
+are valid again in the restored store until they expire. --rotate-key ends all tokens: everybody
+has to log in again.
 
 To put a backup into MariaDB, restore it and use `madang copy`.
 

@@ -46,10 +46,11 @@ const MOST_USERS: i64 = 1_000_000;
 /// Arguments of `madang seed`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Users are named user-0001, user-0002, … and share one password. The same arguments produce the same
-rows. Existing rows are not added again, so an interrupted run can be repeated. Existing rows are only
-counted: if a schedule was deleted, the next run adds the last ones of its user a second time. With
-another number of users or articles, authors, comments and likes differ. schedules.limit is ignored.
+Users are named user-0001, user-0002, … and share one password. The same arguments produce the
+same rows. Existing rows are not added again, so an interrupted run can be repeated. Existing
+rows are only counted: if a schedule was deleted, the next run adds the last ones of its user a
+second time. With another number of users or articles, authors, comments and likes differ.
+schedules.limit is ignored.
 
 For load tests only: the default password is public, and with --shared-hash one guess tests every
 account. Set --password if others can reach the service.

@@ -18,15 +18,19 @@ use tracing_subscriber::{EnvFilter, reload};
 /// Arguments of `madang serve`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Prints `listening http://ADDR` and `metrics http://ADDR` on stdout; logs go to stderr.
-SIGTERM, SIGHUP or Ctrl-C drains and stops; a second one stops at once. Neither loses acknowledged writes.
-Settings are read only at the start. A SIGHUP that was ignored before (nohup) stays ignored.
+Prints `listening http://ADDR` and `metrics http://ADDR` on stdout; logs go to stderr. SIGTERM,
+SIGHUP or Ctrl-C drains and stops; a second one stops at once. Neither loses acknowledged
+writes. Settings are read only at the start. A SIGHUP that was ignored before (nohup) stays
+ignored.
 
 Examples:
-  madang serve --demo                                         sample data on http://127.0.0.1:8080
-  madang serve --listen 127.0.0.1:0 --data /var/lib/madang    any free port, another data directory
-  madang serve --set cache.mode=off --set tracks.detail=full  without cache, full paths
-  curl 'http://127.0.0.1:8080/v1/tracks?near=54.4,-3.2'       tracks that start nearby")]
+  madang serve --demo      sample data on http://127.0.0.1:8080
+  madang serve --listen 127.0.0.1:0 --data /var/lib/madang
+                           any free port, another data directory
+  madang serve --set cache.mode=off --set tracks.detail=full
+                           without cache, full paths
+  curl 'http://127.0.0.1:8080/v1/tracks?near=54.4,-3.2'
+                           tracks that start nearby")]
 pub struct Args {
     /// Address of the API (setting server.listen); port 0 = any free port [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]

@@ -44,17 +44,17 @@ const STOP_TIME: Duration = Duration::from_secs(20);
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
 For trying out, testing and comparing, not for production: all servers share one machine. They
-listen on free ports of 127.0.0.1 and come from the Debian packages mariadb-server, nginx-light and,
-for --cache, valkey-server or redis-server, for --tls, openssl, for galera galera-4, mariadb-backup and
-socat. A server that ends is started again at its address. When this process ends,
-even by `kill -9`, all servers end with it.
+listen on free ports of 127.0.0.1 and come from the Debian packages mariadb-server, nginx-light
+and, for --cache, valkey-server or redis-server, for --tls, openssl, for galera galera-4,
+mariadb-backup and socat. A server that ends is started again at its address. When this process
+ends, even by `kill -9`, all servers end with it.
 
-Settings reach every node as with `madang serve`: madang.toml < MADANG_… variables < --set. This
-command sets data.dir, server.listen, server.metrics_listen, database.url, database.replicas and, with
---cache, cache.url, guard.url and likes.url; the last two name a server that evicts nothing and keeps all
-on disk.
+Settings reach every node as with `madang serve`: madang.toml < MADANG_… variables < --set.
+This command sets data.dir, server.listen, server.metrics_listen, database.url, database.replicas
+and, with --cache, cache.url, guard.url and likes.url; the last two name a server that evicts
+nothing and keeps all on disk.
 Behind nginx it also sets server.trusted_proxies and server.drain_delay, unless --set names them.
-Nodes on one MariaDB share a token key; without accounts.token_key one is created in the directory.
+Nodes on one MariaDB share a token key; without accounts.token_key one is made in the directory.
 With --dir the data stay, and the next start with the same directory continues with them.
 
 --json prints one line once all is ready, with the addresses and the nodes' process ids:
@@ -63,18 +63,20 @@ With --dir the data stay, and the next start with the same directory continues w
 A node that was started again keeps its addresses and has another process id.
 
 Examples:
-  madang up --demo                                 one node with sample data, in a temporary directory
-  madang up --nodes 2 --from madang-data           the data of a directory, copied, on two nodes
-  madang up --nodes 2                              two nodes on one MariaDB, behind nginx
-  madang up --nodes 2 --profile stock              the same behind nginx as Debian configures it
-  madang up --nodes 1 --balance nginx --tls        HTTPS and HTTP/2 with a self-signed certificate
-  madang up --nodes 3 --dir shop --set log.level=debug    data and logs stay in ./shop
-  madang up --nodes 2 --replicas 1                 reads are also answered from a replica
-  madang up --nodes 2 --database galera:3          three database servers, of which one may fail
-  madang up --nodes 2 --cache valkey               nodes use each other's finished answers
-  madang up --nodes 2 --cache valkey --set likes.write=stream    likes through a stream in Valkey
-  madang up --nodes 2 --cache cluster              the same with a cluster of three cache servers
-  madang up restart --dir shop                     restart the nodes one by one
+  madang up --demo                           one node with sample data, in a temporary directory
+  madang up --nodes 2 --from madang-data     the data of a directory, copied, on two nodes
+  madang up --nodes 2                        two nodes on one MariaDB, behind nginx
+  madang up --nodes 2 --profile stock        the same behind nginx as Debian configures it
+  madang up --nodes 1 --balance nginx --tls  HTTPS and HTTP/2 with a self-signed certificate
+  madang up --nodes 3 --dir shop --set log.level=debug
+                                             data and logs stay in ./shop
+  madang up --nodes 2 --replicas 1           reads are also answered from a replica
+  madang up --nodes 2 --database galera:3    three database servers, of which one may fail
+  madang up --nodes 2 --cache valkey         nodes use each other's finished answers
+  madang up --nodes 2 --cache valkey --set likes.write=stream
+                                             likes through a stream in Valkey
+  madang up --nodes 2 --cache cluster        the same with a cluster of three cache servers
+  madang up restart --dir shop               restart the nodes one by one
 
 Ctrl-C, SIGTERM or SIGHUP stops the nodes, then nginx, then the database, and removes a temporary
 directory. A second one stops all of them at once.")]

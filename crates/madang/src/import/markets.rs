@@ -39,9 +39,10 @@ const ROWS_AT_ONCE: usize = 500;
 The kind of a file is detected from its content:
   - the standard data (전국전통시장표준데이터) as CSV in CP949 or UTF-8, or as JSON;
   - facilities (소상공인시장진흥공단_전통시장현황) as CSV: added to the markets already stored.
-A market is identified by its name and municipality. An existing one is updated and keeps its id: newer
-data replace older data, and fields that they leave empty are kept. Data of the same day replace those of the
-same provider; they only fill empty fields of another provider's. Importing a file twice changes nothing.
+A market is identified by its name and municipality. An existing one is updated and keeps its
+id: newer data replace older data, and fields that they leave empty are kept. Data of the same
+day replace those of the same provider; they only fill empty fields of another provider's.
+Importing a file twice changes nothing.
 A row that cannot be imported is reported with its line and the reason; the exit code is then 1.
 
 Examples:

@@ -18,9 +18,9 @@ use tokio::task::JoinSet;
 /// Arguments of `madang import tracks`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Each file becomes one track; each of its lines (trkseg, rte, LineString) becomes a segment.
-A file that cannot be imported is reported with the reason, and the others are imported; the exit code is
-then 1. A track with the name and path of a stored one is not imported again.
+Each file becomes one track; each of its lines (trkseg, rte, LineString) becomes a segment. A
+file that cannot be imported is reported with the reason, and the others are imported; the exit
+code is then 1. A track with the name and path of a stored one is not imported again.
 
 Examples:
   madang import tracks trails/*.gpx

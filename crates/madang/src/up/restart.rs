@@ -34,14 +34,15 @@ const ORDER_TIME: Duration = Duration::from_secs(5);
 /// Arguments of `madang up restart`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Each node drains (server.drain_delay, server.drain_timeout), ends, and is started again at its address.
-The next one follows once it is ready and nginx uses it again: two seconds later, with --profile stock
-eleven. With several nodes behind nginx no request fails. The restart stops at a node that does not
-become ready.
+Each node drains (server.drain_delay, server.drain_timeout), ends, and is started again at its
+address. The next one follows once it is ready and nginx uses it again: two seconds later, with
+--profile stock eleven. With several nodes behind nginx no request fails. The restart stops at a
+node that does not become ready.
 
 Examples:
-  madang up restart               the only `madang up` of this user that runs in a temporary directory
-  madang up restart --dir shop    the one that was started with --dir shop")]
+  madang up restart             the only `madang up` of this user that runs in a temporary
+                                directory
+  madang up restart --dir shop  the one that was started with --dir shop")]
 pub struct Args {
     /// Directory of the running `madang up` [default: the only temporary one]
     #[arg(long, value_name = "DIR")]
