@@ -88,9 +88,7 @@ pub struct Bench<'r> {
     pub experiment: &'r Experiment,
     pub settings: &'r Settings,
     pub host: &'r dyn Host,
-    /// Images of the run.
     pub containers: &'r Containers,
-    /// The data rounds start with.
     pub templates: &'r Templates,
     /// Scratch space; emptied after each round.
     pub work: &'r Path,
@@ -353,7 +351,6 @@ impl Bench<'_> {
         observer.cores_for(AFTERWARDS).map_err(broken)
     }
 
-    /// Runs a command of the experiment around the load.
     fn hook(
         &self,
         argv: Option<&[String]>,
@@ -421,7 +418,6 @@ impl Drop for GiveUp<'_> {
     }
 }
 
-/// Whether the load ran to its end.
 fn is_whole_load(exit: Exit) -> bool {
     matches!(exit, Exit::Code(0 | EXIT_THRESHOLDS | EXIT_MARKED_AS_FAILED))
 }

@@ -33,7 +33,6 @@ pub(crate) use out::{check_unused, write};
 
 /// Why a run could not begin or be kept. Broken rounds are no such error: they are in the report.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum RunError {
     /// The data could not be made.
     #[error("cannot prepare the data")]
@@ -55,7 +54,6 @@ pub enum RunError {
     /// Scratch space cannot be removed.
     #[error("cannot remove `{}`", .path.display())]
     Remove { path: PathBuf, source: io::Error },
-    /// The results' directory has results in it.
     #[error("`{}` is not empty: results are never overwritten, choose another --out", .0.display())]
     NotEmpty(PathBuf),
     /// The run to be resumed or reported is still going.
@@ -205,7 +203,6 @@ pub struct RunContext<'r> {
     pub cancel: &'r Cancel,
 }
 
-/// Rounds can begin.
 pub struct Begun {
     pub out: Out,
     pub journal: Journal,
@@ -230,9 +227,7 @@ impl Templates {
 /// Everything rounds share that has to be made before the first.
 #[derive(Default)]
 pub struct Made {
-    /// The data rounds start with.
     pub templates: Templates,
-    /// Images.
     pub containers: Containers,
 }
 
@@ -286,7 +281,6 @@ impl<'r> RunContext<'r> {
         }
     }
 
-    /// Where and with what rounds are run.
     pub fn bench(self, out: &'r Out, made: &'r Made, settings: &'r Settings) -> Bench<'r> {
         Bench {
             experiment: self.experiment,
@@ -370,7 +364,6 @@ impl<'r> RunContext<'r> {
     }
 }
 
-/// Runs all rounds and reports them.
 fn go(
     context: RunContext<'_>,
     begun: Begun,

@@ -98,7 +98,6 @@ fn parent(file: &Path) -> &Path {
     file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Takes a backup and says where it is.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.settings.resolve()?;
     let target = Target::of(&args.to)?;

@@ -128,7 +128,6 @@ pub fn language(text: &str) -> anyhow::Result<Language> {
     }
 }
 
-/// Compares.
 pub fn run(args: &Args) -> anyhow::Result<Ended> {
     let show = Show { json: args.json, full: args.full, fail_on: &args.fail_on };
     if let Some(dir) = &args.report {

@@ -50,7 +50,6 @@ fn is_url(text: &str) -> bool {
     text.starts_with("mysql://")
 }
 
-/// Copies, compares, and says how to serve the copy.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     match (is_url(&args.from), is_url(&args.to)) {
         (false, true) => to_server(args),

@@ -52,13 +52,11 @@ pub enum Ended {
     AddressTaken,
     DirectoryInUse,
     StoreUnusable,
-    /// What `--fail-on` names came true.
     FailOn,
     SystemBroken,
     Interrupted,
     /// Another load generator, with the exit code of its own.
     Other(u8),
-    /// A run of `load`.
     Load(madang_load::ExitStatus),
 }
 

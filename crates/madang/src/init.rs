@@ -58,7 +58,6 @@ export default function () {
 }
 ";
 
-/// Writes the file.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let out = args.out.clone().unwrap_or_else(|| args.dir.join("compare.toml"));
     if !args.dir.is_dir() {

@@ -182,7 +182,6 @@ fn disturbance(text: &str) -> anyhow::Result<Warning> {
     }
 }
 
-/// Searches.
 pub fn run(args: Args) -> anyhow::Result<exit::Ended> {
     if let Some(dir) = &args.report {
         let report = StoredLimit::read(dir)?.report_again(args.lang)?;
@@ -221,7 +220,6 @@ pub fn run(args: Args) -> anyhow::Result<exit::Ended> {
     ended(finished, &out, json)
 }
 
-/// Shows a search that has just ended.
 fn ended(finished: LimitFinished, out: &Path, json: bool) -> anyhow::Result<exit::Ended> {
     let report = finished.report;
     show(&report, json)?;

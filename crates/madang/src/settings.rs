@@ -51,7 +51,6 @@ impl SettingsArgs {
         Ok(sources)
     }
 
-    /// The effective settings.
     pub fn resolve(&self) -> anyhow::Result<Settings> {
         Ok(self.sources()?.resolve()?)
     }

@@ -148,7 +148,6 @@ struct Stack {
     front: Option<Arc<Kept>>,
 }
 
-/// Where they are.
 struct Addresses {
     /// Of the balancer, or without one of the first node, or without any of the database.
     url: String,

@@ -36,7 +36,6 @@ pub enum Metric {
     Load(LoadMetric),
     /// By how much a series of the server's metrics page changed over the round, warm-up included.
     Server(Selector),
-    /// A figure of a database beside the server.
     Database(Figure),
     /// CPU time of one part of a stack per good request.
     Part(StackPart),
@@ -45,9 +44,7 @@ pub enum Metric {
 /// A part of a stack: what its host calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum StackPart {
-    /// The host's own servers.
     Nodes,
-    /// The balancer.
     Nginx,
     /// All MariaDB servers.
     Mariadb,
@@ -75,7 +72,6 @@ impl StackPart {
 pub enum Statistic {
     /// Arithmetic mean.
     Mean,
-    /// Median.
     P50,
     /// 90th percentile.
     P90,
@@ -89,7 +85,6 @@ pub enum Statistic {
 
 /// Why a round has no number for a metric, to follow "because".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum Absent {
     /// So nothing can be said per good request, the logarithm of a throughput does not exist, and
     /// response times would be those of refusals.
@@ -136,7 +131,6 @@ impl Metric {
         Self::Response(Statistic::P99),
     ];
 
-    /// Its name in files.
     pub fn id(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Goodput => "goodput",
@@ -178,7 +172,6 @@ impl Metric {
         Self::ALL.into_iter().chain(further).chain(StackPart::ALL.map(Self::Part))
     }
 
-    /// The metric of that name, among [`own`](Self::own).
     pub fn from_id(id: &str) -> Option<Self> {
         Self::own().find(|metric| metric.id() == id)
     }
@@ -258,7 +251,6 @@ impl Metric {
         (trend.count > 0).then_some(share * trend.count as f64)
     }
 
-    /// Its name in tables.
     pub fn label(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Goodput => "good requests/s",
@@ -277,7 +269,6 @@ impl Metric {
         })
     }
 
-    /// The unit of its values.
     pub fn unit(&self) -> &'static str {
         match self {
             Self::Load(metric) => metric.unit(),
@@ -304,7 +295,6 @@ impl Metric {
         }
     }
 
-    /// Its value in a round, possibly zero.
     pub fn level(&self, round: &Measured) -> Result<f64, Absent> {
         let good = round.load.requests.good as f64;
         let value = match self {

@@ -11,7 +11,6 @@ use crate::{time, words};
 
 /// Follows a search. Every method has an empty default.
 pub trait Progress {
-    /// It begins.
     fn begin(&mut self, _plan: &LimitPlan) {}
     /// That many tries are there already, of a search that goes on.
     fn resumed(&mut self, _tries: usize) {}
@@ -32,7 +31,6 @@ pub struct Console {
 }
 
 impl Console {
-    /// One that has said nothing yet.
     pub fn new() -> Self {
         Self { begun: Instant::now(), searches: 0, done: 0 }
     }

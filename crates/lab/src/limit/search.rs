@@ -26,7 +26,6 @@ const SEEKING_TIMES: f64 = 4.0;
 pub struct Bounds {
     /// The lowest rate, 1 or more.
     pub floor: u32,
-    /// The highest.
     pub ceiling: u32,
     /// The search is over when the refuted rate is higher than the confirmed one by no more than this share, or by 1.
     pub resolution: f64,
@@ -42,12 +41,10 @@ pub enum Length {
     Long,
 }
 
-/// The next try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
     /// Iterations per second.
     pub rate: u32,
-    /// How long.
     pub length: Length,
 }
 
@@ -56,20 +53,14 @@ pub struct Next {
 pub enum SearchResult {
     /// The limit lies between two rates.
     Between {
-        /// The highest that was confirmed.
         confirmed: u32,
-        /// The lowest that was refuted.
         refuted: u32,
-        /// What the refuted rate missed.
         why: Reason,
     },
-    /// The ceiling was confirmed.
     Ceiling(u32),
     /// Not even the floor was.
     Nothing {
-        /// The floor.
         refuted: u32,
-        /// What the floor missed.
         why: Reason,
     },
 }
@@ -91,7 +82,6 @@ pub struct Search {
 }
 
 impl Search {
-    /// A search that seeks from a rate near `start`.
     pub fn seeking(bounds: Bounds, start: f64) -> Self {
         Self::new(bounds, start, Length::Short)
     }
@@ -175,7 +165,6 @@ impl Search {
         Next { rate: start, length: Length::Long }
     }
 
-    /// The rate to be tried next in this stage.
     fn after(&mut self, length: Length) -> Option<u32> {
         let Bounds { floor, ceiling, resolution } = self.bounds;
         let step = self.step;

@@ -22,7 +22,6 @@ enum Server {
 }
 
 impl Server {
-    /// The highest rate whose steady state meets the goal.
     fn capacity(self, p95_seconds: f64) -> f64 {
         match self {
             Self::Fixed { per_second } => per_second,
@@ -100,7 +99,6 @@ fn plan(p95_seconds: f64, seed: u64) -> LimitPlan {
     tests::plan(options)
 }
 
-/// Capacity that a whole search reports.
 fn search(server: Server, p95_seconds: f64, seed: u64) -> Capacity {
     let plan = plan(p95_seconds, seed);
     let mut rng = fastrand::Rng::with_seed(seed);

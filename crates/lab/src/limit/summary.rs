@@ -9,22 +9,17 @@ use super::search::{Length, SearchResult};
 use crate::judge::stats::{self, Estimate};
 use crate::report::Language;
 
-/// One variant's limit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VariantLimit {
-    /// Its name.
     pub name: String,
     /// Whether the others are compared with it.
     pub is_reference: bool,
-    /// What it can take.
     pub capacity: Capacity,
     /// That against the reference.
     pub versus: Versus,
     /// What gave way, and in how many searches, most often first. Only what was the server's.
     pub gave_way: Vec<(String, usize)>,
-    /// Figures at the rate of its capacity.
     pub at_best: Option<Best>,
-    /// Each search.
     pub searches: Vec<SearchPart>,
 }
 
@@ -32,7 +27,6 @@ pub struct VariantLimit {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "known", rename_all = "snake_case")]
 pub enum Capacity {
-    /// Every search found a limit of the server.
     Exactly {
         /// Median of the highest rates that the searches confirmed; of an even number the lower one, so that it is one
         /// of them.
@@ -53,7 +47,6 @@ pub enum Capacity {
         /// In how many.
         searches: usize,
     },
-    /// No search was completed.
     Unknown,
 }
 
@@ -61,16 +54,12 @@ pub enum Capacity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Obstacle {
-    /// The load generator.
     Generator,
-    /// Too few virtual users.
     VirtualUsers,
-    /// The highest rate that was allowed.
     MaxRate,
 }
 
 impl Obstacle {
-    /// In words.
     pub fn text(self) -> &'static str {
         match self {
             Self::Generator => "the load generator gave way first",
@@ -84,7 +73,6 @@ impl Obstacle {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Versus {
-    /// It is the reference.
     Reference,
     /// The ratio of the limits found in the same blocks.
     Ratio(Estimate),
@@ -95,15 +83,12 @@ pub enum Versus {
 /// Figures of a long try at the rate of the [`Capacity`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Best {
-    /// The rate.
     pub rate: u32,
-    /// What was seen.
     pub figures: Figures,
     /// Cores the server used; `None` for a `url`.
     pub server_cores: Option<f64>,
 }
 
-/// One search.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SearchPart {
     /// Its block.

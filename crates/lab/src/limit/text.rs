@@ -50,7 +50,6 @@ pub fn render(report: &LimitReport) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A variant's cells.
 fn row(variant: &VariantLimit, is_compared: bool, lang: Language) -> [String; 5] {
     let versus = match &variant.versus {
         Versus::Reference => String::new(),

@@ -6,7 +6,6 @@ use super::summary::{Capacity, Obstacle, VariantLimit, Versus};
 use crate::report::Language;
 
 impl Language {
-    /// The goal.
     pub(super) fn goal(self, goal: &Goal) -> String {
         let Self::Ko = self else { return goal.to_string() };
         let times = [("p95", goal.p95_ms), ("p99", goal.p99_ms)].into_iter();
@@ -17,7 +16,6 @@ impl Language {
         times.chain(shares).collect::<Vec<_>>().join(", ")
     }
 
-    /// What was missed.
     pub(super) fn breach(self, breach: &Breach) -> String {
         let Self::Ko = self else { return breach.to_string() };
         match breach {
@@ -34,7 +32,6 @@ impl Language {
         }
     }
 
-    /// What gave way, by its word in `report.json`.
     pub(super) fn gave_way(self, word: &str) -> &str {
         let Self::Ko = self else { return word };
         match word {
@@ -47,7 +44,6 @@ impl Language {
         }
     }
 
-    /// Why a try missed the goal.
     pub(super) fn missed(self, reason: &Reason) -> String {
         let Self::Ko = self else { return reason.to_string() };
         let breaches: Vec<String> = reason.breaches.iter().map(|one| self.breach(one)).collect();
@@ -59,7 +55,6 @@ impl Language {
         breaches.join(", ") + whose
     }
 
-    /// What kept a search from the server's limit.
     pub(super) fn obstacle(self, obstacle: Obstacle) -> &'static str {
         let Self::Ko = self else { return obstacle.text() };
         match obstacle {
@@ -89,7 +84,6 @@ impl Language {
         })
     }
 
-    /// What a variant can take, for a table.
     pub(super) fn capacity(self, capacity: &Capacity) -> String {
         match capacity {
             Capacity::Exactly { rate, interval: Some((low, high)) } => {
@@ -105,7 +99,6 @@ impl Language {
         }
     }
 
-    /// What is to be said of a variant.
     pub(super) fn limit_of(self, variant: &VariantLimit) -> String {
         let VariantLimit { name, searches, .. } = variant;
         let searches = searches.len();

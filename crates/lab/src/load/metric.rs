@@ -147,12 +147,10 @@ impl LoadMetric {
         kind::BUILT_IN.iter().any(|(name, _)| *name == self.name)
     }
 
-    /// The names of those that every load run has.
     pub fn built_in() -> impl Iterator<Item = &'static str> {
         kind::BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// Whether a statistic was named.
     pub fn has_statistic(&self) -> bool {
         self.statistic.is_some()
     }
@@ -343,7 +341,6 @@ fn tags_of(text: &str) -> Option<Vec<(String, String)>> {
     Some(tags)
 }
 
-/// As files name it.
 impl fmt::Display for LoadMetric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;

@@ -10,7 +10,6 @@ use crate::journal::record::{Checked, Outcome, RoundRecord};
 /// busy machine, too.
 #[derive(Debug, Clone, Serialize)]
 pub struct InvariantSummary {
-    /// Its name.
     pub name: String,
     /// Rounds in which it was asked.
     pub rounds: u32,
@@ -29,7 +28,6 @@ pub struct Broken {
     pub block: u32,
     /// Which run of that block.
     pub attempt: u32,
-    /// The round's variant.
     pub variant: String,
     /// The value and what it was compared with, in words.
     pub values: String,

@@ -27,7 +27,6 @@ const DASHES: [&str; 4] = ["none", "7 3", "2 3", "9 3 2 3"];
 /// Rounds of one variant in a plot of points.
 pub struct Row<'p> {
     pub name: &'p str,
-    /// Place of the variant, for its colour.
     pub series: usize,
     pub values: Vec<f64>,
     /// Mean and the ends of its interval.
@@ -98,7 +97,6 @@ pub fn points(title: &str, rows: &[Row<'_>], show: &dyn Fn(f64) -> String) -> St
 
 /// One line of a plot.
 pub struct Line<'p> {
-    /// What it shows.
     pub name: &'p str,
     /// The place of its name in the legend, for its colour.
     pub series: usize,
@@ -263,7 +261,6 @@ pub fn scatter(
     svg + "</svg>"
 }
 
-/// Lines across a plot, with their values.
 fn rows(svg: &mut String, y: &Axis, show: &dyn Fn(f64) -> String) {
     let (left, right) = (LEFT, WIDTH - RIGHT);
     for tick in &y.ticks {
@@ -279,7 +276,6 @@ fn rows(svg: &mut String, y: &Axis, show: &dyn Fn(f64) -> String) {
     }
 }
 
-/// Names and how each is drawn.
 pub fn legend(names: &[String]) -> String {
     let mut html = String::from("<p class=\"legend\">");
     for (place, name) in names.iter().enumerate() {
@@ -304,7 +300,6 @@ fn open(title: &str, height: f64) -> String {
     )
 }
 
-/// Numbers to places.
 struct Axis {
     low: f64,
     high: f64,

@@ -101,7 +101,6 @@ fn cells(report: &Report, variant: &VariantSummary, row: &Row, reach: f64) -> Ve
     cells
 }
 
-/// Bounds of the predictions about a row.
 fn limits(report: &Report, variant: &str, row: &Row) -> Vec<f64> {
     let own = report.predictions.iter().map(|one| &one.prediction);
     let own = own.filter(|one| one.variant == variant && one.metric == row.metric);

@@ -30,7 +30,6 @@ pub enum Changing {
     Times,
     /// Server CPU per request, good or not.
     Cpu,
-    /// Memory of the server.
     Memory,
 }
 

@@ -20,10 +20,8 @@ use crate::report::ratio;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Language {
-    /// English.
     #[default]
     En,
-    /// Korean.
     Ko,
 }
 
@@ -41,7 +39,6 @@ impl Language {
         }
     }
 
-    /// A metric's name in tables.
     pub fn metric(self, metric: &Metric) -> String {
         let Self::Ko = self else { return metric.label().into_owned() };
         match metric {
@@ -58,7 +55,6 @@ impl Language {
         .to_owned()
     }
 
-    /// The word for an answer.
     pub fn verdict(self, verdict: Verdict) -> &'static str {
         match verdict {
             Verdict::Supported => self.pick("supported", "예측대로"),
@@ -67,7 +63,6 @@ impl Language {
         }
     }
 
-    /// Why there is no answer.
     pub fn reason(self, verdict: Verdict) -> Option<&'static str> {
         let (Self::Ko, Verdict::Undecided(why)) = (self, verdict) else { return verdict.reason() };
         Some(match why {
@@ -148,7 +143,6 @@ impl Language {
         }
     }
 
-    /// What was found, by its value in words.
     pub fn measured(self, value: &str) -> String {
         match self {
             Self::En => format!("measured {value}"),
@@ -156,7 +150,6 @@ impl Language {
         }
     }
 
-    /// That there is no ratio, and why.
     pub fn no_ratio(self, why: &str) -> String {
         match self {
             Self::En => format!("no ratio: {why}"),
@@ -193,7 +186,6 @@ impl Language {
         }
     }
 
-    /// That there is nothing.
     pub fn nothing(self) -> &'static str {
         self.pick("nothing was measured", "측정된 값이 없습니다")
     }
@@ -230,7 +222,6 @@ impl Language {
         self.value(&format!("×{}", ratio(estimate.ratio)), ends)
     }
 
-    /// A value and the ends of its interval.
     pub fn value(self, value: &str, ends: Option<(String, String)>) -> String {
         match (self, ends) {
             (_, Some((low, high))) => format!("{value} ({})", self.interval(&low, &high)),
@@ -288,7 +279,6 @@ impl Language {
         }
     }
 
-    /// A ratio's interval.
     pub fn interval(self, low: &str, high: &str) -> String {
         match self {
             Self::En => format!("95 % interval {low} to {high}"),

@@ -124,7 +124,6 @@ impl<'w, 'p> Watch<'w, 'p> {
         (Instant::now() >= deadline).then(|| Failure::new(FailureKind::TimeLimit, message))
     }
 
-    /// Does what is due.
     fn act(&mut self, running: &mut Running) -> Result<(), Failure> {
         if !self.pending.is_empty() && self.window.is_none() {
             self.window = started(&self.scene.files.started);

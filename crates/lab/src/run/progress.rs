@@ -12,13 +12,10 @@ use crate::{time, words};
 
 /// Follows a run. Every method has an empty default.
 pub trait Progress {
-    /// The run begins.
     fn begin(&mut self, _plan: &Plan) {}
     /// That many rounds are there already, of a run that goes on.
     fn resumed(&mut self, _rounds: usize) {}
-    /// Images of containers are built or fetched.
     fn building(&mut self) {}
-    /// The data are being made.
     fn preparing(&mut self) {}
     /// A round begins: its block, from 1, and its variant.
     fn round(&mut self, _block: u32, _variant: &str) {}
@@ -28,17 +25,14 @@ pub trait Progress {
     fn waiting(&mut self, _pause: Duration) {}
     /// A block is run again because a round of it broke.
     fn again(&mut self, _block: u32, _attempt: u32) {}
-    /// All is over.
     fn finish(&mut self) {}
 }
 
-/// Says nothing.
 #[derive(Debug)]
 pub struct Silent;
 
 impl Progress for Silent {}
 
-/// Writes to stderr.
 #[derive(Debug)]
 pub struct Console {
     /// `None` where stderr is no terminal.

@@ -33,11 +33,9 @@ pub fn go_on_after(failed: Option<FailureKind>) -> Option<&'static str> {
 pub enum FailOn {
     /// The figure in question, or one listed as also worse, is worse by more than this share.
     Worse(f64),
-    /// A prediction is refuted.
     Refuted,
     /// A prediction is undecided, or it is open whether a variant is worse.
     Undecided,
-    /// No condition.
     Never,
 }
 
@@ -71,12 +69,10 @@ pub struct Show<'a> {
     pub json: bool,
     /// All figures below the table.
     pub full: bool,
-    /// What makes the command fail.
     pub fail_on: &'a [FailOn],
 }
 
 impl Show<'_> {
-    /// Shows a run that has just ended.
     pub fn finished(&self, finished: Finished, out: &Path) -> anyhow::Result<exit::Ended> {
         let Finished { report, written } = finished;
         if written.is_err() {
@@ -132,7 +128,6 @@ impl Show<'_> {
     }
 }
 
-/// Writes and shows the report of a stored run.
 pub fn report_again(
     dir: &Path,
     language: Option<Language>,

@@ -29,9 +29,7 @@ const FAILED: i32 = 1;
 pub struct Order {
     /// k6's program.
     pub program: PathBuf,
-    /// The script.
     pub script: PathBuf,
-    /// Variables of the script's `__ENV`, as `NAME=VALUE`.
     pub env: Vec<String>,
     /// Virtual users, instead of the script's.
     pub vus: Option<u32>,
@@ -44,7 +42,6 @@ pub struct Order {
 /// Files that a generator writes.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
-    /// The report.
     pub report: Option<PathBuf>,
     /// Start of the measured window, in seconds since 1970.
     pub started: Option<PathBuf>,
@@ -74,7 +71,6 @@ pub enum K6Error {
 }
 
 impl K6Error {
-    /// Exit code for it.
     pub fn exit_code(&self) -> i32 {
         if matches!(self, Self::WarmUp) { INVALID_OPTIONS } else { FAILED }
     }

@@ -27,7 +27,6 @@ const CLUSTER: u16 = 3;
 pub struct Urls {
     /// One server, or those of a cluster.
     pub cache: String,
-    /// For attempts and likes.
     pub counts: String,
 }
 

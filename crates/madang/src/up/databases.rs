@@ -101,7 +101,6 @@ impl Databases {
     }
 }
 
-/// A server on its own.
 fn alone(plan: &Plan) -> anyhow::Result<MariaDbSettings> {
     Ok(MariaDbSettings {
         buffer_pool_mib: BUFFER_POOL_MIB,

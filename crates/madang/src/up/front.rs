@@ -10,7 +10,6 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// nginx, started.
 pub struct Front {
     nginx: Nginx,
     dir: PathBuf,

@@ -75,7 +75,6 @@ impl Node {
         Ok(Self { process: None, spec, settings, addresses, health, log, _ports: ports })
     }
 
-    /// What it will be started with.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }

@@ -48,7 +48,6 @@ pub struct Args {
     dir: Option<PathBuf>,
 }
 
-/// Asks for the restart and prints how it goes.
 pub fn run(args: &Args) -> anyhow::Result<Ended> {
     let stream = match &args.dir {
         Some(dir) => {
@@ -199,7 +198,6 @@ fn answer(
 /// What became of the nodes that go on while one is restarted.
 enum Others {
     Serve,
-    /// This process is to stop.
     Stopping,
     /// The name of one that does not serve.
     Missing(String),

@@ -27,7 +27,6 @@ pub struct During {
     /// When, after the start of the measured window.
     #[serde(rename = "at_seconds", serialize_with = "as_seconds")]
     pub at: Duration,
-    /// What is done.
     #[serde(flatten)]
     pub action: Action,
 }
@@ -49,7 +48,6 @@ fn as_seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S:
 pub enum Action {
     /// A command is run; nobody waits for it before the load has ended.
     Command(Vec<String>),
-    /// The server's process gets a signal.
     #[serde(untagged)]
     Signal {
         /// Name of the signal.
@@ -62,7 +60,6 @@ pub enum Action {
 /// Signals that say something to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Signal {
     Hup,
     Int,

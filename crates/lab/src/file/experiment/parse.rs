@@ -266,7 +266,6 @@ fn usual_name(file: &Path, dir: &Path) -> String {
     name.filter(|name| is_name(name)).unwrap_or_else(|| "compare".to_owned())
 }
 
-/// Default question.
 fn usual_question(variants: &[String], reference: &str) -> String {
     let others: Vec<&str> =
         variants.iter().map(String::as_str).filter(|name| *name != reference).collect();

@@ -84,7 +84,6 @@ impl<'a> Reader<'a> {
         self.mistakes
     }
 
-    /// Where the table begins.
     pub fn offset(&self) -> usize {
         self.offset
     }
@@ -235,7 +234,6 @@ impl<'a> Reader<'a> {
         Some(entries.into_iter().map(|(_, name, text)| (name, text)).collect())
     }
 
-    /// A table to be read in turn.
     pub fn table(&mut self, key: &'static str) -> Option<Self> {
         self.accepted.push(key);
         let (name, value) = self.table.get_key_value(key)?;

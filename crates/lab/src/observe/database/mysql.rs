@@ -19,7 +19,6 @@ const ACCEPTED: &str = "an address such as `mysql://USER:PASSWORD@HOST:PORT/DATA
 /// What a server is told to accept in one packet; else the client would ask what it may send.
 const PACKET_BYTES: usize = 16 << 20;
 
-/// Reads an address.
 pub fn parse(address: &str) -> Result<Opts, DatabaseError> {
     let opts = Opts::from_url(address).map_err(|error| match error {
         mysql::UrlError::UnknownParameter(name) => format!("unknown parameter `{name}`"),

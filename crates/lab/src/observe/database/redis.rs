@@ -16,7 +16,6 @@ use crate::run::cancel::Cancel;
 const ACCEPTED: &str = "an address such as `redis://HOST:PORT`, `redis://:PASSWORD@HOST:PORT` or \
      `redis://USER:PASSWORD@HOST:PORT/NUMBER` is wanted";
 
-/// Reads an address.
 pub fn parse(text: &str) -> Result<ConnectionInfo, DatabaseError> {
     if text.starts_with("rediss://") {
         return Err(DatabaseError::Address("TLS is not supported".to_owned()));
@@ -94,7 +93,6 @@ impl Client for Info {
     }
 }
 
-/// The number that a command answers.
 pub fn number(
     address: &Address,
     command: &[String],

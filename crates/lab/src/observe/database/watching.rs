@@ -26,14 +26,12 @@ pub trait Client {
     /// The one that is no counter.
     fn level(&mut self) -> Result<f64, DatabaseError>;
 
-    /// How many questions it has asked so far.
     fn asked(&self) -> u64;
 }
 
 /// The databases of one round, being observed.
 pub struct Watching(Vec<One>);
 
-/// One of them.
 struct One {
     address: Address,
     /// Dropping it ends the thread, too.

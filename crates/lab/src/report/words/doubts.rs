@@ -6,7 +6,6 @@ use crate::judge::metric::Metric;
 use crate::report::Ended;
 
 impl Language {
-    /// What makes a round doubtful.
     pub fn warning(self, warning: Warning) -> &'static str {
         let Self::Ko = self else { return warning.text() };
         match warning {
@@ -53,7 +52,6 @@ impl Language {
         }
     }
 
-    /// That a round was refused, and why.
     pub fn refused(self, round: &RoundRecord) -> String {
         let why: Vec<String> =
             round.refused.iter().map(|reason| self.refusal(round, *reason)).collect();
@@ -88,7 +86,6 @@ impl Language {
         format!("{}{noticed}", self.warning(reason))
     }
 
-    /// That a round broke, with what was said then.
     pub fn broke(self, round: &RoundRecord, failure: &Failure) -> String {
         let RoundRecord { block, attempt, variant, .. } = round;
         let message = self.failure(failure);
@@ -144,7 +141,6 @@ impl Language {
         format!("{started} – {}", finished.unwrap_or(killed))
     }
 
-    /// That a run went on.
     pub fn resumed(self, moment: &str) -> String {
         match self {
             Self::En => format!("interrupted, and resumed {moment}"),
@@ -234,7 +230,6 @@ impl Language {
         }
     }
 
-    /// In how many of a variant's rounds.
     pub fn share_of_rounds(self, variant: &str, count: usize, all: usize) -> String {
         match self {
             Self::En => format!("`{variant}` {count} of {all}"),
@@ -251,7 +246,6 @@ impl Language {
         }
     }
 
-    /// Which CPUs server and generator had.
     pub fn cpus(self, server: Option<&str>, generator: &str) -> String {
         match (self, server) {
             (Self::En, Some(server)) => {

@@ -9,7 +9,6 @@ use crate::plan::Plan;
 use crate::report::{Row, ratio};
 
 impl Language {
-    /// The word for an answer.
     pub fn answer_word(self, answer: Answer) -> &'static str {
         match (self, answer) {
             (Self::En, Answer::CannotTell) => "can't tell",
@@ -109,7 +108,6 @@ impl Language {
         }
     }
 
-    /// Reason for a missing answer, with a remedy.
     fn why(self, doubt: Undecided) -> String {
         let reason = self.reason(Verdict::Undecided(doubt)).unwrap_or_default();
         let advice = match doubt {

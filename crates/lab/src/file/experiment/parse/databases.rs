@@ -3,7 +3,6 @@
 use super::super::reader::{Located, Reader};
 use crate::observe::database::{Address, Addresses, Engine};
 
-/// The databases that a table names.
 pub fn beside(reader: &mut Reader<'_>) -> Addresses {
     let mysql = reader.text(Engine::Mysql.key());
     let redis = reader.text(Engine::Redis.key());

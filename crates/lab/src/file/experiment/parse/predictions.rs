@@ -13,7 +13,6 @@ use crate::observe::prometheus::Selector;
 const BOUNDS: [&str; 5] =
     ["ratio_at_most", "ratio_at_least", "difference_below", "at_most", "at_least"];
 
-/// Rows of the report that the file asks for.
 pub fn observed(reader: Option<Reader<'_>>, outline: Option<&Outline>) -> Observe {
     let Some(mut reader) = reader else { return Observe::default() };
     let databases = databases::beside(&mut reader);
@@ -46,7 +45,6 @@ pub fn observed(reader: Option<Reader<'_>>, outline: Option<&Outline>) -> Observ
     observe
 }
 
-/// All claims that can be used.
 pub fn all(
     readers: Vec<Reader<'_>>,
     names: Names<'_>,
