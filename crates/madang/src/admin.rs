@@ -93,28 +93,22 @@ enum Action {
     },
 }
 
+#[derive(clap::Args, Debug)]
+struct User {
+    /// Nickname, or id: and a number
+    user: String,
+}
+
 #[derive(Subcommand, Debug)]
 enum UserAction {
     /// Print what is stored of a user
-    Show {
-        /// Nickname, or id: and a number
-        user: String,
-    },
+    Show(User),
     /// End all tokens of a user
-    Logout {
-        /// Nickname, or id: and a number
-        user: String,
-    },
+    Logout(User),
     /// Set a random password, print it, and end all tokens
-    Password {
-        /// Nickname, or id: and a number
-        user: String,
-    },
+    Password(User),
     /// Delete the account; posts, articles, comments and tracks stay without a name
-    Delete {
-        /// Nickname, or id: and a number
-        user: String,
-    },
+    Delete(User),
 }
 
 #[derive(Subcommand, Debug)]
@@ -156,10 +150,10 @@ impl Action {
             Self::Audit { last } => return Err(*last),
             Self::Status => Command::Status,
             Self::User { action } => match action {
-                UserAction::Show { user } => Command::UserShow { user: user.clone() },
-                UserAction::Logout { user } => Command::UserLogout { user: user.clone() },
-                UserAction::Password { user } => Command::UserPassword { user: user.clone() },
-                UserAction::Delete { user } => Command::UserDelete { user: user.clone() },
+                UserAction::Show(User { user }) => Command::UserShow { user: user.clone() },
+                UserAction::Logout(User { user }) => Command::UserLogout { user: user.clone() },
+                UserAction::Password(User { user }) => Command::UserPassword { user: user.clone() },
+                UserAction::Delete(User { user }) => Command::UserDelete { user: user.clone() },
             },
             Self::Post { action: ContentAction::Delete { id } } => Command::PostDelete { id: *id },
             Self::Article { action: ContentAction::Delete { id } } => {

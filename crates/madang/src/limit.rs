@@ -5,7 +5,7 @@ use crate::compare::host::Madang;
 use crate::compare::stored::{GO_ON, go_on_after};
 use crate::compare::{SEEDS, Wrong, say, tell, watch_signals};
 use crate::exit;
-use crate::settings::Usage;
+use crate::settings::usage;
 use anyhow::{Context as _, bail};
 use madang_lab::limit::{
     Console, Ended, Goal, LimitFinished, LimitOptions, LimitPlan, LimitReport, Steering,
@@ -263,19 +263,19 @@ fn read(args: &Args) -> anyhow::Result<Experiment> {
         (Some(_), false) => Err("--url belongs to a script; an experiment has its variants"),
         (None, false) => Ok(path),
     };
-    let file = file.map_err(|why| Usage(format!("{}: {why}", path.display())))?;
+    let file = file.map_err(|why| usage(format!("{}: {why}", path.display())))?;
     let files = Experiment::files(file)?;
     let [only] = &files[..] else {
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         let why = "it has several experiments; name one of";
-        return Err(Usage(format!("{}: {why} {}", file.display(), names.join(", "))).into());
+        return Err(usage(format!("{}: {why} {}", file.display(), names.join(", "))));
     };
     Ok(Experiment::read(only)?)
 }
 
 fn options(args: Args) -> anyhow::Result<LimitOptions> {
     if args.from > args.max_rate {
-        return Err(Usage("--from must not be above --max-rate".to_owned()).into());
+        return Err(usage("--from must not be above --max-rate"));
     }
     let milliseconds = |time: Duration| time.as_secs_f64() * 1000.0;
     Ok(LimitOptions {

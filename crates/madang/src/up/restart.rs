@@ -8,7 +8,7 @@ use super::kept::{Kept, Means};
 use super::plan::FrontPlan;
 use super::report::tell;
 use crate::exit::Ended;
-use crate::settings::Usage;
+use crate::settings::usage;
 use anyhow::Context as _;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -80,12 +80,10 @@ fn only_one() -> anyhow::Result<UnixStream> {
     let names: Vec<String> = found.iter().map(|(dir, _)| dir.display().to_string()).collect();
     match (found.pop(), found.is_empty()) {
         (Some((_, stream)), true) => Ok(stream),
-        (None, _) => Err(Usage(
-            "no `madang up` runs in a temporary directory; name its directory with --dir"
-                .to_owned(),
-        )
-        .into()),
-        _ => Err(Usage(format!("several run; name one with --dir: {}", names.join(", "))).into()),
+        (None, _) => Err(usage(
+            "no `madang up` runs in a temporary directory; name its directory with --dir",
+        )),
+        _ => Err(usage(format!("several run; name one with --dir: {}", names.join(", ")))),
     }
 }
 
