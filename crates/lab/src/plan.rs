@@ -320,7 +320,7 @@ fn metrics(experiment: &Experiment) -> Vec<Metric> {
     let is_observed = |figure: &Figure| {
         let mut variants = experiment.variants.iter();
         variants.any(|variant| {
-            variant.has_stack() || experiment.databases(variant).get(figure.engine()).is_some()
+            variant.has_stack() || experiment.databases(variant).get(figure.engine).is_some()
         })
     };
     let has_parts = experiment.variants.iter().any(Variant::has_stack);

@@ -6,14 +6,14 @@ mod out;
 pub mod progress;
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-use std::{env, fs, io};
 
 use madang_stack::container::ContainerError;
 
 use crate::file::experiment::{Experiment, Target, Variant};
+use crate::journal::provenance;
 use crate::journal::record::{RoundRecord, Warning};
 use crate::journal::stored::{Asked, Description, Kind, Stored, StoredError};
 use crate::plan::{Plan, Settings};
@@ -118,16 +118,8 @@ fn missing(experiment: &Experiment, variant: &Variant) -> Option<String> {
     let Target::Command { argv, env, .. } = &variant.target else { return None };
     let program = argv.first()?;
     let is_known = !program.contains('{') && !env.iter().any(|(name, _)| name == "PATH");
-    let runs = |path: &Path| {
-        let file = fs::metadata(path).ok().filter(fs::Metadata::is_file);
-        file.is_some_and(|file| file.permissions().mode() & 0o111 != 0)
-    };
-    let found = if program.contains('/') {
-        runs(&experiment.dir.join(program))
-    } else {
-        let path = env::var_os("PATH").unwrap_or_default();
-        env::split_paths(&path).any(|dir| runs(&experiment.dir.join(dir).join(program)))
-    };
+    let found = provenance::program(program, &[], &experiment.dir);
+    let found = found.is_some_and(|path| provenance::is_program(&path));
     (is_known && !found).then(|| {
         let name = &variant.name;
         format!("`command` of [variants.{name}]: there is no program `{program}` that can be run")

@@ -129,7 +129,7 @@ pub fn run(args: &Args) -> anyhow::Result<Ended> {
     if let Some(dir) = &args.resume {
         let run = Stored::read(dir)?;
         watch_signals(cancel.clone())?;
-        let finished = madang_lab::resume(run, &Madang, &cancel, &mut Console::new())?;
+        let finished = madang_lab::resume(run, &Madang, &cancel, &mut Console::default())?;
         return show.finished(finished, dir);
     }
     experiments(args, &show, &cancel)
@@ -173,7 +173,7 @@ fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<
             None => madang_lab::default_out(&one.experiment),
         };
         let Ready { experiment, plan } = one;
-        let progress = &mut Console::new();
+        let progress = &mut Console::default();
         let finished = madang_lab::run(experiment, plan, &Madang, &out, cancel, progress)?;
         let ended = show.finished(finished, &out)?;
         if ended != Ended::Done {

@@ -22,7 +22,7 @@ use crate::observe::database::Addresses;
 use crate::observe::prometheus::Selector;
 use crate::plan::Design;
 
-pub use hooks::{Action, During, Hooks, Signal};
+pub use hooks::{Action, During, Hooks, SIGNALS};
 pub(crate) use invariant::EXACT;
 pub use invariant::{Invariant, Limit, NamedValue, Source};
 pub use prediction::{Bound, Prediction};

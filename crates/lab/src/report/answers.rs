@@ -140,7 +140,7 @@ pub fn figures(variants: &[VariantSummary], name: Option<&str>) -> Vec<(String, 
             high: estimate.interval.map(|(_, high)| high),
             answer: row.answer?,
         };
-        Some((row.metric.id().into_owned(), figure))
+        Some((row.metric.id(), figure))
     };
     variant.map_or_else(Vec::new, |one| one.metrics.iter().filter_map(figure).collect())
 }

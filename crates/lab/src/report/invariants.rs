@@ -81,10 +81,10 @@ pub fn lines(invariants: &[InvariantSummary], lang: Language) -> (Vec<String>, O
     let mut broken = Vec::new();
     for invariant in invariants.iter().filter(|invariant| !invariant.broken.is_empty()) {
         let (failed, all, name) = (invariant.broken.len(), invariant.rounds, &invariant.name);
-        broken.push(match lang {
-            Language::En => format!("invariant in {failed} of {all} rounds: {name}"),
-            Language::Ko => format!("불변 조건, {all}라운드 중 {failed}라운드: {name}"),
-        });
+        broken.push(lang.pick(
+            format!("invariant in {failed} of {all} rounds: {name}"),
+            format!("불변 조건, {all}라운드 중 {failed}라운드: {name}"),
+        ));
         let block = lang.pick("block", "블록");
         broken.extend(invariant.broken.iter().map(|round| {
             let Broken { block: number, variant, values, .. } = round;

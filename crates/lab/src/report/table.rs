@@ -193,10 +193,7 @@ pub fn left_out(report: &Report) -> usize {
 impl Language {
     /// Title of the table of one of several variants.
     pub fn beside(self, variant: &str, reference: &str) -> String {
-        match self {
-            Self::En => format!("{variant} beside {reference}"),
-            Self::Ko => format!("{reference} 대비 {variant}"),
-        }
+        self.pick(format!("{variant} beside {reference}"), format!("{reference} 대비 {variant}"))
     }
 }
 

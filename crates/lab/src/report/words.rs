@@ -31,8 +31,7 @@ impl Language {
         self.pick("en", "ko")
     }
 
-    /// One of two texts.
-    pub fn pick<'t>(self, en: &'t str, ko: &'t str) -> &'t str {
+    pub fn pick<T>(self, en: T, ko: T) -> T {
         match self {
             Self::En => en,
             Self::Ko => ko,
@@ -40,7 +39,7 @@ impl Language {
     }
 
     pub fn metric(self, metric: &Metric) -> String {
-        let Self::Ko = self else { return metric.label().into_owned() };
+        let Self::Ko = self else { return metric.label() };
         match metric {
             Metric::Goodput => "초당 정상 요청",
             Metric::GoodShare => "정상 요청 비율",
@@ -50,7 +49,7 @@ impl Language {
             Metric::CpuPerGoodRequest => "정상 요청당 CPU",
             Metric::PeakMemory => "메모리, 최대",
             Metric::PeakRss => "상주 메모리 합계, 최대",
-            _ => return metric.id().into_owned(),
+            _ => return metric.id(),
         }
         .to_owned()
     }
@@ -129,32 +128,23 @@ impl Language {
         let (metric, variant) = (self.metric(&prediction.metric), &prediction.variant);
         let bound = self.bound(prediction, reference);
         let (word, blocks) = (self.verdict(verdict), self.blocks(blocks));
-        let why = self.reason(verdict).map_or_else(String::new, |why| match self {
-            Self::En => format!(" Why: {why}."),
-            Self::Ko => format!(" 이유: {why}."),
+        let why = self.reason(verdict).map_or_else(String::new, |why| {
+            self.pick(format!(" Why: {why}."), format!(" 이유: {why}."))
         });
-        match self {
-            Self::En => format!(
+        self.pick(
+            format!(
                 "Prediction: {word}: {metric} of `{variant}` is {bound}; {measured} in {blocks}.{why}"
             ),
-            Self::Ko => {
-                format!("예측: {word}: `{variant}`의 {metric} {bound}; {measured}, {blocks}.{why}")
-            }
-        }
+            format!("예측: {word}: `{variant}`의 {metric} {bound}; {measured}, {blocks}.{why}"),
+        )
     }
 
     pub fn measured(self, value: &str) -> String {
-        match self {
-            Self::En => format!("measured {value}"),
-            Self::Ko => format!("측정값 {value}"),
-        }
+        self.pick(format!("measured {value}"), format!("측정값 {value}"))
     }
 
     pub fn no_ratio(self, why: &str) -> String {
-        match self {
-            Self::En => format!("no ratio: {why}"),
-            Self::Ko => format!("비율 없음: {why}"),
-        }
+        self.pick(format!("no ratio: {why}"), format!("비율 없음: {why}"))
     }
 
     /// What was found where a ratio is zero in some blocks, `others` being the ends of the rest, and why.
@@ -280,9 +270,6 @@ impl Language {
     }
 
     pub fn interval(self, low: &str, high: &str) -> String {
-        match self {
-            Self::En => format!("95 % interval {low} to {high}"),
-            Self::Ko => format!("95 % 신뢰구간 {low} ~ {high}"),
-        }
+        self.pick(format!("95 % interval {low} to {high}"), format!("95 % 신뢰구간 {low} ~ {high}"))
     }
 }

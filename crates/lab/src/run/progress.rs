@@ -47,26 +47,21 @@ pub struct Console {
     before_attempt: u32,
 }
 
-impl Console {
+impl Default for Console {
     /// A bar if stderr is a terminal, lines otherwise.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{bar:30} {pos}/{len} rounds  {msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        Self {
-            bar,
-            begun: Instant::now(),
-            rounds: 0,
-            done: 0,
-            earlier: 0,
-            block: 0,
-            before_attempt: 0,
-        }
+        let (begun, rounds, done, earlier) = (Instant::now(), 0, 0, 0);
+        Self { bar, begun, rounds, done, earlier, block: 0, before_attempt: 0 }
     }
+}
 
+impl Console {
     fn say(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),
@@ -80,12 +75,6 @@ impl Console {
         let left = self.rounds.saturating_sub(self.done);
         let own = self.done - self.earlier;
         (own > 0).then(|| self.begun.elapsed() / own * left)
-    }
-}
-
-impl Default for Console {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

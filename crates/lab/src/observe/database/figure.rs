@@ -81,15 +81,6 @@ impl Figure {
         Self::ALL.into_iter().find(|figure| figure.to_string() == text)
     }
 
-    pub fn engine(&self) -> Engine {
-        self.engine
-    }
-
-    /// `ms`, `bytes`, or empty of counts.
-    pub fn unit(&self) -> &'static str {
-        self.unit
-    }
-
     pub(crate) fn is_counter(&self) -> bool {
         self.taken != Taken::Largest
     }

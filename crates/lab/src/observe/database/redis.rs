@@ -8,9 +8,7 @@ use ::redis::{
 };
 
 use super::watching::Client;
-use super::{
-    ANSWER_TIME, Address, CONNECT_TIME, DatabaseError, Engine, Figure, QUERY_TIME, bounded,
-};
+use super::{ANSWER_TIME, Address, CONNECT_TIME, DatabaseError, QUERY_TIME, bounded};
 use crate::run::cancel::Cancel;
 
 const ACCEPTED: &str = "an address such as `redis://HOST:PORT`, `redis://:PASSWORD@HOST:PORT` or \
@@ -76,12 +74,8 @@ fn field(page: &str, name: &str) -> Result<f64, DatabaseError> {
 }
 
 impl Client for Info {
-    fn counters(&mut self) -> Result<Vec<f64>, DatabaseError> {
-        let names: Vec<&str> = Figure::all(Engine::Redis)
-            .filter(Figure::is_counter)
-            .map(|figure| figure.name)
-            .collect();
-        self.fields("stats", &names)
+    fn counters(&mut self, names: &[&str]) -> Result<Vec<f64>, DatabaseError> {
+        self.fields("stats", names)
     }
 
     fn level(&mut self) -> Result<f64, DatabaseError> {
