@@ -192,7 +192,7 @@ pub fn run(args: Args) -> anyhow::Result<exit::Ended> {
         let stored = StoredLimit::read(dir)?;
         let cancel = Cancel::default();
         watch_signals(cancel.clone())?;
-        let progress = &mut Console::new();
+        let progress = &mut Console::default();
         let finished = madang_lab::limit::resume(stored, &Madang, &cancel, progress)?;
         return ended(finished, dir, args.json);
     }
@@ -215,7 +215,7 @@ pub fn run(args: Args) -> anyhow::Result<exit::Ended> {
         return describe(&place, &plan);
     }
     let out = out.unwrap_or_else(|| madang_lab::default_out(&experiment));
-    let progress = &mut Console::new();
+    let progress = &mut Console::default();
     let finished = madang_lab::limit::run(&experiment, &plan, &Madang, &out, &cancel, progress)?;
     ended(finished, &out, json)
 }
@@ -302,14 +302,14 @@ fn options(args: Args) -> anyhow::Result<LimitOptions> {
 
 /// What would be done.
 fn describe(place: &str, plan: &LimitPlan) -> anyhow::Result<exit::Ended> {
-    let names: Vec<&str> = plan.variants().iter().map(|variant| variant.name.as_str()).collect();
-    let how = match plan.steering() {
+    let names: Vec<&str> = plan.plan.variants.iter().map(|variant| variant.name.as_str()).collect();
+    let how = match plan.steering {
         Steering::Script => "the script follows RATE",
         Steering::Generator => "the script's default function is started at the rate",
     };
     say(&format!(
         "{place}: right; goal: {}; variants: {}; {how}; about {:.0} min\n",
-        plan.goal(),
+        plan.options.goal,
         names.join(", "),
         plan.estimate().as_secs_f64() / 60.0,
     ))?;

@@ -172,12 +172,7 @@ impl<'p, 'r> Course<'p, 'r> {
 
     /// Highest rate that the variant's last search confirmed.
     fn last(&self, block: u32, index: usize) -> Option<u32> {
-        match self.outcomes.found.get(&(block - 1, index))? {
-            SearchResult::Between { confirmed: rate, .. } | SearchResult::Ceiling(rate) => {
-                Some(*rate)
-            }
-            SearchResult::Nothing { .. } => None,
-        }
+        self.outcomes.found.get(&(block - 1, index))?.confirmed
     }
 
     fn attempt(

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::goal::{Goal, Reason, Whose};
 use super::search::{Bounds, Length, Next, Search};
 use super::steering::Steering;
-use crate::file::experiment::{Experiment, Variant};
+use crate::file::experiment::Experiment;
 use crate::journal::record::Warning;
 use crate::load::generator::Arrivals;
 use crate::plan::{NoQuick, Options, Plan, Settings};
@@ -103,9 +103,12 @@ pub struct LimitSettings {
 /// A search of limits, fixed.
 #[derive(Debug, Clone)]
 pub struct LimitPlan {
-    pub(super) plan: Plan,
-    pub(super) options: LimitOptions,
-    pub(super) steering: Steering,
+    /// Variants, seed and settings, but for what a try sets itself.
+    pub plan: Plan,
+    /// As they were given.
+    pub options: LimitOptions,
+    /// How the rate gets to the load.
+    pub steering: Steering,
 }
 
 impl LimitPlan {
@@ -114,8 +117,7 @@ impl LimitPlan {
     /// # Errors
     /// When the experiment does not have what is asked for.
     pub fn new(experiment: &Experiment, options: LimitOptions) -> Result<Self, PlanError> {
-        let known: Vec<String> =
-            experiment.variants.iter().map(|variant| variant.name.clone()).collect();
+        let known: Vec<String> = experiment.variants.iter().map(|one| one.name.clone()).collect();
         if let Some(name) = options.variants.iter().find(|name| !known.contains(name)) {
             return Err(PlanError::Variant { name: name.clone(), known });
         }
@@ -162,23 +164,6 @@ impl LimitPlan {
     pub fn in_language(mut self, language: Language) -> Self {
         (self.options.language, self.plan.language) = (language, language);
         self
-    }
-
-    pub fn variants(&self) -> &[Variant] {
-        &self.plan.variants
-    }
-
-    /// The one the others are compared with.
-    pub fn reference(&self) -> &str {
-        &self.plan.reference
-    }
-
-    pub fn steering(&self) -> Steering {
-        self.steering
-    }
-
-    pub fn goal(&self) -> &Goal {
-        &self.options.goal
     }
 
     pub fn settings(&self) -> LimitSettings {

@@ -198,7 +198,7 @@ impl LimitReport {
             question: experiment.question.clone(),
             file: experiment.file.display().to_string(),
             script: experiment.load.script.display().to_string(),
-            goal: *plan.goal(),
+            goal: plan.options.goal,
             settings: plan.settings(),
             seed: plan.plan.seed,
             variants,
@@ -299,22 +299,20 @@ fn warnings(plan: &LimitPlan, outcomes: &Outcomes, variants: &[VariantLimit]) ->
         lines.push(noisy.to_owned());
     }
     for (name, count) in broken(&outcomes.tries) {
-        lines.push(match lang {
-            Language::En => format!("broken invariant at {count} tries: {name}"),
-            Language::Ko => format!("불변 조건 위반, 시도 {count}번: {name}"),
-        });
+        lines.push(lang.pick(
+            format!("broken invariant at {count} tries: {name}"),
+            format!("불변 조건 위반, 시도 {count}번: {name}"),
+        ));
     }
     let void = outcomes.tries.iter().filter(|tried| tried.void.is_some()).count();
     let all = outcomes.tries.len();
     if void > 0 {
-        lines.push(match lang {
-            Language::En => format!(
-                "{void} of {all} tries did not count and were repeated; report.json says why"
-            ),
-            Language::Ko => format!(
+        lines.push(lang.pick(
+            format!("{void} of {all} tries did not count and were repeated; report.json says why"),
+            format!(
                 "시도 {all}번 중 {void}번은 세지 않고 다시 했습니다. 이유는 report.json에 있습니다"
             ),
-        });
+        ));
     }
     if variants.iter().any(|variant| matches!(variant.versus, Versus::Ratio(_)))
         && variants.iter().any(|variant| variant.searches.len() < 2)
