@@ -75,12 +75,9 @@ pub struct Show<'a> {
 impl Show<'_> {
     pub fn finished(&self, finished: Finished, out: &Path) -> anyhow::Result<exit::Ended> {
         let Finished { report, written } = finished;
-        if written.is_err() {
-            // Shown all the same: it may be hours of work.
-            self.show(&report)?;
-            written?;
-        }
         self.show(&report)?;
+        // Shown above all the same: it may be hours of work.
+        written?;
         let (complete, all) = (report.complete_blocks, report.settings.blocks);
         let place = out.display();
         tell(&format!("{complete} of {all} blocks complete; results in {place}"));
