@@ -23,7 +23,6 @@ pub const TARGETS: &[FuzzTarget] = &[
     ("load_reports", load_reports),
 ];
 
-/// The text of an experiment.
 fn experiments(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     // No script is there; everything else is looked at all the same.
@@ -32,7 +31,6 @@ fn experiments(data: &[u8]) {
     }
 }
 
-/// Arithmetic, and names of metrics.
 fn formulas(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(formula) = Expression::parse(text) {

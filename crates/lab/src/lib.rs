@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+// Its one client is the program: a comment says what a name does not.
+#![expect(missing_docs, reason = "the names and messages say it")]
 
 mod file;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -13,19 +13,16 @@ use crate::report::Language;
 /// What the person who runs an experiment may change about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
-    /// Use the file's quick settings.
     pub quick: bool,
     /// Blocks instead of the file's.
     pub blocks: Option<u32>,
     /// Warm-up instead of the default, for a script without support for it.
     #[serde(default)]
     pub warm_up: Option<Duration>,
-    /// Compare the reference with itself.
     pub calibration: bool,
     /// Seed of the order of rounds; a new one when there is none. Below 2^53, or a reader of
     /// `report.json` that keeps numbers as doubles sees another one.
     pub seed: Option<u64>,
-    /// Language of the reports.
     #[serde(default)]
     pub language: Language,
 }
@@ -58,7 +55,6 @@ pub enum Design {
     Duet,
     /// One variant at a time. For response times and throughput, which a pair would share.
     Rounds,
-    /// Pairs and rounds.
     Both,
 }
 
@@ -67,7 +63,6 @@ impl Design {
     pub const ALL: [(&'static str, Self); 3] =
         [("duet", Self::Duet), ("rounds", Self::Rounds), ("both", Self::Both)];
 
-    /// Whether variants are loaded beside the reference.
     pub fn has_pairs(self) -> bool {
         self != Self::Rounds
     }
@@ -113,28 +108,22 @@ pub struct Plan {
     pub metrics: Vec<Metric>,
     /// Ratios this close to 1 are no difference that matters; see [`Experiment::band`].
     pub band: f64,
-    /// Whether the reference is compared with itself.
     pub calibration: bool,
-    /// How and how often.
     pub settings: Settings,
     /// Seed of the order.
     pub seed: u64,
     /// Measured time by the options of the script, if known.
     pub script_time: Option<Duration>,
-    /// Language of the reports.
     pub language: Language,
 }
 
 /// The values a run uses, after quick mode and flags.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Settings {
-    /// Whether these are the quick ones.
     pub quick: bool,
-    /// Kind of rounds.
     pub design: Design,
     /// Blocks to complete.
     pub blocks: u32,
-    /// Warm-up of each round.
     #[serde(rename = "warm_up_seconds", serialize_with = "as_seconds")]
     pub warm_up: Duration,
     /// Virtual users, when not the script's own.
@@ -142,13 +131,11 @@ pub struct Settings {
     /// Measured time, when not the script's own.
     #[serde(rename = "duration_seconds", serialize_with = "as_optional_seconds")]
     pub duration: Option<Duration>,
-    /// Environment of the script, beside `BASE_URL`.
     pub env: Vec<(String, String)>,
     /// How often a broken block may be run again.
     pub retries: u32,
     /// Whether server and generator get CPUs of their own.
     pub pin_cpus: bool,
-    /// Disturbances for which no round is refused.
     pub accept: Vec<Warning>,
 }
 
@@ -287,7 +274,6 @@ impl Plan {
         round.checked_mul(u32::try_from(turns.sum::<usize>()).ok()?)
     }
 
-    /// Whether any variant runs in containers.
     pub fn has_containers(&self) -> bool {
         self.variants.iter().any(|variant| matches!(variant.target, Target::Container(_)))
     }
@@ -334,7 +320,7 @@ fn metrics(experiment: &Experiment) -> Vec<Metric> {
     let is_observed = |figure: &Figure| {
         let mut variants = experiment.variants.iter();
         variants.any(|variant| {
-            variant.has_stack() || experiment.databases(variant).get(figure.engine()).is_some()
+            variant.has_stack() || experiment.databases(variant).get(figure.engine).is_some()
         })
     };
     let has_parts = experiment.variants.iter().any(Variant::has_stack);

@@ -55,7 +55,6 @@ pub const FORMAT: u32 = 3;
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Ended {
     /// All blocks are complete.
     Complete,
@@ -68,7 +67,6 @@ pub enum Ended {
 /// A run's report. Its fields are those of `report.json`, which `experiments/REFERENCE.md` documents.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// [`FORMAT`].
     pub format: u32,
     /// `comparison` or `calibration`.
     pub kind: &'static str,
@@ -78,10 +76,8 @@ pub struct Report {
     pub answer: Answer,
     /// Variant of `answer` and `metrics`.
     pub variant: Option<String>,
-    /// Its figures, by their names in files.
     #[serde(serialize_with = "answers::as_map")]
     pub metrics: Vec<(String, Figure)>,
-    /// Answer for each figure in question.
     pub headlines: Vec<Headline>,
     /// Further figures that are worse, after Holm's adjustment.
     pub also_worse: Vec<Further>,
@@ -101,43 +97,33 @@ pub struct Report {
     /// That the server's cores ran at different speeds, and how much that varied; `null` on a steady
     /// machine.
     pub pace: Option<String>,
-    /// Whether the run was complete.
     pub ended: Ended,
-    /// What was asked.
     pub experiment: ExperimentPart,
-    /// The values used.
     pub settings: Settings,
     /// Seed of the order of rounds.
     pub seed: u64,
     /// Where and when it ran.
     #[serde(flatten)]
     pub origin: Origin,
-    /// The texts of experiment and scripts.
     pub sources: Sources,
     /// Blocks all of whose rounds were good.
     pub complete_blocks: u32,
     /// One entry per variant, in the order of the file.
     pub variants: Vec<VariantSummary>,
-    /// What makes the numbers doubtful, one sentence each.
     pub warnings: Vec<String>,
     /// Every round, also broken ones, in the order they were run.
     pub rounds: Vec<RoundRecord>,
-    /// Of every sentence in it.
     pub language: Language,
 }
 
 /// The machine, for a reader who has another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachinePart {
-    /// The CPU's model name.
     pub cpu: Option<String>,
-    /// CPUs online.
     pub cpus: Option<usize>,
     /// Memory.
     pub memory_bytes: Option<u64>,
-    /// Kernel release.
     pub kernel: Option<String>,
-    /// Distribution.
     pub system: Option<String>,
 }
 
@@ -146,7 +132,6 @@ pub struct MachinePart {
 pub struct Course {
     /// Every round, in the order they were run.
     pub rounds: Vec<RoundRecord>,
-    /// Whether the run was complete.
     pub ended: Ended,
     /// More rounds were disturbed than might be repeated.
     pub noisy: bool,
@@ -161,9 +146,7 @@ pub struct Origin {
     pub resumed: Vec<String>,
     /// See `started`; `null` of a run that was killed.
     pub finished: Option<String>,
-    /// The machine it ran on.
     pub machine: MachinePart,
-    /// Names and versions of the programs.
     pub versions: Vec<(String, String)>,
 }
 
@@ -179,7 +162,6 @@ impl Origin {
 }
 
 impl Report {
-    /// Draws the conclusions from a run's rounds.
     pub fn new(experiment: &Experiment, plan: &Plan, origin: Origin, course: Course) -> Self {
         let Course { rounds, ended, noisy } = course;
         let mut variants = summary::summarise(plan, &rounds);
@@ -294,7 +276,6 @@ impl Report {
         })
     }
 
-    /// What the run came to, whatever its verdict.
     pub fn conclusion(&self) -> Conclusion {
         let cannot_tell =
             self.is_because(&[Undecided::MachineTooNoisy, Undecided::GeneratorLimited]);
@@ -310,7 +291,6 @@ impl Report {
         }
     }
 
-    /// The report for a machine.
     pub fn to_json(&self) -> String {
         let json = serde_json::to_string_pretty(self);
         json.expect("every key of the report is a string and every number finite") + "\n"
@@ -322,12 +302,10 @@ impl Report {
         sections::document(self).to_html(&raw)
     }
 
-    /// The report for a page.
     pub fn to_markdown(&self) -> String {
         sections::document(self).to_markdown()
     }
 
-    /// The answers as JUnit XML, for CI.
     pub fn to_junit(&self) -> String {
         junit::render(self)
     }
@@ -344,7 +322,6 @@ impl Report {
 }
 
 impl MachinePart {
-    /// In a line.
     pub(crate) fn line(&self) -> String {
         let unknown = || "?".to_owned();
         format!(
@@ -357,7 +334,6 @@ impl MachinePart {
         )
     }
 
-    /// That of this moment.
     pub(crate) fn read() -> Self {
         let Description { cpu, cpus, memory_bytes, kernel, system } = Description::read();
         Self { cpu, cpus, memory_bytes, kernel, system }

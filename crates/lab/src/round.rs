@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use std::{fmt, fs, io};
 
-use madang_stack::{Exit, Output, Patience, Spec};
+use madang_stack::{Error, Exit, Output, Patience, Spec};
 
 use crate::file::experiment::{Experiment, Variant};
 use crate::journal::record::{
@@ -88,9 +88,7 @@ pub struct Bench<'r> {
     pub experiment: &'r Experiment,
     pub settings: &'r Settings,
     pub host: &'r dyn Host,
-    /// Images of the run.
     pub containers: &'r Containers,
-    /// The data rounds start with.
     pub templates: &'r Templates,
     /// Scratch space; emptied after each round.
     pub work: &'r Path,
@@ -210,25 +208,20 @@ impl Bench<'_> {
         };
         let running = launch::launch(self.experiment, scene.variant, self.host, &conditions);
         running.map_err(|error| {
-            let given_up =
-                matches!(error, LaunchError::Process(madang_stack::Error::GivenUp { .. }));
-            let too_slow =
-                matches!(error, LaunchError::Process(madang_stack::Error::NotReady { .. }));
-            let why = if given_up { self.must_stop(files) } else { None };
-            why.unwrap_or_else(|| {
-                let mut failure = Failure::because(error.kind(), &error);
-                if too_slow {
-                    failure.kind = FailureKind::StartLimit;
-                    failure.message.push_str(match &error {
-                        LaunchError::Process(madang_stack::Error::NotReady {
-                            listens: Some(_),
-                            ..
-                        }) => "\nlet it listen at `{port}`, or name its port in `ready`",
-                        _ => "\n`start_limit` in [rounds] raises that",
-                    });
-                }
-                failure
-            })
+            if let LaunchError::Process(Error::GivenUp { .. }) = error
+                && let Some(why) = self.must_stop(files)
+            {
+                return why;
+            }
+            let mut failure = Failure::because(error.kind(), &error);
+            if let LaunchError::Process(Error::NotReady { listens, .. }) = &error {
+                failure.kind = FailureKind::StartLimit;
+                failure.message.push_str(match listens {
+                    Some(_) => "\nlet it listen at `{port}`, or name its port in `ready`",
+                    None => "\n`start_limit` in [rounds] raises that",
+                });
+            }
+            failure
         })
     }
 
@@ -353,7 +346,6 @@ impl Bench<'_> {
         observer.cores_for(AFTERWARDS).map_err(broken)
     }
 
-    /// Runs a command of the experiment around the load.
     fn hook(
         &self,
         argv: Option<&[String]>,
@@ -421,7 +413,6 @@ impl Drop for GiveUp<'_> {
     }
 }
 
-/// Whether the load ran to its end.
 fn is_whole_load(exit: Exit) -> bool {
     matches!(exit, Exit::Code(0 | EXIT_THRESHOLDS | EXIT_MARKED_AS_FAILED))
 }

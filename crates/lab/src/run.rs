@@ -6,14 +6,14 @@ mod out;
 pub mod progress;
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-use std::{env, fs, io};
 
 use madang_stack::container::ContainerError;
 
 use crate::file::experiment::{Experiment, Target, Variant};
+use crate::journal::provenance;
 use crate::journal::record::{RoundRecord, Warning};
 use crate::journal::stored::{Asked, Description, Kind, Stored, StoredError};
 use crate::plan::{Plan, Settings};
@@ -33,7 +33,6 @@ pub(crate) use out::{check_unused, write};
 
 /// Why a run could not begin or be kept. Broken rounds are no such error: they are in the report.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum RunError {
     /// The data could not be made.
     #[error("cannot prepare the data")]
@@ -55,7 +54,6 @@ pub enum RunError {
     /// Scratch space cannot be removed.
     #[error("cannot remove `{}`", .path.display())]
     Remove { path: PathBuf, source: io::Error },
-    /// The results' directory has results in it.
     #[error("`{}` is not empty: results are never overwritten, choose another --out", .0.display())]
     NotEmpty(PathBuf),
     /// The run to be resumed or reported is still going.
@@ -120,16 +118,8 @@ fn missing(experiment: &Experiment, variant: &Variant) -> Option<String> {
     let Target::Command { argv, env, .. } = &variant.target else { return None };
     let program = argv.first()?;
     let is_known = !program.contains('{') && !env.iter().any(|(name, _)| name == "PATH");
-    let runs = |path: &Path| {
-        let file = fs::metadata(path).ok().filter(fs::Metadata::is_file);
-        file.is_some_and(|file| file.permissions().mode() & 0o111 != 0)
-    };
-    let found = if program.contains('/') {
-        runs(&experiment.dir.join(program))
-    } else {
-        let path = env::var_os("PATH").unwrap_or_default();
-        env::split_paths(&path).any(|dir| runs(&experiment.dir.join(dir).join(program)))
-    };
+    let found = provenance::program(program, &[], &experiment.dir);
+    let found = found.is_some_and(|path| provenance::is_program(&path));
     (is_known && !found).then(|| {
         let name = &variant.name;
         format!("`command` of [variants.{name}]: there is no program `{program}` that can be run")
@@ -205,7 +195,6 @@ pub struct RunContext<'r> {
     pub cancel: &'r Cancel,
 }
 
-/// Rounds can begin.
 pub struct Begun {
     pub out: Out,
     pub journal: Journal,
@@ -230,9 +219,7 @@ impl Templates {
 /// Everything rounds share that has to be made before the first.
 #[derive(Default)]
 pub struct Made {
-    /// The data rounds start with.
     pub templates: Templates,
-    /// Images.
     pub containers: Containers,
 }
 
@@ -286,7 +273,6 @@ impl<'r> RunContext<'r> {
         }
     }
 
-    /// Where and with what rounds are run.
     pub fn bench(self, out: &'r Out, made: &'r Made, settings: &'r Settings) -> Bench<'r> {
         Bench {
             experiment: self.experiment,
@@ -370,7 +356,6 @@ impl<'r> RunContext<'r> {
     }
 }
 
-/// Runs all rounds and reports them.
 fn go(
     context: RunContext<'_>,
     begun: Begun,

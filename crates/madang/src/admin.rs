@@ -46,35 +46,23 @@ enum Action {
     /// Print the server's version, store, maintenance mode and log level
     Status,
     /// Show a user, end their tokens, set a password, or delete the account
-    User {
-        #[command(subcommand)]
-        action: UserAction,
-    },
+    #[command(subcommand)]
+    User(UserAction),
     /// Remove a post
-    Post {
-        #[command(subcommand)]
-        action: ContentAction,
-    },
+    #[command(subcommand)]
+    Post(ContentAction),
     /// Delete an article with its comments and likes
-    Article {
-        #[command(subcommand)]
-        action: ContentAction,
-    },
+    #[command(subcommand)]
+    Article(ContentAction),
     /// Delete a comment on an article
-    Comment {
-        #[command(subcommand)]
-        action: ContentAction,
-    },
+    #[command(subcommand)]
+    Comment(ContentAction),
     /// Delete a track with its runs
-    Track {
-        #[command(subcommand)]
-        action: ContentAction,
-    },
+    #[command(subcommand)]
+    Track(ContentAction),
     /// Discard cached answers
-    Cache {
-        #[command(subcommand)]
-        action: CacheAction,
-    },
+    #[command(subcommand)]
+    Cache(CacheAction),
     /// Copy the write-ahead log into the database and begin it anew
     Checkpoint,
     /// Set the log level, or a filter as in log.level, until the server stops
@@ -84,10 +72,8 @@ enum Action {
         level: String,
     },
     /// Refuse writes with 503 while reads go on
-    Maintenance {
-        #[command(subcommand)]
-        action: MaintenanceAction,
-    },
+    #[command(subcommand)]
+    Maintenance(MaintenanceAction),
     /// Print who gave which commands, from admin.log; needs no server
     Audit {
         /// Number of commands, the newest
@@ -96,28 +82,22 @@ enum Action {
     },
 }
 
+#[derive(clap::Args, Debug)]
+struct User {
+    /// Nickname, or id: and a number
+    user: String,
+}
+
 #[derive(Subcommand, Debug)]
 enum UserAction {
     /// Print what is stored of a user
-    Show {
-        /// Nickname, or id: and a number
-        user: String,
-    },
+    Show(User),
     /// End all tokens of a user
-    Logout {
-        /// Nickname, or id: and a number
-        user: String,
-    },
+    Logout(User),
     /// Set a random password, print it, and end all tokens
-    Password {
-        /// Nickname, or id: and a number
-        user: String,
-    },
+    Password(User),
     /// Delete the account; posts, articles, comments and tracks stay without a name
-    Delete {
-        /// Nickname, or id: and a number
-        user: String,
-    },
+    Delete(User),
 }
 
 #[derive(Subcommand, Debug)]
@@ -158,29 +138,27 @@ impl Action {
         Ok(match self {
             Self::Audit { last } => return Err(*last),
             Self::Status => Command::Status,
-            Self::User { action } => match action {
-                UserAction::Show { user } => Command::UserShow { user: user.clone() },
-                UserAction::Logout { user } => Command::UserLogout { user: user.clone() },
-                UserAction::Password { user } => Command::UserPassword { user: user.clone() },
-                UserAction::Delete { user } => Command::UserDelete { user: user.clone() },
-            },
-            Self::Post { action: ContentAction::Delete { id } } => Command::PostDelete { id: *id },
-            Self::Article { action: ContentAction::Delete { id } } => {
-                Command::ArticleDelete { id: *id }
+            Self::User(UserAction::Show(User { user })) => Command::UserShow { user: user.clone() },
+            Self::User(UserAction::Logout(User { user })) => {
+                Command::UserLogout { user: user.clone() }
             }
-            Self::Comment { action: ContentAction::Delete { id } } => {
-                Command::CommentDelete { id: *id }
+            Self::User(UserAction::Password(User { user })) => {
+                Command::UserPassword { user: user.clone() }
             }
-            Self::Track { action: ContentAction::Delete { id } } => {
-                Command::TrackDelete { id: *id }
+            Self::User(UserAction::Delete(User { user })) => {
+                Command::UserDelete { user: user.clone() }
             }
-            Self::Cache { action: CacheAction::Clear } => Command::CacheClear,
+            Self::Post(ContentAction::Delete { id }) => Command::PostDelete { id: *id },
+            Self::Article(ContentAction::Delete { id }) => Command::ArticleDelete { id: *id },
+            Self::Comment(ContentAction::Delete { id }) => Command::CommentDelete { id: *id },
+            Self::Track(ContentAction::Delete { id }) => Command::TrackDelete { id: *id },
+            Self::Cache(CacheAction::Clear) => Command::CacheClear,
             Self::Checkpoint => Command::Checkpoint,
             Self::LogLevel { level } => Command::LogLevel { level: level.clone() },
-            Self::Maintenance { action: MaintenanceAction::On { message } } => {
+            Self::Maintenance(MaintenanceAction::On { message }) => {
                 Command::MaintenanceOn { message: message.clone() }
             }
-            Self::Maintenance { action: MaintenanceAction::Off } => Command::MaintenanceOff,
+            Self::Maintenance(MaintenanceAction::Off) => Command::MaintenanceOff,
         })
     }
 }

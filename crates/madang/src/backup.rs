@@ -1,7 +1,7 @@
 //! `madang backup`: the whole store in one file, while it is served.
 
 use crate::progress::bar;
-use crate::settings::{SettingsArgs, Usage};
+use crate::settings::{SettingsArgs, usage};
 use anyhow::Context as _;
 use indicatif::{HumanBytes, ProgressBar};
 use madang_service::store::backup::{self, BackupError, Step, Synced, Taken};
@@ -74,24 +74,22 @@ impl Target<'_> {
     fn of(to: &Path) -> anyhow::Result<Target<'_>> {
         if to == Path::new("-") {
             if std::io::stdout().is_terminal() {
-                let text =
-                    "--to -: standard output is a terminal; redirect it into a file or a program";
-                return Err(Usage(text.to_owned()).into());
+                return Err(usage(
+                    "--to -: standard output is a terminal; redirect it into a file or a program",
+                ));
             }
             return Ok(Target::Output);
         }
         if to.is_dir() {
             return Ok(Target::Directory(to));
         }
+        let (file, dir) = (to.display(), parent(to));
         if to.exists() {
-            let text =
-                format!("--to {}: exists already; name a new file or a directory", to.display());
-            return Err(Usage(text).into());
+            let text = format!("--to {file}: exists already; name a new file or a directory");
+            return Err(usage(text));
         }
-        if !parent(to).is_dir() {
-            let text =
-                format!("--to {}: there is no directory {}", to.display(), parent(to).display());
-            return Err(Usage(text).into());
+        if !dir.is_dir() {
+            return Err(usage(format!("--to {file}: there is no directory {}", dir.display())));
         }
         Ok(Target::File(to.to_owned()))
     }
@@ -101,12 +99,11 @@ fn parent(file: &Path) -> &Path {
     file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Takes a backup and says where it is.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.settings.resolve()?;
     let target = Target::of(&args.to)?;
     if args.keep.is_some() && !matches!(target, Target::Directory(_)) {
-        return Err(Usage("--keep: --to must be a directory".to_owned()).into());
+        return Err(usage("--keep: --to must be a directory"));
     }
     let beside = match &target {
         Target::Output => &settings.data_dir,
@@ -138,7 +135,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             (file.display().to_string(), pack(&taken, &file, &watch)?)
         }
     };
-    watch.bar.finish_and_clear();
+    watch.finish();
     let manifest = taken.manifest();
     let of = match &manifest.since {
         Some(since) => format!("changed of {}", HumanBytes(since.store.bytes)),
@@ -263,31 +260,29 @@ fn is_backup(name: &str) -> bool {
 }
 
 /// What is said while it takes.
-pub struct Watch {
-    bar: ProgressBar,
-}
+pub struct Watch(ProgressBar);
 
 impl Default for Watch {
     fn default() -> Self {
-        Self { bar: bar(0, "{bytes}/{total_bytes}") }
+        Self(bar(0, "{bytes}/{total_bytes}"))
     }
 }
 
 impl Watch {
     pub fn step(&self, step: Step) {
         let (what, done, all) = match step {
-            Step::Copying(done, 0) => return self.bar.set_message(format!("copying: {done} rows")),
+            Step::Copying(done, 0) => return self.0.set_message(format!("copying: {done} rows")),
             Step::Copying(done, all) => ("copying the store", done, all),
-            Step::Checking => return self.bar.set_message("checking it"),
+            Step::Checking => return self.0.set_message("checking it"),
             Step::Packing(done, all) => ("packing", done, all),
         };
-        self.bar.set_length(all);
-        self.bar.set_position(done);
-        self.bar.set_message(what);
+        self.0.set_length(all);
+        self.0.set_position(done);
+        self.0.set_message(what);
     }
 
     pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.0.finish_and_clear();
     }
 }
 

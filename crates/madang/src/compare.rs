@@ -11,7 +11,6 @@ use host::Madang;
 use madang_lab::progress::Console;
 use madang_lab::report::Language;
 use madang_lab::{Cancel, Experiment, Options, Plan, Stored};
-use madang_load::StopSignals;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use stored::{FailOn, Show};
@@ -107,19 +106,12 @@ pub struct Args {
 }
 
 /// What the host found wrong in a file that is well formed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {}", .file.display(), .wrong.join("; "))]
 pub struct Wrong {
     pub file: PathBuf,
     pub wrong: Vec<String>,
 }
-
-impl std::fmt::Display for Wrong {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.file.display(), self.wrong.join("; "))
-    }
-}
-
-impl std::error::Error for Wrong {}
 
 /// An experiment that is right, and what it will do.
 struct Ready {
@@ -135,7 +127,6 @@ pub fn language(text: &str) -> anyhow::Result<Language> {
     }
 }
 
-/// Compares.
 pub fn run(args: &Args) -> anyhow::Result<Ended> {
     let show = Show { json: args.json, full: args.full, fail_on: &args.fail_on };
     if let Some(dir) = &args.report {
@@ -145,7 +136,7 @@ pub fn run(args: &Args) -> anyhow::Result<Ended> {
     if let Some(dir) = &args.resume {
         let run = Stored::read(dir)?;
         watch_signals(cancel.clone())?;
-        let finished = madang_lab::resume(run, &Madang, &cancel, &mut Console::new())?;
+        let finished = madang_lab::resume(run, &Madang, &cancel, &mut Console::default())?;
         return show.finished(finished, dir);
     }
     experiments(args, &show, &cancel)
@@ -174,14 +165,10 @@ fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<
     }
     if args.check {
         for Ready { experiment, plan } in &ready {
-            let time = plan.estimate().map_or_else(String::new, |time| {
-                format!(", about {} s", time.as_secs_f64().ceil())
-            });
-            say(&format!(
-                "{}: right; {} rounds{time}\n",
-                experiment.file.display(),
-                plan.rounds()
-            ))?;
+            let time = plan.estimate().map(|time| time.as_secs_f64().ceil());
+            let time = time.map_or_else(String::new, |time| format!(", about {time} s"));
+            let (file, rounds) = (experiment.file.display(), plan.rounds());
+            say(&format!("{file}: right; {rounds} rounds{time}\n"))?;
         }
         return Ok(Ended::Done);
     }
@@ -193,7 +180,7 @@ fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<
             None => madang_lab::default_out(&one.experiment),
         };
         let Ready { experiment, plan } = one;
-        let progress = &mut Console::new();
+        let progress = &mut Console::default();
         let finished = madang_lab::run(experiment, plan, &Madang, &out, cancel, progress)?;
         let ended = show.finished(finished, &out)?;
         if ended != Ended::Done {
@@ -259,20 +246,11 @@ pub fn tell(line: &str) {
 /// The first Ctrl-C or SIGTERM ends the run in order, a later one at once. Either way the
 /// supervisors leave no process behind.
 pub fn watch_signals(cancel: Cancel) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut asked = {
-        let _inside = runtime.enter();
-        StopSignals::listen(&[SignalKind::interrupt(), SignalKind::terminate()])?
-    };
-    let watch = async move {
-        asked.next().await;
+    crate::serve::on_signals(&[SignalKind::interrupt(), SignalKind::terminate()], move || {
+        if cancel.is_cancelled() {
+            Ended::Interrupted.at_once()
+        }
         cancel.cancel();
         tell("stopping; complete blocks are kept (again to stop at once)");
-        asked.next().await;
-        Ended::Interrupted.at_once()
-    };
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || runtime.block_on(watch))?;
-    Ok(())
+    })
 }

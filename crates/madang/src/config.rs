@@ -28,7 +28,6 @@ pub struct Args {
     check: bool,
 }
 
-/// Prints the settings as TOML with comments.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let sources = args.settings.sources()?;
     let settings = sources.resolve()?;

@@ -1,7 +1,7 @@
 //! `madang copy`: moves an embedded store to MariaDB, and back.
 
 use crate::progress::bar;
-use crate::settings::{SettingsArgs, Usage};
+use crate::settings::{SettingsArgs, usage};
 use anyhow::Context as _;
 use indicatif::{HumanCount, ProgressBar};
 use madang_service::config::{Key, Origin, Settings};
@@ -51,19 +51,14 @@ fn is_url(text: &str) -> bool {
     text.starts_with("mysql://")
 }
 
-/// Copies, compares, and says how to serve the copy.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     match (is_url(&args.from), is_url(&args.to)) {
         (false, true) => to_server(args),
         (true, false) => from_server(args),
-        (false, false) => {
-            let text = "--to: expected mysql://USER:PASSWORD@HOST:PORT/DATABASE";
-            Err(Usage(text.to_owned()).into())
-        }
-        (true, true) => {
-            let text = "--to: a database is copied into a data directory; databases are copied with mariadb-dump";
-            Err(Usage(text.to_owned()).into())
-        }
+        (false, false) => Err(usage("--to: expected mysql://USER:PASSWORD@HOST:PORT/DATABASE")),
+        (true, true) => Err(usage(
+            "--to: a database is copied into a data directory; databases are copied with mariadb-dump",
+        )),
     }
 }
 
@@ -71,8 +66,7 @@ fn to_server(args: &Args) -> anyhow::Result<()> {
     let from = Path::new(&args.from);
     // Looked for first: the lock would make the directory.
     if !from.join(FILE).is_file() {
-        let text = format!("--from {}: the directory holds no {FILE}", from.display());
-        return Err(Usage(text).into());
+        return Err(usage(format!("--from {}: the directory holds no {FILE}", from.display())));
     }
     let settings = settings(args.config.clone(), from)?;
     let _lock = DirLock::take(&settings.data_dir)?;
@@ -80,7 +74,7 @@ fn to_server(args: &Args) -> anyhow::Result<()> {
     let said = match copy::begin(&settings, &args.to)? {
         Begun::Done => "the copy is complete already; nothing was changed\n".to_owned(),
         Begun::Copying(copying) => {
-            let watch = Watch::default();
+            let watch = Watch(bar(0, "{human_pos}/{human_len}"));
             let report = copying.run(|step| watch.step(step)).context(
                 "the copy is not complete, and no node can use the database; what was copied is kept",
             )?;
@@ -98,7 +92,7 @@ fn from_server(args: &Args) -> anyhow::Result<()> {
     let settings = settings(args.config.clone(), to)?;
     let _lock = DirLock::take(&settings.data_dir)?;
     let started = Instant::now();
-    let watch = Watch::default();
+    let watch = Watch(bar(0, "{human_pos}/{human_len}"));
     let report = copy::back(&settings, &args.from, |step| watch.step(step))?;
     watch.finish(&report);
     let next = format!(
@@ -123,19 +117,11 @@ pub fn settings(config: Option<PathBuf>, directory: &Path) -> anyhow::Result<Set
 }
 
 /// What is said while it takes.
-struct Watch {
-    bar: ProgressBar,
-}
-
-impl Default for Watch {
-    fn default() -> Self {
-        Self { bar: bar(0, "{human_pos}/{human_len}") }
-    }
-}
+struct Watch(ProgressBar);
 
 impl Watch {
     fn finish(&self, report: &Report) {
-        self.bar.finish_and_clear();
+        self.0.finish_and_clear();
         for warning in &report.warnings {
             let _ = writeln!(std::io::stderr(), "warning: {warning}");
         }
@@ -143,14 +129,14 @@ impl Watch {
 
     fn step(&self, step: Step<'_>) {
         let begin = |what: String, rows, at| {
-            self.bar.set_length(rows);
-            self.bar.set_position(at);
-            self.bar.set_message(what);
+            self.0.set_length(rows);
+            self.0.set_position(at);
+            self.0.set_message(what);
         };
         match step {
             Step::Copy(table, rows, before) => begin(format!("copying {table}"), rows, before),
             Step::Compare(table, rows) => begin(format!("comparing {table}"), rows, 0),
-            Step::Rows(rows) => self.bar.inc(rows),
+            Step::Rows(rows) => self.0.inc(rows),
         }
     }
 }

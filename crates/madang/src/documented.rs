@@ -5,7 +5,6 @@ use crate::command_line;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }

@@ -52,13 +52,11 @@ pub enum Ended {
     AddressTaken,
     DirectoryInUse,
     StoreUnusable,
-    /// What `--fail-on` names came true.
     FailOn,
     SystemBroken,
     Interrupted,
     /// Another load generator, with the exit code of its own.
     Other(u8),
-    /// A run of `load`.
     Load(madang_load::ExitStatus),
 }
 
@@ -106,16 +104,9 @@ impl From<Conclusion> for Ended {
 }
 
 /// Work that was done in part; what was not done has been said already.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("not everything could be done")]
 pub struct Partly;
-
-impl std::fmt::Display for Partly {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("not everything could be done")
-    }
-}
-
-impl std::error::Error for Partly {}
 
 /// Prints the error, if any, as one line, and gives the exit code.
 pub fn code<E: Into<Ended>>(result: anyhow::Result<E>) -> ExitCode {

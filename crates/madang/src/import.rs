@@ -32,7 +32,6 @@ enum What {
     Markets(markets::Args),
 }
 
-/// Imports what is asked for.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
         What::Tracks(args) => tracks::run(args),

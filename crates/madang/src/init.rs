@@ -1,6 +1,6 @@
 //! `madang init`: writes an experiment file from the contents of a directory.
 
-use crate::settings::Usage;
+use crate::settings::usage;
 use madang_stack::container::{CONTAINER_FILES, Engine};
 use madang_stack::http::{self, Url};
 use std::fmt::Write as _;
@@ -58,14 +58,13 @@ export default function () {
 }
 ";
 
-/// Writes the file.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let out = args.out.clone().unwrap_or_else(|| args.dir.join("compare.toml"));
     if !args.dir.is_dir() {
-        return Err(Usage(format!("`{}` is no directory", args.dir.display())).into());
+        return Err(usage(format!("`{}` is no directory", args.dir.display())));
     }
     if out.exists() {
-        return Err(Usage(format!("`{}` is there already", out.display())).into());
+        return Err(usage(format!("`{}` is there already", out.display())));
     }
     let beside = out.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(beside)?;

@@ -4,7 +4,6 @@ mod order;
 mod samples;
 
 use crate::exit::Ended;
-use order::{Files, Order};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,11 +40,8 @@ pub struct Args {
 }
 
 /// Runs or checks the script; ends with k6's exit code.
-pub fn run(args: Args) -> anyhow::Result<Ended> {
-    let Args { program, script, env, vus, duration, warm_up, .. } = args;
-    let order = Order { program, script, env, vus, duration, warm_up };
-    let files = Files { report: args.report, started: args.started };
-    let ended = if args.check { order.check() } else { order.run(&files) };
+pub fn run(args: &Args) -> anyhow::Result<Ended> {
+    let ended = if args.check { args.check() } else { args.load() };
     let code = ended.unwrap_or_else(|error| {
         let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
         crate::compare::tell(&format!("madang: {error}{}", source.unwrap_or_default()));

@@ -5,7 +5,7 @@ use crate::compare::host::Madang;
 use crate::compare::stored::{GO_ON, go_on_after};
 use crate::compare::{SEEDS, Wrong, say, tell, watch_signals};
 use crate::exit;
-use crate::settings::Usage;
+use crate::settings::usage;
 use anyhow::{Context as _, bail};
 use madang_lab::limit::{
     Console, Ended, Goal, LimitFinished, LimitOptions, LimitPlan, LimitReport, Steering,
@@ -187,7 +187,6 @@ fn disturbance(text: &str) -> anyhow::Result<Warning> {
     }
 }
 
-/// Searches.
 pub fn run(args: Args) -> anyhow::Result<exit::Ended> {
     if let Some(dir) = &args.report {
         let report = StoredLimit::read(dir)?.report_again(args.lang)?;
@@ -198,7 +197,7 @@ pub fn run(args: Args) -> anyhow::Result<exit::Ended> {
         let stored = StoredLimit::read(dir)?;
         let cancel = Cancel::default();
         watch_signals(cancel.clone())?;
-        let progress = &mut Console::new();
+        let progress = &mut Console::default();
         let finished = madang_lab::limit::resume(stored, &Madang, &cancel, progress)?;
         return ended(finished, dir, args.json);
     }
@@ -221,12 +220,11 @@ pub fn run(args: Args) -> anyhow::Result<exit::Ended> {
         return describe(&place, &plan);
     }
     let out = out.unwrap_or_else(|| madang_lab::default_out(&experiment));
-    let progress = &mut Console::new();
+    let progress = &mut Console::default();
     let finished = madang_lab::limit::run(&experiment, &plan, &Madang, &out, &cancel, progress)?;
     ended(finished, &out, json)
 }
 
-/// Shows a search that has just ended.
 fn ended(finished: LimitFinished, out: &Path, json: bool) -> anyhow::Result<exit::Ended> {
     let report = finished.report;
     show(&report, json)?;
@@ -270,19 +268,19 @@ fn read(args: &Args) -> anyhow::Result<Experiment> {
         (Some(_), false) => Err("--url belongs to a script; an experiment has its variants"),
         (None, false) => Ok(path),
     };
-    let file = file.map_err(|why| Usage(format!("{}: {why}", path.display())))?;
+    let file = file.map_err(|why| usage(format!("{}: {why}", path.display())))?;
     let files = Experiment::files(file)?;
     let [only] = &files[..] else {
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         let why = "it has several experiments; name one of";
-        return Err(Usage(format!("{}: {why} {}", file.display(), names.join(", "))).into());
+        return Err(usage(format!("{}: {why} {}", file.display(), names.join(", "))));
     };
     Ok(Experiment::read(only)?)
 }
 
 fn options(args: Args) -> anyhow::Result<LimitOptions> {
     if args.from > args.max_rate {
-        return Err(Usage("--from must not be above --max-rate".to_owned()).into());
+        return Err(usage("--from must not be above --max-rate"));
     }
     let milliseconds = |time: Duration| time.as_secs_f64() * 1000.0;
     Ok(LimitOptions {
@@ -309,14 +307,14 @@ fn options(args: Args) -> anyhow::Result<LimitOptions> {
 
 /// What would be done.
 fn describe(place: &str, plan: &LimitPlan) -> anyhow::Result<exit::Ended> {
-    let names: Vec<&str> = plan.variants().iter().map(|variant| variant.name.as_str()).collect();
-    let how = match plan.steering() {
+    let names: Vec<&str> = plan.plan.variants.iter().map(|variant| variant.name.as_str()).collect();
+    let how = match plan.steering {
         Steering::Script => "the script follows RATE",
         Steering::Generator => "the script's default function is started at the rate",
     };
     say(&format!(
         "{place}: right; goal: {}; variants: {}; {how}; about {:.0} min\n",
-        plan.goal(),
+        plan.options.goal,
         names.join(", "),
         plan.estimate().as_secs_f64() / 60.0,
     ))?;

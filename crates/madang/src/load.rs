@@ -175,7 +175,6 @@ pub fn pair(text: &str) -> anyhow::Result<(String, String)> {
 }
 
 impl Args {
-    /// The scenario that `--rate` stands for.
     fn arrivals(&self) -> Option<Scenario> {
         let vus = self.vus.unwrap_or(1);
         let executor = ExecutorConfig::ConstantArrivalRate {
@@ -233,7 +232,6 @@ impl Args {
     }
 }
 
-/// Checks the script.
 fn check(config: &Config, outline: Option<&Path>) -> anyhow::Result<Ended> {
     let found = match madang_load::check(config) {
         Ok(found) => found,
@@ -248,7 +246,6 @@ fn check(config: &Config, outline: Option<&Path>) -> anyhow::Result<Ended> {
 
 pub use flags::{explain, without_word};
 
-/// Fetches what the script imports by URL.
 fn vendor(script: &Path) -> anyhow::Result<Ended> {
     let told = |url: &str, bytes: usize| println!("{url}  {bytes} bytes");
     match madang_load::vendor(script, told)? {
@@ -258,7 +255,6 @@ fn vendor(script: &Path) -> anyhow::Result<Ended> {
     Ok(Ended::Done)
 }
 
-/// Runs the script.
 pub fn run(args: Args) -> anyhow::Result<Ended> {
     if args.vendor {
         return vendor(&args.script);

@@ -155,7 +155,7 @@ fn run(command: Command) -> ExitCode {
         Command::Limit(args) => exit::code(limit::run(args)),
         Command::Completions(args) => exit::code(shell::completions(&args, command_line())),
         Command::Man(args) => exit::code(shell::man(&args, command_line())),
-        Command::K6(args) => exit::code(k6::run(args)),
+        Command::K6(args) => exit::code(k6::run(&args)),
         Command::Supervise(args) => exit::code(supervise::run(args)),
     }
 }

@@ -151,9 +151,7 @@ fn epoch(text: &str) -> anyhow::Result<i64> {
 /// What became of the rows of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Added {
-    /// Added now.
     pub new: u64,
-    /// There already.
     pub old: u64,
 }
 
@@ -171,7 +169,6 @@ struct Ground<'a> {
 }
 
 impl Ground<'_> {
-    /// The bar of a kind with so many rows.
     fn begin(&self, kind: &'static str, rows: u64) {
         begin(self.bar, kind, rows);
     }
@@ -183,7 +180,6 @@ fn begin(bar: &ProgressBar, kind: &'static str, rows: u64) {
     bar.set_message(kind);
 }
 
-/// Fills a store, and says how to log in.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let rows = &args.rows;
     rows.schedules.check(rows.users)?;

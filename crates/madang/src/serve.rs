@@ -1,6 +1,6 @@
 //! `madang serve`: the backend.
 
-use crate::settings::SettingsArgs;
+use crate::settings::{SettingsArgs, usage};
 use crate::{import, seed};
 use anyhow::Context as _;
 use madang_load::StopSignals;
@@ -118,7 +118,7 @@ fn announce(server: &Server) -> anyhow::Result<()> {
 
 fn start_log(settings: &LogSettings) -> anyhow::Result<SetLog> {
     let filter = EnvFilter::try_new(&settings.level)
-        .map_err(|e| crate::settings::Usage(format!("log.level = {}: {e}", settings.level)))?;
+        .map_err(|e| usage(format!("log.level = {}: {e}", settings.level)))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -126,20 +126,20 @@ fn start_log(settings: &LogSettings) -> anyhow::Result<SetLog> {
         // It would complain of a failed write on the same stderr and panic when that fails too: a
         // log on a full disk, or one whose reader has gone, must not end the server.
         .log_internal_errors(false);
-    match settings.format {
+    Ok(match settings.format {
         LogFormat::Text => {
             let builder = builder.with_target(false).with_filter_reloading();
-            let handle = builder.reload_handle();
+            let set_log = set_log(builder.reload_handle());
             builder.init();
-            Ok(set_log(handle))
+            set_log
         }
         LogFormat::Json => {
             let builder = builder.json().flatten_event(true).with_filter_reloading();
-            let handle = builder.reload_handle();
+            let set_log = set_log(builder.reload_handle());
             builder.init();
-            Ok(set_log(handle))
+            set_log
         }
-    }
+    })
 }
 
 fn set_log<S: 'static>(handle: reload::Handle<EnvFilter, S>) -> SetLog {
@@ -159,24 +159,33 @@ fn raise_open_files() -> u64 {
 }
 
 /// A thread that calls `asked` for each SIGTERM, SIGHUP and SIGINT.
-pub fn watch_signals(mut asked: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+pub fn watch_signals(asked: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
     let mut kinds = vec![SignalKind::terminate(), SignalKind::interrupt()];
     if !hangup_is_ignored() {
         kinds.push(SignalKind::hangup());
     }
+    on_signals(&kinds, asked)
+}
+
+/// A thread that calls `asked` for each signal of these kinds.
+pub fn on_signals(
+    kinds: &[SignalKind],
+    mut asked: impl FnMut() + Send + 'static,
+) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut signals = {
         let _inside = runtime.enter();
-        StopSignals::listen(&kinds)?
+        StopSignals::listen(kinds)?
     };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        runtime.block_on(async {
-            loop {
-                signals.next().await;
-                asked();
-            }
-        });
-    })?;
+    let watch = async move {
+        loop {
+            signals.next().await;
+            asked();
+        }
+    };
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || runtime.block_on(watch))?;
     Ok(())
 }
 

@@ -1,6 +1,5 @@
 //! Flags that every command with settings shares, and how they become settings.
 
-use anyhow::anyhow;
 use madang_service::config::{Origin, Settings, Sources};
 use std::path::{Path, PathBuf};
 
@@ -35,36 +34,30 @@ impl SettingsArgs {
             Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
         }))?;
         if let Some(dir) = &self.data {
-            let text = dir
-                .to_str()
-                .ok_or_else(|| Usage(format!("--data {}: the path is not UTF-8", dir.display())))?;
+            let wrong = || usage(format!("--data {}: the path is not UTF-8", dir.display()));
+            let text = dir.to_str().ok_or_else(wrong)?;
             sources.set("data.dir", text, Origin::Flag("--data".to_owned()))?;
         }
         for pair in &self.set {
             let (key, value) = pair.split_once('=').ok_or_else(|| {
-                anyhow!(Usage(format!(
-                    "--set {pair}: expected KEY=VALUE, such as --set tracks.detail=full"
-                )))
+                usage(format!("--set {pair}: expected KEY=VALUE, such as --set tracks.detail=full"))
             })?;
             sources.set(key.trim(), value.trim(), Origin::Flag(format!("--set {}", key.trim())))?;
         }
         Ok(sources)
     }
 
-    /// The effective settings.
     pub fn resolve(&self) -> anyhow::Result<Settings> {
         Ok(self.sources()?.resolve()?)
     }
 }
 
 /// A flag with a wrong form.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct Usage(pub String);
 
-impl std::fmt::Display for Usage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
+/// [`Usage`] as an error of a command.
+pub fn usage(text: impl Into<String>) -> anyhow::Error {
+    Usage(text.into()).into()
 }
-
-impl std::error::Error for Usage {}

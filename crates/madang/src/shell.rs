@@ -25,7 +25,6 @@ pub struct Man {
     to: PathBuf,
 }
 
-/// Prints the completions of a shell.
 pub fn completions(args: &Completions, mut command: clap::Command) -> anyhow::Result<()> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut command, "madang", &mut text);

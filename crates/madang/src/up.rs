@@ -16,28 +16,24 @@ mod restart;
 mod stopping;
 
 use crate::exit::Ended;
-use crate::settings::Usage;
+use crate::settings::usage;
 use crate::{import, seed};
 use anyhow::Context as _;
 use databases::Databases;
 use directory::RunDirectory;
 pub use directory::random_hex;
-use front::Front;
 use kept::{Kept, Means};
 use madang_service::app::App;
 use madang_service::store::copy::{self, Begun};
 use madang_service::store::{DirLock, FILE};
-use madang_stack::{Patience, Supervisor};
+use madang_stack::Supervisor;
 use node::Node;
 use plan::{Choices, DatabaseKind, Plan};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use stopping::Stopping;
-
-/// Time that nginx and the databases get to stop; each needs less.
-const STOP_TIME: Duration = Duration::from_secs(20);
 
 /// Arguments of `madang up`.
 #[derive(clap::Args, Debug)]
@@ -106,7 +102,7 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
     let stopping = Arc::new(Stopping::default());
     stopping.watch_signals()?;
     let begun = Instant::now();
-    let place = RunDirectory::new(plan.dir.as_deref())?;
+    let place = RunDirectory::new(plan.choices.dir.as_deref())?;
     let _lock = DirLock::take(&place.dir)?;
     let _servers = place.without_servers(&stopping)?;
     let means = Arc::new(Means { supervisor: Supervisor::this_program(["supervise"]), stopping });
@@ -150,7 +146,6 @@ struct Stack {
     front: Option<Arc<Kept>>,
 }
 
-/// Where they are.
 struct Addresses {
     /// Of the balancer, or without one of the first node, or without any of the database.
     url: String,
@@ -168,20 +163,20 @@ impl Stack {
         let cache = cache::start(plan, dir, means, &mut self.databases)?;
         let shared = plan.shared_settings(&databases, cache.as_ref(), dir)?;
         let (cache, counts) = cache.map(|urls| (urls.cache, urls.counts)).unzip();
-        if let Some(from) = &plan.from {
+        if let Some(from) = &plan.choices.from {
             fill_from(from, plan, &databases, dir, &shared)
                 .with_context(|| format!("cannot use the data of {}", from.display()))?;
         }
-        if plan.demo {
+        if plan.choices.demo {
             fill_demo(&Node::new(1, plan, &shared, dir)?)
                 .context("cannot store the sample data")?;
         }
         let mut nodes = Vec::new();
         for number in 1..=plan.nodes {
             let node = Node::new(number, plan, &shared, dir)?;
-            nodes.push(node.addresses().clone());
+            nodes.push(node.addresses.clone());
             let name = format!("node-{number}");
-            let kept = Arc::new(Kept::new(name, node.log(), node));
+            let kept = Arc::new(Kept::new(name, node.log.clone(), node));
             // Before it is ready: what fails from here on has to stop it, too.
             self.nodes.push(Arc::clone(&kept));
             kept.start(means)?;
@@ -189,9 +184,8 @@ impl Stack {
         let Databases { url: database, replicas } = databases;
         let mut url = nodes.first().map_or_else(|| database.clone(), |node| node.url.clone());
         if let Some(balance) = &plan.front {
-            let front = Front::start(balance, &nodes, dir, means)?;
-            url = front.url();
-            let log = front.log();
+            let (front, log) = front::start(balance, &nodes, dir, means)?;
+            url = front.server.url();
             self.front = Some(Arc::new(Kept::new("nginx".to_owned(), log, front)));
         }
         Ok(Addresses { url, database, replicas, cache, counts, nodes, dir: dir.to_owned() })
@@ -218,11 +212,6 @@ impl Stack {
     }
 }
 
-/// How long a server of somebody else may take to stop, unless this process is told to hurry.
-fn patience<'q>(hurries: &'q dyn Fn() -> bool) -> Patience<'q> {
-    Patience::new(STOP_TIME, hurries)
-}
-
 /// What `madang copy` does, or a copy of the file, before any node serves. Data that are there already stay.
 fn fill_from(
     from: &Path,
@@ -233,14 +222,14 @@ fn fill_from(
 ) -> anyhow::Result<()> {
     let _from = DirLock::take(from)?;
     if plan.database != DatabaseKind::Sqlite {
-        let settings = crate::copy::settings(plan.config.clone(), from)?;
+        let settings = crate::copy::settings(plan.choices.config.clone(), from)?;
         return match copy::begin(&settings, &to.url)? {
             Begun::Done => Ok(()),
             Begun::Copying(copying) => Ok(copying.run(|_| ()).map(drop)?),
         };
     }
     let node = Node::new(1, plan, shared, dir)?;
-    let dir = &node.settings().data_dir;
+    let dir = &node.settings.data_dir;
     let _lock = DirLock::take(dir)?;
     if !dir.join(FILE).exists() {
         // With what a server that was killed has left beside it.
@@ -263,7 +252,7 @@ pub fn check(flags: &[String]) -> anyhow::Result<()> {
 /// note there how it writes likes. A group of servers cannot be copied so.
 pub fn layout(flags: &[String]) -> anyhow::Result<Option<(String, Vec<String>)>> {
     let plan = planned(flags)?;
-    let replicas = plan.replicas;
+    let replicas = plan.choices.replicas;
     let flags = ["--nodes=0", "--database=mariadb", "--balance=off"].map(str::to_owned);
     let flags = flags.into_iter().chain([format!("--replicas={replicas}")]).collect();
     let is_alone = plan.database == DatabaseKind::Mariadb;
@@ -278,12 +267,12 @@ fn planned(flags: &[String]) -> anyhow::Result<Plan> {
         choices: Choices,
     }
     let flags = <Flags as clap::Parser>::try_parse_from(flags);
-    Plan::new(flags.map_err(|error| Usage(error.render().to_string()))?.choices)
+    Plan::new(flags.map_err(|error| usage(error.render().to_string()))?.choices)
 }
 
 /// What `serve --demo` does, before any node serves.
 fn fill_demo(node: &Node) -> anyhow::Result<()> {
-    let settings = node.settings();
+    let settings = &node.settings;
     let _lock = DirLock::take(&settings.data_dir)?;
     let app = App::open(settings)?;
     import::fill_demo(&app)?;

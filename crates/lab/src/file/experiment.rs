@@ -22,7 +22,7 @@ use crate::observe::database::Addresses;
 use crate::observe::prometheus::Selector;
 use crate::plan::Design;
 
-pub use hooks::{Action, During, Hooks, Signal};
+pub use hooks::{Action, During, Hooks, SIGNALS};
 pub(crate) use invariant::EXACT;
 pub use invariant::{Invariant, Limit, NamedValue, Source};
 pub use prediction::{Bound, Prediction};
@@ -37,7 +37,6 @@ pub const FILE_NAME: &str = "experiment.toml";
 /// An experiment, read from its file and checked; nothing in it has been run.
 #[derive(Debug, Clone)]
 pub struct Experiment {
-    /// The file it was read from.
     pub file: PathBuf,
     /// What it was read from, for whoever reads a run of it later.
     pub sources: Sources,
@@ -45,7 +44,6 @@ pub struct Experiment {
     pub dir: PathBuf,
     /// Letters, digits, `-`, `_` and `.`; part of the results' directory name.
     pub name: String,
-    /// What it is to answer, in one sentence.
     pub question: String,
     /// The variant that the others are compared with.
     pub reference: String,
@@ -58,15 +56,12 @@ pub struct Experiment {
     pub design: Option<Design>,
     /// Handed to the host as it is: what to fill a store with.
     pub data: toml::Table,
-    /// The load every variant gets.
     pub load: Load,
-    /// How often, and how each round goes.
     pub rounds: Rounds,
     /// What is compared, in the order of the file. At least two.
     pub variants: Vec<Variant>,
     /// What else is to be a row of the report.
     pub observe: Observe,
-    /// Commands and signals around and in a round.
     pub hooks: Hooks,
     /// Values taken before and after each load, for the formulas of invariants.
     pub values: Vec<NamedValue>,
@@ -77,7 +72,6 @@ pub struct Experiment {
 /// The texts an experiment was read from.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Sources {
-    /// The experiment's file.
     pub file: String,
     /// The script and the files it imports, one after another.
     pub scripts: String,
@@ -102,7 +96,6 @@ fn script_text(path: &Path) -> String {
 pub struct Observe {
     /// Series of the server's metrics page: by how much each changed over the round.
     pub metrics: Vec<Selector>,
-    /// Figures of the load run.
     pub load: Vec<LoadMetric>,
     /// Databases whose own counters are figures, of every variant that names no others.
     pub databases: Addresses,
@@ -115,13 +108,11 @@ pub struct Load {
     pub script: PathBuf,
     /// Environment of the script (`__ENV`), beside `BASE_URL`.
     pub env: Vec<(String, String)>,
-    /// Virtual users.
     pub vus: Option<u32>,
     /// Measured time, without the warm-up.
     pub duration: Option<Duration>,
     /// Another load generator, with its first arguments; empty for the built-in one.
     pub generator: Vec<String>,
-    /// What `--quick` changes.
     pub quick: Option<QuickLoad>,
 }
 
@@ -130,9 +121,7 @@ pub struct Load {
 pub struct QuickLoad {
     /// Added to, and winning over, the environment.
     pub env: Vec<(String, String)>,
-    /// Virtual users.
     pub vus: Option<u32>,
-    /// Measured time.
     pub duration: Option<Duration>,
 }
 
@@ -153,7 +142,6 @@ pub struct Rounds {
     pub start_limit: Duration,
     /// Longest time the load of one round may take, warm-up included.
     pub time_limit: Duration,
-    /// What `--quick` changes.
     pub quick: Option<QuickRounds>,
 }
 
@@ -162,7 +150,6 @@ pub struct Rounds {
 pub struct QuickRounds {
     /// Blocks.
     pub blocks: Option<u32>,
-    /// Warm-up.
     pub warm_up: Option<Duration>,
 }
 
@@ -171,7 +158,6 @@ pub struct QuickRounds {
 pub struct Variant {
     /// Letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// How it comes to run.
     pub target: Target,
     /// Added to, and winning over, the environment of the script.
     pub load_env: Vec<(String, String)>,
@@ -193,7 +179,6 @@ pub struct Variant {
 /// The host's own server.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Served {
-    /// Its settings.
     pub settings: toml::Table,
     /// Which servers it runs among, as the host knows them; it runs alone when `None`.
     pub stack: Option<toml::Table>,
@@ -225,12 +210,10 @@ impl Variant {
 
 /// Why an experiment file cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum FileError {
     /// It cannot be read.
     #[error("cannot read `{}`", .path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// It can be read, and is wrong.
     #[error("{}", .mistakes.iter().map(|mistake| format!("{}:{mistake}", .path.display())).collect::<Vec<_>>().join("\n"))]
     Wrong {
         path: PathBuf,
@@ -368,7 +351,6 @@ impl Experiment {
         values.chain(invariants).any(|source| matches!(source, Source::Sql(_)))
     }
 
-    /// Whether the file says what `--quick` changes.
     pub fn has_quick(&self) -> bool {
         self.load.quick.is_some() || self.rounds.quick.is_some()
     }

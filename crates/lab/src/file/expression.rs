@@ -13,7 +13,6 @@ const DEPTH: u32 = 64;
 /// Sums and products nest to the left as deep as the text is long.
 const CHARACTERS: usize = 1000;
 
-/// A formula, parsed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression {
     text: String,
@@ -59,7 +58,6 @@ pub struct SyntaxError {
 pub struct NotFinite(String);
 
 impl Expression {
-    /// Parses a formula.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         if text.chars().count() > CHARACTERS {
             let text = text.chars().take(40).collect::<String>() + "…";
@@ -74,7 +72,6 @@ impl Expression {
         }
     }
 
-    /// A plain number.
     pub fn number(number: f64) -> Self {
         Self { text: number.to_string(), root: Node::Number(number) }
     }
@@ -99,7 +96,6 @@ impl Expression {
     }
 }
 
-/// As it was written.
 impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)

@@ -20,10 +20,8 @@ pub struct Outline {
     /// Variables of `__ENV` that the script and its imports read; `None` if that is not known.
     #[serde(default)]
     pub(crate) variables: Option<BTreeSet<String>>,
-    /// Files that the script imports.
     #[serde(default)]
     pub(crate) imports: BTreeSet<PathBuf>,
-    /// Files that the script opens.
     #[serde(default)]
     pub(crate) opened: BTreeSet<PathBuf>,
 }

@@ -129,7 +129,7 @@ fn is_fixed(text: &str) -> bool {
 }
 
 /// The file that will be executed, found as execvp(3) finds it.
-fn program(name: &str, env: &[(String, String)], dir: &Path) -> Option<PathBuf> {
+pub fn program(name: &str, env: &[(String, String)], dir: &Path) -> Option<PathBuf> {
     if !is_fixed(name) {
         return None;
     }
@@ -138,11 +138,11 @@ fn program(name: &str, env: &[(String, String)], dir: &Path) -> Option<PathBuf> 
     }
     let own = env.iter().rev().find(|(key, _)| key == "PATH").map(|(_, path)| OsString::from(path));
     let path = own.or_else(|| env::var_os("PATH")).unwrap_or_else(|| DEFAULT_PATH.into());
-    let is_program = |path: &PathBuf| {
-        fs::metadata(path)
-            .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-    };
-    env::split_paths(&path).map(|entry| dir.join(entry).join(name)).find(is_program)
+    env::split_paths(&path).map(|entry| dir.join(entry).join(name)).find(|path| is_program(path))
+}
+
+pub fn is_program(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]

@@ -23,7 +23,6 @@ pub struct RoundRecord {
     pub attempt: u32,
     /// Which place within the block, from 1.
     pub position: u32,
-    /// Which variant.
     pub variant: String,
     /// The variant that was loaded beside it at the same moment; absent of a round alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,7 +39,6 @@ pub struct RoundRecord {
     /// round never counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Warning>,
-    /// What came of it.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
@@ -49,16 +47,13 @@ pub struct RoundRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It was measured.
     Measured(Box<Measured>),
-    /// It broke.
     Failed(Failure),
 }
 
 /// The figures of a round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// What the generator saw.
     pub load: LoadReport,
     /// What the server used in the same window; `None` for a `url`.
     pub server: Option<ServerUse>,
@@ -66,7 +61,6 @@ pub struct Measured {
     pub machine: Option<MachineUse>,
     /// Which CPUs server and generator had for themselves; `None` when they shared all.
     pub cpus: Option<Pinned>,
-    /// What makes the round doubtful.
     pub warnings: Vec<Warning>,
     /// What was asked of its data and counters, in the order of the file.
     #[serde(default)]
@@ -89,26 +83,20 @@ pub struct Measured {
 /// What came of an invariant in a round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Checked {
-    /// Its name.
     pub name: String,
-    /// Whether it held.
     pub holds: bool,
     /// The value: after the load, or by how much it changed.
     pub value: f64,
     /// The value before the load; `None` for a formula, which is only taken afterwards.
     pub before: Option<f64>,
-    /// What the value was compared with.
     pub limits: Vec<CheckedLimit>,
 }
 
-/// One comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckedLimit {
-    /// In which way.
     pub bound: LimitKind,
     /// With what, as in the file.
     pub formula: String,
-    /// Its value in this round.
     pub limit: f64,
 }
 
@@ -116,18 +104,14 @@ pub struct CheckedLimit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
-    /// The same number.
     Equals,
-    /// That number or less.
     AtMost,
-    /// That number or more.
     AtLeast,
 }
 
 /// A series of the server's metrics page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Observed {
-    /// As in the file.
     pub series: String,
     /// By how much it changed between the start of the load and its end; `None` when the page
     /// does not have it.
@@ -142,7 +126,6 @@ pub struct Observed {
 pub struct Event {
     /// When it was done, in seconds after the start of the measured window; before its start, below zero.
     pub at_seconds: f64,
-    /// The action, in words.
     pub what: String,
     /// How long it took; of a restart, until the server was ready again.
     pub took_seconds: f64,
@@ -153,7 +136,6 @@ pub struct Event {
 pub struct Pinned {
     /// Those of the server; `None` for a `url`, which the lab cannot pin.
     pub server: Option<String>,
-    /// Those of the generator.
     pub generator: String,
 }
 
@@ -195,7 +177,6 @@ pub enum Warning {
     ForeignCpu,
     /// Fewer than 99 % of the requests were good.
     BadRequests,
-    /// A threshold of the script was crossed.
     Thresholds,
     /// The script marked its run as failed (`exec.test.fail()`).
     MarkedAsFailed,
@@ -283,7 +264,6 @@ impl Warning {
 /// How a round broke.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// In which way.
     pub kind: FailureKind,
     /// In words, with the last lines of whoever failed.
     pub message: String,
@@ -295,9 +275,7 @@ pub struct Failure {
 pub enum FailureKind {
     /// The server did not get ready.
     Start,
-    /// The server ended under load.
     ServerDied,
-    /// The generator failed.
     Load,
     /// The server was not ready within `start_limit`.
     StartLimit,
@@ -309,11 +287,8 @@ pub enum FailureKind {
     Value,
     /// A database that is observed could not be asked.
     Database,
-    /// A hook failed.
     Hook,
-    /// A file or `/proc` of this machine failed.
     Machine,
-    /// The person asked the run to stop.
     Interrupted,
 }
 
@@ -330,7 +305,6 @@ impl Failure {
         Self::new(kind, crate::words::chain(error))
     }
 
-    /// A failure of that kind.
     pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }

@@ -30,7 +30,6 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Options of a run that begins now.
     pub fn new(plan: &Plan) -> Self {
         Self { options: plan.options(), ended: None }
     }
@@ -43,7 +42,6 @@ impl Kind for Asked {
 
 /// Why a directory cannot be used as a stored run.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum StoredError {
     /// A file of it is not there or cannot be read.
     #[error("`{}` is no stored run of this version: cannot read `{file}`", .dir.display())]
@@ -82,9 +80,7 @@ pub enum StoredError {
 /// A run read back.
 #[derive(Debug, Clone)]
 pub struct Stored {
-    /// Its directory.
     pub dir: PathBuf,
-    /// What it asked.
     pub experiment: Experiment,
     /// What it was to do, with the seed it had.
     pub plan: Plan,
@@ -130,7 +126,6 @@ impl Stored {
         Report::new(&self.experiment, &plan, self.description.origin(), course)
     }
 
-    /// Whether nothing is left to be run.
     pub fn is_complete(&self) -> bool {
         complete_blocks(&self.rounds) == self.plan.settings.blocks
     }

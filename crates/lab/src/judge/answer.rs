@@ -10,9 +10,7 @@ pub const LEVEL: f64 = 0.05;
 /// Better direction of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// Larger values are better.
     More,
-    /// Smaller values are better.
     Less,
     /// Unknown, as for custom metrics.
     Unknown,
@@ -68,7 +66,6 @@ impl Answer {
         answers.into_iter().max_by_key(rank).unwrap_or(Self::CannotTell)
     }
 
-    /// Spelling in `report.json`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Better => "better",

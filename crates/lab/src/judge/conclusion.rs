@@ -12,6 +12,5 @@ pub enum Conclusion {
     /// What was measured is broken: the server did not start or ended, the script threw, checks failed, an invariant
     /// does not hold, no request succeeded.
     SystemBroken,
-    /// A person stopped it.
     Interrupted,
 }

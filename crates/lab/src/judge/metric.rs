@@ -1,7 +1,5 @@
 //! The figures a round is reduced to, one number each.
 
-use std::borrow::Cow;
-
 use serde::{Serialize, Serializer};
 
 use crate::journal::record::Measured;
@@ -36,7 +34,6 @@ pub enum Metric {
     Load(LoadMetric),
     /// By how much a series of the server's metrics page changed over the round, warm-up included.
     Server(Selector),
-    /// A figure of a database beside the server.
     Database(Figure),
     /// CPU time of one part of a stack per good request.
     Part(StackPart),
@@ -45,9 +42,7 @@ pub enum Metric {
 /// A part of a stack: what its host calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum StackPart {
-    /// The host's own servers.
     Nodes,
-    /// The balancer.
     Nginx,
     /// All MariaDB servers.
     Mariadb,
@@ -73,23 +68,16 @@ impl StackPart {
 /// What is taken of a round's response times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Statistic {
-    /// Arithmetic mean.
     Mean,
-    /// Median.
     P50,
-    /// 90th percentile.
     P90,
-    /// 95th percentile.
     P95,
-    /// 99th percentile.
     P99,
-    /// Largest.
     Max,
 }
 
 /// Why a round has no number for a metric, to follow "because".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum Absent {
     /// So nothing can be said per good request, the logarithm of a throughput does not exist, and
     /// response times would be those of refusals.
@@ -137,33 +125,20 @@ impl Metric {
     ];
 
     /// Its name in files.
-    pub fn id(&self) -> Cow<'static, str> {
-        Cow::Borrowed(match self {
-            Self::Goodput => "goodput",
-            Self::GoodShare => "good_share",
-            Self::Latency(Statistic::Mean) => "http_req_duration.avg",
-            Self::Latency(Statistic::P50) => "http_req_duration.p50",
-            Self::Latency(Statistic::P90) => "http_req_duration.p90",
-            Self::Latency(Statistic::P95) => "http_req_duration.p95",
-            Self::Latency(Statistic::P99) => "http_req_duration.p99",
-            Self::Latency(Statistic::Max) => "http_req_duration.max",
-            Self::Response(Statistic::Mean) => "response_time.avg",
-            Self::Response(Statistic::P50) => "response_time.p50",
-            Self::Response(Statistic::P90) => "response_time.p90",
-            Self::Response(Statistic::P95) => "response_time.p95",
-            Self::Response(Statistic::P99) => "response_time.p99",
-            Self::Response(Statistic::Max) => "response_time.max",
-            Self::CpuPerGoodRequest => "cpu_per_good_request",
-            Self::PeakMemory => "peak_memory",
-            Self::PeakRss => "peak_rss",
-            Self::Load(metric) => return Cow::Owned(metric.to_string()),
-            Self::Server(series) => return Cow::Owned(series.to_string()),
-            Self::Database(figure) => return Cow::Owned(figure.to_string()),
-            Self::Part(StackPart::Nodes) => "cpu_per_good_request.nodes",
-            Self::Part(StackPart::Nginx) => "cpu_per_good_request.nginx",
-            Self::Part(StackPart::Mariadb) => "cpu_per_good_request.mariadb",
-            Self::Part(StackPart::Valkey) => "cpu_per_good_request.valkey",
-        })
+    pub fn id(&self) -> String {
+        match self {
+            Self::Goodput => "goodput".to_owned(),
+            Self::GoodShare => "good_share".to_owned(),
+            Self::Latency(statistic) => format!("http_req_duration.{}", statistic.name()),
+            Self::Response(statistic) => format!("response_time.{}", statistic.name()),
+            Self::CpuPerGoodRequest => "cpu_per_good_request".to_owned(),
+            Self::PeakMemory => "peak_memory".to_owned(),
+            Self::PeakRss => "peak_rss".to_owned(),
+            Self::Load(metric) => metric.to_string(),
+            Self::Server(series) => series.to_string(),
+            Self::Database(figure) => figure.to_string(),
+            Self::Part(part) => format!("cpu_per_good_request.{}", part.name()),
+        }
     }
 
     /// All that need no load metric, series or database to be named, in the order of messages.
@@ -178,7 +153,6 @@ impl Metric {
         Self::ALL.into_iter().chain(further).chain(StackPart::ALL.map(Self::Part))
     }
 
-    /// The metric of that name, among [`own`](Self::own).
     pub fn from_id(id: &str) -> Option<Self> {
         Self::own().find(|metric| metric.id() == id)
     }
@@ -187,7 +161,7 @@ impl Metric {
     pub fn counts_good(&self) -> bool {
         match self {
             Self::Goodput | Self::GoodShare => true,
-            Self::Load(metric) => metric.name() == "good_reqs",
+            Self::Load(metric) => metric.name == "good_reqs",
             _ => false,
         }
     }
@@ -235,7 +209,8 @@ impl Metric {
     /// Whether so many of the requests it is about were not good that it tells about refusals.
     pub fn has_bad_requests(&self, round: &Measured) -> bool {
         match self {
-            Self::Load(metric) if metric.has_tags() => match metric.failed_share(&round.load) {
+            Self::Load(metric) if !metric.tags.is_empty() => match metric.failed_share(&round.load)
+            {
                 Some(share) => share > 1.0 - crate::journal::record::GOOD_LIMIT,
                 None => round.has_bad_requests(),
             },
@@ -258,9 +233,8 @@ impl Metric {
         (trend.count > 0).then_some(share * trend.count as f64)
     }
 
-    /// Its name in tables.
-    pub fn label(&self) -> Cow<'static, str> {
-        Cow::Borrowed(match self {
+    pub fn label(&self) -> String {
+        match self {
             Self::Goodput => "good requests/s",
             Self::GoodShare => "share of good requests",
             Self::Response(Statistic::P50) => "response time, p50",
@@ -274,14 +248,14 @@ impl Metric {
             Self::PeakMemory => "memory, peak",
             Self::PeakRss => "sum of resident memory, peak",
             _ => return self.id(),
-        })
+        }
+        .to_owned()
     }
 
-    /// The unit of its values.
     pub fn unit(&self) -> &'static str {
         match self {
             Self::Load(metric) => metric.unit(),
-            Self::Database(figure) => figure.unit(),
+            Self::Database(figure) => figure.unit,
             Self::Server(_) | Self::GoodShare => "",
             Self::Goodput => "1/s",
             Self::Latency(_) | Self::Response(_) => "ms",
@@ -304,7 +278,6 @@ impl Metric {
         }
     }
 
-    /// Its value in a round, possibly zero.
     pub fn level(&self, round: &Measured) -> Result<f64, Absent> {
         let good = round.load.requests.good as f64;
         let value = match self {
@@ -378,6 +351,17 @@ impl Metric {
 }
 
 impl Statistic {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "avg",
+            Self::P50 => "p50",
+            Self::P90 => "p90",
+            Self::P95 => "p95",
+            Self::P99 => "p99",
+            Self::Max => "max",
+        }
+    }
+
     fn value_in(self, trend: &crate::load::report::Trend) -> f64 {
         match self {
             Self::Mean => trend.avg,

@@ -15,7 +15,6 @@ use crate::report::Sides;
 /// Effect of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// The round, or the pair, is repeated.
     Repeat,
     /// The figures are not judged, for this reason.
     NoVerdict(Undecided),
@@ -26,9 +25,7 @@ pub enum Effect {
 /// Position of the true value relative to the measured one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Equal or larger.
     AtLeast,
-    /// Equal or smaller.
     AtMost,
 }
 
@@ -36,20 +33,15 @@ pub enum Side {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Figures {
     All,
-    /// Response times.
     Times,
-    /// Numbers of good requests.
     Rates,
-    /// Figures compared in pairs.
     Paired,
 }
 
 /// Way to detect a condition.
 #[derive(Debug, Clone, Copy)]
 enum Seen {
-    /// A warning of the round.
     Warning(Warning),
-    /// The figures of the round.
     Figures(fn(&Metric, &Measured) -> bool),
 }
 

@@ -14,7 +14,6 @@ pub enum Verdict {
     Supported,
     /// The whole interval violates it.
     Refuted,
-    /// Neither can be said, and why.
     Undecided(Undecided),
 }
 
@@ -25,7 +24,6 @@ pub enum Undecided {
     TooWide,
     /// Too few complete blocks for an interval: two, or six if all values are zero.
     TooFewBlocks,
-    /// The metric has no ratio; the table says why.
     NoRatio,
     /// The metric has no value in some round.
     NoValue,
@@ -106,7 +104,6 @@ impl Verdict {
             .reduce(|worst, next| if rank(&next) > rank(&worst) { next } else { worst })
     }
 
-    /// The word in `report.json`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Supported => "supported",

@@ -21,12 +21,10 @@ const SPOILT: u32 = 4;
 /// Disturbances that make a server look worse than it is.
 const DISTURBING: [Warning; 2] = [Warning::Steal, Warning::ForeignCpu];
 
-/// One try.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Try {
     /// Which block, from 1.
     pub block: u32,
-    /// Which variant.
     pub variant: String,
     /// Which try of that variant in the block, from 1.
     pub number: u32,
@@ -55,7 +53,6 @@ pub struct Try {
 pub enum Ended {
     /// All blocks are complete.
     Complete,
-    /// Somebody stopped it.
     Interrupted,
     /// A try broke again and again.
     Broken {
@@ -75,7 +72,6 @@ pub struct Outcomes {
     /// What was found, by block and variant's index.
     pub found: BTreeMap<(u32, usize), SearchResult>,
     pub ended: Ended,
-    /// Disturbed tries were taken as they came.
     pub noisy: bool,
     /// All tries of before were those that the options ask for.
     pub is_replayed: bool,
@@ -93,7 +89,6 @@ pub struct Order {
 /// Runs a round; `None` when somebody stopped it.
 pub type Runner<'r> = dyn FnMut(&Order) -> Option<RoundRecord> + 'r;
 
-/// Runs all searches.
 pub struct Course<'p, 'r> {
     plan: &'p LimitPlan,
     /// `None` when a stored search is only gone through again.
@@ -177,12 +172,7 @@ impl<'p, 'r> Course<'p, 'r> {
 
     /// Highest rate that the variant's last search confirmed.
     fn last(&self, block: u32, index: usize) -> Option<u32> {
-        match self.outcomes.found.get(&(block - 1, index))? {
-            SearchResult::Between { confirmed: rate, .. } | SearchResult::Ceiling(rate) => {
-                Some(*rate)
-            }
-            SearchResult::Nothing { .. } => None,
-        }
+        self.outcomes.found.get(&(block - 1, index))?.confirmed
     }
 
     fn attempt(
@@ -240,7 +230,6 @@ impl<'p, 'r> Course<'p, 'r> {
         }
     }
 
-    /// A new round.
     fn round(
         &mut self,
         block: u32,

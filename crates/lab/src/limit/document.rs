@@ -9,7 +9,6 @@ use crate::judge::metric::digits;
 use crate::report::document::{Document, Part, Plot, Section, Table};
 use crate::report::plot::{self, Dot, Row};
 
-/// The report as a document.
 pub fn document(report: &LimitReport) -> Document {
     let lang = report.language;
     let sentences = report.sentence.lines().zip(&report.variants);

@@ -7,7 +7,6 @@ use super::search::CONFIRMATIONS;
 use super::steering::Steering;
 use crate::report::Language;
 
-/// What was done.
 pub fn words(report: &LimitReport) -> String {
     let settings = &report.settings;
     let lang = report.language;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::goal::{Goal, Reason, Whose};
 use super::search::{Bounds, Length, Next, Search};
 use super::steering::Steering;
-use crate::file::experiment::{Experiment, Variant};
+use crate::file::experiment::Experiment;
 use crate::journal::record::Warning;
 use crate::load::generator::Arrivals;
 use crate::plan::{NoQuick, Options, Plan, Settings};
@@ -43,15 +43,12 @@ const VARIABLES: [&str; 3] = ["RATE", "DURATION", "VUS"];
 /// What the person who runs a search wants.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LimitOptions {
-    /// What has to be reached.
     pub goal: Goal,
     /// Names of the variants to be searched; all when empty.
     pub variants: Vec<String>,
-    /// Searches for each variant.
     pub blocks: u32,
     /// The rate to begin near.
     pub from: u32,
-    /// The highest rate to be tried.
     pub max_rate: u32,
     /// When a search is precise enough, as a share.
     pub resolution: f64,
@@ -61,25 +58,21 @@ pub struct LimitOptions {
     pub warm_up: Option<Duration>,
     /// Virtual users; fitted to rate and goal when `None`.
     pub vus: Option<u32>,
-    /// Use the file's quick settings.
     pub quick: bool,
     /// Seed of orders and first rates; a new one when there is none. Below 2^53.
     pub seed: Option<u64>,
     /// Disturbances that are taken as they come, beside those of the file.
     pub accept: Vec<Warning>,
-    /// Language of the reports.
     #[serde(default)]
     pub language: Language,
 }
 
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum PlanError {
     /// Quick mode without quick settings.
     #[error(transparent)]
     NoQuick(#[from] NoQuick),
-    /// No such variant.
     #[error("no variant `{name}`: the experiment has {}", .known.join(", "))]
     Variant { name: String, known: Vec<String> },
     /// Another generator, whose rate the search cannot set.
@@ -90,11 +83,9 @@ pub enum PlanError {
 /// The values a search uses, for its report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LimitSettings {
-    /// Searches for each variant.
     pub blocks: u32,
     /// The rate the first ones began near.
     pub from: u32,
-    /// The highest rate that was allowed.
     pub max_rate: u32,
     /// When a search was precise enough, as a share.
     pub resolution: f64,
@@ -106,16 +97,18 @@ pub struct LimitSettings {
     pub warm_up_seconds: f64,
     /// Virtual users; `None` when fitted to rate and goal.
     pub vus: Option<u32>,
-    /// How the rate got to the load.
     pub steering: Steering,
 }
 
 /// A search of limits, fixed.
 #[derive(Debug, Clone)]
 pub struct LimitPlan {
-    pub(super) plan: Plan,
-    pub(super) options: LimitOptions,
-    pub(super) steering: Steering,
+    /// Variants, seed and settings, but for what a try sets itself.
+    pub plan: Plan,
+    /// As they were given.
+    pub options: LimitOptions,
+    /// How the rate gets to the load.
+    pub steering: Steering,
 }
 
 impl LimitPlan {
@@ -124,8 +117,7 @@ impl LimitPlan {
     /// # Errors
     /// When the experiment does not have what is asked for.
     pub fn new(experiment: &Experiment, options: LimitOptions) -> Result<Self, PlanError> {
-        let known: Vec<String> =
-            experiment.variants.iter().map(|variant| variant.name.clone()).collect();
+        let known: Vec<String> = experiment.variants.iter().map(|one| one.name.clone()).collect();
         if let Some(name) = options.variants.iter().find(|name| !known.contains(name)) {
             return Err(PlanError::Variant { name: name.clone(), known });
         }
@@ -174,27 +166,6 @@ impl LimitPlan {
         self
     }
 
-    /// What is searched, the reference among them.
-    pub fn variants(&self) -> &[Variant] {
-        &self.plan.variants
-    }
-
-    /// The one the others are compared with.
-    pub fn reference(&self) -> &str {
-        &self.plan.reference
-    }
-
-    /// How the rate gets to the load.
-    pub fn steering(&self) -> Steering {
-        self.steering
-    }
-
-    /// The goal.
-    pub fn goal(&self) -> &Goal {
-        &self.options.goal
-    }
-
-    /// The values for the report.
     pub fn settings(&self) -> LimitSettings {
         let options = &self.options;
         LimitSettings {
@@ -224,7 +195,6 @@ impl LimitPlan {
         }
     }
 
-    /// How long a try is measured.
     pub(super) fn lasts(&self, length: Length) -> Duration {
         let long = self.options.duration.unwrap_or_else(|| self.enough());
         match length {
@@ -249,7 +219,6 @@ impl LimitPlan {
         rng.f64()
     }
 
-    /// The settings of a try.
     pub(super) fn round(&self, next: Next) -> Settings {
         let mut settings = self.plan.settings.clone();
         let (vus, lasts) = (self.vus(next.rate), self.lasts(next.length));

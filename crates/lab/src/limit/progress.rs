@@ -11,7 +11,6 @@ use crate::{time, words};
 
 /// Follows a search. Every method has an empty default.
 pub trait Progress {
-    /// It begins.
     fn begin(&mut self, _plan: &LimitPlan) {}
     /// That many tries are there already, of a search that goes on.
     fn resumed(&mut self, _tries: usize) {}
@@ -31,16 +30,9 @@ pub struct Console {
     done: u32,
 }
 
-impl Console {
-    /// One that has said nothing yet.
-    pub fn new() -> Self {
-        Self { begun: Instant::now(), searches: 0, done: 0 }
-    }
-}
-
 impl Default for Console {
     fn default() -> Self {
-        Self::new()
+        Self { begun: Instant::now(), searches: 0, done: 0 }
     }
 }
 
@@ -52,17 +44,16 @@ fn say(line: &str) {
 impl Progress for Console {
     fn begin(&mut self, plan: &LimitPlan) {
         self.begun = Instant::now();
-        let variants = plan.variants().len();
-        self.searches =
-            plan.settings().blocks.saturating_mul(u32::try_from(variants).unwrap_or(u32::MAX));
+        let (variants, blocks) = (plan.plan.variants.len(), plan.options.blocks);
+        self.searches = blocks.saturating_mul(u32::try_from(variants).unwrap_or(u32::MAX));
         say(&format!(
             "goal: {}\nshort tries of {:?} to get near, then long ones of {:?}: {CONFIRMATIONS} have to meet the goal\n\
              one search for each of {} in {}, about {}, or {} if a server stops answering beyond its limit (seed {})",
-            plan.goal(),
+            plan.options.goal,
             plan.lasts(Length::Short),
             plan.lasts(Length::Long),
             words::some(variants, "variant"),
-            words::some(plan.settings().blocks as usize, "block"),
+            words::some(blocks as usize, "block"),
             time::rough(plan.estimate()),
             time::rough(plan.estimate_of_hanging()),
             plan.plan.seed,
@@ -93,12 +84,12 @@ impl Progress for Console {
         self.done += 1;
         let left = self.searches.saturating_sub(self.done);
         let left = self.begun.elapsed() / self.done.max(1) * left;
-        let found = match found {
-            SearchResult::Between { confirmed, refuted, .. } => {
+        let found = match (found.confirmed, found.refuted) {
+            (Some(confirmed), Some(refuted)) => {
                 format!("{confirmed}/s confirmed, {refuted}/s refuted")
             }
-            SearchResult::Ceiling(rate) => format!("{rate}/s or more"),
-            SearchResult::Nothing { refuted, .. } => format!("less than {refuted}/s"),
+            (Some(rate), None) => format!("{rate}/s or more"),
+            (None, refuted) => format!("less than {}/s", refuted.unwrap_or_default()),
         };
         say(&format!("block {block} {variant}: {found}; about {} left", time::rough(left)));
     }

@@ -35,23 +35,15 @@ pub struct LimitReport {
     pub format: u32,
     /// `limit`.
     pub kind: &'static str,
-    /// The answer in words, a line for each variant.
     pub sentence: String,
-    /// Whether the run was complete.
     pub ended: Ended,
     /// Disturbed tries were taken as they came, because too many were.
     pub too_noisy: bool,
-    /// Name of the experiment, or of the script.
     pub name: String,
-    /// What it is about.
     pub question: String,
-    /// The experiment's file, or the script.
     pub file: String,
-    /// The script.
     pub script: String,
-    /// What had to be reached.
     pub goal: Goal,
-    /// The values used.
     pub settings: LimitSettings,
     /// Seed of orders and first rates.
     pub seed: u64,
@@ -59,14 +51,12 @@ pub struct LimitReport {
     pub variants: Vec<VariantLimit>,
     /// Invariants that did not hold, by name, and at how many tries.
     pub broken_invariants: Vec<(String, usize)>,
-    /// What makes the numbers doubtful.
     pub warnings: Vec<String>,
     /// Every try, in the order they were run.
     pub tries: Vec<Try>,
     /// Where and when it ran.
     #[serde(flatten)]
     pub origin: Origin,
-    /// Of every sentence in it.
     pub language: Language,
 }
 
@@ -154,12 +144,10 @@ impl StoredLimit {
     }
 }
 
-/// Says nothing.
 pub(super) struct Quiet;
 
 impl Progress for Quiet {}
 
-/// Runs all tries and reports them.
 fn go(
     context: RunContext<'_>,
     plan: &LimitPlan,
@@ -210,7 +198,7 @@ impl LimitReport {
             question: experiment.question.clone(),
             file: experiment.file.display().to_string(),
             script: experiment.load.script.display().to_string(),
-            goal: *plan.goal(),
+            goal: plan.options.goal,
             settings: plan.settings(),
             seed: plan.plan.seed,
             variants,
@@ -251,7 +239,6 @@ impl LimitReport {
         }
     }
 
-    /// The report for a machine.
     pub fn to_json(&self) -> String {
         let json = serde_json::to_string_pretty(self);
         json.expect("every key of the report is a string and every number finite") + "\n"
@@ -263,12 +250,10 @@ impl LimitReport {
         document(self).to_html(&raw)
     }
 
-    /// The report for a page.
     pub fn to_markdown(&self) -> String {
         document(self).to_markdown()
     }
 
-    /// The report for a terminal.
     pub fn to_text(&self) -> String {
         text::render(self)
     }
@@ -314,22 +299,20 @@ fn warnings(plan: &LimitPlan, outcomes: &Outcomes, variants: &[VariantLimit]) ->
         lines.push(noisy.to_owned());
     }
     for (name, count) in broken(&outcomes.tries) {
-        lines.push(match lang {
-            Language::En => format!("broken invariant at {count} tries: {name}"),
-            Language::Ko => format!("불변 조건 위반, 시도 {count}번: {name}"),
-        });
+        lines.push(lang.pick(
+            format!("broken invariant at {count} tries: {name}"),
+            format!("불변 조건 위반, 시도 {count}번: {name}"),
+        ));
     }
     let void = outcomes.tries.iter().filter(|tried| tried.void.is_some()).count();
     let all = outcomes.tries.len();
     if void > 0 {
-        lines.push(match lang {
-            Language::En => format!(
-                "{void} of {all} tries did not count and were repeated; report.json says why"
-            ),
-            Language::Ko => format!(
+        lines.push(lang.pick(
+            format!("{void} of {all} tries did not count and were repeated; report.json says why"),
+            format!(
                 "시도 {all}번 중 {void}번은 세지 않고 다시 했습니다. 이유는 report.json에 있습니다"
             ),
-        });
+        ));
     }
     if variants.iter().any(|variant| matches!(variant.versus, Versus::Ratio(_)))
         && variants.iter().any(|variant| variant.searches.len() < 2)

@@ -26,7 +26,6 @@ const SEEKING_TIMES: f64 = 4.0;
 pub struct Bounds {
     /// The lowest rate, 1 or more.
     pub floor: u32,
-    /// The highest.
     pub ceiling: u32,
     /// The search is over when the refuted rate is higher than the confirmed one by no more than this share, or by 1.
     pub resolution: f64,
@@ -42,36 +41,22 @@ pub enum Length {
     Long,
 }
 
-/// The next try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
     /// Iterations per second.
     pub rate: u32,
-    /// How long.
     pub length: Length,
 }
 
 /// What a search found.
-#[derive(Debug, Clone, PartialEq)]
-pub enum SearchResult {
-    /// The limit lies between two rates.
-    Between {
-        /// The highest that was confirmed.
-        confirmed: u32,
-        /// The lowest that was refuted.
-        refuted: u32,
-        /// What the refuted rate missed.
-        why: Reason,
-    },
-    /// The ceiling was confirmed.
-    Ceiling(u32),
-    /// Not even the floor was.
-    Nothing {
-        /// The floor.
-        refuted: u32,
-        /// What the floor missed.
-        why: Reason,
-    },
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SearchResult {
+    /// The highest rate that was confirmed; `None` when none was.
+    pub confirmed: Option<u32>,
+    /// The lowest rate that was refuted; `None` when none was, as the ceiling was confirmed.
+    pub refuted: Option<u32>,
+    /// What the refuted rate missed; `None` when none was refuted.
+    pub why: Option<Reason>,
 }
 
 /// A search that is going on.
@@ -91,7 +76,6 @@ pub struct Search {
 }
 
 impl Search {
-    /// A search that seeks from a rate near `start`.
     pub fn seeking(bounds: Bounds, start: f64) -> Self {
         Self::new(bounds, start, Length::Short)
     }
@@ -152,18 +136,10 @@ impl Search {
 
     /// What was found, once the search is over.
     pub fn found(&self) -> Option<SearchResult> {
-        if self.next.is_some() {
-            return None;
-        }
-        Some(match (self.met, &self.missed) {
-            (Some(confirmed), Some((refuted, why))) => {
-                SearchResult::Between { confirmed, refuted: *refuted, why: why.clone() }
-            }
-            (None, Some((refuted, why))) => {
-                SearchResult::Nothing { refuted: *refuted, why: why.clone() }
-            }
-            (met, None) => SearchResult::Ceiling(met.unwrap_or(self.bounds.ceiling)),
-        })
+        let (refuted, why) = self.missed.clone().unzip();
+        // A search without a miss ends at the ceiling.
+        let confirmed = self.met.or_else(|| refuted.is_none().then_some(self.bounds.ceiling));
+        self.next.is_none().then_some(SearchResult { confirmed, refuted, why })
     }
 
     /// Goes on to the second stage. Of the first remains where to begin, and a limit that was not the server's: to run
@@ -175,7 +151,6 @@ impl Search {
         Next { rate: start, length: Length::Long }
     }
 
-    /// The rate to be tried next in this stage.
     fn after(&mut self, length: Length) -> Option<u32> {
         let Bounds { floor, ceiling, resolution } = self.bounds;
         let step = self.step;
@@ -243,8 +218,7 @@ mod tests {
     }
 
     fn between(found: &SearchResult) -> (u32, u32) {
-        let SearchResult::Between { confirmed, refuted, .. } = found else { panic!("{found:?}") };
-        (*confirmed, *refuted)
+        found.confirmed.zip(found.refuted).unwrap_or_else(|| panic!("{found:?}"))
     }
 
     #[test]
@@ -282,8 +256,8 @@ mod tests {
     #[test]
     fn a_server_that_serves_nothing_has_no_capacity() {
         let (found, tried) = search(Search::seeking(BOUNDS, 10.0), up_to(0));
-        let why = because(Whose::Server).unwrap();
-        assert_eq!(found, SearchResult::Nothing { refuted: 1, why });
+        let why = because(Whose::Server);
+        assert_eq!(found, SearchResult { confirmed: None, refuted: Some(1), why });
         assert_eq!(rates(&tried, Length::Long), [1]);
     }
 
@@ -300,7 +274,7 @@ mod tests {
     fn the_ceiling_is_confirmed_and_no_limit() {
         let bounds = Bounds { ceiling: 500, ..BOUNDS };
         let (found, tried) = search(Search::seeking(bounds, 10.0), up_to(u32::MAX));
-        assert_eq!(found, SearchResult::Ceiling(500));
+        assert_eq!(found, SearchResult { confirmed: Some(500), refuted: None, why: None });
         assert_eq!(rates(&tried, Length::Long), [500; 3]);
         assert_eq!(search(Search::seeking(bounds, 900.0), up_to(u32::MAX)).1.len(), 4);
     }
@@ -325,8 +299,8 @@ mod tests {
                     tries += 1;
                     because(if next.length == Length::Long { other } else { order[tries % 2] })
                 });
-                let SearchResult::Between { why, refuted, .. } = found else { panic!("{found:?}") };
-                assert_eq!(why.whose, other, "{order:?} {tried:?}");
+                let (_, refuted) = between(&found);
+                assert_eq!(found.why.unwrap().whose, other, "{order:?} {tried:?}");
                 // Nothing is gained by running into it with long tries.
                 assert!(rates(&tried, Length::Long).iter().all(|rate| *rate < refuted + 3));
             }
@@ -356,13 +330,13 @@ mod tests {
                 let own: Vec<bool> = seen.iter().filter(|one| one.0 == rate).map(|one| one.1).collect();
                 own == [true; CONFIRMATIONS as usize]
             };
-            match found {
-                SearchResult::Between { confirmed, refuted, .. } => {
+            match (found.confirmed, found.refuted) {
+                (Some(confirmed), Some(refuted)) => {
                     prop_assert!(confirmed < refuted && confirmed_is_right(confirmed));
                     prop_assert!(seen.contains(&(refuted, false)));
                 }
-                SearchResult::Ceiling(rate) => prop_assert!(confirmed_is_right(rate)),
-                SearchResult::Nothing { refuted, .. } => prop_assert_eq!(refuted, 1),
+                (Some(rate), None) => prop_assert!(confirmed_is_right(rate)),
+                (None, refuted) => prop_assert_eq!(refuted, Some(1)),
             }
         }
     }

@@ -40,7 +40,7 @@ impl LimitPlan {
             let settings = &plan.round(Next { rate, length: Length::Short });
             let arrivals = plan.arrivals(rate, None);
             let generator = Generator { experiment, settings, host, arrivals };
-            check_variants(generator, plan.variants(), cancel)
+            check_variants(generator, &plan.plan.variants, cancel)
         };
         let mut found = ScriptCheck::default();
         for rate in RATES {

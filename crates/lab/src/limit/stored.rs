@@ -38,9 +38,7 @@ impl Kind for Asked {
 /// A search read back.
 #[derive(Debug, Clone)]
 pub struct StoredLimit {
-    /// Its directory.
     pub dir: PathBuf,
-    /// What it asked.
     pub experiment: Experiment,
     /// What it was to do, with the seed it had.
     pub plan: LimitPlan,

@@ -3,28 +3,25 @@
 use serde::Serialize;
 
 use super::course::{Outcomes, Try};
-use super::goal::{Figures, Reason, Whose};
+use super::goal::{Figures, Whose};
 use super::plan::LimitPlan;
 use super::search::{Length, SearchResult};
+use crate::file::experiment::Variant;
 use crate::judge::stats::{self, Estimate};
+use crate::plan::Plan;
 use crate::report::Language;
 
-/// One variant's limit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VariantLimit {
-    /// Its name.
     pub name: String,
     /// Whether the others are compared with it.
     pub is_reference: bool,
-    /// What it can take.
     pub capacity: Capacity,
     /// That against the reference.
     pub versus: Versus,
     /// What gave way, and in how many searches, most often first. Only what was the server's.
     pub gave_way: Vec<(String, usize)>,
-    /// Figures at the rate of its capacity.
     pub at_best: Option<Best>,
-    /// Each search.
     pub searches: Vec<SearchPart>,
 }
 
@@ -32,7 +29,6 @@ pub struct VariantLimit {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "known", rename_all = "snake_case")]
 pub enum Capacity {
-    /// Every search found a limit of the server.
     Exactly {
         /// Median of the highest rates that the searches confirmed; of an even number the lower one, so that it is one
         /// of them.
@@ -53,7 +49,6 @@ pub enum Capacity {
         /// In how many.
         searches: usize,
     },
-    /// No search was completed.
     Unknown,
 }
 
@@ -61,16 +56,12 @@ pub enum Capacity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Obstacle {
-    /// The load generator.
     Generator,
-    /// Too few virtual users.
     VirtualUsers,
-    /// The highest rate that was allowed.
     MaxRate,
 }
 
 impl Obstacle {
-    /// In words.
     pub fn text(self) -> &'static str {
         match self {
             Self::Generator => "the load generator gave way first",
@@ -84,7 +75,6 @@ impl Obstacle {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Versus {
-    /// It is the reference.
     Reference,
     /// The ratio of the limits found in the same blocks.
     Ratio(Estimate),
@@ -95,42 +85,25 @@ pub enum Versus {
 /// Figures of a long try at the rate of the [`Capacity`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Best {
-    /// The rate.
     pub rate: u32,
-    /// What was seen.
     pub figures: Figures,
     /// Cores the server used; `None` for a `url`.
     pub server_cores: Option<f64>,
 }
 
-/// One search.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SearchPart {
     /// Its block.
     pub block: u32,
-    /// The highest rate that was confirmed; `None` when none was.
-    pub confirmed: Option<u32>,
-    /// The lowest rate that was refuted; `None` when none was.
-    pub refuted: Option<u32>,
-    /// What the refuted rate missed; `None` when none was refuted.
-    pub why: Option<Reason>,
+    /// What it found.
+    #[serde(flatten)]
+    pub found: SearchResult,
 }
 
 impl SearchPart {
-    fn new(block: u32, found: &SearchResult) -> Self {
-        let (confirmed, refuted, why) = match found {
-            SearchResult::Between { confirmed, refuted, why } => {
-                (Some(*confirmed), Some(*refuted), Some(why.clone()))
-            }
-            SearchResult::Ceiling(rate) => (Some(*rate), None, None),
-            SearchResult::Nothing { refuted, why } => (None, Some(*refuted), Some(why.clone())),
-        };
-        Self { block, confirmed, refuted, why }
-    }
-
     /// What kept it from the server's limit, if anything did.
     fn obstacle(&self) -> Option<Obstacle> {
-        match self.why.as_ref().map(|why| why.whose) {
+        match self.found.why.as_ref().map(|why| why.whose) {
             None => Some(Obstacle::MaxRate),
             Some(Whose::Generator) => Some(Obstacle::Generator),
             Some(Whose::VirtualUsers) => Some(Obstacle::VirtualUsers),
@@ -140,29 +113,32 @@ impl SearchPart {
 
     /// The answer, when the limit was the server's and above the lowest rate.
     pub(super) fn limit(&self) -> Option<u32> {
-        self.confirmed.filter(|_| self.obstacle().is_none())
+        self.found.confirmed.filter(|_| self.obstacle().is_none())
     }
 }
 
 /// One entry per variant, in their order.
 pub fn summarise(plan: &LimitPlan, outcomes: &Outcomes) -> Vec<VariantLimit> {
-    let searches: Vec<Vec<SearchPart>> = (0..plan.variants().len())
+    let searches: Vec<Vec<SearchPart>> = (0..plan.plan.variants.len())
         .map(|index| {
             let own = outcomes.found.iter().filter(|((_, at), _)| *at == index);
-            own.map(|((block, _), found)| SearchPart::new(*block, found)).collect()
+            let part = |block, found| SearchPart { block, found };
+            own.map(|((block, _), found)| part(*block, found.clone())).collect()
         })
         .collect();
-    let reference = plan.variants().iter().position(|variant| variant.name == plan.reference());
+    let Plan { variants, reference, language, .. } = &plan.plan;
+    let is_reference = |variant: &Variant| variant.name == *reference;
+    let reference = variants.iter().position(is_reference);
     let reference = reference.map(|index| &searches[index]);
-    let named = plan.variants().iter().zip(&searches);
+    let named = variants.iter().zip(&searches);
     named
         .map(|(variant, own)| {
-            let is_reference = variant.name == plan.reference();
+            let is_reference = is_reference(variant);
             let versus = match reference {
                 _ if is_reference => Versus::Reference,
-                Some(reference) => versus(reference, own, plan.plan.language),
+                Some(reference) => versus(reference, own, *language),
                 None => {
-                    let why = plan.plan.language.pick("there is no reference", "기준이 없습니다");
+                    let why = language.pick("there is no reference", "기준이 없습니다");
                     Versus::NoRatio(why.to_owned())
                 }
             };
@@ -181,16 +157,19 @@ pub fn summarise(plan: &LimitPlan, outcomes: &Outcomes) -> Vec<VariantLimit> {
 }
 
 fn capacity(searches: &[SearchPart]) -> Capacity {
-    let nothing = |search: &&SearchPart| search.confirmed.is_none() && search.obstacle().is_none();
+    let nothing =
+        |search: &&SearchPart| search.found.confirmed.is_none() && search.obstacle().is_none();
     match searches.iter().filter(nothing).count() {
         0 => {}
         searches => return Capacity::Nothing { searches },
     }
     let first = searches.iter().filter_map(|search| search.obstacle().map(|why| (search, why)));
     // Of several, the one that says least.
-    if let Some((search, because)) = first.min_by_key(|(search, _)| search.confirmed.unwrap_or(0)) {
-        let lowest = searches.iter().map(|search| search.confirmed.unwrap_or(0)).min();
-        return Capacity::AtLeast { rate: lowest.or(search.confirmed).unwrap_or(0), because };
+    if let Some((search, because)) =
+        first.min_by_key(|(search, _)| search.found.confirmed.unwrap_or(0))
+    {
+        let lowest = searches.iter().map(|search| search.found.confirmed.unwrap_or(0)).min();
+        return Capacity::AtLeast { rate: lowest.or(search.found.confirmed).unwrap_or(0), because };
     }
     let mut limits: Vec<u32> = searches.iter().filter_map(SearchPart::limit).collect();
     limits.sort_unstable();
@@ -206,7 +185,7 @@ fn capacity(searches: &[SearchPart]) -> Capacity {
 
 /// Blocks that only one of the two has completed say nothing.
 fn versus(reference: &[SearchPart], own: &[SearchPart], lang: Language) -> Versus {
-    let none = |en, ko| Versus::NoRatio(lang.pick(en, ko).to_owned());
+    let none = |en: &str, ko: &str| Versus::NoRatio(lang.pick(en, ko).to_owned());
     let mut pairs = Vec::new();
     for search in own {
         let Some(other) = reference.iter().find(|other| other.block == search.block) else {
@@ -241,7 +220,7 @@ fn versus(reference: &[SearchPart], own: &[SearchPart], lang: Language) -> Versu
 fn gave_way(searches: &[SearchPart]) -> Vec<(String, usize)> {
     // In the order in which they matter, which sorting keeps.
     let mut counts: Vec<(String, usize)> = Vec::new();
-    let reasons = searches.iter().filter_map(|search| search.why.as_ref());
+    let reasons = searches.iter().filter_map(|search| search.found.why.as_ref());
     for breach in reasons.filter(|why| why.is_servers()).flat_map(|why| &why.breaches) {
         match counts.iter_mut().find(|(word, _)| word == breach.word()) {
             Some((_, count)) => *count += 1,
@@ -267,11 +246,12 @@ fn best(tries: &[Try], variant: &str, capacity: &Capacity) -> Option<Best> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limit::goal::Breach;
+    use crate::limit::goal::{Breach, Reason};
 
     fn search(block: u32, confirmed: u32, refuted: u32, whose: Whose) -> SearchPart {
-        let why = Reason { whose, breaches: vec![Breach::P95 { ms: Some(300.0) }] };
-        SearchPart { block, confirmed: Some(confirmed), refuted: Some(refuted), why: Some(why) }
+        let why = Some(Reason { whose, breaches: vec![Breach::P95 { ms: Some(300.0) }] });
+        let (confirmed, refuted) = (Some(confirmed), Some(refuted));
+        SearchPart { block, found: SearchResult { confirmed, refuted, why } }
     }
 
     fn servers(rates: &[(u32, u32)]) -> Vec<SearchPart> {
@@ -292,7 +272,7 @@ mod tests {
         assert_eq!(gave_way(&servers(&[(1, 2), (1, 2)])), [("p95".to_owned(), 2)]);
         let mut hung = servers(&[(1, 2)]);
         let breaches = vec![Breach::Errors { share: 1.0 }, Breach::Dropped { share: 1.0 }];
-        hung[0].why = Some(Reason { whose: Whose::Server, breaches });
+        hung[0].found.why = Some(Reason { whose: Whose::Server, breaches });
         let words: Vec<String> = gave_way(&hung).into_iter().map(|(word, _)| word).collect();
         assert_eq!(words, ["errors", "dropped iterations"]);
         assert_eq!(capacity(&[]), Capacity::Unknown);
@@ -309,7 +289,8 @@ mod tests {
             Versus::NoRatio(_)
         ));
         assert_eq!(gave_way(&searches), [("p95".to_owned(), 1)]);
-        let ceiling = SearchPart::new(1, &SearchResult::Ceiling(900));
+        let ceiling = SearchResult { confirmed: Some(900), refuted: None, why: None };
+        let ceiling = SearchPart { block: 1, found: ceiling };
         assert_eq!(capacity(&[ceiling]), at_least(900, Obstacle::MaxRate));
         let too_few = search(1, 30, 40, Whose::VirtualUsers);
         assert_eq!(capacity(&[too_few]), at_least(30, Obstacle::VirtualUsers));
@@ -317,8 +298,9 @@ mod tests {
 
     #[test]
     fn a_server_that_holds_nothing_has_no_ratio() {
-        let why = Reason { whose: Whose::Server, breaches: Vec::new() };
-        let nothing = SearchPart::new(1, &SearchResult::Nothing { refuted: 1, why });
+        let why = Some(Reason { whose: Whose::Server, breaches: Vec::new() });
+        let found = SearchResult { confirmed: None, refuted: Some(1), why };
+        let nothing = SearchPart { block: 1, found };
         assert_eq!(capacity(std::slice::from_ref(&nothing)), Capacity::Nothing { searches: 1 });
         // Also when something else gave way in another search.
         let other = search(2, 300, 400, Whose::Generator);

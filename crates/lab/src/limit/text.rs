@@ -50,7 +50,6 @@ pub fn render(report: &LimitReport) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A variant's cells.
 fn row(variant: &VariantLimit, is_compared: bool, lang: Language) -> [String; 5] {
     let versus = match &variant.versus {
         Versus::Reference => String::new(),
@@ -79,9 +78,8 @@ fn row(variant: &VariantLimit, is_compared: bool, lang: Language) -> [String; 5]
 fn best(best: &Best, lang: Language) -> String {
     let p95 = best.figures.p95_ms.map_or_else(String::new, |ms| format!("p95 {} ms, ", number(ms)));
     let good = lang.pick("good/s", "정상/초");
-    let cores = best.server_cores.map_or_else(String::new, |cores| match lang {
-        Language::En => format!(", {cores:.2} cores"),
-        Language::Ko => format!(", 코어 {cores:.2}개"),
+    let cores = best.server_cores.map_or_else(String::new, |cores| {
+        lang.pick(format!(", {cores:.2} cores"), format!(", 코어 {cores:.2}개"))
     });
     format!("{p95}{} {good}{cores}", number(best.figures.goodput))
 }

@@ -6,7 +6,6 @@ use super::summary::{Capacity, Obstacle, VariantLimit, Versus};
 use crate::report::Language;
 
 impl Language {
-    /// The goal.
     pub(super) fn goal(self, goal: &Goal) -> String {
         let Self::Ko = self else { return goal.to_string() };
         let times = [("p95", goal.p95_ms), ("p99", goal.p99_ms)].into_iter();
@@ -17,7 +16,6 @@ impl Language {
         times.chain(shares).collect::<Vec<_>>().join(", ")
     }
 
-    /// What was missed.
     pub(super) fn breach(self, breach: &Breach) -> String {
         let Self::Ko = self else { return breach.to_string() };
         match breach {
@@ -34,7 +32,6 @@ impl Language {
         }
     }
 
-    /// What gave way, by its word in `report.json`.
     pub(super) fn gave_way(self, word: &str) -> &str {
         let Self::Ko = self else { return word };
         match word {
@@ -47,7 +44,6 @@ impl Language {
         }
     }
 
-    /// Why a try missed the goal.
     pub(super) fn missed(self, reason: &Reason) -> String {
         let Self::Ko = self else { return reason.to_string() };
         let breaches: Vec<String> = reason.breaches.iter().map(|one| self.breach(one)).collect();
@@ -59,7 +55,6 @@ impl Language {
         breaches.join(", ") + whose
     }
 
-    /// What kept a search from the server's limit.
     pub(super) fn obstacle(self, obstacle: Obstacle) -> &'static str {
         let Self::Ko = self else { return obstacle.text() };
         match obstacle {
@@ -89,23 +84,20 @@ impl Language {
         })
     }
 
-    /// What a variant can take, for a table.
     pub(super) fn capacity(self, capacity: &Capacity) -> String {
         match capacity {
             Capacity::Exactly { rate, interval: Some((low, high)) } => {
                 format!("{rate} [{} – {}]", number(*low), number(*high))
             }
             Capacity::Exactly { rate, interval: None } => rate.to_string(),
-            Capacity::AtLeast { rate, .. } => match self {
-                Self::En => format!("{rate} or more"),
-                Self::Ko => format!("{rate} 이상"),
-            },
+            Capacity::AtLeast { rate, .. } => {
+                self.pick(format!("{rate} or more"), format!("{rate} 이상"))
+            }
             Capacity::Nothing { .. } => self.pick("none", "없음").to_owned(),
             Capacity::Unknown => "–".to_owned(),
         }
     }
 
-    /// What is to be said of a variant.
     pub(super) fn limit_of(self, variant: &VariantLimit) -> String {
         let VariantLimit { name, searches, .. } = variant;
         let searches = searches.len();
@@ -116,10 +108,10 @@ impl Language {
                 let first = variant.gave_way.first().map_or_else(String::new, |(word, count)| {
                     self.gave_way_first(word, *count, searches)
                 });
-                match self {
-                    Self::En => format!("`{name}` takes {rate} iterations/s{ends}{first}."),
-                    Self::Ko => format!("`{name}`: 초당 반복 {rate}회{ends}{first}."),
-                }
+                self.pick(
+                    format!("`{name}` takes {rate} iterations/s{ends}{first}."),
+                    format!("`{name}`: 초당 반복 {rate}회{ends}{first}."),
+                )
             }
             Capacity::AtLeast { rate, because } => {
                 let why = self.obstacle(*because);
@@ -132,30 +124,30 @@ impl Language {
                     (Self::Ko, rate) => format!("`{name}`: 초당 반복 {rate}회 이상. {why}."),
                 }
             }
-            Capacity::Nothing { searches: failed } => match self {
-                Self::En => format!(
+            Capacity::Nothing { searches: failed } => self.pick(
+                format!(
                     "`{name}` takes nothing at this promise: it did not reach the goal even at 1 \
                      iteration/s in {failed} of {searches} searches{}.",
                     self.nothing_for(variant)
                 ),
-                Self::Ko => format!(
+                format!(
                     "`{name}`: 이 목표로는 아무것도 견디지 못합니다. 탐색 {searches}번 중 {failed}번은 초당 \
                      반복 1회에서도 목표에 이르지 못했습니다{}.",
                     self.nothing_for(variant)
                 ),
-            },
-            Capacity::Unknown => match self {
-                Self::En => format!("No search of `{name}` was completed."),
-                Self::Ko => format!("`{name}`: 끝난 탐색이 없습니다."),
-            },
+            ),
+            Capacity::Unknown => self.pick(
+                format!("No search of `{name}` was completed."),
+                format!("`{name}`: 끝난 탐색이 없습니다."),
+            ),
         };
         takes + &self.versus(&variant.versus)
     }
 
     /// Why not even the lowest rate held, as the first such search saw it.
     fn nothing_for(self, variant: &VariantLimit) -> String {
-        let mut failed = variant.searches.iter().filter(|search| search.confirmed.is_none());
-        let why = failed.find_map(|search| search.why.as_ref());
+        let mut failed = variant.searches.iter().filter(|search| search.found.confirmed.is_none());
+        let why = failed.find_map(|search| search.found.why.as_ref());
         why.map_or_else(String::new, |why| format!(" ({})", self.missed(why)))
     }
 
@@ -165,20 +157,19 @@ impl Language {
             return format!("; {DIED} first in {count} of {searches} searches");
         }
         let word = self.gave_way(word);
-        match self {
-            Self::En => format!("; {word} gave way first in {count} of {searches} searches"),
-            Self::Ko => format!("; 탐색 {searches}번 중 {count}번에서 먼저 무너진 것: {word}"),
-        }
+        self.pick(
+            format!("; {word} gave way first in {count} of {searches} searches"),
+            format!("; 탐색 {searches}번 중 {count}번에서 먼저 무너진 것: {word}"),
+        )
     }
 
     /// A variant's limit against the reference's, as a sentence to follow another.
     fn versus(self, versus: &Versus) -> String {
         match versus {
             Versus::Reference => String::new(),
-            Versus::NoRatio(why) => match self {
-                Self::En => format!(" It has no ratio: {why}."),
-                Self::Ko => format!(" 비율 없음: {why}."),
-            },
+            Versus::NoRatio(why) => {
+                self.pick(format!(" It has no ratio: {why}."), format!(" 비율 없음: {why}."))
+            }
             Versus::Ratio(estimate) => {
                 let shown = self.estimate(estimate);
                 let is_doubtful = estimate.interval.is_some() && estimate.includes_no_difference();

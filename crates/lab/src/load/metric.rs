@@ -18,15 +18,15 @@ pub(crate) use kind::Kind;
 /// A metric of the load run, its tags, and what is taken of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LoadMetric {
-    name: String,
+    pub(crate) name: String,
     /// Sorted, so that the order in which they are written does not matter.
-    tags: Vec<(String, String)>,
-    statistic: Option<Statistic>,
+    pub(crate) tags: Vec<(String, String)>,
+    pub(crate) statistic: Option<Statistic>,
 }
 
 /// What is taken of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Statistic {
+pub(crate) enum Statistic {
     Count,
     Rate,
     Passes,
@@ -99,16 +99,14 @@ impl LoadMetric {
             }
         };
         let metric = Self { statistic, ..metric };
-        metric.check_statistic(text)?;
+        // Of a metric we know, what it does not have is known before the first round.
+        metric.kind().map_or(Ok(()), |kind| metric.check_kind(kind, text))?;
         Ok(metric)
     }
 
-    /// Of a metric we know, what it does not have is known before the first round.
-    fn check_statistic(&self, text: &str) -> Result<(), MetricError> {
-        match kind::BUILT_IN.iter().find(|(name, _)| *name == self.name) {
-            Some((_, kind)) => self.check_kind(*kind, text),
-            None => Ok(()),
-        }
+    /// Of one that every load run has; `None` of one that only a script makes.
+    fn kind(&self) -> Option<Kind> {
+        kind::BUILT_IN.iter().find(|(name, _)| *name == self.name).map(|(_, kind)| *kind)
     }
 
     /// Refuses a statistic that metrics of a kind do not have. `text` is how the file names it.
@@ -122,14 +120,12 @@ impl LoadMetric {
 
     /// Refuses what a load run of this outline cannot have.
     pub(crate) fn check_outline(&self, outline: &Outline) -> Result<(), MetricError> {
-        if !self.is_built_in() {
+        if self.kind().is_none() {
             let kind = outline.metrics.get(&self.name);
             let kind = kind.ok_or_else(|| MetricError::unknown(&self.name, outline))?;
             self.check_kind(*kind, &self.to_string())?;
         }
-        let is_this = |key: &String| {
-            split(key).is_some_and(|(name, tags)| name == self.name && tags == self.tags)
-        };
+        let is_this = |key: &String| self.is_at(key);
         if self.tags.is_empty() || outline.metrics.keys().any(is_this) {
             return Ok(());
         }
@@ -137,24 +133,8 @@ impl LoadMetric {
         Err(MetricError::NothingMakes(key.to_string()))
     }
 
-    /// The metric's name without tags and statistic.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Whether every load run has it, or only a script that makes it.
-    pub fn is_built_in(&self) -> bool {
-        kind::BUILT_IN.iter().any(|(name, _)| *name == self.name)
-    }
-
-    /// The names of those that every load run has.
     pub fn built_in() -> impl Iterator<Item = &'static str> {
         kind::BUILT_IN.iter().map(|(name, _)| *name)
-    }
-
-    /// Whether a statistic was named.
-    pub fn has_statistic(&self) -> bool {
-        self.statistic.is_some()
     }
 
     /// Better direction: less for times and failures, more for completed work.
@@ -179,9 +159,7 @@ impl LoadMetric {
 
     /// `ms` of times, `1/s` of a built-in counter's rate, else empty: a script does not say.
     pub fn unit(&self) -> &'static str {
-        let kind =
-            kind::BUILT_IN.iter().find(|(name, _)| *name == self.name).map(|(_, kind)| *kind);
-        match (kind, self.statistic) {
+        match (self.kind(), self.statistic) {
             (Some(Kind::Trend), Some(statistic)) if statistic != Statistic::Count => "ms",
             (Some(Kind::Counter), Some(Statistic::Rate)) => "1/s",
             _ => "",
@@ -195,7 +173,7 @@ impl LoadMetric {
             Some(Sink::Sampled(sampled)) => self.of_sampled(sampled, load.duration_seconds),
             None => match self.statistic {
                 None | Some(Statistic::Count | Statistic::Passes | Statistic::Fails)
-                    if !self.is_trend() =>
+                    if self.kind() != Some(Kind::Trend) =>
                 {
                     Ok(0.0)
                 }
@@ -204,25 +182,23 @@ impl LoadMetric {
         }
     }
 
-    fn is_trend(&self) -> bool {
-        kind::BUILT_IN.iter().any(|(name, kind)| *name == self.name && *kind == Kind::Trend)
-    }
-
     fn sink(&self, load: &LoadReport) -> Option<Sink> {
         if self.tags.is_empty()
             && let Some(built_in) = self.built_in_sink(load)
         {
             return Some(built_in);
         }
-        let is_this = |key: &str| {
-            split(key).is_some_and(|(name, tags)| name == self.name && tags == self.tags)
-        };
-        let trend = load.trends.iter().find(|(key, _)| is_this(key));
+        let trend = load.trends.iter().find(|(key, _)| self.is_at(key));
         let trend = trend.map(|(_, trend)| Sink::Trend(*trend));
         trend.or_else(|| {
-            let sampled = load.metrics.iter().find(|(key, _)| is_this(key));
+            let sampled = load.metrics.iter().find(|(key, _)| self.is_at(key));
             sampled.map(|(_, sampled)| Sink::Sampled(*sampled))
         })
+    }
+
+    /// Whether a key of the report is this one, in whatever order its tags are.
+    fn is_at(&self, key: &str) -> bool {
+        split(key).is_some_and(|(name, tags)| name == self.name && tags == self.tags)
     }
 
     /// Those that have fields of their own in the report.
@@ -311,11 +287,6 @@ impl LoadMetric {
         };
         failed.value_in(load).ok()
     }
-
-    /// Whether it is about some of the requests only.
-    pub fn has_tags(&self) -> bool {
-        !self.tags.is_empty()
-    }
 }
 
 enum Sink {
@@ -343,7 +314,6 @@ fn tags_of(text: &str) -> Option<Vec<(String, String)>> {
     Some(tags)
 }
 
-/// As files name it.
 impl fmt::Display for LoadMetric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
@@ -370,10 +340,8 @@ mod tests {
                            "p50": 0.9, "p90": 5.0, "p95": 6.0, "p99": 8.0});
         serde_json::from_value(json!({
             "version": 1, "started_at_seconds": 0.0, "ended_at_seconds": 2.0,
-            "duration_seconds": 2.0, "aborted": false,
-            "requests": {"total": 10, "good": 6, "failed": 3},
-            "bytes": {"sent": 1, "received": 2}, "status_codes": {},
-            "iterations": {"complete": 5, "interrupted": 0, "dropped": 7},
+            "duration_seconds": 2.0, "requests": {"total": 10, "good": 6, "failed": 3},
+            "iterations": {"complete": 5, "dropped": 7},
             "trends": {"http_req_duration{scenario:bystander}": trend, "my_trend": trend},
             "metrics": {
                 "created": {"type": "counter", "count": 8.0},
@@ -382,7 +350,6 @@ mod tests {
                     {"type": "rate", "rate": 0.25, "passes": 1, "fails": 3},
             },
             "checks": [{"group": "", "name": "ok", "passes": 3, "fails": 1}],
-            "generator": {"cpu_seconds": 0.0, "cores": 1, "lag_p99_ms": 0.0, "limited": false},
         }))
         .unwrap()
     }

@@ -3,7 +3,6 @@
 //! The generator is another program, possibly another version, so this names only the fields that
 //! are used and ignores the rest. What they mean is described where they are written, in the module
 //! `report` of `madang-load`; here only what the lab adds.
-#![expect(missing_docs, reason = "described where they are written")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -67,7 +66,6 @@ pub struct Subset {
     pub http_req_duration: Trend,
 }
 
-/// Requests over time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     pub step_seconds: u32,
@@ -125,7 +123,6 @@ pub struct Trouble {
     pub count: u64,
 }
 
-/// A distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Trend {
     #[serde(default)]
@@ -156,11 +153,8 @@ pub enum Sampled {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Sum {
-    /// Of a counter.
     Counter { count: f64 },
-    /// Of a rate.
     Rate { passes: u64, fails: u64 },
-    /// Of a distribution.
     Trend { count: u64 },
 }
 
@@ -219,7 +213,6 @@ pub struct Generator {
 
 /// Why a report is of no use.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum ReportError {
     /// It is not there or cannot be read.
     #[error("cannot read the load report `{}`", .path.display())]
@@ -239,14 +232,12 @@ pub enum ReportError {
 }
 
 impl LoadReport {
-    /// Reads a report.
     pub fn read(path: &Path) -> Result<Self, ReportError> {
         let text =
             fs::read(path).map_err(|source| ReportError::Read { path: path.to_owned(), source })?;
         Self::parse(&text, path)
     }
 
-    /// The report that a file of this name holds.
     pub(crate) fn parse(text: &[u8], path: &Path) -> Result<Self, ReportError> {
         let report: Self = serde_json::from_slice(text)
             .map_err(|source| ReportError::Shape { path: path.to_owned(), source })?;

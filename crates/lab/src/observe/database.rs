@@ -85,9 +85,7 @@ impl Serialize for Address {
 /// Where the databases of a variant are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Addresses {
-    /// Its MySQL or MariaDB.
     pub mysql: Option<Address>,
-    /// Its Redis or Valkey.
     pub redis: Option<Address>,
 }
 
@@ -108,7 +106,6 @@ impl Addresses {
         }
     }
 
-    /// With its placeholders filled in.
     pub fn filled(&self, fill: &dyn Fn(&str) -> String) -> Self {
         let fill = |address: &Address| Address(fill(&address.0));
         Self { mysql: self.mysql.as_ref().map(fill), redis: self.redis.as_ref().map(fill) }

@@ -43,7 +43,6 @@ impl Selector {
     }
 }
 
-/// As it is written in files.
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
@@ -66,7 +65,6 @@ fn number(text: &str) -> Option<f64> {
 
 type Labels = Vec<(String, String)>;
 
-/// Name, labels and the rest of a line.
 fn series(line: &str) -> Option<(String, Labels, &str)> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
     let end = line.find(|c: char| !is_name(c)).unwrap_or(line.len());

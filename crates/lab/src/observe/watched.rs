@@ -32,7 +32,6 @@ impl Member {
 
 /// Source of a server's CPU time and memory.
 pub enum Watched {
-    /// Its process tree.
     Tree(Follower),
     /// Cgroups that have all of it.
     Cgroups(Vec<Member>),

@@ -17,13 +17,9 @@ use crate::plan::Plan;
 /// The answer about one figure of one variant.
 #[derive(Debug, Clone, Serialize)]
 pub struct Headline {
-    /// Name of the variant.
     pub variant: String,
-    /// Its figure.
     pub metric: Metric,
-    /// The answer.
     pub answer: Answer,
-    /// The answer as a sentence.
     pub sentence: String,
     /// Reason for an open answer in spite of an interval.
     #[serde(skip)]
@@ -33,13 +29,10 @@ pub struct Headline {
 /// A figure that is worse besides those in question.
 #[derive(Debug, Clone, Serialize)]
 pub struct Further {
-    /// Name of the variant.
     pub variant: String,
-    /// Its figure.
     pub metric: Metric,
     /// Smallest difference in the interval, as a share.
     pub least: f64,
-    /// The finding as a sentence.
     pub sentence: String,
 }
 
@@ -50,9 +43,7 @@ pub struct Figure {
     pub ratio: f64,
     /// The lower end of its 95 % interval; `null` with fewer than two blocks.
     pub low: Option<f64>,
-    /// The upper end.
     pub high: Option<f64>,
-    /// Label of the ratio.
     pub answer: Answer,
 }
 
@@ -149,7 +140,7 @@ pub fn figures(variants: &[VariantSummary], name: Option<&str>) -> Vec<(String, 
             high: estimate.interval.map(|(_, high)| high),
             answer: row.answer?,
         };
-        Some((row.metric.id().into_owned(), figure))
+        Some((row.metric.id(), figure))
     };
     variant.map_or_else(Vec::new, |one| one.metrics.iter().filter_map(figure).collect())
 }
@@ -211,7 +202,6 @@ pub fn also_worse(
 }
 
 impl Row {
-    /// Interval of its ratio.
     pub(crate) fn interval(&self) -> Option<(f64, f64)> {
         match &self.comparison {
             Comparison::Ratio(estimate) => estimate.interval,

@@ -109,34 +109,34 @@ impl Language {
     fn crashed(self, variant: &str, count: usize, all: usize, last: &Failure) -> String {
         let said = self.failure(last);
         let said = said.lines().next().unwrap_or_default();
-        match self {
-            Self::En => format!("`{variant}` in {count} of {all} rounds: {said}"),
-            Self::Ko => format!("`{variant}`, {all}라운드 중 {count}라운드: {said}"),
-        }
+        self.pick(
+            format!("`{variant}` in {count} of {all} rounds: {said}"),
+            format!("`{variant}`, {all}라운드 중 {count}라운드: {said}"),
+        )
     }
 
     fn threw(self, variant: &str, share: f64, message: &str) -> String {
         let share = columns::percent(share);
-        match self {
-            Self::En => format!(
+        self.pick(
+            format!(
                 "the script threw in {share} of its iterations with `{variant}`, though all requests were good: {message}"
             ),
-            Self::Ko => format!(
+            format!(
                 "`{variant}`: 요청은 모두 정상인데 스크립트가 반복의 {share}에서 예외를 던졌습니다: «{message}»"
             ),
-        }
+        )
     }
 
     fn check_failed(self, variant: &str, name: &str, share: f64) -> String {
         let share = columns::percent(share);
-        match self {
-            Self::En => format!(
+        self.pick(
+            format!(
                 "check `{name}` failed {share} of the time with `{variant}` (if that is expected: \
                  accept = [\"failed_checks\"] in [rounds])"
             ),
-            Self::Ko => format!(
+            format!(
                 "`{variant}`: «check `{name}`» 실패율 {share} (예상한 결과라면 accept에 failed_checks를 적으세요)"
             ),
-        }
+        )
     }
 }

@@ -41,7 +41,6 @@ pub fn table(report: &Report) -> Vec<Vec<String>> {
     [heads].into_iter().chain(rows).collect()
 }
 
-/// What the columns are.
 pub fn note(lang: Language) -> &'static str {
     lang.pick(
         "Arithmetic means of the rounds, as other tools have them; total, min, max, peak and memory \

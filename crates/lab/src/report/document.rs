@@ -10,11 +10,8 @@ use super::Language;
 
 /// A report in the order in which it is read.
 pub struct Document {
-    /// The language of its texts.
     pub lang: Language,
-    /// Command that made it.
     pub command: &'static str,
-    /// The title.
     pub name: String,
     /// The line below the title.
     pub question: String,
@@ -28,7 +25,6 @@ pub struct Document {
 
 /// A section. Left out if nothing in it can be shown.
 pub struct Section {
-    /// Its heading.
     pub title: &'static str,
     /// In the order in which they are read.
     pub parts: Vec<Part>,
@@ -36,19 +32,13 @@ pub struct Section {
 
 /// A part of a document. Texts are plain; the renderers escape them.
 pub enum Part {
-    /// An answer, with the label that colours it.
     Answer(&'static str, String),
     /// What is broken; lines that begin with two spaces belong to the line above.
     Broken(Vec<String>),
-    /// A paragraph.
     Text(String),
-    /// An explanation in small print.
     Note(String),
-    /// Title of the next table.
     Heading(String),
-    /// An item each.
     List(Vec<String>),
-    /// A table.
     Table(Table),
     /// Plots beside each other. Not in Markdown, which has no drawings.
     Plots(Vec<Plot>),
@@ -60,13 +50,11 @@ pub enum Part {
 
 /// Rows of equal length; the first is the head.
 pub struct Table {
-    /// The cells of each row.
     pub rows: Vec<Vec<String>>,
     /// Whether the last column is a drawing in letters of equal width.
     pub has_scale: bool,
 }
 
-/// A drawing.
 pub struct Plot {
     /// What stands above it.
     pub title: String,
@@ -87,7 +75,6 @@ impl Document {
 }
 
 impl Part {
-    /// Whether there is nothing to show.
     fn is_empty(&self) -> bool {
         match self {
             Self::Answer(_, text) | Self::Text(text) | Self::Note(text) | Self::Heading(text) => {

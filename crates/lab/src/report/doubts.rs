@@ -177,21 +177,18 @@ fn others(rounds: &[RoundRecord]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use serde_json::json;
 
     use super::*;
-    use crate::file::experiment::{Bound, Prediction, Variant};
-    use crate::judge::metric::Metric;
-    use crate::plan::Settings;
+    use crate::file::experiment::{Experiment, Sources};
+    use crate::plan::Options;
 
     fn round(variant: &str, counted: bool, warnings: &[&str]) -> RoundRecord {
         let load = json!({
-            "version": 1, "started_at_seconds": 0.0, "ended_at_seconds": 1.0,
-            "duration_seconds": 1.0, "aborted": false,
-            "requests": {"total": 1, "good": 1, "failed": 0},
-            "bytes": {"sent": 0, "received": 0}, "status_codes": {}, "trends": {},
-            "iterations": {"complete": 1, "interrupted": 0, "dropped": 0},
-            "generator": {"cpu_seconds": 0.0, "cores": 1, "lag_p99_ms": 0.0, "limited": false},
+            "version": 1, "started_at_seconds": 0.0, "ended_at_seconds": 1.0, "duration_seconds": 1.0,
+            "requests": {"total": 1, "good": 1},
         });
         let record = json!({
             "block": 1, "attempt": 1, "position": 1, "variant": variant, "started": "",
@@ -203,35 +200,13 @@ mod tests {
     }
 
     fn plan() -> Plan {
-        let variant = |name: &str| Variant::new(name, Target::Url(String::new()));
-        Plan {
-            variants: ["a", "b", "c"].map(variant).into(),
-            reference: "a".to_owned(),
-            predictions: vec![Prediction {
-                metric: Metric::Goodput,
-                variant: "b".to_owned(),
-                bound: Bound::RatioAtLeast(1.0),
-            }],
-            metrics: Metric::ALL.to_vec(),
-            asked: Vec::new(),
-            band: 0.05,
-            calibration: false,
-            settings: Settings {
-                quick: false,
-                design: crate::plan::Design::Rounds,
-                blocks: 1,
-                warm_up: std::time::Duration::ZERO,
-                vus: None,
-                duration: None,
-                env: Vec::new(),
-                retries: 0,
-                pin_cpus: false,
-                accept: Vec::new(),
-            },
-            seed: 0,
-            script_time: None,
-            language: crate::report::Language::En,
-        }
+        let file = "load.script = 'x.js'\nprediction = { metric = 'goodput', variant = 'b', ratio_at_least = 1 }\n\
+                    variants = { a = { url = 'http://a:1' }, b = { url = 'http://b:1' }, c = { url = 'http://c:1' } }";
+        let sources = Sources { file: file.to_owned(), ..Sources::default() };
+        let here = Path::new("/");
+        let experiment = Experiment::stored(Path::new("x.toml"), here, &sources).unwrap();
+        let plan = Plan::new(&experiment, &Options::default()).unwrap();
+        Plan { asked: Vec::new(), ..plan }
     }
 
     #[test]

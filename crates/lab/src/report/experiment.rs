@@ -10,13 +10,9 @@ use crate::plan::Plan;
 /// The experiment as its file says.
 #[derive(Debug, Clone, Serialize)]
 pub struct ExperimentPart {
-    /// Its name.
     pub name: String,
-    /// Its question.
     pub question: String,
-    /// The file.
     pub file: String,
-    /// The script.
     pub script: String,
     /// The variant the others are compared with.
     pub reference: String,
@@ -24,13 +20,9 @@ pub struct ExperimentPart {
     pub predictions: Vec<Prediction>,
     /// A difference that does not matter.
     pub band: f64,
-    /// The host's data.
     pub data: toml::Table,
-    /// Each variant's name and how it is started.
     pub variants: Vec<VariantPart>,
-    /// Commands and signals.
     pub hooks: Hooks,
-    /// Values for formulas.
     pub values: Vec<NamedValue>,
     /// What must hold.
     pub invariants: Vec<Invariant>,
@@ -39,21 +31,16 @@ pub struct ExperimentPart {
 /// A variant as the file says.
 #[derive(Debug, Clone, Serialize)]
 pub struct VariantPart {
-    /// Its name.
     pub name: String,
-    /// How it is started.
     #[serde(flatten)]
     pub target: TargetPart,
-    /// The servers that the host's own runs among.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack: Option<toml::Table>,
     /// How much CPU time it may use, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<String>,
-    /// Its own environment of the script.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub load_env: Vec<(String, String)>,
-    /// What an hour of its machine costs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price_per_hour: Option<f64>,
 }
@@ -62,13 +49,10 @@ pub struct VariantPart {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetPart {
-    /// With these settings of the host's own server.
     Serve(toml::Table),
-    /// By this command.
     Command(Vec<String>),
     /// It runs already.
     Url(String),
-    /// In containers.
     #[serde(untagged)]
     Container(ContainerSource),
 }

@@ -11,7 +11,6 @@ use crate::journal::record::{Measured, RoundRecord};
 /// not to be taken from them, but from the rows with intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figures {
-    /// Rounds they are of.
     pub rounds: usize,
     /// Requests of all rounds together.
     pub requests: u64,
@@ -42,7 +41,6 @@ pub struct Figures {
 /// Response times in milliseconds: means of the rounds' values but for the extremes, which are
 /// those of all rounds, and the standard deviation, which is the root of the mean variance.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Times {
     pub avg: f64,
     pub min: f64,

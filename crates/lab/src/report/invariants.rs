@@ -10,7 +10,6 @@ use crate::journal::record::{Checked, Outcome, RoundRecord};
 /// busy machine, too.
 #[derive(Debug, Clone, Serialize)]
 pub struct InvariantSummary {
-    /// Its name.
     pub name: String,
     /// Rounds in which it was asked.
     pub rounds: u32,
@@ -29,7 +28,6 @@ pub struct Broken {
     pub block: u32,
     /// Which run of that block.
     pub attempt: u32,
-    /// The round's variant.
     pub variant: String,
     /// The value and what it was compared with, in words.
     pub values: String,
@@ -83,10 +81,10 @@ pub fn lines(invariants: &[InvariantSummary], lang: Language) -> (Vec<String>, O
     let mut broken = Vec::new();
     for invariant in invariants.iter().filter(|invariant| !invariant.broken.is_empty()) {
         let (failed, all, name) = (invariant.broken.len(), invariant.rounds, &invariant.name);
-        broken.push(match lang {
-            Language::En => format!("invariant in {failed} of {all} rounds: {name}"),
-            Language::Ko => format!("불변 조건, {all}라운드 중 {failed}라운드: {name}"),
-        });
+        broken.push(lang.pick(
+            format!("invariant in {failed} of {all} rounds: {name}"),
+            format!("불변 조건, {all}라운드 중 {failed}라운드: {name}"),
+        ));
         let block = lang.pick("block", "블록");
         broken.extend(invariant.broken.iter().map(|round| {
             let Broken { block: number, variant, values, .. } = round;

@@ -7,7 +7,6 @@ use crate::load::report::{LoadReport, Subset};
 use crate::report::figures::mean;
 use crate::report::{Report, counted};
 
-/// A variant's rounds that count.
 pub fn rounds<'r>(report: &'r Report, variant: &'r str) -> Vec<&'r Measured> {
     counted(&report.rounds, variant).map(|(_, round)| round).collect()
 }

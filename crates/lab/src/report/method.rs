@@ -7,7 +7,6 @@ use crate::journal::record::Outcome;
 use crate::judge::metric::digits;
 use crate::time;
 
-/// What the numbers are.
 pub fn words(lang: Language) -> &'static str {
     lang.pick(
         "Each block ran every variant once, in random order, on a fresh process with the same data. \
@@ -25,7 +24,6 @@ pub fn words(lang: Language) -> &'static str {
     )
 }
 
-/// The values a run used, each with its name.
 pub fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let lang = report.language;
     let settings = &report.settings;

@@ -16,6 +16,10 @@ const EDGE: f64 = 34.0;
 const HEIGHT: f64 = 230.0;
 const BOTTOM: f64 = 34.0;
 const TOP: f64 = 10.0;
+/// Places of the lowest value, of the right end, and of the first and the last value across.
+const BASE: f64 = HEIGHT - BOTTOM;
+const END: f64 = WIDTH - RIGHT;
+const ACROSS: (f64, f64) = (LEFT + 6.0, END - 10.0);
 /// Height of a row of points.
 const ROW: f64 = 46.0;
 /// Series beyond this share a colour with an earlier one.
@@ -27,7 +31,6 @@ const DASHES: [&str; 4] = ["none", "7 3", "2 3", "9 3 2 3"];
 /// Rounds of one variant in a plot of points.
 pub struct Row<'p> {
     pub name: &'p str,
-    /// Place of the variant, for its colour.
     pub series: usize,
     pub values: Vec<f64>,
     /// Mean and the ends of its interval.
@@ -49,11 +52,9 @@ pub fn points(title: &str, rows: &[Row<'_>], show: &dyn Fn(f64) -> String) -> St
         let bottom = height - BOTTOM;
         let _ = write!(
             svg,
-            "<line class=\"grid\" x1=\"{x:.1}\" y1=\"4\" x2=\"{x:.1}\" y2=\"{bottom:.1}\"/>\
-             <text class=\"tick\" text-anchor=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
-            bottom + 16.0,
-            text(&show(*tick))
+            "<line class=\"grid\" x1=\"{x:.1}\" y1=\"4\" x2=\"{x:.1}\" y2=\"{bottom:.1}\"/>"
         );
+        label(&mut svg, "middle", (x, bottom + 16.0), &show(*tick));
     }
     for (place, row) in rows.iter().enumerate() {
         let y = place as f64 * ROW;
@@ -98,7 +99,6 @@ pub fn points(title: &str, rows: &[Row<'_>], show: &dyn Fn(f64) -> String) -> St
 
 /// One line of a plot.
 pub struct Line<'p> {
-    /// What it shows.
     pub name: &'p str,
     /// The place of its name in the legend, for its colour.
     pub series: usize,
@@ -116,31 +116,14 @@ pub fn lines(
     show: &dyn Fn(f64) -> String,
 ) -> String {
     let xs: Vec<f64> = series.iter().flat_map(|line| line.points.iter().map(|at| at.0)).collect();
-    let mut ys: Vec<f64> =
-        series.iter().flat_map(|line| line.points.iter().map(|at| at.1)).collect();
-    if !is_log {
-        ys.push(0.0);
-    }
-    let (left, right) = (LEFT, WIDTH - RIGHT);
-    let (bottom, top) = (HEIGHT - BOTTOM, TOP);
-    let y = if is_log { Axis::log(&ys, bottom, top) } else { Axis::new(&ys, bottom, top) };
-    let (Some(x), Some(y)) = (Axis::tight(&xs, left + 6.0, right - 10.0), y) else {
-        return String::new();
-    };
-    let mut svg = open(title, HEIGHT);
-    rows(&mut svg, &y, show);
-    let mut label = |at: f64, name: &str| {
-        let _ = write!(
-            svg,
-            "<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            x.place(at),
-            bottom + 18.0,
-            text(name)
-        );
-    };
+    let ys = series.iter().flat_map(|line| line.points.iter().map(|at| at.1)).collect();
+    let x = Axis::tight(&xs, ACROSS.0, ACROSS.1);
+    let Some((mut svg, x, y)) = frame(title, x, ys, is_log, show) else { return String::new() };
+    let mut below =
+        |at: f64, name: &str| label(&mut svg, "middle", (x.place(at), BASE + 18.0), name);
     match labels {
-        Some(names) => names.iter().enumerate().for_each(|(at, name)| label(at as f64, name)),
-        None => x.ticks.iter().for_each(|tick| label(*tick, &format!("{tick} s"))),
+        Some(names) => names.iter().enumerate().for_each(|(at, name)| below(at as f64, name)),
+        None => x.ticks.iter().for_each(|tick| below(*tick, &format!("{tick} s"))),
     }
     for line in series {
         let class = line.series % COLOURS;
@@ -193,21 +176,17 @@ pub enum Mark {
 }
 
 impl Mark {
-    fn path(self, x: f64, y: f64) -> String {
+    /// The element and its name.
+    fn drawn(self, x: f64, y: f64) -> (String, &'static str) {
+        let (left, top) = (x - 3.5, y - 3.5);
+        let circle = |class: &str| format!("<circle{class} cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\">");
         match self {
-            Self::Full => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\">"),
-            Self::Open => {
-                format!("<circle class=\"open\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\">")
-            }
+            Self::Full => (circle(""), "circle"),
+            Self::Open => (circle(" class=\"open\""), "circle"),
             Self::Cross => {
-                let (left, top) = (x - 3.5, y - 3.5);
-                format!("<path class=\"cross\" d=\"M{left:.1} {top:.1}l7 7m0 -7l-7 7\">")
+                (format!("<path class=\"cross\" d=\"M{left:.1} {top:.1}l7 7m0 -7l-7 7\">"), "path")
             }
         }
-    }
-
-    fn end(self) -> &'static str {
-        if matches!(self, Self::Cross) { "</path>" } else { "</circle>" }
     }
 }
 
@@ -221,65 +200,67 @@ pub fn scatter(
     show: &dyn Fn(f64) -> String,
 ) -> String {
     let xs: Vec<f64> = dots.iter().map(|dot| dot.x).collect();
-    let mut ys: Vec<f64> = dots.iter().map(|dot| dot.y).chain(limit).collect();
-    if !is_log {
-        ys.push(0.0);
-    }
-    let (left, right) = (LEFT, WIDTH - RIGHT);
-    let (bottom, top) = (HEIGHT - BOTTOM, TOP);
-    let y = if is_log { Axis::log(&ys, bottom, top) } else { Axis::new(&ys, bottom, top) };
-    let (Some(x), Some(y)) = (Axis::log(&xs, left + 6.0, right - 10.0), y) else {
-        return String::new();
-    };
-    let mut svg = open(title, HEIGHT);
-    rows(&mut svg, &y, show);
+    let ys = dots.iter().map(|dot| dot.y).chain(limit).collect();
+    let x = Axis::log(&xs, ACROSS.0, ACROSS.1);
+    let Some((mut svg, x, y)) = frame(title, x, ys, is_log, show) else { return String::new() };
     for tick in &x.ticks {
-        let _ = write!(
-            svg,
-            "<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1}\" y=\"{:.1}\">{tick}</text>",
-            x.place(*tick),
-            bottom + 18.0,
-        );
+        label(&mut svg, "middle", (x.place(*tick), BASE + 18.0), &tick.to_string());
     }
     if let Some(limit) = limit {
         let at = y.place(limit);
         let _ = write!(
             svg,
-            "<line class=\"limit\" x1=\"{left}\" y1=\"{at:.1}\" x2=\"{right}\" y2=\"{at:.1}\"/>"
+            "<line class=\"limit\" x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{END}\" y2=\"{at:.1}\"/>"
         );
     }
     for dot in dots.iter().filter(|dot| dot.x.is_finite() && dot.y.is_finite()) {
+        let (mark, element) = dot.mark.drawn(x.place(dot.x), y.place(dot.y));
         let _ = write!(
             svg,
-            "<g class=\"dots s{}\">{}<title>{}: {}, {}</title>{}</g>",
+            "<g class=\"dots s{}\">{mark}<title>{}: {}, {}</title></{element}></g>",
             dot.series % COLOURS,
-            dot.mark.path(x.place(dot.x), y.place(dot.y)),
             text(dot.name),
             dot.x,
             text(&show(dot.y)),
-            dot.mark.end(),
         );
     }
     svg + "</svg>"
 }
 
-/// Lines across a plot, with their values.
-fn rows(svg: &mut String, y: &Axis, show: &dyn Fn(f64) -> String) {
-    let (left, right) = (LEFT, WIDTH - RIGHT);
+/// A plot with its axes and nothing but lines across, with their values. Values are on a logarithmic scale if `is_log`, else
+/// it begins at zero.
+fn frame(
+    title: &str,
+    x: Option<Axis>,
+    mut ys: Vec<f64>,
+    is_log: bool,
+    show: &dyn Fn(f64) -> String,
+) -> Option<(String, Axis, Axis)> {
+    if !is_log {
+        ys.push(0.0);
+    }
+    let y = if is_log { Axis::log(&ys, BASE, TOP) } else { Axis::new(&ys, BASE, TOP) };
+    let (x, y) = x.zip(y)?;
+    let mut svg = open(title, HEIGHT);
     for tick in &y.ticks {
         let at = y.place(*tick);
         let _ = write!(
             svg,
-            "<line class=\"grid\" x1=\"{left}\" y1=\"{at:.1}\" x2=\"{right}\" y2=\"{at:.1}\"/>\
-             <text class=\"tick\" text-anchor=\"end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            left - 5.0,
-            at + 4.0,
-            text(&show(*tick))
+            "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{END}\" y2=\"{at:.1}\"/>"
         );
+        label(&mut svg, "end", (LEFT - 5.0, at + 4.0), &show(*tick));
     }
+    Some((svg, x, y))
 }
 
-/// Names and how each is drawn.
+fn label(svg: &mut String, anchor: &str, (x, y): (f64, f64), name: &str) {
+    let name = text(name);
+    let _ = write!(
+        svg,
+        "<text class=\"tick\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{name}</text>"
+    );
+}
+
 pub fn legend(names: &[String]) -> String {
     let mut html = String::from("<p class=\"legend\">");
     for (place, name) in names.iter().enumerate() {
@@ -304,7 +285,6 @@ fn open(title: &str, height: f64) -> String {
     )
 }
 
-/// Numbers to places.
 struct Axis {
     low: f64,
     high: f64,

@@ -23,7 +23,6 @@ const SHOWN: [Metric; 4] = [
     Metric::PeakMemory,
 ];
 
-/// Every round as a point.
 pub fn rounds(report: &Report) -> Vec<Part> {
     let predicted = report.predictions.iter().map(|answer| &answer.prediction.metric);
     let mut metrics: Vec<&Metric> = SHOWN.iter().collect();
@@ -91,7 +90,6 @@ fn milliseconds(value: f64) -> String {
     Metric::Latency(Statistic::Mean).show(value)
 }
 
-/// Means over the rounds at each moment.
 pub fn over_time(report: &Report) -> Vec<Part> {
     let lang = report.language;
     let step = |round: &&Measured| Some(f64::from(round.load.series.as_ref()?.step_seconds.max(1)));
@@ -157,7 +155,6 @@ pub fn over_time(report: &Report) -> Vec<Part> {
     vec![Part::Plots(figures)]
 }
 
-/// The names of all observed series that were sampled.
 fn observed(report: &Report) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for variant in &report.variants {

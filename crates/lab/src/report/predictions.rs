@@ -15,14 +15,11 @@ use crate::plan::Plan;
 /// A prediction and what the rounds say about it.
 #[derive(Debug, Clone, Serialize)]
 pub struct PredictionPart {
-    /// What was predicted.
     #[serde(flatten)]
     pub prediction: Prediction,
-    /// The answer.
     pub verdict: Verdict,
     /// Why it is undecided; `null` otherwise.
     pub undecided_because: Option<&'static str>,
-    /// The answer in words.
     pub sentence: String,
     /// Of an interval too wide: with how many blocks it would be decided with a chance of 80 %, if
     /// mean and spread stay as they are; `null` otherwise, and if more than 1,000.

@@ -10,7 +10,6 @@ use crate::file::experiment::Sources;
 use crate::judge::metric::{Metric, Statistic, digits};
 use crate::load::report::{LoadReport, Subset};
 
-/// The report as a document.
 pub fn document(report: &Report) -> Document {
     let lang = report.language;
     let experiment = &report.experiment;
@@ -52,7 +51,6 @@ fn top(report: &Report) -> Vec<Part> {
     parts
 }
 
-/// All figures with their ratios, or the short selection.
 fn ratios(report: &Report, is_full: bool) -> Vec<Part> {
     let tables = table::tables(report, is_full);
     let is_only = tables.len() == 1;
@@ -78,7 +76,6 @@ fn parts(report: &Report, get: fn(&LoadReport) -> &BTreeMap<String, Subset>) -> 
     by_name(report, |load| Box::new(get(load).iter()))
 }
 
-/// Requests by scenario.
 fn scenarios(report: &Report) -> Vec<Part> {
     by_name(report, |load| {
         let parts = load.scenarios.iter();
@@ -131,7 +128,6 @@ fn by_name(
     vec![Part::Table(Table::new(rows))]
 }
 
-/// How many answers had which status.
 fn status_codes(report: &Report) -> Vec<Part> {
     let lang = report.language;
     let mut codes: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
@@ -159,7 +155,6 @@ fn status_codes(report: &Report) -> Vec<Part> {
     vec![Part::Table(Table::new(rows))]
 }
 
-/// What the numbers are and how they came about.
 fn measured(report: &Report) -> Vec<Part> {
     let facts = method::facts(report).into_iter();
     let facts = facts.map(|(name, value)| format!("{name}: {value}"));

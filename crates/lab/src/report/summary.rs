@@ -17,7 +17,6 @@ use crate::plan::Plan;
 /// One variant over all complete blocks.
 #[derive(Debug, Clone, Serialize)]
 pub struct VariantSummary {
-    /// Its name.
     pub name: String,
     /// Whether the others are compared with it.
     pub is_reference: bool,
@@ -30,7 +29,6 @@ pub struct VariantSummary {
 /// One metric of one variant.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// The metric.
     pub metric: Metric,
     /// Its unit: `1/s`, `ms`, `us`, `bytes`, or empty for a count, a share, or a figure of a
     /// script's own, whose unit only the script knows.
@@ -59,12 +57,10 @@ pub struct Row {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Comparison {
-    /// It is the reference.
     #[serde(rename = "is_reference")]
     Reference,
     /// The ratio over all complete blocks.
     Ratio(Estimate),
-    /// There is no ratio, and why.
     NoRatio(String),
 }
 
@@ -167,12 +163,10 @@ impl<'r> Sides<'r> {
         }
     }
 
-    /// The variant's rounds.
     pub fn own(&self) -> impl Iterator<Item = &'r Measured> + '_ {
         self.own.iter().map(|(_, round)| *round)
     }
 
-    /// The reference's rounds.
     pub fn reference(&self) -> impl Iterator<Item = &'r Measured> + '_ {
         self.reference.values().copied()
     }

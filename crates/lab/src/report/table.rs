@@ -101,7 +101,6 @@ fn cells(report: &Report, variant: &VariantSummary, row: &Row, reach: f64) -> Ve
     cells
 }
 
-/// Bounds of the predictions about a row.
 fn limits(report: &Report, variant: &str, row: &Row) -> Vec<f64> {
     let own = report.predictions.iter().map(|one| &one.prediction);
     let own = own.filter(|one| one.variant == variant && one.metric == row.metric);
@@ -194,10 +193,7 @@ pub fn left_out(report: &Report) -> usize {
 impl Language {
     /// Title of the table of one of several variants.
     pub fn beside(self, variant: &str, reference: &str) -> String {
-        match self {
-            Self::En => format!("{variant} beside {reference}"),
-            Self::Ko => format!("{reference} 대비 {variant}"),
-        }
+        self.pick(format!("{variant} beside {reference}"), format!("{reference} 대비 {variant}"))
     }
 }
 

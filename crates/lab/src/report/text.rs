@@ -42,7 +42,6 @@ pub fn render(report: &Report, is_full: bool) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A variant's name over its column.
 pub fn head(name: &str, is_reference: bool, lang: Language) -> String {
     let mark = if is_reference { lang.pick(" (reference)", " (기준)") } else { "" };
     format!("{name}{mark}")

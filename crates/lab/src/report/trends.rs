@@ -30,7 +30,6 @@ pub enum Changing {
     Times,
     /// Server CPU per request, good or not.
     Cpu,
-    /// Memory of the server.
     Memory,
 }
 
@@ -238,16 +237,16 @@ impl Language {
     /// That the memory of a variant's server rose by so many bytes a second.
     fn leak(self, variant: &str, slope: f64, agreeing: usize, all: usize) -> String {
         let rise = crate::judge::metric::Metric::PeakMemory.show(slope);
-        match self {
-            Self::En => format!(
+        self.pick(
+            format!(
                 "Leak? Server memory of `{variant}` rose in a straight line over the whole load, by {rise} a second \
                  ({agreeing} of {all} rounds): a longer load shows whether it ends."
             ),
-            Self::Ko => format!(
+            format!(
                 "메모리 누수? `{variant}`의 서버 메모리가 부하 내내 1초에 {rise}씩 일정하게 늘었습니다({all}라운드 중 \
                  {agreeing}라운드). 더 긴 부하로 확인해 보세요."
             ),
-        }
+        )
     }
 
     fn changing(self, what: Changing) -> &'static str {

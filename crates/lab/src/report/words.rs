@@ -20,10 +20,8 @@ use crate::report::ratio;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Language {
-    /// English.
     #[default]
     En,
-    /// Korean.
     Ko,
 }
 
@@ -33,17 +31,15 @@ impl Language {
         self.pick("en", "ko")
     }
 
-    /// One of two texts.
-    pub fn pick<'t>(self, en: &'t str, ko: &'t str) -> &'t str {
+    pub fn pick<T>(self, en: T, ko: T) -> T {
         match self {
             Self::En => en,
             Self::Ko => ko,
         }
     }
 
-    /// A metric's name in tables.
     pub fn metric(self, metric: &Metric) -> String {
-        let Self::Ko = self else { return metric.label().into_owned() };
+        let Self::Ko = self else { return metric.label() };
         match metric {
             Metric::Goodput => "초당 정상 요청",
             Metric::GoodShare => "정상 요청 비율",
@@ -53,12 +49,11 @@ impl Language {
             Metric::CpuPerGoodRequest => "정상 요청당 CPU",
             Metric::PeakMemory => "메모리, 최대",
             Metric::PeakRss => "상주 메모리 합계, 최대",
-            _ => return metric.id().into_owned(),
+            _ => return metric.id(),
         }
         .to_owned()
     }
 
-    /// The word for an answer.
     pub fn verdict(self, verdict: Verdict) -> &'static str {
         match verdict {
             Verdict::Supported => self.pick("supported", "예측대로"),
@@ -67,7 +62,6 @@ impl Language {
         }
     }
 
-    /// Why there is no answer.
     pub fn reason(self, verdict: Verdict) -> Option<&'static str> {
         let (Self::Ko, Verdict::Undecided(why)) = (self, verdict) else { return verdict.reason() };
         Some(match why {
@@ -134,34 +128,23 @@ impl Language {
         let (metric, variant) = (self.metric(&prediction.metric), &prediction.variant);
         let bound = self.bound(prediction, reference);
         let (word, blocks) = (self.verdict(verdict), self.blocks(blocks));
-        let why = self.reason(verdict).map_or_else(String::new, |why| match self {
-            Self::En => format!(" Why: {why}."),
-            Self::Ko => format!(" 이유: {why}."),
+        let why = self.reason(verdict).map_or_else(String::new, |why| {
+            self.pick(format!(" Why: {why}."), format!(" 이유: {why}."))
         });
-        match self {
-            Self::En => format!(
+        self.pick(
+            format!(
                 "Prediction: {word}: {metric} of `{variant}` is {bound}; {measured} in {blocks}.{why}"
             ),
-            Self::Ko => {
-                format!("예측: {word}: `{variant}`의 {metric} {bound}; {measured}, {blocks}.{why}")
-            }
-        }
+            format!("예측: {word}: `{variant}`의 {metric} {bound}; {measured}, {blocks}.{why}"),
+        )
     }
 
-    /// What was found, by its value in words.
     pub fn measured(self, value: &str) -> String {
-        match self {
-            Self::En => format!("measured {value}"),
-            Self::Ko => format!("측정값 {value}"),
-        }
+        self.pick(format!("measured {value}"), format!("측정값 {value}"))
     }
 
-    /// That there is no ratio, and why.
     pub fn no_ratio(self, why: &str) -> String {
-        match self {
-            Self::En => format!("no ratio: {why}"),
-            Self::Ko => format!("비율 없음: {why}"),
-        }
+        self.pick(format!("no ratio: {why}"), format!("비율 없음: {why}"))
     }
 
     /// What was found where a ratio is zero in some blocks, `others` being the ends of the rest, and why.
@@ -193,7 +176,6 @@ impl Language {
         }
     }
 
-    /// That there is nothing.
     pub fn nothing(self) -> &'static str {
         self.pick("nothing was measured", "측정된 값이 없습니다")
     }
@@ -230,7 +212,6 @@ impl Language {
         self.value(&format!("×{}", ratio(estimate.ratio)), ends)
     }
 
-    /// A value and the ends of its interval.
     pub fn value(self, value: &str, ends: Option<(String, String)>) -> String {
         match (self, ends) {
             (_, Some((low, high))) => format!("{value} ({})", self.interval(&low, &high)),
@@ -288,11 +269,7 @@ impl Language {
         }
     }
 
-    /// A ratio's interval.
     pub fn interval(self, low: &str, high: &str) -> String {
-        match self {
-            Self::En => format!("95 % interval {low} to {high}"),
-            Self::Ko => format!("95 % 신뢰구간 {low} ~ {high}"),
-        }
+        self.pick(format!("95 % interval {low} to {high}"), format!("95 % 신뢰구간 {low} ~ {high}"))
     }
 }

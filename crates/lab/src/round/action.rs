@@ -60,7 +60,6 @@ pub struct Runner<'r> {
 }
 
 impl Runner<'_> {
-    /// Starts a command.
     pub fn start(
         &self,
         argv: &[String],

@@ -157,15 +157,11 @@ impl Containers {
 /// What one round gives to its containers.
 #[derive(Clone, Copy)]
 pub struct ContainerPlace<'p> {
-    /// Port at which the server has to answer.
     pub port: &'p str,
-    /// Data directory.
     pub dir: &'p str,
-    /// CPUs of the server.
     pub cpus: Option<&'p CpuList>,
 }
 
-/// Environment of the program that reads a compose file.
 fn environment(
     container: &Container,
     fill: &dyn Fn(&str) -> String,

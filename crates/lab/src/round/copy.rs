@@ -9,9 +9,7 @@ use crate::run::cancel::Cancel;
 /// Why there is no copy.
 #[derive(Debug)]
 pub enum CopyError {
-    /// Somebody asked to stop.
     Cancelled,
-    /// A file of it failed.
     Io { path: PathBuf, source: io::Error },
 }
 

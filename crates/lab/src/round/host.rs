@@ -18,7 +18,6 @@ pub use crate::judge::metric::StackPart;
 
 /// What the lab asks of the program it is part of.
 pub trait Host: Sync {
-    /// How this program runs as a supervisor of processes.
     fn supervisor(&self) -> Supervisor;
 
     /// The load generator: a program and the arguments before the script. The lab appends
@@ -93,7 +92,6 @@ pub trait Host: Sync {
 pub struct Launch {
     /// The command. Outputs and CPUs are set by the lab.
     pub spec: Spec,
-    /// How to tell that it is ready, and where.
     pub ready: Ready,
     /// Where its Prometheus page is, if it has one.
     pub metrics: Option<Page>,
@@ -105,12 +103,10 @@ pub enum Page {
     /// It prints a line that starts with `prefix` on stdout; the rest of the line and `path`
     /// together are the page's address.
     Line {
-        /// How the line begins.
         prefix: String,
         /// What follows the printed address, such as `/metrics`.
         path: String,
     },
-    /// At this address.
     Http(Url),
 }
 
@@ -122,24 +118,15 @@ pub enum Ready {
     /// It prints a line on stdout that the host can read.
     Said(fn(&str) -> Result<Said, HostError>),
     /// This address answers with a status from 200 to 399, or with any status.
-    Http {
-        /// What is asked.
-        url: Url,
-        /// What the script gets as `BASE_URL`.
-        base_url: String,
-        /// Whether any status counts.
-        any: bool,
-    },
+    Http { url: Url, base_url: String, any: bool },
 }
 
 /// What a stack says when it is ready.
 #[derive(Debug, Clone, Default)]
 pub struct Said {
-    /// What the script gets as `BASE_URL`.
     pub base_url: String,
     /// The Prometheus pages of its nodes.
     pub metrics: Vec<String>,
-    /// Its MySQL or MariaDB, and its Redis or Valkey.
     pub databases: Addresses,
     /// Its processes: what each is part of, and its id.
     pub processes: Vec<(String, u32)>,

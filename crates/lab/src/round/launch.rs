@@ -41,9 +41,7 @@ pub struct Running {
 
 /// Under which conditions a variant is started.
 pub struct Conditions<'c> {
-    /// Images of the run.
     pub containers: &'c Containers,
-    /// A fresh copy of the data.
     pub data: &'c Path,
     /// Where the server's stderr goes.
     pub log: &'c Path,
@@ -57,9 +55,7 @@ pub struct Conditions<'c> {
 
 /// Why a variant did not come up.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum LaunchError {
-    /// The host has no command for it.
     #[error(transparent)]
     Host(#[from] HostError),
     /// Its process could not be started or did not get ready.
@@ -68,7 +64,6 @@ pub enum LaunchError {
     /// A container's image, or what the engine says about it.
     #[error(transparent)]
     Container(#[from] ContainerError),
-    /// A file or port.
     #[error("{what}")]
     Io { what: &'static str, source: io::Error },
     /// A server that should run already does not.

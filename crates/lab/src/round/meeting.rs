@@ -23,7 +23,6 @@ struct Come {
 }
 
 impl Meeting {
-    /// Reports that a server is up.
     pub fn arrive(&self) {
         self.note(|come| come.up += 1);
     }

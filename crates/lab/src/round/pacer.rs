@@ -38,7 +38,6 @@ const FEWEST: usize = 10;
 pub struct Pace {
     /// CPU time of the fixed piece of work: mean of the samples without their slowest tenth.
     pub work_us: f64,
-    /// How often it was timed.
     pub samples: u32,
 }
 

@@ -8,7 +8,6 @@ use madang_stack::{Glance, Scope};
 pub struct Processes(Vec<(String, u32, Option<f64>)>);
 
 impl Processes {
-    /// From now on.
     pub fn begin(all: &[(String, u32)]) -> Self {
         Self(all.iter().map(|(part, pid)| (part.clone(), *pid, seconds(*pid))).collect())
     }

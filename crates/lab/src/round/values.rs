@@ -48,7 +48,6 @@ pub enum Moment {
 }
 
 impl Moment {
-    /// For messages.
     fn text(self) -> &'static str {
         match self {
             Self::Before => "asked before the load",
@@ -181,7 +180,6 @@ impl Taker<'_> {
 }
 
 impl Taker<'_> {
-    /// The database of this kind beside the variant's server.
     fn databases(&self, engine: Engine) -> Option<&Address> {
         self.around.databases.and_then(|databases| databases.get(engine))
     }
@@ -210,7 +208,6 @@ pub fn pages(urls: &[Url], answer_time: Duration) -> Result<String, ValueError> 
     urls.iter().map(page).collect()
 }
 
-/// The body of a good answer.
 fn body(url: &Url, answer_time: Duration) -> Result<Vec<u8>, ValueError> {
     let answer = http::get(url, answer_time)?;
     if !(200..300).contains(&answer.status) {

@@ -10,7 +10,7 @@ use madang_stack::{Exit, Patience, Process};
 use rustix::process::{Pid, kill_process};
 
 use super::{Bench, STOP_GRACE, Scene, files};
-use crate::file::experiment::{Action, During, Signal};
+use crate::file::experiment::{Action, During, SIGNALS};
 use crate::journal::record::{Event, Failure, FailureKind};
 use crate::observe::database::Watching;
 use crate::observe::{self, Observer};
@@ -124,7 +124,6 @@ impl<'w, 'p> Watch<'w, 'p> {
         (Instant::now() >= deadline).then(|| Failure::new(FailureKind::TimeLimit, message))
     }
 
-    /// Does what is due.
     fn act(&mut self, running: &mut Running) -> Result<(), Failure> {
         if !self.pending.is_empty() && self.window.is_none() {
             self.window = started(&self.scene.files.started);
@@ -144,12 +143,12 @@ impl<'w, 'p> Watch<'w, 'p> {
                     format!("started `{}`", argv.join(" "))
                 }
                 Action::Signal { signal, restart: false } => {
-                    send(*signal, running)?;
-                    format!("sent SIG{}", signal.name())
+                    send(signal, running)?;
+                    format!("sent SIG{signal}")
                 }
                 Action::Signal { signal, restart: true } => {
-                    self.restart(*signal, running)?;
-                    format!("sent SIG{} and started the server again", signal.name())
+                    self.restart(signal, running)?;
+                    format!("sent SIG{signal} and started the server again")
                 }
             };
             // Before the window begins, the difference is negative.
@@ -162,7 +161,7 @@ impl<'w, 'p> Watch<'w, 'p> {
     }
 
     /// Ends the server and starts it again on the same data and address.
-    fn restart(&mut self, signal: Signal, running: &mut Running) -> Result<(), Failure> {
+    fn restart(&mut self, signal: &str, running: &mut Running) -> Result<(), Failure> {
         let Some(server) = running.process.clone() else { return Ok(()) };
         // What it has used so far cannot be read any more once it has ended.
         let looked = self.observer.look_closely();
@@ -173,11 +172,9 @@ impl<'w, 'p> Watch<'w, 'p> {
         ended.map_err(|error| {
             let why = match error {
                 madang_stack::Error::NotReady { .. } => format!(
-                    "the server did not end within {STOP_GRACE:?} after SIG{}, so it cannot be \
-                     restarted",
-                    signal.name()
+                    "the server did not end within {STOP_GRACE:?} after SIG{signal}, so it cannot be restarted"
                 ),
-                error => format!("after SIG{}: {}", signal.name(), words::chain(&error)),
+                error => format!("after SIG{signal}: {}", words::chain(&error)),
             };
             self.bench.unless_cancelled(FailureKind::Hook, why)
         })?;
@@ -222,12 +219,15 @@ fn started(file: &Path) -> Option<Instant> {
     if from_now < 0.0 { now.checked_sub(distance) } else { now.checked_add(distance) }
 }
 
-fn send(signal: Signal, running: &Running) -> Result<(), Failure> {
+fn send(signal: &str, running: &Running) -> Result<(), Failure> {
     let Some(server) = &running.process else { return Ok(()) };
     let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw);
-    let sent = pid.map_or(Err(rustix::io::Errno::SRCH), |pid| kill_process(pid, signal.number()));
+    let number = SIGNALS.iter().find(|(name, _)| *name == signal).map(|(_, number)| *number);
+    let sent = pid
+        .zip(number)
+        .map_or(Err(rustix::io::Errno::SRCH), |(pid, number)| kill_process(pid, number));
     sent.map_err(|error| {
-        let message = format!("cannot send SIG{} to the server: {error}", signal.name());
+        let message = format!("cannot send SIG{signal} to the server: {error}");
         Failure::new(FailureKind::Hook, message)
     })
 }

@@ -17,7 +17,6 @@ impl Cancel {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// Whether that was asked.
     pub fn is_cancelled(&self) -> bool {
         let above = self.above.as_ref().is_some_and(|above| above.load(Ordering::Relaxed));
         above || self.asked.load(Ordering::Relaxed)

@@ -55,7 +55,6 @@ fn line(record: &RoundRecord) -> io::Result<String> {
     Ok(format!("{value}\n"))
 }
 
-/// The results' directory.
 pub struct Out {
     dir: PathBuf,
     /// It was not there before.
@@ -119,7 +118,6 @@ impl Out {
         Journal::new(path, file)
     }
 
-    /// Writes what was asked.
     pub fn describe(&self, text: serde_json::Result<String>) -> Result<(), RunError> {
         let path = self.dir.join(DESCRIPTION);
         let text = text.map_err(io::Error::from);
@@ -137,7 +135,6 @@ impl Out {
         removed(&self.work, fs::remove_dir_all(&self.work))
     }
 
-    /// Writes one file of the results.
     pub fn write(&self, name: &str, text: &str) -> Result<(), RunError> {
         write(&self.dir, name, text)
     }

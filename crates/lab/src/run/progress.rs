@@ -12,13 +12,10 @@ use crate::{time, words};
 
 /// Follows a run. Every method has an empty default.
 pub trait Progress {
-    /// The run begins.
     fn begin(&mut self, _plan: &Plan) {}
     /// That many rounds are there already, of a run that goes on.
     fn resumed(&mut self, _rounds: usize) {}
-    /// Images of containers are built or fetched.
     fn building(&mut self) {}
-    /// The data are being made.
     fn preparing(&mut self) {}
     /// A round begins: its block, from 1, and its variant.
     fn round(&mut self, _block: u32, _variant: &str) {}
@@ -28,17 +25,14 @@ pub trait Progress {
     fn waiting(&mut self, _pause: Duration) {}
     /// A block is run again because a round of it broke.
     fn again(&mut self, _block: u32, _attempt: u32) {}
-    /// All is over.
     fn finish(&mut self) {}
 }
 
-/// Says nothing.
 #[derive(Debug)]
 pub struct Silent;
 
 impl Progress for Silent {}
 
-/// Writes to stderr.
 #[derive(Debug)]
 pub struct Console {
     /// `None` where stderr is no terminal.
@@ -53,26 +47,21 @@ pub struct Console {
     before_attempt: u32,
 }
 
-impl Console {
+impl Default for Console {
     /// A bar if stderr is a terminal, lines otherwise.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{bar:30} {pos}/{len} rounds  {msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        Self {
-            bar,
-            begun: Instant::now(),
-            rounds: 0,
-            done: 0,
-            earlier: 0,
-            block: 0,
-            before_attempt: 0,
-        }
+        let (begun, rounds, done, earlier) = (Instant::now(), 0, 0, 0);
+        Self { bar, begun, rounds, done, earlier, block: 0, before_attempt: 0 }
     }
+}
 
+impl Console {
     fn say(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),
@@ -86,12 +75,6 @@ impl Console {
         let left = self.rounds.saturating_sub(self.done);
         let own = self.done - self.earlier;
         (own > 0).then(|| self.begun.elapsed() / own * left)
-    }
-}
-
-impl Default for Console {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 /// The `[data]` table of this host.
 #[derive(Debug, Default, PartialEq)]
 pub struct Data {
-    /// The bundled samples.
     pub samples: bool,
     /// GPX and GeoJSON files, relative to the experiment.
     pub tracks: Vec<PathBuf>,

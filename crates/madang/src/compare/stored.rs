@@ -33,11 +33,9 @@ pub fn go_on_after(failed: Option<FailureKind>) -> Option<&'static str> {
 pub enum FailOn {
     /// The figure in question, or one listed as also worse, is worse by more than this share.
     Worse(f64),
-    /// A prediction is refuted.
     Refuted,
     /// A prediction is undecided, or it is open whether a variant is worse.
     Undecided,
-    /// No condition.
     Never,
 }
 
@@ -71,20 +69,15 @@ pub struct Show<'a> {
     pub json: bool,
     /// All figures below the table.
     pub full: bool,
-    /// What makes the command fail.
     pub fail_on: &'a [FailOn],
 }
 
 impl Show<'_> {
-    /// Shows a run that has just ended.
     pub fn finished(&self, finished: Finished, out: &Path) -> anyhow::Result<exit::Ended> {
         let Finished { report, written } = finished;
-        if written.is_err() {
-            // Shown all the same: it may be hours of work.
-            self.show(&report)?;
-            written?;
-        }
         self.show(&report)?;
+        // Shown above all the same: it may be hours of work.
+        written?;
         let (complete, all) = (report.complete_blocks, report.settings.blocks);
         let place = out.display();
         tell(&format!("{complete} of {all} blocks complete; results in {place}"));
@@ -132,7 +125,6 @@ impl Show<'_> {
     }
 }
 
-/// Writes and shows the report of a stored run.
 pub fn report_again(
     dir: &Path,
     language: Option<Language>,

@@ -94,14 +94,6 @@ struct Import<'a> {
     report: Report,
 }
 
-/// What a file is.
-enum Content<'a> {
-    /// The standard data as JSON.
-    Json(&'a [u8]),
-    /// A table; its header says of what.
-    Csv(table::Table),
-}
-
 impl<'a> Import<'a> {
     fn start(markets: &'a Markets) -> anyhow::Result<Self> {
         // With timers: on MariaDB a write waits until other nodes know it.
@@ -121,23 +113,23 @@ impl<'a> Import<'a> {
             LARGEST_FILE >> 20
         );
         self.report.begin(name);
-        match content(bytes)? {
-            Content::Json(bytes) => {
-                let mut rows = Rows::new(self.markets);
-                json::read(bytes, |line, cells| rows.add(line, cells, &mut self.report))?;
-                self.store(rows)
-            }
-            Content::Csv(table) if table.is_of_facilities() => {
-                let joined = facilities::join(&table, self.markets, &mut self.report)?;
-                self.store_facilities(&joined)
-            }
-            Content::Csv(table) => {
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        let mut rows = Rows::new(self.markets);
+        match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            None => anyhow::bail!("is empty"),
+            // The standard data as JSON.
+            Some(b'{') => json::read(bytes, |line, cells| rows.add(line, cells, &mut self.report))?,
+            Some(_) => {
+                let table = table::Table::read(bytes)?;
+                if table.is_of_facilities() {
+                    let joined = facilities::join(&table, self.markets, &mut self.report)?;
+                    return self.store_facilities(&joined);
+                }
                 table.require(&row::NECESSARY, |name| row::COLUMNS.contains(&name))?;
-                let mut rows = Rows::new(self.markets);
                 table.each(|line, cells| rows.add(line, cells, &mut self.report));
-                self.store(rows)
             }
         }
+        self.store(rows)
     }
 
     fn store(&mut self, rows: Rows<'_>) -> anyhow::Result<()> {
@@ -171,16 +163,6 @@ impl<'a> Import<'a> {
             });
         }
         Ok(())
-    }
-}
-
-fn content(bytes: &[u8]) -> anyhow::Result<Content<'_>> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-    match first {
-        None => anyhow::bail!("is empty"),
-        Some(b'{') => Ok(Content::Json(bytes)),
-        Some(_) => Ok(Content::Csv(table::Table::read(bytes)?)),
     }
 }
 

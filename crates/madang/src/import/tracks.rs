@@ -43,7 +43,6 @@ fn stars(text: &str) -> anyhow::Result<f64> {
     }
 }
 
-/// Imports them.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.settings.resolve()?;
     let _lock = DirLock::to_fill(&settings)?;

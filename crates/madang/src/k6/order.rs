@@ -15,6 +15,7 @@ use std::{fs, thread};
 use madang_stack::{CpuList, Sample, Scope};
 use serde::Deserialize;
 
+use super::Args;
 use super::samples::{Collector, Log};
 
 /// Time between two readings of k6's CPU time.
@@ -23,32 +24,6 @@ const CPU_INTERVAL: Duration = Duration::from_millis(200);
 const INVALID_OPTIONS: i32 = 104;
 /// Its exit code for a failure without a name.
 const FAILED: i32 = 1;
-
-/// What the lab asks of a generator.
-#[derive(Debug, Clone)]
-pub struct Order {
-    /// k6's program.
-    pub program: PathBuf,
-    /// The script.
-    pub script: PathBuf,
-    /// Variables of the script's `__ENV`, as `NAME=VALUE`.
-    pub env: Vec<String>,
-    /// Virtual users, instead of the script's.
-    pub vus: Option<u32>,
-    /// Measured time, instead of the script's.
-    pub duration: Option<Duration>,
-    /// Load before the measured window.
-    pub warm_up: Duration,
-}
-
-/// Files that a generator writes.
-#[derive(Debug, Clone, Default)]
-pub struct Files {
-    /// The report.
-    pub report: Option<PathBuf>,
-    /// Start of the measured window, in seconds since 1970.
-    pub started: Option<PathBuf>,
-}
 
 /// Why k6 could not be used. Its own complaints are on stderr.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +49,6 @@ pub enum K6Error {
 }
 
 impl K6Error {
-    /// Exit code for it.
     pub fn exit_code(&self) -> i32 {
         if matches!(self, Self::WarmUp) { INVALID_OPTIONS } else { FAILED }
     }
@@ -89,7 +63,7 @@ struct Inspected {
     scenarios: std::collections::BTreeMap<String, serde::de::IgnoredAny>,
 }
 
-impl Order {
+impl Args {
     /// Checks the script and the warm-up; returns k6's exit code.
     pub fn check(&self) -> Result<i32, K6Error> {
         let (exit, _) = self.inspect()?;
@@ -100,7 +74,7 @@ impl Order {
     }
 
     /// Runs the load and writes the files; returns k6's exit code.
-    pub fn run(&self, files: &Files) -> Result<i32, K6Error> {
+    pub fn load(&self) -> Result<i32, K6Error> {
         let whole = self.whole_duration()?;
         let window = whole.map(|whole| whole.saturating_sub(self.warm_up));
         let mut command = self.command("run");
@@ -115,7 +89,7 @@ impl Order {
         }
         let mut child = self.spawn(command.arg(&self.script))?;
         let collector = Collector::new(self.warm_up, window);
-        let (exit, collector, log, cpu) = self.follow(&mut child, collector, files)?;
+        let (exit, collector, log, cpu) = self.follow(&mut child, collector)?;
         let report = collector.report(&log, |from, to| {
             (madang_lab::value_at(&cpu, to) - madang_lab::value_at(&cpu, from), cores())
         });
@@ -125,7 +99,7 @@ impl Order {
             None if exit != 0 => return Ok(exit),
             None => return Err(K6Error::NoIteration),
         };
-        if let Some(path) = &files.report {
+        if let Some(path) = &self.report {
             let text = serde_json::to_vec(&report).map_err(io::Error::from);
             let written = text.and_then(|text| fs::write(path, text));
             written.map_err(|source| K6Error::Write { path: path.clone(), source })?;
@@ -139,7 +113,6 @@ impl Order {
         &self,
         child: &mut Child,
         mut collector: Collector,
-        files: &Files,
     ) -> Result<(i32, Collector, Log, Vec<(f64, f64)>), K6Error> {
         let (samples, messages) = (child.stdout.take(), child.stderr.take());
         let pid = child.id();
@@ -152,7 +125,7 @@ impl Order {
                 for line in BufReader::new(stdout).lines() {
                     collector.line(&line.map_err(K6Error::Samples)?);
                     if let (Some(start), false, Some(path)) =
-                        (collector.window_start(), is_told, &files.started)
+                        (collector.window_start(), is_told, &self.started)
                     {
                         is_told = true;
                         fs::write(path, format!("{start}\n"))

@@ -288,7 +288,6 @@ impl Collector {
 /// Messages that k6 printed.
 #[derive(Debug, Default)]
 pub struct Log {
-    /// Exceptions of iterations, by message and place.
     pub exceptions: BTreeMap<String, u64>,
 }
 

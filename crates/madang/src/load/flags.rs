@@ -137,21 +137,18 @@ impl Flags {
         Ok(secrets)
     }
 
-    /// Where the messages of the script go.
     pub fn console_output(&self, variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
         self.console_output
             .clone()
             .or_else(|| named(variable, "K6_CONSOLE_OUTPUT").map(PathBuf::from))
     }
 
-    /// Where messages go.
     pub fn messages(&self, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Messages> {
         let named = self.log_output.clone().or_else(|| named(variable, "K6_LOG_OUTPUT"));
         let output = named.map(|text| Messages::parse(&text)).transpose();
         Ok(output.map_err(anyhow::Error::msg)?.unwrap_or_default())
     }
 
-    /// The format of messages.
     pub fn log_format(
         &self,
         variable: impl Fn(&str) -> Option<String>,
@@ -188,7 +185,6 @@ pub fn named(variable: impl Fn(&str) -> Option<String>, name: &str) -> Option<St
     variable(name).filter(|text| !text.is_empty())
 }
 
-/// A variable that switches something on.
 pub fn switch(variable: impl Fn(&str) -> Option<String>, name: &str) -> anyhow::Result<bool> {
     match named(variable, name).as_deref() {
         None | Some("false" | "FALSE" | "False" | "f" | "F" | "0") => Ok(false),

@@ -72,19 +72,15 @@ fn top(report: &Report) -> Vec<Part> {
         .checks
         .iter()
         .fold((0, 0), |(passes, fails), check| (passes + check.passes, fails + check.fails));
-    let mut rows = vec![
-        row(["Requests", "a second", "good", "failed", "unanswered"]),
-        vec![
-            total.to_string(),
-            number(total as f64 / seconds),
-            share(good, total),
-            format!("{failed} ({})", share(failed, total)),
-            unanswered.to_string(),
-        ],
+    let mut cells = vec![
+        ("Requests", total.to_string()),
+        ("a second", number(total as f64 / seconds)),
+        ("good", share(good, total)),
+        ("failed", format!("{failed} ({})", share(failed, total))),
+        ("unanswered", unanswered.to_string()),
     ];
     if passes + fails > 0 {
-        rows[0].push("checks passed".to_owned());
-        rows[1].push(share(passes, passes + fails));
+        cells.push(("checks passed", share(passes, passes + fails)));
     }
     for (name, value) in [
         ("iterations", report.iterations.complete),
@@ -92,11 +88,11 @@ fn top(report: &Report) -> Vec<Part> {
         ("iterations dropped", report.iterations.dropped),
     ] {
         if value > 0 || name == "iterations" {
-            rows[0].push(name.to_owned());
-            rows[1].push(value.to_string());
+            cells.push((name, value.to_string()));
         }
     }
-    parts.push(Part::Table(Table::new(rows)));
+    let (head, cells): (Vec<_>, Vec<_>) = cells.into_iter().unzip();
+    parts.push(Part::Table(table(&head, std::iter::once(cells))));
     parts
 }
 
@@ -147,34 +143,29 @@ fn response_times(report: &Report) -> Vec<Part> {
         let cells = [name.clone(), trend.count.to_string()];
         cells.into_iter().chain(values.map(milliseconds)).collect()
     });
-    vec![
-        Part::Plots(vec![Plot { title: title.to_owned(), svg }]),
-        Part::Table(Table::new(std::iter::once(row(head)).chain(rows).collect())),
-    ]
+    let plot = Plot { title: title.to_owned(), svg };
+    vec![Part::Plots(vec![plot]), Part::Table(table(&head, rows))]
 }
 
 fn thresholds(report: &Report) -> Table {
-    let head = row(["", "Metric", "Threshold", "Found"]);
     let rows = report.thresholds.iter().map(|one| {
-        let mark = if one.ok { "✓" } else { "✗" };
-        vec![mark.to_owned(), one.metric.clone(), one.threshold.clone(), number(one.value)]
+        let cells = [mark(one.ok), &one.metric, &one.threshold, &number(one.value)];
+        cells.map(str::to_owned).to_vec()
     });
-    Table::new(std::iter::once(head).chain(rows).collect())
+    table(&["", "Metric", "Threshold", "Found"], rows)
+}
+
+fn mark(is_good: bool) -> &'static str {
+    if is_good { "✓" } else { "✗" }
 }
 
 fn checks(report: &Report) -> Table {
-    let head = row(["", "Check", "Group", "Passed", "Failed"]);
     let rows = report.checks.iter().map(|check| {
-        let mark = if check.fails == 0 { "✓" } else { "✗" };
-        vec![
-            mark.to_owned(),
-            check.name.clone(),
-            check.group.replacen("::", "", 1).replace("::", " › "),
-            check.passes.to_string(),
-            check.fails.to_string(),
-        ]
+        let group = check.group.replacen("::", "", 1).replace("::", " › ");
+        let (passes, fails) = (check.passes.to_string(), check.fails.to_string());
+        vec![mark(check.fails == 0).to_owned(), check.name.clone(), group, passes, fails]
     });
-    Table::new(std::iter::once(head).chain(rows).collect())
+    table(&["", "Check", "Group", "Passed", "Failed"], rows)
 }
 
 /// Columns about requests.
@@ -191,7 +182,7 @@ fn of_requests(requests: &Requests, times: &Trend, seconds: f64) -> Vec<String> 
 }
 
 fn scenarios(report: &Report) -> Table {
-    let head = ["Scenario", "Executor", "Iterations", "dropped"].into_iter().chain(OF_REQUESTS);
+    let head = [&["Scenario", "Executor", "Iterations", "dropped"][..], &OF_REQUESTS].concat();
     let rows = report.scenarios.iter().map(|(name, scenario)| {
         let mut cells = vec![
             name.clone(),
@@ -203,12 +194,11 @@ fn scenarios(report: &Report) -> Table {
         cells.extend(of_requests(&scenario.requests, &scenario.http_req_duration, seconds));
         cells
     });
-    Table::new(std::iter::once(head.map(str::to_owned).collect()).chain(rows).collect())
+    table(&head, rows)
 }
 
 fn names(title: &str, all: &BTreeMap<String, NameReport>) -> Table {
-    let head = std::iter::once(title).chain(OF_REQUESTS[..1].iter().copied());
-    let head = head.chain(OF_REQUESTS[2..].iter().copied()).map(str::to_owned).collect();
+    let head = [&[title][..], &OF_REQUESTS[..1], &OF_REQUESTS[2..]].concat();
     let rows = all.iter().map(|(name, found)| {
         let mut cells = of_requests(&found.requests, &found.http_req_duration, 1.0);
         cells.remove(1);
@@ -216,7 +206,7 @@ fn names(title: &str, all: &BTreeMap<String, NameReport>) -> Table {
         cells.insert(0, if name.is_empty() { "(outside of groups)".to_owned() } else { name });
         cells
     });
-    Table::new(std::iter::once(head).chain(rows).collect())
+    table(&head, rows)
 }
 
 fn errors(report: &Report) -> Vec<Part> {
@@ -228,7 +218,6 @@ fn errors(report: &Report) -> Vec<Part> {
         let shown = if code == "0" { "no answer" } else { code };
         vec![shown.to_owned(), count.to_string()]
     });
-    let rows = std::iter::once(row(["Status", "Requests"])).chain(statuses).collect();
     let mut parts = Vec::new();
     if !report.failures.is_empty() {
         parts.extend(list("Failed requests", &report.failures));
@@ -236,7 +225,7 @@ fn errors(report: &Report) -> Vec<Part> {
     if !report.exceptions.is_empty() {
         parts.extend(list("Exceptions", &report.exceptions));
     }
-    parts.push(Part::Table(Table::new(rows)));
+    parts.push(Part::Table(table(&["Status", "Requests"], statuses)));
     parts
 }
 
@@ -251,7 +240,7 @@ fn metrics(report: &Report) -> Table {
         });
         vec![name.clone(), fields.collect::<Vec<_>>().join(", ")]
     });
-    Table::new(std::iter::once(row(["Metric", "Values"])).chain(rows).collect())
+    table(&["Metric", "Values"], rows)
 }
 
 fn generator(report: &Report) -> Vec<Part> {
@@ -276,8 +265,9 @@ fn generator(report: &Report) -> Vec<Part> {
     vec![Part::List(lines)]
 }
 
-fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
-    cells.map(str::to_owned).to_vec()
+fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Table {
+    let head = head.iter().map(|cell| (*cell).to_owned()).collect();
+    Table::new(std::iter::once(head).chain(rows).collect())
 }
 
 /// With three digits that mean something.

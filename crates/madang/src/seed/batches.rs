@@ -29,12 +29,10 @@ where
         Self { rows, at_once, write, writing: None, written: 0, bar }
     }
 
-    /// So many rows in a transaction.
     pub(super) fn at_once(self, rows: usize) -> Self {
         Self { at_once: rows, ..self }
     }
 
-    /// Adds a row.
     pub(super) async fn push(&mut self, row: T) -> anyhow::Result<()> {
         self.rows.push(row);
         if self.rows.len() == self.at_once { self.hand_over().await } else { Ok(()) }

@@ -17,7 +17,6 @@ enum FillState {
     Nothing,
     /// The neighbours, and not all that is theirs: an earlier start was interrupted.
     Part,
-    /// Something of somebody's, or everything.
     Something,
 }
 

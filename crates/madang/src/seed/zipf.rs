@@ -36,7 +36,6 @@ impl Zipf {
         u32::try_from(1 + (rank as u64 * STIR) % self.count()).unwrap_or(1)
     }
 
-    /// A number, drawn by the weights.
     pub(super) fn draw(&self, random: &mut Random) -> u32 {
         let whole = self.sums.last().copied().unwrap_or(1.0);
         let at = whole * f64::from(random.below(u32::MAX)) / f64::from(u32::MAX);

@@ -1,10 +1,9 @@
 //! The Valkey or Redis servers that all nodes share: a cache, and a server with persistence for attempts and likes.
 
-use super::kept::{Kept, Means, Part};
+use super::kept::{Beside, FIRST_PAUSE, Kept, Means};
 use super::plan::{CacheKind, Plan};
 use anyhow::Context as _;
 use madang_stack::redis::Redis;
-use madang_stack::{Error, Exit};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,7 +26,6 @@ const CLUSTER: u16 = 3;
 pub struct Urls {
     /// One server, or those of a cluster.
     pub cache: String,
-    /// For attempts and likes.
     pub counts: String,
 }
 
@@ -38,7 +36,7 @@ pub fn start(
     means: &Means,
     kept: &mut Vec<Arc<Kept>>,
 ) -> anyhow::Result<Option<Urls>> {
-    if plan.cache == CacheKind::Off {
+    if plan.choices.cache == CacheKind::Off {
         return Ok(None);
     }
     let dir = dir.join("cache");
@@ -46,9 +44,9 @@ pub fn start(
     let mut urls = Vec::new();
     let mut keep = |name: String, log: PathBuf, server: Redis| {
         urls.push(server.url());
-        kept.push(Arc::new(Kept::new(name, log, server)));
+        kept.push(Arc::new(Kept::new(name, log, beside(server))));
     };
-    if plan.cache == CacheKind::Cluster {
+    if plan.choices.cache == CacheKind::Cluster {
         let servers = Redis::cluster(&means.supervisor, &dir, CLUSTER, &ARGS)?;
         for (number, server) in (1..).zip(servers) {
             keep(format!("cache-{number}"), dir.join(format!("{number}/{LOG}")), server);
@@ -62,25 +60,10 @@ pub fn start(
     std::fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
     let server = Redis::with(&means.supervisor, &home, &KEEPS)?;
     let counts = server.url();
-    kept.push(Arc::new(Kept::new("counts".to_owned(), home.join(KEEPS_LOG), server)));
+    kept.push(Arc::new(Kept::new("counts".to_owned(), home.join(KEEPS_LOG), beside(server))));
     Ok(Some(Urls { cache, counts }))
 }
 
-impl Part for Redis {
-    fn pid(&self) -> Option<u32> {
-        Some((**self).pid())
-    }
-
-    fn exit(&self) -> Option<Exit> {
-        (**self).exit()
-    }
-
-    fn restart(&mut self, means: &Means) -> Result<(), Error> {
-        Redis::restart(self, &means.supervisor)
-    }
-
-    fn stop(&mut self, means: &Means) -> Result<(), Error> {
-        let hurries = || means.stopping.hurries();
-        self.stop_within(super::patience(&hurries)).map(drop)
-    }
+fn beside(server: Redis) -> Beside<Redis> {
+    Beside { server, restart: Redis::restart, pause: FIRST_PAUSE }
 }

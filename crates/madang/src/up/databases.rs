@@ -1,12 +1,11 @@
 //! The MariaDB of the nodes, and its replicas.
 
 use super::directory::random_hex;
-use super::kept::{FIRST_PAUSE, Kept, Means, Part};
+use super::kept::{Beside, FIRST_PAUSE, Kept, Means};
 use super::plan::{DatabaseKind, Plan};
-use crate::settings::Usage;
+use crate::settings::usage;
 use anyhow::Context as _;
 use madang_stack::mariadb::{Account, Login, MariaDb, MariaDbSettings, Role};
-use madang_stack::{Error, Exit};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,13 +49,13 @@ impl Databases {
         let primary_dir = dir.join("mariadb");
         let data = primary_dir.join("data");
         let has_log = data.join("binlog.index").exists();
-        if plan.replicas > 0 && data.exists() && !has_log {
+        if plan.choices.replicas > 0 && data.exists() && !has_log {
             let text = "--replicas: the MariaDB in this directory was created without replicas, so its \
                         log lacks what they would need; use another --dir";
-            return Err(Usage(text.to_owned()).into());
+            return Err(usage(text));
         }
         // A log that exists goes on, or a replica would miss what was written without it.
-        let is_primary = plan.replicas > 0 || has_log;
+        let is_primary = plan.choices.replicas > 0 || has_log;
         let replication = login("replica")?;
         let mut settings = alone(plan)?;
         if is_primary {
@@ -69,12 +68,16 @@ impl Databases {
             private(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
             let server = MariaDb::with(&means.supervisor, &dir, settings)?;
             let (url, port) = (server.url(), server.port());
-            kept.push(Arc::new(Kept::new(name.to_owned(), dir.join("mariadb.log"), server)));
+            kept.push(Arc::new(Kept::new(
+                name.to_owned(),
+                dir.join("mariadb.log"),
+                beside(server),
+            )));
             anyhow::Ok((url, port))
         };
         let (url, primary_port) = start("mariadb", &settings)?;
         let mut replicas = Vec::new();
-        for number in 1..=plan.replicas {
+        for number in 1..=plan.choices.replicas {
             let (server_id, replication) = (PRIMARY + u32::from(number), replication.clone());
             settings.role = Role::Replica { server_id, primary_port, replication };
             replicas.push(start(&format!("replica-{number}"), &settings)?.0);
@@ -95,13 +98,12 @@ impl Databases {
         let urls: Vec<_> = servers.iter().map(MariaDb::url).collect();
         for (number, server) in (1..).zip(servers) {
             let log = dir.join(format!("{number}/mariadb.log"));
-            kept.push(Arc::new(Kept::new(format!("galera-{number}"), log, server)));
+            kept.push(Arc::new(Kept::new(format!("galera-{number}"), log, beside(server))));
         }
         Ok(Self { url: urls.join(","), replicas: Vec::new() })
     }
 }
 
-/// A server on its own.
 fn alone(plan: &Plan) -> anyhow::Result<MariaDbSettings> {
     Ok(MariaDbSettings {
         buffer_pool_mib: BUFFER_POOL_MIB,
@@ -121,25 +123,7 @@ fn private(dir: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
-impl Part for MariaDb {
-    fn pid(&self) -> Option<u32> {
-        Some((**self).pid())
-    }
-
-    fn exit(&self) -> Option<Exit> {
-        (**self).exit()
-    }
-
-    fn pause(&self) -> Duration {
-        if self.is_member() { MEMBER_PAUSE } else { FIRST_PAUSE }
-    }
-
-    fn restart(&mut self, means: &Means) -> Result<(), Error> {
-        MariaDb::restart(self, &means.supervisor)
-    }
-
-    fn stop(&mut self, means: &Means) -> Result<(), Error> {
-        let hurries = || means.stopping.hurries();
-        self.stop_within(super::patience(&hurries)).map(drop)
-    }
+fn beside(server: MariaDb) -> Beside<MariaDb> {
+    let pause = if server.is_member() { MEMBER_PAUSE } else { FIRST_PAUSE };
+    Beside { server, restart: MariaDb::restart, pause }
 }

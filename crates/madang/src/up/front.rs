@@ -1,65 +1,30 @@
 //! nginx in front of the nodes, and its certificate.
 
-use super::kept::{Means, Part};
+use super::kept::{Beside, FIRST_PAUSE, Means};
 use super::node::Addresses;
 use super::plan::FrontPlan;
 use anyhow::{Context as _, anyhow};
+use madang_stack::Error;
 use madang_stack::nginx::{Balancer, Certificate, Nginx};
-use madang_stack::{Error, Exit};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// nginx, started.
-pub struct Front {
-    nginx: Nginx,
-    dir: PathBuf,
-}
-
-impl Front {
-    pub fn start(
-        plan: &FrontPlan,
-        nodes: &[Addresses],
-        dir: &Path,
-        means: &Means,
-    ) -> anyhow::Result<Self> {
-        let certificate = plan.tls.then(|| certificate(dir)).transpose()?;
-        let dir = dir.join("nginx");
-        std::fs::create_dir_all(&dir)
-            .with_context(|| format!("cannot create {}", dir.display()))?;
-        let nodes = nodes.iter().map(|node| node.api).collect();
-        let balancer =
-            Balancer { nodes, profile: plan.profile, workers: plan.workers, certificate };
-        let nginx = Nginx::balancer(&means.supervisor, &dir, &balancer)?;
-        Ok(Self { nginx, dir })
-    }
-
-    pub fn url(&self) -> String {
-        self.nginx.url()
-    }
-
-    pub fn log(&self) -> PathBuf {
-        self.dir.join("error.log")
-    }
-}
-
-impl Part for Front {
-    fn pid(&self) -> Option<u32> {
-        Some(self.nginx.pid())
-    }
-
-    fn exit(&self) -> Option<Exit> {
-        self.nginx.exit()
-    }
-
-    fn restart(&mut self, means: &Means) -> Result<(), Error> {
-        self.nginx.restart(&means.supervisor)
-    }
-
-    fn stop(&mut self, means: &Means) -> Result<(), Error> {
-        let hurries = || means.stopping.hurries();
-        self.nginx.stop_within(super::patience(&hurries)).map(drop)
-    }
+/// Starts nginx; gives its log as well.
+pub fn start(
+    plan: &FrontPlan,
+    nodes: &[Addresses],
+    dir: &Path,
+    means: &Means,
+) -> anyhow::Result<(Beside<Nginx>, PathBuf)> {
+    let certificate = plan.tls.then(|| certificate(dir)).transpose()?;
+    let dir = dir.join("nginx");
+    std::fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    let nodes = nodes.iter().map(|node| node.api).collect();
+    let balancer = Balancer { nodes, profile: plan.profile, workers: plan.workers, certificate };
+    let server = Nginx::balancer(&means.supervisor, &dir, &balancer)?;
+    let nginx = Beside { server, restart: Nginx::restart, pause: FIRST_PAUSE };
+    Ok((nginx, dir.join("error.log")))
 }
 
 /// Whether the program is there that makes the certificate.

@@ -2,8 +2,9 @@
 
 use super::report::tell;
 use super::stopping::Stopping;
-use madang_stack::{Error, Exit, Supervisor};
+use madang_stack::{Error, Exit, Neighbour, Patience, Supervisor};
 use parking_lot::Mutex;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -17,6 +18,8 @@ pub const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 /// A server that ran for so long did not end soon.
 const LASTING: Duration = Duration::from_secs(10);
+/// Time that nginx and the databases get to stop; each needs less.
+const STOP_TIME: Duration = Duration::from_secs(20);
 
 /// What starting and stopping needs.
 pub struct Means {
@@ -38,6 +41,36 @@ pub trait Part: Send {
     fn restart(&mut self, means: &Means) -> Result<(), Error>;
     /// Stops it and waits until it is gone.
     fn stop(&mut self, means: &Means) -> Result<(), Error>;
+}
+
+/// A server of somebody else.
+pub struct Beside<S> {
+    pub server: S,
+    pub restart: fn(&mut S, &Supervisor) -> Result<(), Error>,
+    pub pause: Duration,
+}
+
+impl<S: Deref<Target = Neighbour> + Send> Part for Beside<S> {
+    fn pid(&self) -> Option<u32> {
+        Some(self.server.pid())
+    }
+
+    fn exit(&self) -> Option<Exit> {
+        self.server.exit()
+    }
+
+    fn pause(&self) -> Duration {
+        self.pause
+    }
+
+    fn restart(&mut self, means: &Means) -> Result<(), Error> {
+        (self.restart)(&mut self.server, &means.supervisor)
+    }
+
+    fn stop(&mut self, means: &Means) -> Result<(), Error> {
+        let hurries = || means.stopping.hurries();
+        self.server.stop_within(Patience::new(STOP_TIME, &hurries)).map(drop)
+    }
 }
 
 /// A server with the name and the log that people see.

@@ -28,10 +28,11 @@ pub struct Node {
     // Dropped before the ports.
     process: Option<Process>,
     spec: Spec,
-    settings: Settings,
-    addresses: Addresses,
+    /// What it will be started with.
+    pub settings: Settings,
+    pub addresses: Addresses,
     health: Url,
-    log: PathBuf,
+    pub log: PathBuf,
     _ports: [PortReservation; 2],
 }
 
@@ -54,17 +55,17 @@ impl Node {
             .args(["serve", "--listen", &api.to_string(), "--data"])
             .arg(&data)
             .args(["--set", &format!("server.metrics_listen={metrics}")]);
-        if let Some(file) = &plan.config {
+        if let Some(file) = &plan.choices.config {
             spec = spec.arg("--config").arg(file);
         }
-        for pair in &plan.set {
+        for pair in &plan.choices.set {
             spec = spec.arg("--set").arg(pair);
         }
         for (name, value) in own {
             let key = Key::find(name).with_context(|| format!("there is no setting {name}"))?;
             spec = spec.env(key.variable(), value);
         }
-        let spec = match plan.node_cpus {
+        let spec = match plan.choices.node_cpus {
             Some(budget) => spec.budget(budget),
             None => spec,
         };
@@ -73,19 +74,6 @@ impl Node {
         let health = Url::parse(&format!("{url}/health/ready")).map_err(|why| anyhow!(why))?;
         let addresses = Addresses { api, url, metrics: format!("http://{metrics}") };
         Ok(Self { process: None, spec, settings, addresses, health, log, _ports: ports })
-    }
-
-    /// What it will be started with.
-    pub fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    pub fn addresses(&self) -> &Addresses {
-        &self.addresses
-    }
-
-    pub fn log(&self) -> PathBuf {
-        self.log.clone()
     }
 
     /// Time after SIGTERM until it is killed.

@@ -5,7 +5,7 @@ use super::cache::Urls;
 use super::databases::Databases;
 use super::directory::random_hex;
 use super::front;
-use crate::settings::{SettingsArgs, Usage};
+use crate::settings::{SettingsArgs, usage};
 use anyhow::{Context as _, anyhow};
 use madang_service::config::{Key, Origin, Settings};
 use madang_service::store::FILE;
@@ -95,13 +95,13 @@ pub struct Choices {
     database: Option<DatabaseKind>,
     /// Number of read-only replicas of the MariaDB, 0 to 8
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=8))]
-    replicas: u16,
+    pub replicas: u16,
     /// Cache that the nodes share; cache.mode is then local+remote unless --set names another
     #[arg(long, value_name = "KIND", value_enum, default_value = "off")]
-    cache: CacheKind,
+    pub cache: CacheKind,
     /// CPU time each node may use, in cores, such as 0.5 [default: no limit]
     #[arg(long, value_name = "CORES", value_parser = node_budget)]
-    node_cpus: Option<CpuBudget>,
+    pub node_cpus: Option<CpuBudget>,
     /// Balancer in front of the nodes [default: nginx with several nodes or --tls, otherwise off]
     #[arg(long, value_name = "KIND", value_enum)]
     balance: Option<Balance>,
@@ -116,19 +116,19 @@ pub struct Choices {
     tls: bool,
     /// Directory for data and logs, created if missing [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
+    pub dir: Option<PathBuf>,
     /// Fill an empty store first, as `madang serve --demo` does
     #[arg(long)]
-    demo: bool,
+    pub demo: bool,
     /// Fill an empty store with a copy of this data directory, which nobody may be serving
     #[arg(long, value_name = "DIR", conflicts_with = "demo")]
-    from: Option<PathBuf>,
+    pub from: Option<PathBuf>,
     /// Configuration file of the nodes [default: madang.toml, if it exists]
     #[arg(long, value_name = "FILE", env = "MADANG_CONFIG")]
-    config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
     /// Value of one setting of every node; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    pub set: Vec<String>,
 }
 
 /// The balancer to be.
@@ -139,47 +139,21 @@ pub struct FrontPlan {
     pub tls: bool,
 }
 
-/// What is to be started.
+/// What is to be started: the flags, and what follows from them.
 #[derive(Debug)]
 pub struct Plan {
+    pub choices: Choices,
     pub nodes: u16,
     pub database: DatabaseKind,
-    pub replicas: u16,
-    pub cache: CacheKind,
-    pub node_cpus: Option<CpuBudget>,
     pub front: Option<FrontPlan>,
-    pub dir: Option<PathBuf>,
-    pub demo: bool,
-    pub from: Option<PathBuf>,
-    pub config: Option<PathBuf>,
-    pub set: Vec<String>,
-}
-
-fn usage(text: &str) -> anyhow::Error {
-    Usage(text.to_owned()).into()
 }
 
 impl Plan {
     pub fn new(choices: Choices) -> anyhow::Result<Self> {
-        let Choices {
-            nodes,
-            database,
-            replicas,
-            cache,
-            node_cpus,
-            balance,
-            profile,
-            workers,
-            tls,
-            dir,
-            demo,
-            from,
-            config,
-            set,
-        } = choices;
-        if let Some(from) = from.as_ref().filter(|from| !from.join(FILE).is_file()) {
-            let text = format!("--from {}: the directory holds no {FILE}", from.display());
-            return Err(Usage(text).into());
+        let Choices { nodes, database, replicas, cache, balance, workers, tls, .. } = choices;
+        if let Some(from) = choices.from.as_ref().filter(|from| !from.join(FILE).is_file()) {
+            let from = from.display();
+            return Err(usage(format!("--from {from}: the directory holds no {FILE}")));
         }
         let is_shared =
             nodes.is_some_and(|nodes| nodes > 1) || replicas > 0 || cache != CacheKind::Off;
@@ -219,33 +193,20 @@ impl Plan {
             }
             Balance::Off => None,
             Balance::Nginx => {
-                let tuned = profile == ProfileName::Tuned;
-                Some(FrontPlan {
-                    profile: if tuned { Profile::Tuned } else { Profile::Stock },
-                    workers,
-                    tls,
-                })
+                let profile = match choices.profile {
+                    ProfileName::Tuned => Profile::Tuned,
+                    ProfileName::Stock => Profile::Stock,
+                };
+                Some(FrontPlan { profile, workers, tls })
             }
         };
-        for pair in &set {
+        for pair in &choices.set {
             let name = pair.split('=').next().unwrap_or_default().trim();
             if OWN.contains(&name) {
-                return Err(Usage(format!("--set {pair}: `madang up` sets {name} itself")).into());
+                return Err(usage(format!("--set {pair}: `madang up` sets {name} itself")));
             }
         }
-        let plan = Self {
-            nodes,
-            database,
-            replicas,
-            cache,
-            node_cpus,
-            front,
-            dir,
-            demo,
-            from,
-            config,
-            set,
-        };
+        let plan = Self { choices, nodes, database, front };
         // A wrong setting is to be found before anything is started.
         let stand_in = "mysql://user:password@127.0.0.1:1/madang".to_owned();
         let replicas = vec![stand_in.clone(); usize::from(replicas)];
@@ -264,7 +225,7 @@ impl Plan {
         } else if self.database == DatabaseKind::Mariadb {
             needed.push(mariadb::installed());
         }
-        if self.cache != CacheKind::Off {
+        if self.choices.cache != CacheKind::Off {
             needed.push(redis::installed());
         }
         if let Some(front) = &self.front {
@@ -298,7 +259,7 @@ impl Plan {
 
     /// Flags of `madang serve`.
     pub fn arguments(&self, data: &Path) -> SettingsArgs {
-        let (config, set) = (self.config.clone(), self.set.clone());
+        let (config, set) = (self.choices.config.clone(), self.choices.set.clone());
         SettingsArgs { data: Some(data.to_owned()), config, set }
     }
 
@@ -352,7 +313,10 @@ impl Plan {
 
     /// Whether the user set this one on the command line, which counts more than the environment.
     fn names(&self, name: &str) -> bool {
-        self.set.iter().any(|pair| pair.split('=').next().is_some_and(|key| key.trim() == name))
+        self.choices
+            .set
+            .iter()
+            .any(|pair| pair.split('=').next().is_some_and(|key| key.trim() == name))
     }
 
     fn has_token_key(&self) -> anyhow::Result<bool> {

@@ -8,7 +8,7 @@ use super::kept::{Kept, Means};
 use super::plan::FrontPlan;
 use super::report::tell;
 use crate::exit::Ended;
-use crate::settings::Usage;
+use crate::settings::usage;
 use anyhow::Context as _;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -49,7 +49,6 @@ pub struct Args {
     dir: Option<PathBuf>,
 }
 
-/// Asks for the restart and prints how it goes.
 pub fn run(args: &Args) -> anyhow::Result<Ended> {
     let stream = match &args.dir {
         Some(dir) => {
@@ -82,12 +81,10 @@ fn only_one() -> anyhow::Result<UnixStream> {
     let names: Vec<String> = found.iter().map(|(dir, _)| dir.display().to_string()).collect();
     match (found.pop(), found.is_empty()) {
         (Some((_, stream)), true) => Ok(stream),
-        (None, _) => Err(Usage(
-            "no `madang up` runs in a temporary directory; name its directory with --dir"
-                .to_owned(),
-        )
-        .into()),
-        _ => Err(Usage(format!("several run; name one with --dir: {}", names.join(", "))).into()),
+        (None, _) => Err(usage(
+            "no `madang up` runs in a temporary directory; name its directory with --dir",
+        )),
+        _ => Err(usage(format!("several run; name one with --dir: {}", names.join(", ")))),
     }
 }
 
@@ -167,28 +164,16 @@ fn answer(
     }
     // Whoever asked may leave: what was begun is finished.
     let say = |line: &str| drop((&mut &*stream).write_all(format!("{line}\n").as_bytes()));
-    let fail = |why: &str| {
-        tell(format_args!("{why}"));
-        say(why);
-        say(FAILED);
-    };
     for node in nodes {
-        let others = nodes.iter().filter(|other| !Arc::ptr_eq(other, node));
-        match wait_for(others, served, means) {
-            Others::Serve => {}
-            Others::Stopping => return Ok(()),
-            Others::Missing(other) => {
-                fail(&format!("{other} is not ready, so {} is not restarted", node.name));
-                return Ok(());
-            }
-        }
-        match node.restart(means) {
+        match restart(node, nodes, served, means) {
             Ok(Some(took)) => {
                 say(&format!("{} restarted in {:.1} s", node.name, took.as_secs_f64()));
             }
             Ok(None) => return Ok(()),
-            Err(error) => {
-                fail(&format!("{} did not become ready: {error}", node.name));
+            Err(why) => {
+                tell(format_args!("{why}"));
+                say(&why);
+                say(FAILED);
                 return Ok(());
             }
         }
@@ -197,31 +182,25 @@ fn answer(
     Ok(())
 }
 
-/// What became of the nodes that go on while one is restarted.
-enum Others {
-    Serve,
-    /// This process is to stop.
-    Stopping,
-    /// The name of one that does not serve.
-    Missing(String),
-}
-
-/// Waits until all of these nodes have served for this long.
-fn wait_for<'n>(
-    others: impl Iterator<Item = &'n Arc<Kept>>,
+/// Restarts a node once all others have served for this long; answers how long that took, or nothing when this process
+/// is to stop.
+fn restart(
+    node: &Arc<Kept>,
+    nodes: &[Arc<Kept>],
     served: Duration,
     means: &Means,
-) -> Others {
+) -> Result<Option<Duration>, String> {
+    let name = &node.name;
     let end = Instant::now() + OTHERS_TIME;
-    for other in others {
+    for other in nodes.iter().filter(|other| !Arc::ptr_eq(other, node)) {
         while !other.has_served_for(served) {
             if Instant::now() > end {
-                return Others::Missing(other.name.clone());
+                return Err(format!("{} is not ready, so {name} is not restarted", other.name));
             }
             if means.stopping.pause(LOOK) {
-                return Others::Stopping;
+                return Ok(None);
             }
         }
     }
-    Others::Serve
+    node.restart(means).map_err(|error| format!("{name} did not become ready: {error}"))
 }

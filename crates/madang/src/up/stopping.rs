@@ -19,13 +19,11 @@ impl Stopping {
         watch_signals(move || stopping.ask())
     }
 
-    /// Counts one wish.
     pub fn ask(&self) {
         *self.wishes.lock() += 1;
         self.changed.notify_all();
     }
 
-    /// Whether this process is to stop.
     pub fn is_asked(&self) -> bool {
         *self.wishes.lock() > 0
     }

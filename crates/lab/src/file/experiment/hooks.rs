@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rustix::process::Signal as Number;
+use rustix::process::Signal;
 use serde::Serialize;
 
 /// Commands and signals. Commands run in the experiment's directory.
@@ -27,7 +27,6 @@ pub struct During {
     /// When, after the start of the measured window.
     #[serde(rename = "at_seconds", serialize_with = "as_seconds")]
     pub at: Duration,
-    /// What is done.
     #[serde(flatten)]
     pub action: Action,
 }
@@ -49,62 +48,23 @@ fn as_seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S:
 pub enum Action {
     /// A command is run; nobody waits for it before the load has ended.
     Command(Vec<String>),
-    /// The server's process gets a signal.
     #[serde(untagged)]
     Signal {
-        /// Name of the signal.
-        signal: Signal,
+        signal: &'static str,
         /// It is expected to end, and started again on the same data and address.
         restart: bool,
     },
 }
 
-/// Signals that say something to a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "UPPERCASE")]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Signal {
-    Hup,
-    Int,
-    Quit,
-    Kill,
-    Usr1,
-    Usr2,
-    Term,
-    Cont,
-    Stop,
-}
-
-impl Signal {
-    /// All of them and their names.
-    pub const ALL: [(&'static str, Self); 9] = [
-        ("HUP", Self::Hup),
-        ("INT", Self::Int),
-        ("QUIT", Self::Quit),
-        ("KILL", Self::Kill),
-        ("USR1", Self::Usr1),
-        ("USR2", Self::Usr2),
-        ("TERM", Self::Term),
-        ("CONT", Self::Cont),
-        ("STOP", Self::Stop),
-    ];
-
-    /// Its name without `SIG`.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, signal)| *signal == self).map_or("", |(name, _)| name)
-    }
-
-    pub(crate) fn number(self) -> Number {
-        match self {
-            Self::Hup => Number::HUP,
-            Self::Int => Number::INT,
-            Self::Quit => Number::QUIT,
-            Self::Kill => Number::KILL,
-            Self::Usr1 => Number::USR1,
-            Self::Usr2 => Number::USR2,
-            Self::Term => Number::TERM,
-            Self::Cont => Number::CONT,
-            Self::Stop => Number::STOP,
-        }
-    }
-}
+/// Signals that say something to a server, by their names without `SIG`.
+pub const SIGNALS: [(&str, Signal); 9] = [
+    ("HUP", Signal::HUP),
+    ("INT", Signal::INT),
+    ("QUIT", Signal::QUIT),
+    ("KILL", Signal::KILL),
+    ("USR1", Signal::USR1),
+    ("USR2", Signal::USR2),
+    ("TERM", Signal::TERM),
+    ("CONT", Signal::CONT),
+    ("STOP", Signal::STOP),
+];

@@ -10,9 +10,7 @@ use crate::observe::prometheus::Selector;
 /// Something that must hold after every round.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Invariant {
-    /// What is claimed, as a sentence.
     pub name: String,
-    /// Where its value comes from.
     #[serde(flatten)]
     pub source: Source,
     /// It is about the change over the round, not the value after it.
@@ -28,17 +26,13 @@ pub struct Invariant {
 pub struct NamedValue {
     /// `before.NAME` and `after.NAME` mean it.
     pub name: String,
-    /// Where it comes from.
     #[serde(flatten)]
     pub source: Source,
 }
 
-/// One comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Limit {
-    /// In which way.
     pub bound: LimitKind,
-    /// With what.
     #[serde(serialize_with = "as_text")]
     pub formula: Expression,
 }
@@ -54,10 +48,8 @@ pub enum Source {
     /// The first column of the first row of a query in the variant's database: SQLite where its
     /// file is known, else the MySQL that is observed.
     Sql(String),
-    /// A series of the server's metrics page.
     #[serde(serialize_with = "as_text")]
     Metrics(Selector),
-    /// The number a command prints.
     Script(Vec<String>),
     /// A formula, taken after the load.
     #[serde(serialize_with = "as_text")]
@@ -65,21 +57,16 @@ pub enum Source {
     /// The first column of the first row of a query in another MySQL or MariaDB.
     #[serde(untagged)]
     Mysql {
-        /// The query.
         sql: String,
-        /// Its address.
         mysql: Address,
     },
-    /// The number that a command of Redis answers.
     #[serde(untagged)]
     Redis {
-        /// The command, word by word.
         command: Vec<String>,
         /// The address; `None` for the one that is observed.
         #[serde(skip_serializing_if = "Option::is_none")]
         redis: Option<Address>,
     },
-    /// A number in a JSON answer.
     #[serde(untagged)]
     Http {
         /// A path below the base URL, or a whole address.
@@ -111,7 +98,6 @@ impl Limit {
 }
 
 impl Invariant {
-    /// All its formulas.
     fn formulas(&self) -> impl Iterator<Item = &Expression> {
         let own = match &self.source {
             Source::Value(formula) => Some(formula),
@@ -135,7 +121,6 @@ impl Invariant {
         self.names(|name| name.starts_with("load."))
     }
 
-    /// Whether it is about this variant.
     pub fn concerns(&self, variant: &str) -> bool {
         self.variants.as_ref().is_none_or(|variants| variants.iter().any(|name| name == variant))
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 
-use super::reader::{Located, Mistake, Mistakes, Reader};
+use super::reader::{Mistake, Mistakes, Reader};
 use super::{Experiment, Load, QuickLoad, QuickRounds, Rounds, Sources, Variant};
 use crate::file::outline::Outline;
 use crate::journal::record::Warning;
@@ -103,10 +103,14 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     // Tables that go to the host unread: it knows what may be in them.
     let whole: toml::Table = text.parse().unwrap_or_default();
     let name = match top.text("name") {
-        Some(found) => checked_name(&top, "name", found),
+        Some(name) if is_name(&name) => Some(name),
+        Some(name) => {
+            top.refuse("name", format!("{NAME_RULE}, not {name:?}"));
+            None
+        }
         None => Some(usual_name(file, dir)),
     };
-    let question = top.text("question").map(|found| found.value);
+    let question = top.text("question");
     let reference = top.text("reference");
     let claims = top.list("prediction").unwrap_or_default();
     let band = top.positive("band").unwrap_or(DEFAULT_BAND);
@@ -114,11 +118,13 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     let design = top.text("design");
     let data = top.table("data").and_then(|_| whole.get("data")?.as_table().cloned());
     let load = top.table("load").or_else(|| top.missing("load")).map(|load| load_of(load, origin));
-    let rounds = top.table("rounds").map(|reader| (reader.offset(), rounds_of(reader)));
-    if let (Some(Some(load)), Some((offset, rounds))) = (&load, &rounds) {
-        check_time_limit(load, rounds, *offset, top.mistakes());
-    }
-    let rounds = rounds.map_or_else(Rounds::default, |(_, rounds)| rounds);
+    let rounds = top.table("rounds").map_or_else(Rounds::default, |mut reader| {
+        let rounds = rounds_of(&mut reader);
+        if let Some(Some(load)) = &load {
+            check_time_limit(load, &rounds, &reader);
+        }
+        rounds
+    });
     // A file describes a comparison; `madang limit SCRIPT` needs one variant only.
     let fewest = if file == Path::new(super::COMMAND_LINE) { 1 } else { 2 };
     // Those of a stored experiment need not be there any more.
@@ -130,19 +136,14 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
         hooks::all(top.table("hooks"), variants.as_deref().unwrap_or_default(), origin.outline);
     let values = top.table("values");
     let invariants = top.list("invariants").unwrap_or_default();
-    let mistakes = top.mistakes();
-    top.not_yet(&TOP_NOT_YET);
     top.finish(&TOP_NOT_YET);
 
     let known: Vec<String> = known?;
-    if let Some(Located { value, offset }) =
-        reference.as_ref().filter(|one| !known.contains(&one.value))
-    {
+    if let Some(other) = reference.as_ref().filter(|one| !known.contains(one)) {
         let all = quoted(&known);
-        let message = format!("`reference` must be one of the variants, {all}, not `{value}`");
-        mistakes.add(*offset, message);
+        top.refuse("reference", format!("must be one of the variants, {all}, not `{other}`"));
     }
-    let reference = reference.map(|found| found.value).or_else(|| known.first().cloned())?;
+    let reference = reference.or_else(|| known.first().cloned())?;
     let usable = variants.as_deref().unwrap_or_default();
     let names = Names { variants: &known, known: usable, reference: &reference };
     let load = load??;
@@ -151,15 +152,13 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     let variants = variants?;
     let (values, invariants) =
         invariants::all(values, invariants, &variants, &observe.databases, origin.outline);
-    let design = design.and_then(|found| {
-        let known = Design::ALL.iter().find(|(word, _)| *word == found.value);
+    let design = design.and_then(|design| {
+        let known = Design::ALL.iter().find(|(word, _)| *word == design);
         if known.is_none() {
-            let words: Vec<&str> = Design::ALL.iter().map(|(word, _)| *word).collect();
-            let message =
-                format!("`design` must be one of {}, not {:?}", quoted(&words), found.value);
-            mistakes.add(found.offset, message);
+            let words = quoted(&Design::ALL.map(|(word, _)| word));
+            top.refuse("design", format!("must be one of {words}, not {design:?}"));
         }
-        Some((found.offset, known?.1))
+        Some(known?.1)
     });
     let experiment = Experiment {
         file: file.to_owned(),
@@ -170,7 +169,7 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
         reference,
         predictions,
         band,
-        design: design.map(|(_, design)| design),
+        design,
         data: data.unwrap_or_default(),
         load,
         rounds,
@@ -180,10 +179,10 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
         values,
         invariants,
     };
-    if let Some((offset, _)) = design.filter(|(_, design)| design.has_pairs())
+    if design.is_some_and(Design::has_pairs)
         && let Some(why) = experiment.why_no_pairs()
     {
-        mistakes.add(offset, format!("`design` must be \"rounds\": {why}"));
+        top.refuse("design", format!("must be \"rounds\": {why}"));
     }
     Some(experiment)
 }
@@ -198,29 +197,15 @@ struct Names<'n> {
 }
 
 /// Reports a metric that the script does not have, if the load generator has been asked.
-fn check_metric(
-    outline: Option<&Outline>,
-    metric: &LoadMetric,
-    offset: usize,
-    mistakes: &Mistakes<'_>,
-) {
+fn check_metric(outline: Option<&Outline>, metric: &LoadMetric, reader: &Reader<'_>, key: &str) {
     if let Some(Err(why)) = outline.map(|outline| metric.check_outline(outline)) {
-        mistakes.add(offset, why.to_string());
+        reader.wrong(key, why.to_string());
     }
 }
 
 fn quoted<T: std::fmt::Display>(names: &[T]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     names.join(", ")
-}
-
-fn checked_name(reader: &Reader<'_>, key: &str, found: Located<String>) -> Option<String> {
-    if is_name(&found.value) {
-        return Some(found.value);
-    }
-    let message = format!("`{key}` {NAME_RULE}, not {:?}", found.value);
-    reader.mistakes().add(found.offset, message);
-    None
 }
 
 const NAME_RULE: &str =
@@ -234,18 +219,18 @@ fn is_name(text: &str) -> bool {
 }
 
 fn load_of(mut reader: Reader<'_>, origin: Origin<'_>) -> Option<Load> {
-    let script = reader.required_text("script").map(|found| {
-        let path = origin.dir.join(&found.value);
+    let script = reader.required_text("script").map(|script| {
+        let path = origin.dir.join(&script);
         if !origin.is_stored && !path.is_file() {
             let message = format!("`script` names `{}`, which is no file", path.display());
-            reader.mistakes().add(found.offset, message);
+            reader.wrong("script", message);
         }
         path
     });
     let env = reader.strings("env").unwrap_or_default();
     let vus = reader.whole("vus", VUS);
     let duration = reader.positive_duration("duration");
-    let generator = reader.words("generator").map_or_else(Vec::new, |found| found.value);
+    let generator = reader.words("generator").unwrap_or_default();
     let quick = reader.table("quick").map(|mut quick| {
         let settings = QuickLoad {
             env: quick.strings("env").unwrap_or_default(),
@@ -266,19 +251,18 @@ fn usual_name(file: &Path, dir: &Path) -> String {
     name.filter(|name| is_name(name)).unwrap_or_else(|| "compare".to_owned())
 }
 
-/// Default question.
 fn usual_question(variants: &[String], reference: &str) -> String {
     let others: Vec<&str> =
         variants.iter().map(String::as_str).filter(|name| *name != reference).collect();
     format!("Is {} worse than {reference}?", others.join(" or "))
 }
 
-fn rounds_of(mut reader: Reader<'_>) -> Rounds {
+fn rounds_of(reader: &mut Reader<'_>) -> Rounds {
     let blocks = reader.whole("blocks", BLOCKS).unwrap_or(DEFAULT_BLOCKS);
     let warm_up = reader.duration("warm_up");
     let retries = reader.whole("retries", RETRIES).unwrap_or(DEFAULT_RETRIES);
     let pin_cpus = reader.boolean("pin_cpus").unwrap_or(true);
-    let accept = accepted(&mut reader);
+    let accept = accepted(reader);
     let start_limit = reader.positive_duration("start_limit").unwrap_or(DEFAULT_START_LIMIT);
     let time_limit = reader.positive_duration("time_limit").unwrap_or(DEFAULT_TIME_LIMIT);
     let quick = reader.table("quick").map(|mut quick| {
@@ -295,23 +279,20 @@ fn rounds_of(mut reader: Reader<'_>) -> Rounds {
 
 /// Disturbances for which no round is to be refused, and checks that may fail.
 fn accepted(reader: &mut Reader<'_>) -> Vec<Warning> {
-    let Some(words) = reader.words("accept") else { return Vec::new() };
-    let known: Vec<String> =
-        Warning::ACCEPTABLE.iter().map(|(word, _)| (*word).to_owned()).collect();
-    let meant = |word: &String| {
-        let found = Warning::ACCEPTABLE.iter().find(|(known, _)| known == word);
+    let words = reader.words("accept");
+    let known = quoted(&Warning::ACCEPTABLE.map(|(word, _)| word));
+    let meant = |word: String| {
+        let found = Warning::ACCEPTABLE.iter().find(|(known, _)| *known == word);
         if found.is_none() {
-            let message =
-                format!("`accept` in [rounds] has `{word}`: accepted are {}", quoted(&known));
-            reader.mistakes().add(words.offset, message);
+            reader.refuse("accept", format!("has `{word}`: accepted are {known}"));
         }
         found.map(|(_, warning)| *warning)
     };
-    words.value.iter().filter_map(meant).collect()
+    words.into_iter().flatten().filter_map(meant).collect()
 }
 
 /// A load that cannot end in time would break every round, an hour later.
-fn check_time_limit(load: &Load, rounds: &Rounds, offset: usize, mistakes: &Mistakes<'_>) {
+fn check_time_limit(load: &Load, rounds: &Rounds, reader: &Reader<'_>) {
     let quick_load = load.quick.clone().unwrap_or_default();
     let quick_rounds = rounds.quick.clone().unwrap_or_default();
     let ways = [
@@ -327,9 +308,8 @@ fn check_time_limit(load: &Load, rounds: &Rounds, offset: usize, mistakes: &Mist
         *warm_up + duration.unwrap_or_default() >= rounds.time_limit
     };
     if let Some((when, ..)) = ways.iter().find(too_long) {
-        let message = format!(
+        reader.complain(format!(
             "`time_limit` in [rounds] must be longer than `warm_up` and `duration` together{when}"
-        );
-        mistakes.add(offset, message);
+        ));
     }
 }

@@ -9,11 +9,9 @@ use crate::judge::metric::Metric;
 /// A claim about one metric of one variant.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
-    /// The metric it is about.
     pub metric: Metric,
     /// The variant it is about. The reference only when the claim is about a value, not a ratio.
     pub variant: String,
-    /// The claim.
     #[serde(flatten)]
     pub bound: Bound,
 }
@@ -51,7 +49,6 @@ impl Bound {
         }
     }
 
-    /// Whether it compares with the reference.
     pub fn is_ratio(self) -> bool {
         !matches!(self, Self::AtMost(_) | Self::AtLeast(_))
     }

@@ -69,81 +69,71 @@ pub struct Reader<'a> {
     mistakes: &'a Mistakes<'a>,
 }
 
-/// A value and where it stands.
-pub struct Located<T> {
-    pub value: T,
-    pub offset: usize,
-}
-
 impl<'a> Reader<'a> {
     pub fn new(table: &'a DeTable<'a>, mistakes: &'a Mistakes<'a>) -> Self {
         Self { table, path: String::new(), offset: 0, accepted: Vec::new(), mistakes }
     }
 
-    pub fn mistakes(&self) -> &'a Mistakes<'a> {
-        self.mistakes
-    }
-
-    /// Where the table begins.
-    pub fn offset(&self) -> usize {
-        self.offset
-    }
-
     /// Where a key stands, or the table when it is not there.
-    pub fn offset_of(&self, key: &str) -> usize {
+    fn offset_of(&self, key: &str) -> usize {
         self.table.get_key_value(key).map_or(self.offset, |(name, _)| name.span().start)
     }
 
-    /// Keys that will be accepted one day; naming them tells a wish from a typing error.
-    pub fn not_yet(&mut self, keys: &[&str]) {
-        for (key, _) in self.table {
-            let name: &str = key.get_ref();
-            if keys.contains(&name) {
-                let message = format!("`{name}` is not supported yet{}", self.place());
-                self.mistakes.add(key.span().start, message);
-            }
-        }
+    /// Notes a mistake in the whole table.
+    pub fn complain(&self, message: impl Into<String>) {
+        self.mistakes.add(self.offset, message);
     }
 
-    /// Reports every key that was not asked for. Call it last.
-    pub fn finish(self, not_yet: &[&str]) {
+    /// Notes a mistake in what a key says.
+    pub fn wrong(&self, key: &str, message: impl Into<String>) {
+        self.mistakes.add(self.offset_of(key), message);
+    }
+
+    /// The same, in a sentence that begins with the key and its table.
+    pub fn refuse(&self, key: &str, why: impl fmt::Display) {
+        self.wrong(key, format!("`{key}`{} {why}", self.place()));
+    }
+
+    /// As [`Self::refuse`], with what somebody else says.
+    pub fn refuse_because(&self, key: &str, why: impl fmt::Display) {
+        self.wrong(key, format!("`{key}`{}: {why}", self.place()));
+    }
+
+    /// Reports every key that was not asked for; those that will be accepted one day (`not_yet`) are told from typing
+    /// errors. Call it last.
+    pub fn finish(&self, not_yet: &[&str]) {
         for (key, _) in self.table {
-            let name: &str = key.get_ref();
-            if self.accepted.contains(&name) || not_yet.contains(&name) {
+            let (name, place): (&str, _) = (key.get_ref(), self.place());
+            let message = if not_yet.contains(&name) {
+                format!("`{name}` is not supported yet{place}")
+            } else if self.accepted.contains(&name) {
                 continue;
-            }
-            let accepted: Vec<String> =
-                self.accepted.iter().map(|accepted| format!("`{accepted}`")).collect();
-            let guess = closest(name, &self.accepted)
-                .map_or_else(String::new, |guess| format!(" (did you mean `{guess}`?)"));
-            let message = format!(
-                "unknown key `{name}`{}{guess}: accepted are {}",
-                self.place(),
-                accepted.join(", ")
-            );
+            } else {
+                let accepted: Vec<String> =
+                    self.accepted.iter().map(|accepted| format!("`{accepted}`")).collect();
+                let guess = closest(name, &self.accepted)
+                    .map_or_else(String::new, |guess| format!(" (did you mean `{guess}`?)"));
+                let accepted = accepted.join(", ");
+                format!("unknown key `{name}`{place}{guess}: accepted are {accepted}")
+            };
             self.mistakes.add(key.span().start, message);
         }
     }
 
-    pub fn text(&mut self, key: &'static str) -> Option<Located<String>> {
+    pub fn text(&mut self, key: &'static str) -> Option<String> {
         self.typed(key, "a string", |value| value.as_str().map(str::to_owned))
     }
 
-    pub fn required_text(&mut self, key: &'static str) -> Option<Located<String>> {
+    pub fn required_text(&mut self, key: &'static str) -> Option<String> {
         self.text(key).or_else(|| self.missing(key))
     }
 
     pub fn boolean(&mut self, key: &'static str) -> Option<bool> {
-        self.typed(key, "true or false", DeValue::as_bool).map(|found| found.value)
+        self.typed(key, "true or false", DeValue::as_bool)
     }
 
     /// A positive number, whole or not.
     pub fn positive(&mut self, key: &'static str) -> Option<f64> {
-        self.positive_at(key).map(|found| found.value)
-    }
-
-    /// A positive number and where it stands.
-    pub fn positive_at(&mut self, key: &'static str) -> Option<Located<f64>> {
         let positive = |value: &DeValue<'_>| number(value).filter(|number| *number > 0.0);
         self.typed(key, "a positive number", positive)
     }
@@ -151,24 +141,17 @@ impl<'a> Reader<'a> {
     /// A number that is not negative.
     pub fn amount(&mut self, key: &'static str) -> Option<f64> {
         let amount = |value: &DeValue<'_>| number(value).filter(|number| *number >= 0.0);
-        self.typed(key, "a number that is not negative", amount).map(|found| found.value)
+        self.typed(key, "a number that is not negative", amount)
     }
 
     /// A number or a formula.
-    pub fn formula(&mut self, key: &'static str) -> Option<Located<Expression>> {
+    pub fn formula(&mut self, key: &'static str) -> Option<Expression> {
         let read = |value: &DeValue<'_>| match value.as_str() {
             Some(text) => Some(Expression::parse(text)),
             None => number(value).map(|number| Ok(Expression::number(number))),
         };
         let wanted = "a number or a formula, such as \"max(0, 30 - before)\"";
-        let Located { value, offset } = self.typed(key, wanted, read)?;
-        match value {
-            Ok(value) => Some(Located { value, offset }),
-            Err(error) => {
-                self.mistakes.add(offset, format!("`{key}`{}: {error}", self.place()));
-                None
-            }
-        }
+        self.typed(key, wanted, read)?.map_err(|error| self.refuse_because(key, error)).ok()
     }
 
     pub fn whole(&mut self, key: &'static str, accepted: Range<u32>) -> Option<u32> {
@@ -179,25 +162,20 @@ impl<'a> Reader<'a> {
             let number = u32::from_str_radix(&digits, integer.radix()).ok()?;
             accepted.contains(&number).then_some(number)
         };
-        self.typed(key, &wanted, whole).map(|found| found.value)
+        self.typed(key, &wanted, whole)
     }
 
     /// A time, possibly none at all.
     pub fn duration(&mut self, key: &'static str) -> Option<Duration> {
-        self.duration_at(key).map(|found| found.value)
-    }
-
-    /// A time, possibly none at all, and where it stands.
-    pub fn duration_at(&mut self, key: &'static str) -> Option<Located<Duration>> {
         self.duration_from(key, Duration::ZERO)
     }
 
     /// A time of at least a millisecond, which is what command lines are given.
     pub fn positive_duration(&mut self, key: &'static str) -> Option<Duration> {
-        self.duration_from(key, Duration::from_millis(1)).map(|found| found.value)
+        self.duration_from(key, Duration::from_millis(1))
     }
 
-    fn duration_from(&mut self, key: &'static str, least: Duration) -> Option<Located<Duration>> {
+    fn duration_from(&mut self, key: &'static str, least: Duration) -> Option<Duration> {
         let wanted = "a time with its unit, such as \"500ms\", \"10s\" or \"1m30s\"";
         let range = if least.is_zero() { "at most 7 days" } else { "from 1ms to 7 days" };
         let read = |value: &DeValue<'_>| {
@@ -208,7 +186,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A list of strings with at least one element.
-    pub fn words(&mut self, key: &'static str) -> Option<Located<Vec<String>>> {
+    pub fn words(&mut self, key: &'static str) -> Option<Vec<String>> {
         let words = |value: &DeValue<'_>| {
             let array = value.as_array()?;
             let words: Option<Vec<String>> =
@@ -235,7 +213,6 @@ impl<'a> Reader<'a> {
         Some(entries.into_iter().map(|(_, name, text)| (name, text)).collect())
     }
 
-    /// A table to be read in turn.
     pub fn table(&mut self, key: &'static str) -> Option<Self> {
         self.accepted.push(key);
         let (name, value) = self.table.get_key_value(key)?;
@@ -270,8 +247,7 @@ impl<'a> Reader<'a> {
     /// Notes a missing key. Always `None`, to end a chain.
     pub fn missing<T>(&self, key: &str) -> Option<T> {
         if self.table.get(key).is_none() {
-            let message = format!("`{key}` is missing{}", self.place());
-            self.mistakes.add(self.offset, message);
+            self.complain(format!("`{key}` is missing{}", self.place()));
         }
         None
     }
@@ -306,16 +282,14 @@ impl<'a> Reader<'a> {
         key: &'static str,
         wanted: &str,
         read: impl FnOnce(&DeValue<'a>) -> Option<T>,
-    ) -> Option<Located<T>> {
+    ) -> Option<T> {
         self.accepted.push(key);
         let value = self.table.get(key)?;
-        match read(value.get_ref()) {
-            Some(read) => Some(Located { value: read, offset: value.span().start }),
-            None => {
-                self.wrong_type(key, value, wanted);
-                None
-            }
+        let read = read(value.get_ref());
+        if read.is_none() {
+            self.wrong_type(key, value, wanted);
         }
+        read
     }
 
     fn wrong_type(&self, key: &str, value: &Spanned<DeValue<'_>>, wanted: &str) {

@@ -9,19 +9,16 @@ use super::Served;
 /// How a variant comes to run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
-    /// The host's own server.
     Serve(Served),
     /// Any program. `{port}` and `{dir}` in it, its environment and `ready` are replaced in each
     /// round by a free port and a fresh directory.
     Command {
         /// Program and arguments; started in the experiment's directory.
         argv: Vec<String>,
-        /// Added to the environment.
         env: Vec<(String, String)>,
         /// The address that answers 200 to 399 when it is ready; its origin is the base URL. `None`: any answer at `{port}`.
         ready: Option<String>,
     },
-    /// Containers of docker or podman, fresh in each round.
     Container(Container),
     /// A server that runs already, somewhere. Not started, stopped, reset or observed.
     Url(String),
@@ -30,7 +27,6 @@ pub enum Target {
 /// A server in one or several containers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Container {
-    /// What is run.
     pub source: ContainerSource,
     /// Port at which an image's server listens; `None`: the one that the image exposes.
     pub port: Option<u16>,
@@ -38,7 +34,6 @@ pub struct Container {
     pub command: Vec<String>,
     /// Environment of the container, or of the program that reads the compose file.
     pub env: Vec<(String, String)>,
-    /// As of a command.
     pub ready: Option<String>,
 }
 
@@ -46,11 +41,8 @@ pub struct Container {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContainerSource {
-    /// Name of an image.
     Image(String),
-    /// Directory with a Dockerfile.
     Build(PathBuf),
-    /// Compose file.
     Compose(PathBuf),
 }
 

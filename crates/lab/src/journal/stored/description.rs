@@ -51,13 +51,11 @@ pub struct Description<A> {
     pub images: BTreeMap<String, String>,
     /// `None` of a run that was killed.
     finished: Option<String>,
-    /// Options of the command.
     #[serde(flatten)]
     pub asked: A,
 }
 
 impl<A: Kind> Description<A> {
-    /// Describes a run that begins now.
     pub fn new(experiment: &Experiment, plan: &Plan, host: &dyn Host, asked: A) -> Self {
         Self {
             format: A::FORMAT,
@@ -100,13 +98,11 @@ impl<A: Kind> Description<A> {
         serde_json::from_value(value).map_err(shape)
     }
 
-    /// Notes that it goes on.
     pub fn resume(&mut self) {
         self.resumed.push(time::rfc3339(SystemTime::now()));
         self.finished = None;
     }
 
-    /// Notes that it ended.
     pub fn end(&mut self) {
         self.finished = Some(time::rfc3339(SystemTime::now()));
     }

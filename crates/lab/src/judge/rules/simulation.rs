@@ -21,7 +21,6 @@ const REFERENCE: &str = include_str!("../../../../../experiments/REFERENCE.md");
 /// `(reference, variant)` of a block.
 type Block = (f64, f64);
 
-/// A value with noise.
 fn noisy(value: f64, spread: f64, rng: &mut Rng) -> f64 {
     value * (spread * normal(rng)).exp()
 }

@@ -14,7 +14,6 @@ pub struct Interference {
     pub alone_interval: (f64, f64),
     /// The logarithm of the ratio alone, less that of the pairs.
     pub difference: f64,
-    /// Whether that is more than chance.
     pub is_certain: bool,
 }
 

@@ -3,7 +3,6 @@
 /// The line of least squares through values one step apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
-    /// Rise for each step.
     pub slope: f64,
     /// Share of the variance that the line explains, R²; 0 for values that are all equal.
     pub fit: f64,

@@ -37,7 +37,6 @@ pub const BUILT_IN: [(&str, Kind); 17] = [
 ];
 
 impl Kind {
-    /// In a sentence.
     pub fn name(self) -> &'static str {
         match self {
             Self::Counter => "a counter",
@@ -47,7 +46,6 @@ impl Kind {
         }
     }
 
-    /// What can be taken of it, in a sentence.
     pub fn statistics(self) -> &'static str {
         match self {
             Self::Counter => "`.count` or `.rate` (per second)",

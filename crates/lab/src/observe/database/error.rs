@@ -9,22 +9,17 @@ pub enum DatabaseError {
     /// Its address cannot be used.
     #[error("{0}")]
     Address(String),
-    /// What its client or the database itself says.
     #[error("{0}")]
     Failed(String),
     /// It answered, but not with the number that was asked for.
     #[error("{0}")]
     NoNumber(String),
-    /// It took too long.
     #[error("no answer within {} s", .0.as_secs())]
     Late(Duration),
-    /// The run was cancelled.
     #[error("interrupted")]
     Interrupted,
-    /// This machine has no thread to ask it.
     #[error("no thread: {0}")]
     NoThread(String),
-    /// The thread that asked it is gone.
     #[error("its thread ended")]
     ThreadEnded,
 }
@@ -34,7 +29,6 @@ impl DatabaseError {
         Self::NoNumber(why.into())
     }
 
-    /// What happened to a connection.
     pub(super) fn of_connection(error: &io::Error) -> Self {
         use io::ErrorKind as Kind;
         Self::Failed(match error.kind() {

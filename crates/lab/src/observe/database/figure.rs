@@ -5,9 +5,7 @@ use std::fmt;
 /// A kind of database, by the protocol that it speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Engine {
-    /// MySQL and MariaDB.
     Mysql,
-    /// Redis and Valkey.
     Redis,
 }
 
@@ -39,7 +37,6 @@ pub(crate) enum Taken {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Figure {
     pub(crate) engine: Engine,
-    /// As the database calls it.
     pub(crate) name: &'static str,
     pub(crate) taken: Taken,
     /// `ms`, `bytes`, or empty of counts.
@@ -75,7 +72,6 @@ impl Figure {
         redis("used_memory", Taken::Largest, "bytes"),
     ];
 
-    /// Those of one kind of database.
     pub fn all(engine: Engine) -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(move |figure| figure.engine == engine)
     }
@@ -83,16 +79,6 @@ impl Figure {
     /// The figure of that name in files, such as `mysql.Questions`.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|figure| figure.to_string() == text)
-    }
-
-    /// Which kind of database has it.
-    pub fn engine(&self) -> Engine {
-        self.engine
-    }
-
-    /// `ms`, `bytes`, or empty of counts.
-    pub fn unit(&self) -> &'static str {
-        self.unit
     }
 
     pub(crate) fn is_counter(&self) -> bool {

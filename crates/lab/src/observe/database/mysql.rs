@@ -5,21 +5,17 @@ use std::error::Error as _;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use mysql::consts::ColumnType;
 use mysql::prelude::Queryable;
 use mysql::{Column, Conn, Error, Opts, OptsBuilder, Row, Value};
 
 use super::watching::Client;
-use super::{
-    ANSWER_TIME, Address, CONNECT_TIME, DatabaseError, Engine, Figure, QUERY_TIME, bounded,
-};
+use super::{ANSWER_TIME, Address, CONNECT_TIME, DatabaseError, QUERY_TIME, bounded};
 use crate::run::cancel::Cancel;
 
 const ACCEPTED: &str = "an address such as `mysql://USER:PASSWORD@HOST:PORT/DATABASE` is wanted";
 /// What a server is told to accept in one packet; else the client would ask what it may send.
 const PACKET_BYTES: usize = 16 << 20;
 
-/// Reads an address.
 pub fn parse(address: &str) -> Result<Opts, DatabaseError> {
     let opts = Opts::from_url(address).map_err(|error| match error {
         mysql::UrlError::UnknownParameter(name) => format!("unknown parameter `{name}`"),
@@ -73,9 +69,11 @@ impl Status {
     pub fn connect(address: &Address) -> Result<Self, DatabaseError> {
         Ok(Self { conn: connect(address, ANSWER_TIME)?, asked: 0 })
     }
+}
 
-    /// Status variables as `SHOW GLOBAL STATUS` has them, in the order of the names.
-    fn variables(&mut self, names: &[&str]) -> Result<Vec<f64>, DatabaseError> {
+impl Client for Status {
+    /// As `SHOW GLOBAL STATUS` has them.
+    fn counters(&mut self, names: &[&str]) -> Result<Vec<f64>, DatabaseError> {
         let list: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
         let statement = format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({})", list.join(","));
         self.asked += 1;
@@ -88,20 +86,10 @@ impl Status {
         };
         names.iter().map(value).collect()
     }
-}
-
-impl Client for Status {
-    fn counters(&mut self) -> Result<Vec<f64>, DatabaseError> {
-        let names: Vec<&str> = Figure::all(Engine::Mysql)
-            .filter(Figure::is_counter)
-            .map(|figure| figure.name)
-            .collect();
-        self.variables(&names)
-    }
 
     fn level(&mut self) -> Result<f64, DatabaseError> {
         // The thread that answers runs, too.
-        self.variables(&["Threads_running"]).map(|values| (values[0] - 1.0).max(0.0))
+        self.counters(&["Threads_running"]).map(|values| (values[0] - 1.0).max(0.0))
     }
 
     fn asked(&self) -> u64 {
@@ -143,7 +131,7 @@ fn value(column: &Column, value: Option<&Value>) -> Result<f64, DatabaseError> {
     match value {
         None | Some(Value::NULL) => Err(DatabaseError::no_number("the query gives NULL")),
         // Answers to plain queries are text, whatever they mean.
-        Some(Value::Bytes(digits)) if is_number(column.column_type()) => {
+        Some(Value::Bytes(digits)) if column.column_type().is_numeric_type() => {
             let digits = std::str::from_utf8(digits).map_err(|_| text())?;
             digits.parse().map_err(|_| text())
         }
@@ -153,27 +141,6 @@ fn value(column: &Column, value: Option<&Value>) -> Result<f64, DatabaseError> {
         Some(Value::Double(float)) => Ok(*float),
         Some(_) => Err(text()),
     }
-}
-
-fn is_number(kind: ColumnType) -> bool {
-    use ColumnType::{
-        MYSQL_TYPE_DECIMAL, MYSQL_TYPE_DOUBLE, MYSQL_TYPE_FLOAT, MYSQL_TYPE_INT24, MYSQL_TYPE_LONG,
-        MYSQL_TYPE_LONGLONG, MYSQL_TYPE_NEWDECIMAL, MYSQL_TYPE_SHORT, MYSQL_TYPE_TINY,
-        MYSQL_TYPE_YEAR,
-    };
-    matches!(
-        kind,
-        MYSQL_TYPE_DECIMAL
-            | MYSQL_TYPE_DOUBLE
-            | MYSQL_TYPE_FLOAT
-            | MYSQL_TYPE_INT24
-            | MYSQL_TYPE_LONG
-            | MYSQL_TYPE_LONGLONG
-            | MYSQL_TYPE_NEWDECIMAL
-            | MYSQL_TYPE_SHORT
-            | MYSQL_TYPE_TINY
-            | MYSQL_TYPE_YEAR
-    )
 }
 
 /// Ends a connection that nobody waits for any more.

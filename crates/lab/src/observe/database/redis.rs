@@ -8,15 +8,12 @@ use ::redis::{
 };
 
 use super::watching::Client;
-use super::{
-    ANSWER_TIME, Address, CONNECT_TIME, DatabaseError, Engine, Figure, QUERY_TIME, bounded,
-};
+use super::{ANSWER_TIME, Address, CONNECT_TIME, DatabaseError, QUERY_TIME, bounded};
 use crate::run::cancel::Cancel;
 
 const ACCEPTED: &str = "an address such as `redis://HOST:PORT`, `redis://:PASSWORD@HOST:PORT` or \
      `redis://USER:PASSWORD@HOST:PORT/NUMBER` is wanted";
 
-/// Reads an address.
 pub fn parse(text: &str) -> Result<ConnectionInfo, DatabaseError> {
     if text.starts_with("rediss://") {
         return Err(DatabaseError::Address("TLS is not supported".to_owned()));
@@ -77,12 +74,8 @@ fn field(page: &str, name: &str) -> Result<f64, DatabaseError> {
 }
 
 impl Client for Info {
-    fn counters(&mut self) -> Result<Vec<f64>, DatabaseError> {
-        let names: Vec<&str> = Figure::all(Engine::Redis)
-            .filter(Figure::is_counter)
-            .map(|figure| figure.name)
-            .collect();
-        self.fields("stats", &names)
+    fn counters(&mut self, names: &[&str]) -> Result<Vec<f64>, DatabaseError> {
+        self.fields("stats", names)
     }
 
     fn level(&mut self) -> Result<f64, DatabaseError> {
@@ -94,7 +87,6 @@ impl Client for Info {
     }
 }
 
-/// The number that a command answers.
 pub fn number(
     address: &Address,
     command: &[String],

@@ -20,20 +20,18 @@ const END_TIME: Duration = ANSWER_TIME.saturating_mul(3);
 
 /// One connection to a database that tells its counters.
 pub trait Client {
-    /// Those figures of its engine that are counters, in their order.
-    fn counters(&mut self) -> Result<Vec<f64>, DatabaseError>;
+    /// Counters, in the order of the names.
+    fn counters(&mut self, names: &[&str]) -> Result<Vec<f64>, DatabaseError>;
 
     /// The one that is no counter.
     fn level(&mut self) -> Result<f64, DatabaseError>;
 
-    /// How many questions it has asked so far.
     fn asked(&self) -> u64;
 }
 
 /// The databases of one round, being observed.
 pub struct Watching(Vec<One>);
 
-/// One of them.
 struct One {
     address: Address,
     /// Dropping it ends the thread, too.
@@ -118,14 +116,16 @@ fn observe(
     has_begun: &Sender<Result<(), DatabaseError>>,
     stopped: &Receiver<()>,
 ) -> Result<Figures, DatabaseError> {
-    let before = client.counters()?;
+    let names = Figure::all(engine).filter(Figure::is_counter).map(|figure| figure.name);
+    let names: Vec<&str> = names.collect();
+    let before = client.counters(&names)?;
     let asked_before = client.asked();
     let _ = has_begun.send(Ok(()));
     let mut largest = client.level()?;
     while stopped.recv_timeout(observe::INTERVAL) == Err(RecvTimeoutError::Timeout) {
         largest = largest.max(client.level()?);
     }
-    let after = client.counters()?;
+    let after = client.counters(&names)?;
     // A question is counted either before or after its own answer is made. Both times alike, so
     // that of the first and the last one exactly one lies in between.
     let own = (client.asked() - asked_before) as f64;

@@ -6,7 +6,6 @@ use crate::judge::metric::Metric;
 use crate::report::Ended;
 
 impl Language {
-    /// What makes a round doubtful.
     pub fn warning(self, warning: Warning) -> &'static str {
         let Self::Ko = self else { return warning.text() };
         match warning {
@@ -53,19 +52,14 @@ impl Language {
         }
     }
 
-    /// That a round was refused, and why.
     pub fn refused(self, round: &RoundRecord) -> String {
         let why: Vec<String> =
             round.refused.iter().map(|reason| self.refusal(round, *reason)).collect();
         let (block, variant, why) = (round.block, &round.variant, why.join("; "));
-        match self {
-            Self::En => {
-                format!("block {block}: a round of `{variant}` was refused and repeated: {why}")
-            }
-            Self::Ko => {
-                format!("블록 {block}: `{variant}` 라운드를 버리고 다시 실행했습니다: {why}")
-            }
-        }
+        self.pick(
+            format!("block {block}: a round of `{variant}` was refused and repeated: {why}"),
+            format!("블록 {block}: `{variant}` 라운드를 버리고 다시 실행했습니다: {why}"),
+        )
     }
 
     /// Why a round was refused; of the generator, also what it noticed, in its own words; of other processes, which.
@@ -81,27 +75,19 @@ impl Language {
             }
             _ => None,
         };
-        let noticed = noticed.map_or_else(String::new, |noticed| match self {
-            Self::En => format!(" ({noticed})"),
-            Self::Ko => format!(" («{noticed}»)"),
+        let noticed = noticed.map_or_else(String::new, |noticed| {
+            self.pick(format!(" ({noticed})"), format!(" («{noticed}»)"))
         });
         format!("{}{noticed}", self.warning(reason))
     }
 
-    /// That a round broke, with what was said then.
     pub fn broke(self, round: &RoundRecord, failure: &Failure) -> String {
         let RoundRecord { block, attempt, variant, .. } = round;
         let message = self.failure(failure);
-        match self {
-            Self::En => {
-                format!(
-                    "block {block}, attempt {attempt}: the round of `{variant}` broke: {message}"
-                )
-            }
-            Self::Ko => {
-                format!("블록 {block}, 시도 {attempt}: `{variant}` 라운드가 깨졌습니다: {message}")
-            }
-        }
+        self.pick(
+            format!("block {block}, attempt {attempt}: the round of `{variant}` broke: {message}"),
+            format!("블록 {block}, 시도 {attempt}: `{variant}` 라운드가 깨졌습니다: {message}"),
+        )
     }
 
     /// How a round broke. What programs said stays as it is.
@@ -144,26 +130,25 @@ impl Language {
         format!("{started} – {}", finished.unwrap_or(killed))
     }
 
-    /// That a run went on.
     pub fn resumed(self, moment: &str) -> String {
-        match self {
-            Self::En => format!("interrupted, and resumed {moment}"),
-            Self::Ko => format!("중단된 뒤 이어서 실행: {moment}"),
-        }
+        self.pick(
+            format!("interrupted, and resumed {moment}"),
+            format!("중단된 뒤 이어서 실행: {moment}"),
+        )
     }
 
     /// That servers may have become others while a run was interrupted.
     pub fn unknown_builds(self, names: &str) -> String {
-        match self {
-            Self::En => format!(
+        self.pick(
+            format!(
                 "the run was resumed, and whether the server of {names} was still the same cannot \
                  be known: it was not started by the lab"
             ),
-            Self::Ko => format!(
+            format!(
                 "중단된 실행을 이어서 했습니다. {names}의 서버는 lab이 시작하지 않았으므로 그동안 \
                  바뀌지 않았는지 알 수 없습니다"
             ),
-        }
+        )
     }
 
     /// How many of the rounds behind a verdict others disturbed.
@@ -175,30 +160,30 @@ impl Language {
                 " 절반이 넘으므로 더 조용한 장비에서 다시 실행하세요.",
             ),
         };
-        match self {
-            Self::En => format!(
+        self.pick(
+            format!(
                 "Noise: other processes or the hypervisor disturbed {disturbed} of the {all} \
                  rounds this rests on{most}."
             ),
-            Self::Ko => format!(
+            format!(
                 "잡음: 이 결론의 근거인 {all}라운드 중 {disturbed}라운드를 다른 프로세스나 \
                  하이퍼바이저가 방해했습니다.{most}"
             ),
-        }
+        )
     }
 
     /// That the server's cores ran at different speeds. `spread` is of logarithms.
     pub fn pace(self, spread: f64) -> String {
         let percent = crate::judge::metric::digits(spread * 100.0);
-        match self {
-            Self::En => format!(
+        self.pick(
+            format!(
                 "The speed of the server's cores varied by {percent} % between rounds (standard deviation of \
                  the time of a fixed piece of work)."
             ),
-            Self::Ko => format!(
+            format!(
                 "라운드마다 서버 코어의 속도가 {percent} % 달랐습니다(같은 일을 하는 데 걸린 시간의 표준편차)."
             ),
-        }
+        )
     }
 
     /// That a variant's processes share much of the memory a prediction counts for each.
@@ -220,9 +205,8 @@ impl Language {
     pub fn troubles(self, variant: &str, exceptions: bool, list: &[(String, u64)]) -> String {
         let list: Vec<String> = list
             .iter()
-            .map(|(message, count)| match self {
-                Self::En => format!("{count} × {message}"),
-                Self::Ko => format!("«{message}» {count}번"),
+            .map(|(message, count)| {
+                self.pick(format!("{count} × {message}"), format!("«{message}» {count}번"))
             })
             .collect();
         let list = list.join("; ");
@@ -234,24 +218,19 @@ impl Language {
         }
     }
 
-    /// In how many of a variant's rounds.
     pub fn share_of_rounds(self, variant: &str, count: usize, all: usize) -> String {
-        match self {
-            Self::En => format!("`{variant}` {count} of {all}"),
-            Self::Ko => format!("`{variant}` {all}라운드 중 {count}라운드"),
-        }
+        self.pick(
+            format!("`{variant}` {count} of {all}"),
+            format!("`{variant}` {all}라운드 중 {count}라운드"),
+        )
     }
 
     /// A doubt and the rounds it concerns.
     pub fn doubt(self, warning: Warning, shares: &str) -> String {
         let text = self.warning(warning);
-        match self {
-            Self::En => format!("{text} (rounds of {shares})"),
-            Self::Ko => format!("{text} ({shares})"),
-        }
+        self.pick(format!("{text} (rounds of {shares})"), format!("{text} ({shares})"))
     }
 
-    /// Which CPUs server and generator had.
     pub fn cpus(self, server: Option<&str>, generator: &str) -> String {
         match (self, server) {
             (Self::En, Some(server)) => {

@@ -9,7 +9,6 @@ use crate::plan::Plan;
 use crate::report::{Row, ratio};
 
 impl Language {
-    /// The word for an answer.
     pub fn answer_word(self, answer: Answer) -> &'static str {
         match (self, answer) {
             (Self::En, Answer::CannotTell) => "can't tell",
@@ -49,10 +48,10 @@ impl Language {
             let word = self.pick("CANNOT TELL", "판정 불가");
             let (what, reason) = (self.figure(metric, variant), self.why(why));
             let seen = self.signed(interval);
-            return match self {
-                Self::En => format!("{word}: {reason}. {what}: {seen} ({basis})."),
-                Self::Ko => format!("{word}: {reason}. {what}: {seen}({basis})."),
-            };
+            return self.pick(
+                format!("{word}: {reason}. {what}: {seen} ({basis})."),
+                format!("{word}: {reason}. {what}: {seen}({basis})."),
+            );
         }
         let what = self.figure(metric, variant);
         match answer {
@@ -60,31 +59,25 @@ impl Language {
                 let word = self.answer_word(answer).to_uppercase();
                 let by = self.by(metric, variant, estimate.ratio);
                 let ends = ends(estimate.ratio, interval);
-                match self {
-                    Self::En => format!("{word}: {by} ({ends}, {basis}).{itself}"),
-                    Self::Ko => format!("{word}: {by}({ends}, {basis}).{itself}"),
-                }
+                self.pick(
+                    format!("{word}: {by} ({ends}, {basis}).{itself}"),
+                    format!("{word}: {by}({ends}, {basis}).{itself}"),
+                )
             }
             Answer::Same => {
                 let (within, seen) = (percent(answer::reach(interval)), self.signed(interval));
-                match self {
-                    Self::En => {
-                        format!("SAME within {within} %: {what} ({seen}, {basis}).{itself}")
-                    }
-                    Self::Ko => format!("같음, {within} % 이내: {what}({seen}, {basis}).{itself}"),
-                }
+                self.pick(
+                    format!("SAME within {within} %: {what} ({seen}, {basis}).{itself}"),
+                    format!("같음, {within} % 이내: {what}({seen}, {basis}).{itself}"),
+                )
             }
             Answer::CannotTell => {
                 let (below, seen) = (percent(answer::reach(interval)), self.signed(interval));
                 let more = self.enough(estimate, plan.band, is_paired);
-                match self {
-                    Self::En => {
-                        format!("CANNOT TELL below {below} %: {what} ({seen}, {basis}). {more}")
-                    }
-                    Self::Ko => {
-                        format!("{below} % 미만은 판정 불가: {what}({seen}, {basis}). {more}")
-                    }
-                }
+                self.pick(
+                    format!("CANNOT TELL below {below} %: {what} ({seen}, {basis}). {more}"),
+                    format!("{below} % 미만은 판정 불가: {what}({seen}, {basis}). {more}"),
+                )
             }
         }
     }
@@ -109,7 +102,6 @@ impl Language {
         }
     }
 
-    /// Reason for a missing answer, with a remedy.
     fn why(self, doubt: Undecided) -> String {
         let reason = self.reason(Verdict::Undecided(doubt)).unwrap_or_default();
         let advice = match doubt {
@@ -149,10 +141,10 @@ impl Language {
 
     /// `memory, peak of head`.
     fn figure(self, metric: &Metric, variant: &str) -> String {
-        match self {
-            Self::En => format!("{} of {variant}", self.metric(metric)),
-            Self::Ko => format!("{variant}의 {}", self.metric(metric)),
-        }
+        self.pick(
+            format!("{} of {variant}", self.metric(metric)),
+            format!("{variant}의 {}", self.metric(metric)),
+        )
     }
 
     /// `head needs 1.9 % more CPU per request`.
@@ -222,10 +214,7 @@ impl Language {
     /// Ends of an interval as differences from 1: `−0.5 to +0.4 %`.
     fn signed(self, interval: (f64, f64)) -> String {
         let [low, high] = signed_ends(interval);
-        match self {
-            Self::En => format!("{low} to {high} %"),
-            Self::Ko => format!("{low}~{high} %"),
-        }
+        self.pick(format!("{low} to {high} %"), format!("{low}~{high} %"))
     }
 
     /// Sentence about a figure that is worse besides the one in question.
@@ -237,10 +226,7 @@ impl Language {
         interval: (f64, f64),
     ) -> String {
         let (by, ends) = (self.by(metric, variant, times), ends(times, interval));
-        match self {
-            Self::En => format!("Also worse: {by} ({ends})."),
-            Self::Ko => format!("그 밖에 나쁨: {by}({ends})."),
-        }
+        self.pick(format!("Also worse: {by} ({ends})."), format!("그 밖에 나쁨: {by}({ends})."))
     }
 }
 

@@ -9,13 +9,9 @@ const NAMED: usize = 50;
 /// What became of all rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ImportedMarkets {
-    /// New markets.
     pub(super) created: usize,
-    /// Markets that are different now.
     pub(super) updated: usize,
-    /// Markets that are as they were.
     pub(super) unchanged: usize,
-    /// Rows that were refused, and files.
     pub(super) refused: usize,
     /// Rows about a market that another row of the file is about.
     pub(super) merged: usize,
@@ -55,14 +51,12 @@ impl Report {
         }
     }
 
-    /// From here on it is about this file.
     pub(super) fn begin(&mut self, file: &str) {
         self.end_file();
         file.clone_into(&mut self.file);
         self.bar.set_message(self.file.clone());
     }
 
-    /// Nothing more of a file can be imported.
     pub(super) fn refuse_file(&mut self, file: &str, error: &anyhow::Error) {
         self.end_file();
         say(&self.bar, format_args!("refused {file}: {error:#}"));
@@ -98,7 +92,6 @@ impl Report {
         change(&mut self.outcome);
     }
 
-    /// What became of all of it.
     pub(super) fn finish(&mut self) -> ImportedMarkets {
         self.end_file();
         self.bar.finish_and_clear();

@@ -46,7 +46,6 @@ impl Table {
         Ok(Self { columns, repeated, width: header.len(), text })
     }
 
-    /// Whether it says which facilities markets have.
     pub(super) fn is_of_facilities(&self) -> bool {
         !self.columns.contains_key("위도")
             && self.columns.keys().any(|name| facility(name).is_some())

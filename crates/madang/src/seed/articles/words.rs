@@ -111,7 +111,6 @@ const COMMENTS: [&str; 24] = [
     "참고하겠습니다 🙏",
 ];
 
-/// A title and a content.
 pub(super) fn article(random: &mut Random) -> (String, String) {
     let (place, spot, when) =
         (*random.one_of(&PLACES), *random.one_of(&SPOTS), *random.one_of(&WHEN));
@@ -123,7 +122,6 @@ pub(super) fn article(random: &mut Random) -> (String, String) {
     }
 }
 
-/// A comment.
 pub(super) fn comment(random: &mut Random) -> String {
     let first = *random.one_of(&COMMENTS);
     match random.below(4) {

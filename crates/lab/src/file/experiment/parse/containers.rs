@@ -4,7 +4,7 @@ use std::path::Path;
 
 use madang_stack::container::{CONTAINER_FILES, Engine};
 
-use super::super::reader::{Located, Reader};
+use super::super::reader::Reader;
 use super::super::{Container, ContainerSource};
 
 /// Keys that make a variant of containers.
@@ -14,74 +14,56 @@ pub const KEYS: [&str; 3] = ["image", "build", "compose"];
 /// experiment, whose files need not be there any more.
 pub fn source(
     reader: &mut Reader<'_>,
-    name: &str,
     dir: Option<&Path>,
 ) -> (Option<ContainerSource>, Option<u16>) {
-    let image = reader.text("image");
-    let build = reader.text("build");
-    let compose = reader.text("compose");
+    let [image, build, compose] = KEYS.map(|key| reader.text(key));
     let port = reader.whole("port", 1..65536);
-    let complain = |offset, why: String| reader.mistakes().add(offset, why);
     if reader.has("port") && !reader.has("image") && !reader.has("build") {
-        let why = format!(
-            "`port` in [variants.{name}] is the port that the server of an `image` or `build` listens at"
-        );
-        complain(reader.offset_of("port"), why);
+        reader.refuse("port", "is the port that the server of an `image` or `build` listens at");
     }
-    if let (Some(Located { value, offset }), Some(dir)) = (&build, dir)
-        && !CONTAINER_FILES.iter().any(|file| dir.join(value).join(file).is_file())
+    if let (Some(build), Some(dir)) = (&build, dir)
+        && !CONTAINER_FILES.iter().any(|file| dir.join(build).join(file).is_file())
     {
-        let why = format!("`build` in [variants.{name}]: there is no Dockerfile in `{value}`");
-        complain(*offset, why);
+        reader.refuse_because("build", format!("there is no Dockerfile in `{build}`"));
     }
-    if let (Some(Located { value, offset }), Some(dir)) = (&compose, dir) {
-        match Engine::compose_file(&dir.join(value)).map(std::fs::read_to_string) {
+    if let (Some(compose), Some(dir)) = (&compose, dir) {
+        match Engine::compose_file(&dir.join(compose)).map(std::fs::read_to_string) {
             None => {
-                let why =
-                    format!("`compose` in [variants.{name}]: there is no compose file `{value}`");
-                complain(*offset, why);
+                reader.refuse_because("compose", format!("there is no compose file `{compose}`"));
             }
             Some(Ok(text)) if !text.contains("PORT") => {
                 let why = format!(
-                    "`compose` in [variants.{name}]: `{value}` has to publish the server at the port in the \
-                     variable PORT, such as `ports: [\"127.0.0.1:${{PORT}}:8080\"]`"
+                    "`{compose}` has to publish the server at the port in the variable PORT, such as \
+                     `ports: [\"127.0.0.1:${{PORT}}:8080\"]`"
                 );
-                complain(*offset, why);
+                reader.refuse_because("compose", why);
             }
             Some(_) => {}
         }
     }
-    let source = image.map(|found| ContainerSource::Image(found.value));
-    let source = source.or_else(|| build.map(|found| ContainerSource::Build(found.value.into())));
-    let source =
-        source.or_else(|| compose.map(|found| ContainerSource::Compose(found.value.into())));
+    let source = image.map(ContainerSource::Image);
+    let source = source.or_else(|| build.map(|dir| ContainerSource::Build(dir.into())));
+    let source = source.or_else(|| compose.map(|file| ContainerSource::Compose(file.into())));
     (source, port.and_then(|port| u16::try_from(port).ok()))
 }
 
 /// Complains of what containers cannot have.
-pub fn check(reader: &Reader<'_>, name: &str, container: &Container) {
-    let complain = |key: &str, why: &str| {
-        let message = format!("`{key}` in [variants.{name}] {why}");
-        reader.mistakes().add(reader.offset_of(key), message);
-    };
+pub fn check(reader: &Reader<'_>, container: &Container) {
     if reader.has("cgroup") {
-        complain("cgroup", "is for other servers: those of containers are known");
+        reader.refuse("cgroup", "is for other servers: those of containers are known");
     }
     if matches!(container.source, ContainerSource::Compose(_)) {
-        if reader.has("command") {
-            complain("command", "does not apply to `compose`: the file has the commands");
-        }
-        if reader.has("cpus") {
-            complain(
-                "cpus",
-                "does not apply to `compose`: the file has the limits of each service",
-            );
+        for (key, what) in [("command", "commands"), ("cpus", "limits of each service")] {
+            if reader.has(key) {
+                let why = format!("does not apply to `compose`: the file has the {what}");
+                reader.refuse(key, why);
+            }
         }
     } else if reader.is_table("cpus") {
-        complain("cpus", "must be a number of cores: containers have no burstable budget");
+        reader.refuse("cpus", "must be a number of cores: containers have no burstable budget");
     }
     if container.port.is_some() && container.shares_network() {
-        complain(
+        reader.refuse(
             "port",
             "is not used: with `{port}` in `command` or `env`, the server listens there",
         );

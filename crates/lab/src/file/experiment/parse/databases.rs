@@ -1,32 +1,24 @@
 //! `mysql` and `redis`: where databases beside the server are.
 
-use super::super::reader::{Located, Reader};
+use super::super::reader::Reader;
 use crate::observe::database::{Address, Addresses, Engine};
 
-/// The databases that a table names.
 pub fn beside(reader: &mut Reader<'_>) -> Addresses {
-    let mysql = reader.text(Engine::Mysql.key());
-    let redis = reader.text(Engine::Redis.key());
-    let address = |engine, found: Option<Located<String>>| {
-        found.and_then(|found| checked(reader, engine, found, true))
-    };
-    Addresses { mysql: address(Engine::Mysql, mysql), redis: address(Engine::Redis, redis) }
+    let [mysql, redis] = Engine::ALL.map(|engine| {
+        let address = reader.text(engine.key());
+        address.and_then(|address| checked(reader, engine, address, true))
+    });
+    Addresses { mysql, redis }
 }
 
 /// An address, if it is one. In a `template`, placeholders are filled in later.
 pub fn checked(
     reader: &Reader<'_>,
     engine: Engine,
-    found: Located<String>,
+    text: String,
     template: bool,
 ) -> Option<Address> {
-    let address = Address::new(found.value);
-    match address.check(engine, template) {
-        Ok(()) => Some(address),
-        Err(why) => {
-            let message = format!("`{}` in {}: {why}", engine.key(), reader.title());
-            reader.mistakes().add(found.offset, message);
-            None
-        }
-    }
+    let address = Address::new(text);
+    let checked = address.check(engine, template);
+    checked.map_err(|why| reader.refuse_because(engine.key(), why)).ok().map(|()| address)
 }

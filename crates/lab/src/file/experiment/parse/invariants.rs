@@ -1,6 +1,6 @@
 //! `[values.NAME]` and `[[invariants]]`: numbers and what they must be.
 
-use super::super::reader::{Located, Mistakes, Reader};
+use super::super::reader::Reader;
 use super::super::{Invariant, Limit, NamedValue, Source, Target, Variant};
 use super::{check_metric, databases, quoted};
 use crate::file::expression::Expression;
@@ -20,7 +20,6 @@ struct Scope<'s> {
     /// Databases of all variants that name no others.
     shared: &'s Addresses,
     outline: Option<&'s Outline>,
-    mistakes: &'s Mistakes<'s>,
 }
 
 pub fn all(
@@ -32,63 +31,51 @@ pub fn all(
 ) -> (Vec<NamedValue>, Vec<Invariant>) {
     let mut named = Vec::new();
     for (name, mut reader) in values.map(|values| values.tables()).unwrap_or_default() {
-        let (mistakes, offset) = (reader.mistakes(), reader.offset());
         let is_word = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if !is_word {
             let message = format!("a value's name must be letters, digits and `_`, not {name:?}");
-            mistakes.add(offset, message);
+            reader.complain(message);
         }
-        let scope = Scope { values: &[], variants, shared, outline, mistakes };
+        let scope = Scope { values: &[], variants, shared, outline };
         let source = source(&mut reader, &scope, None);
         if let Some(Source::Value(_)) = source {
-            let message =
-                format!("[values.{name}] is taken, not computed: {}", quoted(&SOURCES[..5]));
-            mistakes.add(offset, message);
+            let known = quoted(&SOURCES[..5]);
+            reader.complain(format!("[values.{name}] is taken, not computed: {known}"));
         }
         reader.finish(&[]);
-        if let Some(source) = source {
-            named.push(NamedValue { name, source });
-        }
+        named.extend(source.map(|source| NamedValue { name, source }));
     }
     let known: Vec<String> = named.iter().map(|value| value.name.clone()).collect();
     let mut found: Vec<Invariant> = Vec::new();
-    for reader in invariants {
-        let mistakes = reader.mistakes();
-        let scope = Scope { values: &known, variants, shared, outline, mistakes };
-        let offset = reader.offset();
-        let Some(invariant) = invariant(reader, &scope) else { continue };
+    let scope = Scope { values: &known, variants, shared, outline };
+    for mut reader in invariants {
+        let Some(invariant) = invariant(&mut reader, &scope) else { continue };
         if found.iter().any(|other| other.name == invariant.name) {
-            mistakes.add(offset, format!("two invariants have the name {:?}", invariant.name));
+            reader.complain(format!("two invariants have the name {:?}", invariant.name));
         }
         found.push(invariant);
     }
     (named, found)
 }
 
-fn invariant(mut reader: Reader<'_>, scope: &Scope<'_>) -> Option<Invariant> {
-    let name = reader.required_text("name").map(|found| found.value);
+fn invariant(reader: &mut Reader<'_>, scope: &Scope<'_>) -> Option<Invariant> {
+    let name = reader.required_text("name");
     let variants = reader.words("variants");
-    if let Some(chosen) = &variants {
-        let known: Vec<&str> = scope.variants.iter().map(|variant| variant.name.as_str()).collect();
-        for name in chosen.value.iter().filter(|name| !known.contains(&name.as_str())) {
-            let message = format!(
-                "`variants` in [invariants] names no variant `{name}`: accepted are {}",
-                quoted(&known)
-            );
-            scope.mistakes.add(chosen.offset, message);
-        }
+    let known: Vec<&str> = scope.variants.iter().map(|variant| variant.name.as_str()).collect();
+    for name in variants.iter().flatten().filter(|name| !known.contains(&name.as_str())) {
+        let why = format!("names no variant `{name}`: accepted are {}", quoted(&known));
+        reader.refuse("variants", why);
     }
-    let variants = variants.map(|found| found.value);
-    let source = source(&mut reader, scope, variants.as_deref());
+    let source = source(reader, scope, variants.as_deref());
     let is_computed = matches!(source, Some(Source::Value(_)));
     let change = reader.boolean("change");
     if change.is_some() && is_computed {
         let message = "`change` in [invariants] needs a value taken before the load; a `value` \
                        is computed after it";
-        scope.mistakes.add(reader.offset(), message);
+        reader.complain(message);
     }
-    let limits = limits(&mut reader, scope, !is_computed);
+    let limits = limits(reader, scope, !is_computed);
     reader.finish(&[]);
     Some(Invariant {
         name: name?,
@@ -107,12 +94,12 @@ fn limits(reader: &mut Reader<'_>, scope: &Scope<'_>, has_before: bool) -> Optio
     ];
     if !kinds.iter().any(|(key, _)| reader.has(key)) {
         let message = format!("[invariants] needs one of {}", quoted(&kinds.map(|(key, _)| key)));
-        scope.mistakes.add(reader.offset(), message);
+        reader.complain(message);
     }
     let mut limits = Vec::new();
     for (key, bound) in kinds {
-        let Some(Located { value: formula, offset }) = reader.formula(key) else { continue };
-        check_names(&formula, offset, scope, has_before);
+        let Some(formula) = reader.formula(key) else { continue };
+        check_names(&formula, reader, key, scope, has_before);
         limits.push(Limit { bound, formula });
     }
     (!limits.is_empty()).then_some(limits)
@@ -125,85 +112,88 @@ fn source(reader: &mut Reader<'_>, scope: &Scope<'_>, chosen: Option<&[String]>)
     let metrics = reader.text("metrics");
     let script = reader.words("script");
     let value = reader.formula("value");
-    let (mistakes, offset) = (scope.mistakes, reader.offset());
+    let reader = &*reader;
     let pairs = [("mysql", "sql", "a query"), ("redis", "command", "such as [\"SCARD\", \"key\"]")];
     for (key, other, what) in pairs {
         if reader.has(key) && !reader.has(other) {
-            let message = format!("`{key}` in {} needs `{other}`, {what}", reader.title());
-            mistakes.add(offset, message);
+            reader.complain(format!("`{key}` in {} needs `{other}`, {what}", reader.title()));
             return None;
         }
     }
     if SOURCES.iter().filter(|key| reader.has(key)).count() != 1 {
-        let message = format!("{} needs exactly one of {}", reader.title(), quoted(&SOURCES));
-        mistakes.add(offset, message);
+        reader.complain(format!("{} needs exactly one of {}", reader.title(), quoted(&SOURCES)));
         return None;
     }
     if reader.has("json") != reader.has("http") {
         let message = "`http` and `json` belong together: an address, and where in its answer \
                        the number is";
-        mistakes.add(offset, message);
+        reader.complain(message);
     }
     let concerned = |variant: &&Variant| chosen.is_none_or(|chosen| chosen.contains(&variant.name));
-    let lacking = |keys: &str, has: &dyn Fn(&Variant) -> bool, offset: usize| {
+    let lacking = |keys: &str, has: &dyn Fn(&Variant) -> bool, key: &str| {
         if let Some(variant) = scope.variants.iter().filter(concerned).find(|v| !has(v)) {
-            mistakes.add(offset, format!("this needs {keys} in [variants.{}]", variant.name));
+            reader.wrong(key, format!("this needs {keys} in [variants.{}]", variant.name));
         }
     };
     let is_served = |variant: &Variant| matches!(variant.target, Target::Serve(_));
     let beside = |variant: &Variant| variant.databases.or(scope.shared);
     if let (Some(sql), Some(mysql)) = (&sql, mysql) {
         let mysql = databases::checked(reader, Engine::Mysql, mysql, false)?;
-        return Some(Source::Mysql { sql: sql.value.clone(), mysql });
+        return Some(Source::Mysql { sql: sql.clone(), mysql });
     }
     if let Some(sql) = sql {
         let has = |variant: &Variant| {
             variant.database.is_some() || is_served(variant) || beside(variant).mysql.is_some()
         };
-        lacking("`mysql` beside it, or `database` or `mysql`", &has, sql.offset);
-        return Some(Source::Sql(sql.value));
+        lacking("`mysql` beside it, or `database` or `mysql`", &has, "sql");
+        return Some(Source::Sql(sql));
     }
     if let Some(command) = command {
-        let given = redis.is_some();
-        let redis = redis.and_then(|redis| databases::checked(reader, Engine::Redis, redis, false));
-        if !given {
+        if redis.is_none() {
             let has = |variant: &Variant| beside(variant).redis.is_some();
-            lacking("`redis` beside it, in [observe] or", &has, command.offset);
+            lacking("`redis` beside it, in [observe] or", &has, "command");
         }
-        return Some(Source::Redis { command: command.value, redis });
+        let redis = redis.and_then(|redis| databases::checked(reader, Engine::Redis, redis, false));
+        return Some(Source::Redis { command, redis });
     }
     if let (Some(http), Some(json)) = (http, json) {
-        let is_path = http.value.starts_with('/');
-        if !is_path && let Err(why) = madang_stack::http::Url::parse(&http.value) {
+        if !http.starts_with('/')
+            && let Err(why) = madang_stack::http::Url::parse(&http)
+        {
             let why = format!("`http` must be a path such as `/v1/items` or an address: {why}");
-            mistakes.add(http.offset, why);
+            reader.wrong("http", why);
         }
-        return Some(Source::Http { http: http.value, json: json.value });
+        return Some(Source::Http { http, json });
     }
     if let Some(metrics) = metrics {
         let has = |variant: &Variant| variant.metrics.is_some() || is_served(variant);
-        lacking("`metrics`", &has, metrics.offset);
-        let series = Selector::parse(&metrics.value);
-        let series = series.map_err(|why| mistakes.add(metrics.offset, why.to_string()));
+        lacking("`metrics`", &has, "metrics");
+        let series = Selector::parse(&metrics);
+        let series = series.map_err(|why| reader.wrong("metrics", why.to_string()));
         return series.ok().map(Source::Metrics);
     }
-    if let Some(Located { value: formula, offset }) = value {
-        check_names(&formula, offset, scope, false);
+    if let Some(formula) = value {
+        check_names(&formula, reader, "value", scope, false);
         return Some(Source::Value(formula));
     }
-    script.map(|found| Source::Script(found.value))
+    script.map(Source::Script)
 }
 
-/// Reports every name that no round can have.
-fn check_names(formula: &Expression, offset: usize, scope: &Scope<'_>, has_before: bool) {
+fn check_names(
+    formula: &Expression,
+    reader: &Reader<'_>,
+    key: &str,
+    scope: &Scope<'_>,
+    has_before: bool,
+) {
     for name in formula.names() {
         let (kind, rest) = name.split_once('.').unwrap_or((name, ""));
         match (kind, rest) {
             ("before", "") if has_before => {}
             ("before" | "after", rest) if scope.values.iter().any(|value| value == rest) => {}
             ("load", rest) if !rest.is_empty() => match LoadMetric::parse(rest) {
-                Ok(metric) => check_metric(scope.outline, &metric, offset, scope.mistakes),
-                Err(why) => scope.mistakes.add(offset, why.to_string()),
+                Ok(metric) => check_metric(scope.outline, &metric, reader, key),
+                Err(why) => reader.wrong(key, why.to_string()),
             },
             _ => {
                 let own = if has_before { "`before`, " } else { "" };
@@ -215,7 +205,7 @@ fn check_names(formula: &Expression, offset: usize, scope: &Scope<'_>, has_befor
                     "unknown name `{name}` in `{formula}`: there are {own}{values}and \
                      `load.METRIC`, such as `load.http_reqs` or a counter of the script"
                 );
-                scope.mistakes.add(offset, message);
+                reader.wrong(key, message);
             }
         }
     }

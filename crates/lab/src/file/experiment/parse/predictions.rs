@@ -1,6 +1,6 @@
 //! `prediction` and `[observe]`: figures by name.
 
-use super::super::reader::{Located, Reader};
+use super::super::reader::Reader;
 use super::super::{Bound, Observe, Prediction, Variant};
 use super::{Names, check_metric, databases, quoted};
 use crate::file::outline::Outline;
@@ -13,40 +13,30 @@ use crate::observe::prometheus::Selector;
 const BOUNDS: [&str; 5] =
     ["ratio_at_most", "ratio_at_least", "difference_below", "at_most", "at_least"];
 
-/// Rows of the report that the file asks for.
 pub fn observed(reader: Option<Reader<'_>>, outline: Option<&Outline>) -> Observe {
     let Some(mut reader) = reader else { return Observe::default() };
     let databases = databases::beside(&mut reader);
     let (metrics, load) = (reader.words("metrics"), reader.words("load"));
-    let mistakes = reader.mistakes();
-    let complain = |key: &str, offset, why: &dyn std::error::Error| {
-        mistakes.add(offset, format!("`{key}` in [observe]: {why}"));
-    };
     let mut observe = Observe { databases, ..Observe::default() };
-    if let Some(Located { value, offset }) = metrics {
-        for text in value {
-            match Selector::parse(&text) {
-                Ok(selector) => observe.metrics.push(selector),
-                Err(why) => complain("metrics", offset, &why),
-            }
+    for text in metrics.into_iter().flatten() {
+        match Selector::parse(&text) {
+            Ok(selector) => observe.metrics.push(selector),
+            Err(why) => reader.refuse_because("metrics", why),
         }
     }
-    if let Some(Located { value, offset }) = load {
-        for text in value {
-            match LoadMetric::parse(&text) {
-                Ok(metric) => {
-                    check_metric(outline, &metric, offset, mistakes);
-                    observe.load.push(metric);
-                }
-                Err(why) => complain("load", offset, &why),
+    for text in load.into_iter().flatten() {
+        match LoadMetric::parse(&text) {
+            Ok(metric) => {
+                check_metric(outline, &metric, &reader, "load");
+                observe.load.push(metric);
             }
+            Err(why) => reader.refuse_because("load", why),
         }
     }
     reader.finish(&[]);
     observe
 }
 
-/// All claims that can be used.
 pub fn all(
     readers: Vec<Reader<'_>>,
     names: Names<'_>,
@@ -64,14 +54,13 @@ fn prediction(
     outline: Option<&Outline>,
 ) -> Option<Prediction> {
     let metric = reader.required_text("metric");
-    let variant = reader.required_text("variant").map(|found| found.value);
+    let variant = reader.required_text("variant");
     let bound = bound(&mut reader);
-    let (mistakes, offset) = (reader.mistakes(), reader.offset());
     reader.finish(&[]);
-    let metric = metric.and_then(|Located { value, offset }| {
-        let metric = metric_of(&value, observe);
+    let metric = metric.and_then(|text| {
+        let metric = metric_of(&text, observe);
         match &metric {
-            Ok(Metric::Load(metric)) => check_metric(outline, metric, offset, mistakes),
+            Ok(Metric::Load(metric)) => check_metric(outline, metric, &reader, "metric"),
             Ok(Metric::Database(figure)) => {
                 let without = |known: &&Variant| {
                     let of_pair = bound.is_none_or(Bound::is_ratio);
@@ -80,17 +69,17 @@ fn prediction(
                     // A stack says what it has when it is ready.
                     concerned
                         && !known.has_stack()
-                        && known.databases.or(&observe.databases).get(figure.engine()).is_none()
+                        && known.databases.or(&observe.databases).get(figure.engine).is_none()
                 };
                 if let Some(lacking) = names.known.iter().find(without) {
-                    let (key, name) = (figure.engine().key(), &lacking.name);
+                    let (key, name) = (figure.engine.key(), &lacking.name);
                     let why =
                         format!("`{figure}` needs `{key}` in [observe] or in [variants.{name}]");
-                    mistakes.add(offset, why);
+                    reader.wrong("metric", why);
                 }
             }
             Ok(_) => {}
-            Err(why) => mistakes.add(offset, why.to_string()),
+            Err(why) => reader.wrong("metric", why.to_string()),
         }
         metric.ok()
     });
@@ -101,13 +90,11 @@ fn prediction(
     if !accepted.contains(&&variant) {
         let other =
             if bound.is_ratio() { "a variant other than the reference" } else { "a variant" };
-        let message = match accepted.is_empty() {
-            true => {
-                format!("`variant` in [prediction] must be {other}, and there is no other: add one")
-            }
-            false => format!("`variant` in [prediction] must be {other}: {}", quoted(&accepted)),
+        let known = match accepted.is_empty() {
+            true => ", and there is no other: add one".to_owned(),
+            false => format!(": {}", quoted(&accepted)),
         };
-        mistakes.add(offset, message);
+        reader.complain(format!("`variant` in [prediction] must be {other}{known}"));
     }
     Some(Prediction { metric: metric?, variant, bound })
 }
@@ -121,8 +108,7 @@ fn bound(reader: &mut Reader<'_>) -> Option<Bound> {
         reader.amount("at_least").map(Bound::AtLeast),
     ];
     if BOUNDS.iter().filter(|key| reader.has(key)).count() != 1 {
-        let message = format!("[prediction] needs exactly one of {}", quoted(&BOUNDS));
-        reader.mistakes().add(reader.offset(), message);
+        reader.complain(format!("[prediction] needs exactly one of {}", quoted(&BOUNDS)));
     }
     found.into_iter().flatten().next()
 }
@@ -134,7 +120,7 @@ fn bound(reader: &mut Reader<'_>) -> Option<Bound> {
      `http_req_duration{{scenario:bystander}}.p99` or `my_counter.count`; a series that `metrics` in \
      [observe] names; of the databases there, {}",
     .why.as_ref().map_or_else(String::new, |why| format!(" ({why})")),
-    quoted(&Metric::own().map(|metric| metric.id().into_owned()).collect::<Vec<_>>()),
+    quoted(&Metric::own().map(|metric| metric.id()).collect::<Vec<_>>()),
     quoted(&Figure::ALL)
 )]
 struct UnknownMetric {
@@ -155,7 +141,7 @@ fn metric_of(text: &str, observe: &Observe) -> Result<Metric, UnknownMetric> {
         return Ok(Metric::Database(figure));
     }
     match LoadMetric::parse(text) {
-        Ok(metric) if metric.has_statistic() => Ok(Metric::Load(metric)),
+        Ok(metric) if metric.statistic.is_some() => Ok(Metric::Load(metric)),
         parsed => Err(UnknownMetric { text: text.to_owned(), why: parsed.err() }),
     }
 }

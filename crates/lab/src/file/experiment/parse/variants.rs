@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::super::reader::{Located, Reader, is_nearly};
+use super::super::reader::{Reader, is_nearly};
 use super::super::{Container, Served, Target, Variant};
 use super::{NAME_RULE, budget, containers, databases, is_name};
 
@@ -27,12 +27,11 @@ pub fn all(
     let tables = reader.tables();
     if tables.len() < fewest {
         let message = "at least two variants are needed: [variants.NAME] for each";
-        reader.mistakes().add(reader.offset(), message);
+        reader.complain(message);
     }
     for (name, table) in tables {
         if !is_name(&name) {
-            let message = format!("a variant's name {NAME_RULE}, not {name:?}");
-            reader.mistakes().add(table.offset(), message);
+            table.complain(format!("a variant's name {NAME_RULE}, not {name:?}"));
         }
         known.push(name.clone());
         variants.extend(variant_of(table, &name, whole, files));
@@ -46,63 +45,48 @@ fn variant_of(
     whole: &toml::Table,
     files: Option<&Path>,
 ) -> Option<Variant> {
-    let env_offset = reader.offset_of("load_env");
     let load_env = reader.strings("load_env").unwrap_or_default();
     for (_, text) in &load_env {
-        if let Some(word) =
-            PLACEHOLDERS.into_iter().find(|word| text.contains(&format!("{{{word}}}")))
-        {
-            let message = format!(
-                "`load_env` in [variants.{name}] has `{{{word}}}`, which is replaced in what starts a \
-                 server only: the script gets the server's address as `__ENV.BASE_URL`"
+        let is_there = |word: &&str| text.contains(&format!("{{{word}}}"));
+        if let Some(word) = PLACEHOLDERS.into_iter().find(is_there) {
+            let why = format!(
+                "has `{{{word}}}`, which is replaced in what starts a server only: the script gets the server's \
+                 address as `__ENV.BASE_URL`"
             );
-            reader.mistakes().add(env_offset, message);
+            reader.refuse("load_env", why);
         }
     }
-    let database = reader.text("database");
-    let metrics = reader.text("metrics");
-    let cgroup = reader.text("cgroup");
+    let [database, metrics, cgroup] = ["database", "metrics", "cgroup"].map(|key| reader.text(key));
+    let is_served = reader.has("serve") || reader.has("stack");
     if let Some(cgroup) = &cgroup {
-        let in_rounds = reader.has("command") && !cgroup.value.contains("{port}");
-        let why = if reader.has("serve") || reader.has("stack") {
-            "is for servers of your own: what a `serve` variant uses is known"
-        } else if in_rounds {
-            "must have `{port}` in it: each round of a `command` needs a cgroup of its own"
-        } else {
-            ""
-        };
-        if !why.is_empty() {
-            let message = format!("`cgroup` in [variants.{name}] {why}");
-            reader.mistakes().add(cgroup.offset, message);
+        if is_served {
+            let why = "is for servers of your own: what a `serve` variant uses is known";
+            reader.refuse("cgroup", why);
+        } else if reader.has("command") && !cgroup.contains("{port}") {
+            let why =
+                "must have `{port}` in it: each round of a `command` needs a cgroup of its own";
+            reader.refuse("cgroup", why);
         }
     }
     let databases = databases::beside(&mut reader);
-    let cpus = budget::cpus(&mut reader, name);
+    let cpus = budget::cpus(&mut reader);
     let price_per_hour = reader.positive("price_per_hour");
-    if let Some(database) = &database
-        && !database.value.starts_with(SQLITE)
-    {
-        let message = format!(
-            "`database` in [variants.{name}] must be `{SQLITE}PATH`, such as \
-             \"{SQLITE}{{dir}}/app.db\"; of MySQL, `mysql` is the key"
+    if database.as_ref().is_some_and(|database| !database.starts_with(SQLITE)) {
+        let why = format!(
+            "must be `{SQLITE}PATH`, such as \"{SQLITE}{{dir}}/app.db\"; of MySQL, `mysql` is the key"
         );
-        reader.mistakes().add(database.offset, message);
+        reader.refuse("database", why);
     }
     for (key, written) in [("database", &database), ("metrics", &metrics)] {
-        if written.is_some() && (reader.has("serve") || reader.has("stack")) {
-            let message = format!("`{key}` in [variants.{name}] is known of a `serve` variant");
-            reader.mistakes().add(reader.offset(), message);
+        if written.is_some() && is_served {
+            let place = reader.title();
+            reader.complain(format!("`{key}` in {place} is known of a `serve` variant"));
         }
     }
-    let metrics_address = metrics.map(|found| {
-        check_address(&reader, name, "metrics", &found);
-        found.value
-    });
+    check_address(&reader, "metrics", metrics.as_ref());
     if reader.has("stack") && cpus.is_some_and(|cpus| cpus.burst().is_some()) {
-        let message = format!(
-            "`cpus` in [variants.{name}] must be a number of cores: nodes of a `stack` have no burstable budget"
-        );
-        reader.mistakes().add(reader.offset_of("cpus"), message);
+        let why = "must be a number of cores: nodes of a `stack` have no burstable budget";
+        reader.refuse("cpus", why);
     }
     let mut target = target_of(reader, name, whole, files)?;
     if let (Target::Serve(served), Some(cpus)) = (&mut target, &cpus) {
@@ -112,33 +96,32 @@ fn variant_of(
         name: name.to_owned(),
         target,
         load_env,
-        database: database.map(|found| found.value),
-        metrics: metrics_address,
-        cgroup: cgroup.map(|found| found.value),
+        database,
+        metrics,
+        cgroup,
         databases,
         cpus,
         price_per_hour,
     })
 }
 
-fn check_address(reader: &Reader<'_>, name: &str, key: &str, found: &Located<String>) {
-    let example = found.value.replace("{port}", "1");
-    if let Err(reason) = madang_stack::http::Url::parse(&example) {
-        reader.mistakes().add(found.offset, format!("`{key}` in [variants.{name}]: {reason}"));
+fn check_address(reader: &Reader<'_>, key: &str, address: Option<&String>) {
+    let example = address.map(|address| address.replace("{port}", "1"));
+    if let Some(Err(reason)) = example.map(|example| madang_stack::http::Url::parse(&example)) {
+        reader.refuse_because(key, reason);
     }
 }
 
 /// Complains of a word in braces that is nearly a placeholder. Others are the program's own, such as those
 /// of awk or JSON, and so is `${word}`.
-fn misspelt(key: &str, name: &str, text: &str) -> Option<String> {
+fn misspelt(text: &str) -> Option<String> {
     let parts: Vec<&str> = text.split('{').collect();
     parts.windows(2).find_map(|pair| {
         let word = pair[1].split_once('}')?.0;
         let meant = PLACEHOLDERS.into_iter().find(|known| is_nearly(word, known))?;
         let is_word = word.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
-        (is_word && !pair[0].ends_with('$')).then(|| {
-            format!("`{key}` in [variants.{name}] has `{{{word}}}`: did you mean `{{{meant}}}`?")
-        })
+        (is_word && !pair[0].ends_with('$'))
+            .then(|| format!("has `{{{word}}}`: did you mean `{{{meant}}}`?"))
     })
 }
 
@@ -151,28 +134,22 @@ fn target_of(
 ) -> Option<Target> {
     let (serve, stack) = (reader.table("serve"), reader.table("stack"));
     let argv = reader.words("command");
-    if let Some(Located { value, offset }) = &argv {
-        let complain = |why| reader.mistakes().add(*offset, why);
-        value.iter().filter_map(|text| misspelt("command", name, text)).for_each(complain);
+    for why in argv.iter().flatten().filter_map(|text| misspelt(text)) {
+        reader.refuse("command", why);
     }
-    let argv = argv.map(|found| found.value);
-    let env_offset = reader.offset_of("env");
     let env = reader.strings("env");
-    for (_, text) in env.iter().flatten() {
-        if let Some(why) = misspelt("env", name, text) {
-            reader.mistakes().add(env_offset, why);
-        }
+    for why in env.iter().flatten().filter_map(|(_, text)| misspelt(text)) {
+        reader.refuse("env", why);
     }
     let ready = reader.text("ready");
     let url = reader.text("url");
-    let (mistakes, offset) = (reader.mistakes(), reader.offset());
-    let (source, port) = containers::source(&mut reader, name, files);
+    let (source, port) = containers::source(&mut reader, files);
     let container = source.map(|source| Container {
         source,
         port,
         command: argv.clone().unwrap_or_default(),
         env: env.clone().unwrap_or_default(),
-        ready: ready.as_ref().map(|found| found.value.clone()),
+        ready: ready.clone(),
     });
     let sources = containers::KEYS.iter().filter(|key| reader.has(key)).count();
     let has_command = reader.has("command");
@@ -185,17 +162,17 @@ fn target_of(
         let message = format!(
             "[variants.{name}] needs exactly one of `serve`, `command`, `image`, `build`, `compose` and `url`"
         );
-        mistakes.add(offset, message);
+        reader.complain(message);
     }
     if let Some(container) = &container {
-        containers::check(&reader, name, container);
+        containers::check(&reader, container);
     }
     let is_started = has_command || container.is_some();
     for (key, written) in [("env", env.is_some()), ("ready", ready.is_some())] {
         if written && !is_started {
             let message =
                 format!("`{key}` in [variants.{name}] belongs to a `command` or a container");
-            mistakes.add(offset, message);
+            reader.complain(message);
         }
     }
     let has_port = argv.iter().flatten().chain(env.iter().flatten().map(|(_, text)| text));
@@ -205,13 +182,10 @@ fn target_of(
             "[variants.{name}] needs `{{port}}` in its `command`, replaced by the port to listen on, or `ready`, an \
              address that answers when the server is ready"
         );
-        mistakes.add(offset, message);
+        reader.complain(message);
     }
-    let addresses = [("ready", &ready), ("url", &url)];
-    for (key, found) in addresses.iter().filter_map(|(key, found)| Some((key, found.as_ref()?))) {
-        check_address(&reader, name, key, found);
-    }
-    reader.not_yet(&VARIANT_NOT_YET);
+    check_address(&reader, "ready", ready.as_ref());
+    check_address(&reader, "url", url.as_ref());
     reader.finish(&VARIANT_NOT_YET);
     if let Some(container) = container {
         return Some(Target::Container(container));
@@ -223,11 +197,8 @@ fn target_of(
             let settings = table("serve").unwrap_or_default();
             Some(Target::Serve(Served { settings, stack: table("stack"), node_cpus: None }))
         }
-        (_, Some(argv), _) => {
-            let ready = ready.map(|found| found.value);
-            Some(Target::Command { argv, env: env.unwrap_or_default(), ready })
-        }
-        (.., Some(url)) => Some(Target::Url(url.value.trim_end_matches('/').to_owned())),
+        (_, Some(argv), _) => Some(Target::Command { argv, env: env.unwrap_or_default(), ready }),
+        (.., Some(url)) => Some(Target::Url(url.trim_end_matches('/').to_owned())),
         _ => None,
     }
 }
