@@ -14,7 +14,7 @@ use crate::options::{ExecutorConfig, Layer, Options, OptionsError};
 use crate::outline::Outline;
 use crate::progress::{Progress, header};
 use crate::report::Report;
-use crate::run::{Run, Settings};
+use crate::run::Run;
 use crate::samples::{OutputSpec, Writer};
 use crate::script::ScriptError;
 use crate::secrets::Secrets;
@@ -23,45 +23,35 @@ use crate::{generator, output};
 
 /// How a run ended, in the ways that k6 tells apart by its exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum ExitStatus {
     /// Everything went well.
-    Success,
+    Success = 0,
     /// Something of the machine failed: a file could not be written, no memory for another
     /// virtual user.
-    Failure,
+    Failure = 1,
     /// A threshold does not hold.
-    ThresholdsFailed,
+    ThresholdsFailed = 99,
     /// `setup()` took too long.
-    SetupTimeout,
+    SetupTimeout = 100,
     /// `teardown()` took too long.
-    TeardownTimeout,
+    TeardownTimeout = 101,
     /// The options, or something the script uses, cannot be honoured.
-    InvalidConfig,
+    InvalidConfig = 104,
     /// A signal ended the run.
-    ExternalAbort,
+    ExternalAbort = 105,
     /// The script threw in its init code, `setup()` or `teardown()`, or does not parse.
-    ScriptException,
+    ScriptException = 107,
     /// The script called `exec.test.abort()`.
-    ScriptAborted,
+    ScriptAborted = 108,
     /// The script called `exec.test.fail()`.
-    MarkedAsFailed,
+    MarkedAsFailed = 110,
 }
 
 impl ExitStatus {
     /// The number that k6 has for it.
     pub const fn code(self) -> u8 {
-        match self {
-            Self::Success => 0,
-            Self::Failure => 1,
-            Self::ThresholdsFailed => 99,
-            Self::SetupTimeout => 100,
-            Self::TeardownTimeout => 101,
-            Self::InvalidConfig => 104,
-            Self::ExternalAbort => 105,
-            Self::ScriptException => 107,
-            Self::ScriptAborted => 108,
-            Self::MarkedAsFailed => 110,
-        }
+        self as u8
     }
 }
 
@@ -210,7 +200,7 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
     if layer.stages.as_ref().is_some_and(Vec::is_empty) {
         run.log.write(Level::Warning, "`stages` is empty and has no effect", &[]);
     }
-    let options = Options::resolve(layer)?;
+    let options = Arc::new(Options::resolve(layer)?);
     refuse_warm_up_of_iterations(config.warm_up, &options)?;
     for scenario in &options.scenarios {
         if !exports.functions.contains(&scenario.exec) {
@@ -220,19 +210,10 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
             )));
         }
     }
-    run.settle(Settings {
-        throw: options.throw,
-        discard_response_bodies: options.discard_response_bodies,
-        max_redirects: options.max_redirects,
-        no_vu_connection_reuse: options.no_vu_connection_reuse,
-        min_iteration_duration: options.min_iteration_duration,
-        system_tags: options.system_tags,
-        http: options.http.clone(),
-    });
     if options.rps > 0 {
         let _ = run.limiter.set(Limiter::new(options.rps));
     }
-    let _ = run.options.set(Arc::new(options.clone()));
+    let _ = run.options.set(options.clone());
     if options.system_tags.has("expected_response") {
         run.registry().define_expected();
     }

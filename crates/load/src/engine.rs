@@ -22,11 +22,11 @@ use tokio::task::LocalSet;
 use tokio::time::Instant;
 
 use crate::event_loop::EventLoop;
-use crate::executor::{self, ArrivalPool, Order, Span, Timer};
+use crate::executor::{self, ArrivalPool, Budget, Order, Span, Timer};
 use crate::generator::{self, LoopHealth};
 use crate::http::ClientConfig;
-use crate::metrics::Measured;
-use crate::options::{Options, Scenario};
+use crate::metrics::{Builtin, Measured};
+use crate::options::{ExecutorConfig, Options, Scenario};
 use crate::run::{Run, Stop};
 use crate::script::ScriptError;
 use crate::script::coroutine::Coroutine;
@@ -36,7 +36,7 @@ use crate::script::user::{Assignment, User};
 use lifecycle::Function;
 use thresholds::Board;
 pub(crate) use thresholds::{Guarded, judge};
-use watcher::Watcher;
+use watcher::{Watched, Watcher};
 
 /// How many wake-ups an event loop serves before it looks at sockets and timers again. Tokio's own
 /// 61 would let a busy loop be half a millisecond late with everything that is due.
@@ -44,7 +44,7 @@ const EVENT_INTERVAL: u32 = 16;
 
 /// What to run.
 pub(crate) struct Plan {
-    pub(crate) options: Options,
+    pub(crate) options: Arc<Options>,
     pub(crate) warm_up: Duration,
     /// Where to write when the recording begins.
     pub(crate) started: Option<PathBuf>,
@@ -142,8 +142,7 @@ struct Seat {
     id: u32,
     scenario: usize,
     spans: Vec<Span>,
-    /// Iterations shared with the other virtual users of the scenario.
-    pool: Option<Arc<AtomicU64>>,
+    budget: Budget,
 }
 
 /// An event loop's part of an open model.
@@ -186,21 +185,17 @@ pub(crate) fn inspect(run: &Arc<Run>) -> Result<Exports, ScriptError> {
         let user = Rc::new(User::new(0, event_loop));
         let mailbox = Rc::new(Mailbox::default());
         mailbox.close();
-        let ready = settle_in(&user, &mailbox)?;
-        ready.await.unwrap_or(Err(ScriptError::Interrupted))
+        settle_in(&user, &mailbox).await
     }))
 }
 
 /// Runs a plan to its end.
-///
-/// # Errors
-/// When a virtual user cannot be initialised or the script ends the run.
 pub(crate) fn execute(
     run: &Arc<Run>,
     plan: &Plan,
     observer: &mut dyn Observer,
 ) -> Result<Finished, ScriptError> {
-    let options = Arc::new(plan.options.clone());
+    let options = plan.options.clone();
     let loops = plan.event_loops.max(1);
     let (ready_sender, ready) = mpsc::unbounded_channel();
     let (phase, phase_receiver) = watch::channel(Phase::Initialising);
@@ -235,10 +230,10 @@ pub(crate) fn execute(
     let watched = runtime.block_on(LocalSet::new().run_until(watcher.watch()));
     let results: Vec<_> = threads.into_iter().map(thread::JoinHandle::join).collect();
     // Why the run was given up comes before what the loops say of that.
-    let watched = watched?;
+    let Watched { finished, vus, vus_max } = watched?;
     let mut measured = Measured::default();
     let mut health = LoopHealth::default();
-    let never_began = watched.lifecycle.setup_error.is_some();
+    let never_began = finished.lifecycle.setup_error.is_some();
     if never_began {
         // The loops have ended; `handleSummary()` is still to be called.
         run.abort.store(false, Ordering::Relaxed);
@@ -247,27 +242,19 @@ pub(crate) fn execute(
         let (one, its_health) =
             result.map_err(|_| ScriptError::Start("an event loop panicked".to_owned()))??;
         measured.merge(one);
-        health.merge(&its_health.over(watched.duration));
+        health.merge(&its_health.over(finished.duration));
     }
     if let Some(failure) = run.failure() {
         return Err(failure);
     }
     let max_vus = u32::try_from(run.live.initialised.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
     if !never_began {
-        watched.add_gauges(&mut measured, max_vus);
+        measured.sinks[Builtin::Vus as usize].merge(&vus);
+        let all = &mut measured.sinks[Builtin::VusMax as usize];
+        all.merge(&vus_max);
+        all.add(f64::from(max_vus));
     }
-    Ok(Finished {
-        measured,
-        health,
-        started_at: watched.started_at,
-        ended_at: watched.ended_at,
-        duration: watched.duration,
-        cpu: watched.cpu,
-        aborted: watched.aborted,
-        stopped: run.stop_requested(),
-        lifecycle: watched.lifecycle,
-        max_vus,
-    })
+    Ok(Finished { measured, health, stopped: run.stop_requested(), max_vus, ..finished })
 }
 
 /// Calls `handleSummary(data)` of the script; gives what is to be written, by where. `None` when it
@@ -302,7 +289,7 @@ fn spread(run: &Run, options: &Options, warm_up: Duration, loops: usize) -> Vec<
     let mut rosters: Vec<Roster> = (0..loops).map(|_| Roster::default()).collect();
     let mut dealt = 0;
     for (scenario, config) in options.scenarios.iter().enumerate() {
-        let pool = executor::shared_pool(&config.executor);
+        let shared = Budget::of(&config.executor);
         let mut parts = loops;
         if let Some(open) = config.executor.open() {
             let (pool, receivers) = ArrivalPool::new(open, loops);
@@ -315,25 +302,25 @@ fn spread(run: &Run, options: &Options, warm_up: Duration, loops: usize) -> Vec<
         }
         for spans in executor::plan(config, warm_up) {
             let id = run.vu_ids.fetch_add(1, Ordering::Relaxed) + 1;
-            let pool = pool.clone();
-            rosters[dealt % parts].seats.push(Seat { id, scenario, spans, pool });
+            let budget = match config.executor {
+                ExecutorConfig::PerVuIterations { .. } => Budget::of(&config.executor),
+                _ => shared.clone(),
+            };
+            rosters[dealt % parts].seats.push(Seat { id, scenario, spans, budget });
             dealt += 1;
         }
     }
     rosters
 }
 
-/// Puts a virtual user's script on its stack and starts its init code.
-fn settle_in(
-    user: &Rc<User>,
-    mailbox: &Rc<Mailbox>,
-) -> Result<oneshot::Receiver<Result<Exports, ScriptError>>, ScriptError> {
+/// Puts a virtual user's script on its stack and waits for its init code.
+async fn settle_in(user: &Rc<User>, mailbox: &Rc<Mailbox>) -> Result<Exports, ScriptError> {
     let (sender, receiver) = oneshot::channel();
     let (user, mailbox) = (user.clone(), mailbox.clone());
     let coroutine = Coroutine::new(move || live(&user, &mailbox, sender))
         .map_err(|error| ScriptError::Start(error.to_string()))?;
     tokio::task::spawn_local(coroutine);
-    Ok(receiver)
+    receiver.await.unwrap_or(Err(ScriptError::Interrupted))
 }
 
 fn client_config(options: &Options) -> ClientConfig {

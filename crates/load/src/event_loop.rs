@@ -15,7 +15,6 @@ use crate::script::user::Assignment;
 /// Addresses kept parsed; beyond it the cache starts anew.
 const MAX_URLS: usize = 1024;
 
-/// The shared state of one event loop.
 pub(crate) struct EventLoop {
     pub(crate) run: Arc<Run>,
     pub(crate) recorder: RefCell<Recorder>,
@@ -39,9 +38,6 @@ impl EventLoop {
     }
 
     /// Parses an address, or finds it parsed.
-    ///
-    /// # Errors
-    /// As [`Url::parse`].
     pub(crate) fn url(&self, text: &str) -> Result<Rc<Url>, RequestError> {
         let mut urls = self.urls.borrow_mut();
         if let Some(url) = urls.get(text) {

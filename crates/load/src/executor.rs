@@ -10,17 +10,12 @@
 mod arrival_pool;
 mod budget;
 mod constant_arrival_rate;
-mod constant_vus;
 pub(crate) mod crew;
 mod ramping_arrival_rate;
 mod ramping_vus;
 pub(crate) mod runner;
 mod timer;
 
-use std::cell::Cell;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 pub(crate) use arrival_pool::{ArrivalPool, Order};
@@ -47,7 +42,9 @@ pub(crate) fn plan(scenario: &Scenario, warm_up: Duration) -> Vec<Vec<Span>> {
         ExecutorConfig::ConstantVus { vus, duration }
         | ExecutorConfig::PerVuIterations { vus, max_duration: duration, .. }
         | ExecutorConfig::SharedIterations { vus, max_duration: duration, .. } => {
-            constant_vus::plan(*vus, *duration, scenario.graceful_stop)
+            // Everybody iterates all the time.
+            let (end, limit) = (*duration, *duration + scenario.graceful_stop);
+            vec![vec![Span { start: Duration::ZERO, end, limit }]; *vus as usize]
         }
         ExecutorConfig::RampingVus { start_vus, stages, graceful_ramp_down } => {
             ramping_vus::plan(*start_vus, stages, *graceful_ramp_down, scenario.graceful_stop)
@@ -68,27 +65,6 @@ pub(crate) fn plan(scenario: &Scenario, warm_up: Duration) -> Vec<Vec<Span>> {
         span.limit += offset;
     }
     users
-}
-
-/// The iterations that the virtual users of a scenario share, if they do.
-pub(crate) fn shared_pool(executor: &ExecutorConfig) -> Option<Arc<AtomicU64>> {
-    match executor {
-        ExecutorConfig::SharedIterations { iterations, .. } => {
-            Some(Arc::new(AtomicU64::new(*iterations)))
-        }
-        _ => None,
-    }
-}
-
-/// What one virtual user of a closed model may start; `pool` is [`shared_pool`]'s.
-pub(crate) fn budget(executor: &ExecutorConfig, pool: Option<&Arc<AtomicU64>>) -> Budget {
-    match (executor, pool) {
-        (ExecutorConfig::PerVuIterations { iterations, .. }, _) => {
-            Budget::Own(Rc::new(Cell::new(*iterations)))
-        }
-        (_, Some(pool)) => Budget::Shared(pool.clone()),
-        _ => Budget::Unlimited,
-    }
 }
 
 /// When the iterations of an open model are to start, from the start of the run: those that are
@@ -146,12 +122,14 @@ mod tests {
     #[test]
     fn warming_up_lengthens_the_first_span_and_moves_everything_else() {
         let second = Duration::from_secs;
-        let executor = ExecutorConfig::ConstantVus { vus: 1, duration: second(10) };
+        let executor = ExecutorConfig::ConstantVus { vus: 3, duration: second(10) };
         let mut scenario = Scenario::new("s", executor);
+        let span = Span { start: second(0), end: second(10), limit: second(40) };
+        assert_eq!(plan(&scenario, second(0)), vec![vec![span]; 3]);
         let span = Span { start: second(0), end: second(12), limit: second(42) };
-        assert_eq!(plan(&scenario, second(2)), [vec![span]]);
+        assert_eq!(plan(&scenario, second(2)), vec![vec![span]; 3]);
         scenario.start_time = second(5);
         let span = Span { start: second(7), end: second(17), limit: second(47) };
-        assert_eq!(plan(&scenario, second(2)), [vec![span]]);
+        assert_eq!(plan(&scenario, second(2)), vec![vec![span]; 3]);
     }
 }

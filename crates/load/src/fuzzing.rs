@@ -16,33 +16,33 @@ pub type FuzzTarget = (&'static str, fn(&[u8]));
 /// The targets by name: that of a directory in `fuzz/seeds`.
 pub const TARGETS: &[FuzzTarget] = &[
     ("answers", answers),
-    ("chunks", chunks),
+    ("chunks", http::fuzzing::chunks),
     ("encoded_bodies", encoded_bodies),
     ("stapled_responses", http::fuzzing::stapled_response),
     ("cookies", cookies),
-    ("urls", urls),
-    ("websocket_frames", websocket_frames),
+    ("urls", |data| on_text(data, urls)),
+    ("websocket_frames", websocket::fuzzing::frames),
     ("redis_replies", crate::redis::fuzz),
     ("web_pages", web_pages),
-    ("json_paths", json_paths),
-    ("csv_files", csv_files),
-    ("run_options", run_options),
+    ("json_paths", |data| on_text(data, script::fuzzing::json_path)),
+    ("csv_files", |data| on_text(data, script::fuzzing::csv)),
+    ("run_options", |data| on_text(data, run_options)),
     ("scripts", scripts),
 ];
 
-/// The head of an answer.
-fn answers(data: &[u8]) {
-    http::fuzzing::head(data);
+fn on_text(data: &[u8], read: impl FnOnce(&str)) {
     if let Ok(text) = std::str::from_utf8(data) {
-        let asked = digest::Asked { method: "GET", target: "/", user_info: "u:p", cnonce: "c" };
-        let answer = digest::authorization(text, &asked);
-        assert!(answer.is_none_or(|answer| answer.starts_with("Digest ")));
+        read(text);
     }
 }
 
-/// A body in chunks, whole and byte by byte.
-fn chunks(data: &[u8]) {
-    http::fuzzing::chunks(data);
+fn answers(data: &[u8]) {
+    http::fuzzing::head(data);
+    on_text(data, |text| {
+        let asked = digest::Asked { method: "GET", target: "/", user_info: "u:p", cnonce: "c" };
+        let answer = digest::authorization(text, &asked);
+        assert!(answer.is_none_or(|answer| answer.starts_with("Digest ")));
+    });
 }
 
 /// A compressed body: its first byte says how.
@@ -79,8 +79,7 @@ fn cookies(data: &[u8]) {
 }
 
 /// An address, and one relative to it.
-fn urls(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else { return };
+fn urls(text: &str) {
     let is_sent = |url: &Url| {
         assert!(url.target.starts_with('/'));
         assert!(url.target.bytes().all(|b| b >= 0x20 && b != 0x7f));
@@ -90,21 +89,12 @@ fn urls(data: &[u8]) {
     for url in [Url::parse(text), base.join(text)].into_iter().flatten() {
         is_sent(&url);
         // What is sent is read as the same.
-        let sent = format!("{}://{}{}", scheme(&url), url.authority, url.target);
+        let sent = format!("{}://{}{}", url.scheme(), url.authority, url.target);
         let again = Url::parse(&sent).expect("what is sent can be read");
         assert_eq!((&again.host, again.port), (&url.host, url.port), "{sent}");
         assert_eq!((&again.authority, &again.target), (&url.authority, &url.target));
     }
     let _ = http::percent_decode(text);
-}
-
-fn scheme(url: &Url) -> &'static str {
-    if url.secure { "https" } else { "http" }
-}
-
-/// Frames of a server, and data that are sent.
-fn websocket_frames(data: &[u8]) {
-    websocket::fuzzing::frames(data);
 }
 
 /// A selector in the first line, and a page.
@@ -121,23 +111,8 @@ fn web_pages(data: &[u8]) {
     }
 }
 
-/// A path of `response.json()`.
-fn json_paths(data: &[u8]) {
-    if let Ok(text) = std::str::from_utf8(data) {
-        script::fuzzing::json_path(text);
-    }
-}
-
-/// A file of comma-separated values.
-fn csv_files(data: &[u8]) {
-    if let Ok(text) = std::str::from_utf8(data) {
-        script::fuzzing::csv(text);
-    }
-}
-
 /// Options of k6: a file of them, and the small languages in them.
-fn run_options(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else { return };
+fn run_options(text: &str) {
     let _ = (ConfigFile::parse(text), parse_stage("stages", text), Threshold::parse(text));
     if let Ok(duration) = parse_duration(text) {
         let written = format!("{}ns", duration.as_nanos());

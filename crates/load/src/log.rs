@@ -98,7 +98,6 @@ impl Log {
         Ok(())
     }
 
-    /// What `console` of a script writes.
     pub(crate) fn write_console(&self, level: Level, message: &str) {
         let Some(file) = &self.console else {
             return self.write(level, message, &[("source", "console")]);

@@ -232,7 +232,6 @@ fn generator_line(report: &Report) -> String {
     )
 }
 
-/// Shows a text on standard output.
 pub(crate) fn show(text: &str) {
     show_bytes(&mut std::io::stdout().lock(), text.as_bytes());
 }

@@ -1,6 +1,6 @@
 //! What a person sees before and during a run.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use crate::engine::Observer;
 use crate::metrics::{Contains, MetricKind, Recent};
 use crate::options::Options;
 use crate::options::duration::format_duration;
+use crate::output::show;
 use crate::run::Run;
 use crate::summary::humanize;
 
@@ -87,7 +88,7 @@ impl Progress {
         self.elapsed = elapsed;
         if !self.quiet {
             let clear = if self.terminal { CLEAR } else { "" };
-            self.show(&format!("{clear}\n{}\n", self.line(0)));
+            show(&format!("{clear}\n{}\n", self.line(0)));
         }
     }
 
@@ -125,18 +126,12 @@ impl Progress {
         recent.requests = (recent.requests as f64 / since.as_secs_f64()).round() as u64;
         self.last = (recent, self.elapsed);
     }
-
-    fn show(&self, text: &str) {
-        let mut stdout = std::io::stdout().lock();
-        // Whoever closed the pipe does not want to see more.
-        let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    }
 }
 
 impl Observer for Progress {
     fn initialising(&mut self, ready: u64, of: u32) {
         if self.terminal && !self.quiet {
-            self.show(&format!("\rInit      [{ready}/{of}] VUs initialized\x1b[K"));
+            show(&format!("\rInit      [{ready}/{of}] VUs initialized\x1b[K"));
         }
     }
 
@@ -150,10 +145,10 @@ impl Observer for Progress {
             self.look();
             let view = view(&self.line(active), self.share(), self.totals, &self.last.0);
             // Back to its first line, where messages and the next view begin.
-            self.show(&format!("{CLEAR}{view}\x1b[{}A\r", view.matches('\n').count()));
+            show(&format!("{CLEAR}{view}\x1b[{}A\r", view.matches('\n').count()));
         } else if elapsed >= self.next_line {
             self.next_line += LINE_INTERVAL;
-            self.show(&format!("{}\n", self.line(active)));
+            show(&format!("{}\n", self.line(active)));
         }
     }
 }

@@ -3,34 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
 use crate::limiter::Limiter;
 use crate::log::Log;
-use crate::metrics::{Recent, Recorder, Registry, SystemTags};
-use crate::options::{HttpOptions, Options, Scenario};
+use crate::metrics::{Recent, Recorder, Registry};
+use crate::options::{Options, Scenario};
 use crate::samples::Samples;
 use crate::script::{Files, ScriptError, SharedArrays, Sources};
 use crate::secrets::Secrets;
-
-/// Settings every request and iteration needs at hand.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Settings {
-    /// Failed requests throw unless a request says otherwise.
-    pub(crate) throw: bool,
-    pub(crate) discard_response_bodies: bool,
-    pub(crate) max_redirects: u32,
-    /// Close the connections at the end of every iteration.
-    pub(crate) no_vu_connection_reuse: bool,
-    /// Which tags values have.
-    pub(crate) system_tags: SystemTags,
-    /// A shorter iteration is followed by a pause that fills it up.
-    pub(crate) min_iteration_duration: Duration,
-    pub(crate) http: HttpOptions,
-}
 
 /// Counts for the progress line.
 #[derive(Debug, Default)]
@@ -95,7 +79,6 @@ pub(crate) struct Run {
     pub(crate) shared: SharedArrays,
     pub(crate) files: Files,
     registry: Mutex<Registry>,
-    settings: OnceLock<Settings>,
     failure: Mutex<Option<ScriptError>>,
     stop: Mutex<Option<Stop>>,
     /// The script called `exec.test.fail()`.
@@ -130,7 +113,6 @@ impl Run {
             shared: SharedArrays::default(),
             files: Files::default(),
             registry: Mutex::new(Registry::new()),
-            settings: OnceLock::new(),
             failure: Mutex::default(),
             stop: Mutex::default(),
             marked_failed: AtomicBool::new(false),
@@ -162,15 +144,13 @@ impl Run {
         recorder
     }
 
-    /// The settings; all off until the options are known.
-    pub(crate) fn settings(&self) -> &Settings {
-        static UNKNOWN: OnceLock<Settings> = OnceLock::new();
-        self.settings.get().unwrap_or_else(|| UNKNOWN.get_or_init(Settings::default))
-    }
-
-    /// Fixes the settings. Later calls change nothing.
-    pub(crate) fn settle(&self, settings: Settings) {
-        let _ = self.settings.set(settings);
+    /// The options; all off until they are known.
+    pub(crate) fn settings(&self) -> &Options {
+        static UNKNOWN: LazyLock<Options> = LazyLock::new(Options::default);
+        match self.options.get() {
+            Some(options) => options,
+            None => &UNKNOWN,
+        }
     }
 
     /// Ends the run because of `error`; the first one is kept.
@@ -184,7 +164,6 @@ impl Run {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Iterations of a scenario so far.
     pub(crate) fn iterations_of(&self, scenario: usize) -> Arc<AtomicU64> {
         let count = self.options.get().map_or(0, |options| options.scenarios.len());
         let all =

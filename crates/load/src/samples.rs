@@ -119,9 +119,7 @@ impl Emitter {
 
     /// Adds the bytes of a request to those of its iteration.
     pub(crate) fn add_traffic(&mut self, vu: u32, traffic: Traffic) {
-        let sum = self.traffic.entry(vu).or_default();
-        sum.sent += traffic.sent;
-        sum.received += traffic.received;
+        self.traffic.entry(vu).or_default().add(traffic);
     }
 
     /// Sends the bytes of an iteration that is over.

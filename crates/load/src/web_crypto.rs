@@ -1,6 +1,14 @@
 //! The operations of `crypto.subtle`, on bytes. Keys are raw bytes, or DER: PKCS #8 for private keys, SPKI for public
 //! ones. What is asked for by which name is in `script/modules/subtle.js`.
 
+/// Runs `$body` with `$name` for a type.
+macro_rules! with_type {
+    ($name:ident = $type:ty => $body:expr) => {{
+        type $name = $type;
+        $body
+    }};
+}
+
 mod aes;
 mod curves;
 mod hash;
@@ -61,9 +69,6 @@ pub(crate) enum Failure {
 }
 
 /// Runs the operation of this name. Some take a while: not for an event loop.
-///
-/// # Errors
-/// [`Failure`], also for a name that is none.
 pub(crate) fn run(operation: &str, arguments: &Arguments) -> Result<CryptoResult, Failure> {
     let hash = || arguments.hash.ok_or(Failure::Parameters);
     match operation {

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::{client_config, settle_in};
 use crate::event_loop::EventLoop;
+use crate::executor::runner::wait_for_stop;
 use crate::metrics::Measured;
 use crate::options::Options;
 use crate::run::Run;
@@ -17,7 +18,6 @@ use crate::script::ScriptError;
 use crate::script::mailbox::{Call, CallError, Mailbox, Returned, Task};
 use crate::script::user::{Assignment, User};
 
-/// A function to call.
 pub(crate) struct Function {
     pub(crate) name: &'static str,
     /// Its argument as JSON.
@@ -54,7 +54,7 @@ async fn call_on(
     let run = &event_loop.run;
     let user = Rc::new(User::new(0, event_loop.clone()));
     let mailbox = Rc::new(Mailbox::default());
-    settle_in(&user, &mailbox)?.await.unwrap_or(Err(ScriptError::Interrupted))?;
+    settle_in(&user, &mailbox).await?;
     let mut recorder = run.recorder();
     recorder.emit_to(run.samples.get().filter(|_| function.name != "handleSummary"));
     recorder.start(Instant::now().into_std());
@@ -81,7 +81,7 @@ async fn call_on(
             user.control.interrupt();
             reply.await
         }
-        () = stopped(stop) => {
+        () = wait_for_stop(stop) => {
             user.control.interrupt();
             reply.await
         }
@@ -100,11 +100,5 @@ async fn call_on(
         Ok(Err(CallError::Interrupted)) | Err(_) => {
             Err(run.aborted_by_script().unwrap_or(ScriptError::Interrupted))
         }
-    }
-}
-
-async fn stopped(mut stop: watch::Receiver<bool>) {
-    if stop.wait_for(|stop| *stop).await.is_err() {
-        std::future::pending::<()>().await;
     }
 }

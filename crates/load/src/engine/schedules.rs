@@ -57,12 +57,6 @@ fn run(scenarios: &str, body: &str, warm_up: Duration) -> Ran {
     Ran { starts, complete, interrupted, dropped }
 }
 
-/// Starts of one scenario, and how many iterations were dropped.
-fn starts(scenario: &str, body: &str, warm_up: Duration) -> (Starts, u64) {
-    let ran = run(&format!("s: {scenario}"), body, warm_up);
-    (ran.starts, ran.dropped)
-}
-
 /// What one scenario comes to whose iterations are told by `body`.
 fn all_of(scenario: &str, body: &str) -> Ran {
     run(&format!("s: {scenario}"), body, Duration::ZERO)
@@ -99,8 +93,24 @@ fn on_controlled_clock(run: &Arc<Run>, options: &Arc<Options>, warm_up: Duration
     }))
 }
 
+/// Starts of one scenario, and how many iterations were dropped.
 fn exact(scenario: &str, body: &str) -> (Starts, u64) {
-    starts(scenario, body, Duration::ZERO)
+    let ran = all_of(scenario, body);
+    (ran.starts, ran.dropped)
+}
+
+/// Runs a scenario with one grace and another one, which decide how many iterations are complete and interrupted.
+fn assert_grace_decides(
+    scenario: &str,
+    body: &str,
+    (starts, dropped): (&[(u64, u64)], u64),
+    cases: &[(&str, u64, u64)],
+) {
+    for (grace, complete, interrupted) in cases {
+        let ran = all_of(&scenario.replace("GRACE", grace), body);
+        let (complete, interrupted) = (*complete, *interrupted);
+        assert_eq!(ran, Ran { starts: starts.to_vec(), complete, interrupted, dropped }, "{grace}");
+    }
 }
 
 #[test]
@@ -116,20 +126,10 @@ fn ramping_vus_come_and_go_one_after_the_other() {
         { duration: '1s', target: 3 }, { duration: '1s', target: 1 }] }";
     // The second comes after half of the first stage, the third at its end; they leave after half
     // and at the end of the second stage, the last one first.
-    let expected = vec![
-        (0, 1),
-        (400, 1),
-        (500, 2),
-        (800, 1),
-        (900, 2),
-        (1000, 3),
-        (1200, 1),
-        (1300, 2),
-        (1400, 3),
-    ]
-    .into_iter()
-    .chain([(1600, 1), (1700, 2)])
-    .collect();
+    let first = [0, 400, 800, 1200, 1600].map(|at| (at, 1));
+    let second = [500, 900, 1300, 1700].map(|at| (at, 2));
+    let mut expected = [&first[..], &second, &[(1000, 3), (1400, 3)]].concat();
+    expected.sort_unstable();
     assert_eq!(exact(scenario, "sleep(0.4)"), (expected, 0));
 }
 
@@ -186,44 +186,32 @@ fn a_ramping_arrival_rate_starts_where_the_area_under_it_is_a_whole_number() {
 fn a_warm_up_begins_with_the_first_rate_and_drops_count_after_it_only() {
     let scenario =
         "{ executor: 'constant-arrival-rate', rate: 2, duration: '1s', preAllocatedVUs: 1 }";
-    let (all, dropped) = starts(scenario, "sleep(0.7)", Duration::from_secs(1));
-    assert_eq!((all, dropped), (vec![(0, 1), (1000, 1)], 1));
+    let ran = run(&format!("s: {scenario}"), "sleep(0.7)", Duration::from_secs(1));
+    assert_eq!((ran.starts, ran.dropped), (vec![(0, 1), (1000, 1)], 1));
 }
 
 #[test]
 fn what_a_graceful_stop_does_not_wait_for_is_interrupted() {
-    let scenario = |grace: &str| {
-        format!(
-            "{{ executor: 'constant-vus', vus: 1, duration: '1s', startTime: '2s', gracefulStop: '{grace}' }}"
-        )
-    };
+    let scenario = "{ executor: 'constant-vus', vus: 1, duration: '1s', startTime: '2s', gracefulStop: 'GRACE' }";
     // The second begins at 2.7 s and would end at 3.4 s.
-    let starts = vec![(2000, 1), (2700, 1)];
-    let expected =
-        |complete, interrupted| Ran { starts: starts.clone(), complete, interrupted, dropped: 0 };
-    assert_eq!(all_of(&scenario("0s"), "sleep(0.7)"), expected(1, 1));
-    assert_eq!(all_of(&scenario("399ms"), "sleep(0.7)"), expected(1, 1));
-    assert_eq!(all_of(&scenario("401ms"), "sleep(0.7)"), expected(2, 0));
+    let starts = [(2000, 1), (2700, 1)];
+    let cases = [("0s", 1, 1), ("399ms", 1, 1), ("401ms", 2, 0)];
+    assert_grace_decides(scenario, "sleep(0.7)", (&starts, 0), &cases);
 }
 
 #[test]
 fn a_stage_without_length_is_a_jump_and_a_ramp_down_has_a_grace_of_its_own() {
-    let scenario = |grace: &str| {
-        format!(
-            "{{ executor: 'ramping-vus', startVUs: 0, gracefulRampDown: '{grace}', gracefulStop: '0s',
-               stages: [{{ duration: 0, target: 2 }}, {{ duration: '1s', target: 2 }},
-                        {{ duration: 0, target: 1 }}, {{ duration: '1s', target: 1 }}] }}"
-        )
-    };
+    let scenario =
+        "{ executor: 'ramping-vus', startVUs: 0, gracefulRampDown: 'GRACE', gracefulStop: '0s',
+           stages: [{ duration: 0, target: 2 }, { duration: '1s', target: 2 },
+                    { duration: 0, target: 1 }, { duration: '1s', target: 1 }] }";
     // Whoever leaves at one second is in an iteration up to 1.05 s; the last one of the other is
     // interrupted at the end.
     let stays = (0..6).map(|turn| (turn * 350, 1));
     let mut starts: Starts = stays.chain([(0, 2), (350, 2), (700, 2)]).collect();
     starts.sort_unstable();
-    let expected =
-        |complete, interrupted| Ran { starts: starts.clone(), complete, interrupted, dropped: 0 };
-    assert_eq!(all_of(&scenario("60ms"), "sleep(0.35)"), expected(8, 1));
-    assert_eq!(all_of(&scenario("40ms"), "sleep(0.35)"), expected(7, 2));
+    let cases = [("60ms", 8, 1), ("40ms", 7, 2)];
+    assert_grace_decides(scenario, "sleep(0.35)", (&starts, 0), &cases);
 }
 
 #[test]
@@ -242,17 +230,10 @@ fn a_virtual_user_that_left_comes_back_under_its_number() {
 
 #[test]
 fn own_iterations_end_with_max_duration_and_its_grace() {
-    let scenario = |grace: &str| {
-        format!(
-            "{{ executor: 'per-vu-iterations', vus: 1, iterations: 3, maxDuration: '500ms',
-                gracefulStop: '{grace}' }}"
-        )
-    };
-    let starts = vec![(0, 1), (400, 1)];
-    let expected =
-        |complete, interrupted| Ran { starts: starts.clone(), complete, interrupted, dropped: 1 };
-    assert_eq!(all_of(&scenario("200ms"), "sleep(0.4)"), expected(1, 1));
-    assert_eq!(all_of(&scenario("400ms"), "sleep(0.4)"), expected(2, 0));
+    let scenario = "{ executor: 'per-vu-iterations', vus: 1, iterations: 3, maxDuration: '500ms',
+        gracefulStop: 'GRACE' }";
+    let cases = [("200ms", 1, 1), ("400ms", 2, 0)];
+    assert_grace_decides(scenario, "sleep(0.4)", (&[(0, 1), (400, 1)], 1), &cases);
 }
 
 #[test]
@@ -274,17 +255,11 @@ fn a_constant_arrival_rate_of_a_minute_starts_on_the_second() {
 
 #[test]
 fn an_arrival_after_the_schedule_is_none_and_the_last_one_has_its_grace() {
-    let scenario = |grace: &str| {
-        format!(
-            "{{ executor: 'constant-arrival-rate', rate: 2, duration: '1s', preAllocatedVUs: 2,
-                gracefulStop: '{grace}' }}"
-        )
-    };
-    let starts = vec![(0, 1), (500, 2)];
-    let expected =
-        |complete, interrupted| Ran { starts: starts.clone(), complete, interrupted, dropped: 0 };
-    assert_eq!(all_of(&scenario("99ms"), "sleep(0.6)"), expected(1, 1));
-    assert_eq!(all_of(&scenario("101ms"), "sleep(0.6)"), expected(2, 0));
+    let scenario =
+        "{ executor: 'constant-arrival-rate', rate: 2, duration: '1s', preAllocatedVUs: 2,
+        gracefulStop: 'GRACE' }";
+    let cases = [("99ms", 1, 1), ("101ms", 2, 0)];
+    assert_grace_decides(scenario, "sleep(0.6)", (&[(0, 1), (500, 2)], 0), &cases);
 }
 
 #[test]

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use super::lifecycle::{self, Function};
 use super::thresholds::Board;
-use super::{Clock, Lifecycle, Observer, Phase, Plan};
-use crate::generator;
+use super::{Clock, Finished, Lifecycle, Observer, Phase, Plan};
+use crate::generator::{self, LoopHealth};
 use crate::log::Level;
 use crate::metrics::{Builtin, Measured, MetricKind, SampleTags, Sink};
 use crate::run::{Run, RunClock, Stop};
@@ -42,16 +42,11 @@ pub(super) struct Watcher<'a> {
     pub(super) board: Option<Arc<Board>>,
 }
 
-/// What the watching thread saw.
 pub(super) struct Watched {
-    pub(super) started_at: SystemTime,
-    pub(super) ended_at: SystemTime,
-    pub(super) duration: Duration,
-    pub(super) cpu: Duration,
-    pub(super) aborted: bool,
-    pub(super) lifecycle: Lifecycle,
-    vus: Sink,
-    vus_max: Sink,
+    /// Without what the loops measured.
+    pub(super) finished: Finished,
+    pub(super) vus: Sink,
+    pub(super) vus_max: Sink,
 }
 
 impl Watcher<'_> {
@@ -152,10 +147,10 @@ impl Watcher<'_> {
             tokio::select! {
                 _ = self.done.recv() => left -= 1,
                 () = signals.next() => {
-                    if watched.aborted {
+                    if watched.finished.aborted {
                         self.end_at_once();
                     }
-                    watched.aborted = true;
+                    watched.finished.aborted = true;
                     let _ = self.stop.send(true);
                 }
                 () = tokio::time::sleep_until(record_from), if !recording => {
@@ -166,7 +161,7 @@ impl Watcher<'_> {
                     let now = Instant::now();
                     if now >= next_judgement {
                         next_judgement = now + THRESHOLD_INTERVAL;
-                        self.judge(watched.lifecycle.setup_took + (now - record_from));
+                        self.judge(watched.finished.lifecycle.setup_took + (now - record_from));
                     }
                     if self.run.abort.load(Ordering::Relaxed) || self.run.stop_requested().is_some() {
                         let _ = self.stop.send(true);
@@ -188,9 +183,9 @@ impl Watcher<'_> {
                 }
             }
         }
-        watched.duration = record_from.elapsed();
-        watched.ended_at = SystemTime::now();
-        watched.cpu = generator::process_cpu().saturating_sub(cpu_before);
+        watched.finished.duration = record_from.elapsed();
+        watched.finished.ended_at = SystemTime::now();
+        watched.finished.cpu = generator::process_cpu().saturating_sub(cpu_before);
         watched
     }
 
@@ -231,9 +226,9 @@ impl Watcher<'_> {
         // What stopped the scenarios does not stop this.
         self.stop.send_replace(false);
         let (result, measured) = self.call(function, signals).await;
-        watched.lifecycle.teardown = measured;
-        watched.lifecycle.teardown_error = result.err();
-        watched.lifecycle.teardown_took = begin.elapsed();
+        watched.finished.lifecycle.teardown = measured;
+        watched.finished.lifecycle.teardown_error = result.err();
+        watched.finished.lifecycle.teardown_took = begin.elapsed();
     }
 
     /// Calls a function of the life-cycle; a signal ends it.
@@ -296,22 +291,18 @@ impl Watcher<'_> {
 impl Watched {
     /// Before anything is seen.
     fn new(started_at: SystemTime, lifecycle: Lifecycle) -> Self {
-        Self {
+        let finished = Finished {
+            measured: Measured::default(),
+            health: LoopHealth::default(),
             started_at,
             ended_at: started_at,
             duration: Duration::ZERO,
             cpu: Duration::ZERO,
             aborted: false,
+            stopped: None,
             lifecycle,
-            vus: Sink::new(MetricKind::Gauge),
-            vus_max: Sink::new(MetricKind::Gauge),
-        }
-    }
-
-    pub(super) fn add_gauges(&self, measured: &mut Measured, max_vus: u32) {
-        measured.sinks[Builtin::Vus as usize].merge(&self.vus);
-        let all = &mut measured.sinks[Builtin::VusMax as usize];
-        all.merge(&self.vus_max);
-        all.add(f64::from(max_vus));
+            max_vus: 0,
+        };
+        Self { finished, vus: Sink::new(MetricKind::Gauge), vus_max: Sink::new(MetricKind::Gauge) }
     }
 }

@@ -8,13 +8,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::{Clock, Phase, Post, assignment, settle_in};
 use crate::event_loop::EventLoop;
 use crate::executor;
 use crate::executor::crew::{Crew, Hand, Hire, Times};
-use crate::executor::runner::Worker;
+use crate::executor::runner::{Worker, wait_for_stop};
 use crate::generator::{self, LoopHealth, Spent};
 use crate::metrics::{Histogram, Measured};
 use crate::options::{ExecutorConfig, Scenario};
@@ -157,14 +158,9 @@ async fn initialise(post: &mut Post, event_loop: &Rc<EventLoop>) -> Result<Staff
     }
     for seat in std::mem::take(&mut post.roster.seats) {
         let scenario = &post.options.scenarios[seat.scenario];
-        let stopped = async {
-            if post.stop.wait_for(|stop| *stop).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
         let Hand { user, mailbox } = tokio::select! {
             made = make(event_loop, seat.id) => made?,
-            () = stopped => return Err(ScriptError::Interrupted),
+            () = wait_for_stop(post.stop.clone()) => return Err(ScriptError::Interrupted),
         };
         let crew = post.roster.crews.iter().position(|crew| crew.scenario == seat.scenario);
         if let Some(crew) = crew {
@@ -178,7 +174,7 @@ async fn initialise(post: &mut Post, event_loop: &Rc<EventLoop>) -> Result<Staff
             exec: scenario.exec.clone(),
             environment: scenario.env.clone(),
             spans: seat.spans,
-            budget: executor::budget(&scenario.executor, seat.pool.as_ref()),
+            budget: seat.budget,
             busy: Arc::default(),
         });
     }
@@ -189,8 +185,7 @@ async fn initialise(post: &mut Post, event_loop: &Rc<EventLoop>) -> Result<Staff
 async fn make(event_loop: &Rc<EventLoop>, id: u32) -> Result<Hand, ScriptError> {
     let user = Rc::new(User::new(id, event_loop.clone()));
     let mailbox = Rc::new(Mailbox::default());
-    let ready = settle_in(&user, &mailbox)?;
-    ready.await.unwrap_or(Err(ScriptError::Interrupted))?;
+    settle_in(&user, &mailbox).await?;
     event_loop.run.live.initialised.fetch_add(1, Ordering::Relaxed);
     Ok(Hand { user, mailbox })
 }
@@ -240,30 +235,31 @@ async fn record(clock: Clock, event_loop: Rc<EventLoop>, watch: Rc<RefCell<LoopW
 }
 
 /// Shows the loop's figures to the thresholds that may end the run, now and then.
-fn show_on_board(post: &Post, event_loop: &Rc<EventLoop>) -> Option<tokio::task::JoinHandle<()>> {
+fn show_on_board(post: &Post, event_loop: &Rc<EventLoop>) -> Option<JoinHandle<()>> {
     let (board, event_loop, index) = (post.board.clone()?, event_loop.clone(), post.index);
-    Some(tokio::task::spawn_local(async move {
-        let mut tick = tokio::time::interval(BOARD_INTERVAL);
-        loop {
-            tick.tick().await;
-            let shown = event_loop.recorder.borrow().snapshot(board.metrics());
-            board.show(index, shown);
-        }
+    Some(now_and_then(move || {
+        let shown = event_loop.recorder.borrow().snapshot(board.metrics());
+        board.show(index, shown);
     }))
 }
 
 /// Hands on what a terminal shows, if there is one.
-fn show_recent(post: &Post, event_loop: &Rc<EventLoop>) -> Option<tokio::task::JoinHandle<()>> {
-    if !post.run.live.is_watched.load(Ordering::Relaxed) {
-        return None;
-    }
+fn show_recent(post: &Post, event_loop: &Rc<EventLoop>) -> Option<JoinHandle<()>> {
     let (run, event_loop) = (post.run.clone(), event_loop.clone());
-    Some(tokio::task::spawn_local(async move {
+    run.live.is_watched.load(Ordering::Relaxed).then(|| {
+        now_and_then(move || {
+            let recent = event_loop.recorder.borrow_mut().take_recent();
+            run.live.add_recent(&recent);
+        })
+    })
+}
+
+fn now_and_then(show: impl Fn() + 'static) -> JoinHandle<()> {
+    tokio::task::spawn_local(async move {
         let mut tick = tokio::time::interval(BOARD_INTERVAL);
         loop {
             tick.tick().await;
-            let recent = event_loop.recorder.borrow_mut().take_recent();
-            run.live.add_recent(&recent);
+            show();
         }
-    }))
+    })
 }

@@ -29,11 +29,9 @@ pub(crate) enum Claim {
     Own,
     /// It was handed to another event loop.
     HandedOver,
-    /// Nobody is free.
     Nobody,
 }
 
-/// One scenario's pool.
 #[derive(Debug)]
 pub(crate) struct ArrivalPool {
     crews: Vec<Side>,

@@ -1,50 +1,42 @@
 //! What a virtual user may still start, where an executor gives a number of iterations and not only
 //! a time.
 
-use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many iterations a virtual user may still start.
+use crate::options::ExecutorConfig;
+
+/// How many iterations are left, for one virtual user or for all that have a clone; `None`: as many as time allows.
 #[derive(Debug, Clone)]
-pub(crate) enum Budget {
-    /// As many as time allows.
-    Unlimited,
-    /// Its own number.
-    Own(Rc<Cell<u64>>),
-    /// What all virtual users of the scenario, on all event loops, have left.
-    Shared(Arc<AtomicU64>),
-}
+pub(crate) struct Budget(Option<Arc<AtomicU64>>);
 
 impl Budget {
+    pub(crate) fn of(executor: &ExecutorConfig) -> Self {
+        match executor {
+            ExecutorConfig::PerVuIterations { iterations, .. }
+            | ExecutorConfig::SharedIterations { iterations, .. } => {
+                Self(Some(Arc::new(AtomicU64::new(*iterations))))
+            }
+            _ => Self(None),
+        }
+    }
+
     /// Takes one iteration; false when none is left.
     pub(crate) fn take(&self) -> bool {
-        match self {
-            Self::Unlimited => true,
-            Self::Own(left) => {
-                let some = left.get() > 0;
-                left.set(left.get().saturating_sub(1));
-                some
-            }
-            Self::Shared(left) => left
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
-                .is_ok(),
-        }
+        self.0.as_ref().is_none_or(|left| {
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+                .is_ok()
+        })
     }
 
     /// Whether the virtual user may be done before its time is over.
     pub(crate) fn is_limited(&self) -> bool {
-        !matches!(self, Self::Unlimited)
+        self.0.is_some()
     }
 
     /// Empties the budget and says what was left in it: iterations that were never started.
     pub(crate) fn drain(&self) -> u64 {
-        match self {
-            Self::Unlimited => 0,
-            Self::Own(left) => left.take(),
-            Self::Shared(left) => left.swap(0, Ordering::Relaxed),
-        }
+        self.0.as_ref().map_or(0, |left| left.swap(0, Ordering::Relaxed))
     }
 }
 
@@ -52,9 +44,14 @@ impl Budget {
 mod tests {
     use super::*;
 
+    fn shared(iterations: u64) -> Budget {
+        let max_duration = std::time::Duration::from_secs(1);
+        Budget::of(&ExecutorConfig::SharedIterations { vus: 2, iterations, max_duration })
+    }
+
     #[test]
     fn a_budget_is_spent_by_its_owner() {
-        let budget = Budget::Own(Rc::new(Cell::new(3)));
+        let budget = shared(3);
         assert!(budget.take());
         assert_eq!(budget.drain(), 2);
         assert!(!budget.take());
@@ -62,8 +59,8 @@ mod tests {
 
     #[test]
     fn a_shared_budget_is_spent_once_by_everybody_together() {
-        let pool = Arc::new(AtomicU64::new(5));
-        let budgets = [Budget::Shared(pool.clone()), Budget::Shared(pool)];
+        let budget = shared(5);
+        let budgets = [budget.clone(), budget];
         let taken = (0..10).filter(|turn| budgets[turn % 2].take()).count();
         assert_eq!((taken, budgets[0].drain()), (5, 0));
     }

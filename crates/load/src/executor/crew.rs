@@ -63,7 +63,6 @@ pub(crate) struct Crew {
     pub(crate) members: RefCell<Vec<Member>>,
 }
 
-/// A member at work.
 pub(crate) struct Member {
     hand: Hand,
     done: Option<oneshot::Receiver<()>>,

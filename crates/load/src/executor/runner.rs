@@ -56,8 +56,8 @@ impl Worker {
                 }
                 active = Some(current);
             }
-            if let Some(active) = active {
-                self.finish(active).await;
+            if let Some(active) = &mut active {
+                self.is_over(active, None).await;
             }
         };
         tokio::select! {
@@ -79,25 +79,28 @@ impl Worker {
 
     /// Waits for the next span; an iteration of the last one is interrupted when its grace is over.
     async fn idle_until(&self, next: Instant, active: Option<Active>) -> Option<Active> {
-        let Some(mut active) = active else {
-            wait_until(next).await;
-            return None;
-        };
+        if let Some(mut active) = active
+            && !self.is_over(&mut active, Some(next)).await
+        {
+            return Some(active);
+        }
+        wait_until(next).await;
+        None
+    }
+
+    /// Waits for the last iteration, up to its limit; false when it may go on and it is time for what comes `next`.
+    async fn is_over(&self, active: &mut Active, next: Option<Instant>) -> bool {
         tokio::select! {
-            _ = &mut active.done => {
-                wait_until(next).await;
-                None
-            }
-            () = wait_until(active.limit.min(next)) => {
-                if active.limit < next {
-                    self.user.control.interrupt();
-                    let _ = active.done.await;
-                    wait_until(next).await;
-                    return None;
+            _ = &mut active.done => {}
+            () = wait_until(next.map_or(active.limit, |next| next.min(active.limit))) => {
+                if next.is_some_and(|next| next <= active.limit) {
+                    return false;
                 }
-                Some(active)
+                self.user.control.interrupt();
+                let _ = (&mut active.done).await;
             }
         }
+        true
     }
 
     fn activate(&self, start: Instant, span: Span, active: Option<Active>) -> Active {
@@ -124,17 +127,6 @@ impl Worker {
         });
         Active { end, limit, done }
     }
-
-    /// Waits for the last iteration, up to its limit.
-    async fn finish(&self, mut active: Active) {
-        tokio::select! {
-            _ = &mut active.done => {}
-            () = wait_until(active.limit) => {
-                self.user.control.interrupt();
-                let _ = active.done.await;
-            }
-        }
-    }
 }
 
 /// The turns of a virtual user during one span: one after the other, as long as there is time.
@@ -160,7 +152,7 @@ pub(super) async fn wait_until(instant: Instant) {
 }
 
 /// Completes when the run is stopped from outside.
-pub(super) async fn wait_for_stop(mut stop: watch::Receiver<bool>) {
+pub(crate) async fn wait_for_stop(mut stop: watch::Receiver<bool>) {
     // An error means that nobody can stop the run any more.
     if stop.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;

@@ -12,7 +12,6 @@ const LITERAL: [&str; 8] =
     ["iframe", "noembed", "noframes", "noscript", "plaintext", "script", "style", "xmp"];
 
 impl Document {
-    /// What is in a node, as HTML.
     pub(crate) fn inner_html(&self, at: usize) -> String {
         let mut html = String::new();
         // Elements that are not closed yet: where they end, and their index.

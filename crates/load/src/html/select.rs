@@ -17,11 +17,9 @@ use selectors::{Element as _, OpaqueElement};
 use super::language::{Language, Name, PseudoClass, PseudoElement, Text};
 use super::tree::{Data, Document, Element};
 
-/// A list of selectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Selector(SelectorList<Language>);
 
-/// Why a selector cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SelectorError {
     /// It is none in k6 either.
@@ -170,21 +168,19 @@ impl Candidate<'_> {
     fn is_enabled(&self) -> bool {
         match self.name() {
             "a" | "area" | "link" => self.attribute("href").is_some(),
-            "optgroup" | "menuitem" | "fieldset" => self.attribute("disabled").is_none(),
-            "button" | "input" | "select" | "textarea" | "option" => {
-                self.attribute("disabled").is_none() && !self.is_in_disabled_fieldset()
-            }
-            _ => false,
+            _ => self.disabled() == Some(false),
         }
     }
 
-    fn is_disabled(&self) -> bool {
+    /// `None` for what is never disabled.
+    fn disabled(&self) -> Option<bool> {
+        let says_so = self.attribute("disabled").is_some();
         match self.name() {
-            "optgroup" | "menuitem" | "fieldset" => self.attribute("disabled").is_some(),
+            "optgroup" | "menuitem" | "fieldset" => Some(says_so),
             "button" | "input" | "select" | "textarea" | "option" => {
-                self.attribute("disabled").is_some() || self.is_in_disabled_fieldset()
+                Some(says_so || self.is_in_disabled_fieldset())
             }
-            _ => false,
+            _ => None,
         }
     }
 
@@ -270,7 +266,7 @@ impl selectors::Element for Candidate<'_> {
                 matches!(self.name(), "a" | "area" | "link") && self.attribute("href").is_some()
             }
             PseudoClass::Enabled => self.is_enabled(),
-            PseudoClass::Disabled => self.is_disabled(),
+            PseudoClass::Disabled => self.disabled() == Some(true),
             PseudoClass::Checked => self.is_checked(),
             PseudoClass::Contains(text) => {
                 self.document.text(self.at).to_lowercase().contains(text)

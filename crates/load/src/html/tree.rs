@@ -26,7 +26,6 @@ pub(crate) enum Data {
     Element(Element),
 }
 
-/// Name and attributes of an element.
 pub(crate) struct Element {
     pub(crate) name: QualName,
     pub(crate) attributes: Vec<Attribute>,
@@ -40,7 +39,6 @@ impl Element {
     }
 }
 
-/// A node of a [`Document`].
 pub(crate) struct Node {
     pub(crate) data: Data,
     pub(crate) parent: Option<usize>,
@@ -56,9 +54,6 @@ pub(crate) struct Document {
 
 impl Document {
     /// The page that a browser with scripts would make of the text.
-    ///
-    /// # Errors
-    /// [`TooMuch`], for a page that was made to exhaust its reader.
     pub(crate) fn parse(html: &str) -> Result<Self, TooMuch> {
         let options = ParseOpts {
             tree_builder: TreeBuilderOpts { scripting_enabled: true, ..Default::default() },

@@ -39,9 +39,6 @@ impl ChunkedDecoder {
 
     /// Reads from `input`, hands decoded bytes to `sink`, and says how much was read. Reads less
     /// than all only when the body is complete.
-    ///
-    /// # Errors
-    /// `Malformed` for what is not a chunked body, and whatever `sink` says.
     pub(super) fn decode(
         &mut self,
         input: &[u8],

@@ -118,7 +118,6 @@ impl Client {
         &self.network.config.user_agent
     }
 
-    /// Closes every kept connection.
     pub(crate) fn close_connections(&self) {
         self.pool.clear();
     }

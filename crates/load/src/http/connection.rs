@@ -32,7 +32,7 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    pub(super) fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.sent += other.sent;
         self.received += other.received;
     }
@@ -48,7 +48,6 @@ pub(super) struct Progress<'a> {
     pub(super) discard_body: bool,
 }
 
-/// A response as it was read.
 #[derive(Debug)]
 pub(super) struct RawResponse {
     pub(super) head: Head,
@@ -83,17 +82,11 @@ pub(super) struct Dialled {
     pub(super) http2: bool,
 }
 
-/// Connects to `address`.
-///
-/// # Errors
-/// `Connect` or `ConnectTimeout`.
 pub(super) async fn connect(address: SocketAddr, trace: &mut Trace) -> Result<TcpStream> {
     let start = Instant::now();
-    let stream = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return Err(RequestError::Connect(error)),
-        Err(_) => return Err(RequestError::ConnectTimeout),
-    };
+    let connected = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await;
+    let stream =
+        connected.map_err(|_| RequestError::ConnectTimeout)?.map_err(RequestError::Connect)?;
     // Requests are written whole; waiting for more would only delay them.
     stream.set_nodelay(true).map_err(RequestError::Connect)?;
     trace.connecting = start.elapsed();
@@ -177,12 +170,10 @@ impl Connection {
         let head = self.read_head(progress).await?;
         let framing = head.framing(progress.to_head_request)?;
         let mut sink = Sink::new(progress.discard_body);
-        match framing {
-            Framing::None => {}
-            Framing::Length(length) => self.read_length(length, &mut sink, progress).await?,
-            Framing::Chunked => self.read_chunked(&mut sink, progress).await?,
-            Framing::UntilClose => self.read_until_close(&mut sink, progress).await?,
+        if let Framing::Length(length) = framing {
+            sink.expect(length)?;
         }
+        self.read_body(framing, &mut sink, u64::MAX, progress).await?;
         // Bytes beyond the response answer no request of ours: never reuse such a connection.
         let reusable =
             head.keeps_alive() && framing != Framing::UntilClose && self.start == self.buffer.len();
@@ -245,66 +236,49 @@ impl Connection {
         Ok(read)
     }
 
-    /// Bytes that were read and not used yet.
-    pub(super) fn available(&self) -> &[u8] {
-        &self.buffer[self.start..]
-    }
-
-    /// Uses some of [`Self::available`].
-    pub(super) fn consume(&mut self, count: usize) {
-        self.start += count;
-    }
-
     /// The stream, and what was read of it and not used.
     pub(super) fn into_parts(mut self) -> (Stream, Peer, Vec<u8>) {
         (self.stream, self.peer, self.buffer.split_off(self.start))
     }
 
-    async fn read_length(
+    /// Reads a body, or `enough` of it.
+    pub(super) async fn read_body(
         &mut self,
-        length: u64,
+        framing: Framing,
         sink: &mut Sink,
+        enough: u64,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
-        sink.expect(length)?;
-        let mut remaining = length;
-        while remaining > 0 {
-            if self.start == self.buffer.len() && self.fill(progress).await? == 0 {
-                return Err(RequestError::ClosedInsideResponse);
-            }
-            let available = &self.buffer[self.start..];
-            let take = usize::try_from(remaining).unwrap_or(usize::MAX).min(available.len());
-            sink.take(&available[..take])?;
-            self.start += take;
-            remaining -= take as u64;
-        }
-        Ok(())
-    }
-
-    async fn read_chunked(&mut self, sink: &mut Sink, progress: &mut Progress<'_>) -> Result<()> {
         let mut decoder = ChunkedDecoder::new();
         loop {
-            let used = decoder.decode(&self.buffer[self.start..], |data| sink.take(data))?;
+            let available = &self.buffer[self.start..];
+            let used = match framing {
+                Framing::None => return Ok(()),
+                Framing::Length(length) => {
+                    let left = usize::try_from(length - sink.length).unwrap_or(usize::MAX);
+                    let take = left.min(available.len());
+                    sink.take(&available[..take])?;
+                    take
+                }
+                Framing::Chunked => decoder.decode(available, |data| sink.take(data))?,
+                Framing::UntilClose => {
+                    sink.take(available)?;
+                    available.len()
+                }
+            };
             self.start += used;
-            if decoder.is_done() {
+            let is_whole = match framing {
+                Framing::Length(length) => sink.length == length,
+                _ => decoder.is_done(),
+            };
+            if is_whole || sink.length >= enough {
                 return Ok(());
             }
             if self.fill(progress).await? == 0 {
-                return Err(RequestError::ClosedInsideResponse);
-            }
-        }
-    }
-
-    async fn read_until_close(
-        &mut self,
-        sink: &mut Sink,
-        progress: &mut Progress<'_>,
-    ) -> Result<()> {
-        loop {
-            sink.take(&self.buffer[self.start..])?;
-            self.start = self.buffer.len();
-            if self.fill(progress).await? == 0 {
-                return Ok(());
+                return match framing {
+                    Framing::UntilClose => Ok(()),
+                    _ => Err(RequestError::ClosedInsideResponse),
+                };
             }
         }
     }
@@ -336,9 +310,6 @@ impl Sink {
     }
 
     /// Makes room for a body whose length was announced.
-    ///
-    /// # Errors
-    /// `BodyTooLarge`.
     pub(super) fn expect(&mut self, length: u64) -> Result<()> {
         if self.discard {
             return Ok(());
@@ -351,9 +322,6 @@ impl Sink {
     }
 
     /// Takes a part of the body.
-    ///
-    /// # Errors
-    /// `BodyTooLarge`.
     pub(super) fn take(&mut self, data: &[u8]) -> Result<()> {
         self.length += data.len() as u64;
         if self.discard {

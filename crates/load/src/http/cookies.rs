@@ -12,7 +12,6 @@ pub(crate) use date::parse as parse_date;
 pub(crate) use jar::{Jar, Pair, unix_now};
 pub(crate) use set_cookie::SetCookie;
 
-/// A cookie a request brings along.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestCookie {
     pub(crate) name: String,

@@ -28,15 +28,11 @@ pub(crate) enum Coding {
 }
 
 impl Coding {
+    const ALL: [Self; 4] = [Self::Gzip, Self::Deflate, Self::Brotli, Self::Zstd];
+
     /// From its name in `Content-Encoding`.
     pub(crate) fn parse(name: &str) -> Option<Self> {
-        match name.to_ascii_lowercase().as_str() {
-            "gzip" => Some(Self::Gzip),
-            "deflate" => Some(Self::Deflate),
-            "br" => Some(Self::Brotli),
-            "zstd" => Some(Self::Zstd),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|coding| coding.name().eq_ignore_ascii_case(name))
     }
 
     /// Its name in `Content-Encoding`.
@@ -49,10 +45,6 @@ impl Coding {
         }
     }
 
-    /// Compresses a body.
-    ///
-    /// # Errors
-    /// Whatever the encoder says; none is known for a body in memory.
     pub(crate) fn encode(self, body: &[u8]) -> io::Result<Vec<u8>> {
         match self {
             Self::Gzip => {
@@ -103,9 +95,6 @@ fn read_bounded(decoder: impl Read) -> io::Result<Vec<u8>> {
 
 /// Undoes the codings a response names, the last one first. One that k6 does not know leaves the
 /// body as it is.
-///
-/// # Errors
-/// `Decompression` for a body that is not what it says, or too large.
 pub(crate) fn decode(content_encoding: &str, body: Vec<u8>) -> Result<Vec<u8>, RequestError> {
     let codings: Vec<Coding> =
         content_encoding.split(',').filter_map(|name| Coding::parse(name.trim())).collect();
@@ -125,8 +114,6 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Coding; 4] = [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd];
-
     #[test]
     fn several_codings_are_undone_in_reverse() {
         let inner = Coding::Gzip.encode(b"body").unwrap();
@@ -138,7 +125,7 @@ mod tests {
     #[test]
     fn a_body_that_would_become_too_large_is_refused() {
         let zeros = vec![0; MAX_DECODED_BYTES + 1];
-        for coding in ALL {
+        for coding in Coding::ALL {
             let bomb = coding.encode(&zeros).unwrap();
             assert!(bomb.len() < zeros.len() / 100, "{coding:?}");
             assert_eq!(decode(coding.name(), bomb).unwrap_err().code().0, 1701, "{coding:?}");
@@ -160,7 +147,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn what_was_encoded_decodes_to_itself(body in prop::collection::vec(any::<u8>(), 0..2000)) {
-            for coding in ALL {
+            for coding in Coding::ALL {
                 let encoded = coding.encode(&body).unwrap();
                 prop_assert_eq!(&decode(coding.name(), encoded).unwrap(), &body);
             }
@@ -168,7 +155,7 @@ mod tests {
 
         #[test]
         fn no_bytes_make_a_decoder_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            for coding in ALL {
+            for coding in Coding::ALL {
                 let _ = decode(coding.name(), bytes.clone());
             }
         }

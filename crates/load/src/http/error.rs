@@ -12,46 +12,13 @@ pub(crate) struct ErrorCode(pub(crate) u16);
 
 impl ErrorCode {
     /// Anything without a number of its own.
-    pub(crate) const GENERIC: Self = Self(1000);
-    /// The address could not be parsed.
-    pub(crate) const INVALID_URL: Self = Self(1020);
-    /// The request took longer than its `timeout`.
-    pub(crate) const REQUEST_TIMEOUT: Self = Self(1050);
-    /// A look-up failed for a reason other than an unknown name.
-    pub(crate) const DNS: Self = Self(1100);
-    /// The name has no address.
-    pub(crate) const DNS_NO_SUCH_HOST: Self = Self(1101);
-    /// The address is one of `blacklistIPs`.
-    pub(crate) const BLACKLISTED_IP: Self = Self(1110);
-    /// The name is one of `blockHostnames`.
-    pub(crate) const BLOCKED_HOSTNAME: Self = Self(1111);
-    /// TCP failed in a way without a number of its own.
-    pub(crate) const TCP: Self = Self(1200);
-    /// The peer had closed while the request was written.
-    pub(crate) const TCP_BROKEN_PIPE: Self = Self(1201);
-    /// Connecting took too long.
-    pub(crate) const TCP_DIAL_TIMEOUT: Self = Self(1211);
-    /// Nobody listens there.
-    pub(crate) const TCP_DIAL_REFUSED: Self = Self(1212);
-    /// Connecting failed with another error of the operating system.
-    pub(crate) const TCP_DIAL_UNKNOWN: Self = Self(1213);
-    /// The peer reset the connection.
-    pub(crate) const TCP_RESET: Self = Self(1220);
-
+    const GENERIC: Self = Self(1000);
+    pub(super) const TCP_RESET: Self = Self(1220);
     /// TLS failed in a way without a number of its own.
-    pub(crate) const TLS: Self = Self(1300);
-    /// Nobody the system trusts has signed the server's certificate.
-    pub(crate) const X509_UNKNOWN_AUTHORITY: Self = Self(1310);
+    pub(super) const TLS: Self = Self(1300);
+    pub(super) const X509_UNKNOWN_AUTHORITY: Self = Self(1310);
     /// The server's certificate is for another host.
-    pub(crate) const X509_HOSTNAME: Self = Self(1311);
-    /// An HTTP/2 server said farewell, with a code RFC 9113 does not have; others follow.
-    pub(crate) const HTTP2_GO_AWAY: Self = Self(1610);
-    /// An HTTP/2 server reset a request, likewise.
-    pub(crate) const HTTP2_STREAM: Self = Self(1630);
-    /// The frames of an HTTP/2 server are wrong, likewise.
-    pub(crate) const HTTP2_CONNECTION: Self = Self(1650);
-    /// The body is not what its `Content-Encoding` says.
-    pub(crate) const DECOMPRESSION: Self = Self(1701);
+    pub(super) const X509_HOSTNAME: Self = Self(1311);
 
     /// The code of a response by its status: k6 numbers 4xx as 1400 + x, 5xx as 1500 + x.
     pub(crate) fn of_status(status: u16) -> Option<Self> {
@@ -59,7 +26,6 @@ impl ErrorCode {
     }
 }
 
-/// What of HTTP/2 has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Http2Scope {
     /// One request: RST_STREAM.
@@ -111,9 +77,9 @@ impl Http2Error {
     /// A number of its own for each code RFC 9113 has, the first of the kind for any other.
     fn number(self) -> ErrorCode {
         let first = match self.scope {
-            Http2Scope::GoAway => ErrorCode::HTTP2_GO_AWAY,
-            Http2Scope::Stream => ErrorCode::HTTP2_STREAM,
-            Http2Scope::Connection => ErrorCode::HTTP2_CONNECTION,
+            Http2Scope::GoAway => ErrorCode(1610),
+            Http2Scope::Stream => ErrorCode(1630),
+            Http2Scope::Connection => ErrorCode(1650),
             Http2Scope::Unseen | Http2Scope::FirstRefused | Http2Scope::Unusable => {
                 return ErrorCode::GENERIC;
             }
@@ -216,26 +182,26 @@ impl RequestError {
     /// k6's number for this error.
     pub(crate) fn code(&self) -> ErrorCode {
         match self {
-            Self::InvalidUrl(_) => ErrorCode::INVALID_URL,
-            Self::Timeout => ErrorCode::REQUEST_TIMEOUT,
-            Self::NoSuchHost => ErrorCode::DNS_NO_SUCH_HOST,
-            Self::Lookup(_) => ErrorCode::DNS,
-            Self::BlacklistedIp => ErrorCode::BLACKLISTED_IP,
-            Self::BlockedHostname => ErrorCode::BLOCKED_HOSTNAME,
-            Self::ConnectTimeout => ErrorCode::TCP_DIAL_TIMEOUT,
+            Self::InvalidUrl(_) => ErrorCode(1020),
+            Self::Timeout => ErrorCode(1050),
+            Self::Lookup(_) => ErrorCode(1100),
+            Self::NoSuchHost => ErrorCode(1101),
+            Self::BlacklistedIp => ErrorCode(1110),
+            Self::BlockedHostname => ErrorCode(1111),
+            Self::ConnectTimeout => ErrorCode(1211),
             Self::Connect(error) => match error.kind() {
-                io::ErrorKind::ConnectionRefused => ErrorCode::TCP_DIAL_REFUSED,
+                io::ErrorKind::ConnectionRefused => ErrorCode(1212),
                 io::ErrorKind::ConnectionReset => ErrorCode::TCP_RESET,
-                _ => ErrorCode::TCP_DIAL_UNKNOWN,
+                _ => ErrorCode(1213),
             },
             Self::Write(error) | Self::Read(error) => match error.kind() {
                 io::ErrorKind::ConnectionReset => ErrorCode::TCP_RESET,
-                io::ErrorKind::BrokenPipe => ErrorCode::TCP_BROKEN_PIPE,
-                _ => ErrorCode::TCP,
+                io::ErrorKind::BrokenPipe => ErrorCode(1201),
+                _ => ErrorCode(1200),
             },
             Self::Tls { code, .. } => *code,
             Self::Http2(error) => error.number(),
-            Self::Decompression(_) => ErrorCode::DECOMPRESSION,
+            Self::Decompression(_) => ErrorCode(1701),
             Self::UnsupportedScheme(_)
             | Self::Proxy(_)
             | Self::InvalidHeader(_)

@@ -13,17 +13,13 @@ pub(super) const MAX_HEAD_BYTES: usize = 256 * 1024;
 /// Headers most responses fit into without an allocation; a response with more is parsed again.
 const USUAL_HEADERS: usize = 48;
 
-/// Most headers a response may have.
 const MAX_HEADERS: usize = 1024;
 
-/// The version of HTTP a response came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Version {
     /// HTTP/1.0: a connection is closed after each response unless the server says otherwise.
     Http10,
-    /// HTTP/1.1, RFC 9112.
     Http11,
-    /// HTTP/2, RFC 9113.
     Http2,
 }
 
@@ -45,7 +41,6 @@ pub(crate) struct Head {
     bytes: Box<[u8]>,
     headers: Box<[(Range<u32>, Range<u32>)]>,
     reason: Range<u32>,
-    /// The status code, 100–999.
     pub(crate) status: u16,
     pub(crate) version: Version,
 }
@@ -62,9 +57,6 @@ pub(super) enum Framing {
 impl Head {
     /// Parses the head at the beginning of `bytes`; `None` when it is not complete yet. Also says
     /// how many bytes it took.
-    ///
-    /// # Errors
-    /// `Malformed` or `HeadTooLarge`.
     pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>> {
         let mut usual = [const { MaybeUninit::uninit() }; USUAL_HEADERS];
         match parse_into(bytes, &mut usual) {
@@ -95,9 +87,6 @@ impl Head {
     }
 
     /// The head of an HTTP/2 response, with the reason phrase Go has for its status: on the wire there is none.
-    ///
-    /// # Errors
-    /// `Malformed` when it has more than 1024 headers.
     pub(super) fn of_http2(status: StatusCode, fields: &HeaderMap) -> Result<Self> {
         if fields.len() > MAX_HEADERS {
             return Err(RequestError::Malformed("more than 1024 headers"));
@@ -150,19 +139,13 @@ impl Head {
         if to_head_request || self.status < 200 || matches!(self.status, 204 | 304) {
             return Ok(Framing::None);
         }
-        let mut codings =
-            self.values("transfer-encoding").flat_map(|value| value.split(|b| *b == b','));
-        if let Some(first) = codings.next() {
-            let last = codings.last().unwrap_or(first);
-            return if last.trim_ascii().eq_ignore_ascii_case(b"chunked") {
-                Ok(Framing::Chunked)
-            } else {
-                Ok(Framing::UntilClose)
-            };
+        if let Some(last) = self.items("transfer-encoding").last() {
+            let is_chunked = last.eq_ignore_ascii_case(b"chunked");
+            return Ok(if is_chunked { Framing::Chunked } else { Framing::UntilClose });
         }
         let mut length = None;
-        for value in self.values("content-length").flat_map(|value| value.split(|b| *b == b',')) {
-            let parsed = parse_length(value.trim_ascii())?;
+        for value in self.items("content-length") {
+            let parsed = parse_length(value)?;
             if length.replace(parsed).is_some_and(|before| before != parsed) {
                 return Err(RequestError::Malformed("two different Content-Length"));
             }
@@ -172,12 +155,21 @@ impl Head {
 
     /// Whether the server is willing to answer another request on this connection.
     pub(super) fn keeps_alive(&self) -> bool {
-        let has = |option: &str| {
-            self.values("connection")
-                .flat_map(|value| value.split(|byte| *byte == b','))
-                .any(|item| item.trim_ascii().eq_ignore_ascii_case(option.as_bytes()))
-        };
-        if self.version == Version::Http10 { has("keep-alive") } else { !has("close") }
+        match self.version {
+            Version::Http10 => self.has_item("connection", "keep-alive"),
+            _ => !self.has_item("connection", "close"),
+        }
+    }
+
+    /// The parts of a header that is a list with commas.
+    fn items<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+        let values = self.values(name).flat_map(|value| value.split(|byte| *byte == b','));
+        values.map(<[u8]>::trim_ascii)
+    }
+
+    /// Whether such a header has a part.
+    pub(crate) fn has_item(&self, name: &str, item: &str) -> bool {
+        self.items(name).any(|found| found.eq_ignore_ascii_case(item.as_bytes()))
     }
 }
 

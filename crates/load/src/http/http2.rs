@@ -80,9 +80,6 @@ impl Drop for Shared {
 
 impl Http2 {
     /// Begins HTTP/2 on a stream whose server has chosen it.
-    ///
-    /// # Errors
-    /// A stream that cannot be written to.
     pub(super) async fn start(stream: Stream, peer: Peer) -> Result<Self, RequestError> {
         let traffic = stream.counter();
         let (sender, frames) = Builder::new()

@@ -116,19 +116,15 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
-    /// Whether the address is one of them.
     pub(super) fn contains(&self, address: IpAddr) -> bool {
-        match (self.first, address) {
-            (IpAddr::V4(first), IpAddr::V4(address)) => {
-                let differs = first.to_bits() ^ address.to_bits();
-                differs.checked_shr(32 - u32::from(self.bits)).unwrap_or(0) == 0
-            }
-            (IpAddr::V6(first), IpAddr::V6(address)) => {
-                let differs = first.to_bits() ^ address.to_bits();
-                differs.checked_shr(128 - u32::from(self.bits)).unwrap_or(0) == 0
-            }
-            _ => false,
-        }
+        // The first bits, of both kinds of address.
+        let bits = |address: IpAddr| match address {
+            IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
+            IpAddr::V6(address) => address.to_bits(),
+        };
+        let differs = bits(self.first) ^ bits(address);
+        self.first.is_ipv4() == address.is_ipv4()
+            && differs.checked_shr(128 - u32::from(self.bits)).unwrap_or(0) == 0
     }
 }
 

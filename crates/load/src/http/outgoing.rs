@@ -33,9 +33,6 @@ pub(super) struct OutgoingHead<'a> {
 
 impl<'a> OutgoingHead<'a> {
     /// Puts together what the script, the redirects and the cookies want to be sent.
-    ///
-    /// # Errors
-    /// `InvalidHeader` for a method or header that cannot be sent.
     pub(super) fn new(
         request: &'a Request,
         hop: &'a Hop,
@@ -45,8 +42,7 @@ impl<'a> OutgoingHead<'a> {
             return Err(RequestError::InvalidHeader(hop.method.to_string()));
         }
         let given = |name: &str| given(request, name);
-        let has_body_method = matches!(&*hop.method, "POST" | "PUT" | "PATCH");
-        let says_length = hop.body.is_some() || has_body_method;
+        let says_length = hop.body.is_some() || has_body_method(&hop.method);
         // The others in the order and with the capitals of Go, which keeps them in a map and writes them by name.
         let mut headers = headers(request, hop)?;
         headers.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -95,9 +91,6 @@ impl<'a> OutgoingHead<'a> {
     }
 
     /// The head as HTTP/2 has it (RFC 9113 §8.3), with what Go leaves out left out.
-    ///
-    /// # Errors
-    /// `NotForHttp2` for a header of connections that Go refuses as well.
     pub(super) fn to_http2(&self) -> Result<http::Request<()>> {
         let invalid = |_| RequestError::InvalidHeader("Host".to_owned());
         let uri = http::Uri::builder()
@@ -117,7 +110,7 @@ impl<'a> OutgoingHead<'a> {
                 _ => fields.add(name, value)?,
             }
         }
-        let is_worth_telling = |length: &usize| *length > 0 || self.has_body_method();
+        let is_worth_telling = |length: &usize| *length > 0 || has_body_method(self.method);
         if let Some(length) = self.content_length.filter(is_worth_telling) {
             fields.add("content-length", &length.to_string())?;
         }
@@ -135,13 +128,12 @@ impl<'a> OutgoingHead<'a> {
             .iter()
             .any(|(name, value)| &**name == "Connection" && value.eq_ignore_ascii_case("close"))
     }
-
-    fn has_body_method(&self) -> bool {
-        matches!(self.method, "POST" | "PUT" | "PATCH")
-    }
 }
 
-/// Headers of an HTTP/2 request.
+fn has_body_method(method: &str) -> bool {
+    matches!(method, "POST" | "PUT" | "PATCH")
+}
+
 struct Fields(http::HeaderMap);
 
 impl Fields {
@@ -180,17 +172,16 @@ fn given<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
     headers.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| &**value)
 }
 
+/// Headers that are written apart from the others.
+const OURS: [&str; 5] = ["content-length", "host", "user-agent", "cookie", "transfer-encoding"];
+
 /// Headers whose names may have any order, by their canonical names: the script's, and those of redirects, users and
 /// cookies.
 fn headers<'a>(request: &'a Request, hop: &'a Hop) -> Result<Vec<Header<'a>>> {
     let given = |name: &str| given(request, name);
     let mut headers: Vec<Header<'a>> = Vec::new();
     for (name, value) in &request.headers {
-        let skip = name.eq_ignore_ascii_case("content-length")
-            || name.eq_ignore_ascii_case("host")
-            || name.eq_ignore_ascii_case("user-agent")
-            || name.eq_ignore_ascii_case("cookie")
-            || name.eq_ignore_ascii_case("transfer-encoding")
+        let skip = is_one_of(name, &OURS)
             || (hop.body.is_none()
                 && request.body.is_some()
                 && name.eq_ignore_ascii_case("content-type"))
@@ -212,8 +203,7 @@ fn headers<'a>(request: &'a Request, hop: &'a Hop) -> Result<Vec<Header<'a>>> {
     if let Some(user_info) = &hop.url.user_info
         && given("authorization").filter(|_| hop.same_domain).is_none()
     {
-        let basic = format!("Basic {}", BASE64_STANDARD.encode(&**user_info));
-        headers.push(("Authorization".into(), basic.into()));
+        headers.push(("Authorization".into(), basic(user_info).into()));
     }
     // As in k6, a header the script wrote itself ends at the first redirect.
     let given_cookies = given("cookie").filter(|_| hop.is_first);
@@ -227,10 +217,19 @@ fn headers<'a>(request: &'a Request, hop: &'a Hop) -> Result<Vec<Header<'a>>> {
     Ok(headers)
 }
 
+/// The authorization of a user, `name:password`.
+pub(crate) fn basic(user: &str) -> String {
+    format!("Basic {}", BASE64_STANDARD.encode(user))
+}
+
 /// Headers that only the domain they were meant for may see; Go's list.
 fn is_secret(name: &str) -> bool {
     let secret = ["authorization", "www-authenticate", "proxy-authorization", "proxy-authenticate"];
-    secret.iter().any(|secret| name.eq_ignore_ascii_case(secret))
+    is_one_of(name, &secret)
+}
+
+fn is_one_of(name: &str, names: &[&str]) -> bool {
+    names.iter().any(|one| name.eq_ignore_ascii_case(one))
 }
 
 /// Whether the name is a token and the value has no control characters.

@@ -4,11 +4,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use tokio::net::TcpStream;
 
 use super::connection::{Connection, Peer, Progress, Traffic};
+use super::outgoing::basic;
 use super::stream::Stream;
 use super::timings::Trace;
 use super::url::split_port;
@@ -75,9 +74,6 @@ impl Proxies {
     }
 
     /// The proxy for requests to `url`. This machine itself is always reached without one.
-    ///
-    /// # Errors
-    /// `Proxy` when what the environment names cannot be used.
     pub(super) fn for_url(&self, url: &Url) -> Result<Option<&Proxy>, RequestError> {
         let named = if url.secure { &self.https } else { &self.http };
         let Some(named) = named else { return Ok(None) };
@@ -136,7 +132,6 @@ impl Exception {
 }
 
 impl Proxy {
-    /// Reads the address in a variable.
     fn parse(variable: &'static str, text: &str) -> Named {
         let url = match text.split_once("://") {
             None => Url::parse(&format!("http://{text}")),
@@ -147,16 +142,13 @@ impl Proxy {
         let url = url.ok_or(ProxyError::Address(variable))?;
         let user = url.user_info.as_deref().map(|user| {
             let user = if user.contains(':') { user.to_owned() } else { format!("{user}:") };
-            format!("Basic {}", BASE64_STANDARD.encode(user))
+            basic(&user)
         });
         Ok(Self { host: (&*url.host).into(), port: url.port, authorization: user })
     }
 
     /// Asks the proxy at the other end of `stream` for a connection to the server of `url`.
     /// Returns what is now a stream to that server, and the bytes this took.
-    ///
-    /// # Errors
-    /// `Proxy` with the reason it gives, or whatever went wrong first.
     pub(super) async fn tunnel(
         &self,
         stream: TcpStream,

@@ -34,9 +34,6 @@ impl Resolver {
     }
 
     /// Where a request to `host` and `port` goes. The flag says whether a look-up was needed.
-    ///
-    /// # Errors
-    /// `BlockedHostname`, `BlacklistedIp`, `NoSuchHost` or `Lookup`.
     pub(super) async fn resolve(&self, host: &str, port: u16) -> Result<(SocketAddr, bool)> {
         let literal: Option<IpAddr> = host.parse().ok();
         if literal.is_none() && self.rules.blocked.find(host).is_some() {

@@ -50,7 +50,6 @@ pub struct ClientCertificate {
     key: PrivateKeyDer<'static>,
 }
 
-/// Why a certificate cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientCertificateError {
     #[error("the certificate: {0}")]
@@ -210,9 +209,6 @@ impl Tls {
     }
 
     /// Shakes hands with the server of `url` over `tcp`.
-    ///
-    /// # Errors
-    /// `Tls` with k6's number.
     pub(super) async fn handshake(
         &self,
         url: &Url,
@@ -309,20 +305,20 @@ fn config(settings: &TlsSettings, stapled: Stapled) -> Result<rustls::ClientConf
 pub(super) fn failed(error: &io::Error) -> RequestError {
     use CertificateError::{NotValidForName, NotValidForNameContext, UnknownIssuer};
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    let x509 = |reason: &dyn std::fmt::Display, code| {
+        (format!("failed to verify certificate: x509: {reason}"), code)
+    };
     let (message, code) = match cause {
-        Some(rustls::Error::InvalidCertificate(UnknownIssuer)) => (
-            "failed to verify certificate: x509: certificate signed by unknown authority"
-                .to_owned(),
-            ErrorCode::X509_UNKNOWN_AUTHORITY,
-        ),
+        Some(rustls::Error::InvalidCertificate(UnknownIssuer)) => {
+            x509(&"certificate signed by unknown authority", ErrorCode::X509_UNKNOWN_AUTHORITY)
+        }
         Some(rustls::Error::InvalidCertificate(
             reason @ (NotValidForName | NotValidForNameContext { .. }),
-        )) => (format!("failed to verify certificate: x509: {reason}"), ErrorCode::X509_HOSTNAME),
+        )) => x509(reason, ErrorCode::X509_HOSTNAME),
         // Among them a self-signed authority used as a server's own certificate.
-        Some(rustls::Error::InvalidCertificate(CertificateError::Other(reason))) => (
-            format!("failed to verify certificate: x509: {reason}"),
-            ErrorCode::X509_UNKNOWN_AUTHORITY,
-        ),
+        Some(rustls::Error::InvalidCertificate(CertificateError::Other(reason))) => {
+            x509(reason, ErrorCode::X509_UNKNOWN_AUTHORITY)
+        }
         Some(cause) => (cause.to_string(), ErrorCode::TLS),
         None if error.kind() == io::ErrorKind::ConnectionReset => {
             ("connection reset by peer".to_owned(), ErrorCode::TCP_RESET)

@@ -1,13 +1,11 @@
 //! A connection that leaves HTTP/1.1 for another protocol (RFC 9110 §7.8).
 
-use super::body::ChunkedDecoder;
 use super::client::Client;
-use super::connection::{Connection, Dialled, Peer, Progress, Traffic};
-use super::head::Framing;
+use super::connection::{Connection, Dialled, Peer, Progress, Sink, Traffic};
 use super::stream::Stream;
 use super::timings::Trace;
 use super::tls::Offer;
-use super::{Head, Result, Url};
+use super::{Head, RequestError, Result, Url};
 
 /// Bytes of the body that are read when a server refuses.
 const REFUSAL_BYTES: usize = 1024;
@@ -48,49 +46,15 @@ async fn upgrade(
 ) -> Result<Upgrade> {
     connection.write(request, &[], progress.traffic).await?;
     let head = connection.read_any_head(progress).await?;
-    let body = match head.status {
-        101 => Vec::new(),
-        _ => beginning(&mut connection, head.framing(false)?, progress).await?,
-    };
-    let (stream, peer, rest) = connection.into_parts();
-    Ok(Upgrade { head, stream, peer, rest, body })
-}
-
-/// The first bytes of a body.
-async fn beginning(
-    connection: &mut Connection,
-    framing: Framing,
-    progress: &mut Progress<'_>,
-) -> Result<Vec<u8>> {
-    let mut body = Vec::new();
-    let mut decoder = ChunkedDecoder::new();
-    loop {
-        let available = connection.available();
-        let used = match framing {
-            Framing::None => return Ok(body),
-            Framing::Length(length) => {
-                let left = usize::try_from(length).unwrap_or(usize::MAX) - body.len();
-                let take = left.min(available.len());
-                body.extend_from_slice(&available[..take]);
-                take
-            }
-            Framing::UntilClose => {
-                body.extend_from_slice(available);
-                available.len()
-            }
-            Framing::Chunked => decoder.decode(available, |data| {
-                body.extend_from_slice(data);
-                Ok(())
-            })?,
-        };
-        connection.consume(used);
-        let is_done = match framing {
-            Framing::Length(length) => body.len() as u64 == length,
-            _ => decoder.is_done(),
-        };
-        if is_done || body.len() >= REFUSAL_BYTES || connection.fill(progress).await? == 0 {
-            body.truncate(REFUSAL_BYTES);
-            return Ok(body);
+    let mut refusal = Sink::new(false);
+    if head.status != 101 {
+        let framing = head.framing(false)?;
+        match connection.read_body(framing, &mut refusal, REFUSAL_BYTES as u64, progress).await {
+            Ok(()) | Err(RequestError::ClosedInsideResponse) => {}
+            Err(error) => return Err(error),
         }
+        refusal.body.truncate(REFUSAL_BYTES);
     }
+    let (stream, peer, rest) = connection.into_parts();
+    Ok(Upgrade { head, stream, peer, rest, body: refusal.body })
 }

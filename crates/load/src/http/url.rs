@@ -16,7 +16,7 @@ const MAX_URL_BYTES: usize = 64 * 1024;
 const MAX_SCHEME_BYTES: usize = 32;
 
 /// A parsed address.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Url {
     /// The whole address as Go writes it, without user information.
     pub(crate) text: Rc<str>,
@@ -36,9 +36,6 @@ pub(crate) struct Url {
 
 impl Url {
     /// Parses an absolute `http` or `https` address.
-    ///
-    /// # Errors
-    /// `InvalidUrl` with the reason, or `UnsupportedScheme`.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let text = text.trim_matches([' ', '\t', '\n', '\r']);
         if text.len() > MAX_URL_BYTES {
@@ -70,7 +67,8 @@ impl Url {
         let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
         let path = escaped(path, false)?;
         let shown = percent_encoded(authority);
-        let mut text = format!("{}://{shown}{path}{query}", scheme_name(secure));
+        let scheme = if secure { "https" } else { "http" };
+        let mut text = format!("{scheme}://{shown}{path}{query}");
         if let Some(fragment) = fragment.filter(|fragment| !fragment.is_empty()) {
             let _ = write!(text, "#{}", escaped(fragment, true)?);
         }
@@ -88,29 +86,17 @@ impl Url {
 
     /// Stands for an address that cannot be used, as the name of its failed request.
     pub(crate) fn unusable(text: &str) -> Self {
-        let empty: Rc<str> = "".into();
-        Self {
-            text: text.into(),
-            host: empty.clone(),
-            port: 0,
-            secure: false,
-            authority: empty.clone(),
-            target: empty,
-            user_info: None,
-        }
+        Self { text: text.into(), ..Self::default() }
     }
 
     /// Resolves a `Location` header against this address (RFC 3986 §5.2, without the rarely used
     /// merging of empty paths).
-    ///
-    /// # Errors
-    /// As [`Url::parse`].
     pub(crate) fn join(&self, location: &str) -> Result<Self> {
         if !Self::is_relative(location) {
             return Self::parse(location);
         }
         if let Some(rest) = location.strip_prefix("//") {
-            return Self::parse(&format!("{}://{rest}", scheme_name(self.secure)));
+            return Self::parse(&format!("{}://{rest}", self.scheme()));
         }
         let path = self.path();
         let target = if location.starts_with('/') {
@@ -121,13 +107,11 @@ impl Url {
             let directory = path.rfind('/').map_or("/", |at| &path[..=at]);
             remove_dot_segments(&format!("{directory}{location}"))
         };
-        let joined =
-            Self::parse(&format!("{}://{}{target}", scheme_name(self.secure), self.authority))?;
+        let joined = Self::parse(&format!("{}://{}{target}", self.scheme(), self.authority))?;
         // As in Go and in browsers: the same server, so the same user.
         Ok(Self { user_info: self.user_info.clone(), ..joined })
     }
 
-    /// Whether a `Location` has no scheme.
     pub(crate) fn is_relative(location: &str) -> bool {
         let scheme_end = location.find([':', '/', '?', '#']);
         !scheme_end.is_some_and(|at| at > 0 && location[at..].starts_with(':'))
@@ -143,14 +127,14 @@ impl Url {
         self.host == other.host || subdomain().unwrap_or(false)
     }
 
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.secure { "https" } else { "http" }
+    }
+
     /// The path as the request line has it, without the query.
     pub(crate) fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or("/")
     }
-}
-
-fn scheme_name(secure: bool) -> &'static str {
-    if secure { "https" } else { "http" }
 }
 
 /// What is wrong with an address that begins with neither `http://` nor `https://`.
@@ -186,14 +170,22 @@ fn percent_encoded(authority: &str) -> Cow<'_, str> {
         return Cow::Borrowed(authority);
     }
     let mut encoded = String::new();
-    for byte in authority.bytes() {
-        if byte.is_ascii() {
-            encoded.push(byte.into());
+    percent_encode(authority.bytes(), |byte| byte.is_ascii(), &mut encoded);
+    encoded.into()
+}
+
+fn percent_encode(
+    bytes: impl IntoIterator<Item = u8>,
+    is_plain: impl Fn(u8) -> bool,
+    out: &mut String,
+) {
+    for byte in bytes {
+        if is_plain(byte) {
+            out.push(byte.into());
         } else {
-            let _ = write!(encoded, "%{byte:02X}");
+            let _ = write!(out, "%{byte:02X}");
         }
     }
-    encoded.into()
 }
 
 pub(super) fn split_port(authority: &str) -> Result<(&str, Option<u16>)> {
@@ -233,13 +225,10 @@ pub(super) fn split_port(authority: &str) -> Result<(&str, Option<u16>)> {
 
 /// Percent-encodes all but letters, digits and `-_.~`, for queries and forms; a space becomes `+`.
 pub(crate) fn escape_query(text: &str, out: &mut String) {
-    for byte in text.bytes() {
-        match byte {
-            b' ' => out.push('+'),
-            b'-' | b'_' | b'.' | b'~' => out.push(byte.into()),
-            _ if byte.is_ascii_alphanumeric() => out.push(byte.into()),
-            _ => _ = write!(out, "%{byte:02X}"),
-        }
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    for (index, word) in text.split(' ').enumerate() {
+        out.push_str(if index == 0 { "" } else { "+" });
+        percent_encode(word.bytes(), is_plain, out);
     }
 }
 
@@ -258,13 +247,7 @@ fn escaped(text: &str, is_fragment: bool) -> Result<Cow<'_, str>> {
         return Ok(text.into());
     }
     let mut out = String::with_capacity(text.len() + 8);
-    for byte in decoded {
-        if is_plain(byte) {
-            out.push(byte as char);
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
+    percent_encode(decoded, is_plain, &mut out);
     Ok(out.into())
 }
 

@@ -55,12 +55,8 @@ pub(super) fn short(
         Level::Warning => "WARN",
         Level::Error => "ERRO",
     };
-    let mut line = format!("{name}[{:04}] {message:<44}", elapsed.as_secs());
-    for (key, value) in fields {
-        let _ = write!(line, " {key}={}", quoted(value));
-    }
-    line.push('\n');
-    line
+    let line = format!("{name}[{:04}] {message:<44}", elapsed.as_secs());
+    push_fields(line, fields)
 }
 
 fn key_value(level: Level, time: SystemTime, message: &str, fields: &[(&str, &str)]) -> String {
@@ -69,11 +65,14 @@ fn key_value(level: Level, time: SystemTime, message: &str, fields: &[(&str, &st
     if !message.is_empty() {
         let _ = write!(line, " msg={}", quoted(message));
     }
+    push_fields(line, fields)
+}
+
+fn push_fields(mut line: String, fields: &[(&str, &str)]) -> String {
     for (key, value) in fields {
         let _ = write!(line, " {key}={}", quoted(value));
     }
-    line.push('\n');
-    line
+    line + "\n"
 }
 
 /// As Go's encoder: keys by the alphabet, and nothing that a page could take for a tag.

@@ -65,7 +65,6 @@ impl Builtin {
         ]
     };
 
-    /// Whether a metric is one of these.
     pub(crate) fn is_builtin(id: MetricId) -> bool {
         (id.0 as usize) < Self::ALL.len()
     }

@@ -12,9 +12,7 @@ use super::{
 pub(crate) struct RequestKey {
     /// The scenario's place in the options.
     pub(crate) scenario: usize,
-    /// The group's path.
     pub(crate) group: String,
-    /// The `name` tag.
     pub(crate) name: String,
 }
 

@@ -1,15 +1,14 @@
 //! Everything one event loop measures. Nothing here is shared between threads; the recorders of
 //! all loops are merged when the run is over.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{
     Breakdown, Builtin, GroupMeasured, Measured, MetricId, MetricKind, NameStats, Recent, Registry,
-    RequestKey, SampleTags, ScenarioStats, Series, Sink, TagFilter, Totals, Troubles, Waits,
-    WarmUp,
+    RequestKey, SampleTags, ScenarioStats, Sink, TagFilter, Waits,
 };
 use crate::http::{Exchange, Timings};
 use crate::samples::{Emitter, Samples};
@@ -34,7 +33,6 @@ impl GroupId {
     pub(crate) const ROOT: Self = Self(0);
 }
 
-/// Outcomes of one check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CheckCount {
     pub(crate) passes: u64,
@@ -52,7 +50,6 @@ pub(crate) struct Group {
     by_name: HashMap<Rc<str>, usize>,
 }
 
-/// One finished request.
 pub(crate) struct RequestSample<'a> {
     pub(crate) exchange: &'a Exchange,
     pub(crate) status: u16,
@@ -87,21 +84,13 @@ pub(crate) struct Recorder {
     /// Sub-metrics by parent, `{expected_response:true}` apart because every run has it.
     subs: Arc<HashMap<MetricId, Vec<(MetricId, TagFilter)>>>,
     expected_duration: MetricId,
-    sinks: Vec<Sink>,
+    /// All but what is kept in another form until the end.
+    measured: Measured,
     groups: Vec<Group>,
     group_index: HashMap<(u32, String), u32>,
     checks: usize,
     names: Vec<(OwnKey, NameStats)>,
     name_index: HashMap<OwnKey, u32>,
-    scenarios: Vec<ScenarioStats>,
-    statuses: BTreeMap<u16, u64>,
-    totals: Totals,
-    waits: Waits,
-    /// What was done before the recording.
-    warm_up: WarmUp,
-    failures: Troubles,
-    exceptions: Troubles,
-    series: Series,
     /// By scenario and group, for the full summary.
     breakdown: Option<Box<Breakdown>>,
     /// For a terminal; `None` without one.
@@ -127,7 +116,10 @@ impl Recorder {
             }
         }
         Self {
-            sinks: kinds.iter().map(|kind| Sink::new(*kind)).collect(),
+            measured: Measured {
+                sinks: kinds.iter().map(|kind| Sink::new(*kind)).collect(),
+                ..Measured::default()
+            },
             kinds: Arc::new(kinds),
             subs: Arc::new(subs),
             expected_duration,
@@ -136,14 +128,6 @@ impl Recorder {
             checks: 0,
             names: Vec::new(),
             name_index: HashMap::new(),
-            scenarios: Vec::new(),
-            statuses: BTreeMap::new(),
-            totals: Totals::default(),
-            waits: Waits::default(),
-            warm_up: WarmUp::default(),
-            failures: Troubles::default(),
-            exceptions: Troubles::default(),
-            series: Series::default(),
             breakdown: None,
             recent: None,
             emitter: None,
@@ -177,7 +161,6 @@ impl Recorder {
         self.emitter.as_deref_mut()
     }
 
-    /// Keeps values from `start` on.
     pub(crate) fn start(&mut self, start: Instant) {
         self.recording_since = Some(start);
     }
@@ -253,8 +236,8 @@ impl Recorder {
             self.keep(id, duration_ms);
         }
         let Some(since) = self.recording_since else { return RequestMark::WarmUp };
-        *self.statuses.entry(sample.status).or_default() += 1;
-        self.totals.requests += 1;
+        *self.measured.statuses.entry(sample.status).or_default() += 1;
+        self.measured.totals.requests += 1;
         let name = self.name((sample.scenario, sample.group, sample.name.clone()));
         let stats = &mut self.names[name as usize].1;
         stats.requests += 1;
@@ -263,20 +246,22 @@ impl Recorder {
             stats.response.record(duration_ms + milliseconds(lag));
         }
         if !sample.expected {
-            self.totals.failed += 1;
+            self.measured.totals.failed += 1;
             stats.failed += 1;
         }
         match &sample.exchange.outcome {
             Err(error) => {
-                self.failures.add(&error.to_string());
-                self.totals.exhausted += u64::from(error.is_exhaustion());
+                self.measured.failures.add(&error.to_string());
+                self.measured.totals.exhausted += u64::from(error.is_exhaustion());
             }
-            Ok(_) if !sample.expected => self.failures.add(&format!("status {}", sample.status)),
+            Ok(_) if !sample.expected => {
+                self.measured.failures.add(&format!("status {}", sample.status));
+            }
             Ok(_) => {}
         }
         let second = end.saturating_duration_since(since).as_secs();
         let second = u32::try_from(second).unwrap_or(u32::MAX);
-        let step = self.series.at(second);
+        let step = self.measured.series.at(second);
         step.requests += 1;
         step.durations.record(duration_ms);
         RequestMark::Recorded { second, name }
@@ -292,13 +277,13 @@ impl Recorder {
     /// Notes how long requests that are answered or cut off have waited; `None` while nothing is
     /// recorded.
     pub(crate) fn waits(&mut self) -> Option<&mut Waits> {
-        self.recording_since.map(|_| &mut self.waits)
+        self.recording_since.map(|_| &mut self.measured.waits)
     }
 
     /// Notes why something was no request at all: without it, only failed checks would be seen.
     pub(crate) fn add_refusal(&mut self, text: &str) {
         if self.is_recording() {
-            self.failures.add(text);
+            self.measured.failures.add(text);
         }
     }
 
@@ -306,20 +291,20 @@ impl Recorder {
     /// is counted already.
     pub(crate) fn add_exception(&mut self, text: &str, had_bad_request: bool) {
         if self.is_recording() {
-            self.totals.threw += u64::from(!had_bad_request);
-            self.exceptions.add_thrown(text);
+            self.measured.totals.threw += u64::from(!had_bad_request);
+            self.measured.exceptions.add_thrown(text);
         }
     }
 
     /// Counts a request as good: it did not fail and none of its checks did.
     pub(crate) fn settle(&mut self, mark: RequestMark) {
         let RequestMark::Recorded { second, name } = mark else {
-            self.warm_up.good += 1;
+            self.measured.warm_up.good += 1;
             return;
         };
-        self.totals.good += 1;
+        self.measured.totals.good += 1;
         self.names[name as usize].1.good += 1;
-        self.series.at(second).good += 1;
+        self.measured.series.at(second).good += 1;
     }
 
     /// The group of that name inside `parent`.
@@ -343,7 +328,6 @@ impl Recorder {
         self.groups[group.0 as usize].path.clone()
     }
 
-    /// Counts a check.
     pub(crate) fn check(
         &mut self,
         group: GroupId,
@@ -381,24 +365,26 @@ impl Recorder {
     /// recorded.
     pub(crate) fn scenario(&mut self, index: usize) -> Option<&mut ScenarioStats> {
         self.recording_since?;
-        if index >= self.scenarios.len() {
-            self.scenarios.resize_with(index + 1, ScenarioStats::default);
+        if index >= self.measured.scenarios.len() {
+            self.measured.scenarios.resize_with(index + 1, ScenarioStats::default);
         }
-        self.scenarios.get_mut(index)
+        self.measured.scenarios.get_mut(index)
     }
 
     /// Learns of metrics that were defined after this recorder was made.
     pub(crate) fn learn(&mut self, registry: &Registry) {
         if registry.len() > self.kinds.len() {
             let kinds: Vec<MetricKind> = registry.iter().map(|(_, metric)| metric.kind).collect();
-            self.sinks.extend(kinds[self.kinds.len()..].iter().map(|kind| Sink::new(*kind)));
+            self.measured
+                .sinks
+                .extend(kinds[self.kinds.len()..].iter().map(|kind| Sink::new(*kind)));
             self.kinds = Arc::new(kinds);
         }
     }
 
     /// The state of some metrics now.
     pub(crate) fn snapshot(&self, metrics: &[MetricId]) -> Vec<Sink> {
-        metrics.iter().filter_map(|id| self.sinks.get(id.0 as usize)).cloned().collect()
+        metrics.iter().filter_map(|id| self.measured.sinks.get(id.0 as usize)).cloned().collect()
     }
 
     /// What was measured, in a form that can leave the thread.
@@ -410,18 +396,10 @@ impl Recorder {
         };
         let names = self.names.into_iter().map(|(name, stats)| (key(name), stats)).collect();
         Measured {
-            sinks: self.sinks,
             names,
             groups: self.groups.into_iter().map(GroupMeasured::from).collect(),
-            scenarios: self.scenarios,
-            statuses: self.statuses,
-            totals: self.totals,
-            waits: self.waits,
-            warm_up: self.warm_up,
-            failures: self.failures,
-            exceptions: self.exceptions,
-            series: self.series,
             breakdown: self.breakdown.map(|breakdown| *breakdown).unwrap_or_default(),
+            ..self.measured
         }
     }
 
@@ -430,14 +408,14 @@ impl Recorder {
         if self.is_recording() {
             self.sink(metric).add(value);
         } else {
-            self.warm_up.add(metric, value);
+            self.measured.warm_up.add(metric, value);
         }
     }
 
     fn sink(&mut self, metric: MetricId) -> &mut Sink {
         let index = metric.0 as usize;
         debug_assert!(index < self.kinds.len(), "metrics are defined before a recorder is made");
-        &mut self.sinks[index]
+        &mut self.measured.sinks[index]
     }
 
     fn name(&mut self, key: OwnKey) -> u32 {

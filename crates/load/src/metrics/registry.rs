@@ -105,14 +105,12 @@ pub(crate) struct SubMetric {
     pub(crate) filter: TagFilter,
 }
 
-/// One defined metric.
 #[derive(Debug, Clone)]
 pub(crate) struct Metric {
     /// With the tags in braces for a sub-metric.
     pub(crate) name: String,
     pub(crate) kind: MetricKind,
     pub(crate) contains: Contains,
-    /// Set for a sub-metric.
     pub(crate) sub: Option<SubMetric>,
 }
 
@@ -161,9 +159,6 @@ impl Registry {
     }
 
     /// The metric of that name; defines it when it is new.
-    ///
-    /// # Errors
-    /// When the name is not allowed or taken by another type.
     pub(crate) fn define(
         &mut self,
         name: &str,
@@ -207,7 +202,6 @@ impl Registry {
         &self.metrics[id.0 as usize]
     }
 
-    /// The metric of that name.
     pub(crate) fn find(&self, name: &str) -> Option<MetricId> {
         self.by_name.get(name).copied()
     }
@@ -218,9 +212,6 @@ impl Registry {
     }
 
     /// The metric `name`, or the sub-metric when it has tags: `http_req_duration{status:200}`.
-    ///
-    /// # Errors
-    /// When there is no such metric, or the tags are not `key:value`.
     pub(crate) fn resolve(&mut self, name: &str) -> Result<MetricId, DefineError> {
         let unknown = || DefineError::Unknown(name.to_owned());
         let Some((base, tags)) = name.split_once('{') else {
@@ -239,7 +230,6 @@ impl Registry {
         Ok(self.define_sub(name, parent, TagFilter::new(pairs)))
     }
 
-    /// All metrics by id.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (MetricId, &Metric)> {
         self.metrics.iter().enumerate().map(|(index, metric)| (MetricId(index as u32), metric))
     }

@@ -3,7 +3,6 @@
 /// Steps kept; a longer run has its steps joined in pairs.
 const MAX_STEPS: usize = 3600;
 
-/// One step of the series.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Step {
     pub(crate) requests: u64,

@@ -51,30 +51,20 @@ impl Sink {
     /// Adds what another event loop has; the later value of a gauge wins.
     pub(crate) fn merge(&mut self, other: &Self) {
         match (self, other) {
-            (
-                Self::Counter { sum, touched },
-                Self::Counter { sum: theirs, touched: theirs_touched },
-            ) => {
-                *sum += theirs;
-                *touched |= theirs_touched;
+            (Self::Counter { sum, touched }, Self::Counter { sum: more, touched: too }) => {
+                *sum += more;
+                *touched |= too;
             }
+            (Self::Gauge { .. }, Self::Gauge { set_at: None, .. }) => {}
+            (mine @ Self::Gauge { set_at: None, .. }, Self::Gauge { .. }) => *mine = other.clone(),
             (
                 Self::Gauge { value, min, max, set_at },
-                Self::Gauge {
-                    value: their_value,
-                    min: their_min,
-                    max: their_max,
-                    set_at: their_time,
-                },
+                Self::Gauge { value: theirs, min: least, max: most, set_at: time },
             ) => {
-                if their_time.is_none() {
-                    return;
-                }
-                *min = if set_at.is_none() { *their_min } else { min.min(*their_min) };
-                *max = if set_at.is_none() { *their_max } else { max.max(*their_max) };
-                if their_time > set_at {
-                    *value = *their_value;
-                    *set_at = *their_time;
+                *min = min.min(*least);
+                *max = max.max(*most);
+                if time > set_at {
+                    (*value, *set_at) = (*theirs, *time);
                 }
             }
             (Self::Rate { trues, total }, Self::Rate { trues: more, total: of }) => {

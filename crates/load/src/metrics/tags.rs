@@ -22,7 +22,6 @@ pub(crate) struct SampleTags<'a> {
     pub(crate) enabled: SystemTags,
 }
 
-/// The tags only requests have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestTags<'a> {
     pub(crate) name: &'a str,

@@ -1,13 +1,10 @@
 //! The options as `exec.test.options` shows them: k6's names, everything that holds filled in.
 
-use std::time::Duration;
-
 use serde_json::{Map, Value, json};
 
-use super::duration::format_duration;
+use super::duration::format_duration as text;
 use super::{ExecutorConfig, Options, Scenario, Stage, VuPool};
 
-/// The document.
 pub(crate) fn document(options: &Options) -> Value {
     let scenarios: Map<String, Value> =
         options.scenarios.iter().map(|one| (one.name.clone(), scenario(one))).collect();
@@ -41,10 +38,6 @@ pub(crate) fn document(options: &Options) -> Value {
         "throw": options.throw,
         "userAgent": options.user_agent,
     })
-}
-
-fn text(duration: Duration) -> String {
-    format_duration(duration)
 }
 
 fn stages(stages: &[Stage]) -> Value {

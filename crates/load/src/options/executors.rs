@@ -21,7 +21,6 @@ pub(super) fn scenarios(value: &Value) -> Result<Vec<Scenario>> {
     object("scenarios", value)?.iter().map(|(name, value)| scenario(name, value)).collect()
 }
 
-/// The fields of one scenario.
 struct Fields<'v> {
     prefix: String,
     map: &'v Map<String, Value>,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::OptionsError;
 use super::duration::parse_duration;
-use super::script::{Result, boolean, count, list, object, positive, text};
+use super::script::{Result, boolean, count, list, object, positive, refuse_others, text, texts};
 use crate::http::{
     AddressRange, ClientCertificate, Dns, HttpDebug, NameError, NameRules, Patterns, Policy,
     Proxies, Select, Target, TlsSettings, TlsVersion, cipher_suite,
@@ -169,7 +169,7 @@ fn ranges(key: &str, value: &Value) -> Result<Vec<AddressRange>> {
 /// `{ ttl, select, policy }`, or `ttl=5m,select=first,policy=any` as variables and flags have it.
 fn dns(key: &str, value: &Value) -> Result<Dns> {
     let fields: Vec<(String, String)> = match value.as_str() {
-        None => super::script::texts(key, value)?,
+        None => texts(key, value)?,
         Some(text) => {
             let pair = |pair: &str| {
                 let (name, value) = pair.split_once('=')?;
@@ -231,11 +231,7 @@ fn certificates(key: &str, value: &Value) -> Result<Vec<Arc<ClientCertificate>>>
     let wrong = || OptionsError::invalid(key, "a list of { cert, key } is expected");
     let entries = value.as_array().ok_or_else(wrong)?.iter().map(|entry| {
         let fields = object(key, entry)?;
-        for name in fields.keys() {
-            if !matches!(name.as_str(), "cert" | "key" | "domains" | "password") {
-                return Err(OptionsError::Unknown(format!("{key}.{name}")));
-            }
-        }
+        refuse_others(key, fields, &["cert", "key", "domains", "password"])?;
         let pem =
             |name: &str| text(&format!("{key}.{name}"), fields.get(name).unwrap_or(&Value::Null));
         // As in k6 an empty one is none.
@@ -252,15 +248,10 @@ fn cipher_suites(key: &str, value: &Value) -> Result<Vec<rustls::CipherSuite>> {
     let suites = list(key, value)?.into_iter().map(|name| {
         cipher_suite(name).ok_or_else(|| {
             if name.starts_with("TLS_") {
-                OptionsError::Unsupported(format!("option `{key}` with `{name}`"))
-            } else {
-                OptionsError::invalid(
-                    key,
-                    format!(
-                        "`{name}` is no cipher suite such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"
-                    ),
-                )
+                return OptionsError::Unsupported(format!("option `{key}` with `{name}`"));
             }
+            let such_as = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256";
+            OptionsError::invalid(key, format!("`{name}` is no cipher suite such as {such_as}"))
         })
     });
     suites.collect()
@@ -273,9 +264,7 @@ fn tls_versions(key: &str, value: &Value) -> Result<(TlsVersion, TlsVersion)> {
         return Ok((version, version));
     }
     let fields = object(key, value)?;
-    if let Some(unknown) = fields.keys().find(|name| !matches!(name.as_str(), "min" | "max")) {
-        return Err(OptionsError::Unknown(format!("{key}.{unknown}")));
-    }
+    refuse_others(key, fields, &["min", "max"])?;
     let field = |name: &str, default| {
         fields.get(name).map_or(Ok(default), |value| tls_version(&format!("{key}.{name}"), value))
     };

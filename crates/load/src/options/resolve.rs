@@ -25,7 +25,7 @@ const LIFECYCLE_TIMEOUT: Duration = Duration::from_secs(60);
 const HANDLE_SUMMARY_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What is run, with every default filled in.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Options {
     pub(crate) scenarios: Vec<Scenario>,
     pub(crate) tags: Vec<(String, String)>,
@@ -52,9 +52,6 @@ pub(crate) struct Options {
 
 impl Options {
     /// Fills in the defaults and checks what only shows when all layers are known.
-    ///
-    /// # Errors
-    /// When the options contradict each other or ask for an executor that is missing.
     pub(crate) fn resolve(layer: Layer) -> Result<Self, OptionsError> {
         let scenarios = scenarios(&layer)?;
         for stat in layer.summary_trend_stats.iter().flatten() {

@@ -24,9 +24,6 @@ const WITHOUT_EFFECT: &[&str] = &["cloud", "ext", "noUsageReport"];
 
 impl Layer {
     /// Reads the options a script exports.
-    ///
-    /// # Errors
-    /// For every key or value that cannot be honoured.
     pub(crate) fn from_script(options: &Value) -> Result<Self> {
         let mut layer = Self::default();
         for (key, value) in object("options", options)? {
@@ -155,28 +152,28 @@ pub(super) fn stages(key: &str, value: &Value) -> Result<Vec<Stage>> {
     let list = value
         .as_array()
         .ok_or_else(|| OptionsError::invalid(key, "a list of {duration, target} is expected"))?;
-    let stages: Result<Vec<Stage>> = list
-        .iter()
-        .enumerate()
-        .map(|(index, value)| {
-            let key = format!("{key}[{index}]");
-            let fields = object(&key, value)?;
-            if let Some(unknown) =
-                fields.keys().find(|name| !matches!(name.as_str(), "duration" | "target"))
-            {
-                return Err(OptionsError::Unknown(format!("{key}.{unknown}")));
-            }
-            let field = |name: &str| {
-                let missing = || OptionsError::invalid(format!("{key}.{name}"), "it is required");
-                fields.get(name).ok_or_else(missing)
-            };
-            Ok(Stage {
-                duration: duration(&format!("{key}.duration"), field("duration")?)?,
-                target: count(&format!("{key}.target"), field("target")?)?,
-            })
+    let stage = |(index, value): (usize, &Value)| {
+        let key = format!("{key}[{index}]");
+        let fields = object(&key, value)?;
+        refuse_others(&key, fields, &["duration", "target"])?;
+        let field = |name: &str| {
+            let missing = || OptionsError::invalid(format!("{key}.{name}"), "it is required");
+            fields.get(name).ok_or_else(missing)
+        };
+        Ok(Stage {
+            duration: duration(&format!("{key}.duration"), field("duration")?)?,
+            target: count(&format!("{key}.target"), field("target")?)?,
         })
-        .collect();
-    stages
+    };
+    list.iter().enumerate().map(stage).collect()
+}
+
+/// Refuses fields but these.
+pub(super) fn refuse_others(key: &str, fields: &Map<String, Value>, known: &[&str]) -> Result<()> {
+    match fields.keys().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(unknown) => Err(OptionsError::Unknown(format!("{key}.{unknown}"))),
+    }
 }
 
 /// One `duration:target`.
@@ -203,22 +200,19 @@ pub(super) fn list<'v>(key: &str, value: &'v Value) -> Result<Vec<&'v str>> {
     if let Some(text) = value.as_str() {
         return Ok(text.split(',').filter(|part| !part.is_empty()).collect());
     }
-    let list = value
-        .as_array()
-        .ok_or_else(|| OptionsError::invalid(key, "a list of texts is expected"))?;
-    list.iter().map(|one| text(key, one)).collect()
+    array(key, value)?.iter().map(|one| text(key, one)).collect()
+}
+
+fn array<'v>(key: &str, value: &'v Value) -> Result<&'v Vec<Value>> {
+    value.as_array().ok_or_else(|| OptionsError::invalid(key, "a list of texts is expected"))
 }
 
 fn trend_stats(key: &str, value: &Value) -> Result<Vec<String>> {
-    let list = value
-        .as_array()
-        .ok_or_else(|| OptionsError::invalid(key, "a list of texts is expected"))?;
-    list.iter()
-        .map(|stat| {
-            let stat = text(key, stat)?;
-            check_trend_stat(key, stat).map(|()| stat.to_owned())
-        })
-        .collect()
+    let checked = |stat| {
+        let stat = text(key, stat)?;
+        check_trend_stat(key, stat).map(|()| stat.to_owned())
+    };
+    array(key, value)?.iter().map(checked).collect()
 }
 
 /// Whether `stat` is the name of a statistic.

@@ -117,7 +117,6 @@ impl Threshold {
         })
     }
 
-    /// Whether the condition holds for a value.
     pub(crate) fn holds(&self, value: f64) -> bool {
         match self.operator {
             Operator::LessEqual => value <= self.bound,

@@ -136,7 +136,6 @@ impl Target {
         Ok(target)
     }
 
-    /// From the JSON of an object of options.
     pub(crate) fn from_options(json: &str) -> Result<Self, TargetError> {
         let options: ClientOptions = serde_json::from_str(json).map_err(invalid)?;
         if options.cluster.is_some() {

@@ -14,9 +14,6 @@ use super::post::{PATIENCE, Server};
 use crate::http::client_config;
 
 /// Sends `message` to the method at `path` over a connection of its own.
-///
-/// # Errors
-/// When the server cannot be reached, or says that the call has failed.
 pub(super) fn call(
     server: &Server,
     path: &str,

@@ -148,7 +148,6 @@ fn kinds(list: &str) -> Result<Vec<(String, FieldKind)>, OptionsError> {
     Ok(kinds)
 }
 
-/// Writes points.
 #[derive(Debug)]
 pub(super) struct Points(InfluxSettings);
 

@@ -21,7 +21,6 @@ use crate::options::OptionsError;
 
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// The method that takes metrics.
 const METHOD: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
 
 /// Upper bounds of the buckets of a histogram; the default of OpenTelemetry's SDKs.

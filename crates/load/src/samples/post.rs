@@ -5,12 +5,10 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 
-use crate::http::{RequestError, TlsSettings, Url, client_config};
+use crate::http::{RequestError, TlsSettings, Url, basic, client_config};
 
 /// How long a server may take to be reached, and for each part of an exchange.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -53,8 +51,7 @@ impl Server {
     }
 
     pub(super) fn log_in(&mut self, user: &str, password: &str) {
-        let basic = STANDARD.encode(format!("{user}:{password}"));
-        self.authorization.get_or_insert(format!("Basic {basic}"));
+        self.authorization.get_or_insert(basic(&format!("{user}:{password}")));
     }
 
     /// Without a password.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use super::Batch;
-use crate::metrics::{Contains, Histogram, Metric, MetricId, MetricKind, Registry};
+use crate::metrics::{Contains, Metric, MetricId, MetricKind, Registry};
 
 /// Most different sets of tags. A script that puts an id into every URL must not exhaust the memory, here or
 /// in the server.
@@ -17,12 +17,6 @@ pub(super) type Tags = Arc<[(String, String)]>;
 /// How the values of a trend are kept.
 pub(super) trait Distribution {
     fn record(&mut self, value: f64);
-}
-
-impl Distribution for Histogram {
-    fn record(&mut self, value: f64) {
-        Self::record(self, value);
-    }
 }
 
 /// What the values of one metric with the same tags come to, since the beginning of the run.
@@ -159,6 +153,10 @@ mod tests {
     use super::*;
     use crate::metrics::Builtin;
 
+    impl Distribution for () {
+        fn record(&mut self, _value: f64) {}
+    }
+
     fn batch(milliseconds: u64, tag: &str, values: &[(Builtin, f64)]) -> Batch {
         Batch {
             time: UNIX_EPOCH + Duration::from_millis(milliseconds),
@@ -171,7 +169,7 @@ mod tests {
     #[test]
     fn values_of_the_same_metric_and_tags_are_summed_up() {
         let registry = Registry::new();
-        let mut table = Table::new(|_| Histogram::default());
+        let mut table = Table::new(|_| ());
         table.add(&batch(5, "a", &[(Builtin::HttpReqs, 1.0), (Builtin::Vus, 3.0)]), &registry);
         table.add(&batch(4, "a", &[(Builtin::HttpReqs, 2.0), (Builtin::Checks, 0.0)]), &registry);
         table.add(&batch(6, "b", &[(Builtin::HttpReqs, 4.0)]), &registry);
@@ -195,7 +193,7 @@ mod tests {
     #[test]
     fn endless_tags_stay_bounded_and_are_told() {
         let registry = Registry::new();
-        let mut table = Table::new(|_| Histogram::default());
+        let mut table = Table::new(|_| ());
         for index in 0..=MAX_TAG_SETS {
             table.add(&batch(1, &index.to_string(), &[(Builtin::HttpReqs, 1.0)]), &registry);
         }

@@ -47,27 +47,24 @@ impl OutputSpec {
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, OptionsError> {
         let (kind, argument) = text.split_once('=').unwrap_or((text, ""));
+        let to_server = |flush_interval, format| Ok(Self { format, file: None, flush_interval });
         match kind {
-            "json" => Ok(Self {
-                format: Format::Json,
-                file: file(argument),
-                flush_interval: JSON_INTERVAL,
-            }),
+            "json" => {
+                let (format, file) = (Format::Json, file(argument));
+                Ok(Self { format, file, flush_interval: JSON_INTERVAL })
+            }
             "csv" => csv(argument, variable),
             "influxdb" => {
                 let settings = InfluxSettings::parse(argument, variable)?;
-                let interval = settings.interval;
-                Ok(Self::to_server(Format::Influx(settings.into()), interval))
+                to_server(settings.interval, Format::Influx(settings.into()))
             }
             "experimental-prometheus-rw" => {
                 let settings = PrometheusSettings::parse(argument, variable)?;
-                let interval = settings.interval;
-                Ok(Self::to_server(Format::Prometheus(settings.into()), interval))
+                to_server(settings.interval, Format::Prometheus(settings.into()))
             }
             "opentelemetry" | "experimental-opentelemetry" => {
                 let settings = OpenTelemetrySettings::parse(variable)?;
-                let interval = settings.interval;
-                Ok(Self::to_server(Format::OpenTelemetry(settings.into()), interval))
+                to_server(settings.interval, Format::OpenTelemetry(settings.into()))
             }
             missing if MISSING.contains(&missing) => {
                 Err(OptionsError::Unsupported(format!("the output `{missing}`")))
@@ -77,10 +74,6 @@ impl OutputSpec {
                 Err(OptionsError::invalid("out", format!("`{kind}` is not {known}")))
             }
         }
-    }
-
-    fn to_server(format: Format, flush_interval: Duration) -> Self {
-        Self { format, file: None, flush_interval }
     }
 
     /// As the header of a run has it.

@@ -26,8 +26,6 @@ impl<'v> Variables<'v> {
         OptionsError::invalid(format!("{}{name}", self.prefix), problem.to_string())
     }
 
-    /// # Errors
-    /// When the variable is set.
     pub(super) fn refuse(&self, name: &str) -> Result<(), OptionsError> {
         let missing = format!("the environment variable `{}{name}`", self.prefix);
         self.text(name).map_or(Ok(()), |_| Err(OptionsError::Unsupported(missing)))

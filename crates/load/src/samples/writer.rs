@@ -25,31 +25,29 @@ use crate::script::ScriptError;
 const STALL: Duration = Duration::from_secs(30);
 
 enum Target {
-    Plain(BufWriter<File>),
     Gzip(Box<GzEncoder<BufWriter<File>>>),
-    Stdout(BufWriter<io::Stdout>),
-    Database(Box<Database>),
+    Plain(Box<dyn Write + Send>),
 }
 
 impl Target {
     fn open(spec: &OutputSpec) -> io::Result<Self> {
         if let Format::Influx(settings) = &spec.format {
-            return Ok(Self::Database(Database::open((**settings).clone()).into()));
+            return Ok(Self::Plain(Box::new(Database::open((**settings).clone()))));
         }
-        let Some(path) = &spec.file else { return Ok(Self::Stdout(BufWriter::new(io::stdout()))) };
+        let Some(path) = &spec.file else {
+            return Ok(Self::Plain(Box::new(BufWriter::new(io::stdout()))));
+        };
         let file = BufWriter::new(File::create(path)?);
         Ok(match path.extension().is_some_and(|extension| extension == "gz") {
             true => Self::Gzip(Box::new(GzEncoder::new(file, Compression::default()))),
-            false => Self::Plain(file),
+            false => Self::Plain(Box::new(file)),
         })
     }
 
     fn end(self) -> io::Result<()> {
         match self {
-            Self::Plain(mut file) => file.flush(),
             Self::Gzip(encoder) => encoder.finish()?.flush(),
-            Self::Stdout(mut stdout) => stdout.flush(),
-            Self::Database(mut database) => database.flush(),
+            Self::Plain(mut target) => target.flush(),
         }
     }
 }
@@ -57,20 +55,16 @@ impl Target {
 impl Write for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Plain(file) => file.write(bytes),
             Self::Gzip(encoder) => encoder.write(bytes),
-            Self::Stdout(stdout) => stdout.write(bytes),
-            Self::Database(database) => database.write(bytes),
+            Self::Plain(target) => target.write(bytes),
         }
     }
 
     /// What is compressed is written when a block is full: flushing would make the file larger.
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::Plain(file) => file.flush(),
             Self::Gzip(_) => Ok(()),
-            Self::Stdout(stdout) => stdout.flush(),
-            Self::Database(database) => database.flush(),
+            Self::Plain(target) => target.flush(),
         }
     }
 }
@@ -156,7 +150,7 @@ impl OutputKind {
 
     /// Whether it goes to a server, which may come back after an error.
     fn is_remote(&self) -> bool {
-        !matches!(self, Self::Lines(lines) if !matches!(lines.target, Target::Database(_)))
+        !matches!(self, Self::Lines(lines) if !matches!(lines.form, Form::Influx(_)))
     }
 }
 
@@ -247,9 +241,6 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Opens the files and starts to write what comes.
-    ///
-    /// # Errors
-    /// When a file cannot be made, with its name.
     pub(crate) fn start(specs: &[OutputSpec], run: &Arc<Run>) -> Result<Self, ScriptError> {
         let mut outputs = Vec::new();
         for spec in specs {

@@ -3,6 +3,7 @@
 use rquickjs::object::Property;
 use rquickjs::{Coerced, Ctx, Exception, Function, Module, Object, Result, Value};
 
+use super::modules::{define, ensure};
 use super::source::{self, Import, Source};
 use super::user::User;
 use super::{compiled, jslib, life, loader, modules};
@@ -15,7 +16,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>) -> Result<()> {
     let globals = ctx.globals();
     globals.prop(LOADED, Property::from(Object::new(ctx.clone())?))?;
     let require = |ctx: Ctx<'js>, specifier: Coerced<String>| require(&ctx, &specifier.0);
-    globals.set("require", Function::new(ctx.clone(), require)?.with_name("require")?)
+    define(&globals, "require", require)
 }
 
 /// The text of an ES module with the exports of the CommonJS module `name`, which is run for that.
@@ -64,30 +65,19 @@ fn load<'js>(ctx: &Ctx<'js>, name: &str, source: &Source) -> Result<Object<'js>>
     let exported: Value<'js> = module.get("exports")?;
     let Some(exported) = exported.into_object() else {
         loaded.remove(name)?;
-        return Err(Exception::throw_type(
-            ctx,
-            "CommonJS's exports must be an object or a function",
-        ));
+        let message = "CommonJS's exports must be an object or a function";
+        return Err(Exception::throw_type(ctx, message));
     };
     loaded.set(name, exported.clone())?;
     Ok(exported)
 }
 
-/// `require(specifier)`, from the file that calls.
 fn require<'js>(ctx: &Ctx<'js>, specifier: &str) -> Result<Value<'js>> {
     let user = User::of(ctx);
-    if specifier.is_empty() {
-        return Err(Exception::throw_message(
-            ctx,
-            "require() can't be used with an empty specifier",
-        ));
-    }
-    if !user.is_initialising() {
-        return Err(Exception::throw_message(
-            ctx,
-            "the \"require\" function is only available in the init stage (i.e. the global scope)",
-        ));
-    }
+    ensure(ctx, !specifier.is_empty(), "require() can't be used with an empty specifier")?;
+    let message =
+        "the \"require\" function is only available in the init stage (i.e. the global scope)";
+    ensure(ctx, user.is_initialising(), message)?;
     let caller = caller(ctx).unwrap_or_else(|| source::module_name(&user.run.script));
     let import = match source::resolve(&caller, specifier) {
         Ok(import) => import,

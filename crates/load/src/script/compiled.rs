@@ -22,7 +22,6 @@ impl Compiled {
         module.write(WriteOptions::default()).ok().map(Self)
     }
 
-    /// Declares the module in another engine.
     #[expect(unsafe_code, reason = "QuickJS does not check what it reads")]
     pub(super) fn load<'js>(&self, ctx: &Ctx<'js>) -> Result<Module<'js, Declared>> {
         // SAFETY: these are the bytes of a module: the same QuickJS has written them in the same process, and nothing has

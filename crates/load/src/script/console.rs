@@ -1,8 +1,9 @@
 //! `console`.
 
 use rquickjs::function::Rest;
-use rquickjs::{Coerced, Ctx, Function, Object, Result, Value};
+use rquickjs::{Coerced, Ctx, Object, Result, Value};
 
+use super::modules::define;
 use super::user::User;
 use crate::log::Level;
 
@@ -16,10 +17,9 @@ pub(super) fn install(ctx: &Ctx<'_>) -> Result<()> {
         ("warn", Level::Warning),
         ("error", Level::Error),
     ] {
-        let function = Function::new(ctx.clone(), move |ctx: Ctx<'_>, values: Rest<Value<'_>>| {
+        define(&console, name, move |ctx: Ctx<'_>, values: Rest<Value<'_>>| {
             write(&ctx, level, &values.0);
         })?;
-        console.set(name, function.with_name(name)?)?;
     }
     ctx.globals().set("console", console)
 }

@@ -69,9 +69,6 @@ pub(crate) struct Coroutine {
 
 impl Coroutine {
     /// Prepares `body` to run on a fresh stack. Nothing runs before the first poll.
-    ///
-    /// # Errors
-    /// When the operating system refuses the memory map.
     pub(crate) fn new(body: impl FnOnce() + 'static) -> io::Result<Self> {
         let stack = DefaultStack::new(STACK_BYTES)?;
         let limit = stack.limit().get();

@@ -3,7 +3,6 @@
 use super::modules::{files, json_path};
 use super::syntax::{self, Language, Syntax};
 
-/// A path of `response.json()`.
 pub(crate) fn json_path(text: &str) {
     if let Ok(steps) = json_path::parse(text) {
         assert!(!steps.is_empty());

@@ -201,15 +201,7 @@ pub(super) fn settle<'js>(
     user: &User,
     promise: &Promise<'js>,
 ) -> rquickjs::Result<()> {
-    while promise.state() == PromiseState::Pending {
-        // Short jobs that start each other never reach QuickJS's own interrupt poll.
-        if user.control.poll_interrupt() {
-            return Err(Exception::throw_message(ctx, "the iteration was interrupted"));
-        }
-        if !ctx.execute_pending_job() && !tasks::turn(ctx, user)? {
-            break;
-        }
-    }
+    run_until(ctx, user, || promise.state() != PromiseState::Pending)?;
     match promise.result::<Value<'js>>() {
         Some(Err(error)) => Err(error),
         Some(Ok(_)) | None => Ok(()),
@@ -218,14 +210,21 @@ pub(super) fn settle<'js>(
 
 /// Runs what asynchronous functions that nobody awaited have left to do.
 pub(super) fn drain(ctx: &Ctx<'_>, user: &User) -> rquickjs::Result<()> {
-    loop {
+    run_until(ctx, user, || false)
+}
+
+/// Runs jobs and tasks until it is so, or none is left.
+fn run_until(ctx: &Ctx<'_>, user: &User, is_over: impl Fn() -> bool) -> rquickjs::Result<()> {
+    while !is_over() {
+        // Short jobs that start each other never reach QuickJS's own interrupt poll.
         if user.control.poll_interrupt() {
             return Err(Exception::throw_message(ctx, "the iteration was interrupted"));
         }
         if !ctx.execute_pending_job() && !tasks::turn(ctx, user)? {
-            return Ok(());
+            break;
         }
     }
+    Ok(())
 }
 
 /// A rejection without a handler, in k6's words.

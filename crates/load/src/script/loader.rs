@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
-use rquickjs::{Ctx, Exception, Module, Result};
+use rquickjs::{Ctx, Module, Result};
 
 use super::compiled::Compiled;
 use super::source::{self, Source};
@@ -25,10 +25,8 @@ impl Resolver for ModuleLoader {
         name: &str,
         _attributes: Option<ImportAttributes<'js>>,
     ) -> Result<String> {
-        match source::resolve(base, name) {
-            Ok(import) => Ok(import.name()),
-            Err(error) => Err(self.0.refuse(ctx, error)),
-        }
+        let import = source::resolve(base, name).map_err(|error| self.0.refuse(ctx, error))?;
+        Ok(import.name())
     }
 }
 
@@ -40,22 +38,13 @@ impl Loader for ModuleLoader {
         _attributes: Option<ImportAttributes<'js>>,
     ) -> Result<Module<'js, Declared>> {
         if name.contains("://") && !jslib::is_built_in(name) {
-            if !self.0.is_initialising() {
-                return Err(Exception::throw_message(
-                    ctx,
-                    "modules can only be imported in the init code",
-                ));
-            }
+            let message = "modules can only be imported in the init code";
+            modules::ensure(ctx, self.0.is_initialising(), message)?;
             return declare(ctx, name, &read(ctx, &self.0, name)?);
         }
         let absent = self.0.run.sources.absent_members(name);
-        match modules::declare(ctx, name, &absent) {
-            Some(module) => module,
-            None => {
-                let error = modules::unknown(name);
-                Err(self.0.refuse(ctx, error))
-            }
-        }
+        modules::declare(ctx, name, &absent)
+            .unwrap_or_else(|| Err(self.0.refuse(ctx, modules::unknown(name))))
     }
 }
 

@@ -66,7 +66,6 @@ pub(crate) struct Returned {
 /// Why it gave nothing back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CallError {
-    /// It threw.
     Threw(String),
     /// It was cut short.
     Interrupted,

@@ -37,8 +37,12 @@ mod ws_params;
 
 use std::marker::PhantomData;
 
+use rquickjs::function::IntoJsFunc;
 use rquickjs::module::{Declarations, Declared, Exports, ModuleDef};
-use rquickjs::{Ctx, Module, Object, Result, Value};
+use rquickjs::object::Property;
+use rquickjs::{Ctx, Exception, Function, Module, Object, Result, Value};
+
+pub(super) use self::bytes::text_or_bytes;
 
 use super::syntax::{Syntax, Use};
 use super::{ScriptError, compiled, jslib};
@@ -49,13 +53,12 @@ const MISSING_MODULES: &[&str] = &["k6/browser", "k6/crypto/x509", "k6/net/grpc"
 /// `k6/experimental/streams`, which needs nothing of the engine.
 const STREAMS: &str = include_str!("modules/streams.js");
 
-const STREAMS_MEMBERS: [&str; 3] =
-    ["CountQueuingStrategy", "ReadableStream", "ReadableStreamDefaultReader"];
+const STREAMS_MEMBERS: &str = "CountQueuingStrategy ReadableStream ReadableStreamDefaultReader";
 
 /// What a module exports, and how that is made for a virtual user.
 trait BuiltIn {
-    /// Exported one by one, and all as members of the default object.
-    const MEMBERS: &'static [&'static str];
+    /// Names, exported one by one, and all as members of the default object.
+    const MEMBERS: &'static str;
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>>;
 }
@@ -66,13 +69,13 @@ struct Native<M>(PhantomData<M>);
 impl<M: BuiltIn> ModuleDef for Native<M> {
     fn declare(declarations: &Declarations<'_>) -> Result<()> {
         declarations.declare("default")?;
-        M::MEMBERS.iter().try_for_each(|name| declarations.declare(*name).map(drop))
+        M::MEMBERS.split_whitespace().try_for_each(|name| declarations.declare(name).map(drop))
     }
 
     fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
         let object = M::object(ctx)?;
-        for name in M::MEMBERS {
-            exports.export(*name, object.get::<_, Value<'js>>(*name)?)?;
+        for name in M::MEMBERS.split_whitespace() {
+            exports.export(name, object.get::<_, Value<'js>>(name)?)?;
         }
         exports.export("default", object).map(drop)
     }
@@ -81,7 +84,7 @@ impl<M: BuiltIn> ModuleDef for Native<M> {
 type Declare = for<'js> fn(Ctx<'js>, &str) -> Result<Module<'js, Declared>>;
 
 /// Modules that are built in, with their members if those that a script uses are looked for before it runs.
-const NATIVE: &[(&str, Declare, Option<&[&str]>)] = &[
+const NATIVE: &[(&str, Declare, Option<&str>)] = &[
     ("k6", native::<k6::K6>, Some(k6::K6::MEMBERS)),
     ("k6/crypto", native::<crypto::Crypto>, Some(crypto::Crypto::MEMBERS)),
     ("k6/data", native::<data::Data>, Some(data::Data::MEMBERS)),
@@ -90,7 +93,7 @@ const NATIVE: &[(&str, Declare, Option<&[&str]>)] = &[
     ("k6/experimental/csv", native::<files::Csv>, None),
     ("k6/experimental/fs", native::<files::Fs>, None),
     ("k6/experimental/redis", native::<redis::Redis>, None),
-    ("k6/experimental/streams", streams, Some(&STREAMS_MEMBERS)),
+    ("k6/experimental/streams", streams, Some(STREAMS_MEMBERS)),
     ("k6/experimental/websockets", native::<websockets::WebSockets>, None),
     ("k6/html", native::<html::Html>, None),
     ("k6/http", native::<http::Http>, Some(http::Http::MEMBERS)),
@@ -143,10 +146,7 @@ pub(super) fn declare<'js>(
     jslib::is_built_in(asked).then(|| compiled::module(ctx, name, || jslib::source(asked)))
 }
 
-/// Modules that a source imports and that are missing here.
-///
-/// # Errors
-/// `Unsupported` with the names of all of them.
+/// An error with the names of all modules that a source imports and that are missing here.
 pub(super) fn refuse_missing(source: &Syntax) -> std::result::Result<(), ScriptError> {
     let imported = source.specifiers.iter().filter(|name| is_missing(name));
     let mut missing: Vec<_> = imported.map(|name| format!("module `{name}`")).collect();
@@ -163,7 +163,7 @@ pub(super) fn unknown_members(source: &Syntax) -> impl Iterator<Item = &Use> + '
     source.uses.iter().filter(|used| {
         let known = NATIVE.iter().find(|(name, ..)| *name == used.module);
         let Some(&(.., Some(members))) = known else { return false };
-        used.member != "default" && !members.contains(&used.member.as_str())
+        used.member != "default" && members.split_whitespace().all(|name| name != used.member)
     })
 }
 
@@ -172,12 +172,37 @@ fn is_missing(module: &str) -> bool {
     MISSING_MODULES.contains(&module) || module.starts_with("k6/x/")
 }
 
-/// The bytes of a text or buffer; `None` for any other value.
-pub(super) fn text_or_bytes(value: &Value<'_>) -> Result<Option<Vec<u8>>> {
-    if let Some(text) = value.as_string() {
-        return Ok(Some(text.clone().to_cstring()?.as_str().as_bytes().to_vec()));
+/// Gives `object` a function of this name.
+pub(super) fn define<'js, P>(
+    object: &Object<'js>,
+    name: &str,
+    function: impl IntoJsFunc<'js, P> + 'js,
+) -> Result<()> {
+    object.set(name, Function::new(object.ctx().clone(), function)?.with_name(name)?)
+}
+
+/// Throws an error with this message unless something `holds`.
+pub(super) fn ensure(ctx: &Ctx<'_>, holds: bool, message: &str) -> Result<()> {
+    if holds { Ok(()) } else { Err(Exception::throw_message(ctx, message)) }
+}
+
+/// The library of a virtual user that is made once, of native functions, and kept under a name of its own.
+fn kept_library<'js>(
+    ctx: &Ctx<'js>,
+    kept: &str,
+    (name, text): (&str, &str),
+    add_natives: impl FnOnce(&Object<'js>) -> Result<()>,
+) -> Result<Object<'js>> {
+    let globals = ctx.globals();
+    if let Some(known) = globals.get::<_, Option<Object<'js>>>(kept)? {
+        return Ok(known);
     }
-    Ok(value.as_object().and_then(bytes::buffer_bytes))
+    let native = Object::new(ctx.clone())?;
+    add_natives(&native)?;
+    let make: Function<'js> = compiled::library(ctx, name, text)?;
+    let library: Object<'js> = make.call((native,))?;
+    globals.prop(kept, Property::from(library.clone()))?;
+    Ok(library)
 }
 
 /// Why there is no built-in module `name`.
@@ -194,5 +219,5 @@ pub(super) fn install_globals(ctx: &Ctx<'_>) -> Result<()> {
     open::install(ctx)?;
     web_crypto::install(ctx)?;
     text_coding::install(ctx)?;
-    timers::define(ctx, &ctx.globals())
+    timers::install(&ctx.globals())
 }

@@ -9,9 +9,6 @@ use rquickjs::{Ctx, Error, IntoJs, Result, Value, qjs};
 ///
 /// Most bodies are ASCII, which QuickJS copies. Any other text it decodes twice and byte by byte, which took a quarter of
 /// a generator's time where bodies are Korean: such text is decoded here and copied.
-///
-/// # Errors
-/// An exception of the script whose memory is used up.
 pub(super) fn text<'js>(ctx: &Ctx<'js>, bytes: &[u8]) -> Result<Value<'js>> {
     // A string that could do with one byte for each character must have no more.
     if mem::is_utf8_latin1(bytes) {

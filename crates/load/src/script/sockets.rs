@@ -70,7 +70,6 @@ pub(super) struct Socket {
 /// Events, and bytes in them, that may wait for the script; with more the network is not read.
 const MAX_WAITING: (usize, usize) = (64, 256 * 1024);
 
-/// What [`Socket::poll`] found.
 pub(super) enum Found {
     Message(Incoming),
     /// Nothing will come any more.
@@ -195,9 +194,6 @@ impl Socket {
     }
 
     /// Puts a message where [`Self::poll`] or [`Self::poll_flush`] sends it.
-    ///
-    /// # Errors
-    /// After a close frame, and when too much waits to be sent.
     pub(super) fn send(&self, opcode: Opcode, payload: &[u8]) -> Result<(), End> {
         let mut connection = self.connection.borrow_mut();
         let connection = connection.as_mut().ok_or(End::CloseSent)?;
@@ -211,9 +207,6 @@ impl Socket {
     }
 
     /// Sends a ping whose answer is timed.
-    ///
-    /// # Errors
-    /// As [`Self::send`].
     pub(super) fn ping(&self) -> Result<(), End> {
         let number = self.next_ping.get();
         self.send(Opcode::Ping, number.to_string().as_bytes())?;
@@ -243,9 +236,6 @@ impl Socket {
     }
 
     /// Sends a close frame and gives the server a time to answer it.
-    ///
-    /// # Errors
-    /// When there was one before.
     pub(super) fn send_close(&self, code: u16, reason: &str) -> Result<(), End> {
         let mut connection = self.connection.borrow_mut();
         connection.as_mut().ok_or(End::CloseSent)?.send_close(code, reason)?;

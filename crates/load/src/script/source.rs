@@ -34,9 +34,6 @@ pub(crate) struct Sources {
 
 impl Sources {
     /// A file; the same for every virtual user, even if it changes meanwhile.
-    ///
-    /// # Errors
-    /// When it cannot be read, is not UTF-8, or is not JavaScript.
     pub(crate) fn read(&self, path: &Path) -> Result<Source, ScriptError> {
         self.read_once(path, |_| Ok(()))
     }
@@ -75,9 +72,6 @@ impl Sources {
     }
 
     /// The module at `url`, which `script` or something that it imports has named.
-    ///
-    /// # Errors
-    /// When it has not been fetched, or its file is not what was fetched.
     pub(crate) fn read_fetched(&self, script: &Path, url: &str) -> Result<Source, ScriptError> {
         let vendored = self.vendored.get_or_init(|| Vendored::find(script)).as_ref();
         let vendored = vendored.map_err(Clone::clone)?.as_ref();
@@ -133,7 +127,6 @@ fn is_name(text: &str) -> bool {
     text.chars().all(is_part) && !text.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// What an import specifier means.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Import {
     /// A module of the engine: `k6`, `k6/…`, or a library of jslib.k6.io.
@@ -155,9 +148,6 @@ impl Import {
 }
 
 /// Resolves an import of `specifier` in the module `base`.
-///
-/// # Errors
-/// `Unsupported` for bare names, `Read` for what is no address.
 pub(crate) fn resolve(base: &str, specifier: &str) -> Result<Import, ScriptError> {
     if specifier == "k6" || specifier.starts_with("k6/") {
         return Ok(Import::BuiltIn(specifier.to_owned()));

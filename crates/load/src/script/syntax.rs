@@ -31,7 +31,6 @@ const STACK_BYTES: usize = 256 << 20;
 /// Brackets that may be open at once; QuickJS stops at fewer.
 const MAX_NESTING: usize = 20_000;
 
-/// Which language a file is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Language {
     JavaScript,
@@ -63,7 +62,6 @@ pub(crate) struct Syntax {
     pub(crate) is_module: bool,
     /// What it imports, exports from elsewhere, or requires, as it is written.
     pub(crate) specifiers: Vec<String>,
-    /// Members of modules that it uses.
     pub(crate) uses: Vec<Use>,
     /// Variables that it reads from `__ENV`; `None` if it computes a name or passes `__ENV` on, because then any may be
     /// read.
@@ -272,19 +270,12 @@ impl<'s, 'a> Finder<'s, 'a> {
         let module = import.source.value.to_string();
         self.found.push((import.span.start, module.clone()));
         for specifier in import.specifiers.iter().flatten() {
-            let local = specifier.local();
-            match specifier {
-                ImportDeclarationSpecifier::ImportSpecifier(named) => {
-                    let member = named.imported.name().to_string();
-                    if member != "default" {
-                        self.uses.push((named.span.start, module.clone(), member));
-                        continue;
-                    }
-                }
-                ImportDeclarationSpecifier::ImportDefaultSpecifier(_)
-                | ImportDeclarationSpecifier::ImportNamespaceSpecifier(_) => {}
-            }
-            if let Some(symbol) = local.symbol_id.get() {
+            if let ImportDeclarationSpecifier::ImportSpecifier(named) = specifier
+                && named.imported.name().as_str() != "default"
+            {
+                let member = named.imported.name().to_string();
+                self.uses.push((named.span.start, module.clone(), member));
+            } else if let Some(symbol) = specifier.local().symbol_id.get() {
                 self.modules.insert(symbol, module.clone());
             }
         }
@@ -324,7 +315,6 @@ impl<'s, 'a> Finder<'s, 'a> {
     }
 }
 
-/// The module that a call requires.
 fn required(call: &CallExpression<'_>) -> Option<String> {
     match (&call.callee, call.arguments.first()) {
         (Expression::Identifier(name), Some(Argument::StringLiteral(module)))

@@ -8,6 +8,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::iter;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -93,14 +94,24 @@ fn callbacks<'js>(ctx: &Ctx<'js>) -> Object<'js> {
 }
 
 impl Tasks {
-    /// A number for a new task.
-    fn number(&self, ctx: &Ctx<'_>) -> Result<u32> {
+    /// A number for a new task, under which the values are kept.
+    fn keep<'js>(
+        &self,
+        ctx: &Ctx<'js>,
+        values: impl IntoIterator<Item = Value<'js>>,
+    ) -> Result<u32> {
         if self.timers.borrow().len() + self.running.borrow().len() >= MAX_TASKS {
             let message = format!("more than {MAX_TASKS} timers and asynchronous requests");
             return Err(Exception::throw_message(ctx, &message));
         }
-        self.next.set(self.next.get().wrapping_add(1));
-        Ok(self.next.get())
+        let number = self.next.get().wrapping_add(1);
+        self.next.set(number);
+        let list = Array::new(ctx.clone())?;
+        for (index, value) in values.into_iter().enumerate() {
+            list.set(index, value)?;
+        }
+        callbacks(ctx).set(number, list)?;
+        Ok(number)
     }
 
     /// Calls `function` with `arguments` after `delay`; again and again with `repeat`.
@@ -112,20 +123,13 @@ impl Tasks {
         delay: Duration,
         repeat: bool,
     ) -> Result<u32> {
-        let number = self.number(ctx)?;
-        let list = Array::new(ctx.clone())?;
-        list.set(0, function)?;
-        for (index, argument) in arguments.into_iter().enumerate() {
-            list.set(index + 1, argument)?;
-        }
-        callbacks(ctx).set(number, list)?;
+        let number = self.keep(ctx, iter::once(function.into_value()).chain(arguments))?;
         let delay = delay.min(MAX_DELAY);
         let due = Instant::now() + delay;
         self.timers.borrow_mut().insert((due, number), repeat.then_some(delay));
         Ok(number)
     }
 
-    /// Forgets a timer.
     pub(super) fn stop_timer(&self, ctx: &Ctx<'_>, number: u32) -> Result<()> {
         self.timers.borrow_mut().retain(|(_, known), _| *known != number);
         callbacks(ctx).remove(number)
@@ -137,12 +141,8 @@ impl Tasks {
         ctx: &Ctx<'js>,
         work: impl Future<Output = Settle> + 'static,
     ) -> Result<Value<'js>> {
-        let number = user.tasks.number(ctx)?;
         let (promise, resolve, reject) = ctx.promise()?;
-        let list = Array::new(ctx.clone())?;
-        list.set(0, resolve)?;
-        list.set(1, reject)?;
-        callbacks(ctx).set(number, list)?;
+        let number = user.tasks.keep(ctx, [resolve.into_value(), reject.into_value()])?;
         let finishing = user.clone();
         let handle = tokio::task::spawn_local(async move {
             let settle = work.await;
@@ -160,10 +160,7 @@ impl Tasks {
         function: Function<'js>,
         source: impl FnOnce(Feed) -> F,
     ) -> Result<()> {
-        let number = user.tasks.number(ctx)?;
-        let list = Array::new(ctx.clone())?;
-        list.set(0, function)?;
-        callbacks(ctx).set(number, list)?;
+        let number = user.tasks.keep(ctx, [function.into_value()])?;
         let handle = tokio::task::spawn_local(source(Feed { user: user.clone(), number }));
         user.tasks.running.borrow_mut().insert(number, handle.abort_handle());
         Ok(())
@@ -200,30 +197,24 @@ impl Tasks {
 }
 
 /// Waits for the next task and calls what waited for it; false when there is none.
-///
-/// # Errors
-/// What the script's function throws, or that the iteration was interrupted.
 pub(super) fn turn(ctx: &Ctx<'_>, user: &User) -> Result<bool> {
     let tasks = &user.tasks;
     loop {
-        let is_due = |(due, _)| due <= Instant::now();
-        if tasks.was_event.take() && tasks.first().is_some_and(is_due) {
+        let first = tasks.first();
+        let is_due = || first.is_some_and(|(due, _)| due <= Instant::now());
+        if !(tasks.was_event.take() && is_due()) {
+            let finished = tasks.finished.borrow_mut().pop_front();
+            if let Some((number, done)) = finished {
+                conclude(ctx, tasks, number, done)?;
+                return Ok(true);
+            }
+        }
+        if is_due() {
             fire(ctx, tasks)?;
             return Ok(true);
         }
-        let finished = tasks.finished.borrow_mut().pop_front();
-        if let Some((number, done)) = finished {
-            conclude(ctx, tasks, number, done)?;
-            return Ok(true);
-        }
-        let first = tasks.first();
-        match first {
-            Some((due, _)) if due <= Instant::now() => {
-                fire(ctx, tasks)?;
-                return Ok(true);
-            }
-            None if tasks.running.borrow().is_empty() => return Ok(false),
-            _ => {}
+        if first.is_none() && tasks.running.borrow().is_empty() {
+            return Ok(false);
         }
         let due = async {
             match first {

@@ -18,7 +18,7 @@ use crate::event_loop::EventLoop;
 use crate::http::cookies::Jar;
 use crate::http::{Client, Exchange};
 use crate::metrics::{
-    Builtin, GroupId, MetricId, RequestMark, RequestSample, RequestTags, SampleTags,
+    Builtin, GroupId, MetricId, Recorder, RequestMark, RequestSample, RequestTags, SampleTags,
 };
 use crate::run::{Run, Stop};
 
@@ -26,7 +26,6 @@ use crate::run::{Run, Stop};
 /// more settles its oldest ones early.
 const MAX_OPEN_REQUESTS: usize = 4096;
 
-/// How an iteration ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum IterationOutcome {
     /// It returned.
@@ -104,7 +103,6 @@ struct OpenRequests {
     any_bad: bool,
 }
 
-/// One virtual user.
 pub(crate) struct User {
     /// 1-based; 0 while only the options are read.
     pub(crate) id: u32,
@@ -211,38 +209,43 @@ impl User {
         SampleTags { group, vu, enabled, ..assignment.sample_tags() }
     }
 
-    /// Adds a value to a metric, with the tags of this moment and `tags`.
-    pub(crate) fn add(&self, metric: MetricId, value: f64, tags: Option<&[(String, String)]>) {
+    /// Measures something with the tags of this moment and `tags`.
+    fn measure<R>(
+        &self,
+        group: GroupId,
+        tags: Option<&[(String, String)]>,
+        record: impl FnOnce(&mut Recorder, &Assignment, SampleTags<'_>) -> R,
+    ) -> R {
         let assignment = self.assignment.borrow().clone();
         let merged = merge_tags(&assignment.tags, tags);
         let custom = merged.as_deref().unwrap_or(&assignment.tags);
         let mut recorder = self.event_loop.recorder.borrow_mut();
-        let group = recorder.group_path(self.group.get());
+        let group = recorder.group_path(group);
         let tags = SampleTags { custom, ..self.sample_tags(&assignment, &group) };
-        recorder.add(metric, value, &tags);
+        record(&mut recorder, &assignment, tags)
+    }
+
+    /// Adds a value to a metric, with the tags of this moment and `tags`.
+    pub(crate) fn add(&self, metric: MetricId, value: f64, tags: Option<&[(String, String)]>) {
+        self.measure(self.group.get(), tags, |recorder, _, tags| {
+            recorder.add(metric, value, &tags);
+        });
     }
 
     /// Tells the outputs that an iteration or a function of the life-cycle is over.
     pub(crate) fn end_iteration(&self) {
-        let assignment = self.assignment.borrow();
-        let mut recorder = self.event_loop.recorder.borrow_mut();
-        let group = recorder.group_path(self.group.get());
-        recorder.end_iteration(&self.sample_tags(&assignment, &group));
+        self.measure(self.group.get(), None, |recorder, _, tags| recorder.end_iteration(&tags));
     }
 
-    /// Counts a check.
     pub(crate) fn add_check(&self, name: &str, passed: bool, tags: Option<&[(String, String)]>) {
-        let assignment = self.assignment.borrow().clone();
-        let merged = merge_tags(&assignment.tags, tags);
-        let custom = merged.as_deref().unwrap_or(&assignment.tags);
-        let mut recorder = self.event_loop.recorder.borrow_mut();
-        let group = recorder.group_path(self.group.get());
-        let tags = SampleTags { check: name, custom, ..self.sample_tags(&assignment, &group) };
-        recorder.check(self.group.get(), name, passed, &tags);
-        if let Some(stats) = recorder.scenario(assignment.index) {
-            stats.checks.passes += u64::from(passed);
-            stats.checks.fails += u64::from(!passed);
-        }
+        let group = self.group.get();
+        self.measure(group, tags, |recorder, assignment, tags| {
+            recorder.check(group, name, passed, &SampleTags { check: name, ..tags });
+            if let Some(stats) = recorder.scenario(assignment.index) {
+                stats.checks.passes += u64::from(passed);
+                stats.checks.fails += u64::from(!passed);
+            }
+        });
     }
 
     /// Forgets the cookies of the iteration before. A jar the script has kept stays as it is.
@@ -252,16 +255,12 @@ impl User {
         }
     }
 
-    /// Counts a finished request.
     pub(crate) fn add_request(
         &self,
         exchange: &Exchange,
         tagging: &RequestTagging<'_>,
     ) -> RequestRef {
-        let RequestTagging { name, tags, expected, group: group_id } = *tagging;
-        let assignment = self.assignment.borrow().clone();
-        let merged = merge_tags(&assignment.tags, tags);
-        let custom = merged.as_deref().unwrap_or(&assignment.tags);
+        let RequestTagging { name, tags, expected, group } = *tagging;
         let name = name.unwrap_or(&exchange.url.text);
         let (status, error, code) = match &exchange.outcome {
             Ok(answer) => {
@@ -272,8 +271,6 @@ impl User {
         let judged = expected.judge(status);
         let expected = judged.unwrap_or(status != 0);
         let tls = exchange.peer.filter(|_| exchange.outcome.is_ok()).and_then(|peer| peer.tls);
-        let mut recorder = self.event_loop.recorder.borrow_mut();
-        let group = recorder.group_path(group_id);
         let request = RequestTags {
             name,
             url: name,
@@ -287,20 +284,19 @@ impl User {
             ocsp_status: tls.map_or("", |tls| tls.ocsp.status),
             ip: exchange.peer.map(|peer| peer.address.ip()),
         };
-        let request = Some(request);
-        let tags = SampleTags { custom, request, ..self.sample_tags(&assignment, &group) };
-        let mark = recorder.request(&RequestSample {
-            exchange,
-            status,
-            tags,
-            name,
-            scenario: assignment.index,
-            group: group_id,
-            start_lag: self.position.get().start_lag,
-            expected,
-            judged: judged.is_some(),
+        let mark = self.measure(group, tags, |recorder, assignment, tags| {
+            recorder.request(&RequestSample {
+                exchange,
+                status,
+                tags: SampleTags { request: Some(request), ..tags },
+                name,
+                scenario: assignment.index,
+                group,
+                start_lag: self.position.get().start_lag,
+                expected,
+                judged: judged.is_some(),
+            })
         });
-        drop(recorder);
         self.open_request(mark, expected)
     }
 
@@ -367,7 +363,6 @@ impl User {
         }
     }
 
-    /// Counts the start of an iteration.
     pub(crate) fn begin_iteration(&self, own: u64, start_lag: Option<Duration>) {
         let assignment = self.assignment.borrow();
         let in_scenario = assignment.iterations.fetch_add(1, Ordering::Relaxed);
@@ -404,14 +399,10 @@ impl User {
 
     /// A tag that what is measured now has; those of single values are not among them.
     pub(crate) fn tag(&self, key: &str) -> Option<String> {
-        let assignment = self.assignment.borrow();
-        let recorder = self.event_loop.recorder.borrow();
-        let group = recorder.group_path(self.group.get());
-        let tags = self.sample_tags(&assignment, &group);
-        tags.get(key).map(std::borrow::Cow::into_owned)
+        let group = self.group.get();
+        self.measure(group, None, |_, _, tags| tags.get(key).map(std::borrow::Cow::into_owned))
     }
 
-    /// The keys [`Self::tag`] has values for.
     pub(crate) fn tag_keys(&self) -> Vec<String> {
         let assignment = self.assignment.borrow();
         let own = assignment.tags.iter().map(|(key, _)| key.as_str());
@@ -424,10 +415,16 @@ impl User {
     }
 
     /// Sets or removes a tag of everything that is measured from now on.
-    pub(crate) fn set_tag(&self, key: &str, value: Option<String>) {
+    pub(crate) fn set_own(
+        &self,
+        list: fn(&mut Assignment) -> &mut Vec<(String, String)>,
+        key: &str,
+        value: Option<String>,
+    ) {
         let mut assignment = Assignment::clone(&self.assignment.borrow());
-        assignment.tags.retain(|(known, _)| known != key);
-        assignment.tags.extend(value.map(|value| (key.to_owned(), value)));
+        let own = list(&mut assignment);
+        own.retain(|(known, _)| known != key);
+        own.extend(value.map(|value| (key.to_owned(), value)));
         self.assignment.replace(Rc::new(assignment));
     }
 
@@ -437,17 +434,8 @@ impl User {
         assignment.metadata.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone())
     }
 
-    /// The keys [`Self::metadata`] has values for.
     pub(crate) fn metadata_keys(&self) -> Vec<String> {
         self.assignment.borrow().metadata.iter().map(|(key, _)| key.clone()).collect()
-    }
-
-    /// Sets or removes metadata of everything that is measured from now on.
-    pub(crate) fn set_metadata(&self, key: &str, value: Option<String>) {
-        let mut assignment = Assignment::clone(&self.assignment.borrow());
-        assignment.metadata.retain(|(known, _)| known != key);
-        assignment.metadata.extend(value.map(|value| (key.to_owned(), value)));
-        self.assignment.replace(Rc::new(assignment));
     }
 
     /// Ends the run because the script says so: this iteration at once, all others as soon as
@@ -467,6 +455,5 @@ fn merge_tags(
     Some([base, call].concat())
 }
 
-/// [`User`] as QuickJS user data.
 #[derive(JsLifetime)]
 struct Handle(Rc<User>);

@@ -14,7 +14,6 @@ use super::source::{self, Import, Sources};
 use super::syntax::{self, Language};
 use crate::http::{Client, ClientConfig, Network, Proxies, Request, Url};
 
-/// The directory's name.
 const DIRECTORY: &str = "madang-vendor";
 
 /// Which file has which module, in that directory.
@@ -90,13 +89,10 @@ pub fn vendor(
     script: &Path,
     mut told: impl FnMut(&str, usize),
 ) -> Result<Option<PathBuf>, VendorError> {
-    let script = std::path::absolute(script).map_err(|error| VendorError(error.to_string()))?;
+    let script = std::path::absolute(script).map_err(because)?;
     let script = source::normalize(&script);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| VendorError(error.to_string()))?;
-    let wrong = |error: ScriptError| VendorError(error.to_string());
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(because)?;
     let sources = Sources::default();
     let mut fetched: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     let mut seen = BTreeSet::new();
@@ -106,7 +102,7 @@ pub fn vendor(
             continue;
         }
         let specifiers = if let Some(path) = name.strip_prefix("file://") {
-            let source = sources.read(Path::new(path)).map_err(wrong)?;
+            let source = sources.read(Path::new(path)).map_err(because)?;
             source.syntax.specifiers.clone()
         } else {
             if fetched.len() >= MAX_MODULES {
@@ -117,7 +113,7 @@ pub fn vendor(
             let text = String::from_utf8_lossy(&bytes).into_owned();
             fetched.insert(name.clone(), bytes);
             syntax::read(text, Language::from_path(Path::new(&file_name(&name))), &name)
-                .map_err(wrong)?
+                .map_err(because)?
                 .0
                 .specifiers
         };
@@ -143,10 +139,15 @@ pub fn vendor(
 #[error("{0}")]
 pub struct VendorError(String);
 
+fn because(error: impl std::fmt::Display) -> VendorError {
+    VendorError(error.to_string())
+}
+
 /// The text behind an address.
 async fn fetch(url: &str) -> Result<Vec<u8>, VendorError> {
-    let failed = |reason: String| VendorError(format!("cannot fetch {url}: {reason}"));
-    let address = Url::parse(url).map_err(|error| failed(error.to_string()))?;
+    let failed =
+        |reason: &dyn std::fmt::Display| VendorError(format!("cannot fetch {url}: {reason}"));
+    let address = Url::parse(url).map_err(|error| failed(&error))?;
     let user_agent = concat!("madang-load/", env!("CARGO_PKG_VERSION")).to_owned();
     let proxies = Proxies::from_environment(|name| std::env::var(name).ok());
     let config = ClientConfig { user_agent, proxies, ..ClientConfig::default() };
@@ -163,22 +164,22 @@ async fn fetch(url: &str) -> Result<Vec<u8>, VendorError> {
         jar: Rc::default(),
     };
     let exchange = client.send(&request, |_| ()).await;
-    let answer = exchange.outcome.map_err(|error| failed(error.to_string()))?;
+    let answer = exchange.outcome.map_err(|error| failed(&error))?;
     if answer.head.status != 200 {
-        return Err(failed(format!("the answer is {}", answer.head.status)));
+        return Err(failed(&format_args!("the answer is {}", answer.head.status)));
     }
     if answer.body.len() > MAX_BYTES {
-        return Err(failed(format!("it is larger than {} MiB", MAX_BYTES >> 20)));
+        return Err(failed(&format_args!("it is larger than {} MiB", MAX_BYTES >> 20)));
     }
     if std::str::from_utf8(&answer.body).is_err() {
-        return Err(failed("it is no text".to_owned()));
+        return Err(failed(&"it is no text"));
     }
     Ok(answer.body)
 }
 
 /// Writes the modules, and puts them into the lock file; others that are in it stay.
 fn write(script: &Path, fetched: BTreeMap<String, Vec<u8>>) -> Result<PathBuf, VendorError> {
-    let known = Vendored::find(script).map_err(|error| VendorError(error.to_string()))?;
+    let known = Vendored::find(script).map_err(because)?;
     let beside = script.parent().unwrap_or(Path::new("/")).join(DIRECTORY);
     let Vendored { directory, mut lock } =
         known.unwrap_or_else(|| Vendored { directory: beside, lock: Lock::default() });
@@ -193,8 +194,7 @@ fn write(script: &Path, fetched: BTreeMap<String, Vec<u8>>) -> Result<PathBuf, V
         lock.modules.insert(url, entry);
     }
     let path = directory.join(LOCK);
-    let text =
-        serde_json::to_string_pretty(&lock).map_err(|error| VendorError(error.to_string()))?;
+    let text = serde_json::to_string_pretty(&lock).map_err(because)?;
     std::fs::write(&path, text + "\n").map_err(|error| failed(&path, error))?;
     Ok(path)
 }

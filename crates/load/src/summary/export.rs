@@ -4,7 +4,6 @@
 //! directly in its object, the value of a rate is called `value`, groups and checks are objects
 //! by name, and in `thresholds` **`true` means that the threshold failed**.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use md5::{Digest as _, Md5};
@@ -103,10 +102,7 @@ pub(super) fn check(group: &str, name: &str, count: CheckCount) -> Value {
 
 /// k6 identifies groups and checks by the MD5 of their path.
 pub(super) fn id(path: &str) -> String {
-    Md5::digest(path.as_bytes()).iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    base16ct::lower::encode_string(&Md5::digest(path.as_bytes()))
 }
 
 #[cfg(test)]

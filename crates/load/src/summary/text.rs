@@ -44,7 +44,6 @@ const IN_DETAIL: &[&str] = &[
 /// Where the content of a section begins.
 const INDENT: usize = 4;
 
-/// Writes the summary.
 pub(crate) fn text(data: &SummaryData<'_>, options: &TextOptions) -> String {
     let style = Style(options.color);
     if options.mode == SummaryMode::Legacy {

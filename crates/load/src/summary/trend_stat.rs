@@ -2,7 +2,6 @@
 
 use crate::metrics::Histogram;
 
-/// A statistic of a trend.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum TrendStat {
     Avg,
@@ -33,7 +32,6 @@ impl TrendStat {
         }
     }
 
-    /// Its value in a distribution.
     pub(crate) fn value_in(self, histogram: &Histogram) -> f64 {
         match self {
             Self::Avg => histogram.mean(),

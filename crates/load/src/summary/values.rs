@@ -30,7 +30,6 @@ pub(crate) enum Values {
     Trend(Vec<(String, f64)>),
 }
 
-/// One metric of the summary.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SummaryMetric {
     /// With tags in braces for a sub-metric.
@@ -41,7 +40,6 @@ pub(crate) struct SummaryMetric {
     pub(crate) thresholds: Vec<ThresholdResult>,
 }
 
-/// How a threshold went.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ThresholdResult {
     /// As written: `p(95)<500`.
@@ -59,7 +57,6 @@ pub(crate) struct SummaryPart<'a> {
     pub(crate) metrics: Vec<SummaryMetric>,
 }
 
-/// Everything the summary shows.
 pub(crate) struct SummaryData<'a> {
     /// In the order of their definition.
     pub(crate) metrics: Vec<SummaryMetric>,
@@ -93,29 +90,22 @@ impl<'a> SummaryData<'a> {
                 |one: &Guarded| registry.get(one.metric).sub.as_ref().map(|sub| sub.parent);
             thresholds.0.iter().any(|one| one.metric == id || parent(one) == Some(id))
         };
+        let shown = |metric: &Metric, sink: &Sink, thresholds| SummaryMetric {
+            name: metric.name.clone(),
+            kind: metric.kind,
+            contains: metric.contains,
+            values: values(sink, trend_stats, seconds),
+            thresholds,
+        };
         let metrics = registry
             .iter()
             .zip(&measured.sinks)
             .filter(|((id, _), sink)| !sink.is_empty() || guarded(*id))
-            .map(|((id, metric), sink)| SummaryMetric {
-                name: metric.name.clone(),
-                kind: metric.kind,
-                contains: metric.contains,
-                values: values(sink, trend_stats, seconds),
-                thresholds: results(id, sink),
-            })
+            .map(|((id, metric), sink)| shown(metric, sink, results(id, sink)))
             .collect();
         let part = |part: &'a Part| {
-            let metrics = part.sinks.iter().map(|(id, sink)| {
-                let Metric { name, kind, contains, .. } = registry.get(*id);
-                SummaryMetric {
-                    name: name.clone(),
-                    kind: *kind,
-                    contains: *contains,
-                    values: values(sink, trend_stats, seconds),
-                    thresholds: Vec::new(),
-                }
-            });
+            let all = part.sinks.iter();
+            let metrics = all.map(|(id, sink)| shown(registry.get(*id), sink, Vec::new()));
             SummaryPart { part, metrics: metrics.collect() }
         };
         let parts = measured.breakdown.iter().map(part).collect();

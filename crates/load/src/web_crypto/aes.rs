@@ -16,18 +16,9 @@ const GCM_IV: usize = 12;
 macro_rules! with_aes {
     ($key:expr, $A:ident => $body:expr) => {
         match $key.len() {
-            16 => {
-                type $A = Aes128;
-                $body
-            }
-            24 => {
-                type $A = Aes192;
-                $body
-            }
-            32 => {
-                type $A = Aes256;
-                $body
-            }
+            16 => with_type!($A = Aes128 => $body),
+            24 => with_type!($A = Aes192 => $body),
+            32 => with_type!($A = Aes256 => $body),
             _ => Err(Failure::Key),
         }
     };
@@ -37,26 +28,11 @@ macro_rules! with_aes {
 macro_rules! with_tag {
     ($bits:expr, $A:ident, $G:ident => $body:expr) => {
         match $bits {
-            96 => {
-                type $G = AesGcm<$A, U12, U12>;
-                $body
-            }
-            104 => {
-                type $G = AesGcm<$A, U12, U13>;
-                $body
-            }
-            112 => {
-                type $G = AesGcm<$A, U12, U14>;
-                $body
-            }
-            120 => {
-                type $G = AesGcm<$A, U12, U15>;
-                $body
-            }
-            128 => {
-                type $G = AesGcm<$A, U12, U16>;
-                $body
-            }
+            96 => with_type!($G = AesGcm<$A, U12, U12> => $body),
+            104 => with_type!($G = AesGcm<$A, U12, U13> => $body),
+            112 => with_type!($G = AesGcm<$A, U12, U14> => $body),
+            120 => with_type!($G = AesGcm<$A, U12, U15> => $body),
+            128 => with_type!($G = AesGcm<$A, U12, U16> => $body),
             _ => Err(Failure::Parameters),
         }
     };

@@ -3,7 +3,6 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Digest;
 
-/// A hash of the Web Cryptography API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hash {
     Sha1,
@@ -16,29 +15,16 @@ pub(crate) enum Hash {
 macro_rules! with_hash {
     ($hash:expr, $D:ident => $body:expr) => {
         match $hash {
-            $crate::web_crypto::Hash::Sha1 => {
-                type $D = sha1::Sha1;
-                $body
-            }
-            $crate::web_crypto::Hash::Sha256 => {
-                type $D = sha2::Sha256;
-                $body
-            }
-            $crate::web_crypto::Hash::Sha384 => {
-                type $D = sha2::Sha384;
-                $body
-            }
-            $crate::web_crypto::Hash::Sha512 => {
-                type $D = sha2::Sha512;
-                $body
-            }
+            $crate::web_crypto::Hash::Sha1 => with_type!($D = sha1::Sha1 => $body),
+            $crate::web_crypto::Hash::Sha256 => with_type!($D = sha2::Sha256 => $body),
+            $crate::web_crypto::Hash::Sha384 => with_type!($D = sha2::Sha384 => $body),
+            $crate::web_crypto::Hash::Sha512 => with_type!($D = sha2::Sha512 => $body),
         }
     };
 }
 pub(super) use with_hash;
 
 impl Hash {
-    /// By the name that scripts have for it.
     pub(crate) fn named(name: &str) -> Option<Self> {
         match name {
             "SHA-1" => Some(Self::Sha1),

@@ -11,7 +11,6 @@ use super::deflate;
 use super::frame::{Decoder, End, Incoming, Opcode, close_payload, encode};
 use crate::http::{RequestError, Stream, Traffic};
 
-/// Bytes that are read at once.
 const READ_BYTES: usize = 8 * 1024;
 
 /// Pings are not answered while more than this waits to be sent: a server that sends pings and reads nothing must
@@ -50,9 +49,6 @@ impl Connection {
     }
 
     /// Puts a message where [`Self::poll_flush`] finds it.
-    ///
-    /// # Errors
-    /// `CloseSent` after a close frame.
     pub(crate) fn send(&mut self, opcode: Opcode, payload: &[u8]) -> Result<(), End> {
         if self.is_close_sent {
             return Err(End::CloseSent);
@@ -68,9 +64,6 @@ impl Connection {
     }
 
     /// Sends a close frame, the last one.
-    ///
-    /// # Errors
-    /// `CloseSent` when there was one.
     pub(crate) fn send_close(&mut self, code: u16, text: &str) -> Result<(), End> {
         self.send(Opcode::Close, &close_payload(code, text))?;
         self.is_close_sent = true;

@@ -14,10 +14,6 @@ const TAIL: [u8; 9] = [0, 0, 0xff, 0xff, 1, 0, 0, 0xff, 0xff];
 /// Length of the part of [`TAIL`] that a sender leaves out.
 const OMITTED_BYTES: usize = 4;
 
-/// Compresses the payload of one message.
-///
-/// # Errors
-/// None is known for a payload in memory.
 pub(super) fn compress(payload: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(payload)?;
@@ -28,9 +24,6 @@ pub(super) fn compress(payload: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// Undoes [`compress`]; `None` when the message would become larger than [`MAX_MESSAGE_BYTES`].
-///
-/// # Errors
-/// When the payload is not compressed as it should be.
 pub(super) fn decompress(payload: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let mut out = Vec::new();
     let decoder = DeflateDecoder::new(payload.chain(TAIL.as_slice()));

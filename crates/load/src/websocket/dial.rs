@@ -33,7 +33,6 @@ pub(crate) struct Dial {
     pub(crate) jar: Rc<Jar>,
 }
 
-/// A connection that is open.
 pub(crate) struct Opened {
     pub(crate) connection: Connection,
     pub(crate) head: Head,
@@ -185,14 +184,10 @@ fn http_url(text: &str) -> Result<Url, DialError> {
 
 /// Whether the answer is that of a server which has read the request.
 fn is_accepted(head: &Head, key: &str) -> bool {
-    let has = |name: &str, token: &[u8]| {
-        let mut tokens = head.values(name).flat_map(|value| value.split(|byte| *byte == b','));
-        tokens.any(|found| found.trim_ascii().eq_ignore_ascii_case(token))
-    };
     let proof = BASE64_STANDARD.encode(Sha1::digest(format!("{key}{ACCEPT_SUFFIX}")));
     head.status == 101
-        && has("upgrade", b"websocket")
-        && has("connection", b"upgrade")
+        && head.has_item("upgrade", "websocket")
+        && head.has_item("connection", "upgrade")
         && head.values("sec-websocket-accept").next() == Some(proof.as_bytes())
 }
 

@@ -52,7 +52,6 @@ pub(crate) enum End {
     TooLarge,
     #[error("websocket: close sent")]
     CloseSent,
-    /// The network or TLS failed.
     #[error("{0}")]
     Failed(String),
 }
@@ -144,7 +143,6 @@ struct Header {
     opcode: u8,
     is_final: bool,
     is_compressed: bool,
-    /// Bytes of the payload.
     payload: u64,
     /// Bytes of the header itself.
     length: usize,
@@ -172,15 +170,11 @@ impl Decoder {
         Self { inflates, ..Self::default() }
     }
 
-    /// Takes bytes from the network.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
     /// The next message that is complete; `None` when more bytes are needed.
-    ///
-    /// # Errors
-    /// `Closed` for a close frame, `Protocol` or `TooLarge`.
     pub(super) fn next(&mut self) -> Result<Option<Incoming>, End> {
         loop {
             let found = match self.frame_left {

@@ -5,7 +5,6 @@ use super::date;
 /// Larger ones are ignored; browsers stop at 4 KiB.
 const MAX_SET_COOKIE_BYTES: usize = 16 * 1024;
 
-/// A cookie as a server or a script sets it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SetCookie {
     pub(crate) name: String,

@@ -29,6 +29,7 @@ pub(super) enum ResponseType {
 }
 
 /// The last argument of every request function.
+#[derive(Default)]
 pub(super) struct Params {
     pub(super) headers: Vec<(Rc<str>, Rc<str>)>,
     /// Without `name`, which has its own field.
@@ -48,26 +49,9 @@ pub(super) struct Params {
 }
 
 impl Params {
-    fn new() -> Self {
-        Self {
-            headers: Vec::new(),
-            tags: None,
-            name: None,
-            timeout: DEFAULT_TIMEOUT,
-            redirects: None,
-            response_type: None,
-            throw: None,
-            cookies: Vec::new(),
-            jar: None,
-            compression: Vec::new(),
-            expected: None,
-            is_digest: false,
-        }
-    }
-
     /// Reads the parameters; keys that k6 does not know are ignored, as in k6.
     pub(super) fn read<'js>(ctx: &Ctx<'js>, value: Option<Value<'js>>) -> Result<Self> {
-        let mut params = Self::new();
+        let mut params = Self { timeout: DEFAULT_TIMEOUT, ..Self::default() };
         let Some(object) = value.as_ref().and_then(Value::as_object) else {
             return Ok(params);
         };
@@ -196,7 +180,6 @@ fn response_type_from<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Response
     }
 }
 
-/// A request body.
 pub(super) struct Body {
     pub(super) bytes: Rc<[u8]>,
     /// Of an object, which becomes a form.

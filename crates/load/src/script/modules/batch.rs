@@ -7,19 +7,17 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use rquickjs::{Array, Coerced, Ctx, Exception, Object, Result, Value};
 use tokio::sync::Semaphore;
 
+use super::ensure;
 use super::request::{Performed, Prepared, finish, perform, prepare};
 use crate::script::user::User;
 
-/// Requests of one batch.
 const MAX_REQUESTS: usize = 10_000;
 
 /// `batch(requests)`: the responses under the keys of the requests.
 pub(super) fn batch<'js>(ctx: Ctx<'js>, requests: Value<'js>) -> Result<Value<'js>> {
     let user = User::of(&ctx);
-    if user.is_initialising() {
-        let message = "Using batch in the init context is not supported";
-        return Err(Exception::throw_message(&ctx, message));
-    }
+    let message = "Using batch in the init context is not supported";
+    ensure(&ctx, !user.is_initialising(), message)?;
     let Some(object) = requests.as_object() else {
         let message = format!("invalid http.batch() argument type {}", requests.type_name());
         return Err(Exception::throw_type(&ctx, &message));

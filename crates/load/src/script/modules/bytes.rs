@@ -4,12 +4,16 @@ use rquickjs::{Ctx, Exception, Object, Result, Value};
 
 /// The bytes of a text (as UTF-8), an `ArrayBuffer` or a view; anything else is an exception.
 pub(super) fn bytes_of<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Vec<u8>> {
-    if let Some(text) = value.as_string() {
-        return Ok(text.clone().to_cstring()?.as_str().as_bytes().to_vec());
-    }
-    let bytes = value.as_object().and_then(buffer_bytes);
     let message = "a string, an ArrayBuffer or a typed array is expected";
-    bytes.ok_or_else(|| Exception::throw_type(ctx, message))
+    text_or_bytes(value)?.ok_or_else(|| Exception::throw_type(ctx, message))
+}
+
+/// The bytes of a text or buffer; `None` for any other value.
+pub(in crate::script) fn text_or_bytes(value: &Value<'_>) -> Result<Option<Vec<u8>>> {
+    match value.as_string() {
+        Some(text) => Ok(Some(text.clone().to_cstring()?.as_str().as_bytes().to_vec())),
+        None => Ok(value.as_object().and_then(buffer_bytes)),
+    }
 }
 
 /// The bytes of an `ArrayBuffer`, `Uint8Array` or other view; `None` for other objects.

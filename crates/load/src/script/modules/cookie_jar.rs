@@ -2,23 +2,17 @@
 
 use std::rc::Rc;
 
-use rquickjs::class::{JsClass, Readable, Trace, Tracer};
+use rquickjs::class::{JsClass, Readable, Trace};
 use rquickjs::function::{Constructor, Opt, This};
-use rquickjs::{
-    Array, Class, Coerced, Ctx, Exception, Function, JsLifetime, Object, Result, Value,
-};
+use rquickjs::{Array, Class, Coerced, Ctx, Exception, JsLifetime, Object, Result, Value};
 
+use super::{define, ensure};
 use crate::http::cookies::{Jar, RequestCookie, SetCookie, parse_date, unix_now};
 use crate::http::{RequestError, Url};
 use crate::script::user::User;
 
-/// [`Jar`] as a script class.
-#[derive(JsLifetime)]
-pub(super) struct CookieJar(Rc<Jar>);
-
-impl<'js> Trace<'js> for CookieJar {
-    fn trace<'a>(&self, _tracer: Tracer<'a, 'js>) {}
-}
+#[derive(JsLifetime, Trace)]
+pub(super) struct CookieJar(#[qjs(skip_trace)] Rc<Jar>);
 
 impl<'js> JsClass<'js> for CookieJar {
     const NAME: &'static str = "CookieJar";
@@ -26,11 +20,10 @@ impl<'js> JsClass<'js> for CookieJar {
 
     fn prototype(ctx: &Ctx<'js>) -> Result<Option<Object<'js>>> {
         let prototype = Object::new(ctx.clone())?;
-        prototype.set("set", Function::new(ctx.clone(), set)?.with_name("set")?)?;
-        let cookies = Function::new(ctx.clone(), cookies_for_url)?.with_name("cookiesForURL")?;
-        prototype.set("cookiesForURL", cookies)?;
-        prototype.set("clear", Function::new(ctx.clone(), clear)?.with_name("clear")?)?;
-        prototype.set("delete", Function::new(ctx.clone(), delete)?.with_name("delete")?)?;
+        define(&prototype, "set", set)?;
+        define(&prototype, "cookiesForURL", cookies_for_url)?;
+        define(&prototype, "clear", clear)?;
+        define(&prototype, "delete", delete)?;
         Ok(Some(prototype))
     }
 
@@ -43,15 +36,12 @@ impl<'js> JsClass<'js> for CookieJar {
 /// `http.cookieJar()`: the jar of this virtual user.
 pub(super) fn cookie_jar(ctx: Ctx<'_>) -> Result<Class<'_, CookieJar>> {
     let user = User::of(&ctx);
-    if user.is_initialising() {
-        let message = "Making cookie jars in the init context is not supported";
-        return Err(Exception::throw_message(&ctx, message));
-    }
+    let message = "Making cookie jars in the init context is not supported";
+    ensure(&ctx, !user.is_initialising(), message)?;
     let jar = user.jar.borrow().clone();
     Class::instance(ctx, CookieJar(jar))
 }
 
-/// The jar of the parameter `jar`.
 pub(super) fn jar_from<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Rc<Jar>> {
     match Class::<CookieJar>::from_value(value) {
         Ok(jar) => Ok(jar.borrow().0.clone()),
@@ -170,7 +160,6 @@ pub(super) fn push<'js>(
     list.set(list.len(), value)
 }
 
-/// `clear(url)`.
 fn clear<'js>(
     ctx: Ctx<'js>,
     this: This<Class<'js, CookieJar>>,
@@ -182,7 +171,6 @@ fn clear<'js>(
     Ok(())
 }
 
-/// `delete(url, name)`.
 fn delete<'js>(
     ctx: Ctx<'js>,
     this: This<Class<'js, CookieJar>>,

@@ -7,15 +7,14 @@ use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE, BASE64_URL_SAFE_NO_PAD};
 use hmac::digest::{Digest as _, DynDigest, KeyInit as _};
 use hmac::{Hmac, Mac};
-use rquickjs::class::{JsClass, Readable, Trace, Tracer};
+use rquickjs::class::{JsClass, Readable, Trace};
 use rquickjs::function::{Constructor, Opt, This};
 use rquickjs::{
-    ArrayBuffer, Class, Coerced, Ctx, Exception, Function, IntoJs, JsLifetime, Object, Result,
-    Value,
+    ArrayBuffer, Class, Coerced, Ctx, Exception, IntoJs, JsLifetime, Object, Result, Value,
 };
 
-use super::BuiltIn;
 use super::bytes::bytes_of;
+use super::{BuiltIn, define};
 
 /// Most bytes of one `randomBytes`; a larger request is a mistake.
 const MAX_RANDOM_BYTES: u32 = 16 * 1024 * 1024;
@@ -39,34 +38,27 @@ macro_rules! for_hash {
     };
 }
 
-/// The module `k6/crypto`.
 pub(super) struct Crypto;
 
 impl BuiltIn for Crypto {
-    const MEMBERS: &'static [&'static str] = &[
-        "createHMAC", "createHash", "hexEncode", "hmac", "md4", "md5", "randomBytes", "ripemd160",
-        "sha1", "sha256", "sha384", "sha512", "sha512_224", "sha512_256",
-    ];
+    const MEMBERS: &'static str = "createHMAC createHash hexEncode hmac md4 md5 randomBytes \
+        ripemd160 sha1 sha256 sha384 sha512 sha512_224 sha512_256";
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = Object::new(ctx.clone())?;
-        for &name in Self::MEMBERS {
+        for name in Self::MEMBERS.split(' ') {
             macro_rules! define {
-                ($hash:ty) => {{
-                    let function = Function::new(ctx.clone(), hash::<$hash>)?;
-                    object.set(name, function.with_name(name)?)?
-                }};
+                ($hash:ty) => {
+                    define(&object, name, hash::<$hash>)?
+                };
             }
             for_hash!(name, define, ());
         }
-        let create_hash = Function::new(ctx.clone(), create_hash)?;
-        object.set("createHash", create_hash.with_name("createHash")?)?;
-        let create_hmac = Function::new(ctx.clone(), create_hmac)?;
-        object.set("createHMAC", create_hmac.with_name("createHMAC")?)?;
-        object.set("hmac", Function::new(ctx.clone(), hmac)?.with_name("hmac")?)?;
-        object.set("hexEncode", Function::new(ctx.clone(), hex_encode)?.with_name("hexEncode")?)?;
-        let random = Function::new(ctx.clone(), random_bytes)?;
-        object.set("randomBytes", random.with_name("randomBytes")?)?;
+        define(&object, "createHash", create_hash)?;
+        define(&object, "createHMAC", create_hmac)?;
+        define(&object, "hmac", hmac)?;
+        define(&object, "hexEncode", hex_encode)?;
+        define(&object, "randomBytes", random_bytes)?;
         Ok(object)
     }
 }
@@ -147,14 +139,8 @@ impl<M: Mac + Clone> KeyedHash for M {
 }
 
 /// What `createHash` and `createHMAC` give.
-#[derive(JsLifetime)]
-struct Hasher {
-    state: RefCell<HashState>,
-}
-
-impl<'js> Trace<'js> for Hasher {
-    fn trace<'a>(&self, _tracer: Tracer<'a, 'js>) {}
-}
+#[derive(JsLifetime, Trace)]
+struct Hasher(#[qjs(skip_trace)] RefCell<HashState>);
 
 impl<'js> JsClass<'js> for Hasher {
     const NAME: &'static str = "Hasher";
@@ -162,8 +148,8 @@ impl<'js> JsClass<'js> for Hasher {
 
     fn prototype(ctx: &Ctx<'js>) -> Result<Option<Object<'js>>> {
         let prototype = Object::new(ctx.clone())?;
-        prototype.set("update", Function::new(ctx.clone(), update)?.with_name("update")?)?;
-        prototype.set("digest", Function::new(ctx.clone(), digest)?.with_name("digest")?)?;
+        define(&prototype, "update", update)?;
+        define(&prototype, "digest", digest)?;
         Ok(Some(prototype))
     }
 
@@ -179,7 +165,7 @@ fn update<'js>(
     input: Value<'js>,
 ) -> Result<Class<'js, Hasher>> {
     let bytes = bytes_of(&ctx, &input)?;
-    match &mut *this.0.borrow().state.borrow_mut() {
+    match &mut *this.0.borrow().0.borrow_mut() {
         HashState::Plain(hash) => hash.update(&bytes),
         HashState::Keyed(hash) => hash.update(&bytes),
     }
@@ -192,7 +178,7 @@ fn digest<'js>(
     this: This<Class<'js, Hasher>>,
     encoding: Opt<Value<'js>>,
 ) -> Result<Value<'js>> {
-    let bytes = match &*this.0.borrow().state.borrow() {
+    let bytes = match &*this.0.borrow().0.borrow() {
         HashState::Plain(hash) => hash.box_clone().finalize().to_vec(),
         HashState::Keyed(hash) => hash.value(),
     };
@@ -211,7 +197,7 @@ fn create_hash<'js>(ctx: Ctx<'js>, algorithm: Coerced<String>) -> Result<Class<'
     }
     let name = algorithm.0.as_str();
     let hash = for_hash!(name, boxed, return Err(unknown_hash(&ctx, name)));
-    Class::instance(ctx.clone(), Hasher { state: RefCell::new(HashState::Plain(hash)) })
+    Class::instance(ctx.clone(), Hasher(RefCell::new(HashState::Plain(hash))))
 }
 
 fn keyed(ctx: &Ctx<'_>, algorithm: &str, key: &[u8]) -> Result<Box<dyn KeyedHash>> {
@@ -230,7 +216,7 @@ fn create_hmac<'js>(
     key: Value<'js>,
 ) -> Result<Class<'js, Hasher>> {
     let hash = keyed(&ctx, &algorithm.0, &bytes_of(&ctx, &key)?)?;
-    Class::instance(ctx.clone(), Hasher { state: RefCell::new(HashState::Keyed(hash)) })
+    Class::instance(ctx.clone(), Hasher(RefCell::new(HashState::Keyed(hash))))
 }
 
 /// `hmac(algorithm, key, data, encoding)`.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rquickjs::function::Opt;
 use rquickjs::{Array, Coerced, Ctx, Exception, Function, Object, Result, Value};
 
-use super::BuiltIn;
+use super::{BuiltIn, ensure};
 use crate::script::compiled;
 use crate::script::user::User;
 
@@ -18,11 +18,10 @@ use crate::script::user::User;
 /// so that `Array.isArray`, `JSON.stringify`, spreading and all methods work.
 const WRAP: &str = include_str!("shared_array.js");
 
-/// The module `k6/data`.
 pub(super) struct Data;
 
 impl BuiltIn for Data {
-    const MEMBERS: &'static [&'static str] = &["SharedArray"];
+    const MEMBERS: &'static str = "SharedArray";
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = Object::new(ctx.clone())?;
@@ -38,16 +37,9 @@ impl BuiltIn for Data {
 
 fn construct<'js>(ctx: &Ctx<'js>, name: &str, function: Option<&Value<'js>>) -> Result<Value<'js>> {
     let user = User::of(ctx);
-    if !user.is_initialising() {
-        let message = "new SharedArray must be called in the init context";
-        return Err(Exception::throw_message(ctx, message));
-    }
-    if name.is_empty() {
-        return Err(Exception::throw_message(
-            ctx,
-            "empty name provided to SharedArray's constructor",
-        ));
-    }
+    let message = "new SharedArray must be called in the init context";
+    ensure(ctx, user.is_initialising(), message)?;
+    ensure(ctx, !name.is_empty(), "empty name provided to SharedArray's constructor")?;
     let Some(function) = function.and_then(Value::as_function) else {
         let message = "a function is expected as the second argument of SharedArray's constructor";
         return Err(Exception::throw_message(ctx, message));

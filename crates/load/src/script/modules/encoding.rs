@@ -4,22 +4,21 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use rquickjs::function::Opt;
-use rquickjs::{ArrayBuffer, Coerced, Ctx, Exception, Function, Object, Result, Value};
+use rquickjs::{ArrayBuffer, Coerced, Ctx, Exception, Object, Result, Value};
 
-use super::BuiltIn;
 use super::bytes::bytes_of;
+use super::{BuiltIn, define};
 use crate::script::raw;
 
-/// The module `k6/encoding`.
 pub(super) struct Encoding;
 
 impl BuiltIn for Encoding {
-    const MEMBERS: &'static [&'static str] = &["b64decode", "b64encode"];
+    const MEMBERS: &'static str = "b64decode b64encode";
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = Object::new(ctx.clone())?;
-        object.set("b64encode", Function::new(ctx.clone(), b64encode)?.with_name("b64encode")?)?;
-        object.set("b64decode", Function::new(ctx.clone(), b64decode)?.with_name("b64decode")?)?;
+        define(&object, "b64encode", b64encode)?;
+        define(&object, "b64decode", b64decode)?;
         Ok(object)
     }
 }
@@ -50,7 +49,6 @@ fn decoder(name: Option<&str>) -> GeneralPurpose {
     GeneralPurpose::new(alphabet, config)
 }
 
-/// `b64encode(input, encoding?)`.
 fn b64encode<'js>(
     ctx: Ctx<'js>,
     input: Value<'js>,

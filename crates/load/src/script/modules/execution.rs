@@ -12,10 +12,10 @@ use rquickjs::object::Accessor;
 use rquickjs::{Coerced, Ctx, Exception, Function, IntoJs, Object, Result, Value};
 use tokio::time::Instant;
 
-use super::BuiltIn;
+use super::{BuiltIn, define, ensure};
 use crate::log::Level;
-use crate::options::{ExecutorConfig, Scenario, document};
-use crate::script::user::User;
+use crate::options::{Scenario, document};
+use crate::script::user::{Assignment, User};
 
 /// Makes an object whose members are looked up by functions.
 const TAGS: &str = "(get, set, remove, keys) => new Proxy({}, {
@@ -43,11 +43,10 @@ const FROZEN: &str = "(text) => {
     return freeze(JSON.parse(text));
 }";
 
-/// The module `k6/execution`.
 pub(super) struct Execution;
 
 impl BuiltIn for Execution {
-    const MEMBERS: &'static [&'static str] = &["instance", "scenario", "test", "vu"];
+    const MEMBERS: &'static str = "instance scenario test vu";
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = Object::new(ctx.clone())?;
@@ -69,22 +68,25 @@ fn member<'js, T: IntoJs<'js> + 'js>(
     object.prop(name, Accessor::from(getter).enumerable())
 }
 
-fn not_in_init(ctx: &Ctx<'_>, user: &User, what: &str) -> Result<()> {
-    if user.is_initialising() {
-        let message = format!("getting {what} in the init context is not supported");
-        return Err(Exception::throw_message(ctx, &message));
-    }
-    Ok(())
+/// What of a virtual user is no number before it runs.
+fn figure<'js>(
+    object: &Object<'js>,
+    name: &'static str,
+    refused: &'static str,
+    read: fn(&User) -> f64,
+) -> Result<()> {
+    member(object, name, move |ctx: &Ctx<'js>, user: &Rc<User>| {
+        ensure(ctx, !user.is_initialising(), refused)?;
+        Ok(read(user))
+    })
 }
+
+const NO_VU: &str = "getting VU information in the init context is not supported";
 
 fn instance<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     let object = Object::new(ctx.clone())?;
-    let figure = |name, read: fn(&User) -> f64| {
-        member(&object, name, move |ctx: &Ctx<'js>, user: &Rc<User>| {
-            not_in_init(ctx, user, "instance information")?;
-            Ok(read(user))
-        })
-    };
+    let refused = "getting instance information in the init context is not supported";
+    let figure = |name, read| figure(&object, name, refused, read);
     figure("currentTestRunDuration", |user| {
         user.run.began.get().map_or(0.0, |began| began.elapsed().as_secs_f64() * 1e3)
     })?;
@@ -131,14 +133,7 @@ fn scenario<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
 
 /// From 0 to 1: iterations where their number is known, otherwise time.
 fn progress(user: &User, scenario: &Scenario) -> f64 {
-    let total = match &scenario.executor {
-        ExecutorConfig::SharedIterations { iterations, .. } => Some(*iterations),
-        ExecutorConfig::PerVuIterations { vus, iterations, .. } => {
-            Some(u64::from(*vus) * *iterations)
-        }
-        _ => None,
-    };
-    let part = match total {
+    let part = match scenario.executor.iterations() {
         Some(total) => {
             let started = user.assignment.borrow().iterations.load(Ordering::Relaxed);
             started.saturating_sub(1) as f64 / total as f64
@@ -161,19 +156,21 @@ fn test<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         // Ended by the interrupt handler, whose error no `catch` or `finally` of the script sees.
         ctx.eval::<(), _>("for (;;);")
     };
-    object.set("abort", Function::new(ctx.clone(), abort)?.with_name("abort")?)?;
+    define(&object, "abort", abort)?;
     let fail = |ctx: Ctx<'js>, message: Opt<Coerced<String>>| -> Result<()> {
         let user = User::of(&ctx);
-        not_in_init(&ctx, &user, "test.fail()")?;
+        let refused = "getting test.fail() in the init context is not supported";
+        ensure(&ctx, !user.is_initialising(), refused)?;
         user.run.marked_failed.store(true, Ordering::Relaxed);
         let reason = message.0.map(|text| format!(": {}", text.0)).unwrap_or_default();
         let text = format!("test marked as failed{reason}");
         user.run.log.write_limited(Level::Error, &text, &[]);
         Ok(())
     };
-    object.set("fail", Function::new(ctx.clone(), fail)?.with_name("fail")?)?;
+    define(&object, "fail", fail)?;
     member(&object, "options", |ctx, user| -> Result<Value<'js>> {
-        not_in_init(ctx, user, "test options")?;
+        let refused = "getting test options in the init context is not supported";
+        ensure(ctx, !user.is_initialising(), refused)?;
         let text = user.run.options.get().map(|options| document(options).to_string());
         ctx.eval::<Function<'js>, _>(FROZEN)?.call((text.unwrap_or_else(|| "{}".to_owned()),))
     })?;
@@ -182,23 +179,18 @@ fn test<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
 
 fn vu<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     let object = Object::new(ctx.clone())?;
-    let figure = |name, read: fn(&User) -> f64| {
-        member(&object, name, move |ctx: &Ctx<'js>, user: &Rc<User>| {
-            not_in_init(ctx, user, "VU information")?;
-            Ok(read(user))
-        })
-    };
+    let figure = |name, read| figure(&object, name, NO_VU, read);
     figure("idInInstance", |user| f64::from(user.id))?;
     figure("idInTest", |user| f64::from(user.id))?;
     figure("iterationInInstance", |user| user.position.get().own as f64)?;
     // A virtual user never changes its scenario.
     figure("iterationInScenario", |user| user.position.get().own as f64)?;
-    let tags = tags(ctx)?;
+    let tags = Kind::Tags.object(ctx)?;
     object.set("tags", tags.clone())?;
     let metrics = Object::new(ctx.clone())?;
     metrics.set("tags", tags)?;
     // Seldom used, and every virtual user would have one.
-    member(&metrics, "metadata", |ctx, _| metadata(ctx))?;
+    member(&metrics, "metadata", |ctx, _| Kind::Metadata.object(ctx))?;
     object.set("metrics", metrics)?;
     Ok(object)
 }
@@ -215,59 +207,53 @@ fn simple<'js>(ctx: &Ctx<'js>, what: &str, key: &str, value: &Value<'js>) -> Res
     Err(Exception::throw_type(ctx, &message))
 }
 
-/// `vu.metrics.metadata`: what outputs have beside the tags.
-fn metadata<'js>(ctx: &Ctx<'js>) -> Result<Value<'js>> {
-    let get = |ctx: Ctx<'js>, key: String| -> Result<Value<'js>> {
-        let user = User::of(&ctx);
-        not_in_init(&ctx, &user, "VU information")?;
-        user.metadata(&key).into_js(&ctx)
-    };
-    let set = |ctx: Ctx<'js>, key: String, value: Value<'js>| -> Result<()> {
-        let user = User::of(&ctx);
-        not_in_init(&ctx, &user, "VU information")?;
-        let text = simple(&ctx, "metadata", &key, &value)?;
-        user.set_metadata(&key, Some(text));
-        Ok(())
-    };
-    let remove = |ctx: Ctx<'js>, key: String| User::of(&ctx).set_metadata(&key, None);
-    let keys = |ctx: Ctx<'js>| User::of(&ctx).metadata_keys();
-    proxy([
-        Function::new(ctx.clone(), get)?,
-        Function::new(ctx.clone(), set)?,
-        Function::new(ctx.clone(), remove)?,
-        Function::new(ctx.clone(), keys)?,
-    ])
+/// What a virtual user has of its own beside numbers.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// `vu.metrics.tags`: of everything the virtual user measures from now on.
+    Tags,
+    /// `vu.metrics.metadata`: what outputs have beside the tags.
+    Metadata,
 }
 
-/// `vu.metrics.tags`: tags of everything the virtual user measures from now on.
-fn tags<'js>(ctx: &Ctx<'js>) -> Result<Value<'js>> {
-    let get = |ctx: Ctx<'js>, key: String| -> Result<Value<'js>> {
-        let user = User::of(&ctx);
-        not_in_init(&ctx, &user, "VU information")?;
-        match user.tag(&key) {
-            Some(value) => value.into_js(&ctx),
-            None => Ok(Value::new_undefined(ctx)),
-        }
-    };
-    let set = |ctx: Ctx<'js>, key: String, value: Value<'js>| -> Result<()> {
-        let user = User::of(&ctx);
-        not_in_init(&ctx, &user, "VU information")?;
-        let text = simple(&ctx, "tag", &key, &value)?;
-        user.set_tag(&key, Some(text));
-        Ok(())
-    };
-    let remove = |ctx: Ctx<'js>, key: String| User::of(&ctx).set_tag(&key, None);
-    let keys = |ctx: Ctx<'js>| User::of(&ctx).tag_keys();
-    proxy([
-        Function::new(ctx.clone(), get)?,
-        Function::new(ctx.clone(), set)?,
-        Function::new(ctx.clone(), remove)?,
-        Function::new(ctx.clone(), keys)?,
-    ])
-}
+impl Kind {
+    fn set(self, user: &User, key: &str, text: Option<String>) {
+        let list: fn(&mut Assignment) -> &mut Vec<(String, String)> = match self {
+            Self::Tags => |assignment| &mut assignment.tags,
+            Self::Metadata => |assignment| &mut assignment.metadata,
+        };
+        user.set_own(list, key, text);
+    }
 
-/// An object whose members are read, set, removed and listed by these functions.
-fn proxy<'js>([get, set, remove, keys]: [Function<'js>; 4]) -> Result<Value<'js>> {
-    let make: Function<'js> = get.ctx().eval(TAGS)?;
-    make.call((get, set, remove, keys))
+    /// An object whose members are read, set, removed and listed by functions.
+    fn object<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        let get = move |ctx: Ctx<'js>, key: String| -> Result<Value<'js>> {
+            let user = User::of(&ctx);
+            ensure(&ctx, !user.is_initialising(), NO_VU)?;
+            match self {
+                Self::Tags => user.tag(&key).into_js(&ctx),
+                Self::Metadata => user.metadata(&key).into_js(&ctx),
+            }
+        };
+        let set = move |ctx: Ctx<'js>, key: String, value: Value<'js>| -> Result<()> {
+            let user = User::of(&ctx);
+            ensure(&ctx, !user.is_initialising(), NO_VU)?;
+            let what = if matches!(self, Self::Tags) { "tag" } else { "metadata" };
+            let text = simple(&ctx, what, &key, &value)?;
+            self.set(&user, &key, Some(text));
+            Ok(())
+        };
+        let remove = move |ctx: Ctx<'js>, key: String| self.set(&User::of(&ctx), &key, None);
+        let keys = move |ctx: Ctx<'js>| match self {
+            Self::Tags => User::of(&ctx).tag_keys(),
+            Self::Metadata => User::of(&ctx).metadata_keys(),
+        };
+        let make: Function<'js> = ctx.eval(TAGS)?;
+        make.call((
+            Function::new(ctx.clone(), get)?,
+            Function::new(ctx.clone(), set)?,
+            Function::new(ctx.clone(), remove)?,
+            Function::new(ctx.clone(), keys)?,
+        ))
+    }
 }

@@ -3,10 +3,11 @@
 
 use std::rc::Rc;
 
-use rquickjs::class::{JsClass, Readable, Trace, Tracer};
+use rquickjs::class::{JsClass, Readable, Trace};
 use rquickjs::function::{Constructor, Rest};
-use rquickjs::{Class, Coerced, Ctx, Exception, JsLifetime, Object, Result, Value};
+use rquickjs::{Class, Coerced, Ctx, Exception, JsLifetime, Result, Value};
 
+use super::ensure;
 use crate::script::user::User;
 
 /// What decides whether a request failed.
@@ -38,20 +39,12 @@ impl ExpectedStatuses {
 }
 
 /// The object scripts hand around.
-#[derive(JsLifetime)]
-pub(super) struct Callback(Rc<ExpectedStatuses>);
-
-impl<'js> Trace<'js> for Callback {
-    fn trace<'a>(&self, _tracer: Tracer<'a, 'js>) {}
-}
+#[derive(JsLifetime, Trace)]
+pub(super) struct Callback(#[qjs(skip_trace)] Rc<ExpectedStatuses>);
 
 impl<'js> JsClass<'js> for Callback {
     const NAME: &'static str = "ExpectedStatuses";
     type Mutable = Readable;
-
-    fn prototype(ctx: &Ctx<'js>) -> Result<Option<Object<'js>>> {
-        Ok(Some(Object::new(ctx.clone())?))
-    }
 
     fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
         Ok(None)
@@ -63,9 +56,7 @@ pub(super) fn expected_statuses<'js>(
     ctx: Ctx<'js>,
     arguments: Rest<Value<'js>>,
 ) -> Result<Class<'js, Callback>> {
-    if arguments.0.is_empty() {
-        return Err(Exception::throw_message(&ctx, "no arguments"));
-    }
+    ensure(&ctx, !arguments.0.is_empty(), "no arguments")?;
     let ranges: Option<Vec<(u16, u16)>> = arguments.0.iter().map(range).collect();
     let ranges = ranges.ok_or_else(|| {
         let message =

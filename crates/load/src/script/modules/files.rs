@@ -1,13 +1,11 @@
 //! `k6/experimental/fs` and `k6/experimental/csv`. Files and their rows are kept once for all virtual users.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rquickjs::object::Property;
 use rquickjs::{Array, ArrayBuffer, Ctx, Exception, Function, Object, Result, Value};
 
-use super::{BuiltIn, data};
-use crate::script::compiled;
+use super::{BuiltIn, data, kept_library};
 use crate::script::source::normalize;
 use crate::script::user::User;
 
@@ -16,14 +14,12 @@ const LIBRARY: &str = include_str!("files.js");
 /// Where the library of a virtual user is: both modules have the same class of files.
 const LOADED: &str = "__files__";
 
-/// The module `k6/experimental/fs`.
 pub(super) struct Fs;
 
-/// The module `k6/experimental/csv`.
 pub(super) struct Csv;
 
 impl BuiltIn for Fs {
-    const MEMBERS: &'static [&'static str] = &["open", "SeekMode"];
+    const MEMBERS: &'static str = "open SeekMode";
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         library(ctx)?.get("fs")
@@ -31,7 +27,7 @@ impl BuiltIn for Fs {
 }
 
 impl BuiltIn for Csv {
-    const MEMBERS: &'static [&'static str] = &["parse", "Parser"];
+    const MEMBERS: &'static str = "parse Parser";
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         library(ctx)?.get("csv")
@@ -39,36 +35,34 @@ impl BuiltIn for Csv {
 }
 
 fn library<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let globals = ctx.globals();
-    if let Some(known) = globals.get::<_, Option<Object<'js>>>(LOADED)? {
-        return Ok(known);
-    }
-    let native = Object::new(ctx.clone())?;
-    native.set("isInit", Function::new(ctx.clone(), is_init)?)?;
-    native.set("open", Function::new(ctx.clone(), open)?)?;
-    native.set("read", Function::new(ctx.clone(), read)?)?;
-    native.set("rows", Function::new(ctx.clone(), rows)?)?;
-    let make: Function<'js> = compiled::library(ctx, "files.js", LIBRARY)?;
-    let library: Object<'js> = make.call((native,))?;
-    globals.prop(LOADED, Property::from(library.clone()))?;
-    Ok(library)
+    kept_library(ctx, LOADED, ("files.js", LIBRARY), |native| {
+        native.set("isInit", Function::new(ctx.clone(), is_init)?)?;
+        native.set("open", Function::new(ctx.clone(), open)?)?;
+        native.set("read", Function::new(ctx.clone(), read)?)?;
+        native.set("rows", Function::new(ctx.clone(), rows)?)
+    })
 }
 
 fn is_init(ctx: Ctx<'_>) -> bool {
     User::of(&ctx).is_initialising()
 }
 
-fn content(ctx: &Ctx<'_>, path: &Path) -> Result<Arc<[u8]>> {
+pub(super) fn content(ctx: &Ctx<'_>, path: &Path) -> Result<Arc<[u8]>> {
     let user = User::of(ctx);
     let content = user.run.files.open(path, user.id == 0);
     content.map_err(|error| Exception::throw_message(ctx, &error.to_string()))
 }
 
+/// A path of a script that starts at `file`.
+pub(super) fn beside(file: &Path, path: &str) -> PathBuf {
+    let directory = file.parent().unwrap_or(Path::new("/"));
+    normalize(&directory.join(path.strip_prefix("file://").unwrap_or(path)))
+}
+
 /// Path and size of a file; as in k6, the path starts at the script.
 fn open<'js>(ctx: Ctx<'js>, path: String) -> Result<Array<'js>> {
     let user = User::of(&ctx);
-    let directory = user.run.script.parent().unwrap_or(Path::new("/"));
-    let path = normalize(&directory.join(path.strip_prefix("file://").unwrap_or(&path)));
+    let path = beside(&user.run.script, &path);
     let size = content(&ctx, &path)?.len();
     let found = Array::new(ctx.clone())?;
     found.set(0, path.display().to_string())?;

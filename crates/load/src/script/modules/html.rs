@@ -2,13 +2,12 @@
 
 use std::rc::Rc;
 
-use rquickjs::class::{JsClass, Readable, Trace, Tracer};
+use rquickjs::class::{JsClass, Readable, Trace};
 use rquickjs::function::{Constructor, Opt, This};
-use rquickjs::object::Property;
 use rquickjs::{Class, Ctx, Exception, Function, JsLifetime, Object, Result, Value};
 
 use super::response::Response;
-use super::{BuiltIn, http};
+use super::{BuiltIn, define, http, kept_library};
 use crate::html::{Data, Document, Selector, SelectorError};
 use crate::script::compiled;
 use crate::script::user::User;
@@ -22,11 +21,10 @@ const ELEMENTS: &str = include_str!("html_elements.js");
 /// Where the library of a virtual user is.
 const LOADED: &str = "__html__";
 
-/// The module `k6/html`.
 pub(super) struct Html;
 
 impl BuiltIn for Html {
-    const MEMBERS: &'static [&'static str] = &["parseHTML"];
+    const MEMBERS: &'static str = "parseHTML";
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let module = Object::new(ctx.clone())?;
@@ -38,8 +36,7 @@ impl BuiltIn for Html {
 /// Methods of responses that need the library.
 const OF_RESPONSES: [&str; 3] = ["html", "submitForm", "clickLink"];
 
-/// Gives responses their methods.
-pub(super) fn define_on_responses<'js>(ctx: &Ctx<'js>, prototype: &Object<'js>) -> Result<()> {
+pub(super) fn define_on_responses<'js>(prototype: &Object<'js>) -> Result<()> {
     for name in OF_RESPONSES {
         let call = move |ctx: Ctx<'js>,
                          this: This<Class<'js, Response>>,
@@ -51,51 +48,40 @@ pub(super) fn define_on_responses<'js>(ctx: &Ctx<'js>, prototype: &Object<'js>) 
                 None => method.call((this.0,)),
             }
         };
-        prototype.set(name, Function::new(ctx.clone(), call)?.with_name(name)?)?;
+        define(prototype, name, call)?;
     }
     Ok(())
 }
 
 fn library<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let globals = ctx.globals();
-    if let Some(known) = globals.get::<_, Option<Object<'js>>>(LOADED)? {
-        return Ok(known);
-    }
-    let native = Object::new(ctx.clone())?;
-    let define = |name: &str, function: Function<'js>| native.set(name, function);
-    define("parse", Function::new(ctx.clone(), parse)?)?;
-    define("find", Function::new(ctx.clone(), find)?)?;
-    define("filter", Function::new(ctx.clone(), filter)?)?;
-    define("type", Function::new(ctx.clone(), node_type)?)?;
-    define("name", Function::new(ctx.clone(), name)?)?;
-    define("namespace", Function::new(ctx.clone(), namespace)?)?;
-    define("parent", Function::new(ctx.clone(), parent)?)?;
-    define("next", Function::new(ctx.clone(), next)?)?;
-    define("previous", Function::new(ctx.clone(), previous)?)?;
-    define("children", Function::new(ctx.clone(), children)?)?;
-    define("contains", Function::new(ctx.clone(), contains)?)?;
-    define("text", Function::new(ctx.clone(), text)?)?;
-    define("html", Function::new(ctx.clone(), inner_html)?)?;
-    define("attribute", Function::new(ctx.clone(), attribute)?)?;
-    define("attributes", Function::new(ctx.clone(), attributes)?)?;
-    define("request", Function::new(ctx.clone(), http::request)?)?;
-    let elements = |ctx: Ctx<'js>| -> Result<Function<'js>> {
-        compiled::library(&ctx, "html_elements.js", ELEMENTS)
-    };
-    define("elements", Function::new(ctx.clone(), elements)?)?;
-    let make: Function<'js> = compiled::library(ctx, "html.js", LIBRARY)?;
-    let library: Object<'js> = make.call((native,))?;
-    globals.prop(LOADED, Property::from(library.clone()))?;
-    Ok(library)
+    kept_library(ctx, LOADED, ("html.js", LIBRARY), |native| {
+        native.set("parse", Function::new(ctx.clone(), parse)?)?;
+        native.set("find", Function::new(ctx.clone(), find)?)?;
+        native.set("filter", Function::new(ctx.clone(), filter)?)?;
+        native.set("type", Function::new(ctx.clone(), node_type)?)?;
+        native.set("name", Function::new(ctx.clone(), name)?)?;
+        native.set("namespace", Function::new(ctx.clone(), namespace)?)?;
+        native.set("parent", Function::new(ctx.clone(), parent)?)?;
+        native.set("next", Function::new(ctx.clone(), next)?)?;
+        native.set("previous", Function::new(ctx.clone(), previous)?)?;
+        native.set("children", Function::new(ctx.clone(), children)?)?;
+        native.set("contains", Function::new(ctx.clone(), contains)?)?;
+        native.set("text", Function::new(ctx.clone(), text)?)?;
+        native.set("html", Function::new(ctx.clone(), inner_html)?)?;
+        native.set("attribute", Function::new(ctx.clone(), attribute)?)?;
+        native.set("attributes", Function::new(ctx.clone(), attributes)?)?;
+        native.set("request", Function::new(ctx.clone(), http::request)?)?;
+        native.set("elements", Function::new(ctx.clone(), elements)?)
+    })
+}
+
+fn elements<'js>(ctx: Ctx<'js>) -> Result<Function<'js>> {
+    compiled::library(&ctx, "html_elements.js", ELEMENTS)
 }
 
 /// A page that a script holds. Its nodes are numbers.
-#[derive(JsLifetime)]
-struct Page(Rc<Document>);
-
-impl<'js> Trace<'js> for Page {
-    fn trace<'a>(&self, _tracer: Tracer<'a, 'js>) {}
-}
+#[derive(JsLifetime, Trace)]
+struct Page(#[qjs(skip_trace)] Rc<Document>);
 
 impl<'js> JsClass<'js> for Page {
     const NAME: &'static str = "Page";
@@ -199,7 +185,6 @@ fn inner_html(page: PageRef<'_>, at: usize) -> String {
     page.borrow().0.inner_html(at)
 }
 
-/// The value of an attribute.
 fn attribute(page: PageRef<'_>, at: usize, name: String) -> Option<String> {
     page.borrow().0.element(at)?.attribute(&name).map(str::to_owned)
 }

@@ -13,7 +13,6 @@ pub(in crate::script) struct UnsupportedPath;
 
 type Parsed<T> = std::result::Result<T, UnsupportedPath>;
 
-/// One step of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::script) enum Step {
     Key(String),
@@ -63,7 +62,6 @@ const OPERATORS: [(&str, Operator); 9] = [
 /// Queries within queries that are read: a virtual user's stack is small.
 const DEPTH: usize = 16;
 
-/// Splits a path into steps.
 pub(in crate::script) fn parse(path: &str) -> Parsed<Vec<Step>> {
     parse_within(path, DEPTH)
 }

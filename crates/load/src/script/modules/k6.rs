@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use rquickjs::function::{Opt, This};
-use rquickjs::{Class, Coerced, Ctx, Exception, Function, Object, Result, Value};
+use rquickjs::{Class, Coerced, Ctx, Exception, Object, Result, Value};
 
-use super::BuiltIn;
 use super::arguments::tags_from;
 use super::response::Response;
+use super::{BuiltIn, define, ensure};
 use crate::metrics::Builtin;
 use crate::script::user::User;
 use crate::script::{coroutine, raw};
@@ -19,38 +19,25 @@ const MAX_SLEEP: Duration = Duration::from_secs(365 * 24 * 3600);
 /// From here on the memory of a stack that is given back is worth more than the page faults of touching it again.
 const LONG_SLEEP: Duration = Duration::from_secs(1);
 
-/// The module `k6`.
 pub(super) struct K6;
 
 impl BuiltIn for K6 {
-    const MEMBERS: &'static [&'static str] = &["check", "fail", "group", "randomSeed", "sleep"];
+    const MEMBERS: &'static str = "check fail group randomSeed sleep";
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = Object::new(ctx.clone())?;
-        object.set("check", Function::new(ctx.clone(), check)?.with_name("check")?)?;
-        object.set("fail", Function::new(ctx.clone(), fail)?.with_name("fail")?)?;
-        object.set("group", Function::new(ctx.clone(), group)?.with_name("group")?)?;
-        object
-            .set("randomSeed", Function::new(ctx.clone(), random_seed)?.with_name("randomSeed")?)?;
-        object.set("sleep", Function::new(ctx.clone(), sleep)?.with_name("sleep")?)?;
+        define(&object, "check", check)?;
+        define(&object, "fail", fail)?;
+        define(&object, "group", group)?;
+        define(&object, "randomSeed", random_seed)?;
+        define(&object, "sleep", sleep)?;
         Ok(object)
     }
 }
 
-fn not_in_init(ctx: &Ctx<'_>, user: &User, what: &str) -> Result<()> {
-    if user.is_initialising() {
-        let message = format!("Using {what} in the init context is not supported");
-        return Err(Exception::throw_message(ctx, &message));
-    }
-    Ok(())
-}
-
 /// `::` separates the names of groups and checks in their path.
 fn refuse_separator(ctx: &Ctx<'_>, name: &str) -> Result<()> {
-    if name.contains("::") {
-        return Err(Exception::throw_message(ctx, "group and check names may not contain '::'"));
-    }
-    Ok(())
+    ensure(ctx, !name.contains("::"), "group and check names may not contain '::'")
 }
 
 /// `check(value, {name: condition}, tags?)`: every condition is a function of the value, or a
@@ -62,7 +49,8 @@ fn check<'js>(
     tags: Opt<Value<'js>>,
 ) -> Result<bool> {
     let user = User::of(&ctx);
-    not_in_init(&ctx, &user, "check()")?;
+    let message = "Using check() in the init context is not supported";
+    ensure(&ctx, !user.is_initialising(), message)?;
     let value = value.0.unwrap_or_else(|| Value::new_undefined(ctx.clone()));
     let Some(sets) = sets.0.as_ref().and_then(Value::as_object) else {
         return Err(Exception::throw_type(&ctx, "check() needs an object of named conditions"));
@@ -73,12 +61,10 @@ fn check<'js>(
     for entry in sets.props::<String, Value<'js>>() {
         let (name, condition) = entry?;
         refuse_separator(&ctx, &name)?;
-        if raw::is_async(&condition) {
-            let message = "the built-in check() does not support async functions as arguments. Use the JavaScript \
+        let message = "the built-in check() does not support async functions as arguments. Use the JavaScript \
                            utils library as a replacement. Refer to \
                            https://grafana.com/docs/k6/latest/javascript-api/jslib/utils/check/ for more info";
-            return Err(Exception::throw_message(&ctx, message));
-        }
+        ensure(&ctx, !raw::is_async(&condition), message)?;
         let result = match condition.as_function() {
             Some(function) => function.call::<_, Value<'js>>((value.clone(),)),
             None => Ok(condition),
@@ -103,7 +89,6 @@ fn check<'js>(
     Ok(all)
 }
 
-/// `fail(message?)` throws.
 fn fail(ctx: Ctx<'_>, message: Opt<Coerced<String>>) -> Result<()> {
     Err(Exception::throw_message(&ctx, message.0.as_ref().map_or("", |text| text.0.as_str())))
 }
@@ -116,32 +101,30 @@ fn group<'js>(
     function: Opt<Value<'js>>,
 ) -> Result<Value<'js>> {
     let user = User::of(&ctx);
-    not_in_init(&ctx, &user, "group()")?;
+    let message = "Using group() in the init context is not supported";
+    ensure(&ctx, !user.is_initialising(), message)?;
     let Some(function) = function.0.as_ref().and_then(Value::as_function) else {
         let message = "group() requires a callback as a second argument";
         return Err(Exception::throw_type(&ctx, message));
     };
-    if raw::is_async(function.as_value()) {
-        let message = "group() does not support async functions as arguments, please see \
+    let message = "group() does not support async functions as arguments, please see \
                        https://grafana.com/docs/k6/latest/javascript-api/k6/group/ for more info";
-        return Err(Exception::throw_message(&ctx, message));
-    }
+    ensure(&ctx, !raw::is_async(function.as_value()), message)?;
     refuse_separator(&ctx, &name.0)?;
     let outer = user.group.get();
     let inner = user.event_loop.recorder.borrow_mut().group(outer, &name.0);
     user.group.set(inner);
     let start = Instant::now();
     let result = function.call::<_, Value<'js>>(());
-    let elapsed = start.elapsed();
-    user.add(Builtin::GroupDuration.id(), elapsed.as_secs_f64() * 1e3, None);
+    user.add(Builtin::GroupDuration.id(), start.elapsed().as_secs_f64() * 1e3, None);
     user.group.set(outer);
     result
 }
 
-/// `sleep(seconds)`.
 fn sleep(ctx: Ctx<'_>, seconds: Opt<Coerced<f64>>) -> Result<()> {
     let user = User::of(&ctx);
-    not_in_init(&ctx, &user, "sleep()")?;
+    let message = "Using sleep() in the init context is not supported";
+    ensure(&ctx, !user.is_initialising(), message)?;
     // Nothing, not a number and negative numbers do not wait.
     let seconds = seconds.0.map_or(0.0, |seconds| seconds.0);
     let duration =
@@ -164,7 +147,7 @@ fn random_seed<'js>(ctx: Ctx<'js>, seed: Coerced<f64>) -> Result<()> {
         (random >> 11) as f64 / (1u64 << 53) as f64
     };
     let math: Object<'js> = ctx.globals().get("Math")?;
-    math.set("random", Function::new(ctx, next)?.with_name("random")?)
+    define(&math, "random", next)
 }
 
 /// The next state and number of Steele, Lea and Flood's SplitMix64 ("Fast splittable pseudorandom

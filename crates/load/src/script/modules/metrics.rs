@@ -1,22 +1,21 @@
 //! `k6/metrics`: Counter, Gauge, Rate, Trend.
 
-use rquickjs::class::{JsClass, Readable, Trace, Tracer};
+use rquickjs::class::{JsClass, Readable, Trace};
 use rquickjs::function::{Constructor, Opt, This};
 use rquickjs::object::Accessor;
-use rquickjs::{Class, Coerced, Ctx, Exception, Function, JsLifetime, Object, Result, Value};
+use rquickjs::{Class, Coerced, Ctx, Exception, JsLifetime, Object, Result, Value};
 
-use super::BuiltIn;
 use super::arguments::tags_from;
+use super::{BuiltIn, define, ensure};
 use crate::log::Level;
 use crate::metrics::{Contains, MetricId, MetricKind};
 use crate::script::error::to_text;
 use crate::script::user::User;
 
-/// The module `k6/metrics`.
 pub(super) struct Metrics;
 
 impl BuiltIn for Metrics {
-    const MEMBERS: &'static [&'static str] = &["Counter", "Gauge", "Rate", "Trend"];
+    const MEMBERS: &'static str = "Counter Gauge Rate Trend";
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = Object::new(ctx.clone())?;
@@ -39,15 +38,11 @@ impl BuiltIn for Metrics {
     }
 }
 
-/// A custom metric as the script sees it.
-#[derive(JsLifetime)]
+#[derive(JsLifetime, Trace)]
 pub(super) struct Metric {
     name: String,
+    #[qjs(skip_trace)]
     id: MetricId,
-}
-
-impl<'js> Trace<'js> for Metric {
-    fn trace<'a>(&self, _tracer: Tracer<'a, 'js>) {}
 }
 
 impl<'js> JsClass<'js> for Metric {
@@ -58,7 +53,7 @@ impl<'js> JsClass<'js> for Metric {
         let prototype = Object::new(ctx.clone())?;
         let name = |this: This<Class<'js, Self>>| this.0.borrow().name.clone();
         prototype.prop("name", Accessor::from(name).enumerable())?;
-        prototype.set("add", Function::new(ctx.clone(), add)?.with_name("add")?)?;
+        define(&prototype, "add", add)?;
         Ok(Some(prototype))
     }
 
@@ -74,9 +69,7 @@ fn construct<'js>(
     is_time: bool,
 ) -> Result<Class<'js, Metric>> {
     let user = User::of(ctx);
-    if !user.is_initialising() {
-        return Err(Exception::throw_message(ctx, "metrics must be declared in the init context"));
-    }
+    ensure(ctx, user.is_initialising(), "metrics must be declared in the init context")?;
     let contains = if is_time { Contains::Time } else { Contains::Default };
     let defined = user.run.registry().define(name, kind, contains);
     match defined {
@@ -93,9 +86,7 @@ fn add<'js>(
     tags: Opt<Value<'js>>,
 ) -> Result<bool> {
     let user = User::of(&ctx);
-    if user.is_initialising() {
-        return Err(Exception::throw_message(&ctx, "metrics cannot be added in the init context"));
-    }
+    ensure(&ctx, !user.is_initialising(), "metrics cannot be added in the init context")?;
     let metric = this.0.borrow();
     let number = if value.is_null() { f64::NAN } else { value.get::<Coerced<f64>>()?.0 };
     if !number.is_finite() {

@@ -38,7 +38,6 @@ fn as_file<'a, 'js>(value: &'a Value<'js>) -> Option<&'a Object<'js>> {
     value.as_object().filter(|object| object.contains_key(MARK).unwrap_or(false))
 }
 
-/// Whether a body object has a file in it.
 pub(super) fn has_file(body: &Object<'_>) -> Result<bool> {
     for entry in body.props::<String, Value<'_>>() {
         if as_file(&entry?.1).is_some() {

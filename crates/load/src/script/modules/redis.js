@@ -54,6 +54,63 @@
     return object;
   };
 
+  /** The words of each command. */
+  const COMMANDS = {
+    set: (key, value, expiration = 0) => {
+      const words = checked([value], 1);
+      const limit = Math.trunc(expiration);
+      return ['SET', String(key), ...words, ...(limit > 0 ? ['EX', whole(limit)] : [])];
+    },
+    get: (key) => ['GET', String(key)],
+    getSet: (key, value) => ['GETSET', String(key), ...checked([value], 1)],
+    del: (...keys) => ['DEL', ...keys.map(String)],
+    getDel: (key) => ['GETDEL', String(key)],
+    exists: (...keys) => ['EXISTS', ...keys.map(String)],
+    incr: (key) => ['INCR', String(key)],
+    incrBy: (key, increment) => ['INCRBY', String(key), whole(increment)],
+    decr: (key) => ['DECR', String(key)],
+    decrBy: (key, decrement) => ['DECRBY', String(key), whole(decrement)],
+    randomKey: () => ['RANDOMKEY'],
+    mget: (...keys) => ['MGET', ...keys.map(String)],
+    expire: (key, limit) => ['EXPIRE', String(key), whole(limit)],
+    ttl: (key) => ['TTL', String(key)],
+    persist: (key) => ['PERSIST', String(key)],
+    lpush: (key, ...values) => ['LPUSH', String(key), ...checked(values, 1)],
+    rpush: (key, ...values) => ['RPUSH', String(key), ...checked(values, 1)],
+    lpop: (key) => ['LPOP', String(key)],
+    rpop: (key) => ['RPOP', String(key)],
+    lrange: (key, start, stop) => ['LRANGE', String(key), whole(start), whole(stop)],
+    lindex: (key, index) => ['LINDEX', String(key), whole(index)],
+    lset: (key, index, element) => ['LSET', String(key), whole(index), String(element)],
+    lrem: (key, count, value) => ['LREM', String(key), whole(count), String(value)],
+    llen: (key) => ['LLEN', String(key)],
+    hset: (key, field, value) => ['HSET', String(key), String(field), ...checked([value], 2)],
+    hsetnx: (key, field, value) => ['HSETNX', String(key), String(field), String(value)],
+    hget: (key, field) => ['HGET', String(key), String(field)],
+    hdel: (key, ...fields) => ['HDEL', String(key), ...fields.map(String)],
+    hgetall: (key) => ['HGETALL', String(key)],
+    hkeys: (key) => ['HKEYS', String(key)],
+    hvals: (key) => ['HVALS', String(key)],
+    hlen: (key) => ['HLEN', String(key)],
+    hincrby: (key, field, increment) => ['HINCRBY', String(key), String(field), whole(increment)],
+    sadd: (key, ...members) => ['SADD', String(key), ...checked(members, 1)],
+    srem: (key, ...members) => ['SREM', String(key), ...checked(members, 1)],
+    sismember: (key, member) => ['SISMEMBER', String(key), ...checked([member], 1)],
+    smembers: (key) => ['SMEMBERS', String(key)],
+    srandmember: (key) => ['SRANDMEMBER', String(key)],
+    spop: (key) => ['SPOP', String(key)],
+  };
+
+  /** What becomes of a reply that is not given as it is. */
+  const RESULTS = {
+    expire: isOne,
+    ttl: seconds,
+    persist: isOne,
+    hsetnx: isOne,
+    hgetall: pairs,
+    sismember: isOne,
+  };
+
   class Client {
     #handle;
 
@@ -85,162 +142,16 @@
       return this.#send(String(command), ...checked(args, 1));
     }
 
-    async set(key, value, expiration = 0) {
-      const words = checked([value], 1);
-      const limit = Math.trunc(expiration);
-      return this.#send('SET', String(key), ...words, ...(limit > 0 ? ['EX', whole(limit)] : []));
-    }
-
-    async get(key) {
-      return this.#send('GET', String(key));
-    }
-
-    async getSet(key, value) {
-      return this.#send('GETSET', String(key), ...checked([value], 1));
-    }
-
-    async del(...keys) {
-      return this.#send('DEL', ...keys.map(String));
-    }
-
-    async getDel(key) {
-      return this.#send('GETDEL', String(key));
-    }
-
-    async exists(...keys) {
-      return this.#send('EXISTS', ...keys.map(String));
-    }
-
-    async incr(key) {
-      return this.#send('INCR', String(key));
-    }
-
-    async incrBy(key, increment) {
-      return this.#send('INCRBY', String(key), whole(increment));
-    }
-
-    async decr(key) {
-      return this.#send('DECR', String(key));
-    }
-
-    async decrBy(key, decrement) {
-      return this.#send('DECRBY', String(key), whole(decrement));
-    }
-
-    async randomKey() {
-      return this.#send('RANDOMKEY');
-    }
-
-    async mget(...keys) {
-      return this.#send('MGET', ...keys.map(String));
-    }
-
-    async expire(key, limit) {
-      return isOne(await this.#send('EXPIRE', String(key), whole(limit)));
-    }
-
-    async ttl(key) {
-      return seconds(await this.#send('TTL', String(key)));
-    }
-
-    async persist(key) {
-      return isOne(await this.#send('PERSIST', String(key)));
-    }
-
-    async lpush(key, ...values) {
-      return this.#send('LPUSH', String(key), ...checked(values, 1));
-    }
-
-    async rpush(key, ...values) {
-      return this.#send('RPUSH', String(key), ...checked(values, 1));
-    }
-
-    async lpop(key) {
-      return this.#send('LPOP', String(key));
-    }
-
-    async rpop(key) {
-      return this.#send('RPOP', String(key));
-    }
-
-    async lrange(key, start, stop) {
-      return this.#send('LRANGE', String(key), whole(start), whole(stop));
-    }
-
-    async lindex(key, index) {
-      return this.#send('LINDEX', String(key), whole(index));
-    }
-
-    async lset(key, index, element) {
-      return this.#send('LSET', String(key), whole(index), String(element));
-    }
-
-    async lrem(key, count, value) {
-      return this.#send('LREM', String(key), whole(count), String(value));
-    }
-
-    async llen(key) {
-      return this.#send('LLEN', String(key));
-    }
-
-    async hset(key, field, value) {
-      return this.#send('HSET', String(key), String(field), ...checked([value], 2));
-    }
-
-    async hsetnx(key, field, value) {
-      return isOne(await this.#send('HSETNX', String(key), String(field), String(value)));
-    }
-
-    async hget(key, field) {
-      return this.#send('HGET', String(key), String(field));
-    }
-
-    async hdel(key, ...fields) {
-      return this.#send('HDEL', String(key), ...fields.map(String));
-    }
-
-    async hgetall(key) {
-      return pairs(await this.#send('HGETALL', String(key)));
-    }
-
-    async hkeys(key) {
-      return this.#send('HKEYS', String(key));
-    }
-
-    async hvals(key) {
-      return this.#send('HVALS', String(key));
-    }
-
-    async hlen(key) {
-      return this.#send('HLEN', String(key));
-    }
-
-    async hincrby(key, field, increment) {
-      return this.#send('HINCRBY', String(key), String(field), whole(increment));
-    }
-
-    async sadd(key, ...members) {
-      return this.#send('SADD', String(key), ...checked(members, 1));
-    }
-
-    async srem(key, ...members) {
-      return this.#send('SREM', String(key), ...checked(members, 1));
-    }
-
-    async sismember(key, member) {
-      return isOne(await this.#send('SISMEMBER', String(key), ...checked([member], 1)));
-    }
-
-    async smembers(key) {
-      return this.#send('SMEMBERS', String(key));
-    }
-
-    async srandmember(key) {
-      return this.#send('SRANDMEMBER', String(key));
-    }
-
-    async spop(key) {
-      return this.#send('SPOP', String(key));
+    static {
+      for (const [name, words] of Object.entries(COMMANDS)) {
+        const result = RESULTS[name] ?? ((reply) => reply);
+        const { [name]: value } = {
+          async [name](...args) {
+            return result(await this.#send(...words(...args)));
+          },
+        };
+        Object.defineProperty(this.prototype, name, { value, writable: true, configurable: true });
+      }
     }
   }
 

@@ -3,12 +3,12 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use rquickjs::class::{JsClass, Readable, Trace, Tracer};
+use rquickjs::class::{JsClass, Readable, Trace};
 use rquickjs::function::Constructor;
 use rquickjs::{Array, Class, Ctx, Exception, Function, IntoJs, JsLifetime, Object, Result, Value};
 use tokio::sync::Mutex;
 
-use super::BuiltIn;
+use super::{BuiltIn, ensure};
 use crate::redis::{Link, LinkError, Reply, Target, TargetError};
 use crate::script::sockets::count_traffic;
 use crate::script::tasks::{Settle, Tasks};
@@ -18,11 +18,10 @@ use crate::script::{compiled, raw};
 /// Makes the class of the functions below.
 const LIBRARY: &str = include_str!("redis.js");
 
-/// The module `k6/experimental/redis`.
 pub(super) struct Redis;
 
 impl BuiltIn for Redis {
-    const MEMBERS: &'static [&'static str] = &["Client"];
+    const MEMBERS: &'static str = "Client";
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let native = Object::new(ctx.clone())?;
@@ -45,12 +44,8 @@ struct Connection {
     used: Cell<bool>,
 }
 
-#[derive(JsLifetime)]
-struct Handle(Rc<Connection>);
-
-impl<'js> Trace<'js> for Handle {
-    fn trace<'a>(&self, _tracer: Tracer<'a, 'js>) {}
-}
+#[derive(JsLifetime, Trace)]
+struct Handle(#[qjs(skip_trace)] Rc<Connection>);
 
 impl<'js> JsClass<'js> for Handle {
     const NAME: &'static str = "Connection";
@@ -87,10 +82,8 @@ fn send<'js>(
 ) -> Result<Value<'js>> {
     let user = User::of(&ctx);
     let connection = handle.borrow().0.clone();
-    if user.is_initialising() {
-        let message = "connecting to a redis server in the init context is not supported";
-        return Err(Exception::throw_message(&ctx, message));
-    }
+    let message = "connecting to a redis server in the init context is not supported";
+    ensure(&ctx, !user.is_initialising(), message)?;
     connection.used.set(true);
     let sender = user.clone();
     let command: Vec<Rc<str>> = command.into_iter().map(Into::into).collect();

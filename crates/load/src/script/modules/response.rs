@@ -7,15 +7,13 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use rquickjs::class::{JsClass, Readable, Trace, Tracer};
+use rquickjs::class::{JsClass, Readable, Trace};
 use rquickjs::function::{Constructor, Opt, This};
 use rquickjs::object::{Accessor, Property};
-use rquickjs::{
-    ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, JsLifetime, Object, Result, Value,
-};
+use rquickjs::{ArrayBuffer, Class, Ctx, Exception, IntoJs, JsLifetime, Object, Result, Value};
 
 use super::cookie_jar::push;
-use super::{html, json_path};
+use super::{define, html, json_path};
 use crate::http::cookies::SetCookie;
 use crate::http::{
     ErrorCode, Exchange, Head, Ocsp, Peer, Request, RequestError, Timings, TlsInfo, canonical,
@@ -51,36 +49,29 @@ impl Received {
         binary: bool,
     ) -> (Self, Option<RequestError>) {
         let mut received = Self {
-            method: exchange.method,
-            url: exchange.url.text.to_string(),
-            head: None,
-            body: None,
             binary,
             timings: exchange.timings,
             peer: exchange.peer,
-            error: String::new(),
-            error_code: 0,
-            reference: Some(reference),
-            request: None,
+            ..Self::empty(exchange.method, exchange.url.text.to_string(), Some(reference))
         };
-        let discarded = request.discard_body;
-        received.request = Some(request);
-        match exchange.outcome {
+        let error = match exchange.outcome {
             Ok(answer) => {
                 received.error_code =
                     ErrorCode::of_status(answer.head.status).map_or(0, |code| code.0);
                 // By their status, these have none, not even an empty one.
                 let bodiless = matches!(answer.head.status, 204 | 304);
                 received.head = Some(answer.head);
-                received.body = (!discarded && !bodiless).then_some(answer.body);
-                (received, None)
+                received.body = (!request.discard_body && !bodiless).then_some(answer.body);
+                None
             }
             Err(error) => {
                 received.error = error.to_string();
                 received.error_code = error.code().0;
-                (received, Some(error))
+                Some(error)
             }
-        }
+        };
+        received.request = Some(request);
+        (received, error)
     }
 
     /// Of a request that could not even be tried; `reference` when it counts as a failed one.
@@ -91,6 +82,14 @@ impl Received {
         reference: Option<RequestRef>,
     ) -> Self {
         Self {
+            error: error.to_string(),
+            error_code: error.code().0,
+            ..Self::empty(method, url, reference)
+        }
+    }
+
+    fn empty(method: Rc<str>, url: String, reference: Option<RequestRef>) -> Self {
+        Self {
             method,
             url,
             head: None,
@@ -98,8 +97,8 @@ impl Received {
             binary: false,
             timings: Timings::default(),
             peer: None,
-            error: error.to_string(),
-            error_code: error.code().0,
+            error: String::new(),
+            error_code: 0,
             request: None,
             reference,
         }
@@ -209,8 +208,9 @@ impl Received {
 }
 
 /// [`Received`] as a script class.
-#[derive(JsLifetime)]
+#[derive(JsLifetime, Trace)]
 pub(super) struct Response {
+    #[qjs(skip_trace)]
     received: Rc<Received>,
 }
 
@@ -223,10 +223,6 @@ impl Response {
     pub(super) fn request(&self) -> Option<RequestRef> {
         self.received.reference
     }
-}
-
-impl<'js> Trace<'js> for Response {
-    fn trace<'a>(&self, _tracer: Tracer<'a, 'js>) {}
 }
 
 /// A getter of `name` that computes the property once and then stores it.
@@ -306,9 +302,9 @@ impl<'js> JsClass<'js> for Response {
         for name in PROPERTIES {
             lazy(&prototype, name)?;
         }
-        html::define_on_responses(ctx, &prototype)?;
-        prototype.set("json", Function::new(ctx.clone(), json)?.with_name("json")?)?;
-        prototype.set("toJSON", Function::new(ctx.clone(), to_json)?.with_name("toJSON")?)?;
+        html::define_on_responses(&prototype)?;
+        define(&prototype, "json", json)?;
+        define(&prototype, "toJSON", to_json)?;
         Ok(Some(prototype))
     }
 

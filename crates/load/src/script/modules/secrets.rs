@@ -1,20 +1,19 @@
 //! `k6/secrets`.
 
-use rquickjs::{Coerced, Ctx, Exception, Function, Object, Promise, Result};
+use rquickjs::{Coerced, Ctx, Exception, Object, Promise, Result};
 
-use super::BuiltIn;
+use super::{BuiltIn, define};
 use crate::script::user::User;
 use crate::secrets::DEFAULT;
 
-/// The module `k6/secrets`.
 pub(super) struct Secrets;
 
 impl BuiltIn for Secrets {
-    const MEMBERS: &'static [&'static str] = &[];
+    const MEMBERS: &'static str = "";
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = source(ctx.clone(), Coerced(DEFAULT.to_owned()))?;
-        object.set("source", Function::new(ctx.clone(), source)?.with_name("source")?)?;
+        define(&object, "source", source)?;
         Ok(object)
     }
 }
@@ -23,7 +22,7 @@ impl BuiltIn for Secrets {
 fn source<'js>(ctx: Ctx<'js>, source: Coerced<String>) -> Result<Object<'js>> {
     let object = Object::new(ctx.clone())?;
     let get = move |ctx: Ctx<'js>, name: Coerced<String>| get(&ctx, &source.0, &name.0);
-    object.set("get", Function::new(ctx, get)?.with_name("get")?)?;
+    define(&object, "get", get)?;
     Ok(object)
 }
 

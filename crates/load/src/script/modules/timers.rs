@@ -3,45 +3,38 @@
 use std::time::Duration;
 
 use rquickjs::function::{Opt, Rest};
-use rquickjs::{Coerced, Ctx, Exception, Function, Object, Result, Value};
+use rquickjs::{Coerced, Ctx, Exception, Object, Result, Value};
 
-use super::BuiltIn;
+use super::{BuiltIn, define};
 use crate::script::user::User;
 
-/// The module `k6/timers`.
 pub(super) struct Timers;
 
 impl BuiltIn for Timers {
-    const MEMBERS: &'static [&'static str] =
-        &["clearInterval", "clearTimeout", "setInterval", "setTimeout"];
+    const MEMBERS: &'static str = "clearInterval clearTimeout setInterval setTimeout";
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = Object::new(ctx.clone())?;
-        define(ctx, &object)?;
+        install(&object)?;
         Ok(object)
     }
 }
 
-/// Gives `object` the four functions.
-pub(super) fn define<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> Result<()> {
+pub(super) fn install<'js>(object: &Object<'js>) -> Result<()> {
     for (name, repeat) in [("setTimeout", false), ("setInterval", true)] {
-        let function = Function::new(
-            ctx.clone(),
-            move |ctx: Ctx<'js>,
-                  function: Value<'js>,
-                  delay: Opt<Coerced<f64>>,
-                  arguments: Rest<Value<'js>>| {
-                start(&ctx, name, function, delay.0.map_or(0.0, |ms| ms.0), arguments.0, repeat)
-            },
-        )?;
-        object.set(name, function.with_name(name)?)?;
+        let call = move |ctx: Ctx<'js>,
+                         function: Value<'js>,
+                         delay: Opt<Coerced<f64>>,
+                         arguments: Rest<Value<'js>>| {
+            start(&ctx, name, function, delay.0.map_or(0.0, |ms| ms.0), arguments.0, repeat)
+        };
+        define(object, name, call)?;
     }
     for name in ["clearTimeout", "clearInterval"] {
-        let function = Function::new(ctx.clone(), |ctx: Ctx<'js>, number: Opt<Value<'js>>| {
+        define(object, name, |ctx: Ctx<'js>, number: Opt<Value<'js>>| {
             let number = number.0.as_ref().and_then(Value::as_number).unwrap_or(0.0);
             User::of(&ctx).tasks.stop_timer(&ctx, number as u32)
         })?;
-        object.set(name, function.with_name(name)?)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use rquickjs::{Ctx, Exception, Function, Object, Result, TypedArray, Value};
 
 use super::crypto::fill_random;
-use super::subtle;
+use super::{define, subtle};
 
 /// Most bytes one call fills (Web Cryptography, §10.1.1).
 const MAX_BYTES: usize = 65_536;
@@ -17,9 +17,8 @@ const INTEGER_VIEWS: &[&str] = &[
 /// Defines the global.
 pub(super) fn install(ctx: &Ctx<'_>) -> Result<()> {
     let crypto = Object::new(ctx.clone())?;
-    let fill = Function::new(ctx.clone(), get_random_values)?.with_name("getRandomValues")?;
-    crypto.set("getRandomValues", fill)?;
-    crypto.set("randomUUID", Function::new(ctx.clone(), random_uuid)?.with_name("randomUUID")?)?;
+    define(&crypto, "getRandomValues", get_random_values)?;
+    define(&crypto, "randomUUID", random_uuid)?;
     subtle::define(&crypto)?;
     ctx.globals().set("crypto", crypto)
 }

@@ -8,7 +8,7 @@ use rquickjs::{ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, Object, Res
 
 use super::BuiltIn;
 use super::bytes::bytes_of;
-use super::ws_params::{Handle, WsParams, not_in_init};
+use super::ws_params::{Handle, WsParams, check};
 use crate::http::Head;
 use crate::script::sockets::{Found, ReadyState, Socket};
 use crate::script::tasks::{Feed, Tasks};
@@ -19,11 +19,10 @@ use crate::websocket::{Dial, End, Incoming, Opcode};
 /// Makes the classes of the functions below.
 const LIBRARY: &str = include_str!("websockets.js");
 
-/// The module `k6/websockets`.
 pub(super) struct WebSockets;
 
 impl BuiltIn for WebSockets {
-    const MEMBERS: &'static [&'static str] = &["Blob", "WebSocket"];
+    const MEMBERS: &'static str = "Blob WebSocket";
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let native = Object::new(ctx.clone())?;
@@ -42,10 +41,6 @@ impl BuiltIn for WebSockets {
         let library: Function<'js> = compiled::library(ctx, "websockets.js", LIBRARY)?;
         library.call((native,))
     }
-}
-
-fn check(ctx: Ctx<'_>) -> Result<()> {
-    not_in_init(&ctx, &User::of(&ctx))
 }
 
 /// Begins to connect; `deliver` is called with every event.
@@ -220,8 +215,7 @@ fn send<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, data: Value<'js>) -> Res
 
 fn ping<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>) -> Result<()> {
     let socket = Handle::socket(&handle);
-    let result = socket.ping();
-    sent(&ctx, &socket, result)
+    sent(&ctx, &socket, socket.ping())
 }
 
 fn close<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, code: u16, reason: String) -> Result<()> {

@@ -10,7 +10,7 @@ use rquickjs::{
 
 use super::BuiltIn;
 use super::bytes::bytes_of;
-use super::ws_params::{Handle, WsParams, not_in_init};
+use super::ws_params::{Handle, WsParams, check};
 use crate::http::{Head, canonical};
 use crate::script::sockets::{Found, Socket};
 use crate::script::user::User;
@@ -23,11 +23,10 @@ const LIBRARY: &str = include_str!("ws.js");
 /// How long writing a close frame may take; k6's limit.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The module `k6/ws`.
 pub(super) struct Ws;
 
 impl BuiltIn for Ws {
-    const MEMBERS: &'static [&'static str] = &["connect"];
+    const MEMBERS: &'static str = "connect";
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let native = Object::new(ctx.clone())?;
@@ -44,10 +43,6 @@ impl BuiltIn for Ws {
         object.set("connect", library.call::<_, Function<'js>>((native,))?)?;
         Ok(object)
     }
-}
-
-fn check(ctx: Ctx<'_>) -> Result<()> {
-    not_in_init(&ctx, &User::of(&ctx))
 }
 
 /// Milliseconds that never go back.
@@ -182,11 +177,11 @@ fn error<'js>(ctx: &Ctx<'js>, end: &End) -> Result<Array<'js>> {
 fn flush<'js>(
     ctx: &Ctx<'js>,
     user: &User,
-    socket: &Socket,
     queued: std::result::Result<(), End>,
+    flushed: impl Future<Output = std::result::Result<(), End>>,
 ) -> Result<Option<Array<'js>>> {
     let result = match queued {
-        Ok(()) => user.wait(ctx, poll_fn(|cx| socket.poll_flush(cx)))?,
+        Ok(()) => user.wait(ctx, flushed)?,
         Err(end) => Err(end),
     };
     result.err().map(|end| error(ctx, &end)).transpose()
@@ -202,7 +197,7 @@ fn send<'js>(
     let socket = Handle::socket(&handle);
     let opcode = if data.is_string() { Opcode::Text } else { Opcode::Binary };
     let queued = socket.send(opcode, &bytes_of(&ctx, &data)?);
-    let error = flush(&ctx, &user, &socket, queued)?;
+    let error = flush(&ctx, &user, queued, poll_fn(|cx| socket.poll_flush(cx)))?;
     // As in k6, whether it went well or not.
     socket.count_sent(&user);
     Ok(error)
@@ -211,7 +206,7 @@ fn send<'js>(
 /// Sends a ping; gives the error, if there was one.
 fn ping<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>) -> Result<Option<Array<'js>>> {
     let socket = Handle::socket(&handle);
-    flush(&ctx, &User::of(&ctx), &socket, socket.ping())
+    flush(&ctx, &User::of(&ctx), socket.ping(), poll_fn(|cx| socket.poll_flush(cx)))
 }
 
 /// Sends a close frame and closes; gives the error, if there was one.
@@ -220,15 +215,14 @@ fn close<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, code: f64) -> Result<Op
     let socket = Handle::socket(&handle);
     // Go's conversion of an integer to 16 bits.
     let queued = socket.send_close(code as i64 as u16, "");
-    let flushed = tokio::time::timeout(WRITE_TIMEOUT, poll_fn(|cx| socket.poll_flush(cx)));
-    let result = match queued {
-        Ok(()) => user
-            .wait(&ctx, flushed)?
-            .unwrap_or_else(|_| Err(End::Failed("write: i/o timeout".to_owned()))),
-        Err(end) => Err(end),
+    let flushed = async {
+        let written = poll_fn(|cx| socket.poll_flush(cx));
+        let in_time = tokio::time::timeout(WRITE_TIMEOUT, written).await;
+        in_time.unwrap_or_else(|_| Err(End::Failed("write: i/o timeout".to_owned())))
     };
+    let error = flush(&ctx, &user, queued, flushed);
     socket.finish(&user);
-    result.err().map(|end| error(&ctx, &end)).transpose()
+    error
 }
 
 /// The session is over.

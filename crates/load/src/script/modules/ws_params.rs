@@ -3,12 +3,13 @@
 
 use std::rc::Rc;
 
-use rquickjs::class::{JsClass, Readable, Trace, Tracer};
+use rquickjs::class::{JsClass, Readable, Trace};
 use rquickjs::function::Constructor;
-use rquickjs::{Class, Coerced, Ctx, Exception, JsLifetime, Object, Result, Value};
+use rquickjs::{Class, Coerced, Ctx, Exception, JsLifetime, Result, Value};
 
 use super::arguments::{Tags, headers_from, tags_from};
 use super::cookie_jar::jar_from;
+use super::ensure;
 use crate::http::cookies::Jar;
 use crate::script::sockets::Socket;
 use crate::script::user::User;
@@ -75,29 +76,18 @@ fn deflates<'js>(ctx: &Ctx<'js>, value: &Value<'js>, is_strict: bool) -> Result<
 }
 
 /// Refuses what only an iteration, `setup()` or `teardown()` can do.
-pub(super) fn not_in_init(ctx: &Ctx<'_>, user: &User) -> Result<()> {
-    if user.is_initialising() {
-        let message = "using websockets in the init context is not supported";
-        return Err(Exception::throw_message(ctx, message));
-    }
-    Ok(())
+pub(super) fn check(ctx: Ctx<'_>) -> Result<()> {
+    let message = "using websockets in the init context is not supported";
+    ensure(&ctx, !User::of(&ctx).is_initialising(), message)
 }
 
 /// A [`Socket`] as the JavaScript part of the modules holds it.
-#[derive(JsLifetime)]
-pub(super) struct Handle(pub(super) Rc<Socket>);
-
-impl<'js> Trace<'js> for Handle {
-    fn trace<'a>(&self, _tracer: Tracer<'a, 'js>) {}
-}
+#[derive(JsLifetime, Trace)]
+pub(super) struct Handle(#[qjs(skip_trace)] pub(super) Rc<Socket>);
 
 impl<'js> JsClass<'js> for Handle {
     const NAME: &'static str = "Socket";
     type Mutable = Readable;
-
-    fn prototype(ctx: &Ctx<'js>) -> Result<Option<Object<'js>>> {
-        Object::new(ctx.clone()).map(Some)
-    }
 
     fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
         Ok(None)
