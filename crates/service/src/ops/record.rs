@@ -15,7 +15,7 @@ mod spans;
 mod spent;
 mod trace;
 
-pub(crate) use spent::{Part, Spent, Timer};
+pub(crate) use spent::{Part, Spent, Timer, micros};
 pub(crate) use trace::Trace;
 
 use super::metrics::method_label;
@@ -25,7 +25,6 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use http::Request;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
-use spent::micros;
 use std::fmt::Write as _;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -43,7 +42,6 @@ const LONGEST_PATH: usize = 256;
 /// not keep it.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// One request and its answer.
 #[derive(Debug)]
 pub(super) struct Record {
     /// When its head was complete.
@@ -67,7 +65,6 @@ pub(super) struct Record {
     spent: [u64; Part::ALL.len()],
 }
 
-/// What a request met in the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestEnd {
     pub(crate) route: &'static str,
@@ -76,19 +73,14 @@ pub(crate) struct RequestEnd {
     pub(crate) took: Duration,
 }
 
-/// A request on its way.
 #[derive(Debug)]
 pub(crate) struct Seen {
     record: Record,
-    spent: Arc<Spent>,
+    /// Where its time goes.
+    pub(crate) spent: Arc<Spent>,
 }
 
 impl Seen {
-    /// Where its time goes.
-    pub(crate) fn spent(&self) -> &Arc<Spent> {
-        &self.spent
-    }
-
     /// Its trace: the caller's, or one that begins here.
     pub(crate) fn trace(&self) -> Option<Trace> {
         self.record.trace
@@ -145,9 +137,6 @@ impl Threads {
 
 impl Recorder {
     /// Starts the threads that the settings ask for; nothing when they ask for none.
-    ///
-    /// # Errors
-    /// When a thread cannot be started.
     pub(crate) fn start(
         settings: &Settings,
         address: SocketAddr,

@@ -37,7 +37,6 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How long the writer waits for a lock that another process holds.
@@ -46,7 +45,6 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Name of the database file in the data directory.
 pub const FILE: &str = "madang.db";
 
-/// An open file.
 pub(super) struct Embedded {
     // Order matters: readers close before the writer, whose connection then takes the log back in.
     readers: Pool<Reader>,
@@ -122,21 +120,15 @@ impl Embedded {
     }
 
     pub(super) fn metrics(&self) -> StoreMetrics {
-        let stats = self.writer.stats();
         let (checkpoints, log_cuts) = self.log.metrics();
         StoreMetrics {
             keeps_house: true,
-            commits: stats.commits.load(Ordering::Relaxed),
-            committed_jobs: stats.committed_jobs.load(Ordering::Relaxed),
-            failed_jobs: stats.failed_jobs.load(Ordering::Relaxed),
-            failed_commits: stats.failed_commits.load(Ordering::Relaxed),
-            commit_micros: stats.commit_micros.load(Ordering::Relaxed),
             waiting_writes: self.writer.waiting() as u64,
             reads: self.readers.jobs(),
             waiting_reads: self.readers.waiting() as u64,
             checkpoints,
             log_cuts,
-            ..StoreMetrics::default()
+            ..self.writer.stats.counted.metrics()
         }
     }
 

@@ -24,9 +24,6 @@ impl<'conn> Tx<'conn> {
 
     /// Locks the row of this id until the end, so that what is read of it now is still so when it is written. Answers
     /// whether there is one. Where transactions run one after the other, a look is enough.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub(crate) fn hold(&self, table: &str, id: i64) -> Result<bool, StoreError> {
         let look = format!("SELECT 1 FROM {table} WHERE id = ?");
         let lock = format!("{look} FOR UPDATE");
@@ -35,9 +32,6 @@ impl<'conn> Tx<'conn> {
 
     /// The same for a row that this transaction refers to and does not change: others may refer to it, too, but
     /// nobody can take it away.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub(crate) fn keep(&self, table: &str, id: i64) -> Result<bool, StoreError> {
         let look = format!("SELECT 1 FROM {table} WHERE id = ?");
         let lock = format!("{look} LOCK IN SHARE MODE");

@@ -1,8 +1,8 @@
 //! The key of a row as it is kept beside the progress of a copy: exact, and with its types, since SQLite compares text
 //! and bytes differently.
 
+use crate::hex;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
-use std::fmt::Write as _;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Part {
@@ -37,26 +37,13 @@ impl ToSql for Part {
 
 /// `i17 r3ff0000000000000 t616263 b00ff`.
 pub(crate) fn encode(key: &[Part]) -> String {
-    let mut text = String::new();
-    for part in key {
-        if !text.is_empty() {
-            text.push(' ');
-        }
-        let (kind, bytes) = match part {
-            Part::Integer(number) => {
-                let _ = write!(text, "i{number}");
-                continue;
-            }
-            Part::Real(number) => ('r', &number.to_bits().to_be_bytes()[..]),
-            Part::Text(bytes) => ('t', &bytes[..]),
-            Part::Bytes(bytes) => ('b', &bytes[..]),
-        };
-        text.push(kind);
-        for byte in bytes {
-            let _ = write!(text, "{byte:02x}");
-        }
-    }
-    text
+    let part = |part: &Part| match part {
+        Part::Integer(number) => format!("i{number}"),
+        Part::Real(number) => format!("r{}", hex(&number.to_bits().to_be_bytes())),
+        Part::Text(bytes) => format!("t{}", hex(bytes)),
+        Part::Bytes(bytes) => format!("b{}", hex(bytes)),
+    };
+    key.iter().map(part).collect::<Vec<_>>().join(" ")
 }
 
 /// The key that was written so.

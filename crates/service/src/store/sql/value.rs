@@ -3,7 +3,6 @@
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 
-/// A parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Value<'a> {
     Null,
@@ -13,9 +12,7 @@ pub(crate) enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
-/// What can be a parameter.
 pub(crate) trait Parameter {
-    /// Its value.
     fn value(&self) -> Value<'_>;
 }
 
@@ -153,14 +150,14 @@ impl<'a> Cell<'a> {
     }
 
     fn integer(self) -> Option<i64> {
-        match self {
-            Cell::Integer(value) => Some(value),
-            Cell::Null | Cell::Real(_) | Cell::Bytes(_) => None,
-        }
+        if let Cell::Integer(value) = self { Some(value) } else { None }
+    }
+
+    fn bytes(self) -> Option<&'a [u8]> {
+        if let Cell::Bytes(bytes) = self { Some(bytes) } else { None }
     }
 }
 
-/// What a column can be read as.
 pub(crate) trait Column: Sized {
     /// Nothing when the cell holds something else.
     fn read(cell: Cell<'_>) -> Option<Self>;
@@ -174,37 +171,25 @@ impl Column for bool {
 
 impl Column for f64 {
     fn read(cell: Cell<'_>) -> Option<Self> {
-        match cell {
-            Cell::Real(value) => Some(value),
-            Cell::Null | Cell::Integer(_) | Cell::Bytes(_) => None,
-        }
+        if let Cell::Real(value) = cell { Some(value) } else { None }
     }
 }
 
 impl Column for String {
     fn read(cell: Cell<'_>) -> Option<Self> {
-        match cell {
-            Cell::Bytes(bytes) => std::str::from_utf8(bytes).ok().map(str::to_owned),
-            Cell::Null | Cell::Integer(_) | Cell::Real(_) => None,
-        }
+        std::str::from_utf8(cell.bytes()?).ok().map(str::to_owned)
     }
 }
 
 impl Column for Vec<u8> {
     fn read(cell: Cell<'_>) -> Option<Self> {
-        match cell {
-            Cell::Bytes(bytes) => Some(bytes.to_vec()),
-            Cell::Null | Cell::Integer(_) | Cell::Real(_) => None,
-        }
+        cell.bytes().map(<[u8]>::to_vec)
     }
 }
 
 impl<const N: usize> Column for [u8; N] {
     fn read(cell: Cell<'_>) -> Option<Self> {
-        match cell {
-            Cell::Bytes(bytes) => bytes.try_into().ok(),
-            Cell::Null | Cell::Integer(_) | Cell::Real(_) => None,
-        }
+        cell.bytes()?.try_into().ok()
     }
 }
 

@@ -16,7 +16,6 @@ pub(in crate::store) const READ_TIME: Duration = Duration::from_secs(5);
 /// Steps of SQLite's virtual machine between two looks at the clock: some 20 µs.
 const STEPS: i32 = 1000;
 
-/// The state of a reader thread.
 pub(super) struct Reader {
     // Closed before the log's descriptor.
     conn: Connection,
