@@ -17,7 +17,7 @@ use crate::config::{CorsOrigins, Settings};
 use crate::current::Current;
 use crate::ops::last_errors::LastErrors;
 use crate::ops::metrics::{RouteMetrics, ServerMetrics};
-use crate::ops::record::{Part, Recorder, RequestEnd, Seen, Spent, Trace};
+use crate::ops::record::{Part, Recorder, Seen, Spent, Trace};
 use crate::store::{Freshness, Handover, now};
 use axum::Router;
 use axum::body::Body;
@@ -385,16 +385,11 @@ struct Running<'a> {
 impl Running<'_> {
     fn finish(&mut self, response: &Response, id: &RequestId) {
         self.finished = true;
-        let took = self.started.elapsed();
         let route = self.route.unwrap_or(self.metrics.unmatched);
+        let bytes = response.body().size_hint().exact();
+        let took = self.started.elapsed();
         route.record(&self.method, response.status(), took);
-        self.metrics.in_flight.dec();
-        self.record(RequestEnd {
-            route: route.template,
-            status: Some(response.status().as_u16()),
-            bytes: response.body().size_hint().exact(),
-            took,
-        });
+        self.end(route.template, (Some(response.status().as_u16()), bytes), took);
         tracing::debug!(
             request_id = id.as_str(),
             method = %self.method,
@@ -405,9 +400,11 @@ impl Running<'_> {
         );
     }
 
-    fn record(&mut self, outcome: RequestEnd) {
+    /// With the status of the answer and the length of its body.
+    fn end(&mut self, route: &'static str, answer: (Option<u16>, Option<u64>), took: Duration) {
+        self.metrics.in_flight.dec();
         if let Some((recorder, seen)) = self.recorder.zip(self.seen.take()) {
-            recorder.end(seen, outcome);
+            recorder.end(seen, route, answer, took);
         }
     }
 }
@@ -416,10 +413,8 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         if !self.finished {
             self.metrics.client_left.inc();
-            self.metrics.in_flight.dec();
-            let took = self.started.elapsed();
             // Its route would be known from its answer.
-            self.record(RequestEnd { route: "unknown", status: None, bytes: None, took });
+            self.end("unknown", (None, None), self.started.elapsed());
             tracing::debug!(method = %self.method, "the client left before its answer");
         }
     }

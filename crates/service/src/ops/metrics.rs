@@ -84,7 +84,11 @@ const UNREADABLE: &str =
 const REFUSED: &str = "Client connections answered 503 because of a limit on connections";
 const EXPIRED: &str = "Client connections closed by the server, by reason";
 
-fn made<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+pub(super) fn made<M: Metric + Clone + Default>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());
     metric

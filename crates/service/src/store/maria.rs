@@ -312,13 +312,9 @@ impl Seat {
         let mut tx = Tx::new(Conn::maria(session));
         let result = caught(job, &mut tx);
         let effects = tx.effects;
-        let (value, error) = match result {
-            Ok(value) => (Some(value), None),
-            Err(error) => (None, Some(error)),
-        };
-        match (session.take_trouble(), value, error) {
+        match (session.take_trouble(), result) {
             // In a cluster every transaction has a number: so what became of a COMMIT is known, whichever server dies.
-            (None, Some(value), _) if effects.concern_others() || shared.servers.are_many() => {
+            (None, Ok(value)) if effects.concern_others() || shared.servers.are_many() => {
                 match shared.outbox.insert(session, &effects) {
                     Ok(number) => self.commit(value, effects, Some(number)),
                     Err(error) => {
@@ -328,13 +324,13 @@ impl Seat {
                     }
                 }
             }
-            (None, Some(value), _) => self.commit(value, effects, None),
-            (trouble, _, error) => {
+            (None, Ok(value)) => self.commit(value, effects, None),
+            (trouble, result) => {
                 let undone = trouble != Some(Trouble::Lost) && session.roll_back().is_ok();
                 if !undone {
                     self.session = None;
                 }
-                let error = error.unwrap_or_else(|| E::from(StoreError::Busy));
+                let error = result.err().unwrap_or_else(|| E::from(StoreError::Busy));
                 if trouble.is_some() { Tried::Again(error) } else { Tried::Refused(error) }
             }
         }

@@ -6,7 +6,7 @@
 
 mod value;
 
-pub(crate) use value::{Cell, Column, Parameter, Value, params};
+pub(crate) use value::{Column, Parameter, Value, params};
 
 use super::StoreError;
 use super::maria::{Done, Session};
@@ -66,8 +66,8 @@ impl Row<'_> {
     /// The value of the column at `at`, from 0.
     pub(crate) fn get<T: Column>(&self, at: usize) -> Result<T, StoreError> {
         let cell = match self.0 {
-            Cells::Sqlite(row) => Cell::of_sqlite(row.get_ref(at)?),
-            Cells::Maria(row) => row.as_ref(at).and_then(Cell::of_maria),
+            Cells::Sqlite(row) => Value::of_sqlite(row.get_ref(at)?),
+            Cells::Maria(row) => row.as_ref(at).and_then(Value::of_maria),
         };
         cell.and_then(T::read).ok_or_else(|| {
             StoreError::Other(format!("column {at} is no {}", std::any::type_name::<T>()))

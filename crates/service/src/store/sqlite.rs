@@ -31,7 +31,7 @@ use super::sql::Conn;
 use super::{FileSizes, Pool, StoreError, StoreMetrics, Tx, backup, handover, private};
 use crate::config::DatabaseSettings;
 use log::{Checkpoints, Log};
-use reader::{Bounds, Reader, Waits};
+use reader::{Bounds, Reader};
 use reserve::Reserve;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -113,9 +113,10 @@ impl Embedded {
         T: Send + 'static,
         F: FnOnce(&Conn<'_>) -> Result<T, StoreError> + Send + 'static,
     {
-        let left = Arc::default();
-        let _waits = Waits(Arc::clone(&left));
-        let answer = self.readers.run(move |reader| reader.run(Bounds { time, left }, job));
+        // Dropped with this future.
+        let here = Arc::new(());
+        let waits = Arc::downgrade(&here);
+        let answer = self.readers.run(move |reader| reader.run(Bounds { time, waits }, job));
         answer.await.unwrap_or_else(|error| Err(error.into()))
     }
 

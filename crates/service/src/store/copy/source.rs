@@ -147,5 +147,9 @@ fn value(cell: ValueRef<'_>) -> Value {
 }
 
 fn part(cell: ValueRef<'_>) -> Result<key::Part, StoreError> {
-    key::Part::of(cell).ok_or_else(|| StoreError::Corrupt("a key holds a null".to_owned()))
+    match cell.try_into() {
+        Ok(key::Part::Null) => Err(StoreError::Corrupt("a key holds a null".to_owned())),
+        Ok(part) => Ok(part),
+        Err(_) => Err(StoreError::Corrupt("a key holds text that is not UTF-8".to_owned())),
+    }
 }

@@ -85,6 +85,22 @@ impl Replica {
         Ok(Self { _thread, state, reads, shared: Arc::clone(shared), stop })
     }
 
+    /// Runs a read. What fails here is to be made on the primary: the replica may be away, or not have a table yet.
+    pub(super) async fn read<
+        T: Send + 'static,
+        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
+    >(
+        &self,
+        time: Option<Duration>,
+        job: &Arc<F>,
+    ) -> Result<T, StoreError> {
+        let job = Arc::clone(job);
+        let read = self.reads.ask(move |seat: &mut Seat, answer| {
+            seat.read(time, &*job, |found| drop(answer.send(found)));
+        });
+        read.await?
+    }
+
     fn has(&self, version: u64) -> bool {
         self.state.reached.load(SeqCst) > version
     }
@@ -116,24 +132,6 @@ impl Maria {
         let needed = self.shared.reach.needed(stamps);
         let may = self.replicas.iter().filter(|replica| replica.has(needed));
         may.min_by_key(|replica| (replica.reads.waiting(), replica.state.reads.load(Relaxed)))
-    }
-}
-
-impl Replica {
-    /// Runs a read. What fails here is to be made on the primary: the replica may be away, or not have a table yet.
-    pub(super) async fn read<
-        T: Send + 'static,
-        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
-    >(
-        &self,
-        time: Option<Duration>,
-        job: &Arc<F>,
-    ) -> Result<T, StoreError> {
-        let job = Arc::clone(job);
-        let read = self.reads.ask(move |seat: &mut Seat, answer| {
-            seat.read(time, &*job, |found| drop(answer.send(found)));
-        });
-        read.await?
     }
 }
 

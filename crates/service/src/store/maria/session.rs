@@ -78,15 +78,12 @@ impl Session {
         options: &OptsBuilder,
         purpose: Use,
     ) -> Result<Self, StoreError> {
-        let isolation = match purpose {
-            Use::Reads | Use::Brief => "REPEATABLE READ",
-            Use::Writes | Use::Polls | Use::Copies => "READ COMMITTED",
-        };
-        let time = match purpose {
-            Use::Reads | Use::Writes => ANSWER_TIME,
-            Use::Polls => CLUSTER_ANSWER_TIME,
-            Use::Brief => BRIEF_ANSWER_TIME,
-            Use::Copies => LONG_ANSWER_TIME,
+        let (isolation, time) = match purpose {
+            Use::Reads => ("REPEATABLE READ", ANSWER_TIME),
+            Use::Brief => ("REPEATABLE READ", BRIEF_ANSWER_TIME),
+            Use::Writes => ("READ COMMITTED", ANSWER_TIME),
+            Use::Polls => ("READ COMMITTED", CLUSTER_ANSWER_TIME),
+            Use::Copies => ("READ COMMITTED", LONG_ANSWER_TIME),
         };
         let options = options
             .clone()

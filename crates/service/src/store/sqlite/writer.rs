@@ -249,9 +249,7 @@ impl Group {
         }
         result
     }
-}
 
-impl Group {
     /// Writes and syncs one page that stays as it is: after a failure, whether writes succeed again. A
     /// balancer sends none to a server that is not ready, so it could not learn that from its clients.
     fn try_to_write(&mut self, stats: &WriterStats) {

@@ -182,7 +182,8 @@ fn a_read_is_held_up_only_while_the_log_waits_for_it() {
     drop(open_with(dir.path(), 1, 1 << 20));
     let log = super::super::Log::new(tempfile::tempfile().unwrap(), 1 << 20);
     let mut reader = Reader::open(&dir.path().join(super::super::FILE), Arc::clone(&log)).unwrap();
-    let bounds = |time| super::super::Bounds { time: Some(time), left: Arc::default() };
+    let here = Arc::new(());
+    let bounds = |time| super::super::Bounds { time: Some(time), waits: Arc::downgrade(&here) };
     assert!(reader.run(bounds(Duration::from_millis(1)), endless).is_err());
     assert!(!log.is_held_up(Duration::from_secs(9)), "nobody waits");
     let cut = std::thread::scope(|scope| {
