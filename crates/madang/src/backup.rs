@@ -136,7 +136,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
     };
     watch.finish();
-    let manifest = taken.manifest();
+    let manifest = &taken.manifest;
     let of = match &manifest.since {
         Some(since) => format!("changed of {}", HumanBytes(since.store.bytes)),
         None => "of data".to_owned(),

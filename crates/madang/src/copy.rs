@@ -5,7 +5,7 @@ use crate::settings::{SettingsArgs, usage};
 use anyhow::Context as _;
 use indicatif::{HumanCount, ProgressBar};
 use madang_service::config::{Key, Origin, Settings};
-use madang_service::store::copy::{self, Begun, Report, Step};
+use madang_service::store::copy::{self, Report, Step};
 use madang_service::store::{DirLock, FILE};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -72,8 +72,8 @@ fn to_server(args: &Args) -> anyhow::Result<()> {
     let _lock = DirLock::take(&settings.data_dir)?;
     let started = Instant::now();
     let said = match copy::begin(&settings, &args.to)? {
-        Begun::Done => "the copy is complete already; nothing was changed\n".to_owned(),
-        Begun::Copying(copying) => {
+        None => "the copy is complete already; nothing was changed\n".to_owned(),
+        Some(copying) => {
             let watch = Watch(bar(0, "{human_pos}/{human_len}"));
             let report = copying.run(|step| watch.step(step)).context(
                 "the copy is not complete, and no node can use the database; what was copied is kept",

@@ -24,7 +24,7 @@ use directory::RunDirectory;
 pub use directory::random_hex;
 use kept::{Kept, Means};
 use madang_service::app::App;
-use madang_service::store::copy::{self, Begun};
+use madang_service::store::copy;
 use madang_service::store::{DirLock, FILE};
 use madang_stack::Supervisor;
 use node::Node;
@@ -223,10 +223,10 @@ fn fill_from(
     let _from = DirLock::take(from)?;
     if plan.database != DatabaseKind::Sqlite {
         let settings = crate::copy::settings(plan.choices.config.clone(), from)?;
-        return match copy::begin(&settings, &to.url)? {
-            Begun::Done => Ok(()),
-            Begun::Copying(copying) => Ok(copying.run(|_| ()).map(drop)?),
-        };
+        if let Some(copying) = copy::begin(&settings, &to.url)? {
+            copying.run(|_| ())?;
+        }
+        return Ok(());
     }
     let node = Node::new(1, plan, shared, dir)?;
     let dir = &node.settings.data_dir;

@@ -113,9 +113,6 @@ pub enum AccountsError {
 
 impl Accounts {
     /// Accounts in `store`. Makes the token key if there is none. Blocks the thread.
-    ///
-    /// # Errors
-    /// When store, key, threads or guard are not there.
     pub fn open(store: Store, settings: &Settings) -> Result<Self, AccountsError> {
         let shared = store.clone();
         let store = AccountStore::new(store);

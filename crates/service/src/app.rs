@@ -116,9 +116,6 @@ fn open_cache(settings: &Settings, store: &Store) -> Result<Cache, AppError> {
 
 impl App {
     /// Opens the store in the settings' data directory, whose lock the caller holds.
-    ///
-    /// # Errors
-    /// When the store cannot be opened or a thread not started.
     pub fn open(settings: &Settings) -> Result<App, AppError> {
         let store = Store::open(&settings.data_dir, &settings.database)?;
         let replayed = articles::replay(&store)?;
@@ -255,27 +252,15 @@ pub fn serve(
         })
         .method_not_allowed_fallback(async || Problem::method_not_allowed());
     let largest_body = largest_body(Arc::clone(&app), settings.server.max_body);
-    let answers = app.answers.clone();
-    let freshness = app.store.freshness();
-    let maintenance = app.maintenance.clone();
-    if maintenance.message().is_some() {
+    if app.maintenance.message().is_some() {
         tracing::warn!(
             "maintenance mode is on: writes are refused until `madang admin maintenance off`"
         );
     }
     let admin = operated.map(|operated| Running::start(operated, &app, settings)).transpose()?;
-    let api = label_routes(router.with_state(app), &metrics);
-    let routes = Routes {
-        api,
-        operations,
-        metrics,
-        largest_body,
-        answers,
-        recorder,
-        errors: home.as_ref().and_then(Home::errors),
-        maintenance,
-        freshness,
-    };
+    let api = label_routes(router.with_state(Arc::clone(&app)), &metrics);
+    let errors = home.as_ref().and_then(Home::errors);
+    let routes = Routes { api, operations, metrics, largest_body, recorder, errors, app };
     let served = server.run(settings, routes, signals);
     // Before the end of what sweeps after it.
     drop(admin);

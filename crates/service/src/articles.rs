@@ -52,7 +52,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use utoipa_axum::routes;
 
-/// Routes of articles.
 pub(crate) fn router() -> Api {
     Api::new()
         .routes(routes!(list::list, create::create))
@@ -98,9 +97,6 @@ pub enum ArticlesError {
 
 impl Articles {
     /// The system in `store`, its responses among `responses`, after the log of likes was `replayed`.
-    ///
-    /// # Errors
-    /// When the cache has parts of its names already, or its settings cannot work.
     pub(crate) fn new(
         store: Store,
         responses: ResponseCache,
@@ -205,7 +201,6 @@ impl Articles {
         })
     }
 
-    /// Whether this user likes an article.
     async fn liked(&self, id: ArticleId, user: UserId) -> Result<bool, Problem> {
         if let Some(waiting) = self.likes.waiting(id, user).await {
             return Ok(waiting);

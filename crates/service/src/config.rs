@@ -105,10 +105,27 @@ impl Settings {
             .then_some(("cache.mode", "database.url", positions))
     }
 
-    /// Keys whose values are allowed only with `unsafe_experiments`, and what each gives up.
-    fn unsafe_values(&self) -> Vec<(&'static str, &'static str)> {
-        let mut found = self.accounts.unsafe_values();
-        found.extend(self.likes.unsafe_values());
-        found
+    /// A key whose value is allowed only with `unsafe_experiments`, and what it gives up.
+    fn unsafe_value(&self) -> Option<(&'static str, &'static str)> {
+        let (accounts, likes) = (&self.accounts, self.likes.write);
+        let unsafe_if = [
+            (
+                accounts.hash.is_unsafe(),
+                "accounts.hash",
+                "stolen hashes can be guessed far faster than at OWASP's minimum",
+            ),
+            (
+                accounts.hash_pool == HashPoolKind::Unbounded,
+                "accounts.hash_pool",
+                "a flood of sign-ups takes all memory and CPU",
+            ),
+            (
+                likes == LikesWrite::Queue,
+                "likes.write",
+                "a crash loses the likes acknowledged within the last likes.queue_flush",
+            ),
+            (likes == LikesWrite::Discard, "likes.write", "likes are acknowledged and not stored"),
+        ];
+        unsafe_if.into_iter().find(|one| one.0).map(|(_, key, gives_up)| (key, gives_up))
     }
 }

@@ -53,7 +53,6 @@ pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
     CURRENT.try_with(Clone::clone).unwrap_or_default().run(work)
 }
 
-/// The client of the current request.
 pub(crate) fn client() -> Option<IpAddr> {
     CURRENT.try_with(|current| current.client).ok().flatten()
 }

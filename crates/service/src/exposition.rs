@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::http::answers::AnswerMetrics;
 use crate::http::gate::{Gate, GateMetrics};
 use crate::ops::process::Process;
-use crate::schedules::ScheduleMetrics;
+use crate::schedules::Counted;
 use crate::store::{ReplicaMetrics, StoreMetrics, StoreSizes};
 use axum::Router;
 use axum::routing::get;
@@ -18,9 +18,11 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
+use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
-/// Registers what is read from `app` at each scrape.
 pub(crate) fn register(registry: &mut Registry, app: &Arc<App>) {
     registry.register_collector(Box::new(AppCollector { app: Arc::clone(app) }));
 }
@@ -49,92 +51,60 @@ struct AppCollector {
 }
 
 impl Collector for AppCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let encoder = &mut encoder;
-        store_metrics(encoder, &self.app.store.metrics())?;
-        replica_metrics(encoder, &self.app.store.replicas())?;
-        store_sizes(encoder, self.app.store.sizes())?;
-        self.app.accounts.encode_metrics(encoder)?;
-        schedule_metrics(encoder, self.app.schedules.metrics())?;
-        self.app.articles.encode_metrics(encoder)?;
-        self.app.markets.encode_metrics(encoder)?;
-        gauge(
-            encoder,
-            "compute_queue",
-            "CPU-heavy jobs waiting",
-            self.app.compute.waiting() as u64,
-        )?;
-        counter(encoder, "compute_jobs", "CPU-heavy jobs run", self.app.compute.jobs())?;
-        gauge(
-            encoder,
-            "cache_used_bytes",
-            "Size of all cached bodies in bytes",
-            self.app.cache.used_bytes(),
-        )?;
-        gauge(
-            encoder,
-            "cache_capacity_bytes",
-            "Cache capacity in bytes",
-            self.app.cache.capacity_bytes(),
-        )?;
-        gate_metrics(
-            encoder,
-            [
-                ("reads", &self.app.reads),
-                ("writes", &self.app.writes),
-                ("uploads", &self.app.uploads),
-            ],
-        )?;
-        rate_metrics(encoder, &self.app)?;
-        answer_metrics(encoder, self.app.answers.metrics())?;
-        gauge(
-            encoder,
-            "maintenance",
-            "Whether maintenance mode refuses writes: 1 or 0",
-            u64::from(self.app.maintenance.message().is_some()),
-        )?;
-        counter(
-            encoder,
-            "untrusted_forwards",
-            "Requests whose X-Forwarded-For was ignored because the peer is not in server.trusted_proxies",
-            self.app.proxies.ignored(),
-        )?;
-        let cache = &self.app.cache;
-        cache_metrics(encoder, &cache.metrics(), cache.remote_is_up())
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let (encoder, app) = (&mut encoder, &*self.app);
+        store_metrics(encoder, &app.store.metrics())?;
+        replica_metrics(encoder, &app.store.replicas())?;
+        store_sizes(encoder, app.store.sizes())?;
+        app.accounts.encode_metrics(encoder)?;
+        schedule_metrics(encoder, &app.schedules.counted)?;
+        app.articles.encode_metrics(encoder)?;
+        app.markets.encode_metrics(encoder)?;
+        let waiting = app.compute.waiting() as u64;
+        gauge(encoder, "compute_queue", "CPU-heavy jobs waiting", waiting)?;
+        counter(encoder, "compute_jobs", "CPU-heavy jobs run", app.compute.jobs())?;
+        let (used, capacity) = (app.cache.used_bytes(), app.cache.capacity_bytes());
+        gauge(encoder, "cache_used_bytes", "Size of all cached bodies in bytes", used)?;
+        gauge(encoder, "cache_capacity_bytes", "Cache capacity in bytes", capacity)?;
+        let gates = [("reads", &app.reads), ("writes", &app.writes), ("uploads", &app.uploads)];
+        gate_metrics(encoder, gates)?;
+        rate_metrics(encoder, app, gates)?;
+        answer_metrics(encoder, app.answers.metrics())?;
+        let is_on = u64::from(app.maintenance.message().is_some());
+        gauge(encoder, "maintenance", "Whether maintenance mode refuses writes: 1 or 0", is_on)?;
+        let help = "Requests whose X-Forwarded-For was ignored because the peer is not in server.trusted_proxies";
+        counter(encoder, "untrusted_forwards", help, app.proxies.ignored())?;
+        cache_metrics(encoder, &app.cache.metrics(), app.cache.remote_is_up())
     }
 }
 
-pub(crate) fn counter(
+pub(crate) fn counter<N: EncodeCounterValue>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
-    value: u64,
-) -> Result<(), std::fmt::Error> {
+    value: N,
+) -> fmt::Result {
     let metric = ConstCounter::new(value);
     metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
-#[allow(
-    clippy::cast_precision_loss,
-    reason = "a gauge of more than 2^53 would be no figure of this program"
-)]
+#[allow(clippy::cast_precision_loss, reason = "no figure of this program is above 2^53")]
 pub(crate) fn gauge(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
     value: u64,
-) -> Result<(), std::fmt::Error> {
+) -> fmt::Result {
     let metric = ConstGauge::new(value as f64);
     metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
-/// A counter for each set of labels.
 pub(crate) fn counters<N: EncodeCounterValue>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
     values: impl IntoIterator<Item = (impl EncodeLabelSet, N)>,
-) -> Result<(), std::fmt::Error> {
+) -> fmt::Result {
     let kind = ConstCounter::new(0u64).metric_type();
     let mut family = encoder.encode_descriptor(name, help, None, kind)?;
     for (labels, value) in values {
@@ -143,13 +113,12 @@ pub(crate) fn counters<N: EncodeCounterValue>(
     Ok(())
 }
 
-/// A gauge for each set of labels.
 pub(crate) fn gauges<N: EncodeGaugeValue>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
     values: impl IntoIterator<Item = (impl EncodeLabelSet, N)>,
-) -> Result<(), std::fmt::Error> {
+) -> fmt::Result {
     let kind = ConstGauge::new(0i64).metric_type();
     let mut family = encoder.encode_descriptor(name, help, None, kind)?;
     for (labels, value) in values {
@@ -158,35 +127,15 @@ pub(crate) fn gauges<N: EncodeGaugeValue>(
     Ok(())
 }
 
-fn store_metrics(
-    encoder: &mut DescriptorEncoder<'_>,
-    metrics: &StoreMetrics,
-) -> Result<(), std::fmt::Error> {
+fn store_metrics(encoder: &mut DescriptorEncoder<'_>, metrics: &StoreMetrics) -> fmt::Result {
     counter(encoder, "store_commits", "Commits of changes, each synced once", metrics.commits)?;
-    counter(
-        encoder,
-        "store_commit_failures",
-        "Commits that failed, with all of their writes",
-        metrics.failed_commits,
-    )?;
+    let help = "Commits that failed, with all of their writes";
+    counter(encoder, "store_commit_failures", help, metrics.failed_commits)?;
     counter(encoder, "store_writes", "Writes that succeeded", metrics.committed_jobs)?;
-    counter(
-        encoder,
-        "store_write_failures",
-        "Writes that failed and were rolled back on their own",
-        metrics.failed_jobs,
-    )?;
-    #[allow(
-        clippy::cast_precision_loss,
-        reason = "microseconds since the start are far below 2^53"
-    )]
-    let seconds = ConstCounter::new(metrics.commit_micros as f64 / 1e6);
-    seconds.encode(encoder.encode_descriptor(
-        "store_commit_seconds",
-        "Total time spent in commits",
-        None,
-        seconds.metric_type(),
-    )?)?;
+    let help = "Writes that failed and were rolled back on their own";
+    counter(encoder, "store_write_failures", help, metrics.failed_jobs)?;
+    let seconds = Duration::from_micros(metrics.commit_micros).as_secs_f64();
+    counter(encoder, "store_commit_seconds", "Total time spent in commits", seconds)?;
     counter(encoder, "store_reads", "Read transactions", metrics.reads)?;
     gauge(encoder, "store_read_queue", "Read transactions waiting", metrics.waiting_reads)?;
     gauge(encoder, "store_write_queue", "Writes waiting", metrics.waiting_writes)?;
@@ -206,10 +155,7 @@ fn store_metrics(
 }
 
 /// Nothing where there is no replica.
-fn replica_metrics(
-    encoder: &mut DescriptorEncoder<'_>,
-    metrics: &[ReplicaMetrics],
-) -> Result<(), std::fmt::Error> {
+fn replica_metrics(encoder: &mut DescriptorEncoder<'_>, metrics: &[ReplicaMetrics]) -> fmt::Result {
     if metrics.is_empty() {
         return Ok(());
     }
@@ -225,10 +171,7 @@ fn replica_metrics(
     gauges(encoder, "replica_lag_seconds", help, lags)
 }
 
-fn store_sizes(
-    encoder: &mut DescriptorEncoder<'_>,
-    sizes: StoreSizes,
-) -> Result<(), std::fmt::Error> {
+fn store_sizes(encoder: &mut DescriptorEncoder<'_>, sizes: StoreSizes) -> fmt::Result {
     if let Some(files) = sizes.files {
         gauge(encoder, "store_database_bytes", "Size of the database file", files.database_bytes)?;
         gauge(encoder, "store_log_bytes", "Size of the write-ahead log", files.log_bytes)?;
@@ -237,24 +180,15 @@ fn store_sizes(
     gauge(encoder, "store_disk_free_bytes", help, sizes.disk_free_bytes)
 }
 
-fn schedule_metrics(
-    encoder: &mut DescriptorEncoder<'_>,
-    metrics: ScheduleMetrics,
-) -> Result<(), std::fmt::Error> {
-    counter(encoder, "schedules_created", "Schedules stored", metrics.created)?;
-    counter(
-        encoder,
-        "schedules_refused",
-        "Schedules refused because of schedules.limit",
-        metrics.refused,
-    )?;
-    counter(encoder, "schedules_deleted", "Schedules deleted by their users", metrics.deleted)
+fn schedule_metrics(encoder: &mut DescriptorEncoder<'_>, counted: &Counted) -> fmt::Result {
+    counter(encoder, "schedules_created", "Schedules stored", counted.created.load(Relaxed))?;
+    let help = "Schedules refused because of schedules.limit";
+    counter(encoder, "schedules_refused", help, counted.refused.load(Relaxed))?;
+    let help = "Schedules deleted by their users";
+    counter(encoder, "schedules_deleted", help, counted.deleted.load(Relaxed))
 }
 
-fn answer_metrics(
-    encoder: &mut DescriptorEncoder<'_>,
-    metrics: AnswerMetrics,
-) -> Result<(), std::fmt::Error> {
+fn answer_metrics(encoder: &mut DescriptorEncoder<'_>, metrics: AnswerMetrics) -> fmt::Result {
     let help = "Memory of large answers in progress, each buffer counted once";
     gauge(encoder, "answer_bytes", help, metrics.held as u64)?;
     let help = "Large answers refused because the memory (all) or the share of the address (share) was used up";
@@ -266,7 +200,7 @@ fn answer_metrics(
 fn gate_metrics(
     encoder: &mut DescriptorEncoder<'_>,
     gates: [(&'static str, &Gate); 3],
-) -> Result<(), std::fmt::Error> {
+) -> fmt::Result {
     type Read = fn(&GateMetrics) -> usize;
     let gates = gates.map(|(gate, metrics)| (gate, metrics.metrics()));
     let metrics: [(&str, &str, Read); 2] = [
@@ -295,10 +229,13 @@ fn gate_metrics(
 }
 
 /// Nothing where there is no limit.
-fn rate_metrics(encoder: &mut DescriptorEncoder<'_>, app: &App) -> Result<(), std::fmt::Error> {
+fn rate_metrics(
+    encoder: &mut DescriptorEncoder<'_>,
+    app: &App,
+    gates: [(&'static str, &Gate); 3],
+) -> fmt::Result {
     let Some(metrics) = app.limits.metrics() else { return Ok(()) };
     let help = "Requests refused because their user or address exceeded limits.*";
-    let gates = [("reads", &app.reads), ("writes", &app.writes), ("uploads", &app.uploads)];
     let refused =
         gates.into_iter().filter_map(|(gate, one)| Some(([("gate", gate)], one.over_rate()?)));
     counters(encoder, "rate_limited", help, refused)?;
@@ -316,7 +253,7 @@ fn cache_metrics(
     encoder: &mut DescriptorEncoder<'_>,
     parts: &[(Box<str>, MetricsSnapshot)],
     is_up: Option<bool>,
-) -> Result<(), std::fmt::Error> {
+) -> fmt::Result {
     let remote: &[(&str, &str, Read)] = &[
         ("cache_hits", "", |m| m.remote_hits),
         ("cache_misses", "", |m| m.remote_misses),

@@ -45,7 +45,6 @@ enum Of {
     Both,
 }
 
-/// One file of a page.
 struct File {
     of: Of,
     name: &'static str,
@@ -108,9 +107,6 @@ pub(crate) struct Home {
 
 impl Home {
     /// The pages that the settings want, with the figures of `metrics`; nothing when they want none.
-    ///
-    /// # Errors
-    /// When a thread cannot be started.
     pub(crate) fn start(
         settings: &Settings,
         app: &Arc<App>,
@@ -119,7 +115,7 @@ impl Home {
         let mut minute = settings
             .home
             .page
-            .then(|| Minute::new(Arc::clone(metrics.latencies()), app.cache.clone()));
+            .then(|| Minute::new(Arc::clone(&metrics.latencies), app.cache.clone()));
         let samples = minute.as_ref().map(Minute::samples);
         let token = settings.home.operator_token.clone();
         let view = token.map(|token| Arc::new(View::new(token, app)));
@@ -154,7 +150,6 @@ impl Home {
         self.view.as_ref().map(|view| view.errors())
     }
 
-    /// Its routes.
     pub(crate) fn router<S: Clone + Send + Sync + 'static>(&self) -> Router<S> {
         let files = Arc::clone(&self.files);
         let part = get(async move |name: PathId<String>, headers: HeaderMap| {

@@ -16,10 +16,10 @@ mod tests;
 pub(crate) use leftovers::{Leftovers, NONE, Step};
 
 use crate::articles::Articles;
+use crate::ops::thread::Joined;
 use crate::store::StoreError;
 use crate::{articles, idempotency, posts, schedules, search, tracks};
 use std::cell::RefCell;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval_at, sleep};
@@ -46,16 +46,13 @@ const KINDS: [Leftovers; 3] = [tracks::LEFTOVERS, articles::LEFTOVERS, OF_USERS]
 /// The running thread. Dropped, it finishes what it must and ends.
 #[derive(Debug)]
 pub struct Housekeeping {
+    _thread: Joined,
     stop: watch::Sender<bool>,
-    thread: Option<JoinHandle<()>>,
     articles: Articles,
 }
 
 impl Housekeeping {
     /// Starts it, for the store of `articles`. At the end it tries for so long to write what would be lost.
-    ///
-    /// # Errors
-    /// When the thread or its event loop cannot be made.
     pub fn start(articles: &Articles, drain_timeout: Duration) -> std::io::Result<Housekeeping> {
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -64,42 +61,34 @@ impl Housekeeping {
             articles.sql().deletions().notify_one();
         }
         let (all, articles) = (articles.clone(), articles.clone());
-        let thread =
-            std::thread::Builder::new().name("housekeeping".to_owned()).spawn(move || {
-                runtime.block_on(async {
-                    // Asked by all of them in turn, on this thread alone.
-                    let duty = RefCell::new(articles.sql().duty());
-                    let is_ours = || duty.borrow_mut().is_mine();
-                    tokio::join!(
-                        until(&stopped, sweep(&articles, &is_ours)),
-                        until(&stopped, articles.check(&is_ours)),
-                        until(&stopped, search::index_changes(articles.sql(), &is_ours)),
-                        articles.flush(&stopped, drain_timeout)
-                    )
-                });
-            })?;
-        Ok(Housekeeping { stop, thread: Some(thread), articles: all })
+        let _thread = Joined::spawn("housekeeping", move || {
+            runtime.block_on(async {
+                // Asked by all of them in turn, on this thread alone.
+                let duty = RefCell::new(articles.sql().duty());
+                let is_ours = || (duty.borrow_mut())();
+                tokio::join!(
+                    until(&stopped, sweep(&articles, &is_ours)),
+                    until(&stopped, articles.check(&is_ours)),
+                    until(&stopped, search::index_changes(articles.sql(), &is_ours)),
+                    articles.flush(&stopped, drain_timeout)
+                )
+            });
+        })?;
+        Ok(Housekeeping { _thread, stop, articles: all })
     }
 
     /// Ends it, when nobody asks any longer; answers how many likes are lost that were acknowledged, as only
     /// `likes.write = queue` can. Blocks the thread.
-    pub fn finish(mut self) -> u64 {
-        self.end();
-        self.articles.lost_likes()
-    }
-
-    fn end(&mut self) {
-        self.stop.send_replace(true);
-        if let Some(thread) = self.thread.take() {
-            // A panic was reported when it happened.
-            let _ = thread.join();
-        }
+    pub fn finish(self) -> u64 {
+        let articles = self.articles.clone();
+        drop(self);
+        articles.lost_likes()
     }
 }
 
 impl Drop for Housekeeping {
     fn drop(&mut self) {
-        self.end();
+        self.stop.send_replace(true);
     }
 }
 

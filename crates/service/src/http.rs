@@ -31,7 +31,7 @@ mod worker;
 pub use answers::AnswerRoom;
 pub use body_room::SMALL_BODY;
 pub use client::{ClientAddress, OverTls, Proxies};
-pub use condition::{By, Conditions, Operator, Refusal, Remover};
+pub use condition::{By, Conditions, Refusal, Remover};
 pub use edge::LargestBody;
 pub use gate::Gate;
 pub use json::{JsonBody, JsonObject, Secret};

@@ -37,6 +37,11 @@ macro_rules! opaque_debug {
 }
 pub(crate) use opaque_debug;
 
+/// Bytes in hexadecimal.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 pub mod accounts;
 pub mod admin;
 pub mod app;

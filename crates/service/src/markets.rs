@@ -38,7 +38,6 @@ use std::time::SystemTime;
 use utoipa_axum::routes;
 use views::{View, Views, Visitor, korean_day};
 
-/// Routes of markets.
 pub(crate) fn router() -> Api {
     Api::new().routes(routes!(list::list)).routes(routes!(one::one))
 }
@@ -77,9 +76,6 @@ pub enum StartError {
 
 impl Markets {
     /// The system in `store`, its responses among `responses`.
-    ///
-    /// # Errors
-    /// When the cache has parts of its names already, or its settings cannot work.
     pub fn new(
         store: Store,
         responses: ResponseCache,
@@ -103,9 +99,6 @@ impl Markets {
 
     /// Reads all markets into memory and begins to count views, until what this answers is dropped. Blocks
     /// the thread. Markets that are imported later, into a database that others use as well, are read then.
-    ///
-    /// # Errors
-    /// When the store cannot be read or the thread not be started.
     pub fn start(&self) -> Result<Counting, StartError> {
         // The store tells of an import from now on, so none is missed.
         let told = Arc::downgrade(&self.inner);

@@ -11,3 +11,4 @@ pub mod openapi;
 pub(crate) mod process;
 pub(crate) mod quiet_log;
 pub(crate) mod record;
+pub(crate) mod thread;

@@ -93,9 +93,6 @@ impl ResponseCache {
     /// [`things`](Self::things), for listings. Anybody can make up places to go on from, sizes of pages, towns
     /// and searches, so each page is kept when it is asked for the second time, and no listing has a rule of
     /// its own.
-    ///
-    /// # Errors
-    /// As [`things`](Self::things).
     pub fn listings(
         &self,
         name: &str,
@@ -203,9 +200,6 @@ impl ResponseCache {
     }
 
     /// [`get`](Self::get) for an object that is answered with members of the moment, which are in no cache.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
     pub async fn get_template<T, F, Fut>(
         &self,
         part: &NamedCache<LoadError>,
@@ -259,9 +253,6 @@ impl ResponseCache {
     }
 
     /// JSON on the compute pool: a page is up to 100 items, and is compressed.
-    ///
-    /// # Errors
-    /// When the pool takes no more.
     pub async fn json(
         &self,
         body: impl Serialize + Send + 'static,
@@ -285,9 +276,6 @@ impl ResponseCache {
     }
 
     /// The answer with something of the caller's own: no cache that others share may keep it.
-    ///
-    /// # Errors
-    /// When the pool takes no more.
     pub async fn private(
         &self,
         body: impl Serialize + Send + 'static,

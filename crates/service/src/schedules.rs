@@ -67,7 +67,7 @@ pub struct Schedules {
     limit: ScheduleLimit,
     responses: ResponseCache,
     locations: NamedCache<LoadError>,
-    counted: Arc<Counted>,
+    pub(crate) counted: Arc<Counted>,
 }
 
 /// Why a schedule could not be stored.
@@ -88,28 +88,17 @@ pub enum CreateError {
 }
 
 /// What has happened since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ScheduleMetrics {
-    /// Schedules stored.
-    pub created: u64,
-    /// Creates refused because of the limit.
-    pub refused: u64,
-    /// Schedules deleted by their owners.
-    pub deleted: u64,
-}
-
 #[derive(Debug, Default)]
-struct Counted {
-    created: AtomicU64,
-    refused: AtomicU64,
-    deleted: AtomicU64,
+pub(crate) struct Counted {
+    pub(crate) created: AtomicU64,
+    /// Because of the limit.
+    pub(crate) refused: AtomicU64,
+    /// By their owners.
+    pub(crate) deleted: AtomicU64,
 }
 
 impl Schedules {
     /// Schedules in `store`, those of the places among `responses`.
-    ///
-    /// # Errors
-    /// When the cache has a part of this name already, or its settings cannot work.
     pub fn new(
         store: Store,
         responses: ResponseCache,
@@ -128,15 +117,6 @@ impl Schedules {
     /// The store of schedules.
     pub fn store(&self) -> &ScheduleStore {
         &self.store
-    }
-
-    /// What has happened so far.
-    pub fn metrics(&self) -> ScheduleMetrics {
-        ScheduleMetrics {
-            created: self.counted.created.load(Ordering::Relaxed),
-            refused: self.counted.refused.load(Ordering::Relaxed),
-            deleted: self.counted.deleted.load(Ordering::Relaxed),
-        }
     }
 
     /// Stores a schedule, `once`, unless its owner has as many as allowed (`schedules.limit`).

@@ -43,11 +43,9 @@ pub(crate) struct Corpus {
     texts: &'static str,
 }
 
-/// Posts.
 pub(crate) const POSTS: Corpus =
     Corpus { number: 0, texts: "SELECT id, title, item_name, content FROM posts WHERE id = ?" };
 
-/// Articles.
 pub(crate) const ARTICLES: Corpus = Corpus {
     number: 1,
     texts: "SELECT a.id, a.title, '', c.content

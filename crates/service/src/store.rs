@@ -46,6 +46,7 @@ use sqlite::{Company, Embedded, READ_TIME};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot};
@@ -70,7 +71,6 @@ pub struct Store {
 struct Inner {
     engine: Engine,
     memory: Arc<Memory>,
-    /// The data directory.
     dir: PathBuf,
 }
 
@@ -250,40 +250,39 @@ impl Store {
 
     /// Which database it is, and what judges bodies of a shared cache; nothing for a store of its own.
     pub(crate) fn horizon(&self) -> Option<(i64, Arc<dyn Horizon>)> {
-        self.maria().map(|maria| (maria.identity(), maria.horizon()))
+        self.maria().map(|maria| (maria.shared.identity, maria.horizon()))
     }
 
     /// Where several nodes share the store: whether what this one remembers may be used.
     pub(crate) fn freshness(&self) -> Option<Arc<Freshness>> {
-        self.maria().map(|maria| Arc::clone(maria.freshness()))
+        self.maria().map(|maria| Arc::clone(&maria.shared.freshness))
     }
 
     /// Whose turn it is to do what is done once for all nodes.
-    pub(crate) fn duty(&self) -> Duty {
-        Duty(self.maria().map(Maria::duty))
+    /// What is answered says whether it is this node's, which a file has alone, and blocks the thread for some seconds
+    /// at most.
+    pub(crate) fn duty(&self) -> impl FnMut() -> bool + use<> {
+        let mut duty = self.maria().map(Maria::duty);
+        move || duty.as_mut().is_none_or(maria::Duty::is_mine)
     }
 
     /// Why writes fail now: what the last group of writes, or the last try since then, met; or that the server is
     /// away. Nothing while they succeed.
     pub fn write_failure(&self) -> Option<StoreError> {
         match &self.inner.engine {
-            Engine::Sqlite(embedded) => embedded.writer.stats().failure(),
+            Engine::Sqlite(embedded) => embedded.writer.stats.failure(),
             Engine::Maria(maria) => maria.failure(),
         }
     }
 
     /// What can be said of the store of these settings without changing it, a line for each server.
-    ///
-    /// # Errors
-    /// When it cannot be used.
     pub fn check(dir: &Path, settings: &DatabaseSettings) -> Result<Vec<String>, StoreError> {
         match &settings.url {
             Some(url) => maria::check(url, settings),
-            None if dir.join(FILE).exists() => {
-                Ok(vec![format!("store: {}", dir.join(FILE).display())])
-            }
             None => {
-                Ok(vec![format!("store: {}, made at the first start", dir.join(FILE).display())])
+                let file = dir.join(FILE);
+                let made = if file.exists() { "" } else { ", made at the first start" };
+                Ok(vec![format!("store: {}{made}", file.display())])
             }
         }
     }
@@ -301,9 +300,6 @@ impl Store {
     }
 
     /// Ends everything that is cached, on every node, as a transaction does.
-    ///
-    /// # Errors
-    /// When other nodes cannot be told.
     pub(crate) async fn end_everything(&self) -> Result<(), StoreError> {
         let job = |tx: &mut Tx<'_>| {
             tx.effects().end_everything();
@@ -334,16 +330,6 @@ impl Store {
         let disk = rustix::fs::statvfs(&self.inner.dir);
         let disk_free_bytes = disk.map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
         StoreSizes { files, disk_free_bytes }
-    }
-}
-
-/// The right to do what one node does for all. A file has one node.
-pub(crate) struct Duty(Option<maria::Duty>);
-
-impl Duty {
-    /// Whether this node has it, or has got it now. Blocks the thread for some seconds at most.
-    pub(crate) fn is_mine(&mut self) -> bool {
-        self.0.as_mut().is_none_or(maria::Duty::is_mine)
     }
 }
 
@@ -409,6 +395,33 @@ pub struct StoreMetrics {
     pub polls: u64,
     /// Requests that had to wait for such a look.
     pub waits: u64,
+}
+
+/// What both engines count.
+#[derive(Debug, Default)]
+struct Counted {
+    commits: AtomicU64,
+    committed_jobs: AtomicU64,
+    failed_jobs: AtomicU64,
+    failed_commits: AtomicU64,
+    commit_micros: AtomicU64,
+    retries: AtomicU64,
+    keeps_house: AtomicBool,
+}
+
+impl Counted {
+    fn metrics(&self) -> StoreMetrics {
+        StoreMetrics {
+            commits: self.commits.load(Relaxed),
+            committed_jobs: self.committed_jobs.load(Relaxed),
+            failed_jobs: self.failed_jobs.load(Relaxed),
+            failed_commits: self.failed_commits.load(Relaxed),
+            commit_micros: self.commit_micros.load(Relaxed),
+            retries: self.retries.load(Relaxed),
+            keeps_house: self.keeps_house.load(Relaxed),
+            ..StoreMetrics::default()
+        }
+    }
 }
 
 /// Waits for what needs no event loop.

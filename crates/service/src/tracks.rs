@@ -33,7 +33,6 @@ use madang_cache::{ConfigError, NamedCache, Stamp};
 use records::RecordStore;
 use utoipa_axum::routes;
 
-/// Routes of tracks.
 pub(crate) fn router() -> Api {
     Api::new()
         .routes(routes!(list::list, create::create))
@@ -78,9 +77,6 @@ pub struct Tracks {
 
 impl Tracks {
     /// Tracks in `store`, their responses among `responses`.
-    ///
-    /// # Errors
-    /// When the cache has parts of these names already, or its settings cannot work.
     pub fn new(
         store: Store,
         responses: ResponseCache,

@@ -137,7 +137,7 @@ fn read(file: File, path: &Path) -> Result<TokenKey, KeyError> {
 /// Writes the key so that a crash leaves a whole one or none, and no token is signed with a key that
 /// a crash could take away.
 fn write(dir: &Path, key: &[u8]) -> std::io::Result<()> {
-    let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let text = crate::hex(key);
     let draft = dir.join(format!("{FILE}.new"));
     // One left by a crash half-way may be cut, and another's mode.
     match std::fs::remove_file(&draft) {

@@ -6,7 +6,7 @@ use super::{Command, CommandError, LONGEST_MESSAGE, Reply, SetLog};
 use crate::accounts::{Named, User};
 use crate::app::App;
 use crate::config::{Settings, log_filter};
-use crate::http::{Operator, rfc3339};
+use crate::http::{Remover, rfc3339};
 use parking_lot::Mutex;
 use std::fmt::{Display, Write as _};
 use std::io;
@@ -14,7 +14,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Characters of the longest filter of a log.
 const LONGEST_FILTER: usize = 1000;
 
 /// The server, as its operator's commands see it.
@@ -105,14 +104,17 @@ impl Admin {
             }
             Command::PostDelete { id } => {
                 let posts = app.posts.store().clone();
-                match self.write(async move { posts.remove(id, Operator).await }).await? {
+                match self.write(async move { posts.remove(id, Remover::Operator).await }).await? {
                     Ok(()) => Ok(format!("post {id} is removed")),
                     _ => Err(format!("there is no post {id}, or no longer").into()),
                 }
             }
             Command::ArticleDelete { id } => {
                 let articles = app.articles.store().clone();
-                match self.write(async move { articles.delete(id, Operator).await }).await? {
+                match self
+                    .write(async move { articles.delete(id, Remover::Operator).await })
+                    .await?
+                {
                     Ok(()) => Ok(format!("article {id} is deleted, with its comments and likes")),
                     _ => Err(format!("there is no article {id}, or no longer").into()),
                 }
@@ -121,7 +123,7 @@ impl Admin {
                 let absent = || format!("there is no comment {id}, or no longer");
                 let comments = app.articles.comments().clone();
                 let article = comments.article_of(id).await?.ok_or_else(absent)?;
-                let work = async move { comments.delete(article, id, Operator).await };
+                let work = async move { comments.delete(article, id, Remover::Operator).await };
                 match self.write(work).await? {
                     Ok(()) => Ok(format!("comment {id} on article {article} is deleted")),
                     _ => Err(absent().into()),
@@ -129,7 +131,7 @@ impl Admin {
             }
             Command::TrackDelete { id } => {
                 let tracks = app.tracks.store().clone();
-                match self.write(async move { tracks.delete(id, Operator).await }).await? {
+                match self.write(async move { tracks.delete(id, Remover::Operator).await }).await? {
                     Ok(()) => Ok(format!("track {id} is deleted, with its runs")),
                     _ => Err(format!("there is no track {id}, or no longer").into()),
                 }
@@ -259,7 +261,6 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
-/// Names and what belongs to them, a line for each.
 #[derive(Default)]
 struct Lines {
     text: String,

@@ -14,6 +14,7 @@ use super::{LONGEST_REPLY, Operated};
 use crate::app::App;
 use crate::config::Settings;
 use crate::ops::quiet_log::OncePerSecond;
+use crate::ops::thread::Joined;
 use rustix::fs::{Mode, fchmod};
 use socket2::{Domain, SockAddr, Type};
 use std::io::{self, ErrorKind};
@@ -22,7 +23,6 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
@@ -33,7 +33,6 @@ use tokio::time::timeout;
 /// Name of the socket in the data directory.
 pub const FILE: &str = "admin.sock";
 
-/// Connections that are served at once.
 const MOST_CONNECTIONS: usize = 8;
 /// Connections that the kernel may hold beyond them.
 const BACKLOG: i32 = 16;
@@ -110,15 +109,12 @@ impl Drop for Socket {
 /// The thread. Dropped, it finishes what was begun and ends.
 #[derive(Debug)]
 pub(crate) struct Running {
+    _thread: Joined,
     stop: watch::Sender<bool>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl Running {
     /// Starts to serve.
-    ///
-    /// # Errors
-    /// When the thread or its event loop cannot be made.
     pub(crate) fn start(
         operated: Operated,
         app: &Arc<App>,
@@ -128,34 +124,28 @@ impl Running {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let admin = Arc::new(Admin::new(Arc::clone(app), settings, version, set_log));
         let (stop, stopped) = watch::channel(false);
-        let (header_timeout, drain_timeout) =
-            (settings.server.header_timeout, settings.server.drain_timeout);
+        let drain_timeout = settings.server.drain_timeout;
         let listener = {
             let _inside = runtime.enter();
             let listener = socket.listener.take().ok_or(ErrorKind::NotConnected)?;
             UnixListener::from_std(listener)?
         };
-        let desk = Desk { admin, command_time: header_timeout, stopped };
-        let thread = std::thread::Builder::new().name("admin".to_owned()).spawn(move || {
+        let desk = Desk { admin, command_time: settings.server.header_timeout, stopped };
+        let _thread = Joined::spawn("admin", move || {
             runtime.block_on(desk.serve(listener, drain_timeout));
             // Its file goes when nobody can connect any longer.
             drop(socket);
         })?;
-        Ok(Running { stop, thread: Some(thread) })
+        Ok(Running { _thread, stop })
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.stop.send_replace(true);
-        if let Some(thread) = self.thread.take() {
-            // A panic was reported when it happened.
-            let _ = thread.join();
-        }
     }
 }
 
-/// What all connections share.
 #[derive(Clone)]
 struct Desk {
     admin: Arc<Admin>,
@@ -201,7 +191,6 @@ impl Desk {
         }
     }
 
-    /// One connection.
     async fn hear(mut self, mut stream: UnixStream) {
         let command = tokio::select! {
             // A command that has begun to come is not waited for.

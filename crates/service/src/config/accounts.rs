@@ -3,13 +3,12 @@
 use super::Rate;
 use super::cache::{SERVERS, servers};
 use super::keys::settings;
-use super::value::{
-    auto, choice, duration, positive, ranges, set_or_none, switch, whole, whole_u32,
-};
+use super::value::{auto, duration, positive, ranges, set_or_none, switch, whole, whole_u32, word};
 use crate::accounts::TokenKey;
 use madang_guard::hash::Scheme;
 use madang_guard::net::Cidr;
 use madang_valkey::Url;
+use serde::Deserialize;
 use std::time::Duration;
 
 settings! {
@@ -19,7 +18,7 @@ settings! {
         hash: Scheme = "accounts.hash", "argon2id:m=19456,t=2,p=1", |v| v.parse().ok(),
             "argon2id:m=KiB,t=PASSES,p=LANES or bcrypt:COST; below OWASP's minimum it is unsafe",
             "Hash of new passwords (documented system: bcrypt:10, then bcrypt:4); older hashes remain valid and are replaced at the next log-in";
-        hash_pool: HashPoolKind = "accounts.hash_pool", "bounded", hash_pool,
+        hash_pool: HashPoolKind = "accounts.hash_pool", "bounded", word,
             "bounded, or unbounded (unsafe)",
             "Threads that hash passwords; bounded = a few at low priority with a short queue, then 503; unbounded = one per hash (documented system)";
         hash_threads: Option<usize> = "accounts.hash_threads", "auto", |v| auto(v, 256),
@@ -44,7 +43,7 @@ settings! {
     /// `accounts.guard` and `guard.*`.
     #[derive(Clone, Debug, PartialEq)]
     pub struct GuardSettings {
-        mode: GuardMode = "accounts.guard", "on", mode,
+        mode: GuardMode = "accounts.guard", "on", word,
             "off, ip or on",
             "Limits on log-in attempts; ip = count attempts per address and block the address (documented system)";
         url: Vec<Url> = secret "guard.url", "", servers,
@@ -93,7 +92,8 @@ settings! {
 }
 
 /// Where passwords are hashed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum HashPoolKind {
     /// On a few threads of low priority behind a short queue.
     Bounded,
@@ -102,7 +102,8 @@ pub enum HashPoolKind {
 }
 
 /// Which way of limiting log-in attempts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum GuardMode {
     /// None.
     Off,
@@ -110,29 +111,6 @@ pub enum GuardMode {
     Ip,
     /// By account and address together, by each alone, and by suspicion.
     On,
-}
-
-impl AccountSettings {
-    pub(super) fn unsafe_values(&self) -> Vec<(&'static str, &'static str)> {
-        let mut found = Vec::new();
-        if self.hash.is_unsafe() {
-            let gives_up = "stolen hashes can be guessed far faster than at OWASP's minimum";
-            found.push(("accounts.hash", gives_up));
-        }
-        if self.hash_pool == HashPoolKind::Unbounded {
-            let gives_up = "a flood of sign-ups takes all memory and CPU";
-            found.push(("accounts.hash_pool", gives_up));
-        }
-        found
-    }
-}
-
-fn hash_pool(value: &str) -> Option<HashPoolKind> {
-    choice(value, &[("bounded", HashPoolKind::Bounded), ("unbounded", HashPoolKind::Unbounded)])
-}
-
-fn mode(value: &str) -> Option<GuardMode> {
-    choice(value, &[("off", GuardMode::Off), ("ip", GuardMode::Ip), ("on", GuardMode::On)])
 }
 
 /// Tokens say in whole seconds when they end.

@@ -1,15 +1,16 @@
 //! Settings of the cache.
 
 use super::keys::settings;
-use super::value::{choice, duration, size, switch};
+use super::value::{duration, size, switch, word};
 use madang_valkey::Url;
+use serde::Deserialize;
 use std::time::Duration;
 
 settings! {
     /// `cache.*`: the cache of finished bodies.
     #[derive(Clone, Debug, PartialEq)]
     pub struct CacheSettings {
-        mode: CacheMode = "cache.mode", "local", mode,
+        mode: CacheMode = "cache.mode", "local", word,
             "off, remote, local or local+remote",
             "Place where finished bodies are kept: in this process, in the server of cache.url (documented system: remote), or both; off = every request is computed anew";
         url: Vec<Url> = secret "cache.url", "", servers,
@@ -56,7 +57,8 @@ settings! {
 }
 
 /// Where finished bodies are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CacheMode {
     /// Nowhere: every request does all the work.
     Off,
@@ -65,6 +67,7 @@ pub enum CacheMode {
     /// In this process.
     Local,
     /// In both: what this process does not have, it looks for in the server.
+    #[serde(rename = "local+remote")]
     LocalRemote,
 }
 
@@ -73,18 +76,6 @@ impl CacheMode {
     pub fn is_remote(self) -> bool {
         matches!(self, Self::Remote | Self::LocalRemote)
     }
-}
-
-fn mode(value: &str) -> Option<CacheMode> {
-    choice(
-        value,
-        &[
-            ("off", CacheMode::Off),
-            ("remote", CacheMode::Remote),
-            ("local", CacheMode::Local),
-            ("local+remote", CacheMode::LocalRemote),
-        ],
-    )
 }
 
 /// What keys with Valkey or Redis servers accept.

@@ -39,12 +39,8 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
 
 /// A section: a struct that [`settings!`] makes.
 pub(super) trait Section: Sized {
-    /// Adds its rows.
     fn keys(all: &mut Vec<Key>);
     /// Parses its effective values.
-    ///
-    /// # Errors
-    /// For the first value that does not fit its key.
     fn read(from: &Sources) -> Result<Self, ConfigError>;
 }
 

@@ -2,15 +2,16 @@
 
 use super::cache::{SERVERS, servers};
 use super::keys::settings;
-use super::value::{choice, positive};
+use super::value::{positive, word};
 use madang_valkey::Url;
+use serde::Deserialize;
 use std::time::Duration;
 
 settings! {
     /// `likes.*`.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct LikeSettings {
-        write: LikesWrite = "likes.write", "behind", write,
+        write: LikesWrite = "likes.write", "behind", word,
             "direct, behind, stream, queue or discard",
             "Method of storing likes; behind = commits shared by all that wait; direct = one commit each; stream = acknowledged by the server of likes.url and written within a second (MariaDB only); queue (documented system; unsafe) = acknowledged from memory, or by the server of likes.url, and written later; discard (unsafe) = not stored, to measure the rest";
         url: Vec<Url> = secret "likes.url", "", servers,
@@ -23,7 +24,8 @@ settings! {
 }
 
 /// How a like reaches the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LikesWrite {
     /// Each with a commit of its own.
     Direct,
@@ -36,33 +38,4 @@ pub enum LikesWrite {
     Behind,
     /// Not at all: the cost of everything but storing, to measure the others against.
     Discard,
-}
-
-impl LikeSettings {
-    /// Values that lose acknowledged likes.
-    pub(super) fn unsafe_values(&self) -> Vec<(&'static str, &'static str)> {
-        match self.write {
-            LikesWrite::Queue => {
-                vec![(
-                    "likes.write",
-                    "a crash loses the likes acknowledged within the last likes.queue_flush",
-                )]
-            }
-            LikesWrite::Discard => vec![("likes.write", "likes are acknowledged and not stored")],
-            LikesWrite::Direct | LikesWrite::Behind | LikesWrite::Stream => Vec::new(),
-        }
-    }
-}
-
-fn write(value: &str) -> Option<LikesWrite> {
-    choice(
-        value,
-        &[
-            ("direct", LikesWrite::Direct),
-            ("queue", LikesWrite::Queue),
-            ("behind", LikesWrite::Behind),
-            ("stream", LikesWrite::Stream),
-            ("discard", LikesWrite::Discard),
-        ],
-    )
 }

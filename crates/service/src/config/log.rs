@@ -1,7 +1,8 @@
 //! Settings of the log, of its lines for requests, and of spans.
 
 use super::keys::settings;
-use super::value::{choice, off_or, positive, set_or_none};
+use super::value::{off_or, positive, set_or_none, word};
+use serde::Deserialize;
 use std::time::Duration;
 
 settings! {
@@ -11,10 +12,10 @@ settings! {
         level: String = "log.level", "info", filter,
             "error, warn, info, debug, trace, or a filter such as madang_service=debug,info",
             "Minimum level of log lines, or a filter; logs go to stderr";
-        format: LogFormat = "log.format", "text", |v| choice(v, &[("text", LogFormat::Text), ("json", LogFormat::Json)]),
+        format: LogFormat = "log.format", "text", word,
             "text or json",
             "Format of log lines";
-        access: Option<AccessLog> = "log.access", "off", access,
+        access: Option<AccessLog> = "log.access", "off", |v| off_or(v, word),
             "off, stdout or stderr",
             "Output of the access log, one line of JSON for each request; off = none";
         slow: Option<Duration> = "log.slow", "off", |v| off_or(v, positive),
@@ -37,7 +38,8 @@ settings! {
 }
 
 /// Form of a log line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LogFormat {
     /// Readable text.
     Text,
@@ -46,7 +48,8 @@ pub enum LogFormat {
 }
 
 /// Output of the access log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AccessLog {
     /// Standard output, after the two lines with the addresses.
     Stdout,
@@ -96,11 +99,6 @@ pub fn filter(value: &str) -> Option<String> {
     known.then(|| value.to_owned())
 }
 
-fn access(value: &str) -> Option<Option<AccessLog>> {
-    let outputs = [("stdout", AccessLog::Stdout), ("stderr", AccessLog::Stderr)];
-    off_or(value, |value| choice(value, &outputs))
-}
-
 fn share(value: &str) -> Option<f64> {
     value.parse().ok().filter(|share| (0.0..=1.0).contains(share))
 }
@@ -120,16 +118,9 @@ mod tests {
             assert_eq!(parsed(text).as_deref(), Some(reads));
         }
         for wrong in [
-            "",
-            "collector:4318",
-            "https://collector:4318",
-            "http://collector",
-            "http://:4318",
-            "http://collector:0",
-            "http://collector:99999",
-            "http://user:password@collector:4318",
-            "http://collector:4318/a b",
-            "http://collector:4318/\r\nX: y",
+            "", "c:4318", "https://c:4318", "http://c", "http://:4318", "http://c:0",
+            "http://c:99999", "http://user:pass@c:4318", "http://c:4318/a b",
+            "http://c:4318/\r\nX: y",
         ] {
             assert_eq!(parsed(wrong), None, "{wrong}");
         }

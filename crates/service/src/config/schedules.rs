@@ -1,7 +1,8 @@
 //! `schedules.*`.
 
 use super::keys::settings;
-use super::value::{choice, off_or, whole_u32};
+use super::value::{off_or, whole_u32, word};
+use serde::Deserialize;
 
 settings! {
     /// `schedules.*`.
@@ -10,14 +11,15 @@ settings! {
         limit: Option<u32> = "schedules.limit", "30", |v| off_or(v, |v| whole_u32(v, 1_000_000)),
             "off or 1 to 1000000",
             "Maximum number of schedules of a user; further ones are answered 409; off = no limit";
-        limit_check: LimitCheck = "schedules.limit_check", "counter", limit_check,
+        limit_check: LimitCheck = "schedules.limit_check", "counter", word,
             "load-all, count, insert-select, row-lock or counter",
             "Method of enforcing that limit (documented system: load-all, count or insert-select; the first two let parallel requests exceed it)";
     }
 }
 
 /// How the limit on schedules is enforced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LimitCheck {
     /// Fetch all rows, then insert in a second transaction, as documented. Races.
     LoadAll,
@@ -29,17 +31,4 @@ pub enum LimitCheck {
     RowLock,
     /// Conditional update of a count in the transaction of the insert.
     Counter,
-}
-
-fn limit_check(value: &str) -> Option<LimitCheck> {
-    choice(
-        value,
-        &[
-            ("load-all", LimitCheck::LoadAll),
-            ("count", LimitCheck::Count),
-            ("insert-select", LimitCheck::InsertSelect),
-            ("row-lock", LimitCheck::RowLock),
-            ("counter", LimitCheck::Counter),
-        ],
-    )
 }

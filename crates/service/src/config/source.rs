@@ -32,65 +32,41 @@ impl std::fmt::Display for Origin {
 /// A setting that stops the start. The text names the key, the value and what would be accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file is not TOML or cannot be read.
-    #[error("{}: {reason}", path.display())]
-    File {
-        /// The configuration file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// No setting has this name.
+    /// The file cannot be used.
+    #[error("{}: {}", .0.display(), .1)]
+    File(PathBuf, FileProblem),
+    /// What a line of the file, a variable or a flag says cannot be used.
+    #[error("{0}: {1}")]
+    Setting(Origin, SettingProblem),
+}
+
+/// What is wrong with a configuration file.
+#[derive(Debug, thiserror::Error)]
+pub enum FileProblem {
+    #[error("cannot be read: {0}")]
+    Unreadable(std::io::Error),
+    #[error("{0}")]
+    NotToml(String),
+    #[error("`{0}`: {1}")]
+    NotANumber(String, std::num::ParseIntError),
+    #[error("`{0}` is {1}; expected a single value")]
+    NotSingle(String, &'static str),
+}
+
+/// What is wrong with a setting.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingProblem {
+    #[error("unknown setting `{}`{}; `madang config` lists all settings", .0, nearest(.0))]
+    Unknown(String),
+    #[error("invalid value `{key} = {value}`; accepted: {accepts}")]
+    Invalid { key: &'static str, value: String, accepts: &'static str },
+    #[error("`{key} = {value}` needs `{needs}`: {why}")]
+    Needs { key: &'static str, value: String, needs: &'static str, why: &'static str },
+    /// It gives up a promise of the service, and nobody said that this is wanted.
     #[error(
-        "{origin}: unknown setting `{key}`{}; `madang config` lists all settings",
-        nearest(key)
+        "`{key} = {value}` is unsafe: {gives_up}; to allow it, set `unsafe_experiments = true`"
     )]
-    Unknown {
-        /// The name that was given.
-        key: String,
-        /// File, variable or flag that named it.
-        origin: Origin,
-    },
-    /// The value does not fit the key.
-    #[error("{origin}: invalid value `{key} = {value}`; accepted: {accepts}")]
-    Value {
-        /// The key.
-        key: &'static str,
-        /// The value that was given.
-        value: String,
-        /// File, variable or flag that gave it.
-        origin: Origin,
-        /// What would be accepted.
-        accepts: &'static str,
-    },
-    /// The value is possible only with that of another key.
-    #[error("{origin}: `{key} = {value}` needs `{needs}`: {why}")]
-    Needs {
-        /// The key.
-        key: &'static str,
-        /// The value that was given.
-        value: String,
-        /// File, variable or flag that gave it.
-        origin: Origin,
-        /// The other key.
-        needs: &'static str,
-        /// What that is for.
-        why: &'static str,
-    },
-    /// The value gives up a promise of the service, and nobody said that this is wanted.
-    #[error(
-        "{origin}: `{key} = {value}` is unsafe: {gives_up}; to allow it, set `unsafe_experiments = true`"
-    )]
-    Unsafe {
-        /// The key.
-        key: &'static str,
-        /// The value that was given.
-        value: String,
-        /// File, variable or flag that gave it.
-        origin: Origin,
-        /// What no longer holds with it.
-        gives_up: &'static str,
-    },
+    Unsafe { key: &'static str, value: String, gives_up: &'static str },
 }
 
 /// Stands for a value that is never printed.
@@ -130,17 +106,16 @@ impl Sources {
     /// # Errors
     /// When the file cannot be read or parsed, or names an unknown key.
     pub fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|e| ConfigError::File {
-            path: path.to_owned(),
-            reason: format!("cannot be read: {e}"),
-        })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| ConfigError::File(path.to_owned(), FileProblem::Unreadable(e)))?;
         self.text(path, &text)
     }
 
     /// Reads the text of a file.
     pub(crate) fn text(&mut self, path: &Path, text: &str) -> Result<(), ConfigError> {
-        let wrong = |reason: String| ConfigError::File { path: path.to_owned(), reason };
-        let table = toml::de::DeTable::parse(text).map_err(|e| wrong(syntax_error(text, &e)))?;
+        let wrong = |problem| ConfigError::File(path.to_owned(), problem);
+        let table = toml::de::DeTable::parse(text)
+            .map_err(|e| wrong(FileProblem::NotToml(syntax_error(text, &e))))?;
         let mut found = Vec::new();
         flatten(table.get_ref(), "", &mut found).map_err(wrong)?;
         for (key, value, at) in found {
@@ -166,7 +141,7 @@ impl Sources {
             let origin = Origin::Environment(name.clone());
             match KEYS.iter().find(|key| key.variable() == name) {
                 Some(key) => self.set(key.name, &value, origin)?,
-                None => return Err(ConfigError::Unknown { key: name, origin }),
+                None => return Err(ConfigError::Setting(origin, SettingProblem::Unknown(name))),
             }
         }
         Ok(())
@@ -177,13 +152,11 @@ impl Sources {
     /// # Errors
     /// When there is no such key.
     pub fn set(&mut self, key: &str, value: &str, origin: Origin) -> Result<(), ConfigError> {
-        match Key::find(key) {
-            Some(known) => {
-                self.values.insert(known.name, (value.to_owned(), origin));
-                Ok(())
-            }
-            None => Err(ConfigError::Unknown { key: key.to_owned(), origin }),
-        }
+        let Some(known) = Key::find(key) else {
+            return Err(ConfigError::Setting(origin, SettingProblem::Unknown(key.to_owned())));
+        };
+        self.values.insert(known.name, (value.to_owned(), origin));
+        Ok(())
     }
 
     /// The effective value of a key, as text, and its origin.
@@ -200,36 +173,42 @@ impl Sources {
         key: &'static str,
         parse: impl Fn(&str) -> Option<T>,
     ) -> Result<T, ConfigError> {
-        let key = Key::find(key).expect("a row is a key");
-        let (value, origin) = self.effective(key);
-        parse(value).ok_or_else(|| ConfigError::Value {
-            key: key.name,
-            value: if key.secret { HIDDEN.to_owned() } else { value.to_owned() },
-            origin,
-            accepts: key.accepts,
+        let Key { accepts, secret, .. } = *row(key);
+        let (value, origin) = self.effective(row(key));
+        parse(value).ok_or_else(|| {
+            let value = if secret { HIDDEN } else { value }.to_owned();
+            ConfigError::Setting(origin, SettingProblem::Invalid { key, value, accepts })
         })
     }
 
     /// Parses every effective value.
-    ///
-    /// # Errors
-    /// For the first value that does not fit its key.
     pub fn resolve(&self) -> Result<Settings, ConfigError> {
         let settings = Settings::read(self)?;
         if let Some((key, needs, why)) = settings.missing() {
-            let found = Key::find(key).map(|key| self.effective(key));
-            let (value, origin) = found.unwrap_or(("", Origin::Default));
-            return Err(ConfigError::Needs { key, value: value.to_owned(), origin, needs, why });
+            let (value, origin) = self.effective(row(key));
+            let value = value.to_owned();
+            return Err(ConfigError::Setting(
+                origin,
+                SettingProblem::Needs { key, value, needs, why },
+            ));
         }
         if !settings.unsafe_experiments
-            && let Some((key, gives_up)) = settings.unsafe_values().into_iter().next()
+            && let Some((key, gives_up)) = settings.unsafe_value()
         {
-            let found = Key::find(key).map(|key| self.effective(key));
-            let (value, origin) = found.unwrap_or(("", Origin::Default));
-            return Err(ConfigError::Unsafe { key, value: value.to_owned(), origin, gives_up });
+            let (value, origin) = self.effective(row(key));
+            let value = value.to_owned();
+            return Err(ConfigError::Setting(
+                origin,
+                SettingProblem::Unsafe { key, value, gives_up },
+            ));
         }
         Ok(settings)
     }
+}
+
+/// The key of a row of [`KEYS`].
+fn row(name: &str) -> &'static Key {
+    Key::find(name).expect("a row is a key")
 }
 
 /// What is wrong with a file that is not TOML. The line is quoted, unless it may hold a secret.
@@ -261,7 +240,7 @@ fn flatten(
     table: &toml::de::DeTable<'_>,
     prefix: &str,
     found: &mut Vec<(String, String, usize)>,
-) -> Result<(), String> {
+) -> Result<(), FileProblem> {
     for (name, value) in table {
         let key = format!("{prefix}{}", name.get_ref());
         let at = name.span().start;
@@ -275,12 +254,12 @@ fn flatten(
         } else if let Some(number) = value.as_integer() {
             // 0x400, 0o2000 and 0b1 are TOML as well.
             let whole = i128::from_str_radix(number.as_str(), number.radix())
-                .map_err(|e| format!("`{key}`: {e}"))?;
+                .map_err(|e| FileProblem::NotANumber(key.clone(), e))?;
             found.push((key, whole.to_string(), at));
         } else if let Some(number) = value.as_float() {
             found.push((key, number.as_str().to_owned(), at));
         } else {
-            return Err(format!("`{key}` is {}; expected a single value", value.type_str()));
+            return Err(FileProblem::NotSingle(key, value.type_str()));
         }
     }
     Ok(())

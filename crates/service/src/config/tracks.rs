@@ -1,12 +1,14 @@
 //! `tracks.*`.
 
 use super::keys::settings;
+use super::value::word;
+use serde::Deserialize;
 
 settings! {
     /// `tracks.*`.
     #[derive(Clone, Debug, PartialEq)]
     pub struct TrackSettings {
-        detail: Detail = "tracks.detail", "medium", Detail::parse,
+        detail: Detail = "tracks.detail", "medium", word,
             "full, high, medium or low",
             "Detail of a track if the request names none (documented system: full)";
         simplify: Simplify = "tracks.simplify", "metres", simplify,
@@ -19,7 +21,8 @@ settings! {
 }
 
 /// Fixed levels of detail. There is no free tolerance: every value would be a cache key of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Detail {
     /// Every point.
     Full,
@@ -34,13 +37,7 @@ pub enum Detail {
 impl Detail {
     /// The level of this name, as in `?detail=`.
     pub fn parse(text: &str) -> Option<Detail> {
-        match text {
-            "full" => Some(Detail::Full),
-            "high" => Some(Detail::High),
-            "medium" => Some(Detail::Medium),
-            "low" => Some(Detail::Low),
-            _ => None,
-        }
+        word(text)
     }
 
     /// The name, as in `?detail=`.

@@ -2,6 +2,8 @@
 //! parsed is nothing: what a key accepts says the rest.
 
 use madang_guard::net::Cidr;
+use serde::de::value::StrDeserializer;
+use serde::de::{self, DeserializeOwned};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -76,14 +78,18 @@ pub(super) fn set_or_none<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> O
     if text.is_empty() { Some(None) } else { parse(text).map(Some) }
 }
 
-/// One of a few words.
-pub(super) fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Option<T> {
-    choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice)
+/// The variant of this name.
+pub(super) fn word<T: DeserializeOwned>(text: &str) -> Option<T> {
+    T::deserialize(StrDeserializer::<de::value::Error>::new(text)).ok()
 }
 
 /// `on` or `true`, `off` or `false`.
 pub(super) fn switch(text: &str) -> Option<bool> {
-    choice(text, &[("on", true), ("off", false), ("true", true), ("false", false)])
+    match text {
+        "on" | "true" => Some(true),
+        "off" | "false" => Some(false),
+        _ => None,
+    }
 }
 
 pub(super) fn directory(text: &str) -> Option<PathBuf> {

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A file of settings.
 pub(super) fn settings(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut sources = Sources::new();
@@ -29,7 +28,6 @@ pub(super) fn settings(data: &[u8]) {
     assert_eq!(format!("{again:?}"), format!("{settings:?}"));
 }
 
-/// A row of the log of likes.
 pub(super) fn like_log(data: &[u8]) {
     let Ok(pairs) = record::read(data) else { return };
     assert!(pairs.len() <= data.len() / 2);
@@ -43,7 +41,6 @@ pub(super) fn like_log(data: &[u8]) {
     assert_eq!(sorted(&written), sorted(&pairs));
 }
 
-/// A row of the outbox.
 pub(super) fn outbox(data: &[u8]) {
     let Ok(effects) = Effects::decode(data) else { return };
     let written = effects.encode();

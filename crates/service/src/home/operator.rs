@@ -93,7 +93,7 @@ impl Look {
         let lag = Some(likes.lag.as_secs_f64());
         let [ok, elsewhere, wrong, failed] = answers;
         Look {
-            counts: Counts::read(metrics.latencies(), &app.cache),
+            counts: Counts::read(&metrics.latencies, &app.cache),
             rates: [
                 ok,
                 elsewhere,

@@ -4,7 +4,7 @@
 use super::*;
 use crate::app::App;
 use crate::config::{Origin, Sources};
-use crate::http::Operator;
+use crate::http::Remover;
 use crate::store::{FILE, Store, Tx, test_schema};
 use rusqlite::{Connection, StatementStatus};
 
@@ -143,7 +143,7 @@ async fn what_a_deleted_user_leaves_goes_and_everything_is_right_again() {
 async fn what_a_deleted_track_leaves_goes_in_small_transactions() {
     let dir = tempfile::tempdir().unwrap();
     let app = filled(dir.path());
-    assert_eq!(app.tracks.store().delete(1, Operator).await.unwrap(), Ok(()));
+    assert_eq!(app.tracks.store().delete(1, Remover::Operator).await.unwrap(), Ok(()));
     // Its runs, the personal bests, and the note itself.
     assert_eq!(sweeps(&app, tracks::LEFTOVERS, 1, 1000).await, [1000, 1000, 1000, 5]);
     let left = "SELECT (SELECT count(*) FROM track_records WHERE track_id = 1)

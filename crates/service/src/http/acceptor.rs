@@ -42,7 +42,6 @@ static ACCEPT_ERRORS: OncePerSecond = OncePerSecond::new();
 /// Accepts connections and hands each to the worker that has fewest.
 pub(super) struct Acceptor<'a> {
     workers: &'a [Worker],
-    /// Most connections at once.
     most: usize,
     places: Arc<ConnectionSlots>,
     metrics: Arc<ServerMetrics>,
@@ -67,7 +66,6 @@ impl<'a> Acceptor<'a> {
         Self { workers, most, places, metrics, refusals, waiting, in_vain, looked_for_one }
     }
 
-    /// Open connections of all workers.
     pub(super) fn connections(&self) -> usize {
         self.workers.iter().map(|w| w.connections.load(Ordering::Acquire)).sum()
     }
@@ -156,11 +154,11 @@ impl<'a> Acceptor<'a> {
         }
         self.looked_for_one = Some(Instant::now());
         let place = self.places.take(peer, 1)?;
-        let address = self.places.counted(peer);
+        let address = self.places.sharers.counted(peer);
         let waiting = self.workers.iter().flat_map(Worker::waiting);
         let of_address = waiting.filter_map(|(since, state)| Some((since, state.upgrade()?)));
         let (_, longest) = of_address
-            .filter(|(_, state)| self.places.counted(state.peer) == address)
+            .filter(|(_, state)| self.places.sharers.counted(state.peer) == address)
             .min_by_key(|(since, _)| *since)?;
         longest.expire().then(|| self.metrics.connection_expired("displaced"))?;
         Some(place)

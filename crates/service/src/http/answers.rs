@@ -13,7 +13,7 @@
 //! takes room as well while it lasts, whoever it is for: so many are made at once as there are threads.
 
 use super::Problem;
-use super::connection_slots::SHARE;
+use super::connection_slots::{SHARE, give_back};
 use crate::ops::memory;
 use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
@@ -44,7 +44,6 @@ struct Inner {
     refused_share: AtomicU64,
 }
 
-/// Who holds what.
 #[derive(Debug, Default)]
 struct Book {
     /// Bytes of all buffers, each counted once.
@@ -141,7 +140,7 @@ impl AnswerRoom {
         };
         let (place, weight) = (place as usize, usize::try_from(weight).unwrap_or(usize::MAX));
         self.inner.book.lock().enter(place, weight, client, most)?;
-        memory::lent();
+        memory::LARGE.lent();
         let room = self.clone();
         Ok(Bytes::from_owner(Lent { bytes, _value: value, room, place, weight, client }))
     }
@@ -202,27 +201,13 @@ impl Book {
 
     fn leave(&mut self, place: usize, weight: usize, client: Option<IpAddr>) {
         if let Some(address) = client
-            && self.was_last(client, place)
-            && let Some(share) = self.by_address.get_mut(&address)
+            && give_back(&mut self.holders, (client, place), 1)
         {
-            *share -= weight;
-            if *share == 0 {
-                self.by_address.remove(&address);
-            }
+            give_back(&mut self.by_address, address, weight);
         }
-        if self.was_last(None, place) {
+        if give_back(&mut self.holders, (None, place), 1) {
             self.held -= weight;
         }
-    }
-
-    fn was_last(&mut self, of: Option<IpAddr>, place: usize) -> bool {
-        let Some(holders) = self.holders.get_mut(&(of, place)) else { return false };
-        *holders -= 1;
-        let last = *holders == 0;
-        if last {
-            self.holders.remove(&(of, place));
-        }
-        last
     }
 }
 
@@ -246,7 +231,7 @@ impl AsRef<[u8]> for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         self.room.inner.book.lock().leave(self.place, self.weight, self.client);
-        memory::freed();
+        memory::LARGE.freed();
     }
 }
 

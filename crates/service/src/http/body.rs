@@ -76,8 +76,7 @@ pub fn version(body: &impl Serialize) -> Box<str> {
 /// What the tags of a body begin with.
 pub(super) fn base_tag(body: &[u8]) -> Box<str> {
     // 96 bits: a collision between two bodies of one resource is out of the question.
-    let digest = Sha256::digest(body);
-    digest.iter().take(12).map(|b| format!("{b:02x}")).collect::<String>().into()
+    crate::hex(&Sha256::digest(body)[..12]).into()
 }
 
 /// What the cache keeps beside the bodies of an entry: tags, key, structures; generously.

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-use super::connection_slots::SHARE;
+use super::connection_slots::{SHARE, give_back};
 use crate::ops::metrics::ServerMetrics;
 use prometheus_client::metrics::gauge::Gauge;
 
@@ -37,23 +37,19 @@ const ALL_LARGE: usize = 32 << 20;
 /// How long a body may arrive before it has to give way.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Why a body was not read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
     /// There is no room for what has arrived, or it was given to another body.
     #[error("request bodies use all of their memory")]
     NoRoom,
-    /// It is larger than it may be.
     #[error("the body is too large")]
     TooLarge,
-    /// Reading it failed.
     #[error(transparent)]
     Body(BoxError),
 }
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The rooms of all bodies.
 #[derive(Debug)]
 pub(super) struct BodyRooms {
     small: Arc<Room>,
@@ -72,9 +68,6 @@ impl BodyRooms {
 
     /// Reads a body of at most `most` bytes, and gives the room that it takes, to be held as long as the
     /// body may be in memory. `client` says whose share it takes; trailers are passed over.
-    ///
-    /// # Errors
-    /// See [`ReadError`].
     pub(super) async fn read<B>(
         &self,
         body: B,
@@ -197,13 +190,8 @@ impl Taken {
         let taker = self.bodies.remove(&id)?;
         self.bytes -= taker.bytes;
         self.show();
-        if let Some(client) = taker.client
-            && let Some(held) = self.by_client.get_mut(&client)
-        {
-            *held -= taker.bytes;
-            if *held == 0 {
-                self.by_client.remove(&client);
-            }
+        if let Some(client) = taker.client {
+            give_back(&mut self.by_client, client, taker.bytes);
         }
         Some(taker)
     }
@@ -376,6 +364,10 @@ mod tests {
         all
     }
 
+    fn no_room(done: &Done) {
+        assert!(matches!(done, Err(ReadError::NoRoom)), "{done:?}");
+    }
+
     fn is_empty(room: &Room) -> bool {
         let taken = room.taken.lock();
         taken.bytes == 0 && taken.by_client.is_empty() && taken.bodies.is_empty()
@@ -400,8 +392,7 @@ mod tests {
     async fn small_bodies_have_room_when_large_ones_have_none() {
         let rooms = rooms(HOLD);
         let large = stalled(&rooms, 0, ALL_LARGE / LARGE, LARGE - 1).await;
-        let refused = begin(&rooms, 1, SMALL_BODY + 1).ends().await;
-        assert!(matches!(refused, Err(ReadError::NoRoom)), "{refused:?}");
+        no_room(&begin(&rooms, 1, SMALL_BODY + 1).ends().await);
         for announced in [Some(SMALL_BODY), None] {
             let small = announce(&rooms, 1, announced, SMALL_BODY / 2);
             small.send(SMALL_BODY / 2);
@@ -409,8 +400,7 @@ mod tests {
         }
         let grown = announce(&rooms, 1, None, SMALL_BODY);
         grown.send(1);
-        let refused = grown.ends().await;
-        assert!(matches!(refused, Err(ReadError::NoRoom)), "{refused:?}");
+        no_room(&grown.ends().await);
         drop(large);
     }
 
@@ -419,8 +409,7 @@ mod tests {
         let rooms = rooms(HOLD);
         let share = ALL_LARGE / LARGE / SHARE;
         let held = stalled(&rooms, 1, share, LARGE - 1).await;
-        let beyond = begin(&rooms, 1, LARGE / 2).ends().await;
-        assert!(matches!(beyond, Err(ReadError::NoRoom)), "{beyond:?}");
+        no_room(&begin(&rooms, 1, LARGE / 2).ends().await);
         let mut others = Vec::new();
         for other in [2, 3, 4] {
             others.extend(stalled(&rooms, other, share, LARGE - 1).await);
@@ -439,8 +428,7 @@ mod tests {
         let mut held = stalled(&rooms, 1, share, LARGE - 1).await;
         let newer = begin(&rooms, 1, LARGE);
         assert_eq!(newer.ends().await.unwrap().0.len(), LARGE);
-        let oldest = held.remove(0).ends().await;
-        assert!(matches!(oldest, Err(ReadError::NoRoom)), "{oldest:?}");
+        no_room(&held.remove(0).ends().await);
         for upload in held {
             upload.send(1);
             assert!(upload.ends().await.is_ok(), "only the oldest");
@@ -475,8 +463,7 @@ mod tests {
         for _ in 0..share {
             whole.push(begin(&rooms, 1, LARGE).ends().await.unwrap());
         }
-        let refused = begin(&rooms, 1, LARGE).ends().await;
-        assert!(matches!(refused, Err(ReadError::NoRoom)), "{refused:?}");
+        no_room(&begin(&rooms, 1, LARGE).ends().await);
         drop(whole);
         assert!(is_empty(&rooms.large));
     }

@@ -137,7 +137,6 @@ impl ConnState {
         self.half_read.store(false, Relaxed);
     }
 
-    /// Whether any request has begun.
     pub(super) fn has_begun(&self) -> bool {
         self.begun.load(Relaxed)
     }
@@ -207,7 +206,6 @@ impl ConnState {
         self.wake();
     }
 
-    /// Whether it was asked to.
     pub(super) fn is_asked_to_close(&self) -> bool {
         self.asked_to_close.load(Relaxed)
     }

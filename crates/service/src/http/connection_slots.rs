@@ -7,6 +7,8 @@ use super::sharers::Sharers;
 use crate::config::Settings;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -18,7 +20,7 @@ pub(super) const SHARE: usize = 4;
 #[derive(Debug)]
 pub(super) struct ConnectionSlots {
     most_of_one: usize,
-    sharers: Sharers,
+    pub(super) sharers: Sharers,
     open: Mutex<HashMap<IpAddr, usize>>,
 }
 
@@ -54,24 +56,24 @@ impl ConnectionSlots {
         }
         Some(ConnectionSlot { places: Arc::clone(self), address })
     }
-
-    /// The address under which a peer's connections are counted, if they are.
-    pub(super) fn counted(&self, peer: IpAddr) -> Option<IpAddr> {
-        self.sharers.counted(peer)
-    }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let Some(address) = self.address else { return };
-        let mut open = self.places.open.lock();
-        if let Some(count) = open.get_mut(&address) {
-            *count -= 1;
-            if *count == 0 {
-                open.remove(&address);
-            }
-        }
+        give_back(&mut self.places.open.lock(), address, 1);
     }
+}
+
+/// Takes from what somebody holds; answers whether that was all. Nothing is remembered of who holds nothing.
+pub(super) fn give_back<K: Hash + Eq>(held: &mut HashMap<K, usize>, who: K, amount: usize) -> bool {
+    let Entry::Occupied(mut left) = held.entry(who) else { return false };
+    *left.get_mut() -= amount;
+    let is_all = *left.get() == 0;
+    if is_all {
+        left.remove();
+    }
+    is_all
 }
 
 #[cfg(test)]

@@ -18,12 +18,6 @@ const ANSWER_HEADERS: &str =
 /// How long a browser may keep the answer to a preflight; Chromium keeps none for longer.
 const MAX_AGE_SECONDS: &str = "7200";
 
-/// The origins whose pages may read answers.
-#[derive(Debug)]
-pub(super) struct Cors {
-    origins: CorsOrigins,
-}
-
 /// What to add to one answer.
 pub(super) struct Cross {
     /// The value of `Access-Control-Allow-Origin`.
@@ -32,29 +26,25 @@ pub(super) struct Cross {
     any: bool,
 }
 
-impl Cors {
-    /// Nothing when no origin is allowed.
-    pub(super) fn new(origins: &CorsOrigins) -> Option<Cors> {
-        (*origins != CorsOrigins::None).then(|| Cors { origins: origins.clone() })
+/// What this request's answer needs; nothing when no origin is allowed.
+pub(super) fn look<B>(origins: &CorsOrigins, request: &Request<B>) -> Option<Cross> {
+    if *origins == CorsOrigins::None {
+        return None;
     }
-
-    /// What this request's answer needs.
-    pub(super) fn look<B>(&self, request: &Request<B>) -> Cross {
-        let headers = request.headers();
-        let any = self.origins == CorsOrigins::Any;
-        let asked = headers.get(header::ORIGIN);
-        let origin = asked.and_then(|origin| match &self.origins {
-            CorsOrigins::None => None,
-            CorsOrigins::Any => Some(HeaderValue::from_static("*")),
-            CorsOrigins::These(these) => these
-                .iter()
-                .any(|allowed| allowed.as_bytes() == origin.as_bytes())
-                .then(|| origin.clone()),
-        });
-        let preflight = request.method() == Method::OPTIONS
-            && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-        Cross { preflight: preflight && origin.is_some(), origin, any }
-    }
+    let headers = request.headers();
+    let any = *origins == CorsOrigins::Any;
+    let asked = headers.get(header::ORIGIN);
+    let origin = asked.and_then(|origin| match origins {
+        CorsOrigins::None => None,
+        CorsOrigins::Any => Some(HeaderValue::from_static("*")),
+        CorsOrigins::These(these) => these
+            .iter()
+            .any(|allowed| allowed.as_bytes() == origin.as_bytes())
+            .then(|| origin.clone()),
+    });
+    let preflight = request.method() == Method::OPTIONS
+        && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    Some(Cross { preflight: preflight && origin.is_some(), origin, any })
 }
 
 impl Cross {

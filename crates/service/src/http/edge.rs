@@ -6,19 +6,18 @@
 use super::body_room::{BodyRooms, Held, ReadError, SMALL_BODY};
 use super::client::Peer;
 use super::connection::ConnState;
-use super::cors::Cors;
 use super::label::RouteLabel;
 use super::limits::LimitHeaders;
 use super::request_id::X_REQUEST_ID;
 use super::server::Routes;
 use super::sharers::Sharers;
-use super::{AnswerRoom, Problem, Proxies, RequestId, head};
+use super::{AnswerRoom, Problem, Proxies, RequestId, cors, head};
 use crate::admin::Maintenance;
-use crate::config::Settings;
+use crate::config::{CorsOrigins, Settings};
 use crate::current::Current;
 use crate::ops::last_errors::LastErrors;
 use crate::ops::metrics::{RouteMetrics, ServerMetrics};
-use crate::ops::record::{Part, Recorder, RequestEnd, Seen, Spent, Trace};
+use crate::ops::record::{Part, Recorder, Seen, Spent, Trace};
 use crate::store::{Freshness, Handover, now};
 use axum::Router;
 use axum::body::Body;
@@ -46,10 +45,6 @@ pub type LargestBody = Arc<dyn Fn(&Parts) -> Result<usize, Problem> + Send + Syn
 
 /// Limits and counters that every request passes.
 pub(super) struct Edge {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
     max_body: usize,
     body_timeout: Duration,
     request_timeout: Duration,
@@ -58,7 +53,7 @@ struct Shared {
     largest_body: LargestBody,
     body_rooms: BodyRooms,
     answers: AnswerRoom,
-    cors: Option<Cors>,
+    cors: CorsOrigins,
     proxies: Proxies,
     sharers: Sharers,
     recorder: Option<Arc<Recorder>>,
@@ -70,7 +65,7 @@ struct Shared {
 impl Edge {
     pub(super) fn new(settings: &Settings, routes: &Routes, draining: Arc<AtomicBool>) -> Self {
         let server = &settings.server;
-        let shared = Shared {
+        Self {
             max_body: server.max_body,
             body_timeout: server.body_timeout,
             request_timeout: server.request_timeout,
@@ -78,44 +73,24 @@ impl Edge {
             draining,
             largest_body: Arc::clone(&routes.largest_body),
             body_rooms: BodyRooms::new(server.max_body, &routes.metrics),
-            answers: routes.answers.clone(),
-            cors: Cors::new(&server.cors_origins),
+            answers: routes.app.answers.clone(),
+            cors: server.cors_origins.clone(),
             proxies: Proxies::new(&server.trusted_proxies),
             sharers: Sharers::new(settings),
             recorder: routes.recorder.clone(),
             errors: routes.errors.clone(),
-            maintenance: routes.maintenance.clone(),
-            freshness: routes.freshness.clone(),
-        };
-        Self { shared: Arc::new(shared) }
-    }
-
-    /// The edge around a router.
-    pub(super) fn endpoint(&self, router: Router) -> Endpoint {
-        Endpoint { router, shared: Arc::clone(&self.shared) }
+            maintenance: routes.app.maintenance.clone(),
+            freshness: routes.app.store.freshness(),
+        }
     }
 }
 
-/// The edge of one worker.
-pub(super) struct Endpoint {
-    router: Router,
-    shared: Arc<Shared>,
-}
-
-impl Endpoint {
-    pub(super) fn for_connection(&self, state: Arc<ConnState>, peer: IpAddr) -> ConnService {
-        let (router, shared) = (self.router.clone(), Arc::clone(&self.shared));
-        ConnService { router, shared, state, peer: Peer(peer) }
-    }
-}
-
-/// The edge of one connection.
 #[derive(Clone)]
 pub(super) struct ConnService {
-    router: Router,
-    shared: Arc<Shared>,
-    state: Arc<ConnState>,
-    peer: Peer,
+    pub(super) router: Router,
+    pub(super) shared: Arc<Edge>,
+    pub(super) state: Arc<ConnState>,
+    pub(super) peer: Peer,
 }
 
 impl hyper::service::Service<Request<Incoming>> for ConnService {
@@ -157,9 +132,9 @@ impl ConnService {
             trace = seen.trace();
             running.seen = Some(seen);
         }
-        let spent = running.seen.as_ref().map(|seen| Arc::clone(seen.spent()));
+        let spent = running.seen.as_ref().map(|seen| Arc::clone(&seen.spent));
         let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
-        let cross = shared.cors.as_ref().map(|cors| cors.look(&request));
+        let cross = cors::look(&shared.cors, &request);
         let arrival = Arrival { at, chunked, spent };
         let Some(mut response) = self.answer(request, arrival).await else {
             // Nobody will read it; `running`, dropped unfinished, counts the client as gone.
@@ -174,8 +149,8 @@ impl ConnService {
             if let Some(errors) = &shared.errors
                 && problem.status().is_server_error()
             {
-                let route = running.route.unwrap_or_else(|| shared.metrics.unmatched());
-                errors.add(&running.method, route.template(), id.as_str(), &problem);
+                let route = running.route.unwrap_or(shared.metrics.unmatched);
+                errors.add(&running.method, route.template, id.as_str(), &problem);
             }
             let allow = response.headers_mut().remove(header::ALLOW);
             response = problem.into_answer(id.as_str(), trace);
@@ -187,7 +162,7 @@ impl ConnService {
         if let Some(limit) = limit {
             limit.add_to(headers);
         }
-        headers.insert(&X_REQUEST_ID, id.header());
+        headers.insert(&X_REQUEST_ID, id.0.clone());
         // Nothing here is to be taken by a browser for anything but what it says it is.
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         if let Some(cross) = &cross {
@@ -403,7 +378,6 @@ struct Running<'a> {
     method: http::Method,
     started: Instant,
     recorder: Option<&'a Recorder>,
-    /// What is to be recorded of it.
     seen: Option<Box<Seen>>,
     finished: bool,
 }
@@ -411,31 +385,26 @@ struct Running<'a> {
 impl Running<'_> {
     fn finish(&mut self, response: &Response, id: &RequestId) {
         self.finished = true;
+        let route = self.route.unwrap_or(self.metrics.unmatched);
+        let bytes = response.body().size_hint().exact();
         let took = self.started.elapsed();
-        let route = self.route.unwrap_or_else(|| self.metrics.unmatched());
         route.record(&self.method, response.status(), took);
-        self.metrics.in_flight.dec();
-        self.record(RequestEnd {
-            route: route.template(),
-            status: Some(response.status().as_u16()),
-            bytes: response.body().size_hint().exact(),
-            took,
-        });
+        self.end(route.template, (Some(response.status().as_u16()), bytes), took);
         tracing::debug!(
             request_id = id.as_str(),
             method = %self.method,
-            route = route.template(),
+            route = route.template,
             status = response.status().as_u16(),
             micros = took.as_micros(),
             "request"
         );
     }
-}
 
-impl Running<'_> {
-    fn record(&mut self, outcome: RequestEnd) {
+    /// With the status of the answer and the length of its body.
+    fn end(&mut self, route: &'static str, answer: (Option<u16>, Option<u64>), took: Duration) {
+        self.metrics.in_flight.dec();
         if let Some((recorder, seen)) = self.recorder.zip(self.seen.take()) {
-            recorder.end(seen, outcome);
+            recorder.end(seen, route, answer, took);
         }
     }
 }
@@ -444,10 +413,8 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         if !self.finished {
             self.metrics.client_left.inc();
-            self.metrics.in_flight.dec();
-            let took = self.started.elapsed();
             // Its route would be known from its answer.
-            self.record(RequestEnd { route: "unknown", status: None, bytes: None, took });
+            self.end("unknown", (None, None), self.started.elapsed());
             tracing::debug!(method = %self.method, "the client left before its answer");
         }
     }

@@ -166,16 +166,11 @@ pub struct GateMetrics {
 impl Gate {
     /// Lets `most` in at once, and others wait for `queue_time`, or [`BURST`] times as long in a burst.
     pub fn new(most: usize, queue_time: Duration) -> Self {
-        let inner = Inner {
-            places: Mutex::new(Places { free: most, line: Line::default() }),
-            most,
-            queue_time,
-            started: Instant::now(),
-            empty_at: AtomicU64::new(0),
-            shed_full: AtomicU64::new(0),
-            shed_late: AtomicU64::new(0),
-            waits: Histogram::new(BUCKETS),
-        };
+        let places = Mutex::new(Places { free: most, line: Line::default() });
+        let (started, waits) = (Instant::now(), Histogram::new(BUCKETS));
+        let (empty_at, shed_full, shed_late) = Default::default();
+        let inner =
+            Inner { places, most, queue_time, started, empty_at, shed_full, shed_late, waits };
         Self { inner: Arc::new(inner), client: None, limit: None }
     }
 
@@ -198,9 +193,6 @@ impl Gate {
     /// Counts the current request against its client's rate limit. [`enter`](Self::enter) and
     /// [`run`](Self::run) do so; loads do not, for one load answers many clients, and each of them counts for itself
     /// before it waits for one.
-    ///
-    /// # Errors
-    /// When it is one too many.
     pub async fn take_token(&self) -> Result<(), Shed> {
         let Some(limit) = &self.limit else { return Ok(()) };
         let taken = limit.take().await;
@@ -272,9 +264,6 @@ impl Gate {
 
     /// Runs the loader of a cache's entry. Only loads pass the gate, so those who wait for a load that is
     /// under way take up no place, and a load that had no turn is not taken for a failed one.
-    ///
-    /// # Errors
-    /// Those of `load`.
     pub async fn load<E>(
         &self,
         load: impl Future<Output = Result<Loaded, E>>,

@@ -37,12 +37,28 @@ pub const LARGEST_OBJECT: usize = 256 * 1024;
 pub struct JsonBody(Bytes);
 
 impl JsonBody {
-    /// Whether a request's head says that its body is JSON, for a route that takes other types too.
+    /// Whether a request's head says that its body is JSON: `application/json`, with `charset=utf-8` at most, and not
+    /// compressed.
+    ///
+    /// `application/…+json` is refused: the suffix promises the syntax of JSON, not the meaning of these
+    /// bodies. Nothing is guessed for a body without a type: a form of a foreign page can send that, or
+    /// `text/plain`, without asking first, but not `application/json`.
     ///
     /// # Errors
     /// 415 when it does not.
     pub fn check(headers: &HeaderMap) -> Result<(), Problem> {
-        check_type(headers)
+        let mut types = headers.get_all(header::CONTENT_TYPE).into_iter();
+        let (given, another) = (types.next().and_then(|value| value.to_str().ok()), types.next());
+        if !given.is_some_and(is_json) || another.is_some() {
+            return Err(Problem::unsupported_media_type(
+                "send JSON in UTF-8, with Content-Type: application/json",
+            ));
+        }
+        let coded = |value: &http::HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
+        if headers.get_all(header::CONTENT_ENCODING).into_iter().any(coded) {
+            return Err(Problem::unsupported_media_type("send the body without Content-Encoding"));
+        }
+        Ok(())
     }
 
     /// Reads it as an object of fields.
@@ -126,7 +142,7 @@ impl<S: Sync> FromRequest<S> for JsonBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request<Body>, _state: &S) -> Result<Self, Problem> {
-        check_type(request.headers())?;
+        Self::check(request.headers())?;
         // Whole already: the edge hands over no body that is still coming.
         let collected = request.into_body().collect().await;
         let body = collected.map_err(|e| Problem::bad_request(e.to_string()).closing())?;
@@ -140,26 +156,6 @@ impl<S: Sync> FromRequest<S> for JsonObject {
     async fn from_request(request: Request<Body>, state: &S) -> Result<Self, Problem> {
         JsonBody::from_request(request, state).await?.object(LARGEST_OBJECT)
     }
-}
-
-/// `application/json`, with `charset=utf-8` at most, and not compressed.
-///
-/// `application/…+json` is refused: the suffix promises the syntax of JSON, not the meaning of these
-/// bodies. Nothing is guessed for a body without a type: a form of a foreign page can send that, or
-/// `text/plain`, without asking first, but not `application/json`.
-fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
-    let mut types = headers.get_all(header::CONTENT_TYPE).into_iter();
-    let (given, another) = (types.next().and_then(|value| value.to_str().ok()), types.next());
-    if !given.is_some_and(is_json) || another.is_some() {
-        return Err(Problem::unsupported_media_type(
-            "send JSON in UTF-8, with Content-Type: application/json",
-        ));
-    }
-    let coded = |value: &http::HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
-    if headers.get_all(header::CONTENT_ENCODING).into_iter().any(coded) {
-        return Err(Problem::unsupported_media_type("send the body without Content-Encoding"));
-    }
-    Ok(())
 }
 
 fn is_json(content_type: &str) -> bool {

@@ -44,7 +44,7 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let matched = request.extensions().get::<MatchedPath>();
         let route = matched
-            .and_then(|path| self.routes.iter().copied().find(|r| r.template() == path.as_str()));
+            .and_then(|path| self.routes.iter().copied().find(|r| r.template == path.as_str()));
         Labelled { future: self.inner.call(request), route }
     }
 }

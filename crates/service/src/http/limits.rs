@@ -22,7 +22,6 @@ use std::time::Duration;
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const STATE: HeaderName = HeaderName::from_static("ratelimit");
 
-/// The limits of each gate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RateLimits {
     /// On reads that are not in the cache.
@@ -36,9 +35,6 @@ pub(crate) struct RateLimits {
 
 impl RateLimits {
     /// `key` is one that all nodes of a database have.
-    ///
-    /// # Errors
-    /// The addresses of `guard.url` cannot be used.
     pub(crate) fn new(
         limits: &LimitSettings,
         guard: &GuardSettings,
@@ -68,7 +64,6 @@ impl RateLimits {
     }
 }
 
-/// The limits of one class of requests.
 #[derive(Debug)]
 pub(crate) struct ClassLimit {
     limiter: Arc<RateLimiter>,
@@ -89,7 +84,6 @@ pub(crate) struct LimitHeaders {
 }
 
 impl LimitHeaders {
-    /// Adds them to an answer.
     pub(crate) fn add_to(self, headers: &mut HeaderMap) {
         headers.insert(POLICY, self.policy);
         headers.insert(STATE, self.state);
@@ -103,14 +97,12 @@ impl ClassLimit {
         names: [&'static str; 2],
         [user, address]: [Option<Rate>; 2],
     ) -> Option<Arc<Self>> {
-        let policies: Vec<String> = names
-            .into_iter()
-            .zip([user, address])
-            .filter_map(|(name, limit)| limit.map(|limit| (name, limit)))
-            .map(|(name, Rate { count, window })| {
-                format!("\"{name}\";q={count};w={}", seconds(window))
-            })
-            .collect();
+        let policy = |(name, limit): (&str, Option<Rate>)| {
+            let Rate { count, window } = limit?;
+            Some(format!("\"{name}\";q={count};w={}", seconds(window)))
+        };
+        let policies: Vec<String> =
+            names.into_iter().zip([user, address]).filter_map(policy).collect();
         if policies.is_empty() {
             return None;
         }

@@ -124,13 +124,10 @@ pub fn write_cursor(listing: &str, sort: f64, id: i64) -> String {
     bytes.extend_from_slice(&id.to_be_bytes());
     let check = check(listing, &bytes);
     bytes.extend_from_slice(&check);
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    crate::hex(&bytes)
 }
 
 /// Reads a cursor of this listing.
-///
-/// # Errors
-/// When it is none.
 pub fn read_cursor(listing: &str, text: &str) -> Result<(f64, i64), FieldError> {
     let wrong = || FieldError::new("cursor", "a nextCursor of the same listing");
     if text.len() != 48 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {

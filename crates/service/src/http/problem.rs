@@ -104,19 +104,31 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "bad-request", detail)
     }
 
+    fn challenging(mut self, challenge: &'static str) -> Self {
+        self.0.challenge = Some(challenge);
+        self
+    }
+
+    fn after(mut self, seconds: u32) -> Self {
+        self.0.retry_after_seconds = Some(seconds.max(1));
+        self
+    }
+
+    fn logged(mut self, log: impl Into<String>) -> Self {
+        self.0.log = Some(log.into());
+        self
+    }
+
     /// 401: no token, or a log-in that failed.
     pub fn unauthorized(detail: impl Into<Cow<'static, str>>) -> Self {
-        let mut problem = Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail);
-        problem.0.challenge = Some("Bearer");
-        problem
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail).challenging("Bearer")
     }
 
     /// 401: there is a token, and it is not valid (any more): altered, expired or revoked.
     pub fn invalid_token(detail: impl Into<Cow<'static, str>>) -> Self {
-        let mut problem = Self::new(StatusCode::UNAUTHORIZED, "invalid-token", detail);
         // RFC 6750, 3.1: a request that carried a token is told what is wrong with it.
-        problem.0.challenge = Some("Bearer error=\"invalid_token\"");
-        problem
+        Self::new(StatusCode::UNAUTHORIZED, "invalid-token", detail)
+            .challenging("Bearer error=\"invalid_token\"")
     }
 
     /// 403: known, but not allowed.
@@ -136,22 +148,14 @@ impl Problem {
 
     /// 405: the resource does not know this method.
     pub fn method_not_allowed() -> Self {
-        Self::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "method-not-allowed",
-            "this resource does not support the method",
-        )
+        let detail = "this resource does not support the method";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", detail)
     }
 
     /// 408: the request's body did not arrive in time. The connection is closed after it.
     pub fn body_timeout() -> Self {
-        let mut problem = Self::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "body-timeout",
-            "the body did not arrive in time",
-        );
-        problem.0.close = true;
-        problem
+        let detail = "the body did not arrive in time";
+        Self::new(StatusCode::REQUEST_TIMEOUT, "body-timeout", detail).closing()
     }
 
     /// 414: path and query are longer than `limit` bytes.
@@ -162,30 +166,21 @@ impl Problem {
 
     /// 412: a condition of the request does not hold; nothing was done.
     pub fn precondition_failed() -> Self {
-        Self::new(
-            StatusCode::PRECONDITION_FAILED,
-            "precondition-failed",
-            "the current version does not satisfy If-Match or If-None-Match; fetch it again",
-        )
+        let detail =
+            "the current version does not satisfy If-Match or If-None-Match; fetch it again";
+        Self::new(StatusCode::PRECONDITION_FAILED, "precondition-failed", detail)
     }
 
     /// 413: the body is larger than `limit` bytes. The connection is closed after it.
     pub fn too_large(limit: usize) -> Self {
         let detail = format!("the body is larger than {limit} bytes");
-        let mut problem = Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail);
-        problem.0.close = true;
-        problem
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail).closing()
     }
 
     /// 503: the bodies of other requests take all the memory there is for bodies. Closes the connection.
     pub fn too_many_bodies() -> Self {
-        let mut problem = Self::unavailable(
-            "no memory for another request body; try again later",
-            1,
-            "no room for another body",
-        );
-        problem.0.close = true;
-        problem
+        let detail = "no memory for another request body; try again later";
+        Self::unavailable(detail, 1, "no room for another body").closing()
     }
 
     /// 501: the request asks for something of HTTP that is not done here.
@@ -210,11 +205,9 @@ impl Problem {
 
     /// 422: the `Idempotency-Key` came with another request before.
     pub fn key_reused() -> Self {
-        Self::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "idempotency-key-reused",
-            "this Idempotency-Key was used with another request; use a new key for a new request",
-        )
+        let detail =
+            "this Idempotency-Key was used with another request; use a new key for a new request";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key-reused", detail)
     }
 
     /// 422 for one field.
@@ -233,9 +226,7 @@ impl Problem {
         detail: impl Into<Cow<'static, str>>,
         retry_after_seconds: u32,
     ) -> Self {
-        let mut problem = Self::new(StatusCode::TOO_MANY_REQUESTS, slug, detail);
-        problem.0.retry_after_seconds = Some(retry_after_seconds.max(1));
-        problem
+        Self::new(StatusCode::TOO_MANY_REQUESTS, slug, detail).after(retry_after_seconds)
     }
 
     /// Adds a member of this type of problem alone (RFC 9457, 3.2). Names of the standard are taken.
@@ -255,17 +246,14 @@ impl Problem {
         retry_after_seconds: u32,
         log: impl Into<String>,
     ) -> Self {
-        let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail);
-        problem.0.retry_after_seconds = Some(retry_after_seconds.max(1));
-        problem.0.log = Some(log.into());
-        problem
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
+            .after(retry_after_seconds)
+            .logged(log)
     }
 
     /// 503: the operator has writes refused. `detail` is what the operator says of it.
     pub fn maintenance(detail: impl Into<Cow<'static, str>>, retry_after_seconds: u32) -> Self {
-        let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "maintenance", detail);
-        problem.0.retry_after_seconds = Some(retry_after_seconds.max(1));
-        problem
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "maintenance", detail).after(retry_after_seconds)
     }
 
     /// 504 in place of a 503: what was asked for may have been done, or may be done yet. Only when the
@@ -285,13 +273,8 @@ impl Problem {
 
     /// 500: our fault. `log` is for the log alone; the client learns the request id to quote.
     pub fn internal(log: impl Into<String>) -> Self {
-        let mut problem = Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal",
-            "internal error; include the instance when you report it",
-        );
-        problem.0.log = Some(log.into());
-        problem
+        let detail = "internal error; include the instance when you report it";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail).logged(log)
     }
 
     /// What is wrong, field by field.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The id of a request: the client's `X-Request-Id` when it is short and plain, else a fresh one.
 #[derive(Clone, Debug)]
-pub struct RequestId(HeaderValue);
+pub struct RequestId(pub(super) HeaderValue);
 
 /// The header of it, in requests and answers. Made once: as text it would be checked and copied each time.
 pub(super) static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -34,11 +34,6 @@ impl RequestId {
             *digit = b"0123456789abcdef"[(number >> (60 - 4 * i) & 15) as usize];
         }
         RequestId(HeaderValue::from_bytes(&text).expect("hex digits are a valid header"))
-    }
-
-    /// As a header value.
-    pub fn header(&self) -> HeaderValue {
-        self.0.clone()
     }
 
     /// As text.

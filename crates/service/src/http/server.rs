@@ -9,13 +9,12 @@ use super::connection::Limits;
 use super::connection_slots::ConnectionSlots;
 use super::edge::Edge;
 use super::worker::{Shared, Worker};
-use super::{AnswerRoom, LargestBody, operations};
-use crate::admin::Maintenance;
+use super::{LargestBody, operations};
+use crate::app::App;
 use crate::config::{ServerSettings, Settings};
 use crate::ops::last_errors::LastErrors;
 use crate::ops::metrics::ServerMetrics;
 use crate::ops::record::Recorder;
-use crate::store::Freshness;
 use axum::Router;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
@@ -59,9 +58,6 @@ pub struct BindError {
 
 impl Server {
     /// Binds both listeners.
-    ///
-    /// # Errors
-    /// When an address is taken or not ours.
     pub fn bind(settings: &ServerSettings) -> Result<Server, BindError> {
         Ok(Server {
             api: listen("server.listen", settings.listen)?,
@@ -70,27 +66,18 @@ impl Server {
     }
 
     /// Address of the API, with the port that was picked.
-    ///
-    /// # Errors
-    /// When the system cannot tell.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.api.local_addr()
     }
 
     /// Address of `/metrics`.
-    ///
-    /// # Errors
-    /// When the system cannot tell.
     pub fn metrics_address(&self) -> io::Result<SocketAddr> {
         self.metrics.local_addr()
     }
 
     /// Serves until `signals.stop` asks for the end, then drains. Blocks the calling thread.
-    ///
-    /// # Errors
-    /// When a thread or an event loop cannot be made.
     pub fn run(self, settings: &Settings, routes: Routes, signals: &Signals) -> io::Result<()> {
-        let edge = Edge::new(settings, &routes, Arc::clone(&signals.draining));
+        let edge = Arc::new(Edge::new(settings, &routes, Arc::clone(&signals.draining)));
         let places = ConnectionSlots::new(settings);
         let settings = &settings.server;
         let count = settings
@@ -166,16 +153,12 @@ pub struct Routes {
     pub metrics: Arc<ServerMetrics>,
     /// Which requests may have bodies of more than 64 KiB.
     pub largest_body: LargestBody,
-    /// The memory that answers may take on their way.
-    pub answers: AnswerRoom,
     /// What takes records of requests, if anything does.
     pub(crate) recorder: Option<Arc<Recorder>>,
     /// What takes the last errors, if anybody can look at them.
     pub(crate) errors: Option<Arc<LastErrors>>,
-    /// The mode in which writes are refused.
-    pub maintenance: Maintenance,
-    /// Where several nodes share a store: whether what this one remembers may be used.
-    pub(crate) freshness: Option<Arc<Freshness>>,
+    /// What the API works on.
+    pub app: Arc<App>,
 }
 
 /// How the outside tells a running server to end.

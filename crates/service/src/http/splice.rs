@@ -82,9 +82,6 @@ pub struct NotAnObject;
 impl Template {
     /// The value that a template of this JSON object is kept as. CPU-heavy when it compresses: belongs on
     /// the compute pool.
-    ///
-    /// # Errors
-    /// When it is no object.
     pub fn value(mut object: Vec<u8>, compress: Compress) -> Result<Value, NotAnObject> {
         if object.first() != Some(&b'{') || object.pop() != Some(b'}') {
             return Err(NotAnObject);
@@ -174,7 +171,6 @@ fn open_gzip(prefix: &[u8]) -> Option<Bytes> {
     Some(Bytes::from(out.into_boxed_slice()))
 }
 
-/// One gzip stream of the prefix and the tail.
 fn close_gzip(open: &[u8], prefix_bytes: usize, tail: &[u8]) -> Bytes {
     let (blocks, checksum) = open.split_at(open.len() - CHECKSUM_BYTES);
     let checksum = checksum.try_into().map_or(0, u32::from_le_bytes);

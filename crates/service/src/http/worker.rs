@@ -1,10 +1,12 @@
 //! A worker: a thread with an event loop of its own, and its connections.
 
+use super::client::Peer;
 use super::connection::{CoarseClock, ConnState, Limits, WatchedStream};
 use super::connection_slots::ConnectionSlot;
-use super::edge::{Edge, Endpoint};
+use super::edge::{ConnService, Edge};
 use super::server::LARGEST_HEAD;
 use crate::ops::metrics::ServerMetrics;
+use crate::ops::thread::Joined;
 use axum::Router;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
@@ -14,14 +16,12 @@ use std::net::{IpAddr, TcpStream as StdStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 
-/// What all workers share.
 pub(super) struct Shared {
-    pub(super) edge: Edge,
+    pub(super) edge: Arc<Edge>,
     pub(super) limits: Limits,
     /// When the clocks of all workers began.
     pub(super) started: Instant,
@@ -39,12 +39,12 @@ pub(super) struct Arrival {
 
 /// A thread with an event loop and its connections. Dropping it ends the loop and joins the thread.
 pub(super) struct Worker {
+    _thread: Joined,
     pub(super) inbox: mpsc::UnboundedSender<Arrival>,
     pub(super) connections: Arc<AtomicUsize>,
     open: Open,
     pub(super) drain: Arc<Notify>,
     end: Arc<Notify>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl Worker {
@@ -56,17 +56,16 @@ impl Worker {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let open = Open::default();
         let event_loop = Loop {
-            endpoint: shared.edge.endpoint(api.clone()),
+            router: api.clone(),
             clock: Arc::new(CoarseClock::new(shared.started)),
             open: Arc::clone(&open),
             connections: Arc::clone(&connections),
             shared: Arc::clone(shared),
         };
         let (begin_drain, finish) = (Arc::clone(&drain), Arc::clone(&end));
-        let thread = std::thread::Builder::new()
-            .name(format!("http-{number}"))
-            .spawn(move || runtime.block_on(event_loop.run(arrivals, &begin_drain, &finish)))?;
-        Ok(Worker { inbox, connections, open, drain, end, thread: Some(thread) })
+        let work = move || runtime.block_on(event_loop.run(arrivals, &begin_drain, &finish));
+        let _thread = Joined::spawn(format!("http-{number}"), work)?;
+        Ok(Worker { _thread, inbox, connections, open, drain, end })
     }
 
     /// The connections that wait for their clients, and since when.
@@ -83,17 +82,13 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         self.end.notify_one();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 
 type Open = Arc<Mutex<Vec<Weak<ConnState>>>>;
 
-/// The event loop of a worker.
 struct Loop {
-    endpoint: Endpoint,
+    router: Router,
     clock: Arc<CoarseClock>,
     open: Open,
     connections: Arc<AtomicUsize>,
@@ -131,7 +126,12 @@ impl Loop {
         let state = Arc::new(ConnState::new(Arc::clone(&self.clock), peer));
         self.open.lock().push(Arc::downgrade(&state));
         let shared = Arc::clone(&self.shared);
-        let service = self.endpoint.for_connection(Arc::clone(&state), peer);
+        let service = ConnService {
+            router: self.router.clone(),
+            shared: Arc::clone(&shared.edge),
+            state: Arc::clone(&state),
+            peer: Peer(peer),
+        };
         tokio::spawn(async move {
             serve(stream, state, service, &shared.metrics).await;
             drop(counted);
@@ -179,7 +179,7 @@ const FIRST_REQUEST_WHILE_CLOSING: Duration = Duration::from_secs(1);
 async fn serve(
     stream: TcpStream,
     state: Arc<ConnState>,
-    service: super::edge::ConnService,
+    service: ConnService,
     metrics: &ServerMetrics,
 ) {
     let stream = WatchedStream::new(stream, Arc::clone(&state));

@@ -27,6 +27,7 @@ mod networks;
 use super::store::{CountedViews, MarketStore};
 use super::types::MarketId;
 use crate::accounts::UserId;
+use crate::ops::thread::Joined;
 use crate::store::StoreError;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use networks::{Networks, Waiting, network};
@@ -37,7 +38,6 @@ use std::hash::Hasher as _;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Views that may wait: some 400 KB.
@@ -168,16 +168,13 @@ enum Message {
 #[derive(Debug)]
 pub struct Counting {
     queue: Sender<Message>,
-    thread: Option<JoinHandle<()>>,
+    _thread: Joined,
 }
 
 impl Drop for Counting {
     fn drop(&mut self) {
         // Waits for room if there is none; fails only when the thread is gone already.
         let _ = self.queue.send(Message::Stop);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -190,10 +187,8 @@ impl Views {
     ) -> std::io::Result<(Arc<Views>, Counting)> {
         let (views, queue, worker) = Self::prepare(store, counts, OF_NETWORK, reload)?;
         let sender = views.queue.clone();
-        let thread = std::thread::Builder::new()
-            .name("market-views".to_owned())
-            .spawn(move || worker.work(&queue))?;
-        Ok((views, Counting { queue: sender, thread: Some(thread) }))
+        let _thread = Joined::spawn("market-views", move || worker.work(&queue))?;
+        Ok((views, Counting { queue: sender, _thread }))
     }
 
     fn prepare(

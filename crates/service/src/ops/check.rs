@@ -17,9 +17,6 @@ pub enum Finding {
 }
 
 /// Looks at the directory, the addresses and the servers beside the store, one after the other; nothing is kept.
-///
-/// # Errors
-/// The machine has no event loop for it.
 pub fn check(settings: &Settings) -> std::io::Result<Vec<Finding>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut found = vec![directory(settings)];

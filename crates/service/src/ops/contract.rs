@@ -11,23 +11,18 @@ use crate::posts::{LONGEST_TOWN, Order};
 use crate::tracks::NAME_CHARS;
 use serde_json::{Map, Value, json};
 
-/// Completes the document that the routes have made.
 pub(super) fn complete(document: &mut Value) {
     let schemas = document["components"]["schemas"].clone();
     let shared = REFUSALS.iter().map(|refusal| (refusal.name.to_owned(), refusal.response()));
     document["components"]["responses"] = Value::Object(shared.collect());
     let Some(paths) = document["paths"].as_object_mut() else { return };
-    for operation in paths.values_mut().filter_map(Value::as_object_mut).flat_map(operations) {
-        let (method, operation) = operation;
+    let items = paths.values_mut().filter_map(Value::as_object_mut);
+    for (method, operation) in items.flat_map(Map::iter_mut) {
         describe_parameters(method, operation);
         add_body_examples(operation, &schemas);
         add_refusals(method, operation);
         describe_answers(operation);
     }
-}
-
-fn operations(item: &mut Map<String, Value>) -> impl Iterator<Item = (&str, &mut Value)> {
-    item.iter_mut().map(|(method, operation)| (method.as_str(), operation))
 }
 
 /// What an operation takes, as far as refusals follow from it.
@@ -186,16 +181,11 @@ fn add_header(response: &mut Value, name: &str, description: &str, schema: fn() 
         json!({ "description": description, "required": true, "schema": schema() });
 }
 
-/// Headers of answers that are no refusals.
 fn describe_answers(operation: &mut Value) {
     let Some(responses) = operation["responses"].as_object_mut() else { return };
     if let Some(created) = responses.get_mut("201") {
-        add_header(
-            created,
-            "Location",
-            "Location of the new item, or of the list that contains it",
-            text,
-        );
+        let description = "Location of the new item, or of the list that contains it";
+        add_header(created, "Location", description, text);
     }
     if let Some(known) = responses.get_mut("304") {
         add_header(known, "ETag", "ETag of the client's copy", text);
@@ -206,6 +196,9 @@ fn describe_answers(operation: &mut Value) {
 }
 
 const KEY: &str = "Idempotency-Key";
+const MATCH: &str = "Perform the request only if the list contains the current ETag or is `*`";
+const NONE_MATCH: &str = "Perform the request only if the list does not contain the current ETag";
+const KNOWN: &str = "304 if the list contains the ETag of the answer or is `*`";
 
 /// Gives parameters that many operations have one description, and adds those that follow from others.
 fn describe_parameters(method: &str, operation: &mut Value) {
@@ -230,19 +223,8 @@ fn describe_parameters(method: &str, operation: &mut Value) {
         }
     }
     let conditions: &[(&str, &str)] = match method {
-        "patch" | "delete" => &[
-            (
-                "If-Match",
-                "Perform the request only if the list contains the current ETag or is `*`",
-            ),
-            (
-                "If-None-Match",
-                "Perform the request only if the list does not contain the current ETag",
-            ),
-        ],
-        "get" if revalidates => {
-            &[("If-None-Match", "304 if the list contains the ETag of the answer or is `*`")]
-        }
+        "patch" | "delete" => &[("If-Match", MATCH), ("If-None-Match", NONE_MATCH)],
+        "get" if revalidates => &[("If-None-Match", KNOWN)],
         _ => &[],
     };
     for (name, description) in conditions {
@@ -270,32 +252,19 @@ const PARAMETERS: &[Parameter] = &[
     (
         "cursor",
         "`nextCursor` of the previous page of the same listing",
-        || json!({ "type": "string", "pattern": "^[0-9a-f]{48}$" }),
+        || pattern("^[0-9a-f]{48}$"),
         None,
     ),
     (
         KEY,
         "A word of the client's own choice, bare or in double quotes: sent again with the same body, \
             the first answer comes back, marked `Idempotent-Replayed: true`",
-        || {
-            let bare = "[!#-~]{1,255}";
-            let quoted = r#""([ !#-\[\]-~]|\\["\\]){1,255}""#;
-            json!({ "type": "string", "pattern": format!("^({bare}|{quoted})$") })
-        },
+        key,
         Some(|| json!("8e03978e-40d5-43e8-bc93-6894a57f9324")),
     ),
-    (
-        "near",
-        "",
-        || {
-            let lat = r"-?(90(\.0{1,9})?|[1-8]?[0-9](\.[0-9]{1,9})?)";
-            let lon = r"-?(180(\.0{1,9})?|(1[0-7][0-9]|[1-9]?[0-9])(\.[0-9]{1,9})?)";
-            json!({ "type": "string", "pattern": format!("^{lat},{lon}$") })
-        },
-        Some(|| json!("37.764,128.9")),
-    ),
-    ("id", "", || json!({ "type": "integer", "format": "int64" }), Some(|| json!(1))),
-    ("commentId", "", || json!({ "type": "integer", "format": "int64" }), Some(|| json!(1))),
+    ("near", "", position, Some(|| json!("37.764,128.9"))),
+    ("id", "", id, Some(|| json!(1))),
+    ("commentId", "", id, Some(|| json!(1))),
     ("createTrack/name", "", || Line(NAME_CHARS).schema(), Some(|| json!("한강 아침 달리기"))),
     ("getTrack/detail", "", || words(&["full", "high", "medium", "low"]), None),
     ("getTrack/encoding", "", || words(&["points", "polyline"]), None),
@@ -312,19 +281,36 @@ const PARAMETERS: &[Parameter] = &[
     ("listMarkets/q", "", search, Some(|| json!("중앙시장"))),
     ("listMarkets/goods", "", search, Some(|| json!("수산물"))),
     ("listMarkets/region", "", text, Some(|| json!("강원도"))),
-    (
-        "listMarkets/type",
-        "",
-        || {
-            let kind = "(상설장|5일장|3일장)";
-            json!({ "type": "string", "pattern": format!("^({kind}([+ ]{kind})*)?$") })
-        },
-        Some(|| json!("상설장")),
-    ),
+    ("listMarkets/type", "", kinds, Some(|| json!("상설장"))),
 ];
 
 fn text() -> Value {
     json!({ "type": "string" })
+}
+
+fn id() -> Value {
+    json!({ "type": "integer", "format": "int64" })
+}
+
+fn pattern(pattern: &str) -> Value {
+    json!({ "type": "string", "pattern": pattern })
+}
+
+fn position() -> Value {
+    let lat = r"-?(90(\.0{1,9})?|[1-8]?[0-9](\.[0-9]{1,9})?)";
+    let lon = r"-?(180(\.0{1,9})?|(1[0-7][0-9]|[1-9]?[0-9])(\.[0-9]{1,9})?)";
+    pattern(&format!("^{lat},{lon}$"))
+}
+
+fn kinds() -> Value {
+    let kind = "(상설장|5일장|3일장)";
+    pattern(&format!("^({kind}([+ ]{kind})*)?$"))
+}
+
+fn key() -> Value {
+    let bare = "[!#-~]{1,255}";
+    let quoted = r#""([ !#-\[\]-~]|\\["\\]){1,255}""#;
+    pattern(&format!("^({bare}|{quoted})$"))
 }
 
 fn words(words: &[&str]) -> Value {

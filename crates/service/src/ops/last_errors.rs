@@ -10,12 +10,9 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// Entries that are kept.
 const KEPT: usize = 50;
-/// Longest message in characters.
 const LONGEST: usize = 200;
 
-/// Errors that are alike.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LastError {
@@ -32,7 +29,6 @@ pub(crate) struct LastError {
     count: u64,
 }
 
-/// The last errors, the latest first.
 #[derive(Debug, Default)]
 pub(crate) struct LastErrors(Mutex<VecDeque<LastError>>);
 
@@ -66,7 +62,6 @@ impl LastErrors {
         kept.push_front(error);
     }
 
-    /// All of them.
     pub(crate) fn read(&self) -> Vec<LastError> {
         self.0.lock().iter().cloned().collect()
     }

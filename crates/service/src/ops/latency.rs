@@ -4,6 +4,7 @@
 //! first of them. Here they follow each other at an eighth of their size: a percentile is off by 1/8 at
 //! most. It counts everything since the start; two readings give what lies between them.
 
+use super::record::micros;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -53,8 +54,7 @@ fn stripe() -> usize {
 impl Latencies {
     /// Counts one answer.
     pub fn observe(&self, took: Duration) {
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.stripes[stripe()].0[bucket(micros)].fetch_add(1, Ordering::Relaxed);
+        self.stripes[stripe()].0[bucket(micros(took))].fetch_add(1, Ordering::Relaxed);
     }
 
     /// All counts of now.
@@ -109,7 +109,6 @@ impl Reading {
     }
 }
 
-/// The bucket of a time in microseconds.
 fn bucket(micros: u64) -> usize {
     let micros = micros.min(LARGEST_MICROS);
     let shift = micros.max(STEPS).ilog2() - STEPS_LOG2;

@@ -18,37 +18,27 @@ pub(crate) const EVERY: Duration = Duration::from_millis(500);
 const LOOKS: u8 = 3;
 
 /// Those of the process: it has one allocator.
-static LARGE: Large = Large { held: AtomicUsize::new(0), freed: AtomicUsize::new(0) };
+pub(crate) static LARGE: Large = Large { held: AtomicUsize::new(0), freed: AtomicUsize::new(0) };
 
 /// Large answers that are on their way, and those that were.
 #[derive(Debug, Default)]
-struct Large {
+pub(crate) struct Large {
     held: AtomicUsize,
     freed: AtomicUsize,
 }
 
 impl Large {
-    fn lent(&self) {
+    /// A large answer is on its way.
+    pub(crate) fn lent(&self) {
         self.held.fetch_add(1, Relaxed);
     }
 
-    fn freed(&self) {
+    pub(crate) fn freed(&self) {
         self.held.fetch_sub(1, Relaxed);
         self.freed.fetch_add(1, Relaxed);
     }
 }
 
-/// Says that a large answer is on its way.
-pub(crate) fn lent() {
-    LARGE.lent();
-}
-
-/// Says that it was freed.
-pub(crate) fn freed() {
-    LARGE.freed();
-}
-
-/// What one thread has seen of them.
 #[derive(Debug)]
 pub(crate) struct Tidy<'a> {
     large: &'a Large,
@@ -73,7 +63,6 @@ impl<'a> Tidy<'a> {
         self.left > 0 || held.load(Relaxed) > 0 || freed.load(Relaxed) != self.freed
     }
 
-    /// Looks.
     pub(crate) fn look(&mut self) {
         let freed = self.large.freed.load(Relaxed);
         if freed != self.freed {

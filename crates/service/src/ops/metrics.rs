@@ -42,15 +42,7 @@ struct RouteLabels {
     route: &'static str,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ReasonLabel {
-    reason: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct RoomLabel {
-    room: &'static str,
-}
+type Label = [(&'static str, &'static str); 1];
 
 /// What the figures of the home page read, for all routes that are in them.
 #[derive(Clone, Debug, Default)]
@@ -74,17 +66,29 @@ pub struct ServerMetrics {
     pub(crate) connections: Gauge,
     pub(crate) accepted: Counter,
     pub(crate) refused: Counter,
-    expired: Family<ReasonLabel, Counter>,
-    bodies: Family<RoomLabel, Gauge>,
+    expired: Family<Label, Counter>,
+    bodies: Family<Label, Gauge>,
     pub(crate) accept_errors: Counter,
     /// Grows by one entry for each route template of the program, while it starts.
     routes: Mutex<Vec<&'static RouteMetrics>>,
-    unmatched: &'static RouteMetrics,
+    /// Counters of requests that no route matched.
+    pub unmatched: &'static RouteMetrics,
+    /// How long the answers of all routes took, but of those kept apart.
+    pub latencies: Arc<Latencies>,
     shown: Shown,
 }
 
-/// A new metric, registered.
-fn made<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+const LEFT: &str = "Clients that disconnected before their answer";
+const UNREADABLE: &str =
+    "Request heads that are not valid HTTP/1.1 or too large, answered without a problem body";
+const REFUSED: &str = "Client connections answered 503 because of a limit on connections";
+const EXPIRED: &str = "Client connections closed by the server, by reason";
+
+pub(super) fn made<M: Metric + Clone + Default>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());
     metric
@@ -108,33 +112,18 @@ impl ServerMetrics {
             requests,
             durations,
             in_flight: made(http, "requests_in_flight", "Requests being answered"),
-            client_left: made(
-                http,
-                "client_disconnects",
-                "Clients that disconnected before their answer",
-            ),
+            client_left: made(http, "client_disconnects", LEFT),
             panics: made(http, "handler_panics", "Handlers that panicked, answered 500"),
-            unreadable: made(
-                http,
-                "unreadable_requests",
-                "Request heads that are not valid HTTP/1.1 or too large, answered without a problem body",
-            ),
+            unreadable: made(http, "unreadable_requests", UNREADABLE),
             connections: made(http, "connections", "Open client connections"),
             accepted: made(http, "connections_accepted", "Client connections accepted"),
-            refused: made(
-                http,
-                "connections_refused",
-                "Client connections answered 503 because of a limit on connections",
-            ),
-            expired: made(
-                http,
-                "connections_expired",
-                "Client connections closed by the server, by reason",
-            ),
+            refused: made(http, "connections_refused", REFUSED),
+            expired: made(http, "connections_expired", EXPIRED),
             bodies,
             accept_errors: made(http, "accept_errors", "Errors while accepting connections"),
             routes: Mutex::default(),
             unmatched,
+            latencies: Arc::clone(&shown.latencies),
             shown,
         }
     }
@@ -155,11 +144,6 @@ impl ServerMetrics {
         self.routes.lock().push(route);
     }
 
-    /// How long the answers of all routes took, but of those kept apart.
-    pub fn latencies(&self) -> &Arc<Latencies> {
-        &self.shown.latencies
-    }
-
     /// Answers since the start by the first digit of their status, 1 to 5, but for routes kept apart.
     pub fn answers(&self) -> [u64; 5] {
         let mut sums = [0; 5];
@@ -174,25 +158,21 @@ impl ServerMetrics {
         self.routes.lock().as_slice().into()
     }
 
-    /// The counters of requests that no route matched.
-    pub fn unmatched(&self) -> &'static RouteMetrics {
-        self.unmatched
-    }
-
     /// What the bodies of a room take, in bytes.
     pub(crate) fn body_room(&self, room: &'static str) -> Gauge {
-        self.bodies.get_or_create_owned(&RoomLabel { room })
+        self.bodies.get_or_create_owned(&[("room", room)])
     }
 
     pub(crate) fn connection_expired(&self, reason: &'static str) {
-        self.expired.get_or_create(&ReasonLabel { reason }).inc();
+        self.expired.get_or_create(&[("reason", reason)]).inc();
     }
 }
 
 /// Counters of one route template.
 #[derive(Debug)]
 pub struct RouteMetrics {
-    template: &'static str,
+    /// The template, `/v1/tracks/{id}`.
+    pub template: &'static str,
     requests: Family<RequestLabels, Counter>,
     durations: Durations,
     shown: Option<Shown>,
@@ -228,11 +208,6 @@ impl RouteMetrics {
             shown,
             slots: std::array::from_fn(|_| MethodSlots::default()),
         }))
-    }
-
-    /// The template, `/v1/tracks/{id}`.
-    pub fn template(&self) -> &'static str {
-        self.template
     }
 
     /// Counts one answer.

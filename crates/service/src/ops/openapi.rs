@@ -54,7 +54,6 @@ pub(crate) struct Api<S = Arc<App>> {
 }
 
 impl<S: Clone + Send + Sync + 'static> Api<S> {
-    /// No routes.
     pub(crate) fn new() -> Self {
         let (router, schemas) = (OpenApiRouter::new(), BTreeMap::new());
         Self { router, schemas, collisions: Vec::new() }
@@ -92,7 +91,6 @@ impl<S: Clone + Send + Sync + 'static> Api<S> {
         }
     }
 
-    /// The routes, and the document about them.
     pub(crate) fn split(self) -> (Router<S>, Document) {
         debug_assert!(self.collisions.is_empty(), "schemas of one name: {:?}", self.collisions);
         let (router, document) = self.router.split_for_parts();
@@ -103,11 +101,9 @@ impl<S: Clone + Send + Sync + 'static> Api<S> {
     }
 }
 
-/// The document.
 pub(crate) struct Document(serde_json::Value);
 
 impl Document {
-    /// As JSON.
     pub(crate) fn json(&self) -> String {
         format!("{:#}", self.0)
     }

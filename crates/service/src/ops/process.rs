@@ -1,8 +1,8 @@
 //! This process's own metrics for Prometheus, read from `/proc` when the page is asked for.
 
+use crate::exposition::counter;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
-use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,7 +21,7 @@ impl Process {
 }
 
 impl Collector for Process {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
         let mut gauge = |name: &str, help: &str, value: f64| {
             let metric = ConstGauge::new(value);
             metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
@@ -43,13 +43,8 @@ impl Collector for Process {
         gauge("process_start_time_seconds", "Start time in seconds since 1970", self.started)?;
         let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
         #[allow(clippy::cast_precision_loss, reason = "CPU seconds are far below 2^53")]
-        let cpu = ConstCounter::new(used.tv_sec as f64 + used.tv_nsec as f64 / 1e9);
-        cpu.encode(encoder.encode_descriptor(
-            "process_cpu_seconds",
-            "CPU time, user and system",
-            None,
-            cpu.metric_type(),
-        )?)
+        let cpu = used.tv_sec as f64 + used.tv_nsec as f64 / 1e9;
+        counter(&mut encoder, "process_cpu_seconds", "CPU time, user and system", cpu)
     }
 }
 

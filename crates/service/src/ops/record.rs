@@ -15,17 +15,16 @@ mod spans;
 mod spent;
 mod trace;
 
-pub(crate) use spent::{Part, Spent, Timer};
+pub(crate) use spent::{Part, Spent, Timer, micros};
 pub(crate) use trace::Trace;
 
-use super::metrics::method_label;
+use super::metrics::{made, method_label};
 use crate::config::Settings;
 use crate::http::RequestId;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use http::Request;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
-use spent::micros;
 use std::fmt::Write as _;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -43,7 +42,6 @@ const LONGEST_PATH: usize = 256;
 /// not keep it.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// One request and its answer.
 #[derive(Debug)]
 pub(super) struct Record {
     /// When its head was complete.
@@ -67,28 +65,14 @@ pub(super) struct Record {
     spent: [u64; Part::ALL.len()],
 }
 
-/// What a request met in the end.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestEnd {
-    pub(crate) route: &'static str,
-    pub(crate) status: Option<u16>,
-    pub(crate) bytes: Option<u64>,
-    pub(crate) took: Duration,
-}
-
-/// A request on its way.
 #[derive(Debug)]
 pub(crate) struct Seen {
     record: Record,
-    spent: Arc<Spent>,
+    /// Where its time goes.
+    pub(crate) spent: Arc<Spent>,
 }
 
 impl Seen {
-    /// Where its time goes.
-    pub(crate) fn spent(&self) -> &Arc<Spent> {
-        &self.spent
-    }
-
     /// Its trace: the caller's, or one that begins here.
     pub(crate) fn trace(&self) -> Option<Trace> {
         self.record.trace
@@ -128,6 +112,22 @@ impl Queue {
 pub(crate) struct Threads(Vec<Receiver<()>>);
 
 impl Threads {
+    /// Starts one; it ends when what is given back is dropped.
+    fn start(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(Receiver<Arc<Record>>) + Send + 'static,
+    ) -> io::Result<Sender<Arc<Record>>> {
+        let (send, records) = bounded(QUEUE);
+        let (running, ended) = bounded(0);
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let _running: Sender<()> = running;
+            work(records);
+        })?;
+        self.0.push(ended);
+        Ok(send)
+    }
+
     /// Waits until what was recorded is written and sent, for [`LAST_WORDS`] at most. Whoever calls it has dropped
     /// every [`Recorder`].
     pub(crate) fn finish(self) {
@@ -145,21 +145,17 @@ impl Threads {
 
 impl Recorder {
     /// Starts the threads that the settings ask for; nothing when they ask for none.
-    ///
-    /// # Errors
-    /// When a thread cannot be started.
     pub(crate) fn start(
         settings: &Settings,
         address: SocketAddr,
         registry: &mut Registry,
     ) -> io::Result<(Option<Arc<Recorder>>, Threads)> {
-        let [lost_lines, sent, lost_spans]: [Counter; 3] = Default::default();
         let help =
             "Lines of the access log, and of slow requests, that could not be written in time";
-        registry.register("log_lines_dropped", help, lost_lines.clone());
-        registry.register("trace_spans_sent", "Spans that the collector took", sent.clone());
+        let lost_lines: Counter = made(registry, "log_lines_dropped", help);
+        let sent = made(registry, "trace_spans_sent", "Spans that the collector took");
         let help = "Spans that the collector did not take in time";
-        registry.register("trace_spans_dropped", help, lost_spans.clone());
+        let lost_spans: Counter = made(registry, "trace_spans_dropped", help);
         let (log, trace) = (&settings.log, &settings.trace);
         let mut threads = Threads::default();
         let mut lines = None;
@@ -215,9 +211,14 @@ impl Recorder {
     }
 
     /// Hands it over when it has ended.
-    pub(crate) fn end(&self, seen: Box<Seen>, outcome: RequestEnd) {
+    pub(crate) fn end(
+        &self,
+        seen: Box<Seen>,
+        route: &'static str,
+        (status, bytes): (Option<u16>, Option<u64>),
+        took: Duration,
+    ) {
         let Seen { mut record, spent } = *seen;
-        let RequestEnd { route, status, bytes, took } = outcome;
         (record.route, record.status, record.bytes, record.took) = (route, status, bytes, took);
         (record.cached, record.spent) = (spent.was_cached(), spent.micros());
         let has_line = self.access || self.slow.is_some_and(|slow| took >= slow);
@@ -228,24 +229,6 @@ impl Recorder {
         if let Some(spans) = self.spans.as_ref().filter(|_| has_span) {
             spans.push(record);
         }
-    }
-}
-
-impl Threads {
-    /// Starts one; it ends when what is given back is dropped.
-    fn start(
-        &mut self,
-        name: &str,
-        work: impl FnOnce(Receiver<Arc<Record>>) + Send + 'static,
-    ) -> io::Result<Sender<Arc<Record>>> {
-        let (send, records) = bounded(QUEUE);
-        let (running, ended) = bounded(0);
-        std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-            let _running: Sender<()> = running;
-            work(records);
-        })?;
-        self.0.push(ended);
-        Ok(send)
     }
 }
 

@@ -91,6 +91,10 @@ impl BackupError {
         move |reason| Self::Io { what, reason }
     }
 
+    fn at(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        Self::io(path.display().to_string())
+    }
+
     /// The same about a backup at some place, if it is not the only one.
     fn about(self, place: Option<&str>) -> Self {
         match (self, place) {
@@ -116,7 +120,8 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Taken {
     work: Work,
-    manifest: Manifest,
+    /// What the backup will say of itself.
+    pub manifest: Manifest,
 }
 
 /// The directory in which a copy is made, locked so that two backups never share it.
@@ -150,15 +155,14 @@ impl Work {
         if !key.is_file() {
             return Ok(false);
         }
-        let text = std::fs::read(key).map_err(BackupError::io(key.display().to_string()))?;
+        let text = std::fs::read(key).map_err(BackupError::at(key))?;
         let copy = self.dir.join(KEY_FILE);
         private::open(&copy)
             .and_then(|mut file| file.write_all(&text))
-            .map_err(BackupError::io(copy.display().to_string()))?;
+            .map_err(BackupError::at(&copy))?;
         Ok(true)
     }
 
-    /// Checks what was copied.
     fn taken(
         self,
         created: OffsetDateTime,
@@ -207,7 +211,6 @@ pub fn take(
     Ok(taken)
 }
 
-/// Copies and checks the store.
 fn copied(
     settings: &Settings,
     parent: &Path,
@@ -251,21 +254,12 @@ impl Taken {
         let before = earlier.manifest().clone();
         changes::write(earlier, &work.dir)?;
         let store = work.dir.join(FILE);
-        quiet::remove(&store).map_err(BackupError::io(store.display().to_string()))?;
+        quiet::remove(&store).map_err(BackupError::at(&store))?;
         let manifest = manifest.incremental(&work.dir, name, &before)?;
         Ok(Self { work, manifest })
     }
 
-    /// What the backup will say of itself.
-    #[must_use]
-    pub fn manifest(&self) -> &Manifest {
-        &self.manifest
-    }
-
     /// Writes the archive; answers its bytes.
-    ///
-    /// # Errors
-    /// When `out` cannot be written.
     pub fn pack(&self, out: impl Write, mut watch: impl FnMut(Step)) -> Result<u64, BackupError> {
         archive::write(&self.work.dir, &self.manifest, out, |done, all| {
             watch(Step::Packing(done, all));

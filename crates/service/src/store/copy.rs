@@ -31,7 +31,7 @@ use source::{Source, SourceRow};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tables::Table;
-use target::{Begun as Mark, Target};
+use target::Target;
 
 /// Table with the progress of a copy.
 const MARKS: &str = "madang_copy";
@@ -59,13 +59,10 @@ pub enum CopyError {
     Differs(String),
 }
 
-/// What is to be done.
-#[derive(Debug)]
-pub enum Begun {
-    /// Nothing: this very store was copied before.
-    Done,
-    /// To be run.
-    Copying(Box<Copying>),
+impl From<rusqlite::Error> for CopyError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Store(error.into())
+    }
 }
 
 /// What happens, for who watches.
@@ -113,19 +110,16 @@ pub struct Copying {
 crate::opaque_debug!(Copying);
 
 /// Opens the store in the data directory as a start does, and the database at `url`, which must be empty or hold an
-/// earlier part of this copy. The caller holds the lock of the directory.
+/// earlier part of this copy. The caller holds the lock of the directory. Nothing when this very store was copied before.
 ///
 /// # Errors
 /// When either cannot be opened, or the target holds anything else or is in use.
-pub fn begin(settings: &Settings, url: &str) -> Result<Begun, CopyError> {
+pub fn begin(settings: &Settings, url: &str) -> Result<Option<Copying>, CopyError> {
     let target = Target::connect(url)?;
     let source = Source::open(settings)?;
     let shapes = source.schema()?;
-    let (tables, mark) = target.begin(&shapes, &source)?;
-    Ok(match mark {
-        Mark::Done => Begun::Done,
-        Mark::Copying => Begun::Copying(Box::new(Copying { source, target, tables })),
-    })
+    let tables = target.begin(&shapes, &source)?;
+    Ok(tables.map(|tables| Copying { source, target, tables }))
 }
 
 /// The rows of the file in a directory into a database with the same tables, for tests.

@@ -150,7 +150,6 @@ impl Effects {
         self.texts = true;
     }
 
-    /// Applies them to what this process remembers.
     pub(super) fn apply(&self, memory: &Memory) {
         let known = memory.known.lock();
         if let Some(pending) = &known.counts {
@@ -177,13 +176,13 @@ impl Effects {
             memory.texts.notify_one();
         }
         if let (true, Some(told)) = (self.markets, &known.markets) {
-            (told.0)();
+            told();
         }
     }
 }
 
 /// What this process remembers of a store. A command that only fills one remembers nothing.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Memory {
     known: Mutex<Known>,
     pub(super) deletions: Arc<Notify>,
@@ -201,25 +200,20 @@ impl Memory {
             if let Some(cache) = &known.cache {
                 cache.invalidate_all();
             }
-            known.markets.iter().for_each(|told| (told.0)());
+            known.markets.iter().for_each(|told| told());
             known.reload.clone()
         };
-        reload.map_or(Ok(()), |reload| (reload.0)())
+        reload.map_or(Ok(()), |reload| reload())
     }
 }
 
 /// Has the markets read anew. It must be short.
-struct Told(Box<dyn Fn() + Send + Sync>);
-
-crate::opaque_debug!(Told);
+type Told = Box<dyn Fn() + Send + Sync>;
 
 /// Reads what is revoked once more.
-#[derive(Clone)]
-struct Reload(Arc<dyn Fn() -> Result<(), StoreError> + Send + Sync>);
+type Reload = Arc<dyn Fn() -> Result<(), StoreError> + Send + Sync>;
 
-crate::opaque_debug!(Reload);
-
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Known {
     reload: Option<Reload>,
     cache: Option<Cache>,
@@ -246,7 +240,7 @@ impl super::Store {
 
     /// From now on this is run when markets are others.
     pub(crate) fn markets_told(&self, told: impl Fn() + Send + Sync + 'static) {
-        self.known(|known| known.markets = Some(Told(Box::new(told))));
+        self.known(|known| known.markets = Some(Box::new(told)));
     }
 
     /// From now on this is run when what was remembered may be wrong, before anything of it is used again.
@@ -257,7 +251,7 @@ impl super::Store {
         // The store would keep itself open otherwise.
         let inner = Arc::downgrade(&self.inner);
         let reload = move || inner.upgrade().map_or(Ok(()), |inner| reload(super::Store { inner }));
-        self.known(|known| known.reload = Some(Reload(Arc::new(reload))));
+        self.known(|known| known.reload = Some(Arc::new(reload)));
     }
 
     fn known(&self, change: impl FnOnce(&mut Known)) {

@@ -76,7 +76,6 @@ pub(crate) fn not_before(moment: Instant) {
     }
 }
 
-/// A write that was handed over.
 #[derive(Clone, Debug)]
 pub(crate) struct Handed(Option<Handover>);
 

@@ -39,17 +39,12 @@ pub enum LockError {
 impl DirLock {
     /// The lock that a command needs which fills the store of these settings: that of the directory with the file,
     /// and none where the store is a server, which nodes may serve meanwhile.
-    ///
-    /// # Errors
-    /// As [`take`](Self::take).
     pub fn to_fill(settings: &Settings) -> Result<Option<DirLock>, LockError> {
         if settings.database.url.is_none() {
             return DirLock::take(&settings.data_dir).map(Some);
         }
         // There may be a key in it.
-        let dir = &settings.data_dir;
-        private::directory(dir)
-            .map_err(|e| LockError::Unusable { dir: dir.clone(), reason: e.to_string() })?;
+        private::directory(&settings.data_dir).map_err(unusable(&settings.data_dir))?;
         Ok(None)
     }
 
@@ -58,10 +53,8 @@ impl DirLock {
     /// # Errors
     /// When another process holds it, or the directory cannot be written.
     pub fn take(dir: &Path) -> Result<DirLock, LockError> {
-        let unusable =
-            |e: &std::io::Error| LockError::Unusable { dir: dir.to_owned(), reason: e.to_string() };
-        private::directory(dir).map_err(|e| unusable(&e))?;
-        let mut file = private::open(&dir.join("madang.lock")).map_err(|e| unusable(&e))?;
+        private::directory(dir).map_err(unusable(dir))?;
+        let mut file = private::open(&dir.join("madang.lock")).map_err(unusable(dir))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -71,7 +64,7 @@ impl DirLock {
                 let pid = if pid.trim().is_empty() { "(unknown)" } else { pid.trim() };
                 return Err(LockError::InUse { dir: dir.to_owned(), pid: pid.to_owned() });
             }
-            Err(TryLockError::Error(e)) => return Err(unusable(&e)),
+            Err(TryLockError::Error(e)) => return Err(unusable(dir)(e)),
         }
         let written = file
             .set_len(0)
@@ -81,6 +74,10 @@ impl DirLock {
         drop(written);
         Ok(DirLock { _file: file })
     }
+}
+
+fn unusable(dir: &Path) -> impl Fn(std::io::Error) -> LockError {
+    move |e| LockError::Unusable { dir: dir.to_owned(), reason: e.to_string() }
 }
 
 #[cfg(test)]

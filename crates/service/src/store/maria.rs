@@ -21,14 +21,15 @@ mod session;
 pub(in crate::store) use check::check;
 pub(in crate::store) use duty::Duty;
 pub use freshness::{Freshness, now};
-pub(in crate::store) use session::{Session, Use};
+pub(in crate::store) use session::{Done, Session, Use};
 
 use super::effects::{Effects, Memory};
 use super::error::JobError;
 use super::sql::Conn;
 use super::tx::{caught, follow};
-use super::{Pool, ReplicaMetrics, StoreError, StoreMetrics, Tx, backup, handover};
+use super::{Counted, Pool, ReplicaMetrics, StoreError, StoreMetrics, Tx, backup, handover};
 use crate::config::DatabaseSettings;
+use crate::ops::record::micros;
 use madang_cache::{Horizon, Stamp};
 use madang_positions::Timing;
 use outbox::{Fate, Number, Outbox};
@@ -38,11 +39,11 @@ use replica::Replica;
 use servers::{Servers, Turn, parse};
 pub(in crate::store) use servers::{UrlError, connect};
 use session::{Trouble, is_refusal};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
 
 /// Connections of each kind when the settings do not say: enough for the server to commit in groups.
 const READS: usize = 16;
@@ -61,29 +62,18 @@ pub(super) struct Maria {
     replicas: Vec<Replica>,
     reads: Pool<Seat>,
     writes: Pool<Seat>,
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
-struct Shared {
+pub(super) struct Shared {
     servers: Servers,
     memory: Arc<Memory>,
     counted: Counted,
     outbox: Outbox,
-    freshness: Arc<Freshness>,
+    pub(super) freshness: Arc<Freshness>,
     reach: Arc<Reach>,
     /// Which database it is.
-    identity: i64,
-}
-
-#[derive(Default)]
-struct Counted {
-    commits: AtomicU64,
-    jobs: AtomicU64,
-    failed_jobs: AtomicU64,
-    failed_commits: AtomicU64,
-    commit_micros: AtomicU64,
-    retries: AtomicU64,
-    keeps_house: AtomicBool,
+    pub(super) identity: i64,
 }
 
 /// The state of a thread: its connection, while there is one.
@@ -145,15 +135,6 @@ impl Maria {
         Arc::clone(&self.shared.reach) as Arc<dyn Horizon>
     }
 
-    /// Which database it is.
-    pub(super) fn identity(&self) -> i64 {
-        self.shared.identity
-    }
-
-    pub(super) fn freshness(&self) -> &Arc<Freshness> {
-        &self.shared.freshness
-    }
-
     /// Runs a read; one with stamps on a replica that has what it needs, if there is one.
     pub(super) async fn read<T: Send + 'static>(
         &self,
@@ -178,13 +159,10 @@ impl Maria {
         T: Send + 'static,
         F: FnOnce(&Conn<'_>) -> Result<T, StoreError> + Send + 'static,
     {
-        let (answer, result) = oneshot::channel();
-        self.reads.hand_over(move |seat: &mut Seat| {
-            if !answer.is_closed() {
-                seat.read(time, job, |found| drop(answer.send(found)));
-            }
-        })?;
-        result.await.unwrap_or(Err(StoreError::Closed))
+        let reads = self.reads.ask(move |seat: &mut Seat, answer| {
+            seat.read(time, job, |found| drop(answer.send(found)));
+        });
+        reads.await?
     }
 
     pub(super) fn submit<T: Send + 'static, E: JobError>(
@@ -225,22 +203,14 @@ impl Maria {
     }
 
     pub(super) fn metrics(&self) -> StoreMetrics {
-        let counted = &self.shared.counted;
         let (polls, waits) = self.shared.freshness.metrics();
         StoreMetrics {
             polls,
             waits,
-            commits: counted.commits.load(Relaxed),
-            committed_jobs: counted.jobs.load(Relaxed),
-            failed_jobs: counted.failed_jobs.load(Relaxed),
-            failed_commits: counted.failed_commits.load(Relaxed),
-            commit_micros: counted.commit_micros.load(Relaxed),
             waiting_writes: self.writes.waiting() as u64,
             reads: self.reads.jobs(),
             waiting_reads: self.reads.waiting() as u64,
-            retries: counted.retries.load(Relaxed),
-            keeps_house: counted.keeps_house.load(Relaxed),
-            ..StoreMetrics::default()
+            ..self.shared.counted.metrics()
         }
     }
 }
@@ -263,7 +233,7 @@ impl Seat {
         self.session.as_ref().ok_or(StoreError::Closed)
     }
 
-    /// Runs a read; `answer` has its outcome before the transaction is ended, which nobody needs to wait for.
+    /// As [`run_read`].
     fn read<T>(
         &mut self,
         time: Option<Duration>,
@@ -274,11 +244,7 @@ impl Seat {
             Ok(session) => session,
             Err(error) => return answer(Err(error)),
         };
-        let found =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(&Conn::maria(session))));
-        answer(found.unwrap_or_else(|panic| Err(StoreError::Panic(super::panic_text(&*panic)))));
-        let is_over = session.batch("COMMIT").is_ok();
-        if session.take_trouble() == Some(Trouble::Lost) || !is_over {
+        if !run_read(session, job, answer) {
             self.session = None;
         }
     }
@@ -307,7 +273,7 @@ impl Seat {
             let may_again = began.elapsed() < RETRY_TIME;
             match tried {
                 Tried::Committed(value, effects) => {
-                    counted.jobs.fetch_add(1, Relaxed);
+                    counted.committed_jobs.fetch_add(1, Relaxed);
                     return (Ok((value, effects)), false);
                 }
                 Tried::Again(_) if may_again => {
@@ -346,13 +312,9 @@ impl Seat {
         let mut tx = Tx::new(Conn::maria(session));
         let result = caught(job, &mut tx);
         let effects = tx.effects;
-        let (value, error) = match result {
-            Ok(value) => (Some(value), None),
-            Err(error) => (None, Some(error)),
-        };
-        match (session.take_trouble(), value, error) {
+        match (session.take_trouble(), result) {
             // In a cluster every transaction has a number: so what became of a COMMIT is known, whichever server dies.
-            (None, Some(value), _) if effects.concern_others() || shared.servers.are_many() => {
+            (None, Ok(value)) if effects.concern_others() || shared.servers.are_many() => {
                 match shared.outbox.insert(session, &effects) {
                     Ok(number) => self.commit(value, effects, Some(number)),
                     Err(error) => {
@@ -362,13 +324,13 @@ impl Seat {
                     }
                 }
             }
-            (None, Some(value), _) => self.commit(value, effects, None),
-            (trouble, _, error) => {
+            (None, Ok(value)) => self.commit(value, effects, None),
+            (trouble, result) => {
                 let undone = trouble != Some(Trouble::Lost) && session.roll_back().is_ok();
                 if !undone {
                     self.session = None;
                 }
-                let error = error.unwrap_or_else(|| E::from(StoreError::Busy));
+                let error = result.err().unwrap_or_else(|| E::from(StoreError::Busy));
                 if trouble.is_some() { Tried::Again(error) } else { Tried::Refused(error) }
             }
         }
@@ -384,8 +346,7 @@ impl Seat {
         };
         let started = Instant::now();
         let result = session.commit_write();
-        let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.shared.counted.commit_micros.fetch_add(micros, Relaxed);
+        self.shared.counted.commit_micros.fetch_add(micros(started.elapsed()), Relaxed);
         match (result, session.take_trouble()) {
             (Ok(()), _) => {
                 number.into_iter().for_each(|number| outbox.committed(number));
@@ -395,7 +356,7 @@ impl Seat {
             }
             (Err(error), Some(Trouble::Conflict)) => {
                 number.into_iter().for_each(|number| outbox.leave(number));
-                Tried::Again(StoreError::of_server(&error).into())
+                Tried::Again(StoreError::from(error).into())
             }
             // The server has said that it did not commit; whatever is left of the transaction goes with the session.
             (Err(error), None) if is_refusal(&error) => {
@@ -410,7 +371,7 @@ impl Seat {
                         self.note(number, &effects);
                         Tried::Committed(value, effects)
                     }
-                    Fate::Undone => Tried::Again(StoreError::of_server(&error).into()),
+                    Fate::Undone => Tried::Again(StoreError::from(error).into()),
                     Fate::Unknown => {
                         // If it was committed, this node must not be the only one that does not know.
                         self.note(number, &effects);
@@ -440,6 +401,19 @@ impl Seat {
             }
         }
     }
+}
+
+/// Runs a read whose transaction has begun; answers whether the session can be used again. `answer` has its outcome
+/// before the transaction is ended, which nobody needs to wait for.
+fn run_read<T>(
+    session: &Session,
+    job: impl FnOnce(&Conn<'_>) -> Result<T, StoreError>,
+    answer: impl FnOnce(Result<T, StoreError>),
+) -> bool {
+    let found = catch_unwind(AssertUnwindSafe(|| job(&Conn::maria(session))));
+    answer(found.unwrap_or_else(|panic| Err(StoreError::Panic(super::panic_text(&*panic)))));
+    let is_over = session.batch("COMMIT").is_ok();
+    session.take_trouble() != Some(Trouble::Lost) && is_over
 }
 
 /// How one try of a write ended.

@@ -2,20 +2,21 @@
 //! bounded queue. Blocking or CPU-heavy work runs here, never on an event loop.
 
 use crate::ops::memory::{self, Tidy};
+use crate::ops::thread::Joined;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
 type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
 
 /// Threads that run jobs. Dropping it lets the queued jobs finish and joins the threads.
 pub struct Pool<S> {
-    queue: Option<Sender<Job<S>>>,
-    threads: Vec<JoinHandle<()>>,
+    // Before the threads: it ends them.
+    queue: Sender<Job<S>>,
+    _threads: Vec<Joined>,
     jobs: Arc<AtomicU64>,
 }
 
@@ -35,20 +36,15 @@ pub enum PoolError {
 
 impl<S: Send + 'static> Pool<S> {
     /// Starts one thread for each state; at most `queue` jobs wait.
-    ///
-    /// # Errors
-    /// When the system refuses a thread.
     pub fn start(name: &str, states: Vec<S>, queue: usize) -> std::io::Result<Pool<S>> {
-        let (send, receive) = bounded::<Job<S>>(queue);
+        let (queue, receive) = bounded::<Job<S>>(queue);
         let jobs = Arc::new(AtomicU64::new(0));
-        let mut threads = Vec::with_capacity(states.len());
-        for (i, state) in states.into_iter().enumerate() {
-            let receive = receive.clone();
-            let jobs = Arc::clone(&jobs);
-            let builder = std::thread::Builder::new().name(format!("{name}-{i}"));
-            threads.push(builder.spawn(move || work(state, &receive, &jobs))?);
-        }
-        Ok(Pool { queue: Some(send), threads, jobs })
+        let start = |(i, state)| {
+            let (receive, jobs) = (receive.clone(), Arc::clone(&jobs));
+            Joined::spawn(format!("{name}-{i}"), move || work(state, &receive, &jobs))
+        };
+        let _threads = states.into_iter().enumerate().map(start).collect::<Result<_, _>>()?;
+        Ok(Pool { queue, _threads, jobs })
     }
 
     /// Runs a job on a free thread. A job whose caller has gone before it starts is skipped.
@@ -59,16 +55,26 @@ impl<S: Send + 'static> Pool<S> {
         &self,
         job: impl FnOnce(&mut S) -> T + Send + 'static,
     ) -> Result<T, PoolError> {
-        let (answer, result) = oneshot::channel();
-        self.hand_over(move |state| {
-            if answer.is_closed() {
-                return;
-            }
+        let run = self.ask(move |state, answer| {
             let outcome = catch_unwind(AssertUnwindSafe(|| job(state)));
             // The caller may have left meanwhile; its result is then nobody's.
             let _ = answer.send(outcome.map_err(|panic| PoolError::Panicked(panic_text(&*panic))));
+        });
+        run.await?
+    }
+
+    /// [`run`](Self::run) for a job that answers by itself, and does not panic.
+    pub(super) async fn ask<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut S, oneshot::Sender<T>) + Send + 'static,
+    ) -> Result<T, PoolError> {
+        let (answer, result) = oneshot::channel();
+        self.hand_over(move |state| {
+            if !answer.is_closed() {
+                job(state, answer);
+            }
         })?;
-        result.await.unwrap_or(Err(PoolError::Closed))
+        result.await.map_err(|_| PoolError::Closed)
     }
 
     /// [`run`](Self::run) for whoever does not wait. The job must not panic.
@@ -79,8 +85,7 @@ impl<S: Send + 'static> Pool<S> {
         &self,
         job: impl FnOnce(&mut S) + Send + 'static,
     ) -> Result<(), PoolError> {
-        let queue = self.queue.as_ref().ok_or(PoolError::Closed)?;
-        queue.try_send(Box::new(job)).map_err(|refused| match refused {
+        self.queue.try_send(Box::new(job)).map_err(|refused| match refused {
             TrySendError::Full(_) => PoolError::Full,
             TrySendError::Disconnected(_) => PoolError::Closed,
         })
@@ -88,7 +93,7 @@ impl<S: Send + 'static> Pool<S> {
 
     /// Jobs waiting now.
     pub fn waiting(&self) -> usize {
-        self.queue.as_ref().map_or(0, Sender::len)
+        self.queue.len()
     }
 
     /// Jobs run so far.
@@ -117,25 +122,12 @@ fn work<S>(mut state: S, queue: &Receiver<Job<S>>, jobs: &AtomicU64) {
     }
 }
 
-/// The message of a panic, as far as it has one.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no message".to_owned())
-}
-
-impl<S> Drop for Pool<S> {
-    fn drop(&mut self) {
-        self.queue = None;
-        for thread in self.threads.drain(..) {
-            // The last handle may be dropped by a job itself; a thread cannot join itself.
-            if thread.thread().id() != std::thread::current().id() {
-                let _ = thread.join();
-            }
-        }
-    }
 }
 
 crate::opaque_debug!(Pool<S>, S);

@@ -7,7 +7,6 @@ use std::path::Path;
 
 /// Mode of the data directory, as far as this program makes it.
 const DIRECTORY: u32 = 0o700;
-/// Mode of the files in it.
 const FILE: u32 = 0o600;
 
 /// Makes a data directory with those above it, if it is missing. One that is there is its operator's: a

@@ -6,16 +6,15 @@
 
 mod value;
 
-pub(crate) use value::{Cell, Column, Parameter, Value, params};
+pub(crate) use value::{Column, Parameter, Value, params};
 
 use super::StoreError;
-use super::maria::Session;
+use super::maria::{Done, Session};
 use std::collections::HashMap;
 
 /// Ids of rows that are asked for together are a multiple of this: pages have 20 or 100 rows, and one more.
 const IDS_STEP: usize = 21;
 
-/// A statement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sql<'a> {
     sqlite: &'a str,
@@ -47,7 +46,6 @@ impl<'a> From<&'a String> for Sql<'a> {
     }
 }
 
-/// A connection within a transaction.
 #[derive(Clone, Copy)]
 pub(crate) struct Conn<'c>(Engine<'c>);
 
@@ -57,7 +55,6 @@ enum Engine<'c> {
     Maria(&'c Session),
 }
 
-/// A row while it is read.
 pub(crate) struct Row<'r>(Cells<'r>);
 
 enum Cells<'r> {
@@ -67,13 +64,10 @@ enum Cells<'r> {
 
 impl Row<'_> {
     /// The value of the column at `at`, from 0.
-    ///
-    /// # Errors
-    /// When there is no such column, or it holds something else.
     pub(crate) fn get<T: Column>(&self, at: usize) -> Result<T, StoreError> {
         let cell = match self.0 {
-            Cells::Sqlite(row) => Cell::of_sqlite(row.get_ref(at)?),
-            Cells::Maria(row) => row.as_ref(at).and_then(Cell::of_maria),
+            Cells::Sqlite(row) => Value::of_sqlite(row.get_ref(at)?),
+            Cells::Maria(row) => row.as_ref(at).and_then(Value::of_maria),
         };
         cell.and_then(T::read).ok_or_else(|| {
             StoreError::Other(format!("column {at} is no {}", std::any::type_name::<T>()))
@@ -118,7 +112,6 @@ impl<'c> Conn<'c> {
         }
     }
 
-    /// The first row of a query, if there is one.
     pub(crate) fn first<'s, T>(
         &self,
         sql: impl Into<Sql<'s>>,
@@ -208,20 +201,24 @@ impl<'c> Conn<'c> {
         Ok(self.first(sql, values, |_| Ok(()))?.is_some())
     }
 
+    fn execute(&self, sql: Sql<'_>, values: &[Value<'_>]) -> Result<Done, StoreError> {
+        match self.0 {
+            Engine::Sqlite(conn) => {
+                let mut statement = conn.prepare_cached(sql.sqlite)?;
+                let rows = statement.execute(rusqlite::params_from_iter(values))?;
+                Ok(Done { rows, id: conn.last_insert_rowid() })
+            }
+            Engine::Maria(session) => session.run(sql.maria, values),
+        }
+    }
+
     /// Changes rows; answers how many were found (an update that leaves a row as it is counts it).
     pub(crate) fn run<'s>(
         &self,
         sql: impl Into<Sql<'s>>,
         values: &[Value<'_>],
     ) -> Result<usize, StoreError> {
-        let sql = sql.into();
-        match self.0 {
-            Engine::Sqlite(conn) => {
-                let mut statement = conn.prepare_cached(sql.sqlite)?;
-                Ok(statement.execute(rusqlite::params_from_iter(values))?)
-            }
-            Engine::Maria(session) => Ok(session.run(sql.maria, values)?.rows),
-        }
+        Ok(self.execute(sql.into(), values)?.rows)
     }
 
     /// Inserts one row; answers the id that the store has chosen.
@@ -230,14 +227,7 @@ impl<'c> Conn<'c> {
         sql: impl Into<Sql<'s>>,
         values: &[Value<'_>],
     ) -> Result<i64, StoreError> {
-        let sql = sql.into();
-        match self.0 {
-            Engine::Sqlite(conn) => {
-                conn.prepare_cached(sql.sqlite)?.execute(rusqlite::params_from_iter(values))?;
-                Ok(conn.last_insert_rowid())
-            }
-            Engine::Maria(session) => Ok(session.run(sql.maria, values)?.id),
-        }
+        Ok(self.execute(sql.into(), values)?.id)
     }
 
     /// [`insert`](Self::insert) with a statement that may insert nothing.
@@ -246,18 +236,8 @@ impl<'c> Conn<'c> {
         sql: impl Into<Sql<'s>>,
         values: &[Value<'_>],
     ) -> Result<Option<i64>, StoreError> {
-        let sql = sql.into();
-        match self.0 {
-            Engine::Sqlite(conn) => {
-                let mut statement = conn.prepare_cached(sql.sqlite)?;
-                let rows = statement.execute(rusqlite::params_from_iter(values))?;
-                Ok((rows > 0).then(|| conn.last_insert_rowid()))
-            }
-            Engine::Maria(session) => {
-                let done = session.run(sql.maria, values)?;
-                Ok((done.rows > 0).then_some(done.id))
-            }
-        }
+        let done = self.execute(sql.into(), values)?;
+        Ok((done.rows > 0).then_some(done.id))
     }
 
     /// [`insert`](Self::insert), unless a row with the same key is there. `INSERT INTO table (…) VALUES (…)` is to
@@ -268,15 +248,9 @@ impl<'c> Conn<'c> {
         values: &[Value<'_>],
     ) -> Result<Option<i64>, StoreError> {
         match self.0 {
-            Engine::Sqlite(conn) => {
-                let sql = format!("{sql} ON CONFLICT DO NOTHING");
-                let mut statement = conn.prepare_cached(&sql)?;
-                let rows = statement.execute(rusqlite::params_from_iter(values))?;
-                Ok((rows > 0).then(|| conn.last_insert_rowid()))
-            }
+            Engine::Sqlite(_) => self.insert_some(&format!("{sql} ON CONFLICT DO NOTHING"), values),
             Engine::Maria(session) => {
-                let inserted = session.run_unless_taken(sql, values)?;
-                Ok(inserted.map(|done| done.id))
+                Ok(session.run_unless_taken(sql, values)?.map(|done| done.id))
             }
         }
     }

@@ -31,13 +31,12 @@ use super::sql::Conn;
 use super::{FileSizes, Pool, StoreError, StoreMetrics, Tx, backup, handover, private};
 use crate::config::DatabaseSettings;
 use log::{Checkpoints, Log};
-use reader::{Bounds, Reader, Waits};
+use reader::{Bounds, Reader};
 use reserve::Reserve;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How long the writer waits for a lock that another process holds.
@@ -46,7 +45,6 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Name of the database file in the data directory.
 pub const FILE: &str = "madang.db";
 
-/// An open file.
 pub(super) struct Embedded {
     // Order matters: readers close before the writer, whose connection then takes the log back in.
     readers: Pool<Reader>,
@@ -115,28 +113,23 @@ impl Embedded {
         T: Send + 'static,
         F: FnOnce(&Conn<'_>) -> Result<T, StoreError> + Send + 'static,
     {
-        let left = Arc::default();
-        let _waits = Waits(Arc::clone(&left));
-        let answer = self.readers.run(move |reader| reader.run(Bounds { time, left }, job));
+        // Dropped with this future.
+        let here = Arc::new(());
+        let waits = Arc::downgrade(&here);
+        let answer = self.readers.run(move |reader| reader.run(Bounds { time, waits }, job));
         answer.await.unwrap_or_else(|error| Err(error.into()))
     }
 
     pub(super) fn metrics(&self) -> StoreMetrics {
-        let stats = self.writer.stats();
         let (checkpoints, log_cuts) = self.log.metrics();
         StoreMetrics {
             keeps_house: true,
-            commits: stats.commits.load(Ordering::Relaxed),
-            committed_jobs: stats.committed_jobs.load(Ordering::Relaxed),
-            failed_jobs: stats.failed_jobs.load(Ordering::Relaxed),
-            failed_commits: stats.failed_commits.load(Ordering::Relaxed),
-            commit_micros: stats.commit_micros.load(Ordering::Relaxed),
             waiting_writes: self.writer.waiting() as u64,
             reads: self.readers.jobs(),
             waiting_reads: self.readers.waiting() as u64,
             checkpoints,
             log_cuts,
-            ..StoreMetrics::default()
+            ..self.writer.stats.counted.metrics()
         }
     }
 

@@ -24,23 +24,19 @@ impl<'conn> Tx<'conn> {
 
     /// Locks the row of this id until the end, so that what is read of it now is still so when it is written. Answers
     /// whether there is one. Where transactions run one after the other, a look is enough.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub(crate) fn hold(&self, table: &str, id: i64) -> Result<bool, StoreError> {
-        let look = format!("SELECT 1 FROM {table} WHERE id = ?");
-        let lock = format!("{look} FOR UPDATE");
-        self.conn.exists(Sql::each(&look, &lock), params![id])
+        self.locked(table, id, "FOR UPDATE")
     }
 
     /// The same for a row that this transaction refers to and does not change: others may refer to it, too, but
     /// nobody can take it away.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub(crate) fn keep(&self, table: &str, id: i64) -> Result<bool, StoreError> {
+        self.locked(table, id, "LOCK IN SHARE MODE")
+    }
+
+    fn locked(&self, table: &str, id: i64, how: &str) -> Result<bool, StoreError> {
         let look = format!("SELECT 1 FROM {table} WHERE id = ?");
-        let lock = format!("{look} LOCK IN SHARE MODE");
+        let lock = format!("{look} {how}");
         self.conn.exists(Sql::each(&look, &lock), params![id])
     }
 }

@@ -15,10 +15,18 @@ fn gate(most: usize) -> Gate {
 
 /// Starts a wait and lets it begin.
 async fn waiter(gate: &Gate) -> tokio::task::JoinHandle<Result<Permit, Shed>> {
+    waiting(gate, Current::default()).await
+}
+
+async fn waiting(gate: &Gate, on_behalf: Current) -> tokio::task::JoinHandle<Result<Permit, Shed>> {
     let gate = gate.clone();
-    let waiter = tokio::spawn(async move { gate.enter().await });
+    let waiter = tokio::spawn(on_behalf.run(async move { gate.enter().await }));
     yield_now().await;
     waiter
+}
+
+fn of(n: u8) -> Current {
+    Current { client: Some([10, 0, 0, n].into()), ..Current::default() }
 }
 
 fn reason(entered: Result<Permit, Shed>) -> ShedReason {
@@ -61,12 +69,7 @@ async fn one_waiter_too_many_is_refused_at_once() {
 
 /// Starts a wait of one address and lets it begin.
 async fn waiter_of(gate: &Gate, n: u8) -> tokio::task::JoinHandle<Result<Permit, Shed>> {
-    let gate = gate.clone();
-    let wait = async move { gate.enter().await };
-    let client = std::net::IpAddr::from([10, 0, 0, n]);
-    let waiter = tokio::spawn(Current { client: Some(client), ..Current::default() }.run(wait));
-    yield_now().await;
-    waiter
+    waiting(gate, of(n)).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,9 +111,7 @@ async fn work_in_another_task_waits_on_behalf_of_the_client_that_started_it() {
     let gate = gate(1);
     let held = gate.enter().await.unwrap();
     let greedy = [waiter_of(&gate, 1).await, waiter_of(&gate, 1).await];
-    let client = std::net::IpAddr::from([10, 0, 0, 2]);
-    let request = Current { client: Some(client), ..Current::default() };
-    let passed = request.run(async { gate.for_current_client() }).await;
+    let passed = of(2).run(async { gate.for_current_client() }).await;
     let modest = waiter(&passed).await;
     drop(held);
     let [first, second] = greedy;

@@ -3,7 +3,8 @@
 use super::{Field, JsonObject};
 use crate::http::problem::{FieldError, Problem};
 use bytes::Bytes;
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
@@ -91,31 +92,8 @@ impl<'de> Visitor<'de> for FieldsVisitor {
 }
 
 /// A name in an object, borrowed when it has no escapes.
-struct Name<'de>(Cow<'de, str>);
-
-impl<'de> Deserialize<'de> for Name<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(NameVisitor)
-    }
-}
-
-struct NameVisitor;
-
-impl<'de> Visitor<'de> for NameVisitor {
-    type Value = Name<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name")
-    }
-
-    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
-        Ok(Name(Cow::Borrowed(name)))
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(Name(Cow::Owned(name.to_owned())))
-    }
-}
+#[derive(Deserialize)]
+struct Name<'n>(#[serde(borrow)] Cow<'n, str>);
 
 /// Refuses an object in which two members have one name. May sort the names.
 fn refuse_twins<E: serde::de::Error>(names: &mut [&str]) -> Result<(), E> {
@@ -201,41 +179,15 @@ mod tests {
     #[test]
     fn what_is_no_json_is_400() {
         let broken: &[&[u8]] = &[
-            b"",
-            b" ",
-            b"{",
-            b"{\"a\":1",
-            b"{\"a\":1,}",
-            b"{\"a\" 1}",
-            b"{'a':1}",
-            b"{a:1}",
-            b"{\"a\":1}x",
-            b"{\"a\":1}{}",
-            b"{\"a\":01}",
-            b"{\"a\":.5}",
-            b"{\"a\":+1}",
-            b"{\"a\":NaN}",
-            b"{\"a\":Infinity}",
-            b"{\"a\":tru}",
-            b"{\"a\":\"\x01\"}",
-            b"{\"a\":\"line\nbreak\"}",
-            b"{\"a\":\"\\x41\"}",
-            b"{\"a\":\"\\ud800\"}",
-            b"{\"a\":\"\\udc00\\ud800\"}",
-            b"{\"\\ud800\":1}",
-            b"{\"a\":[\"\\ud83d\"]}",
-            b"{\"a\":\"\xff\"}",
-            b"{\"a\":\"\xed\xa0\x80\"}",
-            b"\xef\xbb\xbf{\"a\":1}",
-            b"{\"a\":1e999}",
-            b"{\"a\":[1e999]}",
-            b"{\"a\":1,\"a\":1}",
-            b"{\"a\":1,\"\\u0061\":1}",
-            b"{\"a\":{\"b\":1,\"c\":2,\"b\":1}}",
-            b"{\"a\":[{\"b\":1,\"b\":1}]}",
-            b"// c\n{\"a\":1}",
-            b"[1,]",
-            b"nul",
+            b"", b" ", b"{", br#"{"a":1"#, br#"{"a":1,}"#, br#"{"a" 1}"#, b"{'a':1}", b"{a:1}",
+            br#"{"a":1}x"#, br#"{"a":1}{}"#, br#"{"a":01}"#, br#"{"a":.5}"#, br#"{"a":+1}"#,
+            br#"{"a":NaN}"#, br#"{"a":Infinity}"#, br#"{"a":tru}"#, b"{\"a\":\"\x01\"}",
+            b"{\"a\":\"line\nbreak\"}", br#"{"a":"\x41"}"#, br#"{"a":"\ud800"}"#,
+            br#"{"a":"\udc00\ud800"}"#, br#"{"\ud800":1}"#, br#"{"a":["\ud83d"]}"#,
+            b"{\"a\":\"\xff\"}", b"{\"a\":\"\xed\xa0\x80\"}", b"\xef\xbb\xbf{\"a\":1}",
+            br#"{"a":1e999}"#, br#"{"a":[1e999]}"#, br#"{"a":1,"a":1}"#, br#"{"a":1,"\u0061":1}"#,
+            br#"{"a":{"":1,"c":2,"":1}}"#, br#"{"a":[{"b":1,"b":1}]}"#, b"// c\n{\"a\":1}",
+            b"[1,]", b"nul",
         ];
         for body in broken {
             let text = String::from_utf8_lossy(body);

@@ -3,12 +3,12 @@
 //! It waits for a record, gives others a moment to come, and writes the lines of all of them at once: a wake-up
 //! and a system call for each request would cost more than the line itself.
 
-use super::{Record, micros};
+use super::{Part, Record, micros};
 use crate::config::{AccessLog, LogSettings};
 use crate::http::rfc3339::format_utc;
 use crossbeam_channel::Receiver;
 use prometheus_client::metrics::counter::Counter;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,7 +23,6 @@ const AT_ONCE: usize = 1024;
 /// Status of a request whose client left before its answer; as nginx writes it.
 const CLIENT_LEFT: u16 = 499;
 
-/// Writes lines.
 #[derive(Debug)]
 pub(super) struct Writer {
     access: Option<AccessLog>,
@@ -49,36 +48,17 @@ struct Line<'a> {
     duration_us: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     cached: Option<bool>,
-    #[serde(flatten)]
-    spent: Spent,
+    #[serde(flatten, serialize_with = "parts")]
+    spent: [u64; Part::ALL.len()],
     client: IpAddr,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace_id: Option<String>,
 }
 
 /// Microseconds of each part that took any.
-#[derive(Serialize)]
-struct Spent {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body_us: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    queue_us: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    load_us: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    store_us: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hash_us: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cluster_us: Option<u64>,
-}
-
-impl Spent {
-    fn of(record: &Record) -> Spent {
-        let [body_us, queue_us, load_us, store_us, hash_us, cluster_us] =
-            record.spent.map(|micros| Some(micros).filter(|micros| *micros > 0));
-        Spent { body_us, queue_us, load_us, store_us, hash_us, cluster_us }
-    }
+fn parts<S: Serializer>(spent: &[u64], serializer: S) -> Result<S::Ok, S::Error> {
+    let parts = Part::NAMES.iter().zip(spent);
+    serializer.collect_map(parts.filter(|(_, micros)| **micros > 0))
 }
 
 impl Writer {
@@ -142,7 +122,7 @@ pub(super) fn write_line(text: &mut Vec<u8>, record: &Record) {
         bytes: record.bytes,
         duration_us: micros(record.took),
         cached: record.cached,
-        spent: Spent::of(record),
+        spent: record.spent,
         client: record.client,
         trace_id: record.trace.map(|trace| trace.id.to_string()),
     };
@@ -152,7 +132,8 @@ pub(super) fn write_line(text: &mut Vec<u8>, record: &Record) {
 }
 
 fn warn(record: &Record) {
-    let Spent { body_us, queue_us, load_us, store_us, hash_us, cluster_us } = Spent::of(record);
+    let [body_us, queue_us, load_us, store_us, hash_us, cluster_us] =
+        record.spent.map(|micros| Some(micros).filter(|micros| *micros > 0));
     tracing::warn!(
         request_id = &*record.id,
         method = record.method,

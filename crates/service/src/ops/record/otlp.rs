@@ -10,7 +10,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-/// `SPAN_KIND_SERVER`.
 const SERVER: u8 = 2;
 
 /// `STATUS_CODE_ERROR`: of a server that failed, not of a client that asked wrongly.
@@ -21,7 +20,6 @@ const ERROR: u8 = 2;
 pub(super) struct Resource(Value);
 
 impl Resource {
-    /// The process that listens at this address.
     pub(super) fn new(address: SocketAddr) -> Resource {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host = host.trim();
@@ -100,21 +98,10 @@ fn attributes(record: &Record) -> Vec<Value> {
     if let Some(cached) = record.cached {
         all.push(json!({ "key": "madang.cached", "value": { "boolValue": cached } }));
     }
-    let parts = Part::ALL.iter().zip(record.spent).filter(|(_, micros)| *micros > 0);
-    all.extend(parts.map(|(part, micros)| number(name(*part), micros)));
+    let parts = Part::NAMES.iter().zip(record.spent).filter(|(_, micros)| *micros > 0);
+    all.extend(parts.map(|(name, micros)| number(&format!("madang.{name}"), micros)));
     all.push(number("madang.duration_us", micros(record.took)));
     all
-}
-
-fn name(part: Part) -> &'static str {
-    match part {
-        Part::Body => "madang.body_us",
-        Part::Queue => "madang.queue_us",
-        Part::Load => "madang.load_us",
-        Part::Store => "madang.store_us",
-        Part::Hash => "madang.hash_us",
-        Part::Cluster => "madang.cluster_us",
-    }
 }
 
 fn text(key: &str, value: &str) -> Value {

@@ -27,7 +27,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Sends spans.
 #[derive(Debug)]
 pub(super) struct Exporter {
     endpoint: Endpoint,

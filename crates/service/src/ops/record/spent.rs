@@ -29,12 +29,15 @@ impl Part {
     /// All of them, in the order of their figures.
     pub(super) const ALL: [Part; 6] =
         [Part::Body, Part::Queue, Part::Load, Part::Store, Part::Hash, Part::Cluster];
+
+    /// Names of their figures.
+    pub(super) const NAMES: [&str; 6] =
+        ["body_us", "queue_us", "load_us", "store_us", "hash_us", "cluster_us"];
 }
 
 /// What is known so far of one request.
 #[derive(Debug, Default)]
 pub(crate) struct Spent {
-    /// Microseconds, by part.
     micros: [AtomicU64; Part::ALL.len()],
     cache: AtomicU8,
 }
@@ -62,7 +65,6 @@ impl Spent {
         }
     }
 
-    /// Microseconds by part.
     pub(super) fn micros(&self) -> [u64; Part::ALL.len()] {
         self.micros.each_ref().map(|part| part.load(Relaxed))
     }
@@ -85,6 +87,6 @@ impl Drop for Timer {
 }
 
 /// Whole microseconds.
-pub(super) fn micros(took: Duration) -> u64 {
+pub(crate) fn micros(took: Duration) -> u64 {
     u64::try_from(took.as_micros()).unwrap_or(u64::MAX)
 }

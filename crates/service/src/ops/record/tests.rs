@@ -28,10 +28,9 @@ fn pass(recorder: &Recorder, target: &str, trace: Option<Trace>) {
     let request = request.body(()).unwrap();
     let client = Ipv4Addr::new(192, 0, 2, 1).into();
     let seen = recorder.begin(&request, &RequestId::of(&HeaderMap::new()), client, trace);
-    seen.spent().cached(true);
+    seen.spent.cached(true);
     let took = Duration::from_micros(1500);
-    let outcome = RequestEnd { route: "/v1/tracks/{id}", status: Some(200), bytes: Some(7), took };
-    recorder.end(seen, outcome);
+    recorder.end(seen, "/v1/tracks/{id}", (Some(200), Some(7)), took);
 }
 
 fn given(parent: &str) -> Option<Trace> {

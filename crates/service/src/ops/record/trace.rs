@@ -40,7 +40,6 @@ impl Trace {
         if given.next().is_some() { None } else { parse(first.as_bytes()) }
     }
 
-    /// A new trace, which is recorded.
     pub(crate) fn begin() -> Trace {
         Trace { id: TraceId(fastrand::u128(1..)), parent: 0, is_sampled: true }
     }

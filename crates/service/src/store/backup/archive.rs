@@ -24,17 +24,22 @@ pub(super) fn write(
     dir: &Path,
     manifest: &Manifest,
     out: impl Write,
-    watch: impl FnMut(u64, u64),
+    mut watch: impl FnMut(u64, u64),
 ) -> io::Result<u64> {
     let mut packed = zstd::Encoder::new(Counted { inner: out, bytes: 0 }, LEVEL)?;
     packed.include_checksum(true)?;
     let mut tar = Builder::new(packed);
     let text = serde_json::to_vec_pretty(manifest)?;
     tar.append_data(&mut header(text.len() as u64), MANIFEST, &*text)?;
-    let mut watched = Watched { done: 0, all: manifest.bytes(), watch, pace: Pace::new() };
+    let (mut done, all, mut pace) = (0, manifest.bytes(), Pace::new());
+    let mut watch = |more: usize| {
+        done += more as u64;
+        watch(done, all);
+        pace.step();
+    };
     for Entry { name, bytes, .. } in &manifest.files {
-        let file = watched.over(BufReader::with_capacity(PACKED, File::open(dir.join(name))?));
-        tar.append_data(&mut header(*bytes), name, file)?;
+        let inner = BufReader::with_capacity(PACKED, File::open(dir.join(name))?);
+        tar.append_data(&mut header(*bytes), name, Watched { inner, watch: &mut watch })?;
     }
     let mut out = tar.into_inner()?.finish()?;
     out.flush()?;
@@ -64,11 +69,11 @@ pub(crate) fn read(
     accept(chain.manifest())?;
     let all = chain.manifest().store().bytes;
     let path = dir.join(FILE);
-    let cannot_write = || BackupError::io(path.display().to_string());
-    let mut file = BufWriter::with_capacity(BUFFER, private::open(&path).map_err(cannot_write())?);
+    let mut file =
+        BufWriter::with_capacity(BUFFER, private::open(&path).map_err(BackupError::at(&path))?);
     let (mut done, mut seen) = (0, 0);
     while let Some(block) = chain.next()? {
-        file.write_all(block).map_err(cannot_write())?;
+        file.write_all(block).map_err(BackupError::at(&path))?;
         done += block.len() as u64;
         if done - seen >= BUFFER as u64 {
             seen = done;
@@ -76,13 +81,12 @@ pub(crate) fn read(
         }
     }
     let written = file.into_inner().map_err(IntoInnerError::into_error);
-    written.and_then(|file| file.sync_all()).map_err(cannot_write())?;
+    written.and_then(|file| file.sync_all()).map_err(BackupError::at(&path))?;
     let manifest = chain.finish(Some(dir))?;
     archives.finish()?;
     Ok(manifest)
 }
 
-/// Counts what is written.
 struct Counted<W> {
     inner: W,
     bytes: u64,
@@ -100,31 +104,16 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// Progress over all files, at a pace.
+/// A file of which each piece that is read is told of.
 struct Watched<F> {
-    done: u64,
-    all: u64,
+    inner: BufReader<File>,
     watch: F,
-    pace: Pace,
 }
 
-impl<F: FnMut(u64, u64)> Watched<F> {
-    fn over<R: Read>(&mut self, inner: BufReader<R>) -> impl Read {
-        WatchedRead { inner, over: self }
-    }
-}
-
-struct WatchedRead<'w, R, F> {
-    inner: BufReader<R>,
-    over: &'w mut Watched<F>,
-}
-
-impl<R: Read, F: FnMut(u64, u64)> Read for WatchedRead<'_, R, F> {
+impl<F: FnMut(usize)> Read for Watched<F> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.inner.buffer().is_empty() {
-            self.over.done += self.inner.fill_buf()?.len() as u64;
-            (self.over.watch)(self.over.done, self.over.all);
-            self.over.pace.step();
+            (self.watch)(self.inner.fill_buf()?.len());
         }
         self.inner.read(into)
     }

@@ -5,8 +5,9 @@
 //! the size of the store. Each archive is compared with its own manifest on the way, so a damaged one is named.
 
 use super::archive::MANIFEST;
-use super::manifest::{Entry, Manifest, hex};
+use super::manifest::{Entry, Manifest};
 use super::{BackupError, KEY_FILE};
+use crate::hex;
 use crate::store::private;
 use sha2::{Digest as _, Sha256};
 use std::fs::{self, File};
@@ -112,7 +113,7 @@ impl<'a, 'r> Chain<'a, 'r> {
                         earlier.display()
                     )));
                 }
-                Err(error) => return Err(BackupError::io(earlier.display().to_string())(error)),
+                Err(error) => return Err(BackupError::at(&earlier)(error)),
             };
         }
         Err(BackupError::Damaged(format!("more than {LONGEST_CHAIN} backups build on one another")))
@@ -125,7 +126,7 @@ impl<'a, 'r> Chain<'a, 'r> {
     ) -> Result<(String, Self), BackupError> {
         let shown = || file.display().to_string();
         // A link to the newest backup will be one to another.
-        let file = fs::canonicalize(file).map_err(BackupError::io(shown()))?;
+        let file = fs::canonicalize(file).map_err(BackupError::at(file))?;
         let name = file.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
             BackupError::Refused(format!("{}: its name is not valid UTF-8", shown()))
         })?;
@@ -178,7 +179,7 @@ impl<'a, 'r> Chain<'a, 'r> {
             layer.finish(keep.filter(|_| number == 0))?;
         }
         let store = manifest.store();
-        if self.sum.is_some_and(|sum| hex(sum) != store.sha256) {
+        if self.sum.is_some_and(|sum| hex(&sum.finalize()) != store.sha256) {
             return Err(unlike_manifest(store));
         }
         Ok(manifest)
@@ -191,7 +192,6 @@ fn length(bytes: u64, at: u64) -> usize {
     usize::try_from(left.unwrap_or(0)).map_or(BLOCK, |left| left.min(BLOCK))
 }
 
-/// One archive.
 struct Layer<'a, 'r> {
     place: Option<String>,
     manifest: Manifest,
@@ -273,7 +273,7 @@ impl<'a, 'r> Layer<'a, 'r> {
                 let mut text = Vec::new();
                 let found = next(&mut self.entries, &entry.name)?;
                 found.take(LONGEST_TEXT).read_to_end(&mut text).map_err(damaged)?;
-                if (text.len() as u64, hex(Sha256::new_with_prefix(&text)))
+                if (text.len() as u64, hex(&Sha256::digest(&text)))
                     != (entry.bytes, entry.sha256.clone())
                 {
                     return Err(unlike_manifest(entry));
@@ -281,7 +281,7 @@ impl<'a, 'r> Layer<'a, 'r> {
                 if let Some(dir) = keep {
                     let path = dir.join(KEY_FILE);
                     let written = private::open(&path).and_then(|mut file| file.write_all(&text));
-                    written.map_err(BackupError::io(path.display().to_string()))?;
+                    written.map_err(BackupError::at(&path))?;
                 }
             }
             if self.entries.next().is_some() {
@@ -337,7 +337,7 @@ impl<R: Read> Summed<R> {
     fn finish(mut self) -> Result<(u64, String), BackupError> {
         let mut chunk = vec![0; CHUNK];
         while self.fill(&mut chunk)? > 0 {}
-        Ok((self.bytes, hex(self.sum)))
+        Ok((self.bytes, hex(&self.sum.finalize())))
     }
 }
 
@@ -361,7 +361,7 @@ pub(super) fn fill(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
 /// When it is not a backup, or of a format that this program does not know.
 pub fn builds_on(file: &Path) -> Result<Option<String>, BackupError> {
     let shown = || file.display().to_string();
-    let opened = File::open(file).map_err(BackupError::io(shown()))?;
+    let opened = File::open(file).map_err(BackupError::at(file))?;
     let mut slot = Slot::default();
     let layer = Layer::open(&mut slot, Some(shown()), Box::new(opened))?;
     Ok(layer.manifest.since.map(|since| since.backup))

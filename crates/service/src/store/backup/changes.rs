@@ -13,11 +13,9 @@ use std::path::Path;
 /// (8 bytes, little-endian). All of the earlier one is read and proved, so that nothing builds on a damaged one.
 pub(super) fn write(mut earlier: Chain<'_, '_>, dir: &Path) -> Result<(), BackupError> {
     let (store, to) = (dir.join(FILE), dir.join(CHANGES));
-    let cannot_read = || BackupError::io(store.display().to_string());
-    let cannot_write = || BackupError::io(to.display().to_string());
-    let from = File::open(&store).map_err(cannot_read())?;
+    let from = File::open(&store).map_err(BackupError::at(&store))?;
     let mut from = BufReader::with_capacity(CHUNK, from);
-    let file = private::open(&to).map_err(cannot_write())?;
+    let file = private::open(&to).map_err(BackupError::at(&to))?;
     let mut out = BufWriter::with_capacity(CHUNK, file);
     let mut block = vec![0; BLOCK];
     let mut pace = Pace::new();
@@ -25,7 +23,7 @@ pub(super) fn write(mut earlier: Chain<'_, '_>, dir: &Path) -> Result<(), Backup
         if at % 32 == 0 {
             pace.step();
         }
-        let read = fill(&mut from, &mut block).map_err(cannot_read())?;
+        let read = fill(&mut from, &mut block).map_err(BackupError::at(&store))?;
         let before = earlier.next()?;
         if read == 0 && before.is_none() {
             break;
@@ -33,10 +31,10 @@ pub(super) fn write(mut earlier: Chain<'_, '_>, dir: &Path) -> Result<(), Backup
         let block = &block[..read];
         if read > 0 && before != Some(block) {
             let written = out.write_all(&at.to_le_bytes()).and_then(|()| out.write_all(block));
-            written.map_err(cannot_write())?;
+            written.map_err(BackupError::at(&to))?;
         }
     }
-    out.flush().map_err(cannot_write())?;
+    out.flush().map_err(BackupError::at(&to))?;
     earlier.finish(None)?;
     Ok(())
 }
@@ -86,7 +84,6 @@ mod tests {
             Ok(manifest)
         }
 
-        /// The store of a backup.
         fn restored(&self, number: usize) -> Result<Vec<u8>, BackupError> {
             let to = tempfile::tempdir().unwrap();
             let from = File::open(self.path(number)).unwrap();

@@ -10,6 +10,7 @@
 //! a transaction and at leisure; under it, both files are read and what differs is copied again.
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
+use super::chain::fill;
 use super::pace::Pace;
 use super::quiet;
 use super::snapshot::open;
@@ -17,7 +18,7 @@ use crate::store::sqlite::schema_version;
 use crate::store::{StoreError, private};
 use rusqlite::Connection;
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -29,7 +30,6 @@ const LEISURE: Duration = Duration::from_secs(1);
 /// Bytes of the head of a log, which differs each time that it begins anew.
 const LOG_HEAD: usize = 32;
 
-/// The store that is copied.
 struct Source {
     // Order matters: closing a descriptor of the file ends all locks of this process on it, those of SQLite too (fcntl(2)).
     conn: Connection,
@@ -121,18 +121,10 @@ fn copy_differing(
     if to.metadata()?.len() > at { to.set_len(at) } else { Ok(()) }
 }
 
-/// Reads until `into` is full, or to the end; answers the bytes read.
-fn fill_at(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < into.len() {
-        match file.read_at(&mut into[filled..], at + filled as u64) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
+/// Reads from here until `into` is full, or to the end; answers the bytes read.
+fn fill_at(mut file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
+    file.seek(SeekFrom::Start(at))?;
+    fill(&mut file, into)
 }
 
 /// Copies a write-ahead log, if there is one, which may be appended to meanwhile.

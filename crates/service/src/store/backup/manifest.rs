@@ -1,18 +1,18 @@
 //! What a backup says of itself.
 
+use super::chain::fill;
 use super::pace::Pace;
 use super::{BackupError, FILE, KEY_FILE};
+use crate::hex;
 use crate::store::private;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::path::Path;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Format of a full backup.
 const FULL: u32 = 1;
 /// Format of an incremental one, which older programs do not know.
 const INCREMENTAL: u32 = 2;
@@ -151,7 +151,7 @@ impl Entry {
     fn of(dir: &Path, name: &str) -> Result<Self, BackupError> {
         let path = dir.join(name);
         let summed = private::open(&path).and_then(|mut file| digest(&mut file));
-        let (bytes, sha256) = summed.map_err(BackupError::io(path.display().to_string()))?;
+        let (bytes, sha256) = summed.map_err(BackupError::at(&path))?;
         Ok(Self { name: name.to_owned(), bytes, sha256 })
     }
 }
@@ -163,23 +163,13 @@ fn digest(from: &mut impl Read) -> io::Result<(u64, String)> {
     let mut bytes = 0;
     let mut pace = Pace::new();
     loop {
-        let read = match from.read(&mut chunk) {
-            Ok(0) => break,
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
+        let read = fill(from, &mut chunk)?;
+        if read == 0 {
+            break;
+        }
         sum.update(&chunk[..read]);
         bytes += read as u64;
         pace.step();
     }
-    Ok((bytes, hex(sum)))
-}
-
-/// In hexadecimal.
-pub(super) fn hex(sum: Sha256) -> String {
-    sum.finalize().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    Ok((bytes, hex(&sum.finalize())))
 }

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 const SLICE: Duration = Duration::from_millis(2);
 /// Time of rest for the same time of work: a quarter of one processor is used.
 const REST: u32 = 3;
-/// Longest rest, should a slice have been long.
 const LONGEST_REST: Duration = Duration::from_millis(100);
 /// Time between two looks at the machine: some 25 of its ticks on each processor.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -66,7 +65,6 @@ fn cpu(clock: ClockId) -> Duration {
 struct Usage {
     /// Of all processors, used or not.
     all: Duration,
-    /// Of all processors, used.
     used: Duration,
     /// Used by this process.
     own: Duration,

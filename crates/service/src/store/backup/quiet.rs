@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 pub(super) const STEP: usize = 256 << 10;
 /// Time of rest for the same time of freeing.
 const REST: u32 = 2;
-/// Longest rest.
 const LONGEST_REST: Duration = Duration::from_millis(100);
 
 /// Writes a file and syncs it step by step. The end is not synced.
@@ -49,9 +48,6 @@ impl Write for Synced<'_> {
 }
 
 /// Removes a file that nobody else uses, and frees its blocks step by step.
-///
-/// # Errors
-/// Where it cannot be removed, or is not there.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let file = OpenOptions::new().write(true).open(path);
     // The name first: whoever is killed meanwhile leaves no part of a file.

@@ -85,9 +85,7 @@ pub fn restore(
     let to_place = |name: &str| {
         let (from, to) = (work.0.join(name), data.join(name));
         let moved = File::open(&from).and_then(|file| file.sync_all());
-        moved
-            .and_then(|()| fs::rename(&from, &to))
-            .map_err(BackupError::io(to.display().to_string()))
+        moved.and_then(|()| fs::rename(&from, &to)).map_err(BackupError::at(&to))
     };
     if key != Key::Absent {
         to_place(KEY_FILE)?;
@@ -95,7 +93,7 @@ pub fn restore(
     // Last: without it the directory holds no store.
     to_place(FILE)?;
     let synced = File::open(data).and_then(|directory| directory.sync_all());
-    synced.map_err(BackupError::io(data.display().to_string()))?;
+    synced.map_err(BackupError::at(data))?;
     Ok(Restored { manifest, key, warnings })
 }
 
@@ -140,7 +138,7 @@ struct Unpacked(PathBuf);
 impl Unpacked {
     fn begin(dir: PathBuf) -> Result<Self, BackupError> {
         let _ = fs::remove_dir_all(&dir);
-        fs::create_dir(&dir).map_err(BackupError::io(dir.display().to_string()))?;
+        fs::create_dir(&dir).map_err(BackupError::at(&dir))?;
         Ok(Self(dir))
     }
 }

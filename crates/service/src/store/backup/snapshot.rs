@@ -43,7 +43,6 @@ pub(super) fn copy_pages(source: &Connection, to: &Path) -> Result<(), StoreErro
 /// Steps of a check between two looks at its pace.
 const STEPS: i32 = 1000;
 
-/// How much of a copy is checked.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) enum Check {
     /// All pages and rows.

@@ -38,7 +38,7 @@ pub(in crate::store) fn before_migration(
         copy_pages(conn, part)?;
         check(part, Check::Rows, None)?;
         let synced = File::open(part).and_then(|file| file.sync_all());
-        synced.map_err(BackupError::io(part.display().to_string()))
+        synced.map_err(BackupError::at(part))
     })
 }
 
@@ -61,10 +61,9 @@ pub(in crate::store) fn before_migration_of_server(
         let has_key = work.keep_key(&dir.join(KEY_FILE))?;
         copy::before_migration(session, &work.dir, as_file)?;
         let taken: Taken = work.taken(created, has_key, "mariadb")?;
-        let cannot_write = || BackupError::io(part.display().to_string());
-        let file = private::open(part).map_err(cannot_write())?;
+        let file = private::open(part).map_err(BackupError::at(part))?;
         taken.pack(BufWriter::with_capacity(1 << 20, &file), |_| {})?;
-        file.sync_all().map_err(cannot_write())
+        file.sync_all().map_err(BackupError::at(part))
     })
 }
 
@@ -79,7 +78,7 @@ fn keep(
         let placed = fs::rename(&part, copy);
         let directory =
             || File::open(copy.parent().unwrap_or(Path::new("."))).and_then(|dir| dir.sync_all());
-        placed.and_then(|()| directory()).map_err(BackupError::io(copy.display().to_string()))
+        placed.and_then(|()| directory()).map_err(BackupError::at(copy))
     });
     kept.map_err(|error| {
         let _ = fs::remove_file(&part);

@@ -108,7 +108,6 @@ fn refuse_other_versions(session: &Session) -> Result<(), CopyError> {
     }
 }
 
-/// A new file.
 struct Made {
     dir: PathBuf,
     conn: Connection,
@@ -126,15 +125,13 @@ impl Made {
         }
         std::fs::create_dir_all(&dir).map_err(cannot)?;
         private::open(&dir.join(FILE)).map_err(cannot)?;
-        let mut conn = Connection::open(dir.join(FILE)).map_err(StoreError::from)?;
+        let mut conn = Connection::open(dir.join(FILE))?;
         // Whoever is interrupted begins again with a new file.
-        conn.execute_batch("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF")
-            .map_err(StoreError::from)?;
+        conn.execute_batch("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF")?;
         run_to(&mut conn, version)?;
         // What triggers would add is copied, too.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)
-            .and_then(|_| conn.execute_batch("PRAGMA foreign_keys=OFF; BEGIN"))
-            .map_err(StoreError::from)?;
+            .and_then(|_| conn.execute_batch("PRAGMA foreign_keys=OFF; BEGIN"))?;
         Ok(Self { dir, conn })
     }
 
@@ -168,8 +165,7 @@ impl Made {
     ) -> Result<Copied, CopyError> {
         let began = Instant::now();
         let count = format!("SELECT count(*) FROM `{}`", table.name);
-        let count = session.query(&count, params![])?;
-        watch(Step::Copy(&table.name, count.first().and_then(|row| row.get(0)).unwrap_or(0), 0));
+        watch(Step::Copy(&table.name, session.value(&count, &[])?.unwrap_or(0), 0));
         // What a file numbers by itself follows the order of the server.
         let number = RENUMBERED.iter().find(|one| one.table == table.name).map(|one| one.column);
         let all: Vec<_> = table.columns.iter().cloned().chain(number.map(str::to_owned)).collect();
@@ -178,7 +174,7 @@ impl Made {
         let places = vec!["?"; all.len()].join(", ");
         let insert =
             format!("INSERT INTO `{}` ({}) VALUES ({places})", table.name, Table::list(&all));
-        let mut insert = self.conn.prepare(&insert).map_err(StoreError::from)?;
+        let mut insert = self.conn.prepare(&insert)?;
         let query = format!("SELECT {columns} FROM `{}` ORDER BY {key}", table.name);
         let rows = session.stream(&query, |rows| {
             let mut written = 0_u64;
@@ -219,27 +215,23 @@ impl Made {
     fn continue_ids(&self, session: &Session, table: &str) -> Result<(), CopyError> {
         let gives =
             "SELECT count(*) FROM sqlite_schema WHERE name = ? AND sql LIKE '%AUTOINCREMENT%'";
-        let gives: i64 =
-            self.conn.query_row(gives, [table], |row| row.get(0)).map_err(StoreError::from)?;
+        let gives: i64 = self.conn.query_row(gives, [table], |row| row.get(0))?;
         if gives == 0 {
             return Ok(());
         }
         let next = "SELECT CAST(auto_increment AS SIGNED) FROM information_schema.tables
              WHERE table_schema = DATABASE() AND table_name = ?";
-        let rows = session.query(next, params![table])?;
-        let next: i64 =
-            rows.first().and_then(|row| row.get::<Option<i64>, _>(0)).flatten().unwrap_or(1);
-        let last = next - 1;
+        let next: Option<Option<i64>> = session.value(next, params![table])?;
+        let last = next.flatten().unwrap_or(1) - 1;
         let set = "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = ?2";
-        let changed = self.conn.execute(set, (last, table)).map_err(StoreError::from)?;
+        let changed = self.conn.execute(set, (last, table))?;
         if changed == 0 && last > 0 {
             let add = "INSERT INTO sqlite_sequence (name, seq) VALUES (?2, ?1)";
-            self.conn.execute(add, (last, table)).map_err(StoreError::from)?;
+            self.conn.execute(add, (last, table))?;
         }
         Ok(())
     }
 
-    /// Ends the transaction.
     fn close(self) -> Result<PathBuf, CopyError> {
         self.execute("COMMIT")?;
         drop(self.conn);

@@ -5,7 +5,6 @@ use super::tables::Table;
 use super::target::Target;
 use super::{CopyError, Step, key};
 use crate::store::StoreError;
-use crate::store::sql::params;
 
 /// Rows between two signs of life.
 const EVERY: u64 = 4096;
@@ -88,10 +87,7 @@ pub(super) fn compare(
 
 /// What is wrong with rows that follow from others. Both sides have the same rows, so the source is wrong, too.
 pub(super) fn warnings(target: &Target) -> Result<Vec<String>, StoreError> {
-    let wrong = derived(|query| {
-        let rows = target.session.query(query, params![])?;
-        Ok(rows.first().and_then(|row| row.get(0)).unwrap_or(0))
-    })?;
+    let wrong = derived(|query| Ok(target.session.number(query)?.unwrap_or(0)))?;
     Ok(wrong.into_iter().map(|what| format!("{what}, in the source as well")).collect())
 }
 

@@ -1,62 +1,21 @@
 //! The key of a row as it is kept beside the progress of a copy: exact, and with its types, since SQLite compares text
 //! and bytes differently.
 
-use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
-use std::fmt::Write as _;
+use crate::hex;
 
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Part {
-    Integer(i64),
-    Real(f64),
-    Text(Vec<u8>),
-    Bytes(Vec<u8>),
-}
-
-impl Part {
-    pub(super) fn of(cell: ValueRef<'_>) -> Option<Self> {
-        Some(match cell {
-            ValueRef::Null => return None,
-            ValueRef::Integer(number) => Part::Integer(number),
-            ValueRef::Real(number) => Part::Real(number),
-            ValueRef::Text(text) => Part::Text(text.to_vec()),
-            ValueRef::Blob(bytes) => Part::Bytes(bytes.to_vec()),
-        })
-    }
-}
-
-impl ToSql for Part {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            Part::Integer(number) => ValueRef::Integer(*number),
-            Part::Real(number) => ValueRef::Real(*number),
-            Part::Text(text) => ValueRef::Text(text),
-            Part::Bytes(bytes) => ValueRef::Blob(bytes),
-        }))
-    }
-}
+pub(crate) use rusqlite::types::Value as Part;
 
 /// `i17 r3ff0000000000000 t616263 b00ff`.
 pub(crate) fn encode(key: &[Part]) -> String {
-    let mut text = String::new();
-    for part in key {
-        if !text.is_empty() {
-            text.push(' ');
-        }
-        let (kind, bytes) = match part {
-            Part::Integer(number) => {
-                let _ = write!(text, "i{number}");
-                continue;
-            }
-            Part::Real(number) => ('r', &number.to_bits().to_be_bytes()[..]),
-            Part::Text(bytes) => ('t', &bytes[..]),
-            Part::Bytes(bytes) => ('b', &bytes[..]),
-        };
-        text.push(kind);
-        for byte in bytes {
-            let _ = write!(text, "{byte:02x}");
-        }
-    }
-    text
+    let part = |part: &Part| match part {
+        Part::Integer(number) => format!("i{number}"),
+        Part::Real(number) => format!("r{}", hex(&number.to_bits().to_be_bytes())),
+        Part::Text(text) => format!("t{}", hex(text.as_bytes())),
+        Part::Blob(bytes) => format!("b{}", hex(bytes)),
+        // No column of a key has one.
+        Part::Null => String::new(),
+    };
+    key.iter().map(part).collect::<Vec<_>>().join(" ")
 }
 
 /// The key that was written so.
@@ -73,8 +32,8 @@ fn part(text: &str) -> Option<Part> {
     Some(match kind {
         "i" => Part::Integer(rest.parse().ok()?),
         "r" => Part::Real(f64::from_bits(u64::from_be_bytes(bytes()?.try_into().ok()?))),
-        "t" => Part::Text(bytes()?),
-        "b" => Part::Bytes(bytes()?),
+        "t" => Part::Text(String::from_utf8(bytes()?).ok()?),
+        "b" => Part::Blob(bytes()?),
         _ => return None,
     })
 }
@@ -86,8 +45,8 @@ pub(super) fn shown(key: &[Part]) -> String {
         .map(|part| match part {
             Part::Integer(number) => number.to_string(),
             Part::Real(number) => number.to_string(),
-            Part::Text(text) => String::from_utf8_lossy(text).into_owned(),
-            Part::Bytes(_) => "(bytes)".to_owned(),
+            Part::Text(text) => text.clone(),
+            Part::Blob(_) | Part::Null => "(bytes)".to_owned(),
         })
         .collect();
     parts.join(", ")
@@ -100,9 +59,9 @@ mod tests {
     #[test]
     fn a_key_is_read_as_it_was_written() {
         let keys = [
-            vec![Part::Integer(-1), Part::Text("서울 t".as_bytes().to_vec())],
+            vec![Part::Integer(-1), Part::Text("서울 t".to_owned())],
             vec![Part::Real(0.1), Part::Real(-127.123_456_7), Part::Integer(i64::MAX)],
-            vec![Part::Bytes(vec![0, 255]), Part::Text(Vec::new())],
+            vec![Part::Blob(vec![0, 255]), Part::Text(String::new())],
         ];
         for key in keys {
             assert_eq!(decode(&encode(&key)), Some(key.clone()), "{}", encode(&key));

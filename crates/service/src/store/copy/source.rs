@@ -5,12 +5,12 @@ use super::{CopyError, key};
 use crate::accounts::TokenKey;
 use crate::articles;
 use crate::config::Settings;
+use crate::hex;
 use crate::store::{FILE, Store, StoreError};
 use mysql::Value;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 pub(super) struct Source {
@@ -78,10 +78,7 @@ impl Source {
             let given = self.last_id(&table.name)?.unwrap_or(0);
             digest.update(format!("{} {rows} {given} {last}\n", table.name));
         }
-        Ok(digest.finalize().iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        }))
+        Ok(hex(&digest.finalize()))
     }
 
     pub(super) fn count(&self, table: &str) -> Result<u64, StoreError> {
@@ -119,12 +116,11 @@ impl Source {
         let condition = above.map(|_| format!("WHERE ({key}) > ({places})")).unwrap_or_default();
         let query =
             format!("SELECT {columns}, {key} FROM `{}` {condition} ORDER BY {key}", table.name);
-        let mut statement = self.conn.prepare(&query).map_err(StoreError::from)?;
+        let mut statement = self.conn.prepare(&query)?;
         let parts = above.unwrap_or_default();
-        let mut rows =
-            statement.query(rusqlite::params_from_iter(parts)).map_err(StoreError::from)?;
-        while let Some(row) = rows.next().map_err(StoreError::from)? {
-            let get = |at| row.get_ref(at).map_err(StoreError::from);
+        let mut rows = statement.query(rusqlite::params_from_iter(parts))?;
+        while let Some(row) = rows.next()? {
+            let get = |at| row.get_ref(at);
             let width = table.columns.len();
             let values = (0..width).map(|at| get(at).map(value)).collect::<Result<_, _>>()?;
             let key = (width..width + table.key.len()).map(|at| part(get(at)?));
@@ -151,5 +147,9 @@ fn value(cell: ValueRef<'_>) -> Value {
 }
 
 fn part(cell: ValueRef<'_>) -> Result<key::Part, StoreError> {
-    key::Part::of(cell).ok_or_else(|| StoreError::Corrupt("a key holds a null".to_owned()))
+    match cell.try_into() {
+        Ok(key::Part::Null) => Err(StoreError::Corrupt("a key holds a null".to_owned())),
+        Ok(part) => Ok(part),
+        Err(_) => Err(StoreError::Corrupt("a key holds text that is not UTF-8".to_owned())),
+    }
 }

@@ -38,7 +38,6 @@ pub(super) const RENUMBERED: [Renumbered; 1] =
 /// Tables that migrations fill. In the target their rows give way to those of the source.
 pub(super) const CONSTANT: [&str; 4] = ["regions", "region_names", "locations", "post_categories"];
 
-/// A table as one side has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shape {
     /// Without generated ones, which hold nothing of their own.
@@ -50,7 +49,6 @@ pub(super) struct Shape {
 
 pub(super) type Schema = BTreeMap<String, Shape>;
 
-/// A table to copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Table {
     pub(super) name: String,
@@ -119,7 +117,6 @@ fn in_order(mut tables: Vec<Table>, target: &Schema) -> Vec<Table> {
     sorted
 }
 
-/// The tables of a file.
 pub(super) fn of_file(conn: &Connection) -> Result<Schema, StoreError> {
     let mut schema = Schema::new();
     let mut statement = conn.prepare(

@@ -19,17 +19,9 @@ pub(super) struct Target {
     pub(super) session: Session,
 }
 
-/// How far a table is.
 pub(super) struct Mark {
     pub(super) copied: u64,
     pub(super) last_key: Option<Vec<key::Part>>,
-}
-
-/// What there is to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Begun {
-    Done,
-    Copying,
 }
 
 /// Refuses a database with a copy that has not come to its end. The row without a table's name is the whole copy.
@@ -43,7 +35,6 @@ pub(in crate::store) fn refuse_unfinished(session: &Session) -> Result<(), Store
     }
 }
 
-/// The row of a whole copy.
 struct Whole {
     is_done: bool,
     source: String,
@@ -71,18 +62,19 @@ impl Target {
         Ok(Self { session: connect(url, Use::Copies)? })
     }
 
-    /// Brings the schema up to date and begins the copy, or goes on with it. No node can start meanwhile.
+    /// Brings the schema up to date and begins the copy of these tables, or goes on with it; nothing when it is done. No
+    /// node can start meanwhile.
     pub(super) fn begin(
         &self,
         shapes: &Schema,
         source: &Source,
-    ) -> Result<(Vec<Table>, Begun), CopyError> {
+    ) -> Result<Option<Vec<Table>>, CopyError> {
         let session = &self.session;
         schema::look_at_server(session)?;
         // Held for as long as this connection; that of a command that was killed may still be about to close.
         let lock =
             format!("SELECT GET_LOCK(CONCAT('madang.copy.', DATABASE()), {})", LEAVING.as_secs());
-        if number(session, &lock)? != Some(1) {
+        if session.number(&lock)? != Some(1) {
             return Err(CopyError::Refused(
                 "another `madang copy` is writing to this database".to_owned(),
             ));
@@ -105,20 +97,20 @@ impl Target {
             ))?;
             let tables = matched(shapes, &of_server(session)?)?;
             let identity = source.identity(&tables)?;
-            let begun = self.begin_with(&tables, source, &identity)?;
-            Ok((tables, begun))
+            Ok(self.begin_with(&tables, source, &identity)?.then_some(tables))
         })
     }
 
+    /// Answers whether there is anything to copy.
     fn begin_with(
         &self,
         tables: &[Table],
         source: &Source,
         identity: &str,
-    ) -> Result<Begun, CopyError> {
+    ) -> Result<bool, CopyError> {
         let directory = source.directory.display().to_string();
         match whole(&self.session)? {
-            Some(whole) if whole.source == identity && whole.is_done => return Ok(Begun::Done),
+            Some(whole) if whole.source == identity && whole.is_done => return Ok(false),
             Some(whole) if whole.source == identity => self.refuse_served()?,
             Some(whole) => {
                 let state = if whole.is_done { "a" } else { "an unfinished" };
@@ -135,7 +127,7 @@ impl Target {
                 self.begin_anew(tables, identity, &directory)?;
             }
         }
-        Ok(Begun::Copying)
+        Ok(true)
     }
 
     /// One transaction: rows of migrations go, those of the source come in their place.
@@ -187,10 +179,10 @@ impl Target {
         let sessions = "SELECT count(*) FROM information_schema.processlist
              WHERE db = DATABASE() AND id <> CONNECTION_ID()";
         let end = Instant::now() + LEAVING;
-        let mut others = number(&self.session, sessions)?.unwrap_or(0);
+        let mut others = self.session.number(sessions)?.unwrap_or(0);
         while others > 0 && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(50));
-            others = number(&self.session, sessions)?.unwrap_or(0);
+            others = self.session.number(sessions)?.unwrap_or(0);
         }
         if others > 0 {
             return Err(CopyError::Refused(format!(
@@ -199,7 +191,7 @@ impl Target {
             )));
         }
         let lanes = "SELECT count(*) FROM outbox_lanes WHERE leased_until > NOW(6)";
-        if number(&self.session, lanes)?.unwrap_or(0) > 0 {
+        if self.session.number(lanes)?.unwrap_or(0) > 0 {
             return Err(CopyError::Refused(
                 "a node served the database within the last 30 seconds; stop all nodes that serve it, \
                  wait 30 seconds and try again"
@@ -273,8 +265,7 @@ impl Target {
         self.session.batch(&format!("ALTER TABLE `{table}` AUTO_INCREMENT = {next}"))?;
         let asked = "SELECT CAST(auto_increment AS SIGNED) FROM information_schema.tables
              WHERE table_schema = DATABASE() AND table_name = ?";
-        let rows = self.session.query(asked, params![table])?;
-        let found: Option<i64> = rows.first().and_then(|row| row.get(0));
+        let found: Option<i64> = self.session.value(asked, params![table])?;
         if found.is_some_and(|found| found >= next) {
             return Ok(());
         }
@@ -298,8 +289,4 @@ fn of_rows(table: &Table, rows: &[SourceRow], error: StoreError) -> StoreError {
         )),
         other => other,
     }
-}
-
-fn number(session: &Session, sql: &str) -> Result<Option<i64>, StoreError> {
-    Ok(session.query(sql, params![])?.first().and_then(|row| row.get(0)))
 }

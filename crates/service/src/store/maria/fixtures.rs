@@ -100,16 +100,9 @@ fn dump(session: &Session) -> Vec<u8> {
 fn literal(value: &Value) -> String {
     match value {
         Value::Bytes(bytes) if bytes.is_empty() => "''".to_owned(),
-        Value::Bytes(bytes) => format!("x'{}'", hex(bytes)),
+        Value::Bytes(bytes) => format!("x'{}'", crate::hex(bytes)),
         other => other.as_sql(true),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// The database of a version as it was written then.
@@ -188,7 +181,7 @@ fn a_migration_is_as_it_was_when_it_was_released() {
         .map(|(at, migration)| {
             let outbox =
                 if at == 1 { madang_positions::sql::SCHEMA.concat() } else { String::new() };
-            hex(&Sha256::digest(format!("{}{outbox}", migration.file))[..8])
+            crate::hex(&Sha256::digest(format!("{}{outbox}", migration.file))[..8])
         })
         .collect();
     assert_eq!(found, DIGESTS);

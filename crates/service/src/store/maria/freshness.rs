@@ -26,7 +26,6 @@ pub struct Freshness {
     /// When a request last asked, likewise.
     asked: AtomicU64,
     polled: Notify,
-    /// Requests that had to wait.
     waits: AtomicU64,
     polls: AtomicU64,
     /// Whether somebody waits for a poll.

@@ -168,8 +168,7 @@ fn claim(session: &Session) -> Result<Lane, StoreError> {
     let epoch = fastrand::u64(1..1 << 62);
     session.run(sql::CLAIM, params![epoch, lane])?;
     let number = |query: &str| -> Result<u64, StoreError> {
-        let rows = session.query(query, params![lane])?;
-        Ok(rows.first().and_then(|row| row.get::<Option<u64>, _>(0)).flatten().unwrap_or(0))
+        Ok(session.value::<Option<u64>>(query, params![lane])?.flatten().unwrap_or(0))
     };
     let reserved = number("SELECT reserved FROM outbox_lanes WHERE lane = ?")?;
     let deleted = number("SELECT deleted FROM outbox_lanes WHERE lane = ?")?;
@@ -187,14 +186,13 @@ fn claim(session: &Session) -> Result<Lane, StoreError> {
 /// A lane that nobody uses: the first whose lease has run out, which is then this node's.
 fn lease(session: &Session) -> Result<u8, StoreError> {
     session.batch("START TRANSACTION")?;
-    let found = session.query(
+    let found = session.value::<u8>(
         "SELECT lane FROM outbox_lanes WHERE leased_until < NOW(6) ORDER BY lane LIMIT 1
          FOR UPDATE SKIP LOCKED",
         &[],
     );
-    let lane: Option<u8> = found?.first().and_then(|row| row.get(0));
     let leased =
-        lane.map(|lane| session.run(RENEW, params![known(), lane]).map(|_| lane)).transpose();
+        found?.map(|lane| session.run(RENEW, params![known(), lane]).map(|_| lane)).transpose();
     session.batch("COMMIT")?;
     debug_assert!(session.take_trouble() != Some(Trouble::Lost));
     leased?.ok_or_else(|| {

@@ -5,19 +5,18 @@ use super::freshness::now;
 use super::reach;
 use super::servers::Turn;
 use super::session::{Session, Use};
+use crate::ops::thread::Joined;
 use crate::store::sql::params;
 use crate::store::{Effects, StoreError};
 use madang_positions::{Applied, Follower, Poll, Position, Row, Timing, Wanted};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Time between two renewals of the lane, and between two looks for rows that nobody needs any longer.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
 const CLEAN_EVERY: Duration = Duration::from_secs(60);
-/// Pause after a poll that failed.
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
 /// Stands for the history where rows of the outbox say their lane.
 const HISTORY: u8 = u8::MAX;
@@ -28,33 +27,32 @@ const SLACK: Duration = Duration::from_secs(2);
 
 /// Ends with it.
 pub(super) struct Poller {
+    _thread: Joined,
     stop: Arc<AtomicBool>,
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl Poller {
     pub(super) fn start(shared: &Arc<Shared>, timing: Timing) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (of_thread, stopped) = (Arc::clone(shared), Arc::clone(&stop));
-        let thread =
-            std::thread::Builder::new().name("store-poll".to_owned()).spawn(move || {
-                let mut work = Work {
-                    shared: of_thread,
-                    // Names are not hashed onto slots: what is remembered here has stamps of its own.
-                    follower: Follower::new(1, timing),
-                    session: None,
-                    turn: Turn::default(),
-                    known: 0,
-                    last: None,
-                    renewed: Instant::now(),
-                    cleaned: Instant::now(),
-                };
-                while !stopped.load(Relaxed) {
-                    work.turn();
-                }
-            })?;
-        Ok(Self { stop, shared: Arc::clone(shared), thread: Some(thread) })
+        let _thread = Joined::spawn("store-poll", move || {
+            let mut work = Work {
+                shared: of_thread,
+                // Names are not hashed onto slots: what is remembered here has stamps of its own.
+                follower: Follower::new(1, timing),
+                session: None,
+                turn: Turn::default(),
+                known: 0,
+                last: None,
+                renewed: Instant::now(),
+                cleaned: Instant::now(),
+            };
+            while !stopped.load(Relaxed) {
+                work.turn();
+            }
+        })?;
+        Ok(Self { _thread, stop, shared: Arc::clone(shared) })
     }
 }
 
@@ -62,11 +60,6 @@ impl Drop for Poller {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         self.shared.freshness.wake();
-        if let Some(thread) = self.thread.take()
-            && thread.thread().id() != std::thread::current().id()
-        {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -215,15 +208,13 @@ fn clean(session: &Session, closed: &Position) -> Result<(), StoreError> {
     for (lane, number) in closed.lanes() {
         let old = "SELECT max(number) FROM outbox
              WHERE lane = ? AND number <= ? AND made_at < NOW(6) - INTERVAL 10 MINUTE";
-        let rows = session.query(old, params![lane, number])?;
-        let Some(last) = rows.first().and_then(|row| row.get::<Option<u64>, _>(0)).flatten() else {
-            continue;
-        };
+        let last = session.value::<Option<u64>>(old, params![lane, number])?.flatten();
+        let Some(last) = last else { continue };
         session.begin_write()?;
         let mark = "UPDATE outbox_lanes SET deleted = GREATEST(deleted, ?) WHERE lane = ?";
         session.run(mark, params![last, lane])?;
         session.run("DELETE FROM outbox WHERE lane = ? AND number <= ?", params![lane, last])?;
-        session.commit_write().map_err(|error| StoreError::of_server(&error))?;
+        session.commit_write()?;
     }
     Ok(())
 }

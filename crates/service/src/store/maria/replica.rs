@@ -4,10 +4,11 @@
 //! connections of its own. One that is away, slow or behind is passed over, and used again when it has caught up:
 //! reads that it does not answer in time are made on the primary.
 
-use super::session::{Session, Trouble, Use};
-use super::{Maria, Shared, parse};
+use super::session::{Session, Use};
+use super::{Maria, Shared, parse, run_read};
+use crate::ops::thread::Joined;
 use crate::store::sql::Conn;
-use crate::store::{Pool, PoolError, ReplicaMetrics, StoreError};
+use crate::store::{Pool, ReplicaMetrics, StoreError};
 use madang_cache::Stamp;
 use madang_positions::{Moment, Poll, Position, Replica as Contents, Row};
 use mysql::OptsBuilder;
@@ -15,26 +16,23 @@ use parking_lot::Mutex;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Time between two looks at a replica that has everything: they show that it is still there.
 const STEADY: Duration = Duration::from_millis(100);
 /// The same while nobody asks this node for anything.
 const IDLE: Duration = Duration::from_millis(500);
-/// Pause after a look that failed.
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
 /// A server says how long it has run in whole seconds: two of those are the same run. It is used from this age on,
 /// so that it cannot be taken for the one before.
 const SAME_RUN: Duration = Duration::from_secs(2);
 
-/// One replica, as one node uses it.
 pub(super) struct Replica {
+    _thread: Joined,
     state: Arc<ReplicaState>,
     reads: Pool<Seat>,
     shared: Arc<Shared>,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
 }
 
 struct ReplicaState {
@@ -78,14 +76,29 @@ impl Replica {
             session: None,
             is_away: false,
         };
-        let thread = std::thread::Builder::new().name("store-lag".to_owned());
-        let thread = thread.spawn(move || {
+        let _thread = Joined::spawn("store-lag", move || {
             while !look.stop.load(Relaxed) {
                 look.turn();
             }
         });
-        let thread = Some(thread.map_err(no_thread)?);
-        Ok(Self { state, reads, shared: Arc::clone(shared), stop, thread })
+        let _thread = _thread.map_err(no_thread)?;
+        Ok(Self { _thread, state, reads, shared: Arc::clone(shared), stop })
+    }
+
+    /// Runs a read. What fails here is to be made on the primary: the replica may be away, or not have a table yet.
+    pub(super) async fn read<
+        T: Send + 'static,
+        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
+    >(
+        &self,
+        time: Option<Duration>,
+        job: &Arc<F>,
+    ) -> Result<T, StoreError> {
+        let job = Arc::clone(job);
+        let read = self.reads.ask(move |seat: &mut Seat, answer| {
+            seat.read(time, &*job, |found| drop(answer.send(found)));
+        });
+        read.await?
     }
 
     fn has(&self, version: u64) -> bool {
@@ -107,9 +120,6 @@ impl Drop for Replica {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         self.shared.reach.wake();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -122,28 +132,6 @@ impl Maria {
         let needed = self.shared.reach.needed(stamps);
         let may = self.replicas.iter().filter(|replica| replica.has(needed));
         may.min_by_key(|replica| (replica.reads.waiting(), replica.state.reads.load(Relaxed)))
-    }
-}
-
-impl Replica {
-    /// Runs a read. What fails here is to be made on the primary: the replica may be away, or not have a table yet.
-    pub(super) async fn read<
-        T: Send + 'static,
-        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
-    >(
-        &self,
-        time: Option<Duration>,
-        job: &Arc<F>,
-    ) -> Result<T, StoreError> {
-        let (answer, result) = tokio::sync::oneshot::channel();
-        let job = Arc::clone(job);
-        let handed = self.reads.hand_over(move |seat: &mut Seat| {
-            if !answer.is_closed() {
-                seat.read(time, &*job, |found| drop(answer.send(found)));
-            }
-        });
-        handed.map_err(|error: PoolError| StoreError::from(error))?;
-        result.await.unwrap_or(Err(StoreError::Closed))
     }
 }
 
@@ -161,16 +149,13 @@ impl Seat {
             return answer(Err(error));
         }
         let Some((session, _)) = &self.session else { return answer(Err(StoreError::Closed)) };
-        let found =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(&Conn::maria(session))));
-        let found =
-            found.unwrap_or_else(|panic| Err(StoreError::Panic(crate::store::panic_text(&*panic))));
-        let is_lost = session.take_trouble() == Some(Trouble::Lost);
-        if found.is_ok() {
-            self.state.reads.fetch_add(1, Relaxed);
-        }
-        answer(found);
-        if is_lost || session.batch("COMMIT").is_err() {
+        let counted = |found: Result<T, StoreError>| {
+            if found.is_ok() {
+                self.state.reads.fetch_add(1, Relaxed);
+            }
+            answer(found);
+        };
+        if !run_read(session, job, counted) {
             self.session = None;
         }
     }

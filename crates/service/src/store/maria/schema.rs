@@ -6,7 +6,6 @@ use crate::store::{StoreError, backup, copy};
 use std::path::Path;
 use std::time::Duration;
 
-/// A step of the schema.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct Migration {
     /// Every statement can be run again: on a server a change of a table commits by itself, and what was broken off
@@ -87,7 +86,7 @@ pub(in crate::store) fn exclusively<T, E: From<StoreError>>(
     work: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
     let lock = "SELECT GET_LOCK(CONCAT('madang.schema.', DATABASE()), 60)";
-    if number(session, lock)? != Some(1) {
+    if session.number(lock)? != Some(1) {
         return Err(StoreError::Other(
             "another node has been changing the schema for a minute".to_owned(),
         )
@@ -100,7 +99,7 @@ pub(in crate::store) fn exclusively<T, E: From<StoreError>>(
 
 /// Which database it is, a number made when it was; a replica has that of its primary.
 pub(super) fn identity(session: &Session) -> Result<Option<i64>, StoreError> {
-    number(session, "SELECT identity FROM madang_cluster")
+    session.number("SELECT identity FROM madang_cluster")
 }
 
 /// Adds to the refusal of a newer database where the backup is that an upgrade kept.
@@ -134,7 +133,7 @@ pub(super) fn migrate_to(
     let tables = "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE()";
     let ours = "SELECT count(*) FROM information_schema.tables
          WHERE table_schema = DATABASE() AND table_name = 'madang_schema'";
-    if number(session, ours)? == Some(0) && number(session, tables)? != Some(0) {
+    if session.number(ours)? == Some(0) && session.number(tables)? != Some(0) {
         return Err(StoreError::Foreign("the database belongs to another program".to_owned()));
     }
     session.batch(META)?;
@@ -198,7 +197,7 @@ fn refuse_beside_older(
 ) -> Result<(), StoreError> {
     let needed = pending.iter().map(|one| one.goes_with).max().unwrap_or(0);
     // Before that there were no lanes to see nodes by.
-    if needed <= version || version < 2 && number(session, HAS_LANES)? != Some(1) {
+    if needed <= version || version < 2 && session.number(HAS_LANES)? != Some(1) {
         return Ok(());
     }
     session.batch(PROGRAM_OF_LANE)?;
@@ -247,7 +246,7 @@ fn agree(session: &Session, delay: Duration) -> Result<(), StoreError> {
     ))?;
     let random = fastrand::i64(1..=i64::MAX);
     session.batch(&format!("UPDATE madang_cluster SET identity = {random} WHERE identity = 0"))?;
-    let agreed = number(session, "SELECT delay_ms FROM madang_cluster")?.unwrap_or(-1);
+    let agreed = session.number("SELECT delay_ms FROM madang_cluster")?.unwrap_or(-1);
     if u128::try_from(agreed).is_ok_and(|agreed| agreed == millis) {
         return Ok(());
     }
@@ -282,8 +281,8 @@ fn statements(file: &str) -> Vec<String> {
 pub(in crate::store) fn versions(session: &Session) -> Result<(Option<i64>, usize), StoreError> {
     let tables = "SELECT count(*) FROM information_schema.tables
          WHERE table_schema = DATABASE() AND table_name = 'madang_schema'";
-    let found = match number(session, tables)? {
-        Some(1) => number(session, "SELECT version FROM madang_schema")?,
+    let found = match session.number(tables)? {
+        Some(1) => session.number("SELECT version FROM madang_schema")?,
         _ => None,
     };
     Ok((found, MIGRATIONS.len()))
@@ -322,10 +321,6 @@ pub(in crate::store) fn look_at_server(session: &Session) -> Result<String, Stor
         return refused("the server may lose acknowledged commits: set sync_binlog = 1".to_owned());
     }
     Ok(version)
-}
-
-fn number(session: &Session, sql: &str) -> Result<Option<i64>, StoreError> {
-    Ok(session.query(sql, &[])?.first().and_then(|row| row.get(0)))
 }
 
 #[cfg(test)]

@@ -30,12 +30,10 @@ const SAY_EVERY: Duration = Duration::from_secs(5);
 pub(super) struct Turn(u64);
 
 impl Servers {
-    /// Of `database.url`.
     pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
         Self::separated(url).map_err(|error| error.in_setting("database.url"))
     }
 
-    /// Servers separated by commas.
     fn separated(urls: &str) -> Result<Self, UrlError> {
         let urls = urls.split(',').map(str::trim).filter(|url| !url.is_empty());
         let all: Vec<_> = urls.map(address).collect::<Result<_, _>>()?;
@@ -45,7 +43,6 @@ impl Servers {
         Ok(Self { all, turn: AtomicU64::new(0), said: Mutex::default() })
     }
 
-    /// Whether it is a cluster.
     pub(super) fn are_many(&self) -> bool {
         self.all.len() > 1
     }
@@ -180,7 +177,6 @@ impl UrlError {
     }
 }
 
-/// How the database of a URL is reached.
 fn address(url: &str) -> Result<OptsBuilder, UrlError> {
     let options = Opts::from_url(url)?;
     if options.get_db_name().is_none_or(str::is_empty) {

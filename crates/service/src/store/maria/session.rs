@@ -1,7 +1,7 @@
 //! One connection to the server: statements prepared once, and what went wrong last.
 
 use crate::store::{StoreError, Value};
-use mysql::prelude::Queryable as _;
+use mysql::prelude::{FromValue, Queryable as _};
 use mysql::{Conn, DriverError, Error, OptsBuilder, Params};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -11,7 +11,6 @@ use std::time::Duration;
 
 /// Statements that a session keeps prepared; a server has 16,382 of them for all of its sessions.
 const PREPARED: usize = 64;
-/// Time for a connection to be made.
 const CONNECT_TIME: Duration = Duration::from_secs(3);
 /// Time in which a server answers or is taken for lost: longer than any statement may take.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
@@ -27,28 +26,21 @@ const LOCK_WAIT_TIMEOUT: u16 = 1205;
 const RECORD_CHANGED: u16 = 1020;
 /// A savepoint is gone, and with it the transaction that it was made in.
 const NO_SAVEPOINT: u16 = 1305;
-/// A key is taken.
 const DUPLICATE: u16 = 1062;
 
 /// What keeps a transaction from being committed, though nothing is wrong with its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// It met another one.
     Conflict,
-    /// The connection is lost.
     Lost,
 }
 
-/// What a statement has done.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct Done {
-    /// Rows that it found or inserted.
     pub(in crate::store) rows: usize,
-    /// The id of the row that it inserted.
     pub(in crate::store) id: i64,
 }
 
-/// A connection.
 pub(in crate::store) struct Session {
     conn: RefCell<Conn>,
     /// Texts with `?1` and `?2` as the server wants them.
@@ -67,7 +59,6 @@ struct Text {
     order: Vec<usize>,
 }
 
-/// For what a session is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Use {
     /// Reads: all queries of a transaction see one moment.
@@ -87,15 +78,12 @@ impl Session {
         options: &OptsBuilder,
         purpose: Use,
     ) -> Result<Self, StoreError> {
-        let isolation = match purpose {
-            Use::Reads | Use::Brief => "REPEATABLE READ",
-            Use::Writes | Use::Polls | Use::Copies => "READ COMMITTED",
-        };
-        let time = match purpose {
-            Use::Reads | Use::Writes => ANSWER_TIME,
-            Use::Polls => CLUSTER_ANSWER_TIME,
-            Use::Brief => BRIEF_ANSWER_TIME,
-            Use::Copies => LONG_ANSWER_TIME,
+        let (isolation, time) = match purpose {
+            Use::Reads => ("REPEATABLE READ", ANSWER_TIME),
+            Use::Brief => ("REPEATABLE READ", BRIEF_ANSWER_TIME),
+            Use::Writes => ("READ COMMITTED", ANSWER_TIME),
+            Use::Polls => ("READ COMMITTED", CLUSTER_ANSWER_TIME),
+            Use::Copies => ("READ COMMITTED", LONG_ANSWER_TIME),
         };
         let options = options
             .clone()
@@ -112,9 +100,8 @@ impl Session {
                 // Locks of a process that was stopped go when it does not go on.
                 "SET SESSION idle_transaction_timeout = 10, innodb_lock_wait_timeout = 5, time_zone = '+00:00'",
             ]);
-        let mut conn = Conn::new(options).map_err(|error| StoreError::of_server(&error))?;
-        conn.query_drop(format!("SET SESSION TRANSACTION ISOLATION LEVEL {isolation}"))
-            .map_err(|error| StoreError::of_server(&error))?;
+        let mut conn = Conn::new(options)?;
+        conn.query_drop(format!("SET SESSION TRANSACTION ISOLATION LEVEL {isolation}"))?;
         Ok(Self {
             conn: RefCell::new(conn),
             texts: RefCell::default(),
@@ -132,7 +119,6 @@ impl Session {
         self.is_watchful.set(true);
     }
 
-    /// Begins a write.
     pub(super) fn begin_write(&self) -> Result<(), StoreError> {
         // Without autocommit what follows an undone transaction is another one, which has no such savepoint.
         if !self.is_watchful.get() {
@@ -143,7 +129,6 @@ impl Session {
         self.batch("SAVEPOINT whole")
     }
 
-    /// Commits it, as a whole or not at all.
     pub(super) fn commit_write(&self) -> Result<(), Error> {
         if !self.is_watchful.get() {
             return self.command("COMMIT");
@@ -164,29 +149,38 @@ impl Session {
         committed
     }
 
-    /// Undoes it.
     pub(super) fn roll_back(&self) -> Result<(), Error> {
         self.command("ROLLBACK")?;
         if self.is_watchful.get() { self.command("SET autocommit = 1") } else { Ok(()) }
     }
 
-    /// All rows of a query.
     pub(in crate::store) fn query(
         &self,
         sql: &str,
         values: &[Value<'_>],
     ) -> Result<Vec<mysql::Row>, StoreError> {
-        self.execute(sql, values, |result| result.collect::<Result<Vec<_>, _>>())
-            .map_err(|error| StoreError::of_server(&error))
+        Ok(self.execute(sql, values, |result| result.collect::<Result<Vec<_>, _>>())?)
     }
 
-    /// Changes rows.
+    /// The first column of the first row of a query, if there is one.
+    pub(in crate::store) fn value<T: FromValue>(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> Result<Option<T>, StoreError> {
+        Ok(self.query(sql, values)?.first().and_then(|row| row.get(0)))
+    }
+
+    pub(in crate::store) fn number(&self, sql: &str) -> Result<Option<i64>, StoreError> {
+        self.value(sql, &[])
+    }
+
     pub(in crate::store) fn run(
         &self,
         sql: &str,
         values: &[Value<'_>],
     ) -> Result<Done, StoreError> {
-        self.execute(sql, values, done).map_err(|error| StoreError::of_server(&error))
+        Ok(self.execute(sql, values, done)?)
     }
 
     /// The same with values that it may take.
@@ -195,8 +189,7 @@ impl Session {
         sql: &str,
         values: Vec<mysql::Value>,
     ) -> Result<Done, StoreError> {
-        self.send(sql, Params::Positional(values), done)
-            .map_err(|error| StoreError::of_server(&error))
+        Ok(self.send(sql, Params::Positional(values), done)?)
     }
 
     /// The rows of a query one by one, as they come, to whoever has the time for them.
@@ -206,10 +199,9 @@ impl Session {
         read: impl FnOnce(&mut dyn Iterator<Item = Result<mysql::Row, StoreError>>) -> Result<T, E>,
     ) -> Result<T, E> {
         let outcome = self.send(sql, Params::Empty, |result| {
-            let mut rows = result.map(|row| row.map_err(|error| StoreError::of_server(&error)));
-            Ok(read(&mut rows))
+            Ok(read(&mut result.map(|row| row.map_err(StoreError::from))))
         });
-        outcome.map_err(|error| StoreError::of_server(&error))?
+        outcome.map_err(StoreError::from)?
     }
 
     /// Inserts a row; nothing when its key is taken.
@@ -221,7 +213,7 @@ impl Session {
         match self.execute(sql, values, done) {
             Ok(done) => Ok(Some(done)),
             Err(Error::MySqlError(error)) if error.code == DUPLICATE => Ok(None),
-            Err(error) => Err(StoreError::of_server(&error)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -229,7 +221,7 @@ impl Session {
     pub(super) fn text(&self, sql: &str) -> Result<Vec<mysql::Row>, StoreError> {
         let rows = self.conn.borrow_mut().query(sql);
         self.note(&rows);
-        rows.map_err(|error| StoreError::of_server(&error))
+        Ok(rows?)
     }
 
     /// How long the server has run, in whole seconds.
@@ -241,7 +233,7 @@ impl Session {
 
     /// Statements without values, of which none answers rows.
     pub(in crate::store) fn batch(&self, sql: &str) -> Result<(), StoreError> {
-        self.command(sql).map_err(|error| StoreError::of_server(&error))
+        Ok(self.command(sql)?)
     }
 
     /// The same with the server's own error.
@@ -365,10 +357,11 @@ impl Text {
     }
 }
 
-impl StoreError {
-    /// What an error of the server, or of the way to it, means.
-    pub(super) fn of_server(error: &Error) -> Self {
+/// What an error of the server, or of the way to it, means.
+impl From<Error> for StoreError {
+    fn from(error: Error) -> Self {
         let text = error.to_string();
+        let is_lost = is_lost(&error);
         match error {
             Error::MySqlError(error) => match error.code {
                 DEADLOCK | LOCK_WAIT_TIMEOUT | RECORD_CHANGED | NO_SAVEPOINT | 1040 | 1203
@@ -381,7 +374,7 @@ impl StoreError {
                 1021 | 1114 => StoreError::Full(text),
                 1290 | 1792 | 1836 => StoreError::ReadOnly(text),
                 1044 | 1045 | 1049 | 1142 | 1143 | 1227 | 1698 => StoreError::CannotOpen(text),
-                _ if is_lost(&Error::MySqlError(error.clone())) => StoreError::Unreachable(text),
+                _ if is_lost => StoreError::Unreachable(text),
                 _ => StoreError::Other(text),
             },
             Error::IoError(error)

@@ -3,7 +3,6 @@
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 
-/// A parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Value<'a> {
     Null,
@@ -13,9 +12,7 @@ pub(crate) enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
-/// What can be a parameter.
 pub(crate) trait Parameter {
-    /// Its value.
     fn value(&self) -> Value<'_>;
 }
 
@@ -35,7 +32,7 @@ macro_rules! integers {
         }
 
         impl Column for $kind {
-            fn read(cell: Cell<'_>) -> Option<Self> {
+            fn read(cell: Value<'_>) -> Option<Self> {
                 cell.integer().and_then(|value| value.try_into().ok())
             }
         }
@@ -121,97 +118,77 @@ impl From<&Value<'_>> for mysql::Value {
     }
 }
 
-/// What a row has in one column. MariaDB does not tell text from bytes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Cell<'a> {
-    Null,
-    Integer(i64),
-    Real(f64),
-    Bytes(&'a [u8]),
-}
-
-impl<'a> Cell<'a> {
+/// As what a row has in one column, where text is bytes: MariaDB does not tell one from the other.
+impl<'a> Value<'a> {
     pub(super) fn of_sqlite(value: ValueRef<'a>) -> Option<Self> {
         Some(match value {
-            ValueRef::Null => Cell::Null,
-            ValueRef::Integer(value) => Cell::Integer(value),
-            ValueRef::Real(value) => Cell::Real(value),
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Cell::Bytes(bytes),
+            ValueRef::Null => Value::Null,
+            ValueRef::Integer(value) => Value::Integer(value),
+            ValueRef::Real(value) => Value::Real(value),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Value::Bytes(bytes),
         })
     }
 
     pub(super) fn of_maria(value: &'a mysql::Value) -> Option<Self> {
         Some(match value {
-            mysql::Value::NULL => Cell::Null,
-            mysql::Value::Int(value) => Cell::Integer(*value),
-            mysql::Value::UInt(value) => Cell::Integer(i64::try_from(*value).ok()?),
-            mysql::Value::Float(value) => Cell::Real(f64::from(*value)),
-            mysql::Value::Double(value) => Cell::Real(*value),
-            mysql::Value::Bytes(bytes) => Cell::Bytes(bytes),
+            mysql::Value::NULL => Value::Null,
+            mysql::Value::Int(value) => Value::Integer(*value),
+            mysql::Value::UInt(value) => Value::Integer(i64::try_from(*value).ok()?),
+            mysql::Value::Float(value) => Value::Real(f64::from(*value)),
+            mysql::Value::Double(value) => Value::Real(*value),
+            mysql::Value::Bytes(bytes) => Value::Bytes(bytes),
             mysql::Value::Date(..) | mysql::Value::Time(..) => return None,
         })
     }
 
     fn integer(self) -> Option<i64> {
-        match self {
-            Cell::Integer(value) => Some(value),
-            Cell::Null | Cell::Real(_) | Cell::Bytes(_) => None,
-        }
+        if let Value::Integer(value) = self { Some(value) } else { None }
+    }
+
+    fn bytes(self) -> Option<&'a [u8]> {
+        if let Value::Bytes(bytes) = self { Some(bytes) } else { None }
     }
 }
 
-/// What a column can be read as.
 pub(crate) trait Column: Sized {
     /// Nothing when the cell holds something else.
-    fn read(cell: Cell<'_>) -> Option<Self>;
+    fn read(cell: Value<'_>) -> Option<Self>;
 }
 
 impl Column for bool {
-    fn read(cell: Cell<'_>) -> Option<Self> {
+    fn read(cell: Value<'_>) -> Option<Self> {
         cell.integer().map(|value| value != 0)
     }
 }
 
 impl Column for f64 {
-    fn read(cell: Cell<'_>) -> Option<Self> {
-        match cell {
-            Cell::Real(value) => Some(value),
-            Cell::Null | Cell::Integer(_) | Cell::Bytes(_) => None,
-        }
+    fn read(cell: Value<'_>) -> Option<Self> {
+        if let Value::Real(value) = cell { Some(value) } else { None }
     }
 }
 
 impl Column for String {
-    fn read(cell: Cell<'_>) -> Option<Self> {
-        match cell {
-            Cell::Bytes(bytes) => std::str::from_utf8(bytes).ok().map(str::to_owned),
-            Cell::Null | Cell::Integer(_) | Cell::Real(_) => None,
-        }
+    fn read(cell: Value<'_>) -> Option<Self> {
+        std::str::from_utf8(cell.bytes()?).ok().map(str::to_owned)
     }
 }
 
 impl Column for Vec<u8> {
-    fn read(cell: Cell<'_>) -> Option<Self> {
-        match cell {
-            Cell::Bytes(bytes) => Some(bytes.to_vec()),
-            Cell::Null | Cell::Integer(_) | Cell::Real(_) => None,
-        }
+    fn read(cell: Value<'_>) -> Option<Self> {
+        cell.bytes().map(<[u8]>::to_vec)
     }
 }
 
 impl<const N: usize> Column for [u8; N] {
-    fn read(cell: Cell<'_>) -> Option<Self> {
-        match cell {
-            Cell::Bytes(bytes) => bytes.try_into().ok(),
-            Cell::Null | Cell::Integer(_) | Cell::Real(_) => None,
-        }
+    fn read(cell: Value<'_>) -> Option<Self> {
+        cell.bytes()?.try_into().ok()
     }
 }
 
 impl<T: Column> Column for Option<T> {
-    fn read(cell: Cell<'_>) -> Option<Self> {
+    fn read(cell: Value<'_>) -> Option<Self> {
         match cell {
-            Cell::Null => Some(None),
+            Value::Null => Some(None),
             cell => T::read(cell).map(Some),
         }
     }

@@ -36,7 +36,6 @@ fn make(file: &Path, version: usize) {
     conn.execute_batch("VACUUM").unwrap();
 }
 
-/// Writes the file of a version.
 pub(in crate::store) fn unpack(version: usize, to: &Path) {
     let bytes = fixtures::unpack(&format!("sqlite/fixtures/{version:04}.db"), || {
         let made = to.with_extension("made");

@@ -17,6 +17,7 @@
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 use super::StoreError;
+use crate::ops::thread::Joined;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use rusqlite::{Connection, OpenFlags};
@@ -24,7 +25,6 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Pages between two copies into the database: 4 MiB, as SQLite has it.
@@ -70,7 +70,6 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Of this open database.
     pub(super) fn new(database: File, limit_bytes: usize) -> Arc<Log> {
         let limit = (limit_bytes as u64 / PAGE_BYTES).max(1);
         let every = EVERY.min(limit.div_ceil(4));
@@ -183,7 +182,6 @@ impl Log {
 pub(super) enum Cut {
     /// It keeps its length and is written over.
     Keep,
-    /// It is empty.
     Empty,
 }
 
@@ -193,13 +191,10 @@ pub(super) struct WritersTurn<'a> {
     _turn: RwLockReadGuard<'a, ()>,
 }
 
-/// What came of a checkpoint.
 struct Checkpoint {
-    /// Somebody was in the way.
     busy: bool,
     /// Pages in the log.
     pages: u64,
-    /// Those of them that are in the database.
     copied: u64,
 }
 
@@ -212,7 +207,6 @@ fn checkpoint(conn: &Connection, mode: &str) -> Result<Checkpoint, StoreError> {
     })?)
 }
 
-/// What wakes the thread.
 enum Wake {
     Copy,
     /// Somebody wants the log to begin anew, and is told whether it does.
@@ -223,7 +217,7 @@ enum Wake {
 /// The thread. Dropped, it ends.
 pub(super) struct Checkpoints {
     wake: Sender<Wake>,
-    thread: Option<JoinHandle<()>>,
+    _thread: Joined,
 }
 
 impl Checkpoints {
@@ -252,20 +246,17 @@ impl Checkpoints {
             Ok(())
         }))?;
         let log = Arc::clone(log);
-        let thread = std::thread::Builder::new()
-            .name("store-log".to_owned())
-            .spawn(move || {
-                work(&conn, &log, &woken);
-                // Before the log, whose descriptor must be closed last.
-                drop(conn);
-                drop(log);
-            })
+        let work = move || {
+            work(&conn, &log, &woken);
+            // Before the log, whose descriptor must be closed last.
+            drop(conn);
+            drop(log);
+        };
+        let _thread = Joined::spawn("store-log", work)
             .map_err(|e| StoreError::Other(format!("cannot start a thread: {e}")))?;
-        Ok(Checkpoints { wake, thread: Some(thread) })
+        Ok(Checkpoints { wake, _thread })
     }
-}
 
-impl Checkpoints {
     /// Copies all of the log into the database and begins it anew; answers whether nobody was in the way. Blocks the
     /// thread.
     pub(super) fn cut(&self) -> Result<bool, StoreError> {
@@ -279,9 +270,6 @@ impl Drop for Checkpoints {
     fn drop(&mut self) {
         // It always takes the next message: at most one copy is waited for.
         let _ = self.wake.send(Wake::End);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

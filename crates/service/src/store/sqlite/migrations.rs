@@ -20,7 +20,6 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0012_sessions.sql"),
 ];
 
-/// Version that this program serves.
 pub(in crate::store) const SCHEMA_VERSION: usize = MIGRATIONS.len();
 
 /// `MADG` in ASCII: marks the file as ours (SQLite's `application_id`).
@@ -65,7 +64,6 @@ pub(in crate::store) fn run_to(conn: &mut Connection, last: usize) -> Result<(),
     Ok(())
 }
 
-/// The schema in memory, for tests of statements.
 #[cfg(test)]
 pub(crate) fn test_schema() -> Connection {
     let mut conn = Connection::open_in_memory().expect("memory");

@@ -5,8 +5,7 @@ use super::log::Log;
 use super::{Conn, StoreError};
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// Time that a read of a request may take: half of the default of `server.request_timeout`, and far more
@@ -16,7 +15,6 @@ pub(in crate::store) const READ_TIME: Duration = Duration::from_secs(5);
 /// Steps of SQLite's virtual machine between two looks at the clock: some 20 µs.
 const STEPS: i32 = 1000;
 
-/// The state of a reader thread.
 pub(super) struct Reader {
     // Closed before the log's descriptor.
     conn: Connection,
@@ -27,17 +25,8 @@ pub(super) struct Reader {
 pub(super) struct Bounds {
     /// Time from its beginning; `None`: as long as it takes.
     pub(super) time: Option<Duration>,
-    /// Set when nobody waits for it any longer.
-    pub(super) left: Arc<AtomicBool>,
-}
-
-/// Says that nobody waits any longer, when it is dropped with the future of whoever did.
-pub(super) struct Waits(pub(super) Arc<AtomicBool>);
-
-impl Drop for Waits {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
+    /// Gone when nobody waits for it any longer.
+    pub(super) waits: Weak<()>,
 }
 
 impl Reader {
@@ -66,7 +55,7 @@ impl Reader {
                 let took = began.elapsed();
                 took >= time || log.is_held_up(took)
             };
-            bounds.left.load(Relaxed) || bounds.time.is_some_and(late)
+            bounds.waits.strong_count() == 0 || bounds.time.is_some_and(late)
         };
         self.conn.progress_handler(STEPS, Some(is_over))?;
         let tx = self.conn.unchecked_transaction()?;

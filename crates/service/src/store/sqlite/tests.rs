@@ -48,37 +48,45 @@ type Job = Box<dyn Fn(&mut Tx<'_>) -> Result<(), StoreError> + Send>;
 
 /// Jobs that are certain to share one commit: the writer is held until all of them wait.
 async fn in_one_group(store: &Store, jobs: Vec<Job>) -> Vec<Result<(), StoreError>> {
+    behind(store, |_| Ok(()), |_| Ok(()), jobs).await.1
+}
+
+/// Jobs that wait, in this order, while another holds the writer, with what that does before and after.
+async fn behind(
+    store: &Store,
+    before: fn(&Tx<'_>) -> Result<(), StoreError>,
+    after: fn(&Tx<'_>) -> Result<(), StoreError>,
+    jobs: Vec<Job>,
+) -> (Result<(), StoreError>, Vec<Result<(), StoreError>>) {
     let (release, gate) = std::sync::mpsc::channel::<()>();
     let started = Arc::new(Notify::new());
     let held = Arc::clone(&started);
     let holder = tokio::spawn({
         let store = store.clone();
         async move {
-            store
-                .write(move |_| {
-                    started.notify_one();
-                    gate.recv().map_err(|_| StoreError::Closed)
-                })
-                .await
+            let job = move |tx: &mut Tx<'_>| {
+                before(tx)?;
+                started.notify_one();
+                gate.recv().map_err(|_| StoreError::Closed)?;
+                after(tx)
+            };
+            store.write(job).await
         }
     });
     held.notified().await;
-    let count = jobs.len();
-    let waiting: Vec<_> = jobs
-        .into_iter()
-        .map(|job| {
-            let store = store.clone();
-            tokio::spawn(async move { store.write(job).await })
-        })
-        .collect();
-    until_async("all wait", || store.metrics().waiting_writes >= count as u64).await;
+    let mut waiting = Vec::new();
+    for (count, job) in (1..).zip(jobs) {
+        let this = store.clone();
+        waiting.push(tokio::spawn(async move { this.write(job).await }));
+        until_async("it waits", || store.metrics().waiting_writes >= count).await;
+    }
     release.send(()).unwrap();
-    let _ = holder.await.unwrap();
+    let held = holder.await.unwrap();
     let mut results = Vec::new();
     for result in waiting {
         results.push(result.await.unwrap());
     }
-    results
+    (held, results)
 }
 
 /// Whether the housekeeper was told of a deletion since this was last asked.
@@ -91,27 +99,18 @@ fn was_told(deletions: &Notify) -> bool {
 async fn a_failing_or_panicking_job_rolls_back_alone() {
     let (_dir, store) = opened(256).await;
     let before = store.metrics();
-    let results = in_one_group(
-        &store,
-        vec![
-            Box::new(|tx| insert(tx, 1)),
-            Box::new(|tx| {
-                insert(tx, 2)?;
-                insert(tx, 100)
-            }),
-            Box::new(|tx| {
-                insert(tx, 3)?;
-                panic!("a bug")
-            }),
-            Box::new(|tx| insert(tx, 4)),
-        ],
-    )
-    .await;
+    let jobs: Vec<Job> = vec![
+        Box::new(|tx| insert(tx, 1)),
+        Box::new(|tx| insert(tx, 2).and_then(|()| insert(tx, 100))),
+        Box::new(|tx| insert(tx, 3).map(|()| panic!("a bug"))),
+        Box::new(|tx| insert(tx, 4)),
+    ];
+    let results = in_one_group(&store, jobs).await;
     assert_eq!(results[0], Ok(()));
+    let refused = &results[1];
     assert!(
-        matches!(&results[1], Err(StoreError::Constraint(text)) if text.contains("CHECK")),
-        "{:?}",
-        results[1]
+        matches!(refused, Err(StoreError::Constraint(text)) if text.contains("CHECK")),
+        "{refused:?}"
     );
     assert_eq!(results[2], Err(StoreError::Panic("a bug".to_owned())));
     assert_eq!(results[3], Ok(()));
@@ -124,40 +123,14 @@ async fn a_failing_or_panicking_job_rolls_back_alone() {
 async fn failing_jobs_at_the_head_of_a_group_leave_nothing_and_spoil_nothing() {
     let (_dir, store) = opened(256).await;
     let before = store.metrics();
-    let (release, gate) = std::sync::mpsc::channel::<()>();
-    let started = Arc::new(Notify::new());
-    let held = Arc::clone(&started);
-    let first = tokio::spawn({
-        let store = store.clone();
-        async move {
-            let job = move |tx: &mut Tx<'_>| {
-                insert(tx, 1)?;
-                started.notify_one();
-                gate.recv().map_err(|_| StoreError::Closed)?;
-                insert(tx, 100)
-            };
-            store.write(job).await
-        }
-    });
-    held.notified().await;
-    let jobs: [(i64, Job); 4] = [
-        (2, Box::new(|tx| insert(tx, 2).map(|()| panic!("a bug")))),
-        (3, Box::new(|tx| insert(tx, 3))),
-        (4, Box::new(|tx| insert(tx, 4).and_then(|()| insert(tx, 101)))),
-        (5, Box::new(|tx| insert(tx, 5))),
+    let jobs: Vec<Job> = vec![
+        Box::new(|tx| insert(tx, 2).map(|()| panic!("a bug"))),
+        Box::new(|tx| insert(tx, 3)),
+        Box::new(|tx| insert(tx, 4).and_then(|()| insert(tx, 101))),
+        Box::new(|tx| insert(tx, 5)),
     ];
-    let mut waiting = Vec::new();
-    for (at, (_, job)) in (1..).zip(jobs) {
-        let this = store.clone();
-        waiting.push(tokio::spawn(async move { this.write(job).await }));
-        until_async("it waits", || store.metrics().waiting_writes >= at).await;
-    }
-    release.send(()).unwrap();
-    assert!(matches!(first.await.unwrap(), Err(StoreError::Constraint(_))));
-    let mut results = Vec::new();
-    for result in waiting {
-        results.push(result.await.unwrap());
-    }
+    let (first, results) = behind(&store, |tx| insert(tx, 1), |tx| insert(tx, 100), jobs).await;
+    assert!(matches!(first, Err(StoreError::Constraint(_))));
     assert_eq!(results[0], Err(StoreError::Panic("a bug".to_owned())));
     assert_eq!(results[1], Ok(()));
     assert!(matches!(results[2], Err(StoreError::Constraint(_))), "{:?}", results[2]);

@@ -3,14 +3,16 @@
 
 use super::log::Log;
 use super::{BUSY_TIMEOUT, Conn, Effects, Memory, StoreError, Tx, handover};
+use crate::ops::record::micros;
+use crate::ops::thread::Joined;
+use crate::store::Counted;
 use crate::store::error::JobError;
 use crate::store::tx::{caught, follow};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// Time between two tries while writes fail and nobody asks for one.
@@ -41,9 +43,7 @@ enum GroupState {
 /// With whom a job commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Company {
-    /// With those that wait.
     Shared,
-    /// In a group of one.
     Alone,
 }
 
@@ -52,19 +52,10 @@ struct Job {
     run: Run,
 }
 
-/// Counters of the writer, all since the start.
+/// What the writer has met since the start.
 #[derive(Debug, Default)]
 pub(in crate::store) struct WriterStats {
-    /// Commits that changed something and succeeded; each synced the log once.
-    pub commits: AtomicU64,
-    /// Jobs that succeeded, whether or not they changed anything.
-    pub committed_jobs: AtomicU64,
-    /// Jobs that failed and were rolled back alone.
-    pub failed_jobs: AtomicU64,
-    /// Commits that failed, with every job in them.
-    pub failed_commits: AtomicU64,
-    /// Time in those commits and in those that failed, in microseconds.
-    pub commit_micros: AtomicU64,
+    pub(super) counted: Counted,
     /// What the last group met, if it failed.
     failure: Mutex<Option<StoreError>>,
 }
@@ -81,10 +72,13 @@ impl WriterStats {
     }
 }
 
+/// Dropped, it lets the queued jobs commit and be answered, then closes the connection, which takes the write-ahead log
+/// back into the file.
 pub(in crate::store) struct Writer {
-    queue: Option<Sender<Job>>,
-    thread: Option<JoinHandle<()>>,
-    stats: Arc<WriterStats>,
+    // Before the thread: it ends it.
+    queue: Sender<Job>,
+    _thread: Joined,
+    pub(in crate::store) stats: Arc<WriterStats>,
     memory: Arc<Memory>,
 }
 
@@ -96,22 +90,17 @@ impl Writer {
         log: Arc<Log>,
         memory: Arc<Memory>,
     ) -> std::io::Result<Writer> {
-        let (send, receive) = bounded(queue);
+        let (queue, receive) = bounded(queue);
         let stats = Arc::new(WriterStats::default());
         let counted = Arc::clone(&stats);
-        let thread = std::thread::Builder::new()
-            .name("store-write".to_owned())
-            // The log goes after the connection.
-            .spawn(move || work(conn, &receive, group, &counted, &log))?;
-        Ok(Writer { queue: Some(send), thread: Some(thread), stats, memory })
-    }
-
-    pub(in crate::store) fn stats(&self) -> &WriterStats {
-        &self.stats
+        // The log goes after the connection.
+        let work = move || work(conn, &receive, group, &counted, &log);
+        let _thread = Joined::spawn("store-write", work)?;
+        Ok(Writer { queue, _thread, stats, memory })
     }
 
     pub(super) fn waiting(&self) -> usize {
-        self.queue.as_ref().map_or(0, Sender::len)
+        self.queue.len()
     }
 
     /// Hands a job over; `settle` is told on the writer's thread what became of it, unless the job was
@@ -131,7 +120,7 @@ impl Writer {
                 Err(error) => Err(E::from(error)),
             };
             if outcome.is_err() {
-                stats.failed_jobs.fetch_add(1, Ordering::Relaxed);
+                stats.counted.failed_jobs.fetch_add(1, Relaxed);
             }
             Box::new(move |commit: Result<(), StoreError>| {
                 if outcome.is_err() || commit.as_ref().is_err_and(|error| !error.is_unknown()) {
@@ -139,7 +128,7 @@ impl Writer {
                 }
                 settle(match (outcome, commit) {
                     (Ok((value, effects)), Ok(())) => {
-                        stats.committed_jobs.fetch_add(1, Ordering::Relaxed);
+                        stats.counted.committed_jobs.fetch_add(1, Relaxed);
                         follow(|| effects.apply(&memory));
                         Ok(value)
                     }
@@ -148,30 +137,13 @@ impl Writer {
                 });
             })
         });
-        match self.queue.as_ref().map(|queue| queue.try_send(Job { company, run })) {
-            Some(Ok(())) => Ok(()),
-            Some(Err(TrySendError::Full(_))) => {
-                handed.undone();
-                Err(StoreError::Busy)
+        self.queue.try_send(Job { company, run }).map_err(|refused| {
+            handed.undone();
+            match refused {
+                TrySendError::Full(_) => StoreError::Busy,
+                TrySendError::Disconnected(_) => StoreError::Closed,
             }
-            Some(Err(TrySendError::Disconnected(_))) | None => {
-                handed.undone();
-                Err(StoreError::Closed)
-            }
-        }
-    }
-}
-
-impl Drop for Writer {
-    /// Lets the queued jobs commit and be answered, then closes the connection, which takes the
-    /// write-ahead log back into the file.
-    fn drop(&mut self) {
-        self.queue = None;
-        if let Some(thread) = self.thread.take()
-            && thread.thread().id() != std::thread::current().id()
-        {
-            let _ = thread.join();
-        }
+        })
     }
 }
 
@@ -256,14 +228,14 @@ impl Group {
         } else {
             self.conn.execute_batch("COMMIT").map_err(StoreError::of_commit)
         };
-        let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let (took, counted) = (micros(started.elapsed()), &stats.counted);
         match &result {
             // Without a change there is nothing to sync: a job was refused, or only looked.
             Ok(()) if self.conn.total_changes() == self.changes_before => {}
             Ok(()) => {
                 stats.ended(Ok(()));
-                stats.commits.fetch_add(1, Ordering::Relaxed);
-                stats.commit_micros.fetch_add(micros, Ordering::Relaxed);
+                counted.commits.fetch_add(1, Relaxed);
+                counted.commit_micros.fetch_add(took, Relaxed);
             }
             Err(error) => {
                 stats.ended(Err(error.clone()));
@@ -271,15 +243,13 @@ impl Group {
                     // Failing to roll back leaves nothing else to try: the next BEGIN reports it.
                     let _ = self.conn.execute_batch("ROLLBACK");
                 }
-                stats.failed_commits.fetch_add(1, Ordering::Relaxed);
-                stats.commit_micros.fetch_add(micros, Ordering::Relaxed);
+                counted.failed_commits.fetch_add(1, Relaxed);
+                counted.commit_micros.fetch_add(took, Relaxed);
             }
         }
         result
     }
-}
 
-impl Group {
     /// Writes and syncs one page that stays as it is: after a failure, whether writes succeed again. A
     /// balancer sends none to a server that is not ready, so it could not learn that from its clients.
     fn try_to_write(&mut self, stats: &WriterStats) {

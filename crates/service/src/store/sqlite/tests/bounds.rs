@@ -16,6 +16,13 @@ fn open_with(dir: &std::path::Path, readers: usize, log_limit: usize) -> Store {
     Store::open(dir, &settings).unwrap()
 }
 
+async fn opened_with(readers: usize, log_limit: usize) -> (tempfile::TempDir, Store) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_with(dir.path(), readers, log_limit);
+    with_notes(&store).await;
+    (dir, store)
+}
+
 fn endless(conn: &Conn<'_>) -> Result<i64, StoreError> {
     let sql =
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
@@ -39,9 +46,7 @@ async fn within_a_minute<T>(work: impl Future<Output = T>) -> T {
 
 #[tokio::test]
 async fn a_read_that_takes_too_long_is_given_up_and_its_reader_reads_on() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open_with(dir.path(), 1, 64 << 20);
-    with_notes(&store).await;
+    let (_dir, store) = opened_with(1, 64 << 20).await;
     for _ in 0..3 {
         let late = store.read_within(Some(Duration::from_millis(20)), endless);
         let late = within_a_minute(late).await;
@@ -53,9 +58,7 @@ async fn a_read_that_takes_too_long_is_given_up_and_its_reader_reads_on() {
 
 #[tokio::test]
 async fn a_read_whose_caller_has_left_is_given_up() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open_with(dir.path(), 1, 64 << 20);
-    with_notes(&store).await;
+    let (_dir, store) = opened_with(1, 64 << 20).await;
     let (began, mut begins) = tokio::sync::mpsc::unbounded_channel();
     let left = tokio::spawn({
         let store = store.clone();
@@ -77,9 +80,7 @@ async fn a_read_whose_caller_has_left_is_given_up() {
 async fn the_log_stays_short_while_reads_overlap_all_the_time() {
     const LIMIT: usize = 1 << 20;
     let rounds = std::env::var("SOAK_ROUNDS").map_or(1, |rounds| rounds.parse().unwrap());
-    let dir = tempfile::tempdir().unwrap();
-    let store = open_with(dir.path(), 4, LIMIT);
-    with_notes(&store).await;
+    let (_dir, store) = opened_with(4, LIMIT).await;
     with_blobs(&store).await;
     let done = Arc::new(AtomicBool::new(false));
     let readers: Vec<_> = (0..3)
@@ -139,9 +140,7 @@ async fn the_log_of_writes_alone_begins_anew_long_before_its_limit() {
 
 #[tokio::test]
 async fn a_snapshot_of_another_program_delays_the_end_of_the_log_and_no_write() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open_with(dir.path(), 2, 64 << 10);
-    with_notes(&store).await;
+    let (dir, store) = opened_with(2, 64 << 10).await;
     store.write(|tx| insert(tx, 1)).await.unwrap();
     let other = Connection::open(dir.path().join(super::super::FILE)).unwrap();
     other.execute_batch("BEGIN; SELECT count(*) FROM notes").unwrap();
@@ -183,7 +182,8 @@ fn a_read_is_held_up_only_while_the_log_waits_for_it() {
     drop(open_with(dir.path(), 1, 1 << 20));
     let log = super::super::Log::new(tempfile::tempfile().unwrap(), 1 << 20);
     let mut reader = Reader::open(&dir.path().join(super::super::FILE), Arc::clone(&log)).unwrap();
-    let bounds = |time| super::super::Bounds { time: Some(time), left: Arc::default() };
+    let here = Arc::new(());
+    let bounds = |time| super::super::Bounds { time: Some(time), waits: Arc::downgrade(&here) };
     assert!(reader.run(bounds(Duration::from_millis(1)), endless).is_err());
     assert!(!log.is_held_up(Duration::from_secs(9)), "nobody waits");
     let cut = std::thread::scope(|scope| {
