@@ -3,14 +3,16 @@
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 use crate::clock::{Clock, SystemClock};
+use crate::flight::Flights;
 use crate::metrics::{Metrics, MetricsSnapshot};
 use crate::named::NamedCache;
 use crate::policy::{CacheConfig, ConfigError, Policy};
 use crate::remote::{Horizon, Remote, RemoteConfig};
 use crate::shard::Name;
-use crate::shared::Tiers;
+use crate::shared::Shared;
 use crate::stamp::{Stamp, StampTable};
 use crate::store::Store;
 
@@ -116,8 +118,11 @@ impl Cache {
         let name = Arc::new(Name { id, name: name.into(), metrics: Metrics::default() });
         names.push(Arc::clone(&name));
         policy.enabled &= *enabled;
-        let tiers = Tiers { store: Arc::clone(store), local: *local, remote: remote.clone() };
-        Ok(NamedCache::new(name, policy, tiers, Arc::clone(clock)))
+        let permits = Arc::new(Semaphore::new(policy.max_loads_in_flight));
+        let (store, clock, remote) = (Arc::clone(store), Arc::clone(clock), remote.clone());
+        let (local, flights) = (*local, Flights::new());
+        let shared = Shared { name, policy, store, local, remote, clock, flights, permits };
+        Ok(NamedCache { shared: Arc::new(shared) })
     }
 
     /// Invalidates every entry that depends on `stamps`, and keeps every load that began before now from being

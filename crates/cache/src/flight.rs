@@ -29,7 +29,6 @@ pub(crate) type LoadOutcome<E> = Result<Filled, CacheError<E>>;
 pub(crate) type Sender<E> = watch::Sender<Option<LoadOutcome<E>>>;
 pub(crate) type Receiver<E> = watch::Receiver<Option<LoadOutcome<E>>>;
 
-/// One load in flight.
 #[derive(Debug)]
 pub(crate) struct Flight<E> {
     /// The stamps as they were before the loader ran.
@@ -179,14 +178,12 @@ impl<E> Flights<E> {
         inner.lent.insert(key.into(), lent);
     }
 
-    /// Forgets the failures of a key whose load succeeded.
     pub(crate) fn succeeded(&self, key: &str) {
         self.inner.lock().failures.remove(key);
     }
 
     /// Notes a failure, and says until when the key is not to be loaded.
-    pub(crate) fn failed(&self, ask: &Ask<'_>, error: CacheError<E>) -> u64 {
-        let Ask { key, policy, now, .. } = *ask;
+    pub(crate) fn failed(&self, key: &str, policy: &Policy, now: u64, error: CacheError<E>) -> u64 {
         if policy.failure_backoff.is_zero() {
             return now;
         }

@@ -17,7 +17,7 @@ use crate::error::CacheError;
 use crate::flight::{Filled, Flight, LoadOutcome, Sender};
 use crate::metrics::Counter;
 use crate::named::Loaded;
-use crate::remote::{Remote, Shareable, SharedEntry};
+use crate::remote::{Remote, SharedEntry};
 use crate::shared::{Age, Shared};
 use crate::stamp::Stamp;
 
@@ -75,25 +75,24 @@ pub(crate) async fn run<E, F, Fut>(
             Err(load) => own = load,
         }
     }
-    let outcome = match turn_and_load(&leader, permit, loader).await {
-        Ok((loaded, begun)) => settle(&leader, loaded, begun),
-        Err(error) => Settled { outcome: fail(&leader, error), may_share: false },
-    };
+    let outcome = turn_and_load(&leader, permit, loader).await;
+    let marks = &leader.flight.marks;
     let shared = leader.shared.upgrade().filter(|shared| {
+        let may_share = shared.settle(&leader.key, marks, &outcome);
         // A write that came between has ended what was loaded; nobody would take it.
-        outcome.may_share && shared.may_store(&leader.flight.marks)
+        may_share && shared.may_store(marks)
     });
     let key = leader.key.clone();
     // Ended before told: who arrives after the answer is out finds the entry, or loads anew.
     drop(leader);
-    let value = match &outcome.outcome {
-        Ok(Filled::Value(value)) => Some(value.clone()),
+    let value = match &outcome {
+        Ok((Filled::Value(value), _)) => Some(value.clone()),
         _ => None,
     };
-    let _ = sender.send(Some(outcome.outcome));
+    let _ = sender.send(Some(outcome.map(|(filled, _)| filled)));
     let Some(remote) = remote else { return };
-    if let (Some(load), Some(shared), Some(value)) = (own.shareable, shared, value)
-        && remote.keep(shared.name(), &key, load, &value, shared.policy.soft_ttl).await
+    if let (Some(label), Some(shared), Some(value)) = (own.label, shared, value)
+        && remote.keep(shared.name(), &key, &label, &value, shared.policy.soft_ttl).await
     {
         shared.count(Counter::RemoteStored);
     }
@@ -106,7 +105,7 @@ pub(crate) async fn run<E, F, Fut>(
 #[derive(Default)]
 struct OwnLoad {
     /// There if it may be shared.
-    shareable: Option<Shareable>,
+    label: Option<Vec<u8>>,
     /// The name under which its key is claimed.
     claimed: Option<String>,
 }
@@ -117,7 +116,7 @@ async fn ask<E>(leader: &mut Leader<E>, remote: &Remote) -> Result<Filled, OwnLo
         return Err(OwnLoad::default());
     };
     let mut found = match std::mem::replace(&mut leader.asks, Asks::Never) {
-        Asks::Never => return Err(OwnLoad { shareable: remote.begin_load(), claimed: None }),
+        Asks::Never => return Err(OwnLoad { label: remote.label(), claimed: None }),
         Asks::Yes => remote.find(&name, &leader.key, &leader.stamps).await,
         Asks::Has(found) => found,
     };
@@ -138,7 +137,7 @@ async fn ask<E>(leader: &mut Leader<E>, remote: &Remote) -> Result<Filled, OwnLo
         SharedEntry::Skipped => Counter::RemoteSkipped,
     });
     let SharedEntry::Body(value, left) = found else {
-        return Err(OwnLoad { shareable: remote.begin_load(), claimed });
+        return Err(OwnLoad { label: remote.label(), claimed });
     };
     let lived = nanos(shared.policy.soft_ttl.saturating_sub(left));
     let age = Age { begun: shared.now(), lived };
@@ -147,18 +146,12 @@ async fn ask<E>(leader: &mut Leader<E>, remote: &Remote) -> Result<Filled, OwnLo
     Ok(Filled::Value(value))
 }
 
-/// How a load ended, and whether what it brought may be shared with other processes.
-struct Settled<E> {
-    outcome: LoadOutcome<E>,
-    may_share: bool,
-}
-
 /// What the loader brings, and when it began by the cache's clock.
 async fn turn_and_load<E, Fut: Future<Output = Result<Loaded, E>>>(
     leader: &Leader<E>,
     permit: Option<OwnedSemaphorePermit>,
     loader: impl FnOnce() -> Fut,
-) -> Result<(Loaded, u64), CacheError<E>> {
+) -> Result<(Filled, u64), CacheError<E>> {
     let Some(shared) = leader.shared.upgrade() else { return Err(CacheError::Abandoned) };
     let (queue_timeout, after) = (shared.policy.queue_timeout, shared.policy.load_timeout);
     let permits = Arc::clone(&shared.permits);
@@ -175,8 +168,7 @@ async fn turn_and_load<E, Fut: Future<Output = Result<Loaded, E>>>(
         shared.now()
     });
     match timeout(after, catch(loader)).await {
-        Ok(Some(Ok(loaded))) => Ok((loaded, begun)),
-        Ok(Some(Err(error))) => Err(CacheError::Load(Arc::new(error))),
+        Ok(Some(answer)) => Ok((filled(answer)?, begun)),
         Ok(None) => Err(CacheError::Panicked),
         Err(_) => Err(CacheError::TimedOut { after }),
     }
@@ -194,52 +186,14 @@ async fn catch<T, Fut: Future<Output = T>>(loader: impl FnOnce() -> Fut) -> Opti
     .await
 }
 
-fn settle<E>(leader: &Leader<E>, loaded: Loaded, begun: u64) -> Settled<E> {
-    let shared = leader.shared.upgrade();
-    if let Some(shared) = &shared
-        && !matches!(loaded, Loaded::NoTurn { .. } | Loaded::Overloaded { .. })
-    {
-        shared.flights.succeeded(&leader.key);
+/// What a loader's answer is to everybody who waits for it.
+pub(crate) fn filled<E>(answer: Result<Loaded, E>) -> LoadOutcome<E> {
+    match answer {
+        Ok(Loaded::Store(value)) => Ok(Filled::Value(value)),
+        Ok(Loaded::Bypass(value)) => Ok(Filled::Bypass(value)),
+        Ok(Loaded::Absent) => Ok(Filled::Absent),
+        Ok(Loaded::NoTurn { retry_after }) => Err(CacheError::NoTurn { retry_after }),
+        Ok(Loaded::Overloaded { retry_after }) => Err(CacheError::Overloaded { retry_after }),
+        Err(error) => Err(CacheError::Load(Arc::new(error))),
     }
-    let fill = |value| {
-        shared.as_ref().is_some_and(|shared| {
-            let age = Age { begun, lived: 0 };
-            shared.fill(&leader.key, &leader.flight.marks, value, age)
-        })
-    };
-    let mut may_share = false;
-    let outcome = Ok(match loaded {
-        Loaded::Store(value) => {
-            may_share = fill(Some(value.clone()));
-            Filled::Value(value)
-        }
-        Loaded::Absent => {
-            fill(None);
-            Filled::Absent
-        }
-        Loaded::Bypass(value) => {
-            if let Some(shared) = &shared {
-                shared.count(Counter::RefusedByPredicate);
-                shared.lend(&leader.key, &leader.flight.marks, &value, begun);
-                shared.forget(&leader.key, &leader.flight.marks);
-            }
-            Filled::Bypass(value)
-        }
-        Loaded::NoTurn { retry_after } => {
-            let outcome = fail(leader, CacheError::NoTurn { retry_after });
-            return Settled { outcome, may_share };
-        }
-        Loaded::Overloaded { retry_after } => {
-            let outcome = fail(leader, CacheError::Overloaded { retry_after });
-            return Settled { outcome, may_share };
-        }
-    });
-    Settled { outcome, may_share }
-}
-
-fn fail<E>(leader: &Leader<E>, error: CacheError<E>) -> LoadOutcome<E> {
-    if let Some(shared) = leader.shared.upgrade() {
-        shared.note_failure(&leader.key, &error);
-    }
-    Err(error)
 }

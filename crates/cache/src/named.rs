@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::clock::Clock;
 use crate::error::CacheError;
 use crate::flight::Turn;
 use crate::load::Asks;
 use crate::metrics::{Counter, MetricsSnapshot};
 use crate::policy::Policy;
 use crate::remote;
-use crate::shard::Name;
-use crate::shared::{Shared, Tiers, Waited, answer};
+use crate::shared::{Shared, Waited, answer};
 use crate::stamp::{MAX_STAMPS, Stamp};
 use crate::store::StoredEntry;
 use crate::value::Value;
@@ -73,7 +71,7 @@ pub struct Lookup {
 /// error of its loaders. Cheap to clone; when the last clone is dropped, its loads in flight are
 /// aborted.
 pub struct NamedCache<E> {
-    shared: Arc<Shared<E>>,
+    pub(crate) shared: Arc<Shared<E>>,
 }
 
 impl<E> Clone for NamedCache<E> {
@@ -89,15 +87,6 @@ impl<E> fmt::Debug for NamedCache<E> {
 }
 
 impl<E> NamedCache<E> {
-    pub(crate) fn new(
-        name: Arc<Name>,
-        policy: Policy,
-        tiers: Tiers,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        Self { shared: Arc::new(Shared::new(name, policy, tiers, clock)) }
-    }
-
     /// The name.
     pub fn name(&self) -> &str {
         self.shared.name()
@@ -198,7 +187,7 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
                 StoredEntry::Soft(stale) => Some(stale),
                 StoredEntry::Nothing => None,
             };
-            let (receiver, served) = match shared.turn(key, stamps) {
+            let (receiver, served) = match shared.turn(key, stamps, false) {
                 Turn::Again => continue,
                 Turn::Borrow(value) => {
                     shared.count_turn(Served::Coalesced);

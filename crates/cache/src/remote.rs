@@ -76,12 +76,6 @@ pub(crate) enum SharedEntry {
     Skipped,
 }
 
-/// A load that may be shared when it is done: its label was taken before it began.
-#[derive(Debug)]
-pub(crate) struct Shareable {
-    label: Vec<u8>,
-}
-
 impl Remote {
     pub(crate) fn new(config: RemoteConfig, horizon: Arc<dyn Horizon>) -> Result<Self, Error> {
         let server = Server::new(&config.urls, PURPOSE)?;
@@ -96,7 +90,6 @@ impl Remote {
         format!("{}:claim", self.key(name, key))
     }
 
-    /// Whether the server answers, as far as that is known.
     pub(crate) fn is_up(&self) -> bool {
         self.server.is_up()
     }
@@ -135,9 +128,9 @@ impl Remote {
         SharedEntry::Body(value, Duration::from_millis(u64::try_from(left).unwrap_or(0)))
     }
 
-    /// To be called before a load begins.
-    pub(crate) fn begin_load(&self) -> Option<Shareable> {
-        self.horizon.label().map(|label| Shareable { label })
+    /// The label of a load, to be taken before it begins; without one it may not be shared.
+    pub(crate) fn label(&self) -> Option<Vec<u8>> {
+        self.horizon.label()
     }
 
     /// Claims a load for this process. `Some(false)`: another one has claimed it. `None`: nobody knows.
@@ -174,13 +167,13 @@ impl Remote {
         &self,
         name: &str,
         key: &str,
-        load: Shareable,
+        label: &[u8],
         value: &Value,
         life: Duration,
     ) -> bool {
         let millis = u64::try_from(life.as_millis()).unwrap_or(u64::MAX).clamp(1, i64::MAX as u64);
         let mut set = redis::cmd("SET");
-        set.arg(self.key(name, key)).arg(entry::encode(&load.label, value)).arg("PX").arg(millis);
+        set.arg(self.key(name, key)).arg(entry::encode(label, value)).arg("PX").arg(millis);
         self.server.try_run::<()>(&set).await.is_ok()
     }
 }

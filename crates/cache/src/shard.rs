@@ -159,7 +159,6 @@ impl Shard {
         slot
     }
 
-    /// Takes an entry out.
     pub(crate) fn remove(&mut self, slot: u32) -> Option<Entry> {
         let index = slot as usize;
         let entry = self.slots[index].entry.take()?;
@@ -197,7 +196,6 @@ impl Shard {
         }
     }
 
-    /// Takes everything out.
     pub(crate) fn clear(&mut self) -> Vec<Entry> {
         let all = std::mem::replace(self, Self::new());
         all.slots.into_iter().filter_map(|slot| slot.entry).collect()

@@ -28,22 +28,15 @@ const LENT_FROM_BYTES: u64 = 64 << 10;
 
 /// What the handles of one named part share. Its loads hold it weakly.
 pub(crate) struct Shared<E> {
-    name: Arc<Name>,
+    pub(crate) name: Arc<Name>,
     pub(crate) policy: Policy,
-    store: Arc<Store>,
-    /// Whether bodies are kept in `store`.
-    local: bool,
-    pub(crate) remote: Option<Arc<Remote>>,
-    clock: Arc<dyn Clock>,
-    pub(crate) flights: Flights<E>,
-    pub(crate) permits: Arc<Semaphore>,
-}
-
-/// Where bodies are kept.
-pub(crate) struct Tiers {
     pub(crate) store: Arc<Store>,
+    /// Whether bodies are kept in `store`.
     pub(crate) local: bool,
     pub(crate) remote: Option<Arc<Remote>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) flights: Flights<E>,
+    pub(crate) permits: Arc<Semaphore>,
 }
 
 /// How waiting for a load ended.
@@ -76,16 +69,6 @@ pub(crate) fn answer(filled: Filled, served: Served) -> Lookup {
 }
 
 impl<E> Shared<E> {
-    pub(crate) fn new(
-        name: Arc<Name>,
-        policy: Policy,
-        Tiers { store, local, remote }: Tiers,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        let permits = Arc::new(Semaphore::new(policy.max_loads_in_flight));
-        Self { name, policy, store, local, remote, clock, flights: Flights::new(), permits }
-    }
-
     pub(crate) fn name(&self) -> &str {
         &self.name.name
     }
@@ -133,7 +116,8 @@ impl<E> Shared<E> {
         self.store.find(&self.name, key, self.now(), nanos(self.longest()))
     }
 
-    pub(crate) fn turn(&self, key: &str, stamps: &[Stamp]) -> Turn<E> {
+    /// `refreshes`: although there is a live entry.
+    pub(crate) fn turn(&self, key: &str, stamps: &[Stamp], refreshes: bool) -> Turn<E> {
         let now = self.now();
         let ask = Ask { key, policy: &self.policy, now, longest: self.longest() };
         let table = &self.store.stamps;
@@ -141,7 +125,7 @@ impl<E> Shared<E> {
             &ask,
             |marks| table.is_current(marks),
             || table.read(stamps),
-            || self.store.has_live(&self.name, key, now),
+            || !refreshes && self.store.has_live(&self.name, key, now),
         )
     }
 
@@ -259,7 +243,7 @@ impl<E> Shared<E> {
 
     /// Shares a value that is not stored with those who ask while somebody has it, as long as it would have
     /// been fresh. A small one is not worth the note.
-    pub(crate) fn lend(&self, key: &str, marks: &Marks, value: &Value, begun: u64) {
+    fn lend(&self, key: &str, marks: &Marks, value: &Value, begun: u64) {
         if value.weight() < LENT_FROM_BYTES {
             return;
         }
@@ -304,24 +288,48 @@ impl<E> Shared<E> {
 
     /// Takes out what the store has for a key whose newer state is not to be stored: nobody
     /// should be given the older one after it.
-    pub(crate) fn forget(&self, key: &str, marks: &Marks) {
+    fn forget(&self, key: &str, marks: &Marks) {
         self.store.remove(&self.name, key, marks);
     }
 
-    /// Notes that a load failed, so that the loader is left in peace for a while. Having had no
-    /// turn is not the loader's failure.
-    pub(crate) fn note_failure(&self, key: &str, error: &CacheError<E>) {
-        match error {
-            CacheError::Overloaded { .. } | CacheError::NoTurn { .. } => {
-                return self.count(Counter::QueueTimeouts);
+    /// Enters what a load brought and when it began, or notes that it failed, so that the loader is left in peace for a
+    /// while. Whether what it brought may be shared with other processes.
+    pub(crate) fn settle(
+        &self,
+        key: &str,
+        marks: &Marks,
+        outcome: &Result<(Filled, u64), CacheError<E>>,
+    ) -> bool {
+        let (filled, begun) = match outcome {
+            Ok((filled, begun)) => (filled, *begun),
+            // Having had no turn is not the loader's failure.
+            Err(CacheError::Overloaded { .. } | CacheError::NoTurn { .. }) => {
+                self.count(Counter::QueueTimeouts);
+                return false;
             }
-            CacheError::Abandoned => return,
-            _ => {}
+            Err(CacheError::Abandoned) => return false,
+            Err(error) => {
+                self.count(Counter::LoadErrors);
+                let until = self.flights.failed(key, &self.policy, self.now(), error.clone());
+                self.store.postpone_refresh(&self.name, key, until);
+                return false;
+            }
+        };
+        self.flights.succeeded(key);
+        let age = Age { begun, lived: 0 };
+        match filled {
+            Filled::Value(value) => self.fill(key, marks, Some(value.clone()), age),
+            Filled::Absent => {
+                self.fill(key, marks, None, age);
+                false
+            }
+            Filled::Bypass(value) => {
+                self.count(Counter::RefusedByPredicate);
+                self.lend(key, marks, value, begun);
+                self.forget(key, marks);
+                false
+            }
         }
-        self.count(Counter::LoadErrors);
-        let ask = Ask { key, policy: &self.policy, now: self.now(), longest: self.longest() };
-        let until = self.flights.failed(&ask, error.clone());
-        self.store.postpone_refresh(&self.name, key, until);
     }
 
     /// What a service without a cache does.
@@ -331,17 +339,11 @@ impl<E> Shared<E> {
     ) -> Result<Lookup, CacheError<E>> {
         self.count(Counter::Misses);
         self.count(Counter::Loads);
-        match loader().await {
-            Ok(Loaded::Store(value)) => Ok(answer(Filled::Value(value), Served::Miss)),
-            Ok(Loaded::Bypass(value)) => Ok(answer(Filled::Bypass(value), Served::Miss)),
-            Ok(Loaded::Absent) => Ok(answer(Filled::Absent, Served::Miss)),
-            Ok(Loaded::NoTurn { retry_after }) => Err(CacheError::NoTurn { retry_after }),
-            Ok(Loaded::Overloaded { retry_after }) => Err(CacheError::Overloaded { retry_after }),
-            Err(error) => {
-                self.count(Counter::LoadErrors);
-                Err(CacheError::Load(Arc::new(error)))
-            }
+        let outcome = load::filled(loader().await);
+        if let Err(CacheError::Load(_)) = &outcome {
+            self.count(Counter::LoadErrors);
         }
+        outcome.map(|filled| answer(filled, Served::Miss))
     }
 }
 
@@ -366,17 +368,11 @@ impl<E: Send + Sync + 'static> Shared<E> {
         if self.permits.available_permits() == 0 {
             return;
         }
-        if let Turn::Lead(flight, sender) = self.turn_to_refresh(key, stamps) {
+        if let Turn::Lead(flight, sender) = self.turn(key, stamps, true) {
             self.count(Counter::Refreshes);
             let leader = self.leader(key, flight, stamps, Asks::Never);
             self.spawn(sender, leader, loader);
         }
-    }
-
-    fn turn_to_refresh(&self, key: &str, stamps: &[Stamp]) -> Turn<E> {
-        let ask = Ask { key, policy: &self.policy, now: self.now(), longest: self.longest() };
-        let table = &self.store.stamps;
-        self.flights.turn(&ask, |marks| table.is_current(marks), || table.read(stamps), || false)
     }
 }
 

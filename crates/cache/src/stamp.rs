@@ -27,9 +27,7 @@ pub struct Stamp(u64);
 impl Stamp {
     /// The stamp of a name such as `track:17`.
     pub fn new(name: &str) -> Self {
-        let mut hash = NameHash::new();
-        hash.update(name);
-        hash.finish()
+        Self::from_args(format_args!("{name}"))
     }
 
     /// The hash, for a message to another process.
@@ -45,35 +43,21 @@ impl Stamp {
     /// The stamp of a formatted name, without building the text:
     /// `Stamp::from_args(format_args!("track:{id}"))` equals `Stamp::new("track:17")` for 17.
     pub fn from_args(name: fmt::Arguments<'_>) -> Self {
-        let mut hash = NameHash::new();
+        let mut hash = NameHash(0xcbf2_9ce4_8422_2325);
         // `NameHash` never fails; a failing `Display` of the caller ends the name early.
         let _ = hash.write_fmt(name);
-        hash.finish()
+        Self(mix(hash.0))
     }
 }
 
 /// FNV-1a, 64 bits (Fowler, Noll, Vo; RFC 9923), finished with the mixer of MurmurHash3.
 struct NameHash(u64);
 
-impl NameHash {
-    const fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-
-    fn update(&mut self, text: &str) {
+impl fmt::Write for NameHash {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
         for byte in text.bytes() {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
-    }
-
-    fn finish(self) -> Stamp {
-        Stamp(mix(self.0))
-    }
-}
-
-impl fmt::Write for NameHash {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.update(text);
         Ok(())
     }
 }

@@ -44,7 +44,6 @@ pub(crate) enum StoredEntry {
     Nothing,
 }
 
-/// Why an entry was not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// A write came between.

@@ -8,8 +8,9 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout_at};
 
 use crate::attempt::{Attempt, Reason, Refused, Suspect};
-use crate::clock::WallClock;
+use crate::clock::Clock;
 use crate::config::{GuardConfig, Suspicion};
+use crate::guard::Stores;
 use crate::limit::{
     Answer, AttemptStore, Axis, Decision, Hashing, MemoryStore, ProofStore, QueuePlace, Request,
     Room, StoreError, StoreMetrics, Subject, Verdict,
@@ -28,17 +29,10 @@ enum Side {
     Fallback,
 }
 
-/// Where the limiter counts.
-pub(crate) struct Counters {
-    pub(crate) store: Arc<dyn AttemptStore>,
-    /// Counts while the given store does not answer, and before that learns what it needs to go on from there; `None` if
-    /// that one cannot fail.
-    pub(crate) fallback: Option<MemoryStore>,
-    pub(crate) proofs: Option<Arc<dyn ProofStore>>,
-}
-
 pub(crate) struct AttemptLimiter {
     store: Arc<dyn AttemptStore>,
+    /// Counts while the given store does not answer, and before that learns what it needs to go on from there; `None` if
+    /// that one cannot fail.
     fallback: Option<MemoryStore>,
     room: Room,
     ids: Hashing,
@@ -48,11 +42,10 @@ pub(crate) struct AttemptLimiter {
     used: UsedProofs,
     used_by_all: Option<Arc<dyn ProofStore>>,
     tokens: Option<DeviceTokens>,
-    wall: Arc<dyn WallClock>,
+    clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
 }
 
-/// A reservation that was made.
 #[derive(Clone, Copy)]
 pub(crate) struct Entered {
     side: Side,
@@ -78,8 +71,8 @@ enum Stop {
 impl AttemptLimiter {
     pub(crate) fn new(
         config: &GuardConfig,
-        counters: Counters,
-        wall: Arc<dyn WallClock>,
+        stores: Stores,
+        clock: Arc<dyn Clock>,
         metrics: Arc<Metrics>,
     ) -> Result<Self, getrandom::Error> {
         let suspicion = config.suspicion.clone().unwrap_or(Suspicion {
@@ -89,7 +82,11 @@ impl AttemptLimiter {
             ..Suspicion::default()
         });
         let proofs = suspicion.proof.map(|proof| Proofs::new(proof, &config.key)).transpose()?;
-        let Counters { store, fallback, proofs: used_by_all } = counters;
+        let memory = MemoryStore::new(config, Arc::clone(&clock));
+        let (store, fallback): (Arc<dyn AttemptStore>, _) = match stores.attempts {
+            Some(store) => (store, Some(memory)),
+            None => (Arc::new(memory), None),
+        };
         Ok(Self {
             store,
             fallback,
@@ -98,10 +95,10 @@ impl AttemptLimiter {
             ids: Hashing::with_key(&half(&config.key, b"limiter ids")),
             watch_passwords: suspicion.passwords.is_some(),
             used: UsedProofs::new(if proofs.is_some() { config.capacity.proofs } else { 0 }),
-            used_by_all,
+            used_by_all: stores.proofs,
             proofs,
             tokens: suspicion.device_tokens.map(|tokens| DeviceTokens::new(tokens, &config.key)),
-            wall,
+            clock,
             metrics,
         })
     }
@@ -128,7 +125,7 @@ impl AttemptLimiter {
 
     /// A device token for the owner's device, unless device tokens are off.
     pub(crate) fn device_token(&self, owner: Owner<'_>) -> Option<DeviceToken> {
-        self.tokens.as_ref()?.issue(owner, self.wall.unix_seconds())
+        self.tokens.as_ref()?.issue(owner, self.clock.unix_seconds())
     }
 
     /// Lets an attempt in whose address is already cut to the bits that count.
@@ -144,7 +141,7 @@ impl AttemptLimiter {
             let subject = Subject::KnownDevice { token: self.ids.token(account, &token), account };
             match self.enter(subject, false, &mut passage).await {
                 Ok(entered) => {
-                    self.metrics.device_tokens_accepted.up();
+                    self.metrics.count(|m| m.device_tokens_accepted += 1);
                     return Ok(self.reservation(subject, entered));
                 }
                 // Put aside: as if there were none.
@@ -197,7 +194,7 @@ impl AttemptLimiter {
             reservation.cancel();
             return Err(self.refuse(suspicious, passage, Some(ProofError::Used)));
         }
-        self.metrics.proofs_accepted.up();
+        self.metrics.count(|m| m.proofs_accepted += 1);
         Ok(reservation.by(proof))
     }
 
@@ -207,7 +204,7 @@ impl AttemptLimiter {
             return false;
         }
         let Some(all) = &self.used_by_all else { return true };
-        let answer = all.use_up(proof.id, proof.expires, self.wall.unix_seconds()).get().await;
+        let answer = all.use_up(proof.id, proof.expires, self.clock.unix_seconds()).get().await;
         answer.unwrap_or_else(|error| {
             self.store_failed(&error);
             true
@@ -215,7 +212,7 @@ impl AttemptLimiter {
     }
 
     fn store_failed(&self, error: &StoreError) {
-        self.metrics.store_errors.up();
+        self.metrics.count(|m| m.store_errors += 1);
         tracing::debug!(%error, "the shared store of the guard does not answer");
     }
 
@@ -228,7 +225,7 @@ impl AttemptLimiter {
         let ticket = fastrand::u64(..);
         match self.ask(Request { subject, ticket, proven: false, take: true }).await {
             (Decision::Room, side) => {
-                self.metrics.sign_ups_allowed.up();
+                self.metrics.count(|m| m.sign_ups_allowed += 1);
                 Ok(SignUp::new(self.held(subject, Entered { side, ticket })))
             }
             (Decision::Over(_, wait), _) => Err(self.refused(Reason::SignUp, wait)),
@@ -275,7 +272,7 @@ impl AttemptLimiter {
 
     fn settled(&self, subject: &Subject, done: bool) {
         if !done {
-            self.metrics.store_errors.up();
+            self.metrics.count(|m| m.store_errors += 1);
         }
         self.room.ring(subject.allowances());
     }
@@ -324,7 +321,7 @@ impl AttemptLimiter {
     ) -> Result<(), Stop> {
         let longest = self.room.bounds().longest;
         let deadline = *passage.deadline.get_or_insert_with(|| {
-            self.metrics.waited.up();
+            self.metrics.count(|m| m.waited += 1);
             Instant::now() + longest
         });
         // Attempts of other processes end without ringing here: the head of a queue looks for itself.
@@ -371,9 +368,9 @@ impl AttemptLimiter {
         let tokens = self.tokens.as_ref()?;
         let token = attempt.device_token?;
         let owner = Owner { account: attempt.account, credential: attempt.credential };
-        let nonce = tokens.check(token, owner, self.wall.unix_seconds());
+        let nonce = tokens.check(token, owner, self.clock.unix_seconds());
         if nonce.is_none() {
-            self.metrics.device_tokens_rejected.up();
+            self.metrics.count(|m| m.device_tokens_rejected += 1);
         }
         nonce
     }
@@ -381,7 +378,7 @@ impl AttemptLimiter {
     /// The proof shown, if proofs are on and there is one.
     fn proof(&self, passage: &Passage<'_>) -> Option<Result<Proof, ProofError>> {
         let shown = passage.attempt.proof?;
-        let now = self.wall.unix_seconds();
+        let now = self.clock.unix_seconds();
         let proof = self.proofs.as_ref()?.check(shown, &passage.binding, now);
         Some(proof.and_then(|proof| {
             let used = self.used.contains(proof.id, proof.expires);
@@ -433,10 +430,10 @@ impl AttemptLimiter {
         proof_error: Option<ProofError>,
     ) -> Refused {
         if proof_error.is_some() {
-            self.metrics.proofs_rejected.up();
+            self.metrics.count(|m| m.proofs_rejected += 1);
         }
         let issue = |proofs: &Proofs| -> Challenge {
-            proofs.issue(&passage.binding, severity, self.wall.unix_seconds())
+            proofs.issue(&passage.binding, severity, self.clock.unix_seconds())
         };
         Refused {
             challenge: self.proofs.as_ref().map(issue),

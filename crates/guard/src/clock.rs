@@ -1,7 +1,7 @@
 //! Where the guard reads the time, so that a test can hold it still.
 //!
-//! Windows, delays and what is remembered read a monotonic [`Clock`]; what leaves the process with
-//! an expiry in it (challenges, device tokens) reads a [`WallClock`], because other nodes and later
+//! Windows, delays and what is remembered go by its monotonic time; what leaves the process with
+//! an expiry in it (challenges, device tokens) goes by its date, because other nodes and later
 //! processes must understand it. Waiting always uses the timer of the runtime that waits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,23 +9,20 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
-/// A monotonic clock.
+/// A monotonic clock that also tells the date.
 pub trait Clock: Send + Sync + 'static {
     /// Time since an origin of the clock's own choice; never decreases.
     fn now(&self) -> Duration;
-}
 
-/// A clock that tells the date.
-pub trait WallClock: Send + Sync + 'static {
     /// Seconds since 1970-01-01T00:00:00Z. May leap, in both directions.
     fn unix_seconds(&self) -> u64;
 }
 
 /// The time of the process.
 ///
-/// As [`Clock`] it reads [`tokio::time::Instant`], which is the operating system's monotonic
-/// clock, except inside a runtime whose time a test has paused: there it stands still with the
-/// timers. As [`WallClock`] it reads the system's date; a date before 1970 counts as 1970.
+/// It reads [`tokio::time::Instant`], which is the operating system's monotonic clock, except
+/// inside a runtime whose time a test has paused: there it stands still with the timers. The date
+/// is the system's; one before 1970 counts as 1970.
 #[derive(Debug)]
 pub struct SystemClock {
     origin: Instant,
@@ -42,9 +39,7 @@ impl Clock for SystemClock {
     fn now(&self) -> Duration {
         self.origin.elapsed()
     }
-}
 
-impl WallClock for SystemClock {
     fn unix_seconds(&self) -> u64 {
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs())
     }
@@ -52,7 +47,7 @@ impl WallClock for SystemClock {
 
 /// A clock that moves only when it is told to; for tests.
 ///
-/// As [`WallClock`] it is [`ManualClock::EPOCH`] plus what it was moved by, until
+/// Its date is [`ManualClock::EPOCH`] plus what it was moved by, until
 /// [`set_unix_seconds`](Self::set_unix_seconds) takes the date elsewhere.
 #[derive(Debug)]
 pub struct ManualClock {
@@ -87,9 +82,7 @@ impl Clock for ManualClock {
     fn now(&self) -> Duration {
         Duration::from_nanos(self.nanos.load(Ordering::Relaxed))
     }
-}
 
-impl WallClock for ManualClock {
     fn unix_seconds(&self) -> u64 {
         self.epoch.load(Ordering::Relaxed).wrapping_add(self.now().as_secs())
     }

@@ -4,10 +4,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::attempt::{Attempt, Reason, Refused};
-use crate::attempt_limiter::{AttemptLimiter, Counters};
-use crate::clock::{Clock, SystemClock, WallClock};
+use crate::attempt_limiter::AttemptLimiter;
+use crate::clock::{Clock, SystemClock};
 use crate::config::{ConfigError, GuardConfig, Mode};
-use crate::limit::{AttemptStore, Hashing, IpBlock, MemoryStore, ProofStore};
+use crate::limit::{AttemptStore, Hashing, IpBlock, ProofStore};
 use crate::metrics::{Metrics, MetricsSnapshot};
 use crate::net::{Cidr, counted};
 use crate::reservation::{Reservation, SignUp};
@@ -50,32 +50,15 @@ impl Guard {
     /// # Errors
     /// A setting is out of range, or cannot get random bytes from the operating system.
     pub fn new(config: GuardConfig) -> Result<Self, BuildError> {
-        let clock = Arc::new(SystemClock::default());
-        Self::with_clocks(config, clock.clone(), clock)
+        Self::with_stores(config, Stores::default(), Arc::new(SystemClock::default()))
     }
 
-    /// The same, by other clocks.
-    ///
-    /// # Errors
-    /// As [`Guard::new`].
-    pub fn with_clocks(
-        config: GuardConfig,
-        clock: Arc<dyn Clock>,
-        wall: Arc<dyn WallClock>,
-    ) -> Result<Self, BuildError> {
-        Self::with_stores(config, Stores::default(), clock, wall)
-    }
-
-    /// A guard that shares with other processes what these stores keep. While a store fails, the memory of this process
-    /// does. Modes `off` and `ip` have no use for stores.
-    ///
-    /// # Errors
-    /// As [`Guard::new`].
+    /// A guard that goes by this clock, and shares with other processes what these stores keep. While a store fails, the
+    /// memory of this process does. Modes `off` and `ip` have no use for stores. Errors as of [`Guard::new`].
     pub fn with_stores(
         config: GuardConfig,
         stores: Stores,
         clock: Arc<dyn Clock>,
-        wall: Arc<dyn WallClock>,
     ) -> Result<Self, BuildError> {
         config.validate()?;
         let metrics = Arc::new(Metrics::default());
@@ -86,18 +69,8 @@ impl Guard {
                 Way::Ip(Arc::new(Ip { block, ids: Hashing::random()?, clock }))
             }
             Mode::On => {
-                let memory = MemoryStore::new(&config, clock);
-                let proofs = stores.proofs;
-                let counters = match stores.attempts {
-                    Some(store) => Counters { store, fallback: Some(memory), proofs },
-                    None => Counters { store: Arc::new(memory), fallback: None, proofs },
-                };
-                Way::On(Arc::new(AttemptLimiter::new(
-                    &config,
-                    counters,
-                    wall,
-                    Arc::clone(&metrics),
-                )?))
+                let counted = Arc::clone(&metrics);
+                Way::On(Arc::new(AttemptLimiter::new(&config, stores, clock, counted)?))
             }
         };
         Ok(Self { way, exempt: config.exempt.into(), metrics })
@@ -118,7 +91,7 @@ impl Guard {
             Way::On(limiter) => limiter.admit(attempt, counted(attempt.address)).await,
         };
         if admitted.is_ok() {
-            self.metrics.allowed.up();
+            self.metrics.count(|m| m.allowed += 1);
         }
         admitted
     }
@@ -134,7 +107,7 @@ impl Guard {
                 limiter.admit_sign_up(counted(address)).await
             }
             _ => {
-                self.metrics.sign_ups_allowed.up();
+                self.metrics.count(|m| m.sign_ups_allowed += 1);
                 Ok(SignUp::free())
             }
         }

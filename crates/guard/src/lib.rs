@@ -16,6 +16,7 @@ pub mod fuzzing;
 mod guard;
 mod metrics;
 mod reservation;
+mod sets;
 
 pub use attempt::{Attempt, Reason, Refused, Suspect};
 pub use config::{GuardConfig, Key};

@@ -1,6 +1,6 @@
 //! Metrics of a guard.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use parking_lot::Mutex;
 
 use crate::{Reason, Suspect};
 
@@ -65,95 +65,34 @@ pub struct MetricsSnapshot {
     pub store_is_away: bool,
 }
 
-/// A counter that only grows, or goes both ways.
+/// The figures as they are counted: all but what others count, waiters and entries.
 #[derive(Debug, Default)]
-pub(crate) struct Figure(AtomicU64);
-
-impl Figure {
-    pub(crate) fn up(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn down(&self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// The figures as they are counted.
-#[derive(Debug, Default)]
-pub(crate) struct Metrics {
-    pub(crate) allowed: Figure,
-    pub(crate) sign_ups_allowed: Figure,
-    pub(crate) waited: Figure,
-    pub(crate) in_flight: Figure,
-    pub(crate) proofs_accepted: Figure,
-    pub(crate) proofs_rejected: Figure,
-    pub(crate) device_tokens_accepted: Figure,
-    pub(crate) device_tokens_rejected: Figure,
-    pub(crate) failures: Figure,
-    pub(crate) successes: Figure,
-    pub(crate) store_errors: Figure,
-    pair: Figure,
-    account: Figure,
-    address: Figure,
-    password: Figure,
-    sign_up: Figure,
-    blocked: Figure,
-    held: Figure,
-    suspicious_address: Figure,
-    suspicious_account: Figure,
-    suspicious_password: Figure,
-    suspicious_load: Figure,
-}
+pub(crate) struct Metrics(Mutex<MetricsSnapshot>);
 
 impl Metrics {
-    pub(crate) fn refused(&self, reason: Reason) {
-        let figure = match reason {
-            Reason::Pair => &self.pair,
-            Reason::Account => &self.account,
-            Reason::Address => &self.address,
-            Reason::Password => &self.password,
-            Reason::SignUp => &self.sign_up,
-            Reason::Blocked => &self.blocked,
-            Reason::InFlight => &self.held,
-            Reason::Suspicious(Suspect::Address) => &self.suspicious_address,
-            Reason::Suspicious(Suspect::Account) => &self.suspicious_account,
-            Reason::Suspicious(Suspect::Password) => &self.suspicious_password,
-            Reason::Suspicious(Suspect::Load) => &self.suspicious_load,
-        };
-        figure.up();
+    pub(crate) fn count(&self, count: impl FnOnce(&mut MetricsSnapshot)) {
+        count(&mut self.0.lock());
     }
 
-    /// All but what others count: waiters and entries.
+    pub(crate) fn refused(&self, reason: Reason) {
+        self.count(|m| {
+            *match reason {
+                Reason::Pair => &mut m.refused_pair,
+                Reason::Account => &mut m.refused_account,
+                Reason::Address => &mut m.refused_address,
+                Reason::Password => &mut m.refused_password,
+                Reason::SignUp => &mut m.refused_sign_up,
+                Reason::Blocked => &mut m.refused_blocked,
+                Reason::InFlight => &mut m.refused_in_flight,
+                Reason::Suspicious(Suspect::Address) => &mut m.suspicious_address,
+                Reason::Suspicious(Suspect::Account) => &mut m.suspicious_account,
+                Reason::Suspicious(Suspect::Password) => &mut m.suspicious_password,
+                Reason::Suspicious(Suspect::Load) => &mut m.suspicious_load,
+            } += 1;
+        });
+    }
+
     pub(crate) fn snapshot(&self) -> MetricsSnapshot {
-        MetricsSnapshot {
-            allowed: self.allowed.get(),
-            sign_ups_allowed: self.sign_ups_allowed.get(),
-            refused_pair: self.pair.get(),
-            refused_account: self.account.get(),
-            refused_address: self.address.get(),
-            refused_password: self.password.get(),
-            refused_sign_up: self.sign_up.get(),
-            refused_blocked: self.blocked.get(),
-            refused_in_flight: self.held.get(),
-            suspicious_address: self.suspicious_address.get(),
-            suspicious_account: self.suspicious_account.get(),
-            suspicious_password: self.suspicious_password.get(),
-            suspicious_load: self.suspicious_load.get(),
-            waited: self.waited.get(),
-            in_flight: self.in_flight.get(),
-            proofs_accepted: self.proofs_accepted.get(),
-            proofs_rejected: self.proofs_rejected.get(),
-            device_tokens_accepted: self.device_tokens_accepted.get(),
-            device_tokens_rejected: self.device_tokens_rejected.get(),
-            failures: self.failures.get(),
-            successes: self.successes.get(),
-            store_errors: self.store_errors.get(),
-            ..MetricsSnapshot::default()
-        }
+        *self.0.lock()
     }
 }

@@ -40,12 +40,6 @@ pub(crate) struct Held {
     pub(crate) runtime: Option<Handle>,
 }
 
-impl Held {
-    fn settle(&self, verdict: Verdict) {
-        self.limiter.settle(self, verdict);
-    }
-}
-
 impl Reservation {
     /// Of an attempt that nothing is counted for.
     pub(crate) fn free() -> Self {
@@ -53,7 +47,7 @@ impl Reservation {
     }
 
     pub(crate) fn new(held: Held) -> Self {
-        held.limiter.metrics().in_flight.up();
+        held.limiter.metrics().count(|m| m.in_flight += 1);
         Self { held: Some(held) }
     }
 
@@ -69,9 +63,7 @@ impl Reservation {
     /// counted for this account and address (or this device token) are forgotten; those of the account and
     /// of the address as such are not.
     pub fn succeed(mut self) {
-        if let Some(held) = self.end(Verdict::Success) {
-            held.limiter.metrics().successes.up();
-        }
+        self.end(Verdict::Success);
     }
 
     /// The password was wrong, or there is no such account.
@@ -85,15 +77,17 @@ impl Reservation {
         self.end(Verdict::Cancelled);
     }
 
-    fn end(&mut self, verdict: Verdict) -> Option<Held> {
-        let held = self.held.take()?;
-        let metrics = held.limiter.metrics();
-        metrics.in_flight.down();
-        if verdict == Verdict::Failure {
-            metrics.failures.up();
-        }
-        held.settle(verdict);
-        Some(held)
+    fn end(&mut self, verdict: Verdict) {
+        let Some(held) = self.held.take() else { return };
+        held.limiter.metrics().count(|m| {
+            m.in_flight -= 1;
+            match verdict {
+                Verdict::Failure => m.failures += 1,
+                Verdict::Success => m.successes += 1,
+                Verdict::Cancelled => {}
+            }
+        });
+        held.limiter.settle(&held, verdict);
     }
 }
 
@@ -122,7 +116,7 @@ impl SignUp {
     /// Nothing was hashed (the pool was full): the sign-up does not count.
     pub fn cancel(mut self) {
         if let Some(held) = self.held.take() {
-            held.settle(Verdict::Cancelled);
+            held.limiter.settle(&held, Verdict::Cancelled);
         }
     }
 }

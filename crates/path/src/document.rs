@@ -79,7 +79,6 @@ impl<'l> Lines<'l> {
         Self { limits, segments: Vec::new(), current: Vec::new(), points: 0 }
     }
 
-    /// Adds a point to the current line.
     pub(crate) fn push(&mut self, point: Point) -> Result<(), ReadError> {
         if self.room() == 0 {
             return Err(self.too_many_points());

@@ -14,7 +14,6 @@ pub struct TextPosition {
 }
 
 impl TextPosition {
-    /// The place of a byte offset in `text`.
     pub(crate) fn of(text: &str, offset: usize) -> Self {
         let before = &text.as_bytes()[..offset.min(text.len())];
         let line_start = before.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);

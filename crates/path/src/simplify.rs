@@ -27,11 +27,3 @@ pub use rdp::MAX_DEPTH;
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("a tolerance of {0} is not a finite number of at least 0")]
 pub struct InvalidTolerance(pub f64);
-
-fn check_tolerance(tolerance: f64) -> Result<(), InvalidTolerance> {
-    if tolerance.is_finite() && tolerance >= 0.0 {
-        Ok(())
-    } else {
-        Err(InvalidTolerance(tolerance))
-    }
-}

@@ -3,12 +3,9 @@
 use crate::planted::{Mistake, planted};
 use crate::position::{Position, Progress};
 use crate::timing::{Moment, Timing};
-use std::collections::VecDeque;
+use crate::versions::Versions;
 
-/// Polls whose positions are kept. What ended before the oldest is taken to have ended then, which asks for
-/// more than is needed, never for less.
-const REMEMBERED: usize = 4096;
-/// Rows of one poll that share a position when a node starts: the fewer, the more bodies of others it may use.
+/// Rows of one poll that share a version when a node starts: the fewer, the more bodies of others it may use.
 const CHUNK: usize = 64;
 
 /// Stands for everything a write may end. Names are hashed onto few slots; that two names share one only ends
@@ -94,12 +91,10 @@ pub struct Follower {
     history: Option<u64>,
     /// When the latest complete poll began.
     polled_from: Option<Moment>,
-    /// A number of this node's own: one for each poll that brought something. It means nothing elsewhere.
-    latest: u64,
-    /// For each slot the number of the poll that last ended it.
+    /// One for each poll that brought something.
+    versions: Versions<()>,
+    /// For each slot the version at which it last ended.
     slots: Vec<u64>,
-    /// The highest numbers seen at each of the last polls, up to `latest`.
-    then: VecDeque<Position>,
 }
 
 impl Follower {
@@ -110,9 +105,8 @@ impl Follower {
             seen: Progress::default(),
             history: None,
             polled_from: None,
-            latest: 0,
+            versions: Versions::default(),
             slots: vec![0; slots],
-            then: VecDeque::from([Position::default()]),
         }
     }
 
@@ -150,11 +144,8 @@ impl Follower {
                 }
             }
             if news.len() > before {
-                self.latest += 1;
-                for slot in ended {
-                    self.slots[slot.0] = self.latest;
-                }
-                self.remember();
+                let version = self.next_version();
+                ended.into_iter().for_each(|Slot(slot)| self.slots[slot] = version);
             }
         }
         self.polled_from = self.polled_from.max(Some(poll.began));
@@ -186,20 +177,15 @@ impl Follower {
     }
 
     fn end_everything(&mut self) {
-        self.latest += 1;
-        self.slots.fill(self.latest);
-        self.then.clear();
-        self.remember();
+        self.versions.forget();
+        let version = self.next_version();
+        self.slots.fill(version);
     }
 
-    /// Keeps the highest numbers as those of the latest poll.
-    fn remember(&mut self) {
-        if self.then.len() == REMEMBERED {
-            self.then.pop_front();
-        }
+    fn next_version(&mut self) -> u64 {
         let ended =
             if planted(Mistake::EndAtClosed) { self.seen.closed() } else { self.seen.highest() };
-        self.then.push_back(ended.clone());
+        self.versions.next(ended.clone(), ())
     }
 
     /// Whether this node may use what it remembers for a request that arrived then. If not, the request waits
@@ -231,14 +217,9 @@ impl Follower {
     /// Whether something with this label contains every write that this node knows to have ended these slots.
     /// Only a node that is [fresh](Self::is_fresh) for a request may decide so for it.
     pub fn admits(&self, label: &Label, slots: &[Slot]) -> bool {
+        let version = self.versions.of(&label.position);
         (self.history == Some(label.history) || planted(Mistake::AnyHistory))
-            && slots.iter().all(|slot| label.position.reaches(self.ended(*slot)))
-    }
-
-    /// The highest numbers seen when this slot was last ended.
-    fn ended(&self, slot: Slot) -> &Position {
-        let age = usize::try_from(self.latest - self.slots[slot.0]).unwrap_or(usize::MAX);
-        &self.then[self.then.len().saturating_sub(age.saturating_add(1))]
+            && slots.iter().all(|slot| version >= Some(self.slots[slot.0]))
     }
 }
 

@@ -1,20 +1,8 @@
 //! One node's own numbers.
 
-use crate::planted::{Mistake, planted};
-use std::collections::BTreeSet;
-
 /// Numbers that are reserved at a time: so many rows at most its successor has to write when a node dies, and
 /// so many transactions share one that reserves.
 const BLOCK: u64 = 256;
-
-/// How a transaction with a number ended, as far as its node knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
-    /// The row with this number is this transaction's.
-    Committed,
-    /// Rolled back, or its COMMIT was never answered.
-    Otherwise,
-}
 
 /// The lane that a node owns, in memory.
 ///
@@ -34,14 +22,12 @@ pub struct Lane {
     next: u64,
     reserved: u64,
     block: u64,
-    /// Taken, and not yet known to have a row.
-    open: BTreeSet<u64>,
 }
 
 impl Lane {
     /// A lane that was claimed: all numbers up to `reserved` have rows, and none above it.
     pub fn claimed(lane: u8, epoch: u64, reserved: u64) -> Self {
-        Self { lane, epoch, next: reserved + 1, reserved, block: BLOCK, open: BTreeSet::new() }
+        Self { lane, epoch, next: reserved + 1, reserved, block: BLOCK }
     }
 
     /// With smaller blocks, so that a simulation sees many.
@@ -74,32 +60,11 @@ impl Lane {
 
     /// A number for a transaction, if one is reserved.
     pub fn take(&mut self) -> Option<u64> {
-        (self.next <= self.reserved).then(|| {
-            let number = self.next;
+        let number = self.next;
+        (number <= self.reserved).then(|| {
             self.next += 1;
-            self.open.insert(number);
             number
         })
-    }
-
-    /// How the transaction with this number ended. Answers whether an empty row has to be inserted now, which
-    /// either takes the number or shows that the transaction did commit; then [`filled`](Self::filled).
-    pub fn ended(&mut self, number: u64, how: Settled) -> bool {
-        if how == Settled::Committed || planted(Mistake::LeaveGap) {
-            self.open.remove(&number);
-            return false;
-        }
-        true
-    }
-
-    /// There is a row with this number.
-    pub fn filled(&mut self, number: u64) {
-        self.open.remove(&number);
-    }
-
-    /// Whether every number that was taken has its row: a node that stops waits for that.
-    pub fn is_settled(&self) -> bool {
-        self.open.is_empty()
     }
 }
 
@@ -116,16 +81,5 @@ mod tests {
         assert_eq!([lane.take(), lane.take(), lane.take()], [Some(11), Some(12), Some(13)]);
         assert_eq!(lane.to_reserve(), Some(18));
         assert_eq!([lane.take(), lane.take()], [Some(14), None]);
-    }
-
-    #[test]
-    fn a_number_is_open_until_it_has_a_row() {
-        let mut lane = Lane::claimed(0, 1, 0);
-        lane.reserved(2);
-        let (first, second) = (lane.take().unwrap(), lane.take().unwrap());
-        assert!(!lane.ended(first, Settled::Committed) && lane.ended(second, Settled::Otherwise));
-        assert!(!lane.is_settled());
-        lane.filled(second);
-        assert!(lane.is_settled());
     }
 }

@@ -8,8 +8,10 @@ mod position;
 mod simulation;
 pub mod sql;
 mod timing;
+mod versions;
 
 pub use follower::{Applied, Follower, Label, Poll, Replica, Row, Slot, Stamps, Wanted};
-pub use lane::{Lane, Settled};
+pub use lane::Lane;
 pub use position::{LANES, Position};
 pub use timing::{Moment, Timing};
+pub use versions::Versions;

@@ -3,28 +3,10 @@
 use crate::planted::{Mistake, planted};
 use std::time::Duration;
 
-/// A reading of a node's clock: time since its machine booted, that of suspensions included (`CLOCK_BOOTTIME`).
-/// Readings of different nodes cannot be compared, and never are.
+/// A reading of a node's clock: time since its machine booted, that of suspensions included (`CLOCK_BOOTTIME`), in
+/// nanoseconds. Readings of different nodes cannot be compared, and never are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(Duration);
-
-impl Moment {
-    /// So long after boot.
-    pub const fn since_boot(elapsed: Duration) -> Self {
-        Self(elapsed)
-    }
-
-    /// Time since boot.
-    pub const fn elapsed(self) -> Duration {
-        self.0
-    }
-
-    /// So much later.
-    #[must_use]
-    pub fn after(self, time: Duration) -> Self {
-        Self(self.0.saturating_add(time))
-    }
-}
+pub struct Moment(pub u64);
 
 /// How long acknowledgements wait, equal on all nodes, and what follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,12 +30,14 @@ impl Timing {
     /// How much older than a request the beginning of the poll may be that it is answered from: four fifths of
     /// the delay. Two clocks that gain and lose a ninth of the time measure both as equally long
     /// (5/4 = (1 + 1/9) / (1 − 1/9)).
-    pub fn window(&self) -> Duration {
+    fn window(&self) -> Duration {
         if planted(Mistake::NoMargin) { self.delay } else { self.delay * 4 / 5 }
     }
 
-    /// Strictly: with a window of zero two equal readings do not say which came first.
-    pub(crate) fn covers(&self, polled_from: Moment, arrival: Moment) -> bool {
-        polled_from.after(self.window()) > arrival
+    /// Whether a node whose latest complete poll began at `polled_from` may answer a request that arrived then from
+    /// memory. Strictly: with a window of zero two equal readings do not say which came first.
+    pub fn covers(&self, polled_from: Moment, arrival: Moment) -> bool {
+        let window = u64::try_from(self.window().as_nanos()).unwrap_or(u64::MAX);
+        polled_from.0.saturating_add(window) > arrival.0
     }
 }

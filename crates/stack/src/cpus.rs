@@ -71,9 +71,7 @@ impl CpuList {
     /// As the kernel takes it.
     pub(crate) fn to_set(&self) -> CpuSet {
         let mut set = CpuSet::new();
-        for cpu in &self.0 {
-            set.set(*cpu);
-        }
+        self.0.iter().for_each(|cpu| set.set(*cpu));
         set
     }
 }
@@ -91,11 +89,8 @@ fn ranges(text: &str) -> Option<Vec<usize>> {
 
 impl fmt::Display for CpuList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, cpu) in self.0.iter().enumerate() {
-            let comma = if place == 0 { "" } else { "," };
-            write!(f, "{comma}{cpu}")?;
-        }
-        Ok(())
+        let cpus: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&cpus.join(","))
     }
 }
 

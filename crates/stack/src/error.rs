@@ -1,6 +1,7 @@
 //! What can go wrong with a process, with enough of its own words to act on. Causes are sources,
 //! not part of the text: print the whole chain.
 
+use std::path::Path;
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -52,6 +53,13 @@ pub enum Error {
     /// A file, socket or `/proc` entry failed outside a process's own doing.
     #[error("{what}")]
     Io { what: String, source: io::Error },
+}
+
+impl Error {
+    /// A file or directory cannot be used as it says.
+    pub(crate) fn at(what: &str, path: &Path, source: io::Error) -> Self {
+        Self::Io { what: format!("{what} `{}`", path.display()), source }
+    }
 }
 
 /// Servers that leave for the background end well and at once.

@@ -43,10 +43,7 @@ impl Follower {
     }
 
     /// As [`Process::sample`](crate::Process::sample); without `with_shares` it does not look at what
-    /// processes share, which takes some 0.7 ms for each that has 60 MiB.
-    ///
-    /// # Errors
-    /// `NotFound` when the tree has ended.
+    /// processes share, which takes some 0.7 ms for each that has 60 MiB. The error is `NotFound` when the tree has ended.
     pub fn sample(&mut self, with_shares: bool) -> io::Result<Sample> {
         let mut sample = Sample::empty();
         let mut pids = Vec::new();
@@ -60,10 +57,7 @@ impl Follower {
         Ok(sample)
     }
 
-    /// As [`Process::glance`](crate::Process::glance).
-    ///
-    /// # Errors
-    /// `NotFound` when the tree has ended.
+    /// As [`Process::glance`](crate::Process::glance). The error is `NotFound` when the tree has ended.
     pub fn glance(&mut self) -> io::Result<Glance> {
         let mut glance = Glance::empty();
         glance.cpu = self.look(|found| glance.add(found))?;

@@ -86,7 +86,7 @@ impl MariaDb {
         group: Vec<PortReservation>,
     ) -> Result<Self> {
         let reservation =
-            PortReservation::new().map_err(|source| failed("no free port for", &dir, source))?;
+            PortReservation::new().map_err(|source| Error::at("no free port for", &dir, source))?;
         let log = log_size(&dir);
         let process = spawn(supervisor, &dir, reservation.port(), &settings)?;
         let neighbour = Neighbour { process, reservation, grace: STOP_GRACE };
@@ -135,8 +135,8 @@ impl MariaDb {
 
 /// Fills a directory unless it is filled, and gives it without symbolic links.
 fn filled(supervisor: &Supervisor, dir: &Path, settings: &MariaDbSettings) -> Result<PathBuf> {
-    let dir = dir.canonicalize().map_err(|source| failed("cannot use", dir, source))?;
-    let filled = |source| failed("cannot fill", &dir, source);
+    let dir = dir.canonicalize().map_err(|source| Error::at("cannot use", dir, source))?;
+    let filled = |source| Error::at("cannot fill", &dir, source);
     let data = dir.join("data");
     // Not /tmp: servers of one process id, as in containers, would meet there.
     fs::create_dir_all(dir.join("tmp")).map_err(filled)?;
@@ -166,10 +166,6 @@ pub fn installed() -> Result<()> {
         return Ok(());
     }
     Err(Error::NotInstalled { program: "mariadbd", package: "mariadb-server" })
-}
-
-fn failed(what: &str, dir: &Path, source: io::Error) -> Error {
-    Error::Io { what: format!("{what} `{}`", dir.display()), source }
 }
 
 /// It has passwords in it.
@@ -216,7 +212,6 @@ fn program(settings: &MariaDbSettings) -> Spec {
     })
 }
 
-/// Bytes of its log so far.
 fn log_size(dir: &Path) -> u64 {
     fs::metadata(dir.join(LOG)).map_or(0, |file| file.len())
 }

@@ -31,26 +31,17 @@ impl Neighbour {
         self.process.exit()
     }
 
-    /// What it and its children use now.
-    ///
-    /// # Errors
-    /// As [`Process::sample`].
+    /// What it and its children use now. Errors as of [`Process::sample`].
     pub fn sample(&self) -> io::Result<Sample> {
         self.process.sample()
     }
 
-    /// Stops it and waits until it is gone.
-    ///
-    /// # Errors
-    /// As [`Process::stop`].
+    /// Stops it and waits until it is gone. Errors as of [`Process::stop`].
     pub fn stop(&self) -> Result<Exit> {
         self.stop_within(self.grace)
     }
 
-    /// Stops it within another time, and waits until it is gone.
-    ///
-    /// # Errors
-    /// As [`Process::stop`].
+    /// Stops it within another time, and waits until it is gone. Errors as of [`Process::stop`].
     pub fn stop_within<'q>(&self, patience: impl Into<Patience<'q>>) -> Result<Exit> {
         self.process.stop(patience)
     }

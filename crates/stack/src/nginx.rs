@@ -64,9 +64,9 @@ impl Nginx {
     pub fn static_site(supervisor: &Supervisor, dir: &Path, site: &StaticSite) -> Result<Self> {
         let root = site.root.canonicalize();
         root.and_then(|root| symlink(root, dir.join("site")))
-            .map_err(|source| in_dir("cannot serve", &site.root, source))?;
+            .map_err(|source| Error::at("cannot serve", &site.root, source))?;
         let port = PortReservation::new();
-        let port = port.map_err(|source| in_dir("no free port for", dir, source))?;
+        let port = port.map_err(|source| Error::at("no free port for", dir, source))?;
         let text = configuration(port.port(), site.workers, STATIC_SERVER);
         let nginx = Self::run(supervisor, dir, &text, port, None)?;
         let url = http::Url::parse(&nginx.url()).map_err(|reason| Error::Io {
@@ -95,7 +95,7 @@ impl Nginx {
             fs::write(dir.join(CONFIGURATION), configuration)?;
             dir.canonicalize()
         };
-        let dir = write().map_err(|source| in_dir("cannot configure nginx in", dir, source))?;
+        let dir = write().map_err(|source| Error::at("cannot configure nginx in", dir, source))?;
         let process = spawn(supervisor, &dir)?;
         Ok(Self { neighbour: Neighbour { process, reservation, grace: STOP_GRACE }, secure, dir })
     }
@@ -127,10 +127,6 @@ fn spawn(supervisor: &Supervisor, dir: &Path) -> Result<Process> {
         .stdout(Output::Null)
         .stderr(Output::File(dir.join(LOG)));
     supervisor.spawn(&spec)
-}
-
-fn in_dir(what: &str, dir: &Path, source: io::Error) -> Error {
-    Error::Io { what: format!("{what} `{}`", dir.display()), source }
 }
 
 /// All paths are relative to the directory nginx is started in, because nginx would take a `$` in

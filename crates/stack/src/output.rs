@@ -59,12 +59,7 @@ impl Lines {
     }
 
     pub fn tail(&self) -> String {
-        let mut text = String::new();
-        for line in &self.tail {
-            text.push_str(line);
-            text.push('\n');
-        }
-        text
+        self.tail.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
     }
 
     fn finish_line(&mut self) {

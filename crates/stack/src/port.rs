@@ -34,10 +34,7 @@ impl PortReservation {
     }
 
     /// Reserves a port of all addresses of this machine, for a server that listens on all: somebody else may have the
-    /// port of a single one on another address.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
+    /// port of a single one on another address. Errors as of [`new`](Self::new).
     pub fn of_all_addresses() -> io::Result<Self> {
         Self::at(Ipv4Addr::UNSPECIFIED)
     }

@@ -106,22 +106,15 @@ impl Shared {
         deadline: Instant,
         mut done: impl FnMut(&State) -> Option<T>,
     ) -> Option<T> {
-        let mut state = self.lock();
-        loop {
-            if let Some(value) = done(&state) {
-                return Some(value);
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return None;
-            }
-            let woken = self.changed.wait_timeout(state, left);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
-        }
+        let mut found = None;
+        let left = deadline.saturating_duration_since(Instant::now());
+        drop(self.changed.wait_timeout_while(self.lock(), left, |state| {
+            found = done(state);
+            found.is_none()
+        }));
+        found
     }
-}
 
-impl Shared {
     /// Waits until `done` gives a value, as long as there is patience.
     fn wait_patiently<T>(
         &self,
@@ -266,10 +259,7 @@ impl Process {
     }
 
     /// What the command's tree uses now. The supervisor's own use is left out; what descendants
-    /// used that have ended is counted.
-    ///
-    /// # Errors
-    /// `NotFound` when it has ended.
+    /// used that have ended is counted. The error is `NotFound` when it has ended.
     pub fn sample(&self) -> io::Result<Sample> {
         Sample::take(self.supervisor, Scope::Descendants)
     }
@@ -279,18 +269,12 @@ impl Process {
         Follower::new(self.supervisor)
     }
 
-    /// The part of [`sample`](Self::sample) that costs less to find out.
-    ///
-    /// # Errors
-    /// `NotFound` when it has ended.
+    /// The part of [`sample`](Self::sample) that costs less. The error is `NotFound` when it has ended.
     pub fn glance(&self) -> io::Result<Glance> {
         Glance::take(self.supervisor, Scope::Descendants)
     }
 
-    /// The CPU time of [`sample`](Self::sample) alone, which costs less to find out.
-    ///
-    /// # Errors
-    /// `NotFound` when it has ended.
+    /// The CPU time of [`sample`](Self::sample) alone, which costs less. The error is `NotFound` when it has ended.
     pub fn cpu_time(&self) -> io::Result<Duration> {
         tree::cpu_time(self.supervisor, Scope::Descendants)
     }

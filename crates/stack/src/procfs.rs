@@ -172,7 +172,9 @@ pub fn listening_ports(pids: &[u32]) -> Vec<u16> {
         let sockets: HashSet<String> = links.filter_map(inode).collect();
         for table in ["tcp", "tcp6"] {
             let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
-            ports.extend(text.lines().filter_map(|line| listening_port(line, &sockets)));
+            let listening = text.lines().filter_map(listening_socket);
+            let theirs = listening.filter(|(_, inode)| sockets.contains(*inode));
+            ports.extend(theirs.map(|(port, _)| port));
         }
     }
     ports.into_iter().collect()
@@ -184,11 +186,6 @@ pub fn all_listening_ports() -> BTreeSet<u16> {
     let texts = tables.map(|table| fs::read_to_string(table).unwrap_or_default());
     let sockets = texts.iter().flat_map(|text| text.lines()).filter_map(listening_socket);
     sockets.map(|(port, _)| port).collect()
-}
-
-/// The port of a line of `/proc/net/tcp`, if one of these sockets listens there.
-fn listening_port(line: &str, sockets: &HashSet<String>) -> Option<u16> {
-    listening_socket(line).filter(|(_, inode)| sockets.contains(*inode)).map(|(port, _)| port)
 }
 
 /// The port and the inode of a listening socket, from a line of `/proc/net/tcp` (proc_net(5)).

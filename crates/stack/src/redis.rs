@@ -54,9 +54,7 @@ impl Redis {
     }
 
     /// [`start`](Self::start) with further arguments of the server, which count more than its own.
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
+    /// Errors as of [`start`](Self::start).
     pub fn with(supervisor: &Supervisor, dir: &Path, args: &[&str]) -> Result<Self> {
         let no_port = |source| Error::Io { what: "no free port".to_owned(), source };
         let reservation = PortReservation::new().map_err(no_port)?;
@@ -70,9 +68,7 @@ impl Redis {
 
     /// Starts a cluster of so many empty servers, each in a directory of its own in `dir`. The slots are divided evenly,
     /// there are no replicas, and the others still serve their slots when one is down.
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
+    /// Errors as of [`start`](Self::start).
     pub fn cluster(
         supervisor: &Supervisor,
         dir: &Path,

@@ -118,10 +118,7 @@ fn stdio(output: &Output) -> Result<Stdio, Error> {
         Output::Capture => Ok(Stdio::piped()),
         Output::File(path) => {
             let file = OpenOptions::new().create(true).append(true).open(path);
-            file.map(Stdio::from).map_err(|source| Error::Io {
-                what: format!("cannot open `{}`", path.display()),
-                source,
-            })
+            file.map(Stdio::from).map_err(|source| Error::at("cannot open", path, source))
         }
     }
 }

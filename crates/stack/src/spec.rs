@@ -120,12 +120,8 @@ impl Spec {
 
     /// The command line as a person would read it in a log: not quoted for a shell.
     pub fn command_line(&self) -> String {
-        let mut line = self.program.to_string_lossy().into_owned();
-        for arg in &self.args {
-            line.push(' ');
-            line.push_str(&arg.to_string_lossy());
-        }
-        line
+        let words = std::iter::once(&self.program).chain(&self.args);
+        words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
 
     pub(crate) fn program_name(&self) -> String {

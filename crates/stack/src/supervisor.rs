@@ -111,28 +111,19 @@ enum UsageError {
 impl Arguments {
     fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, UsageError> {
         let mut args = args.into_iter();
-        let mut owner = None;
-        let mut cpus = None;
-        let mut cgroups = Vec::new();
-        let mut afterwards = Vec::new();
+        let (mut owner, mut cpus) = (None, None);
+        let (mut cgroups, mut afterwards) = (Vec::new(), Vec::new());
         while let Some(flag) = args.next() {
             let flag = flag.to_string_lossy().into_owned();
             if flag == "--" {
                 break;
             }
             let value = args.next().ok_or_else(|| UsageError::NoValue(flag.clone()))?;
-            if flag == "--cgroup" {
-                cgroups.push(PathBuf::from(value));
-                continue;
-            }
-            if flag == "--afterwards" {
-                afterwards.push(value);
-                continue;
-            }
-            let value = value.to_string_lossy();
             match flag.as_str() {
-                "--owner" => owner = value.parse().ok(),
-                "--cpus" => cpus = Some(value.parse()?),
+                "--cgroup" => cgroups.push(PathBuf::from(value)),
+                "--afterwards" => afterwards.push(value),
+                "--owner" => owner = value.to_string_lossy().parse().ok(),
+                "--cpus" => cpus = Some(value.to_string_lossy().parse()?),
                 _ => return Err(UsageError::Unknown(flag)),
             }
         }

@@ -157,7 +157,6 @@ pub(crate) fn shared_memory(pids: &[u32]) -> Option<u64> {
     pids.iter().map(of).sum()
 }
 
-/// One process of a tree.
 pub(crate) struct Found<'w> {
     pub pid: u32,
     pub threads: &'w [u32],

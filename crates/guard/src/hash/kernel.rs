@@ -54,7 +54,6 @@ impl Memory {
         Ok(self.blocks.as_mut().expect("there are blocks now").as_mut_slice())
     }
 
-    /// Gives everything back to the system.
     pub(super) fn release(&mut self) {
         self.blocks = None;
     }

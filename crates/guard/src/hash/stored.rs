@@ -227,25 +227,35 @@ impl FromStr for StoredHash {
         if text.len() > MAX_TEXT_BYTES {
             return Err(StoredHashError::Malformed);
         }
-        let (scheme, form) = match text.split('$').nth(1) {
-            Some("argon2id") => parse_argon2id(text)?,
-            Some("2a" | "2b" | "2y") => parse_bcrypt(text)?,
-            Some("bcrypt-sha256") => parse_bcrypt_sha256(text)?,
+        let fields: Vec<&str> = text.split('$').collect();
+        let (scheme, form) = match fields[..] {
+            ["", "argon2id", "v=19", parameters, salt, output] => {
+                argon2id_form(parameters, salt, output)?
+            }
+            ["", "argon2id", _, _, _, _] => return Err(StoredHashError::Unsupported),
+            // Cost of two digits, and 53 characters.
+            ["", "2a" | "2b" | "2y", cost, both] if cost.len() == 2 => {
+                let (salt, output) = both.split_at_checked(22).ok_or(StoredHashError::Malformed)?;
+                bcrypt_form(cost, salt, output, false)?
+            }
+            ["", "bcrypt-sha256", parameters, salt, output] => {
+                let cost = parameters.strip_prefix("v=2,t=2b,r=");
+                bcrypt_form(cost.ok_or(StoredHashError::Unsupported)?, salt, output, true)?
+            }
+            [_, "argon2id" | "2a" | "2b" | "2y" | "bcrypt-sha256", ..] => {
+                return Err(StoredHashError::Malformed);
+            }
             _ => return Err(StoredHashError::Unsupported),
         };
         Ok(Self { text: text.to_owned(), scheme, form })
     }
 }
 
-/// `$argon2id$v=19$m=…,t=…,p=…$salt$output`
-fn parse_argon2id(text: &str) -> Result<(Scheme, Form), StoredHashError> {
-    let fields: Vec<&str> = text.split('$').collect();
-    let ["", "argon2id", version, parameters, salt, output] = fields[..] else {
-        return Err(StoredHashError::Malformed);
-    };
-    if version != "v=19" {
-        return Err(StoredHashError::Unsupported);
-    }
+fn argon2id_form(
+    parameters: &str,
+    salt: &str,
+    output: &str,
+) -> Result<(Scheme, Form), StoredHashError> {
     let [m, t, p] = three(parameters).ok_or(StoredHashError::Malformed)?;
     let scheme = Scheme::argon2id(m, t, p)?;
     let salt = Salt::from_b64(salt).map_err(|_| StoredHashError::Malformed)?;
@@ -254,29 +264,6 @@ fn parse_argon2id(text: &str) -> Result<(Scheme, Form), StoredHashError> {
         return Err(StoredHashError::Malformed);
     }
     Ok((scheme, Form::Argon2id { salt, output }))
-}
-
-/// `$2b$10$` and 53 characters.
-fn parse_bcrypt(text: &str) -> Result<(Scheme, Form), StoredHashError> {
-    let fields: Vec<&str> = text.split('$').collect();
-    let ["", _, cost, both] = fields[..] else {
-        return Err(StoredHashError::Malformed);
-    };
-    let (salt, output) = both.split_at_checked(22).ok_or(StoredHashError::Malformed)?;
-    if cost.len() != 2 {
-        return Err(StoredHashError::Malformed);
-    }
-    bcrypt_form(cost, salt, output, false)
-}
-
-/// `$bcrypt-sha256$v=2,t=2b,r=10$salt$output`
-fn parse_bcrypt_sha256(text: &str) -> Result<(Scheme, Form), StoredHashError> {
-    let fields: Vec<&str> = text.split('$').collect();
-    let ["", _, parameters, salt, output] = fields[..] else {
-        return Err(StoredHashError::Malformed);
-    };
-    let cost = parameters.strip_prefix("v=2,t=2b,r=").ok_or(StoredHashError::Unsupported)?;
-    bcrypt_form(cost, salt, output, true)
 }
 
 fn bcrypt_form(

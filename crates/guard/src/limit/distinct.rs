@@ -7,7 +7,6 @@
 use super::Id;
 use super::window::STEPS;
 
-/// One account.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Item {
     account: u32,
@@ -39,7 +38,6 @@ impl Distinct<'_> {
         }
     }
 
-    /// Accounts that failed.
     pub(super) fn failed(&self) -> u32 {
         self.0.iter().filter(|item| item.failed).count() as u32
     }

@@ -4,15 +4,12 @@
 //! one that is too many starts a block. Everybody behind the address shares its fate. The counter
 //! and its expiry are one step here, and memory is bounded; the rest is as documented.
 
-use parking_lot::Mutex;
 use std::time::Duration;
 
 use super::Id;
 use crate::clock::nanos;
 use crate::config::IpLimit;
-
-const WAYS: usize = 8;
-const SHARDS: usize = 64;
+use crate::sets::{Sets, WAYS};
 
 #[derive(Clone, Copy, Default)]
 struct Entry {
@@ -23,29 +20,20 @@ struct Entry {
     blocked: bool,
 }
 
-type Shard = Box<[[Entry; WAYS]]>;
-
 pub(crate) struct IpBlock {
     limit: IpLimit,
-    shards: Box<[Mutex<Shard>]>,
+    sets: Sets<[Entry; WAYS]>,
 }
 
 impl IpBlock {
     pub(crate) fn new(limit: IpLimit, capacity: usize) -> Self {
-        let sets = capacity.div_ceil(WAYS).next_power_of_two();
-        let shards = sets.min(SHARDS);
-        let shard = || Mutex::new(vec![[Entry::default(); WAYS]; sets / shards].into());
-        Self { limit, shards: (0..shards).map(|_| shard()).collect() }
+        Self { limit, sets: Sets::new(capacity) }
     }
 
     /// Counts an attempt; if it may not go on, says for how long.
     pub(crate) fn count(&self, address: Id, now: Duration) -> Option<Duration> {
         let now = nanos(now);
-        let shards = self.shards.len() as u64;
-        let shard = &self.shards[(address.0 % shards) as usize];
-        let mut sets = shard.lock();
-        let sets_here = sets.len() as u64;
-        let set = &mut sets[(address.0 / shards % sets_here) as usize];
+        let mut set = self.sets.lock(address.0);
         let known = set.iter().position(|e| e.id == Some(address) && e.until > now);
         let entry = if let Some(way) = known {
             &mut set[way]

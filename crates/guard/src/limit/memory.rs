@@ -22,6 +22,14 @@ pub struct MemoryStore {
     clock: Arc<dyn Clock>,
 }
 
+/// One of an attempt's counters, locked.
+struct Counter<'a> {
+    axis: Axis,
+    id: Id,
+    slot: Slot<'a>,
+    standing: Standing,
+}
+
 impl MemoryStore {
     /// An empty store with the limits of this configuration.
     pub fn new(config: &GuardConfig, clock: Arc<dyn Clock>) -> Self {
@@ -33,17 +41,8 @@ impl MemoryStore {
         if verdict == Verdict::Cancelled {
             return;
         }
-        if let Subject::LogIn { pair, account, address, password } = *subject {
-            let now = self.now();
-            let mut slots = vec![
-                self.rules.pairs.lock(pair, now),
-                self.rules.accounts.lock(account, now),
-                self.rules.addresses.lock(address, now),
-            ];
-            slots.extend(password.map(|id| self.rules.passwords.lock(id, now)));
-            for slot in &mut slots {
-                enter(slot, account);
-            }
+        if let Subject::LogIn { account, .. } = *subject {
+            self.lock_all(subject).iter_mut().for_each(|(_, slot)| enter(slot, account));
         }
         self.end(subject, verdict);
     }
@@ -79,84 +78,93 @@ impl MemoryStore {
     /// The counter of what is suspicious. An account has none: it asks for proofs as long as its failures make it wait,
     /// and those are learned. Load is seen before any store is asked.
     fn suspects(&self, subject: &Subject, suspect: Suspect, now: u64) -> Option<Slot<'_>> {
-        let Subject::LogIn { address, password, .. } = *subject else { return None };
-        match suspect {
-            Suspect::Address => Some(self.rules.addresses.lock(address, now)),
-            Suspect::Password => password.map(|id| self.rules.passwords.lock(id, now)),
-            Suspect::Account | Suspect::Load => None,
-        }
+        let is_noted = matches!(suspect, Suspect::Address | Suspect::Password);
+        let mut counters = subject.allowances().filter(|_| is_noted);
+        let (axis, id) = counters.find(|(axis, _)| axis.suspect() == Some(suspect))?;
+        Some(self.rules.lock(axis, id, now))
     }
 
     fn now(&self) -> u64 {
         nanos(self.clock.now())
     }
 
-    fn decide(&self, request: &Request) -> Decision {
-        match request.subject {
-            Subject::LogIn { pair, account, address, password } => {
-                // Refusals by the pair are the most frequent under attack, and final: they need
-                // no more than one lock.
-                let now = self.now();
-                let mut slot = self.rules.pairs.lock(pair, now);
-                let standing = self.rules.limits.pair.standing(&mut slot, account);
-                if let Standing::Over(wait) = standing {
-                    return Decision::Over(Axis::Pair, Duration::from_nanos(wait));
-                }
-                let slots = LogIn {
-                    rules: &self.rules,
-                    now,
-                    account_id: account,
-                    pair: slot,
-                    account: self.rules.accounts.lock(account, now),
-                    address: self.rules.addresses.lock(address, now),
-                    password: password.map(|id| self.rules.passwords.lock(id, now)),
-                };
-                slots.decide(request, standing)
-            }
-            Subject::KnownDevice { token, account } => {
-                self.decide_known_device(token, account, request.take)
-            }
-            Subject::SignUp(address) => self.count_sign_up(address),
-        }
+    fn lock_all(&self, subject: &Subject) -> Vec<(Axis, Slot<'_>)> {
+        let now = self.now();
+        let counters = subject.allowances();
+        counters.map(|(axis, id)| (axis, self.rules.lock(axis, id, now))).collect()
     }
 
-    fn decide_known_device(&self, token: Id, account: Id, take: bool) -> Decision {
-        let (now, rules) = (self.now(), &self.rules);
-        let mut one = rules.tokens.lock(token, now);
-        let mut all = rules.tokens_of_account.lock(account, now);
-        let standings = [
-            (Axis::DeviceToken, token, rules.limits.token.standing(&mut one, token)),
-            (Axis::DeviceTokens, account, rules.limits.tokens.standing(&mut all, account)),
-        ];
-        for (axis, _, standing) in standings {
-            if let Standing::Over(wait) = standing {
-                return Decision::Over(axis, Duration::from_nanos(wait));
+    /// Whatever refuses goes before whatever holds: nobody waits in order to be refused.
+    fn decide(&self, request: &Request) -> Decision {
+        let now = self.now();
+        let account = match request.subject {
+            Subject::LogIn { account, .. } | Subject::KnownDevice { account, .. } => account,
+            Subject::SignUp(address) => return self.count_sign_up(address, now),
+        };
+        let over = |axis, wait| Decision::Over(axis, Duration::from_nanos(wait));
+        let mut counters = Vec::new();
+        for (axis, id) in request.subject.allowances() {
+            let mut slot = self.rules.lock(axis, id, now);
+            let standing = self.rules.limits.standing(axis, &mut slot, account, request.proven);
+            // What no proof lifts is final. Under attack most refusals are the pair's, and need no more than one lock.
+            if let (None, Standing::Over(wait)) = (axis.suspect(), standing) {
+                return over(axis, wait);
+            }
+            counters.push(Counter { axis, id, slot, standing });
+        }
+        if !request.proven
+            && let Some(suspicion) = self.suspicion(&mut counters, now)
+        {
+            return suspicion;
+        }
+        for Counter { axis, standing, .. } in &counters {
+            if let Standing::Over(wait) = *standing {
+                return over(*axis, wait);
             }
         }
-        for (axis, id, standing) in standings {
-            if standing == Standing::Held {
-                return Decision::Held(axis, id);
-            }
+        if let Some(held) = counters.iter().find(|counter| counter.standing == Standing::Held) {
+            return Decision::Held(held.axis, held.id);
         }
-        if !one.has_place() || !all.has_place() {
+        if !counters.iter().all(|counter| counter.slot.has_place()) {
             return Decision::NoPlace;
         }
-        if take {
-            enter(&mut one, token);
-            enter(&mut all, account);
+        if request.take {
+            counters.iter_mut().for_each(|counter| enter(&mut counter.slot, account));
         }
         Decision::Room
     }
 
+    /// What must be lifted by a proof, if anything. An address or password over its limit stays so
+    /// when a shorter memory than the window has forgotten the suspicion. An account asks for a proof
+    /// only until its growing delay is over: who has none to show is slowed, not locked out.
+    fn suspicion(&self, counters: &mut [Counter<'_>], now: u64) -> Option<Decision> {
+        let limits = &self.rules.limits;
+        if limits.remember == 0 {
+            return None;
+        }
+        let (mut found, mut remaining, mut severity) = (None, 0, 0);
+        for suspect in [Suspect::Address, Suspect::Account, Suspect::Password] {
+            let mut counters = counters.iter_mut();
+            let counter = counters.find(|counter| counter.axis.suspect() == Some(suspect));
+            let Some(Counter { axis, slot, standing, .. }) = counter else { continue };
+            let over = if let Standing::Over(wait) = *standing { wait } else { 0 };
+            let until = slot.entry().map_or(0, |entry| entry.suspicious_until);
+            let noted = if suspect == Suspect::Account { 0 } else { until.saturating_sub(now) };
+            let left = noted.max(over);
+            found = found.or((left > 0).then_some(suspect));
+            remaining = left.max(remaining);
+            severity = limits.of(*axis).severity(slot).max(severity);
+        }
+        let remaining = Duration::from_nanos(remaining);
+        found.map(|suspect| Decision::Suspicious { suspect, remaining, severity })
+    }
+
     /// Sign-ups are counted as they are admitted.
-    fn count_sign_up(&self, address: Id) -> Decision {
-        let mut slot = self.rules.sign_ups.lock(address, self.now());
-        if let Some(entry) = slot.entry()
-            && entry.failures.count() >= self.rules.limits.sign_up.failures
-        {
-            let below = entry.failures.below_at(self.rules.limits.sign_up.failures);
-            let wait = Duration::from_nanos(slot.until(below));
-            return Decision::Over(Axis::SignUp, wait);
+    fn count_sign_up(&self, address: Id, now: u64) -> Decision {
+        let mut slot = self.rules.lock(Axis::SignUp, address, now);
+        let limit = self.rules.limits.of(Axis::SignUp);
+        if let Standing::Over(wait) = limit.standing(&mut slot, address) {
+            return Decision::Over(Axis::SignUp, Duration::from_nanos(wait));
         }
         slot.insert();
         if let Some(entry) = slot.entry() {
@@ -167,64 +175,41 @@ impl MemoryStore {
     }
 
     fn end(&self, subject: &Subject, verdict: Verdict) {
-        let now = self.now();
-        let rules = &self.rules;
-        match *subject {
-            Subject::LogIn { pair, account, address, password } => {
-                let mut pair = rules.pairs.lock(pair, now);
-                let mut by_account = rules.accounts.lock(account, now);
-                let mut by_address = rules.addresses.lock(address, now);
-                let mut by_password = password.map(|id| rules.passwords.lock(id, now));
-                leave(&mut pair, account, verdict);
-                if let (Verdict::Success, Some(entry)) = (verdict, pair.entry()) {
-                    entry.failures.clear();
-                }
-                leave(&mut by_account, account, verdict);
-                leave(&mut by_address, account, verdict);
-                if let Some(slot) = by_password.as_mut() {
-                    leave(slot, account, verdict);
-                }
-                if verdict == Verdict::Failure && rules.limits.remember > 0 {
-                    let full = |slot: &mut Slot<'_>, limit: u32| {
-                        slot.entry().is_some_and(|entry| entry.failures.count() >= limit)
-                    };
-                    let over_account = full(&mut by_account, rules.limits.account.limit.failures);
-                    suspect(&mut by_account, over_account, rules.limits.remember);
-                    let over_address = full(&mut by_address, rules.limits.address.failures)
-                        || by_address.distinct().failed() >= rules.limits.address.accounts;
-                    suspect(&mut by_address, over_address, rules.limits.remember_address);
-                    if let Some(slot) = by_password.as_mut() {
-                        let over = slot.distinct().failed() >= rules.limits.password.accounts;
-                        suspect(slot, over, rules.limits.remember);
-                    }
-                }
-                pair.release();
-                by_account.release();
-                by_address.release();
-                if let Some(mut slot) = by_password {
-                    slot.release();
-                }
-            }
-            Subject::KnownDevice { token, account } => {
-                let mut one = rules.tokens.lock(token, now);
-                let mut all = rules.tokens_of_account.lock(account, now);
-                leave(&mut one, token, verdict);
-                if let (Verdict::Success, Some(entry)) = (verdict, one.entry()) {
-                    entry.failures.clear();
-                }
-                leave(&mut all, account, verdict);
-                one.release();
-                all.release();
-            }
+        let account = match *subject {
+            Subject::LogIn { account, .. } | Subject::KnownDevice { account, .. } => account,
             Subject::SignUp(address) => {
-                if verdict == Verdict::Cancelled {
-                    let mut slot = rules.sign_ups.lock(address, now);
-                    if let Some(entry) = slot.entry() {
-                        entry.failures.remove();
-                    }
+                let mut slot = self.rules.lock(Axis::SignUp, address, self.now());
+                if let (Verdict::Cancelled, Some(entry)) = (verdict, slot.entry()) {
+                    entry.failures.remove();
                     slot.release();
                 }
+                return;
             }
+        };
+        let mut slots = self.lock_all(subject);
+        for (axis, slot) in &mut slots {
+            leave(slot, account, verdict);
+            if let (Verdict::Success, Axis::Pair | Axis::DeviceToken, Some(entry)) =
+                (verdict, *axis, slot.entry())
+            {
+                entry.failures.clear();
+            }
+            if verdict == Verdict::Failure {
+                self.suspect(*axis, slot);
+            }
+            slot.release();
+        }
+    }
+
+    /// Notes that a counter has become suspicious, if it is over its limit.
+    fn suspect(&self, axis: Axis, slot: &mut Slot<'_>) {
+        let (limit, remember) = (self.rules.limits.of(axis), self.rules.limits.remember_of(axis));
+        let (now, failed_accounts) = (slot.now(), slot.distinct().failed());
+        if let Some(entry) = slot.entry().filter(|_| remember > 0)
+            && (entry.failures.count() >= limit.failures
+                || (limit.accounts > 0 && failed_accounts >= limit.accounts))
+        {
+            entry.suspicious_until = now.saturating_add(remember);
         }
     }
 }
@@ -245,12 +230,8 @@ impl AttemptStore for MemoryStore {
     }
 
     fn metrics(&self) -> StoreMetrics {
-        let rules = &self.rules;
-        let tables = [
-            &rules.pairs, &rules.tokens, &rules.tokens_of_account, &rules.accounts,
-            &rules.addresses, &rules.passwords, &rules.sign_ups,
-        ];
-        tables.iter().map(|table| table.metrics()).fold(StoreMetrics::default(), |sum, one| {
+        self.rules.tables.iter().fold(StoreMetrics::default(), |sum, table| {
+            let one = table.metrics();
             StoreMetrics {
                 entries: sum.entries + one.entries,
                 evictions: sum.evictions + one.evictions,
@@ -258,111 +239,6 @@ impl AttemptStore for MemoryStore {
                 is_away: false,
             }
         })
-    }
-}
-
-/// The locked counters of one attempt.
-struct LogIn<'a> {
-    rules: &'a Rules,
-    now: u64,
-    account_id: Id,
-    pair: Slot<'a>,
-    account: Slot<'a>,
-    address: Slot<'a>,
-    password: Option<Slot<'a>>,
-}
-
-impl LogIn<'_> {
-    /// Whatever refuses goes before whatever holds: nobody waits in order to be refused.
-    fn decide(mut self, request: &Request, pair: Standing) -> Decision {
-        let Self { rules, account_id, .. } = self;
-        let account = rules.limits.account.standing(&mut self.account, request.proven);
-        let address = rules.limits.address.standing(&mut self.address, account_id);
-        let password = self
-            .password
-            .as_mut()
-            .map_or(Standing::Room, |slot| rules.limits.password.standing(slot, account_id));
-        if request.proven {
-            // Address and password do not stand in the way, over or not.
-            if let Standing::Over(wait) = account {
-                return Decision::Over(Axis::Account, Duration::from_nanos(wait));
-            }
-            return self.reserve(request, pair, [account, Standing::Room, Standing::Room]);
-        }
-        if let Some(suspicion) = self.suspicion(account, address, password) {
-            return suspicion;
-        }
-        for (axis, standing) in
-            [(Axis::Account, account), (Axis::Address, address), (Axis::Password, password)]
-        {
-            if let Standing::Over(wait) = standing {
-                return Decision::Over(axis, Duration::from_nanos(wait));
-            }
-        }
-        self.reserve(request, pair, [account, address, password])
-    }
-
-    /// What must be lifted by a proof, if anything. An address or password over its limit stays so
-    /// when a shorter memory than the window has forgotten the suspicion. An account asks for a proof
-    /// only until its growing delay is over: who has none to show is slowed, not locked out.
-    fn suspicion(
-        &mut self,
-        account: Standing,
-        address: Standing,
-        password: Standing,
-    ) -> Option<Decision> {
-        if self.rules.limits.remember == 0 {
-            return None;
-        }
-        let (now, rules) = (self.now, self.rules);
-        let left = |slot: &mut Slot<'_>, standing: Standing| {
-            let until = slot.entry().map_or(0, |entry| entry.suspicious_until);
-            let over = if let Standing::Over(wait) = standing { wait } else { 0 };
-            until.saturating_sub(now).max(over)
-        };
-        let by_address = left(&mut self.address, address);
-        let by_account = if let Standing::Over(wait) = account { wait } else { 0 };
-        let by_password = self.password.as_mut().map_or(0, |slot| left(slot, password));
-        let (suspect, first) = [
-            (Suspect::Address, by_address),
-            (Suspect::Account, by_account),
-            (Suspect::Password, by_password),
-        ]
-        .into_iter()
-        .find(|(_, left)| *left > 0)?;
-        let of_password =
-            self.password.as_mut().map_or(0, |slot| rules.limits.password.severity(slot));
-        let severity = rules
-            .limits
-            .address
-            .severity(&mut self.address)
-            .max(rules.limits.account.limit.severity(&mut self.account))
-            .max(of_password);
-        let remaining = Duration::from_nanos(first.max(by_account).max(by_password));
-        Some(Decision::Suspicious { suspect, remaining, severity })
-    }
-
-    fn reserve(mut self, request: &Request, pair: Standing, others: [Standing; 3]) -> Decision {
-        let standings = [pair, others[0], others[1], others[2]];
-        for ((axis, id), standing) in request.subject.allowances().zip(standings) {
-            if standing == Standing::Held {
-                return Decision::Held(axis, id);
-            }
-        }
-        let places =
-            [Some(&self.pair), Some(&self.account), Some(&self.address), self.password.as_ref()];
-        if !places.into_iter().flatten().all(Slot::has_place) {
-            return Decision::NoPlace;
-        }
-        if request.take {
-            for slot in [&mut self.pair, &mut self.account, &mut self.address] {
-                enter(slot, self.account_id);
-            }
-            if let Some(slot) = self.password.as_mut() {
-                enter(slot, self.account_id);
-            }
-        }
-        Decision::Room
     }
 }
 
@@ -385,11 +261,4 @@ fn leave(slot: &mut Slot<'_>, account: Id, verdict: Verdict) {
         }
     }
     slot.distinct().leave(account, failed.then_some(step));
-}
-
-fn suspect(slot: &mut Slot<'_>, over: bool, remember: u64) {
-    let until = slot.now().saturating_add(remember);
-    if let (true, Some(entry)) = (over, slot.entry()) {
-        entry.suspicious_until = until;
-    }
 }

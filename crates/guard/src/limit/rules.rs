@@ -1,10 +1,11 @@
 //! When one counter lets an attempt pass.
 
+use crate::Suspect;
 use crate::clock::nanos;
-use crate::config::{AccountLimit, FailureLimit, GuardConfig};
+use crate::config::{FailureLimit, GuardConfig};
 
-use super::Id;
 use super::table::{Slot, Table};
+use super::{Axis, Id};
 
 /// What one counter says about one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,10 +63,9 @@ impl AxisLimit {
     }
 }
 
-/// The growing delay of an account.
+/// The growing delay of an account, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Growth {
-    pub(super) limit: AxisLimit,
     pub(super) first: u64,
     pub(super) longest: u64,
     /// The longest delay with a proof.
@@ -73,58 +73,17 @@ pub(super) struct Growth {
 }
 
 impl Growth {
-    pub(super) fn new(account: &AccountLimit, proven: u64) -> Self {
-        Self {
-            limit: AxisLimit {
-                failures: account.failures,
-                accounts: 0,
-                window: nanos(account.window),
-            },
-            first: nanos(account.first_delay),
-            longest: nanos(account.longest_delay),
-            proven,
-        }
-    }
-
     /// First delay after the failure that reached the limit, twice that after the next, and so on.
-    fn delay(&self, failures: u32) -> u64 {
-        let doublings = failures.saturating_sub(self.limit.failures);
-        let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
+    fn delay(&self, beyond: u32) -> u64 {
+        let factor = 1u64.checked_shl(beyond).unwrap_or(u64::MAX);
         self.first.saturating_mul(factor).min(self.longest)
-    }
-
-    /// Below the limit as any limit; from it on, one at a time and each after its delay.
-    pub(super) fn standing(&self, slot: &mut Slot<'_>, proven: bool) -> Standing {
-        let now = slot.now();
-        let Some(entry) = slot.entry() else {
-            return Standing::Room;
-        };
-        let failures = entry.failures.count();
-        if failures < self.limit.failures {
-            let free = failures + entry.in_flight < self.limit.failures;
-            return if free { Standing::Room } else { Standing::Held };
-        }
-        let longest = if proven { self.proven } else { u64::MAX };
-        let due = entry.last_failure.saturating_add(self.delay(failures).min(longest));
-        match due.saturating_sub(now) {
-            0 if entry.in_flight == 0 => Standing::Room,
-            0 => Standing::Held,
-            wait => Standing::Over(wait),
-        }
     }
 }
 
-/// All limits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    pub(super) pair: AxisLimit,
-    pub(super) token: AxisLimit,
-    /// All device tokens of an account together.
-    pub(super) tokens: AxisLimit,
-    pub(super) account: Growth,
-    pub(super) address: AxisLimit,
-    pub(super) password: AxisLimit,
-    pub(super) sign_up: AxisLimit,
+    by_axis: [AxisLimit; Axis::ALL.len()],
+    pub(super) growth: Growth,
     /// Nanoseconds for which suspicion lasts; zero: nothing becomes suspicious, because proofs, the
     /// only thing that everybody can show, are off.
     pub(super) remember: u64,
@@ -141,53 +100,104 @@ impl Limits {
         let limit =
             |failures, accounts, window| AxisLimit { failures, accounts, window: nanos(window) };
         let plain = |limits: FailureLimit| limit(limits.failures, 0, limits.window);
+        let (account, address) = (config.account, config.address);
+        let by_axis = Axis::ALL.map(|axis| match axis {
+            Axis::Pair => plain(config.pair),
+            Axis::DeviceToken => limit(tokens.failures, 0, tokens.window),
+            Axis::DeviceTokens => limit(tokens.account_failures, 0, tokens.window),
+            Axis::Account => limit(account.failures, 0, account.window),
+            Axis::Address => limit(address.failures, address.accounts, address.window),
+            Axis::Password => limit(u32::MAX, passwords.accounts, passwords.window),
+            Axis::SignUp => plain(config.sign_up),
+        });
+        let growth = Growth {
+            first: nanos(account.first_delay),
+            longest: nanos(account.longest_delay),
+            proven: proof.map_or(0, |proof| nanos(proof.account_pace)),
+        };
         let remember = match (suspicion, proof) {
             (Some(suspicion), Some(_)) => nanos(suspicion.remember),
             _ => 0,
         };
-        let address = config.address;
-        Self {
-            pair: plain(config.pair),
-            token: limit(tokens.failures, 0, tokens.window),
-            tokens: limit(tokens.account_failures, 0, tokens.window),
-            account: Growth::new(&config.account, proof.map_or(0, |p| nanos(p.account_pace))),
-            address: limit(address.failures, address.accounts, address.window),
-            password: limit(u32::MAX, passwords.accounts, passwords.window),
-            sign_up: plain(config.sign_up),
-            remember,
-            remember_address: remember.min(nanos(address.window)),
+        let remember_address = remember.min(nanos(address.window));
+        Self { by_axis, growth, remember, remember_address }
+    }
+
+    pub(super) fn of(&self, axis: Axis) -> AxisLimit {
+        self.by_axis[axis as usize]
+    }
+
+    /// How long a counter of this axis that was over its limit stays suspicious.
+    pub(super) fn remember_of(&self, axis: Axis) -> u64 {
+        match axis.suspect() {
+            Some(Suspect::Address) => self.remember_address,
+            Some(_) => self.remember,
+            None => 0,
+        }
+    }
+
+    /// What the counter of this axis says about an attempt at this account.
+    pub(super) fn standing(
+        &self,
+        axis: Axis,
+        slot: &mut Slot<'_>,
+        account: Id,
+        proven: bool,
+    ) -> Standing {
+        match axis {
+            Axis::Account => self.account(slot, proven),
+            // They do not stand in the way of a proof, over their limits or not.
+            Axis::Address | Axis::Password if proven => Standing::Room,
+            _ => self.of(axis).standing(slot, account),
+        }
+    }
+
+    /// Below the limit as any limit; from it on, one at a time and each after its delay.
+    fn account(&self, slot: &mut Slot<'_>, proven: bool) -> Standing {
+        let (now, limit) = (slot.now(), self.of(Axis::Account));
+        let Some(entry) = slot.entry() else {
+            return Standing::Room;
+        };
+        let failures = entry.failures.count();
+        let Some(beyond) = failures.checked_sub(limit.failures) else {
+            let free = failures + entry.in_flight < limit.failures;
+            return if free { Standing::Room } else { Standing::Held };
+        };
+        let longest = if proven { self.growth.proven } else { u64::MAX };
+        let due = entry.last_failure.saturating_add(self.growth.delay(beyond).min(longest));
+        match due.saturating_sub(now) {
+            0 if entry.in_flight == 0 => Standing::Room,
+            0 => Standing::Held,
+            wait => Standing::Over(wait),
         }
     }
 }
 
-/// All tables with their limits.
+/// All limits, with a table for each axis.
 pub(super) struct Rules {
     pub(super) limits: Limits,
-    pub(super) pairs: Table,
-    pub(super) tokens: Table,
-    /// All device tokens of an account together.
-    pub(super) tokens_of_account: Table,
-    pub(super) accounts: Table,
-    pub(super) addresses: Table,
-    pub(super) passwords: Table,
-    pub(super) sign_ups: Table,
+    pub(super) tables: [Table; Axis::ALL.len()],
 }
 
 impl Rules {
     pub(super) fn new(config: &GuardConfig) -> Self {
         let (capacity, limits) = (&config.capacity, Limits::new(config));
-        let table = |capacity, limit: AxisLimit| {
-            Table::new(capacity, limit.window, limit.accounts as usize)
-        };
-        Self {
-            limits,
-            pairs: table(capacity.pairs, limits.pair),
-            tokens: table(capacity.pairs / 2, limits.token),
-            tokens_of_account: table(capacity.accounts / 2, limits.tokens),
-            accounts: table(capacity.accounts, limits.account.limit),
-            addresses: table(capacity.addresses, limits.address),
-            passwords: table(capacity.passwords, limits.password),
-            sign_ups: table(capacity.addresses, limits.sign_up),
-        }
+        let tables = Axis::ALL.map(|axis| {
+            let entries = match axis {
+                Axis::Pair => capacity.pairs,
+                Axis::DeviceToken => capacity.pairs / 2,
+                Axis::DeviceTokens => capacity.accounts / 2,
+                Axis::Account => capacity.accounts,
+                Axis::Address | Axis::SignUp => capacity.addresses,
+                Axis::Password => capacity.passwords,
+            };
+            let AxisLimit { window, accounts, .. } = limits.of(axis);
+            Table::new(entries, window, accounts as usize)
+        });
+        Self { limits, tables }
+    }
+
+    pub(super) fn lock(&self, axis: Axis, id: Id, now: u64) -> Slot<'_> {
+        self.tables[axis as usize].lock(id, now)
     }
 }

@@ -25,6 +25,29 @@ pub enum Axis {
     SignUp,
 }
 
+impl Axis {
+    /// In the order of their declaration.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Pair,
+        Self::DeviceToken,
+        Self::DeviceTokens,
+        Self::Account,
+        Self::Address,
+        Self::Password,
+        Self::SignUp,
+    ];
+
+    /// What is suspicious when it is over its limit, so that a proof of work lifts that.
+    pub(crate) fn suspect(self) -> Option<Suspect> {
+        match self {
+            Self::Address => Some(Suspect::Address),
+            Self::Account => Some(Suspect::Account),
+            Self::Password => Some(Suspect::Password),
+            _ => None,
+        }
+    }
+}
+
 /// What an attempt counts against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {

@@ -3,17 +3,14 @@
 //! Sets of eight entries, taken as they are needed; see the module above for what it forgets first
 //! and why that cannot be steered.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::MappedMutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Id;
 use super::distinct::{Distinct, Item};
 use super::store::StoreMetrics;
 use super::window::{STEPS, Window};
-
-const WAYS: usize = 8;
-/// Locks per table; power of two.
-const SHARDS: usize = 64;
+use crate::sets::{Sets, WAYS};
 
 /// The counters of one pair, account, address, device token or password.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,55 +53,45 @@ struct Set {
     items: Box<[Item]>,
 }
 
-type Shard = Box<[Option<Box<Set>>]>;
-
 pub(super) struct Table {
-    shards: Box<[Mutex<Shard>]>,
-    sets_per_shard: u64,
+    sets: Sets<Option<Box<Set>>>,
     step: u64,
     distinct: usize,
     entries: AtomicU64,
     evictions: AtomicU64,
-    sets: AtomicU64,
+    sets_taken: AtomicU64,
 }
 
 impl Table {
     /// A table of so many entries, rounded up, with windows of so many nanoseconds and so many
     /// distinct accounts per entry.
     pub(super) fn new(capacity: usize, window: u64, distinct: usize) -> Self {
-        let sets = capacity.div_ceil(WAYS).next_power_of_two();
-        let shards = sets.min(SHARDS);
-        let shard = || Mutex::new((0..sets / shards).map(|_| None).collect());
         Self {
-            shards: (0..shards).map(|_| shard()).collect(),
-            sets_per_shard: (sets / shards) as u64,
+            sets: Sets::new(capacity),
             step: (window / STEPS).max(1),
             distinct,
             entries: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
-            sets: AtomicU64::new(0),
+            sets_taken: AtomicU64::new(0),
         }
     }
 
     /// Locks the place of the entry, and brings it up to date if it is there.
     pub(super) fn lock(&self, id: Id, now: u64) -> Slot<'_> {
-        let shard = (id.0 % self.shards.len() as u64) as usize;
-        let set = (id.0 / self.shards.len() as u64 % self.sets_per_shard) as usize;
-        let sets = self.shards[shard].lock();
-        let step = now / self.step;
-        let mut slot = Slot { table: self, sets, set, way: None, id, now, step };
+        let (set, step) = (self.sets.lock(id.0), now / self.step);
+        let mut slot = Slot { table: self, set, way: None, id, now, step };
         slot.find();
         slot
     }
 
     pub(super) fn metrics(&self) -> StoreMetrics {
         let items = WAYS * self.distinct * size_of::<Item>();
-        let pointers = self.shards.len() as u64 * self.sets_per_shard * size_of::<usize>() as u64;
+        let pointers = (self.sets.len() * size_of::<usize>()) as u64;
         let set = (size_of::<Set>() + items) as u64;
         StoreMetrics {
             entries: self.entries.load(Ordering::Relaxed),
             evictions: self.evictions.load(Ordering::Relaxed),
-            bytes: pointers + self.sets.load(Ordering::Relaxed) * set,
+            bytes: pointers + self.sets_taken.load(Ordering::Relaxed) * set,
             is_away: false,
         }
     }
@@ -113,8 +100,7 @@ impl Table {
 /// The locked place of one entry, which may not be there yet.
 pub(super) struct Slot<'a> {
     table: &'a Table,
-    sets: MutexGuard<'a, Shard>,
-    set: usize,
+    set: MappedMutexGuard<'a, Option<Box<Set>>>,
     way: Option<usize>,
     id: Id,
     now: u64,
@@ -138,7 +124,7 @@ impl Slot<'_> {
     }
 
     fn find(&mut self) {
-        let Some(set) = self.sets[self.set].as_deref_mut() else {
+        let Some(set) = self.set.as_deref_mut() else {
             return;
         };
         self.way = set.entries.iter().position(|entry| entry.id == Some(self.id));
@@ -151,13 +137,13 @@ impl Slot<'_> {
 
     pub(super) fn entry(&mut self) -> Option<&mut Entry> {
         let way = self.way?;
-        self.sets[self.set].as_deref_mut().map(|set| &mut set.entries[way])
+        self.set.as_deref_mut().map(|set| &mut set.entries[way])
     }
 
     /// The distinct accounts of the entry; none as long as it is not there.
     pub(super) fn distinct(&mut self) -> Distinct<'_> {
         let length = self.table.distinct;
-        match (self.sets[self.set].as_deref_mut(), self.way) {
+        match (self.set.as_deref_mut(), self.way) {
             (Some(set), Some(way)) => Distinct(&mut set.items[way * length..][..length]),
             _ => Distinct(&mut []),
         }
@@ -165,7 +151,7 @@ impl Slot<'_> {
 
     /// Whether [`insert`](Self::insert) will find a place.
     pub(super) fn has_place(&self) -> bool {
-        let set = self.sets[self.set].as_deref();
+        let set = self.set.as_deref();
         self.way.is_some() || set.is_none_or(|set| set.entries.iter().any(|e| e.in_flight == 0))
     }
 
@@ -175,8 +161,8 @@ impl Slot<'_> {
             return;
         }
         let (table, now, step) = (self.table, self.now, self.step);
-        let set = self.sets[self.set].get_or_insert_with(|| {
-            table.sets.fetch_add(1, Ordering::Relaxed);
+        let set = self.set.get_or_insert_with(|| {
+            table.sets_taken.fetch_add(1, Ordering::Relaxed);
             let items = vec![Item::default(); WAYS * table.distinct].into_boxed_slice();
             Box::new(Set { entries: [Entry::default(); WAYS], items })
         });

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use madang_valkey::{Purpose, Script, Server, Url};
 
-use crate::Suspect;
 use crate::clock::{Clock, nanos};
 use crate::config::GuardConfig;
 
@@ -83,15 +82,14 @@ impl ValkeyStore {
             .map_err(|error| StoreError(error.into()))?;
         let wait = Duration::from_micros(micros.parse().unwrap_or(0));
         let counter = || counters(&subject).nth(place.wrapping_sub(1));
-        let decision =
-            match (what.as_str(), counter()) {
-                ("room", _) => Some(Decision::Room),
-                ("held", Some((axis, id))) => Some(Decision::Held(axis, id)),
-                ("over", Some((axis, _))) => Some(Decision::Over(axis, wait)),
-                ("suspicious", Some((axis, _))) => suspect(axis)
-                    .map(|suspect| Decision::Suspicious { suspect, remaining: wait, severity }),
-                _ => None,
-            };
+        let suspicious = |suspect| Decision::Suspicious { suspect, remaining: wait, severity };
+        let decision = match (what.as_str(), counter()) {
+            ("room", _) => Some(Decision::Room),
+            ("held", Some((axis, id))) => Some(Decision::Held(axis, id)),
+            ("over", Some((axis, _))) => Some(Decision::Over(axis, wait)),
+            ("suspicious", Some((axis, _))) => axis.suspect().map(suspicious),
+            _ => None,
+        };
         decision.ok_or_else(|| StoreError(format!("an answer that is none: {what} {place}").into()))
     }
 
@@ -196,37 +194,22 @@ fn name(axis: Axis) -> &'static str {
     }
 }
 
-fn suspect(axis: Axis) -> Option<Suspect> {
-    match axis {
-        Axis::Address => Some(Suspect::Address),
-        Axis::Account => Some(Suspect::Account),
-        Axis::Password => Some(Suspect::Password),
-        _ => None,
-    }
-}
-
 /// The script with the limits of this configuration before it.
 fn code(config: &GuardConfig) -> String {
     let limits = Limits::new(config);
-    let plain = [
-        (Axis::Pair, limits.pair),
-        (Axis::DeviceToken, limits.token),
-        (Axis::DeviceTokens, limits.tokens),
-        (Axis::Address, limits.address),
-        (Axis::Password, limits.password),
-        (Axis::SignUp, limits.sign_up),
-    ];
     let mut code = String::from("local RULES = {\n");
-    for (axis, AxisLimit { failures, accounts, window }) in plain {
+    for axis in Axis::ALL.into_iter().filter(|axis| *axis != Axis::Account) {
+        let AxisLimit { failures, accounts, window } = limits.of(axis);
         let (name, step) = (name(axis), step(window));
         let _ = writeln!(
             code,
             "  {name} = {{ failures = {failures}, accounts = {accounts}, step = {step} }},"
         );
     }
-    let Growth { limit, first, longest, proven } = limits.account;
+    let Growth { first, longest, proven } = limits.growth;
     let [first, longest, proven] = [first, longest, proven].map(|nanos| nanos / 1_000);
-    let (failures, step) = (limit.failures, step(limit.window));
+    let AxisLimit { failures, window, .. } = limits.of(Axis::Account);
+    let step = step(window);
     let _ = writeln!(
         code,
         "  account = {{ failures = {failures}, accounts = 0, step = {step}, first = {first}, \

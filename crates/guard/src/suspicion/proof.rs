@@ -193,16 +193,5 @@ fn digits(text: &str) -> bool {
 }
 
 fn hash(salt: &str, number: u64) -> [u8; 32] {
-    let mut buffer = [0; 20];
-    let mut at = buffer.len();
-    let mut left = number;
-    loop {
-        at -= 1;
-        buffer[at] = b'0' + (left % 10) as u8;
-        left /= 10;
-        if left == 0 {
-            break;
-        }
-    }
-    Sha256::new().chain_update(salt).chain_update(&buffer[at..]).finalize().into()
+    Sha256::new().chain_update(salt).chain_update(number.to_string()).finalize().into()
 }

@@ -7,12 +7,9 @@
 //! that are turned away, and whoever shows one is given a new challenge. At the default capacity that
 //! takes more admitted proofs within five minutes than a machine of this size hashes passwords.
 
-use parking_lot::Mutex;
+use crate::sets::{Sets, WAYS};
 
-const WAYS: usize = 8;
-const SHARDS: usize = 64;
-
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Set {
     /// Identity and expiry in Unix seconds; expiry zero: free.
     used: [(u64, u64); WAYS],
@@ -25,53 +22,37 @@ impl Set {
     }
 }
 
-pub(crate) struct UsedProofs {
-    shards: Box<[Mutex<Box<[Set]>>]>,
-}
+pub(crate) struct UsedProofs(Sets<Set>);
 
 impl UsedProofs {
     pub(crate) fn new(capacity: usize) -> Self {
-        let sets = capacity.div_ceil(WAYS).next_power_of_two();
-        let shards = sets.min(SHARDS);
-        let shard = || Mutex::new(vec![Set::default(); sets / shards].into());
-        Self { shards: (0..shards).map(|_| shard()).collect() }
-    }
-
-    fn set<T>(&self, proof: u64, act: impl FnOnce(&mut Set) -> T) -> T {
-        let shards = self.shards.len() as u64;
-        let shard = &self.shards[(proof % shards) as usize];
-        let mut sets = shard.lock();
-        let within = (proof / shards % sets.len() as u64) as usize;
-        act(&mut sets[within])
+        Self(Sets::new(capacity))
     }
 
     /// Whether the proof was used, or might have been.
     pub(crate) fn contains(&self, proof: u64, expires: u64) -> bool {
-        self.set(proof, |set| set.knows(proof, expires))
+        self.0.lock(proof).knows(proof, expires)
     }
 
     /// Notes that the proof is used now; false if it was before, or might have been.
     pub(crate) fn insert(&self, proof: u64, expires: u64) -> bool {
-        self.set(proof, |set| {
-            if set.knows(proof, expires) {
-                return false;
-            }
-            if let Some(soonest) = set.used.iter_mut().min_by_key(|(_, expires)| *expires) {
-                set.floor = set.floor.max(soonest.1);
-                *soonest = (proof, expires);
-            }
-            // The proof itself may be the one that expires soonest: then the floor is above it.
-            true
-        })
+        let mut set = self.0.lock(proof);
+        if set.knows(proof, expires) {
+            return false;
+        }
+        let soonest = set.used.iter_mut().min_by_key(|(_, expires)| *expires);
+        let forgotten = soonest.map(|place| std::mem::replace(place, (proof, expires)).1);
+        // The proof itself may be the one that expires soonest: then the floor is above it.
+        set.floor = set.floor.max(forgotten.unwrap_or(0));
+        true
     }
 
     /// The proof was not used after all. What was forgotten meanwhile stays used.
     pub(crate) fn remove(&self, proof: u64, expires: u64) {
-        self.set(proof, |set| {
-            if let Some(place) = set.used.iter_mut().find(|used| **used == (proof, expires)) {
-                *place = (0, 0);
-            }
-        });
+        let mut set = self.0.lock(proof);
+        if let Some(place) = set.used.iter_mut().find(|used| **used == (proof, expires)) {
+            *place = (0, 0);
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use madang_guard::clock::ManualClock;
 use madang_guard::suspicion::{Challenge, DeviceToken};
-use madang_guard::{Attempt, Guard, GuardConfig, Key, Reason, Refused, Reservation};
+use madang_guard::{Attempt, Guard, GuardConfig, Key, Reason, Refused, Reservation, Stores};
 use sha2::{Digest, Sha256};
 
 pub const MINUTE: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ pub struct Yard {
 impl Yard {
     pub fn new(config: GuardConfig) -> Self {
         let clock = Arc::new(ManualClock::default());
-        let guard = Guard::with_clocks(config, clock.clone(), clock.clone()).unwrap();
+        let guard = Guard::with_stores(config, Stores::default(), clock.clone()).unwrap();
         Self { guard, clock }
     }
 

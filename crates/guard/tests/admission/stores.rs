@@ -85,7 +85,7 @@ fn two_processes(config: &GuardConfig) -> Two {
     let store = Distant { counters, away: Arc::default(), asked: Arc::default() };
     let guard = || {
         let stores = Stores { attempts: Some(Arc::new(store.clone())), proofs: None };
-        Guard::with_stores(config.clone(), stores, clock.clone(), clock.clone()).unwrap()
+        Guard::with_stores(config.clone(), stores, clock.clone()).unwrap()
     };
     Two { guards: [guard(), guard()], store, clock }
 }

@@ -4,9 +4,9 @@
 
 use std::fmt;
 
-use serde::de::{self, DeserializeSeed, Deserializer, SeqAccess, Visitor};
+use serde::de::{self, SeqAccess, Visitor};
 
-use super::read::{Reading, Refusal};
+use super::read::{Any, Reading, Refusal};
 use crate::document::wrap_longitude;
 use crate::point::Point;
 
@@ -21,41 +21,24 @@ pub(super) enum Coordinates {
     Deeper,
 }
 
-/// Any coordinates.
-pub(super) struct CoordinatesSeed<'r, 'l> {
-    pub(super) reading: &'r mut Reading<'l>,
-}
-
-impl<'de> DeserializeSeed<'de> for CoordinatesSeed<'_, '_> {
-    type Value = Coordinates;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Coordinates, D::Error> {
-        let mut points = 0;
-        match deserializer.deserialize_any(Items { reading: self.reading, points: &mut points })? {
-            Item::Array(coordinates) => Ok(coordinates),
-            Item::Null => Ok(Coordinates::Nothing),
-            Item::Number(_) => Err(de::Error::custom("coordinates are not an array")),
-        }
-    }
-}
-
 /// One item of an array of coordinates.
-enum Item {
+pub(super) enum Item {
     Number(f64),
     /// Stands for a missing elevation in some files.
     Null,
     Array(Coordinates),
 }
 
-struct Items<'r, 'l> {
-    reading: &'r mut Reading<'l>,
+/// Reads coordinates of any depth.
+pub(super) struct Items<'r, 'l> {
+    pub(super) reading: &'r mut Reading<'l>,
     /// Points read for the member in hand.
-    points: &'r mut usize,
+    pub(super) points: &'r mut usize,
 }
 
 impl<'l> Items<'_, 'l> {
-    fn reborrow(&mut self) -> Items<'_, 'l> {
-        Items { reading: self.reading, points: self.points }
+    fn reborrow(&mut self) -> Any<Items<'_, 'l>> {
+        Any(Items { reading: self.reading, points: self.points })
     }
 
     /// Reads on after the first number of a position.
@@ -86,14 +69,6 @@ impl<'l> Items<'_, 'l> {
 
     fn refuse<E: de::Error>(&mut self, reason: &'static str) -> E {
         self.reading.refuse(Refusal::NotGeoJson(reason))
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Items<'_, '_> {
-    type Value = Item;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Item, D::Error> {
-        deserializer.deserialize_any(self)
     }
 }
 

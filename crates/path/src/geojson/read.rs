@@ -5,9 +5,10 @@
 
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::coordinates::{Coordinates, CoordinatesSeed};
+use super::coordinates::{Coordinates, Item, Items};
 use crate::document::{Document, Format, Limits, Lines, clean_name};
 use crate::error::{ReadError, TextPosition, reason};
 use crate::point::InvalidPoint;
@@ -30,9 +31,8 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
     let mut reading =
         Reading { lines: Lines::new(limits), feature_name: None, name: None, refusal: None };
     let mut parser = serde_json::Deserializer::from_slice(bytes);
-    let outcome = ObjectSeed { reading: &mut reading, root: true }
-        .deserialize(&mut parser)
-        .and_then(|()| parser.end());
+    let root = Any(AnObject { reading: &mut reading, root: true });
+    let outcome = root.deserialize(&mut parser).and_then(|()| parser.end());
     if let Err(error) = outcome {
         let place = TextPosition { line: error.line(), column: error.column() };
         return Err(match reading.refusal {
@@ -107,60 +107,42 @@ impl Type {
 }
 
 /// The members that matter, of any GeoJSON object and of `properties`.
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
 enum Member {
     Type,
-    /// `features`, `geometries`: an array of objects.
+    /// An array of objects.
+    #[serde(rename = "features", alias = "geometries")]
     Objects,
-    /// `geometry`: an object or null.
+    /// An object or null.
+    #[serde(rename = "geometry")]
     Object,
     Coordinates,
     Properties,
-    /// `name`, `title`.
+    #[serde(alias = "title")]
     Name,
+    #[serde(other)]
     Other,
 }
 
-impl<'de> de::Deserialize<'de> for Member {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct MemberVisitor;
-        impl Visitor<'_> for MemberVisitor {
-            type Value = Member;
+/// A value of any kind, as its visitor reads it.
+pub(super) struct Any<V>(pub(super) V);
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a member name")
-            }
+impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for Any<V> {
+    type Value = V::Value;
 
-            fn visit_str<E>(self, name: &str) -> Result<Member, E> {
-                Ok(match name {
-                    "type" => Member::Type,
-                    "features" | "geometries" => Member::Objects,
-                    "geometry" => Member::Object,
-                    "coordinates" => Member::Coordinates,
-                    "properties" => Member::Properties,
-                    "name" | "title" => Member::Name,
-                    _ => Member::Other,
-                })
-            }
-        }
-        deserializer.deserialize_identifier(MemberVisitor)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<V::Value, D::Error> {
+        deserializer.deserialize_any(self.0)
     }
 }
 
 /// Any GeoJSON object, or null.
-struct ObjectSeed<'r, 'l> {
+struct AnObject<'r, 'l> {
     reading: &'r mut Reading<'l>,
     root: bool,
 }
 
-impl<'de> DeserializeSeed<'de> for ObjectSeed<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for ObjectSeed<'_, '_> {
+impl<'de> Visitor<'de> for AnObject<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -183,13 +165,20 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_> {
                 }
                 // Where the type is known to be of no use, a large polygon costs nothing.
                 Member::Coordinates if !matches!(kind, Some(Type::Skipped | Type::Unknown)) => {
-                    coordinates = members.next_value_seed(CoordinatesSeed { reading })?;
+                    let items = Items { reading, points: &mut 0 };
+                    coordinates = match members.next_value_seed(Any(items))? {
+                        Item::Array(coordinates) => coordinates,
+                        Item::Null => Coordinates::Nothing,
+                        Item::Number(_) => {
+                            return Err(de::Error::custom("coordinates are not an array"));
+                        }
+                    };
                 }
                 Member::Objects => members.next_value_seed(ObjectsSeed { reading })?,
                 Member::Object => {
-                    members.next_value_seed(ObjectSeed { reading, root: false })?;
+                    members.next_value_seed(Any(AnObject { reading, root: false }))?;
                 }
-                Member::Properties => members.next_value_seed(PropertiesSeed { reading })?,
+                Member::Properties => members.next_value_seed(Any(Properties { reading }))?,
                 Member::Name => {
                     let Text(name) = members.next_value()?;
                     if reading.name.is_none() {
@@ -257,25 +246,17 @@ impl<'de> Visitor<'de> for ObjectsSeed<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut objects: A) -> Result<(), A::Error> {
         let reading = self.reading;
-        while objects.next_element_seed(ObjectSeed { reading, root: false })?.is_some() {}
+        while objects.next_element_seed(Any(AnObject { reading, root: false }))?.is_some() {}
         Ok(())
     }
 }
 
 /// The properties of a feature: any JSON, of which only the name is kept.
-struct PropertiesSeed<'r, 'l> {
+struct Properties<'r, 'l> {
     reading: &'r mut Reading<'l>,
 }
 
-impl<'de> DeserializeSeed<'de> for PropertiesSeed<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for PropertiesSeed<'_, '_> {
+impl<'de> Visitor<'de> for Properties<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -305,7 +286,7 @@ impl<'de> Visitor<'de> for PropertiesSeed<'_, '_> {
 /// The beginning of a string; any other value is none.
 struct Text(Option<String>);
 
-impl<'de> de::Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TextVisitor)
     }

@@ -1,7 +1,7 @@
 //! Tolerance in degrees, for comparison.
 
-use super::rdp::{Line, distinct_spots, keep};
-use super::{InvalidTolerance, check_tolerance};
+use super::InvalidTolerance;
+use super::rdp::{Line, simplify};
 use crate::path::Path;
 use crate::point::Point;
 
@@ -16,16 +16,10 @@ use crate::point::Point;
 /// # Errors
 /// A tolerance that is negative or not finite.
 pub fn degrees(path: &Path, tolerance: f64) -> Result<Path, InvalidTolerance> {
-    check_tolerance(tolerance)?;
-    Ok(path.filtered(|segment| {
-        let mut kept = distinct_spots(segment);
-        if tolerance > 0.0 {
-            let line = Plane(kept.iter().map(|&i| [segment[i].lon, segment[i].lat]).collect());
-            let inner = keep(&line, kept.len(), tolerance * tolerance);
-            kept = inner.into_iter().map(|i| kept[i]).collect();
-        }
-        kept.into_iter().map(|i| segment[i]).collect::<Vec<Point>>()
-    }))
+    let plane = |points: &mut dyn Iterator<Item = &Point>| {
+        Plane(points.map(|point| [point.lon, point.lat]).collect())
+    };
+    simplify(path, tolerance, tolerance * tolerance, plane)
 }
 
 /// Positions as x and y. The measure is the square of the distance to the chord.

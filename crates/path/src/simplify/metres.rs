@@ -1,7 +1,7 @@
 //! Tolerance in metres on the sphere.
 
-use super::rdp::{Line, distinct_spots, keep};
-use super::{InvalidTolerance, check_tolerance};
+use super::InvalidTolerance;
+use super::rdp::{Line, simplify};
 use crate::path::Path;
 use crate::point::{EARTH_RADIUS_METRES, Point};
 
@@ -14,17 +14,8 @@ use crate::point::{EARTH_RADIUS_METRES, Point};
 /// # Errors
 /// A tolerance that is negative or not finite.
 pub fn metres(path: &Path, tolerance: f64) -> Result<Path, InvalidTolerance> {
-    check_tolerance(tolerance)?;
     let limit = measure_of_angle(tolerance / EARTH_RADIUS_METRES);
-    Ok(path.filtered(|segment| {
-        let mut kept = distinct_spots(segment);
-        if tolerance > 0.0 {
-            let line = Sphere(kept.iter().map(|&i| unit_vector(&segment[i])).collect());
-            let inner = keep(&line, kept.len(), limit);
-            kept = inner.into_iter().map(|i| kept[i]).collect();
-        }
-        kept.into_iter().map(|i| segment[i]).collect::<Vec<Point>>()
-    }))
+    simplify(path, tolerance, limit, |points| Sphere(points.map(unit_vector).collect()))
 }
 
 /// Positions as unit vectors from the centre of the Earth. One unit in the last place is 1 nm.

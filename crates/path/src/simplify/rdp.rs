@@ -1,5 +1,7 @@
 //! The method itself, for any notion of distance.
 
+use super::InvalidTolerance;
+use crate::path::Path;
 use crate::point::Point;
 
 /// Divisions of a stretch after which it is halved instead of divided at its farthest point.
@@ -23,9 +25,31 @@ pub(super) trait Line {
     fn measure(&self, chord: &Self::Chord, i: usize) -> f64;
 }
 
+/// Leaves out of each segment what is within `limit`, in the measure of the line that `line` makes of its points, if
+/// `tolerance` is one and above 0.
+pub(super) fn simplify<L: Line>(
+    path: &Path,
+    tolerance: f64,
+    limit: f64,
+    line: impl Fn(&mut dyn Iterator<Item = &Point>) -> L,
+) -> Result<Path, InvalidTolerance> {
+    if !(tolerance.is_finite() && tolerance >= 0.0) {
+        return Err(InvalidTolerance(tolerance));
+    }
+    Ok(path.filtered(|segment| {
+        let mut kept = distinct_spots(segment);
+        if tolerance > 0.0 {
+            let line = line(&mut kept.iter().map(|&i| &segment[i]));
+            let inner = keep(&line, kept.len(), limit);
+            kept = inner.into_iter().map(|i| kept[i]).collect();
+        }
+        kept.into_iter().map(|i| segment[i]).collect()
+    }))
+}
+
 /// Indices of a segment's points without those that repeat the spot of the one before. The first
 /// and the last point always stay.
-pub(super) fn distinct_spots(segment: &[Point]) -> Vec<usize> {
+fn distinct_spots(segment: &[Point]) -> Vec<usize> {
     let mut distinct: Vec<usize> = Vec::with_capacity(segment.len());
     for (index, point) in segment.iter().enumerate() {
         if index == 0 || !point.same_spot(&segment[index - 1]) {
@@ -46,7 +70,7 @@ pub(super) fn distinct_spots(segment: &[Point]) -> Vec<usize> {
 }
 
 /// Which of `len` positions to keep, in order, so that all others are within `tolerance`.
-pub(super) fn keep<L: Line>(line: &L, len: usize, tolerance: f64) -> Vec<usize> {
+fn keep<L: Line>(line: &L, len: usize, tolerance: f64) -> Vec<usize> {
     let mut kept = vec![0];
     if len < 2 {
         return kept;

@@ -9,8 +9,7 @@ mod writes;
 use super::database::{Database, Server};
 use super::node::{Body, Clock, Node};
 use crate::Timing;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 const MS: u64 = 1000;
@@ -36,28 +35,8 @@ impl Kind {
     pub const ALL: [Kind; 4] = [Kind::Plain, Kind::FailOver, Kind::Cluster, Kind::Suspended];
 }
 
-struct Event {
-    at: u64,
-    id: u64,
-    run: Box<dyn FnOnce(&mut World)>,
-}
-
-impl PartialEq for Event {
-    fn eq(&self, other: &Self) -> bool {
-        self.id == other.id
-    }
-}
-impl Eq for Event {}
-impl PartialOrd for Event {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Event {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.id).cmp(&(other.at, other.id))
-    }
-}
+/// What happens then.
+type Event = Box<dyn FnOnce(&mut World)>;
 
 /// A broken promise of the protocol, in words.
 #[derive(Debug)]
@@ -69,7 +48,8 @@ pub struct World {
     now: u64,
     random: u64,
     ids: u64,
-    queue: BinaryHeap<Reverse<Event>>,
+    /// By time; what is to happen at the same, in the order in which that was decided.
+    queue: BTreeMap<(u64, u64), Event>,
     database: Database,
     replica: Server,
     replica_lag: u64,
@@ -93,7 +73,7 @@ impl World {
             now: 0,
             random: seed.wrapping_mul(4).wrapping_add(kind as u64),
             ids: 0,
-            queue: BinaryHeap::new(),
+            queue: BTreeMap::new(),
             database: Database::new(),
             replica: Server::default(),
             replica_lag: 0,
@@ -124,12 +104,12 @@ impl World {
         world.at(4 * MS, World::keep_house);
         world.at(5 * MS, World::something_goes_wrong);
         while world.violation.is_none() {
-            let Some(Reverse(event)) = world.queue.pop() else { break };
-            if event.at > BUSY + REST {
+            let Some(((at, _), event)) = world.queue.pop_first() else { break };
+            if at > BUSY + REST {
                 break;
             }
-            world.now = event.at;
-            (event.run)(&mut world);
+            world.now = at;
+            event(&mut world);
         }
         world.came_to_rest();
         world.violation.map_or(Ok(world.served), Err)
@@ -167,7 +147,7 @@ impl World {
 
     fn at(&mut self, at: u64, run: impl FnOnce(&mut World) + 'static) {
         self.ids += 1;
-        self.queue.push(Reverse(Event { at, id: self.ids, run: Box::new(run) }));
+        self.queue.insert((at, self.ids), Box::new(run));
     }
 
     fn after(&mut self, time: u64, run: impl FnOnce(&mut World) + 'static) {

@@ -40,7 +40,7 @@ pub(super) fn guard(
         stores = Stores { attempts: Some(shared.clone()), proofs: Some(shared) };
     }
     let clock = Arc::new(SystemClock::default());
-    Ok(Guard::with_stores(config, stores, clock.clone(), clock)?)
+    Ok(Guard::with_stores(config, stores, clock)?)
 }
 
 /// The guard's own settings. Its key comes from the token key, by a name of its own: nodes that accept

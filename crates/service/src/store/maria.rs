@@ -349,7 +349,6 @@ impl Seat {
         self.shared.counted.commit_micros.fetch_add(micros(started.elapsed()), Relaxed);
         match (result, session.take_trouble()) {
             (Ok(()), _) => {
-                number.into_iter().for_each(|number| outbox.committed(number));
                 self.note(number, &effects);
                 self.shared.counted.commits.fetch_add(1, Relaxed);
                 Tried::Committed(value, effects)

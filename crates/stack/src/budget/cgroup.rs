@@ -248,27 +248,27 @@ mod tests {
         assert_eq!(Places::find("1 2 0:1 / / rw - ext4 /dev/x rw", "0::/"), None);
     }
 
+    fn version_2(dir: &tempfile::TempDir, own: &Path) -> Places {
+        let (quota, usage, mount) = (own.to_owned(), own.to_owned(), dir.path().to_owned());
+        Places { version: Version::Two, quota, usage, mount }
+    }
+
     /// A directory stands for the file system here: what is written and where can be told.
     #[test]
     fn version_2_is_made_where_the_controller_is_handed_down() {
         let dir = tempfile::tempdir().unwrap();
         let own = dir.path().join("user/session");
         fs::create_dir_all(&own).unwrap();
-        let places = |quota: &Path| Places {
-            version: Version::Two,
-            quota: quota.to_owned(),
-            usage: quota.to_owned(),
-            mount: dir.path().to_owned(),
-        };
+        let places = version_2(&dir, &own);
         // As where processes are, or nothing may be written.
         fs::create_dir(own.join("cgroup.subtree_control")).unwrap();
         fs::create_dir(dir.path().join("user/cgroup.subtree_control")).unwrap();
         fs::create_dir(dir.path().join("cgroup.subtree_control")).unwrap();
-        let error = Group::create_in(&places(&own)).unwrap_err();
+        let error = Group::create_in(&places).unwrap_err();
         assert!(matches!(error, BudgetError::NotHandedDown { .. }), "{error}");
         fs::remove_dir(dir.path().join("user/cgroup.subtree_control")).unwrap();
         fs::write(dir.path().join("user/cgroup.subtree_control"), "memory cpu\n").unwrap();
-        let group = Group::create_in(&places(&own)).unwrap();
+        let group = Group::create_in(&places).unwrap();
         assert_eq!(group.path().parent(), Some(dir.path().join("user").as_path()));
         group.limit(0.5).unwrap();
         let max = group.path().join("cpu.max");
@@ -296,12 +296,7 @@ mod tests {
         // These could be written, and one hands it down already.
         let above = dir.path().join("slice/cgroup.subtree_control");
         let top = dir.path().join("cgroup.subtree_control");
-        let places = Places {
-            version: Version::Two,
-            quota: own.clone(),
-            usage: own.clone(),
-            mount: dir.path().to_owned(),
-        };
+        let places = version_2(&dir, &own);
         for said in ["memory\n", "memory cpu\n"] {
             fs::write(&above, said).unwrap();
             fs::write(&top, said).unwrap();

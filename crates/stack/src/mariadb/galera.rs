@@ -8,7 +8,7 @@ use std::{fs, io};
 use crate::{Error, Output, PortReservation, Result, Supervisor};
 
 use super::settings::GALERA;
-use super::{LOG, MariaDb, MariaDbSettings, Member, Role, failed, filled, installed, program};
+use super::{LOG, MariaDb, MariaDbSettings, Member, Role, filled, installed, program};
 
 /// Options of the scripts that copy data.
 pub(super) const OPTIONS: &str = "galera.cnf";
@@ -36,7 +36,7 @@ impl MariaDb {
         settings: &MariaDbSettings,
     ) -> Result<Vec<Self>> {
         galera_installed()?;
-        let used = |source| failed("cannot use", dir, source);
+        let used = |source| Error::at("cannot use", dir, source);
         let homes: Vec<PathBuf> = (1..=servers).map(|n| dir.join(n.to_string())).collect();
         homes.iter().try_for_each(fs::create_dir_all).map_err(used)?;
         let mut ports = Vec::new();
@@ -45,7 +45,7 @@ impl MariaDb {
             let data = PortReservation::of_all_addresses();
             let three = [PortReservation::new(), PortReservation::new(), data];
             let three: Result<Vec<_>, _> = three.into_iter().collect();
-            ports.push(three.map_err(|source| failed("no free port for", dir, source))?);
+            ports.push(three.map_err(|source| Error::at("no free port for", dir, source))?);
         }
         let group: Vec<u16> = ports.iter().map(|three| three[0].port()).collect();
         let member = |three: &[PortReservation], begins| {
@@ -120,7 +120,7 @@ fn begin(supervisor: &Supervisor, homes: &[PathBuf], settings: &MariaDbSettings)
     server.stop()?;
     drop(server);
     for other in &homes[1..] {
-        let source = |source| failed("cannot fill", other, source);
+        let source = |source| Error::at("cannot fill", other, source);
         copy(&first.join("data"), &other.join("data")).map_err(source)?;
         // It has the name of the first one in its cluster, which must be nobody else's.
         let _ = fs::remove_file(other.join(VIEW));
@@ -133,7 +133,7 @@ fn newest(supervisor: &Supervisor, homes: &[PathBuf], settings: &MariaDbSettings
     let mut best = (0, -1);
     for (at, home) in homes.iter().enumerate().filter(|(_, home)| home.join("data").exists()) {
         write_options(home)?;
-        let home = home.canonicalize().map_err(|source| failed("cannot use", home, source))?;
+        let home = home.canonicalize().map_err(|source| Error::at("cannot use", home, source))?;
         let position = recovered(supervisor, &home, settings)?;
         let number = position.rsplit(':').next().and_then(|number| number.parse().ok());
         if number.unwrap_or(-1) > best.1 {
@@ -143,7 +143,7 @@ fn newest(supervisor: &Supervisor, homes: &[PathBuf], settings: &MariaDbSettings
     let state = homes[best.0].join(STATE);
     if let Ok(text) = fs::read_to_string(&state) {
         let text = text.replace("safe_to_bootstrap: 0", "safe_to_bootstrap: 1");
-        fs::write(&state, text).map_err(|source| failed("cannot write", &state, source))?;
+        fs::write(&state, text).map_err(|source| Error::at("cannot write", &state, source))?;
     }
     Ok(best.0)
 }
@@ -175,7 +175,7 @@ fn recovered(supervisor: &Supervisor, dir: &Path, settings: &MariaDbSettings) ->
         .stdout(Output::Null)
         .stderr(Output::File(log.clone()));
     supervisor.spawn(&spec)?.wait_patiently(RECOVER_TIME)?;
-    let text = fs::read_to_string(&log).map_err(|source| failed("cannot read", &log, source))?;
+    let text = fs::read_to_string(&log).map_err(|source| Error::at("cannot read", &log, source))?;
     let found = text.lines().rev().find_map(|line| line.split_once("Recovered position: "));
     Ok(found.map(|(_, position)| position.trim().to_owned()).unwrap_or_default())
 }
@@ -184,7 +184,7 @@ fn write_options(home: &Path) -> Result<()> {
     // What the scripts say belongs into the server's own log.
     let text = "[sst]\nsst-syslog=-1\nsst-log-archive=0\n";
     let file = home.join(OPTIONS);
-    fs::write(&file, text).map_err(|source| failed("cannot write", &file, source))
+    fs::write(&file, text).map_err(|source| Error::at("cannot write", &file, source))
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use super::template::{Place, Profile, Template, Tls};
-use super::{Nginx, READY_TIME, in_dir};
-use crate::{PortReservation, Result, Supervisor};
+use super::{Nginx, READY_TIME};
+use crate::{Error, PortReservation, Result, Supervisor};
 
 /// Nodes, and how nginx shares requests among them.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ impl Nginx {
     /// # Errors
     /// As [`static_site`](Self::static_site); also when a file of the certificate is missing.
     pub fn balancer(supervisor: &Supervisor, dir: &Path, balancer: &Balancer) -> Result<Self> {
-        let no_port = |source| in_dir("no free port for", dir, source);
+        let no_port = |source| Error::at("no free port for", dir, source);
         let plain = PortReservation::new().map_err(no_port)?;
         let secure = balancer.certificate.as_ref().map(|_| PortReservation::new());
         let secure = secure.transpose().map_err(no_port)?;
@@ -96,7 +96,7 @@ fn link(dir: &Path, name: &str, file: &Path) -> Result<()> {
             _ => symlink(file, link),
         }
     });
-    linked.map_err(|source| in_dir("cannot use", file, source))
+    linked.map_err(|source| Error::at("cannot use", file, source))
 }
 
 #[cfg(test)]

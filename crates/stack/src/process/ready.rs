@@ -52,9 +52,7 @@ impl Process {
     }
 
     /// Asks `url` until it is answered: with a status from 200 to 399, or with whatever status where `any` will do.
-    ///
-    /// # Errors
-    /// As [`ready_line`](Self::ready_line).
+    /// Errors as of [`ready_line`](Self::ready_line).
     pub fn ready_http<'q>(
         &self,
         url: &http::Url,
@@ -85,10 +83,7 @@ impl Process {
     }
 
     /// Calls `probe` with the time left until it succeeds. `what` names what is waited for; why
-    /// the last probe failed is part of the error.
-    ///
-    /// # Errors
-    /// As [`ready_line`](Self::ready_line).
+    /// the last probe failed is part of the error. Errors as of [`ready_line`](Self::ready_line).
     pub fn ready_when<'q>(
         &self,
         what: &str,

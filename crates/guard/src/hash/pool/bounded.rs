@@ -7,13 +7,14 @@
 //! for as long.
 
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use super::queue::Queue;
 use super::task::Task;
-use super::worker::{MemoryGauge, Worker};
+use super::worker::Worker;
 use super::{Class, Engine, PoolError, PoolMetrics, PoolOptions};
 
 /// The pool's engine: see the module.
@@ -21,7 +22,7 @@ pub(super) struct Bounded {
     queue: Arc<Mutex<Queue>>,
     wake: Thread,
     conductor: Mutex<Option<JoinHandle<()>>>,
-    memory: Vec<MemoryGauge>,
+    memory: Vec<Arc<AtomicUsize>>,
 }
 
 impl Bounded {
@@ -63,7 +64,7 @@ impl Engine for Bounded {
                 self.wake.unpark();
                 Some(number)
             }
-            Err((task, reason)) => {
+            Err((mut task, reason)) => {
                 task.end(reason);
                 None
             }
@@ -76,14 +77,14 @@ impl Engine for Bounded {
 
     fn abandon(&self, number: u64) {
         let abandoned = self.queue.lock().abandon(number);
-        if let Some(task) = abandoned {
+        if let Some(mut task) = abandoned {
             // Nobody hears the answer, but `settle` is told.
             task.end(PoolError::Closed);
         }
     }
 
     fn metrics(&self) -> PoolMetrics {
-        let memory_bytes = self.memory.iter().map(MemoryGauge::bytes).sum();
+        let memory_bytes = self.memory.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
         let queue = self.queue.lock();
         PoolMetrics { queued: queue.len(), memory_bytes, ..queue.metrics }
     }
@@ -152,11 +153,11 @@ impl Conductor {
         for (worker, task) in idle.zip(begin) {
             worker.give(task);
         }
-        for (task, _) in done {
+        for (mut task, _) in done {
             // It has a result of its own.
             task.end(PoolError::Panicked);
         }
-        for (task, reason) in unheard {
+        for (mut task, reason) in unheard {
             task.end(reason);
         }
         step

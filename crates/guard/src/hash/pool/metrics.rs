@@ -36,18 +36,15 @@ pub struct PoolMetrics {
 }
 
 impl PoolMetrics {
-    /// One more job waits.
     pub(super) fn queued(&mut self, now_queued: usize) {
         self.queued_max = self.queued_max.max(now_queued);
     }
 
-    /// One more job is being hashed.
     pub(super) fn begun(&mut self) {
         self.running += 1;
         self.running_max = self.running_max.max(self.running);
     }
 
-    /// One job has been hashed, for better or worse.
     pub(super) fn ended(&mut self, took: Duration, failed: bool) {
         self.running -= 1;
         *(if failed { &mut self.failed } else { &mut self.done }) += 1;

@@ -10,7 +10,6 @@ use super::{Class, PoolError, PoolMetrics, PoolOptions};
 /// estimates that turn out too low: a job that is admitted and expires has waited for nothing.
 const EXPECTED_SHARE: f64 = 0.75;
 
-/// A job that waits.
 struct Waiting {
     task: Box<dyn Task>,
     deadline: Instant,
@@ -88,14 +87,12 @@ impl Queue {
         self.metrics.hash_time.saturating_mul(jobs) / self.threads
     }
 
-    /// The refusal of now.
     pub(super) fn busy(&self) -> PoolError {
         let backlog = self.time_for(self.waiting.len() + self.metrics.running);
         let backlog = backlog.max(Duration::from_secs(1));
         PoolError::Busy { retry_after: backlog.mul_f64(1.0 + fastrand::f64()) }
     }
 
-    /// Takes out the oldest job, which begins now.
     pub(super) fn begin(&mut self) -> Option<Box<dyn Task>> {
         let (_, waiting) = self.waiting.pop_first()?;
         self.metrics.begun();
@@ -117,7 +114,6 @@ impl Queue {
         Some(waiting.task)
     }
 
-    /// Takes out everything.
     pub(super) fn clear(&mut self) -> Vec<Box<dyn Task>> {
         let tasks: Vec<_> =
             std::mem::take(&mut self.waiting).into_values().map(|w| w.task).collect();
@@ -125,12 +121,10 @@ impl Queue {
         tasks
     }
 
-    /// When the oldest job expires.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.waiting.first_key_value().map(|(_, waiting)| waiting.deadline)
     }
 
-    /// Jobs that wait.
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }

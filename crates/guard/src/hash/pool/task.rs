@@ -16,54 +16,36 @@ pub(super) trait Task: Send {
     /// Whether it was computed without a result.
     fn has_failed(&self) -> bool;
 
-    /// Settles, then answers, with what was computed or else with `unless_computed`.
-    fn end(self: Box<Self>, unless_computed: PoolError);
+    /// Settles, then answers, with what was computed or else with `unless_computed`; once.
+    fn end(&mut self, unless_computed: PoolError);
 }
 
-/// A job of one kind.
-pub(super) struct Job<T, W, S>
-where
-    S: FnOnce(&Result<T, PoolError>),
-{
-    work: Option<W>,
-    result: Option<Result<T, PoolError>>,
-    settle: Option<S>,
-    answer: Option<oneshot::Sender<Result<T, PoolError>>>,
+type JobResult<T> = Result<T, PoolError>;
+type Work<T> = Box<dyn FnOnce(&mut Memory) -> JobResult<T> + Send>;
+type Settle<T> = Box<dyn FnOnce(&JobResult<T>) + Send>;
+
+/// A job with a result of one kind.
+pub(super) struct Job<T: Send> {
+    work: Option<Work<T>>,
+    result: Option<JobResult<T>>,
+    settle: Option<Settle<T>>,
+    answer: Option<oneshot::Sender<JobResult<T>>>,
 }
 
-impl<T, W, S> Job<T, W, S>
-where
-    S: FnOnce(&Result<T, PoolError>),
-{
+impl<T: Send> Job<T> {
     /// A job that does `work`, then tells its result to `settle`, then to the receiver.
-    pub(super) fn new(work: W, settle: S) -> (Self, oneshot::Receiver<Result<T, PoolError>>) {
+    pub(super) fn new(
+        work: impl FnOnce(&mut Memory) -> JobResult<T> + Send + 'static,
+        settle: impl FnOnce(&JobResult<T>) + Send + 'static,
+    ) -> (Self, oneshot::Receiver<JobResult<T>>) {
         let (answer, result) = oneshot::channel();
-        let job =
-            Self { work: Some(work), result: None, settle: Some(settle), answer: Some(answer) };
-        (job, result)
-    }
-
-    fn finish(&mut self, unless_computed: PoolError) {
-        // The password goes before anybody is told.
-        self.work = None;
-        let result = self.result.take().unwrap_or(Err(unless_computed));
-        if let Some(settle) = self.settle.take() {
-            // What a caller's closure does wrong must not end a thread of the pool.
-            let _ = catch_unwind(AssertUnwindSafe(|| settle(&result)));
-        }
-        if let Some(answer) = self.answer.take() {
-            // The caller may have left; nobody wants the result then.
-            let _ = answer.send(result);
-        }
+        let (work, settle): (Work<T>, Settle<T>) = (Box::new(work), Box::new(settle));
+        let answer = Some(answer);
+        (Self { work: Some(work), result: None, settle: Some(settle), answer }, result)
     }
 }
 
-impl<T, W, S> Task for Job<T, W, S>
-where
-    T: Send,
-    W: FnOnce(&mut Memory) -> Result<T, PoolError> + Send,
-    S: FnOnce(&Result<T, PoolError>) + Send,
-{
+impl<T: Send> Task for Job<T> {
     fn compute(&mut self, memory: &mut Memory) {
         if let Some(work) = self.work.take() {
             let result = catch_unwind(AssertUnwindSafe(|| work(memory)));
@@ -75,18 +57,22 @@ where
         matches!(self.result, Some(Err(_)))
     }
 
-    fn end(mut self: Box<Self>, unless_computed: PoolError) {
-        self.finish(unless_computed);
+    fn end(&mut self, unless_computed: PoolError) {
+        let Some(settle) = self.settle.take() else { return };
+        // The password goes before anybody is told.
+        self.work = None;
+        let result = self.result.take().unwrap_or(Err(unless_computed));
+        // What a caller's closure does wrong must not end a thread of the pool.
+        let _ = catch_unwind(AssertUnwindSafe(|| settle(&result)));
+        if let Some(answer) = self.answer.take() {
+            // The caller may have left; nobody wants the result then.
+            let _ = answer.send(result);
+        }
     }
 }
 
-impl<T, W, S> Drop for Job<T, W, S>
-where
-    S: FnOnce(&Result<T, PoolError>),
-{
+impl<T: Send> Drop for Job<T> {
     fn drop(&mut self) {
-        if self.settle.is_some() {
-            self.finish(PoolError::Closed);
-        }
+        self.end(PoolError::Closed);
     }
 }

@@ -49,7 +49,7 @@ impl Unbounded {
 }
 
 impl Engine for Unbounded {
-    fn submit(&self, task: Box<dyn Task>, _class: Class) -> Option<u64> {
+    fn submit(&self, mut task: Box<dyn Task>, _class: Class) -> Option<u64> {
         let mut state = self.shared.state.lock();
         if state.closed {
             state.metrics.closed += 1;
@@ -70,7 +70,7 @@ impl Engine for Unbounded {
                 state.metrics.refused += 1;
                 let task = state.waiting.pop_back();
                 drop(state);
-                if let Some(task) = task {
+                if let Some(mut task) = task {
                     task.end(PoolError::Busy { retry_after: Duration::from_secs(1) });
                 }
             }
@@ -95,7 +95,7 @@ impl Engine for Unbounded {
         let waiting = std::mem::take(&mut state.waiting);
         state.metrics.closed += waiting.len() as u64;
         drop(state);
-        for task in waiting {
+        for mut task in waiting {
             task.end(PoolError::Closed);
         }
         // A `settle` that drops the pool runs on one of the threads waited for here.

@@ -12,12 +12,13 @@ use crate::hash::kernel::Memory;
 /// The place where the conductor and one worker hand a task to each other. A flag says whose turn it is,
 /// so the lock is never contended: a thread of low priority that loses its core while it holds a lock
 /// would make everybody wait who wants it.
+#[derive(Default)]
 struct Slot {
     workers_turn: AtomicBool,
     over: AtomicBool,
     task: Mutex<Option<Box<dyn Task>>>,
     took_nanos: AtomicU64,
-    memory_bytes: AtomicUsize,
+    memory_bytes: Arc<AtomicUsize>,
 }
 
 impl Slot {
@@ -46,25 +47,13 @@ impl Worker {
         idle: Duration,
         keep_bytes: usize,
     ) -> std::io::Result<Self> {
-        let slot = Arc::new(Slot {
-            workers_turn: AtomicBool::new(false),
-            over: AtomicBool::new(false),
-            task: Mutex::new(None),
-            took_nanos: AtomicU64::new(0),
-            memory_bytes: AtomicUsize::new(0),
-        });
-        let hasher = Hasher {
-            slot: Arc::clone(&slot),
-            conductor,
-            idle,
-            keep_bytes,
-            memory: Memory::default(),
-        };
+        let slot = Arc::<Slot>::default();
+        let memory = Memory::default();
+        let hasher = Hasher { slot: Arc::clone(&slot), conductor, idle, keep_bytes, memory };
         let thread = thread::Builder::new().name(name).spawn(move || hasher.run())?;
         Ok(Self { slot, thread: Some(thread), busy: false })
     }
 
-    /// Whether it has a task, finished or not.
     pub(super) fn is_busy(&self) -> bool {
         self.busy
     }
@@ -89,9 +78,9 @@ impl Worker {
         self.slot.take().map(|task| (task, took))
     }
 
-    /// What it reports of its memory, readable from any thread.
-    pub(super) fn memory(&self) -> MemoryGauge {
-        MemoryGauge(Arc::clone(&self.slot))
+    /// How many bytes of memory it keeps, readable from any thread.
+    pub(super) fn memory(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.slot.memory_bytes)
     }
 }
 
@@ -107,16 +96,6 @@ impl Drop for Worker {
     }
 }
 
-/// How much memory one worker keeps.
-pub(super) struct MemoryGauge(Arc<Slot>);
-
-impl MemoryGauge {
-    pub(super) fn bytes(&self) -> usize {
-        self.0.memory_bytes.load(Ordering::Relaxed)
-    }
-}
-
-/// The worker's end.
 struct Hasher {
     slot: Arc<Slot>,
     conductor: Thread,

@@ -2,7 +2,6 @@
 
 use super::super::database::{Logged, THINGS};
 use super::{BUSY, Kind, MS, NODES, World};
-use crate::Settled;
 use crate::planted::{Mistake, planted};
 
 /// The server ends a transaction that is idle for so long.
@@ -76,7 +75,7 @@ impl World {
         if self.one_in(10) {
             self.on(node, commit, move |world| {
                 world.database.open.remove(&(lane, number));
-                world.settle(node, lane, number, history, Settled::Otherwise, None);
+                world.fill(node, lane, number, history, None);
             });
             // Should the node die first, the server notices.
             return self.after(commit + IDLE_TRANSACTION, move |world| {
@@ -97,7 +96,7 @@ impl World {
                         world.database.open.remove(&(lane, number));
                     }
                     world.on_life(node, life, 0, move |world| {
-                        world.settle(node, lane, number, history, Settled::Otherwise, None);
+                        world.fill(node, lane, number, history, None);
                     });
                 });
                 return;
@@ -110,7 +109,7 @@ impl World {
             if stall > 40 * MS || !answered {
                 let patience = sent + 40 * MS;
                 world.on_life(node, life, patience, move |world| {
-                    world.settle(node, lane, number, history, Settled::Otherwise, Some(thing));
+                    world.fill(node, lane, number, history, Some(thing));
                 });
             }
             world.after(sent + stall, move |world| {
@@ -132,11 +131,8 @@ impl World {
                 }
                 let back = world.some_time(500, 5 * MS, 10);
                 world.on_life(node, life, back, move |world| match made {
-                    Ok(commit) => {
-                        world.settle(node, lane, number, history, Settled::Committed, None);
-                        world.acknowledge_later(node, commit);
-                    }
-                    Err(_) => world.settle(node, lane, number, history, Settled::Otherwise, None),
+                    Ok(commit) => world.acknowledge_later(node, commit),
+                    Err(_) => world.fill(node, lane, number, history, None),
                 });
             });
         });
@@ -147,27 +143,11 @@ impl World {
         self.on(node, delay, move |world| world.acknowledge(commit));
     }
 
-    /// A transaction has ended, or its COMMIT was never answered; then `wrote` says what it was to write.
-    fn settle(
-        &mut self,
-        node: usize,
-        lane: u8,
-        number: u64,
-        history: u64,
-        how: Settled,
-        wrote: Option<usize>,
-    ) {
-        let own = self.nodes[node].lane.as_mut().filter(|own| own.lane() == lane);
-        let fill = own.map_or(how == Settled::Otherwise, |own| own.ended(number, how));
-        if fill && self.database.primary.history == history && !planted(Mistake::LeaveGap) {
-            self.fill(node, lane, number, history, wrote);
-        }
-    }
-
-    /// Inserts an empty row, which waits for an open transaction with that number; who finds its own row there
+    /// Of a transaction that was not committed, or whose COMMIT was never answered; then `wrote` says what it was to
+    /// write. Inserts an empty row, which waits for an open transaction with that number; who finds its own row there
     /// has committed.
     fn fill(&mut self, node: usize, lane: u8, number: u64, history: u64, wrote: Option<usize>) {
-        if self.database.primary.history != history {
+        if self.database.primary.history != history || planted(Mistake::LeaveGap) {
             return;
         }
         if self.database.open.contains(&(lane, number)) {
@@ -178,9 +158,6 @@ impl World {
         let deleted = number <= self.database.primary.marks.get(lane);
         let there =
             if deleted { Err(None) } else { self.database.commit(self.now, lane, number, None) };
-        if let Some(own) = self.nodes[node].lane.as_mut().filter(|own| own.lane() == lane) {
-            own.filled(number);
-        }
         if let (Err(Some(commit)), Some(_)) = (there, wrote) {
             self.acknowledge_later(node, commit);
         }

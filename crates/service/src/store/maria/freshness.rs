@@ -36,14 +36,8 @@ pub struct Freshness {
 /// Now, by the clock that also runs while the machine is suspended.
 pub fn now() -> Moment {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or_default());
-    Moment::since_boot(
-        seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or_default()),
-    )
-}
-
-fn nanos(moment: Moment) -> u64 {
-    u64::try_from(moment.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    let [seconds, nanos] = [time.tv_sec, time.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
+    Moment(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
 }
 
 impl Freshness {
@@ -59,9 +53,8 @@ impl Freshness {
     /// When no poll has come in time: the database is away, or too slow.
     pub async fn until_fresh(&self, arrival: Moment) -> Result<(), StoreError> {
         // Once a millisecond is often enough, and a line of memory that all cores write is not free.
-        let at = nanos(arrival);
-        if at.saturating_sub(self.asked.load(Relaxed)) > 1_000_000 {
-            self.asked.store(at, Relaxed);
+        if arrival.0.saturating_sub(self.asked.load(Relaxed)) > 1_000_000 {
+            self.asked.store(arrival.0, Relaxed);
         }
         if self.covers(arrival) {
             return Ok(());
@@ -83,7 +76,7 @@ impl Freshness {
 
     fn covers(&self, arrival: Moment) -> bool {
         let from = self.polled_from.load(Acquire);
-        from > 0 && from.saturating_add(as_nanos(self.timing.window())) > nanos(arrival)
+        from > 0 && self.timing.covers(Moment(from), arrival)
     }
 
     fn want(&self) {
@@ -94,7 +87,7 @@ impl Freshness {
     /// A complete poll that began then is applied.
     pub(super) fn polled(&self, began: Moment) {
         self.polls.fetch_add(1, Relaxed);
-        self.polled_from.fetch_max(nanos(began), AcqRel);
+        self.polled_from.fetch_max(began.0, AcqRel);
         self.polled.notify_waiters();
     }
 
@@ -113,7 +106,7 @@ impl Freshness {
 
     /// Whether nobody has asked this node for anything lately.
     pub(super) fn is_idle(&self) -> bool {
-        as_nanos(SERVING) < nanos(now()).saturating_sub(self.asked.load(Relaxed))
+        SERVING < Duration::from_nanos(now().0.saturating_sub(self.asked.load(Relaxed)))
     }
 
     /// Time between two polls while requests come.
@@ -134,15 +127,11 @@ impl Freshness {
     /// Time since the latest complete poll began; nothing before the first.
     pub(super) fn age(&self) -> Option<Duration> {
         let from = self.polled_from.load(Acquire);
-        (from > 0).then(|| Duration::from_nanos(nanos(now()).saturating_sub(from)))
+        (from > 0).then(|| Duration::from_nanos(now().0.saturating_sub(from)))
     }
 
     /// Polls so far, and requests that had to wait for one.
     pub fn metrics(&self) -> (u64, u64) {
         (self.polls.load(Relaxed), self.waits.load(Relaxed))
     }
-}
-
-fn as_nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

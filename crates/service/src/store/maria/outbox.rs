@@ -4,7 +4,7 @@ use super::schema::MIGRATIONS;
 use super::session::{Session, Trouble};
 use crate::store::sql::params;
 use crate::store::{Effects, StoreError};
-use madang_positions::{Lane, Settled, sql};
+use madang_positions::{Lane, sql};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 
@@ -82,13 +82,6 @@ impl Outbox {
         }
     }
 
-    /// The transaction is committed.
-    pub(super) fn committed(&self, number: Number) {
-        self.with(number, |lane| {
-            let _ = lane.ended(number.number, Settled::Committed);
-        });
-    }
-
     /// Gives the number of a transaction that was undone, or whose COMMIT was not answered, an empty row; which shows
     /// what became of it.
     pub(super) fn settle(&self, session: &Session, number: Number) -> Fate {
@@ -102,15 +95,10 @@ impl Outbox {
             filled = session.run_unless_taken(sql::FILL, params![n, lane, n]);
         }
         match filled {
-            Ok(filled) => {
-                self.with(number, |lane| lane.filled(n));
-                match filled {
-                    None => Fate::Committed,
-                    Some(done) if done.rows == 1 => Fate::Undone,
-                    // There was a row, and it has been deleted since.
-                    Some(_) => Fate::Unknown,
-                }
-            }
+            Ok(None) => Fate::Committed,
+            Ok(Some(done)) if done.rows == 1 => Fate::Undone,
+            // There was a row, and it has been deleted since.
+            Ok(Some(_)) => Fate::Unknown,
             Err(_) => {
                 self.leave(number);
                 Fate::Unknown
@@ -120,14 +108,7 @@ impl Outbox {
 
     /// The poller gives it a row.
     pub(super) fn leave(&self, number: Number) {
-        self.with(number, |_| ());
         self.unsettled.lock().insert(number.number);
-    }
-
-    fn with(&self, number: Number, then: impl FnOnce(&mut Lane)) {
-        if let Some(lane) = self.lane.lock().as_mut().filter(|lane| lane.epoch() == number.epoch) {
-            then(lane);
-        }
     }
 
     /// Gives rows to the numbers that were left; on the poller's thread.
@@ -139,9 +120,6 @@ impl Outbox {
             if let Err(error) = filled {
                 self.unsettled.lock().extend(&left);
                 return Err(error);
-            }
-            if let Some(lane) = self.lane.lock().as_mut() {
-                lane.filled(*number);
             }
         }
         Ok(())

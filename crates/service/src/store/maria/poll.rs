@@ -2,13 +2,12 @@
 
 use super::Shared;
 use super::freshness::now;
-use super::reach;
 use super::servers::Turn;
 use super::session::{Session, Use};
 use crate::ops::thread::Joined;
 use crate::store::sql::params;
 use crate::store::{Effects, StoreError};
-use madang_positions::{Applied, Follower, Poll, Position, Row, Timing, Wanted};
+use madang_positions::{Applied, Follower, Poll, Position, Row, Timing, Versions, Wanted};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -107,7 +106,7 @@ impl Work {
         if starts {
             self.shared.reach.began(marks.clone());
             // The fewer share a version, the more bodies of others this node may use.
-            for chunk in rows.chunks(rows.len().div_ceil(reach::KNOWN / 2).max(1)) {
+            for chunk in rows.chunks(rows.len().div_ceil(Versions::<()>::KNOWN / 2).max(1)) {
                 let told = chunk.iter().map(|row| &row.payload);
                 self.shared
                     .reach

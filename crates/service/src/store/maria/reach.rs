@@ -15,17 +15,14 @@
 
 use crate::store::Effects;
 use madang_cache::{Horizon, Stamp};
-use madang_positions::Position;
+use madang_positions::{Position, Versions};
 use parking_lot::{Condvar, Mutex};
-use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
 /// Stamps are hashed onto so many; two that share one only ask for more than necessary. A power of two.
 const SLOTS: usize = 1 << 14;
-/// Versions whose numbers are known. A replica that is behind the oldest answers nothing.
-pub(super) const KNOWN: usize = 8192;
 
 /// What this node knows to have ended.
 #[derive(Debug)]
@@ -39,13 +36,12 @@ pub(super) struct Reach {
 
 #[derive(Debug, Default)]
 struct ReachState {
-    version: u64,
+    /// With the time since when.
+    versions: Versions<Instant>,
     /// The highest numbers known.
     highest: Position,
     /// Those of this node's own transactions.
     own: Position,
-    /// Version, its numbers, since when.
-    known: VecDeque<(u64, Position, Instant)>,
     /// History, and the numbers up to which nothing is missing; unknown until the first complete poll.
     closed: Option<(u64, Position)>,
 }
@@ -112,7 +108,7 @@ impl Reach {
         state.highest = marks;
         let own: Vec<_> = state.own.lanes().collect();
         own.into_iter().for_each(|(lane, number)| state.highest.raise(lane, number));
-        state.known.clear();
+        state.versions.forget();
         let version = state.next();
         self.slots.iter().for_each(|slot| slot.store(version, Release));
         drop(state);
@@ -126,19 +122,19 @@ impl Reach {
 
     /// The version of what contains these numbers.
     pub(super) fn version_of(&self, closed: &Position) -> Option<u64> {
-        self.state.lock().version_of(closed)
+        self.state.lock().versions.of(closed)
     }
 
     /// For how long there has been something newer than this version.
     pub(super) fn lag(&self, version: u64) -> Duration {
         let state = self.state.lock();
-        let at = state.known.partition_point(|(known, _, _)| *known <= version);
-        state.known.get(at).map_or(Duration::ZERO, |(_, _, since)| since.elapsed())
+        state.versions.after(version).map_or(Duration::ZERO, Instant::elapsed)
     }
 
     /// Waits until there is a newer version than this one, at most so long, and not when it is to stop.
     pub(super) fn until_newer(&self, version: u64, longest: Duration, stop: &AtomicBool) {
-        let waits = |state: &mut ReachState| state.version <= version && !stop.load(Relaxed);
+        let waits =
+            |state: &mut ReachState| state.versions.latest() <= version && !stop.load(Relaxed);
         self.news.wait_while_for(&mut self.state.lock(), waits, longest);
     }
 
@@ -168,24 +164,13 @@ impl Horizon for Reach {
         // Under one lock: another history may begin between two.
         let state = self.state.lock();
         let is_ours = state.closed.as_ref().is_some_and(|(known, _)| *known == history);
-        let version = state.version_of(&position);
-        is_ours && version.is_some_and(|version| version >= self.needed(stamps))
+        is_ours && state.versions.of(&position) >= Some(self.needed(stamps))
     }
 }
 
 impl ReachState {
-    fn version_of(&self, closed: &Position) -> Option<u64> {
-        let at = self.known.partition_point(|(_, needed, _)| closed.reaches(needed));
-        at.checked_sub(1).map(|at| self.known[at].0)
-    }
-
     fn next(&mut self) -> u64 {
-        self.version += 1;
-        if self.known.len() == KNOWN {
-            self.known.pop_front();
-        }
-        self.known.push_back((self.version, self.highest.clone(), Instant::now()));
-        self.version
+        self.versions.next(self.highest.clone(), Instant::now())
     }
 }
 
@@ -291,7 +276,7 @@ mod tests {
     fn what_is_behind_all_that_is_known_answers_nothing() {
         let reach = Reach::default();
         reach.began(Position::default());
-        for number in 1..=KNOWN as u64 {
+        for number in 1..=Versions::<Instant>::KNOWN as u64 {
             reach.ended(0, number, &ends("post:1"));
         }
         assert_eq!(reach.version_of(&Position::default()), None);

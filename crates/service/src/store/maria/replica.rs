@@ -281,12 +281,8 @@ fn query(known: &Position) -> String {
 }
 
 fn read(rows: &[mysql::Row]) -> Result<Poll<()>, StoreError> {
-    let mut poll = Poll {
-        began: Moment::since_boot(Duration::ZERO),
-        history: 0,
-        marks: Position::default(),
-        rows: Vec::new(),
-    };
+    let mut poll =
+        Poll { began: Moment(0), history: 0, marks: Position::default(), rows: Vec::new() };
     for row in rows {
         let at = |column| row.get::<u64, _>(column);
         let (Some(lane), Some(number), Some(is_mark)) =
