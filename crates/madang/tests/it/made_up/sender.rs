@@ -113,7 +113,11 @@ impl Sender {
                 Ok(Some(answer)) => answer,
                 // Idle for too long between two exchanges, it may have been closed meanwhile.
                 Ok(None) if answered == 0 && is_kept => return 0,
-                Ok(None) => panic!("no answer ({written:?}) to {}", shown(&request.bytes)),
+                Ok(None) => panic!(
+                    "no answer ({written:?}, kept: {is_kept}) to {}, the one after {answered} of {}",
+                    shown(&request.bytes),
+                    shown(&sent)
+                ),
                 Err(why) => {
                     panic!("{why} answers {} after {}", shown(&request.bytes), shown(&sent))
                 }
