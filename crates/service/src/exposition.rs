@@ -19,6 +19,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Registers what is read from `app` at each scrape.
 pub(crate) fn register(registry: &mut Registry, app: &Arc<App>) {
@@ -55,7 +56,7 @@ impl Collector for AppCollector {
         replica_metrics(encoder, &self.app.store.replicas())?;
         store_sizes(encoder, self.app.store.sizes())?;
         self.app.accounts.encode_metrics(encoder)?;
-        schedule_metrics(encoder, self.app.schedules.metrics())?;
+        schedule_metrics(encoder, &self.app.schedules.metrics)?;
         self.app.articles.encode_metrics(encoder)?;
         self.app.markets.encode_metrics(encoder)?;
         gauge(
@@ -239,16 +240,14 @@ fn store_sizes(
 
 fn schedule_metrics(
     encoder: &mut DescriptorEncoder<'_>,
-    metrics: ScheduleMetrics,
+    metrics: &ScheduleMetrics,
 ) -> Result<(), std::fmt::Error> {
-    counter(encoder, "schedules_created", "Schedules stored", metrics.created)?;
-    counter(
-        encoder,
-        "schedules_refused",
-        "Schedules refused because of schedules.limit",
-        metrics.refused,
-    )?;
-    counter(encoder, "schedules_deleted", "Schedules deleted by their users", metrics.deleted)
+    let ScheduleMetrics { created, refused, deleted } = metrics;
+    counter(encoder, "schedules_created", "Schedules stored", created.load(Relaxed))?;
+    let help = "Schedules refused because of schedules.limit";
+    counter(encoder, "schedules_refused", help, refused.load(Relaxed))?;
+    let help = "Schedules deleted by their users";
+    counter(encoder, "schedules_deleted", help, deleted.load(Relaxed))
 }
 
 fn answer_metrics(

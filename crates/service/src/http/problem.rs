@@ -111,6 +111,11 @@ impl Problem {
         problem
     }
 
+    /// 401: a valid token of an account that was deleted.
+    pub fn account_gone() -> Self {
+        Self::invalid_token("the account of this token no longer exists")
+    }
+
     /// 401: there is a token, and it is not valid (any more): altered, expired or revoked.
     pub fn invalid_token(detail: impl Into<Cow<'static, str>>) -> Self {
         let mut problem = Self::new(StatusCode::UNAUTHORIZED, "invalid-token", detail);
@@ -380,9 +385,7 @@ impl From<ChangeError> for Problem {
                 "quota-exceeded",
                 "your account stores as much of this as it may; delete some first",
             ),
-            ChangeError::UnknownUser => {
-                Problem::invalid_token("the account of this token no longer exists")
-            }
+            ChangeError::UnknownUser => Problem::account_gone(),
         }
     }
 }
