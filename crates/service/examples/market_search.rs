@@ -7,7 +7,7 @@
 use madang_path::Point;
 use madang_service::app::App;
 use madang_service::config::{Origin, Sources};
-use madang_service::markets::{After, Filter, Index, Market, Order, Words};
+use madang_service::markets::{Filter, Index, Market, Order, Words};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -70,8 +70,7 @@ fn measure(index: &Index) {
     for (name, filter, order) in cases {
         let find = |after| index.page(&filter, order, after, 21, |n| u64::from(n % 97)).unwrap();
         let first = find(None);
-        let last =
-            first.last().map(|last| After { sort: last.sort, id: index.market(last.number).id });
+        let last = first.last().map(|last| (last.sort, index.market(last.number).id));
         let page = median(|| black_box(find(None)).len());
         let next = last.map(|last| median(|| black_box(find(Some(last))).len()));
         println!("  {name:<24} {page:>10.1?}   next page {next:>10.1?}");

@@ -13,9 +13,8 @@
 
 mod comments;
 mod counts;
-mod create;
 pub(crate) mod draft;
-pub mod likes;
+pub(crate) mod likes;
 pub(crate) mod list;
 mod metrics;
 mod one;
@@ -26,15 +25,14 @@ mod tests;
 mod types;
 mod upkeep;
 
-pub use comments::CommentStore;
-pub use draft::{Draft, LONGEST_COMMENT, LONGEST_CONTENT, LONGEST_TITLE};
+pub use comments::store::CommentStore;
 pub use likes::StreamError;
-pub use store::{ArticleStore, Compared, Edited};
-pub use types::{
-    After, Article, ArticleId, Author, Comment, CommentId, Counts, Edit, NewArticle, NewComment,
-    Order, Summary,
-};
-pub use upkeep::KeptMetrics;
+pub use store::ArticleStore;
+use store::Edited;
+use types::Article;
+pub(crate) use types::Counts;
+pub use types::{ArticleId, Edit, NewArticle, NewComment};
+use upkeep::Kept;
 
 use crate::accounts::UserId;
 use crate::config::Settings;
@@ -54,10 +52,10 @@ use utoipa_axum::routes;
 
 pub(crate) fn router() -> Api {
     Api::new()
-        .routes(routes!(list::list, create::create))
+        .routes(routes!(list::list, list::create))
         .routes(routes!(one::one, one::patch, one::delete))
-        .routes(routes!(comments::list::list, comments::create::create))
-        .routes(routes!(comments::one::delete))
+        .routes(routes!(comments::list, comments::create))
+        .routes(routes!(comments::delete))
         .routes(routes!(likes::routes::toggle, likes::routes::like, likes::routes::unlike))
 }
 
@@ -77,7 +75,7 @@ pub struct Articles {
     comments: CommentStore,
     likes: LikeLog,
     counts: Arc<CountMemory>,
-    kept: Arc<upkeep::Kept>,
+    kept: Arc<Kept>,
     responses: ResponseCache,
     details: NamedCache<LoadError>,
     lists: NamedCache<LoadError>,
@@ -150,19 +148,12 @@ impl Articles {
         self.likes.metrics()
     }
 
-    /// The store of every system.
     pub(crate) fn sql(&self) -> &Store {
         self.store.store()
     }
 
-    /// Likes that were acknowledged and are nowhere but in memory.
     pub(crate) fn lost_likes(&self) -> u64 {
         self.likes.in_memory_alone()
-    }
-
-    /// What was found and mended so far.
-    pub fn kept_metrics(&self) -> KeptMetrics {
-        self.kept.metrics()
     }
 
     /// Changes an article of this user. Done even when the caller goes away.
@@ -195,10 +186,8 @@ impl Articles {
                 self.likes.read_counts(id).await?
             }
         };
-        Ok(match stored {
-            Some(stored) => Some(self.likes.count_with_waiting(id, stored).await),
-            None => None,
-        })
+        let Some(stored) = stored else { return Ok(None) };
+        Ok(Some(self.likes.count_with_waiting(id, stored).await))
     }
 
     async fn liked(&self, id: ArticleId, user: UserId) -> Result<bool, Problem> {

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::http::answers::AnswerMetrics;
 use crate::http::gate::{Gate, GateMetrics};
 use crate::ops::process::Process;
-use crate::schedules::Counted;
+use crate::schedules::ScheduleMetrics;
 use crate::store::{ReplicaMetrics, StoreMetrics, StoreSizes};
 use axum::Router;
 use axum::routing::get;
@@ -57,7 +57,7 @@ impl Collector for AppCollector {
         replica_metrics(encoder, &app.store.replicas())?;
         store_sizes(encoder, app.store.sizes())?;
         app.accounts.encode_metrics(encoder)?;
-        schedule_metrics(encoder, &app.schedules.counted)?;
+        schedule_metrics(encoder, &app.schedules.metrics)?;
         app.articles.encode_metrics(encoder)?;
         app.markets.encode_metrics(encoder)?;
         let waiting = app.compute.waiting() as u64;
@@ -180,12 +180,12 @@ fn store_sizes(encoder: &mut DescriptorEncoder<'_>, sizes: StoreSizes) -> fmt::R
     gauge(encoder, "store_disk_free_bytes", help, sizes.disk_free_bytes)
 }
 
-fn schedule_metrics(encoder: &mut DescriptorEncoder<'_>, counted: &Counted) -> fmt::Result {
-    counter(encoder, "schedules_created", "Schedules stored", counted.created.load(Relaxed))?;
+fn schedule_metrics(encoder: &mut DescriptorEncoder<'_>, metrics: &ScheduleMetrics) -> fmt::Result {
+    counter(encoder, "schedules_created", "Schedules stored", metrics.created.load(Relaxed))?;
     let help = "Schedules refused because of schedules.limit";
-    counter(encoder, "schedules_refused", help, counted.refused.load(Relaxed))?;
+    counter(encoder, "schedules_refused", help, metrics.refused.load(Relaxed))?;
     let help = "Schedules deleted by their users";
-    counter(encoder, "schedules_deleted", help, counted.deleted.load(Relaxed))
+    counter(encoder, "schedules_deleted", help, metrics.deleted.load(Relaxed))
 }
 
 fn answer_metrics(encoder: &mut DescriptorEncoder<'_>, metrics: AnswerMetrics) -> fmt::Result {

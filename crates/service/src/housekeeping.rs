@@ -13,7 +13,7 @@ mod leftovers;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use leftovers::{Leftovers, NONE, Step};
+pub(crate) use leftovers::{Leftovers, Step};
 
 use crate::articles::Articles;
 use crate::ops::thread::Joined;

@@ -47,3 +47,9 @@ pub(crate) fn created(location: String, body: impl serde::Serialize) -> axum::re
     (::http::StatusCode::CREATED, [(::http::header::LOCATION, location)], axum::Json(body))
         .into_response()
 }
+
+/// 200 with what nobody may keep.
+pub(crate) fn not_stored(body: impl serde::Serialize) -> axum::response::Response {
+    use axum::response::IntoResponse as _;
+    ([(::http::header::CACHE_CONTROL, "no-store")], axum::Json(body)).into_response()
+}

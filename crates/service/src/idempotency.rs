@@ -24,7 +24,7 @@ mod store;
 pub use key::IdempotencyKey;
 
 use crate::accounts::UserId;
-use crate::housekeeping::{NONE, Step};
+use crate::housekeeping::Step;
 use crate::http::rfc3339::now_ms;
 use crate::store::Store;
 use axum::response::Response;
@@ -45,11 +45,7 @@ const SWEEP_ROWS: u32 = 500;
 const SWEEP_TRANSACTIONS: u32 = 100;
 
 /// What a user leaves who is deleted.
-pub(crate) const OF_USER: &[Step] = &[Step {
-    find: "SELECT number, number FROM idempotency_keys WHERE user_id = ?1 LIMIT ?2",
-    change: "DELETE FROM idempotency_keys WHERE user_id = ?1 AND number = ?2",
-    ends: NONE,
-}];
+pub(crate) const OF_USER: &[Step] = &[Step::delete("idempotency_keys", "user_id", "number")];
 
 /// What a create came to, small enough to be written down beside its key.
 pub trait Replayable: Serialize + DeserializeOwned {

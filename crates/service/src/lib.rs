@@ -21,8 +21,8 @@
 //! | [`admin`] | the operator's commands |
 //! | [`app`] | all of it put together |
 //!
-//! In the folder of a system `list.rs` and `create.rs` are `GET` and `POST` of a collection, `one.rs` is all that is done
-//! to one of its things (`GET`, `PATCH`, `DELETE`), and `store.rs` holds the SQL.
+//! In the folder of a system `list.rs` is `GET` and `POST` of a collection (`create.rs` where the latter is long), `one.rs`
+//! is all that is done to one of its things (`GET`, `PATCH`, `DELETE`), and `store.rs` holds the SQL.
 #![forbid(unsafe_code)]
 
 /// `Debug` of a type that holds a secret, or nothing that is worth printing: its name alone.

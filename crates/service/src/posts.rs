@@ -12,7 +12,6 @@
 
 mod area;
 mod categories;
-mod create;
 pub(crate) mod draft;
 pub(crate) mod list;
 mod one;
@@ -22,18 +21,16 @@ mod store;
 mod tests;
 mod types;
 
-pub use area::Area;
-pub use draft::{
-    Changes, Draft, HIGHEST_PRICE, LARGEST_STOCK, LONGEST_CONTENT, LONGEST_TITLE, LONGEST_TOWN,
-    Names,
-};
+use area::Area;
+use draft::Changes;
+pub(crate) use draft::{LONGEST_TOWN, Names};
+use store::Asked;
 use store::Changed;
+pub use store::PostStore;
 pub(crate) use store::sweep_towns;
-pub use store::{Asked, PostStore};
-pub use types::{
-    After, Category, CategoryId, NewPost, OfferPlace, Order, Post, PostId, PostSummary, PostValues,
-    Status,
-};
+use types::Post;
+pub(crate) use types::{Category, Order};
+pub use types::{CategoryId, NewPost, OfferPlace, PostId, PostValues, Status};
 
 use crate::accounts::Accounts;
 use crate::app::AppError;
@@ -50,16 +47,13 @@ use utoipa_axum::routes;
 pub(crate) fn router() -> Api {
     Api::new()
         .routes(routes!(categories::list))
-        .routes(routes!(create::create, list::list))
+        .routes(routes!(list::create, list::list))
         .routes(routes!(one::one, one::change, one::delete))
 }
 
 /// What a user leaves who is deleted: posts without an author.
-pub(crate) const OF_USER: &[Step] = &[Step {
-    find: "SELECT id, id FROM posts WHERE author_id = ?1 LIMIT ?2",
-    change: "UPDATE posts SET author_id = NULL WHERE author_id = ?1 AND id = ?2",
-    ends: |id| Some(one_post(id)),
-}];
+pub(crate) const OF_USER: &[Step] =
+    &[Step::clear("posts", "author_id", "id").ending("id", one_post)];
 
 /// The system: its store and its cached responses.
 #[derive(Clone, Debug)]

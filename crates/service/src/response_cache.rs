@@ -199,6 +199,27 @@ impl ResponseCache {
         self.load(part, wanted, make, (plain, compress)).await
     }
 
+    /// [`get`](Self::get) as an answer; that it is `absent` when there is nothing.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn answer<T, F, Fut>(
+        &self,
+        part: &NamedCache<LoadError>,
+        wanted: Wanted<'_>,
+        headers: &HeaderMap,
+        make: F,
+        absent: impl FnOnce() -> Problem,
+    ) -> Result<Response, Problem>
+    where
+        T: Serialize + Send + 'static,
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<Option<T>, LoadError>> + Send + 'static,
+    {
+        let value = self.get(part, wanted, headers, make).await?.ok_or_else(absent)?;
+        Ok(respond(&value, headers))
+    }
+
     /// [`get`](Self::get) for an object that is answered with members of the moment, which are in no cache.
     pub async fn get_template<T, F, Fut>(
         &self,
@@ -323,9 +344,9 @@ impl ResponseCache {
     }
 }
 
-/// What [`ResponseCache::get`] gives of a listing: it may be empty, but there always is one.
-pub(crate) fn always(listing: Option<Value>) -> Result<Value, Problem> {
-    listing.ok_or_else(|| Problem::internal("a listing was absent"))
+/// A listing may be empty, but there always is one.
+pub(crate) fn no_listing() -> Problem {
+    Problem::internal("a listing was absent")
 }
 
 /// The age until which an old body is served under overload, or while the store fails.

@@ -9,55 +9,46 @@
 //! follows a commit (the figures below) runs on the writer's thread, as a part of the transaction, so
 //! a client that leaves cannot stop it.
 
-mod create;
-mod draft;
+pub(crate) mod draft;
 mod limit;
 mod list;
 mod locations;
 mod one;
-mod represent;
 mod store;
 #[cfg(test)]
 mod tests;
 mod types;
 
-pub use draft::{Draft, LONGEST_MS, LONGEST_TITLE};
-pub use limit::ScheduleLimit;
+use limit::ScheduleLimit;
 pub use store::ScheduleStore;
-pub use types::{AfterStart, Location, LocationId, NewSchedule, Schedule, ScheduleId};
+use types::{Location, Schedule};
+pub use types::{LocationId, NewSchedule, ScheduleId};
 
 use crate::config::Settings;
-use crate::housekeeping::{NONE, Step};
+use crate::housekeeping::Step;
+use crate::http::{By, Refusal};
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
 use crate::response_cache::{LoadError, ResponseCache};
 use crate::store::{Store, StoreError};
 use madang_cache::{ConfigError, NamedCache};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use utoipa_axum::routes;
 
 /// Routes of schedules and their places.
 pub(crate) fn router() -> Api {
     Api::new()
-        .routes(routes!(create::create, list::list))
+        .routes(routes!(list::create, list::list))
         .routes(routes!(one::one, one::delete))
         .routes(routes!(locations::list))
 }
 
 /// What a user leaves who is deleted.
 pub(crate) const OF_USER: &[Step] = &[
-    Step {
-        find: "SELECT id, id FROM schedules WHERE user_id = ?1 LIMIT ?2",
-        change: "DELETE FROM schedules WHERE user_id = ?1 AND id = ?2",
-        ends: NONE,
-    },
-    Step {
-        find: "SELECT user_id, user_id FROM schedule_counts WHERE user_id = ?1 LIMIT ?2",
-        change: "DELETE FROM schedule_counts WHERE user_id = ?1 AND user_id = ?2",
-        ends: NONE,
-    },
+    Step::delete("schedules", "user_id", "id"),
+    Step::delete("schedule_counts", "user_id", "user_id"),
 ];
 
 /// The system: its store, its limit, the cached responses of the places.
@@ -67,29 +58,25 @@ pub struct Schedules {
     limit: ScheduleLimit,
     responses: ResponseCache,
     locations: NamedCache<LoadError>,
-    pub(crate) counted: Arc<Counted>,
+    pub(crate) metrics: Arc<ScheduleMetrics>,
 }
 
 /// Why a schedule could not be stored.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-pub enum CreateError {
-    /// Its owner has as many as allowed.
+pub(crate) enum CreateError {
     #[error("the limit of schedules per user is reached")]
     LimitReached,
-    /// There is no such place.
     #[error("there is no such location")]
     UnknownLocation,
-    /// Its owner is gone.
     #[error("there is no such user")]
     UnknownUser,
-    /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 /// What has happened since the start.
 #[derive(Debug, Default)]
-pub(crate) struct Counted {
+pub(crate) struct ScheduleMetrics {
     pub(crate) created: AtomicU64,
     /// Because of the limit.
     pub(crate) refused: AtomicU64,
@@ -110,7 +97,7 @@ impl Schedules {
             limit: ScheduleLimit { most: schedules.limit, check: schedules.limit_check },
             locations: responses.listings("locations", LOCATIONS_TTL)?,
             responses,
-            counted: Arc::default(),
+            metrics: Arc::default(),
         })
     }
 
@@ -121,21 +108,27 @@ impl Schedules {
 
     /// Stores a schedule, `once`, unless its owner has as many as allowed (`schedules.limit`).
     ///
-    /// Dropping the future does not undo it: once the write was taken it is committed and counted.
-    ///
-    /// # Errors
-    /// When the limit is reached, owner or place are unknown, or the store cannot answer; nothing is
-    /// stored then unless the error [is unknown](StoreError::is_unknown).
-    pub async fn add(&self, new: NewSchedule, once: Once) -> Result<Done<ScheduleId>, CreateError> {
-        let counted = Arc::clone(&self.counted);
-        let committed = move || {
-            counted.created.fetch_add(1, Ordering::Relaxed);
-        };
+    /// Dropping the future does not undo it: once the write was taken it is committed and counted. Nothing is stored on
+    /// an error, unless it [is unknown](StoreError::is_unknown).
+    async fn add(&self, new: NewSchedule, once: Once) -> Result<Done<ScheduleId>, CreateError> {
+        let metrics = Arc::clone(&self.metrics);
+        let committed = move || _ = metrics.created.fetch_add(1, Relaxed);
         let created = self.store.create(new, once, self.limit, committed).await;
         if matches!(created, Err(CreateError::LimitReached)) {
-            self.counted.refused.fetch_add(1, Ordering::Relaxed);
+            self.metrics.refused.fetch_add(1, Relaxed);
         }
         created
+    }
+
+    /// Deletes a schedule of this user. Dropping the future does not undo it.
+    async fn remove(
+        &self,
+        id: ScheduleId,
+        by: By<Schedule>,
+    ) -> Result<Result<(), Refusal>, StoreError> {
+        let metrics = Arc::clone(&self.metrics);
+        let committed = move || _ = metrics.deleted.fetch_add(1, Relaxed);
+        self.store.delete(id, by, committed).await
     }
 }
 

@@ -20,6 +20,8 @@ mod pool;
 mod private;
 mod sql;
 mod sqlite;
+#[cfg(test)]
+mod testing;
 mod tx;
 
 pub use effects::Effects;
@@ -30,10 +32,12 @@ pub use lock::{DirLock, LockError};
 pub(crate) use maria::{Freshness, now};
 pub(crate) use pool::panic_text;
 pub use pool::{Pool, PoolError};
-pub(crate) use sql::{Conn, Parameter, Row, Sql, Value, params};
+pub(crate) use sql::{Conn, Parameter, Row, Sql, Value, columns, params};
 pub use sqlite::FILE;
 #[cfg(test)]
 pub(crate) use sqlite::test_schema;
+#[cfg(test)]
+pub(crate) use testing::plan;
 pub(crate) use tx::{Tx, follow};
 
 use crate::config::DatabaseSettings;

@@ -8,23 +8,19 @@ pub(crate) mod create;
 pub(crate) mod list;
 mod near;
 mod one;
-pub mod records;
+mod records;
 mod represent;
 mod store;
 mod types;
 
 pub(crate) use create::is_upload;
-pub use represent::Form;
-#[cfg(test)]
-pub(crate) use store::tests::plan;
 pub use store::{PreparedTrack, TrackStore};
-pub use types::{
-    AfterDistance, AfterLength, NAME_CHARS, NewTrack, Stored, StoredTrack, TrackId, TrackState,
-    TrackSummary, track_name,
-};
+pub(crate) use types::NAME_CHARS;
+use types::TrackState;
+pub use types::{NewTrack, Stored, TrackId, track_name};
 
 use crate::config::{Settings, TrackSettings};
-use crate::housekeeping::{Leftovers, NONE as NO_BODY, Step};
+use crate::housekeeping::{Leftovers, Step};
 use crate::http::Problem;
 use crate::ops::openapi::Api;
 use crate::response_cache::{LoadError, ResponseCache};
@@ -46,21 +42,9 @@ pub(crate) const LEFTOVERS: Leftovers =
 
 /// What a user leaves who is deleted: tracks without an owner. Their runs go, and their places in rankings.
 pub(crate) const OF_USER: &[Step] = &[
-    Step {
-        find: "SELECT id, id FROM tracks WHERE owner_id = ?1 LIMIT ?2",
-        change: "UPDATE tracks SET owner_id = NULL WHERE owner_id = ?1 AND id = ?2",
-        ends: NO_BODY,
-    },
-    Step {
-        find: "SELECT track_id, track_id FROM track_bests WHERE user_id = ?1 LIMIT ?2",
-        change: "DELETE FROM track_bests WHERE user_id = ?1 AND track_id = ?2",
-        ends: |track| Some(records::ranking_of(track)),
-    },
-    Step {
-        find: "SELECT id, id FROM track_records WHERE user_id = ?1 LIMIT ?2",
-        change: "DELETE FROM track_records WHERE user_id = ?1 AND id = ?2",
-        ends: NO_BODY,
-    },
+    Step::clear("tracks", "owner_id", "id"),
+    Step::delete("track_bests", "user_id", "track_id").ending("track_id", records::ranking_of),
+    Step::delete("track_records", "user_id", "id"),
 ];
 
 /// The system: its store, its cached responses, and what they are made with.

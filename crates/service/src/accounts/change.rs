@@ -6,16 +6,13 @@
 use super::login::{Given, LONGEST_PROOF, LoggedIn};
 use super::store::Credentials;
 use super::types::{PASSWORD_BYTES, account_key};
-use super::{Accounts, Caller, hashing, token};
+use super::{Accounts, Caller, token};
 use crate::app::App;
-use crate::current;
 use crate::http::json::table::{Asked, GivenSecret, Line, NewSecret, optional, required, table};
 use crate::http::{ClientAddress, JsonObject, OverTls, Problem};
-use crate::ops::record::Part;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use madang_guard::hash::Password;
 use std::sync::Arc;
 
 table! {
@@ -62,10 +59,7 @@ pub(super) async fn change_password(
     let given = Given { password, altcha, address, headers: &headers };
     let accounts = app.accounts.clone();
     let user = accounts.prove(&caller, given).await?;
-    let time = current::time(Part::Hash);
-    let hash = accounts.hasher().hash(Password::from(new.expose())).await;
-    drop(time);
-    let hash = hash.map_err(|error| hashing::problem(&error))?.as_str().to_owned();
+    let hash = accounts.hash(&new).await?;
     let (this, ending) = (accounts.clone(), accounts.ending(&caller));
     let user = Credentials { password_hash: hash.clone(), ..user };
     app.writes.run(async move { this.store().change_password(ending, hash).await }).await??;
@@ -122,7 +116,6 @@ pub(super) async fn delete_account(
 /// All tokens of a user that were issued until now.
 #[derive(Clone, Copy, Debug)]
 pub struct Ending {
-    /// The user.
     pub user: super::UserId,
     /// The last second of issue that is refused, seconds since 1970.
     pub until: i64,
@@ -135,8 +128,7 @@ pub struct Ending {
 impl Accounts {
     /// The account of the caller, whose password was given; 403 when it was another.
     async fn prove(&self, caller: &Caller, given: Given<'_>) -> Result<Credentials, Problem> {
-        let gone = || Problem::invalid_token("the account of this token no longer exists");
-        let user = self.store().find(caller.id).await?.ok_or_else(gone)?;
+        let user = self.store().find(caller.id).await?.ok_or_else(Problem::account_gone)?;
         let proved = self.attempt(&account_key(&user.nickname), given).await?;
         // A name that was freed and taken meanwhile is another account.
         proved

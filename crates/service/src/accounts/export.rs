@@ -8,10 +8,9 @@ use super::{Caller, UserId};
 use crate::app::App;
 use crate::http::Problem;
 use crate::http::page::{Page, asked, write_whole_cursor};
-use crate::http::problem::FieldError;
 use crate::http::rfc3339::format_utc;
 use crate::posts::Status;
-use crate::store::{Conn, Row, StoreError, params};
+use crate::store::{Conn, Row, StoreError, columns, params};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
@@ -137,10 +136,7 @@ pub(super) enum Exported {
 /// meanwhile may be in it or not. Likes of the last seconds may be missing.
 #[utoipa::path(get, path = "/v1/users/me/export", tag = "accounts", operation_id = "exportMyData",
     security(("bearer" = [])),
-    params(
-        ("limit" = Option<u32>, Query),
-        ("cursor" = Option<String>, Query),
-    ),
+    params(("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query)),
     responses(
         (status = 200, description = "One page", body = Page<Exported>),
         (status = 304, description = "The client has it already (If-None-Match)"),
@@ -155,9 +151,8 @@ pub(super) async fn export(
     let (limit, after) = asked(query.as_deref().unwrap_or(""), &listing)?;
     let (at, after) = after.unwrap_or((0, 0));
     let kind = usize::try_from(at).ok().and_then(|at| KINDS.get(at));
-    let kind = kind.ok_or_else(|| {
-        Problem::invalid(vec![FieldError::new("cursor", "a nextCursor of this program's version")])
-    })?;
+    let wrong = || Problem::invalid_field("cursor", "a nextCursor of this program's version");
+    let kind = kind.ok_or_else(wrong)?;
     let _turn = app.reads.enter().await?;
     let user = caller.id;
     let (items, more) = app.store.read(move |conn| kind.page(conn, user, after, limit)).await?;
@@ -235,13 +230,9 @@ const KINDS: &[ExportedKind] = &[
           WHERE a.author_id = ?1 AND a.id > ?2 ORDER BY a.id LIMIT ?3",
         at_once: None,
         read: |row| {
-            Ok(Some(Exported::Article {
-                id: row.get(0)?,
-                title: row.get(1)?,
-                content: row.get(2)?,
-                created_at: format_utc(row.get(3)?),
-                updated_at: format_utc(row.get(4)?),
-            }))
+            let (id, title, content, created, updated) = columns(row)?;
+            let (created_at, updated_at) = (format_utc(created), format_utc(updated));
+            Ok(Some(Exported::Article { id, title, content, created_at, updated_at }))
         },
     },
     ExportedKind {
@@ -249,12 +240,9 @@ const KINDS: &[ExportedKind] = &[
           WHERE author_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
         at_once: None,
         read: |row| {
-            Ok(Some(Exported::Comment {
-                id: row.get(0)?,
-                article_id: row.get(1)?,
-                content: row.get(2)?,
-                created_at: format_utc(row.get(3)?),
-            }))
+            let (id, article_id, content, created) = columns(row)?;
+            let created_at = format_utc(created);
+            Ok(Some(Exported::Comment { id, article_id, content, created_at }))
         },
     },
     ExportedKind {
@@ -262,8 +250,8 @@ const KINDS: &[ExportedKind] = &[
            LEFT JOIN article_likes l ON l.article_id = a.id AND l.user_id = ?1 ORDER BY a.id",
         at_once: Some(ARTICLES_AT_ONCE),
         read: |row| {
-            let article_id = row.get(0)?;
-            Ok(row.get::<Option<i64>>(1)?.map(|_| Exported::Like { article_id }))
+            let (article_id, likes): (_, Option<i64>) = columns(row)?;
+            Ok(likes.map(|_| Exported::Like { article_id }))
         },
     },
     ExportedKind {
@@ -272,14 +260,10 @@ const KINDS: &[ExportedKind] = &[
           WHERE s.user_id = ?1 AND s.id > ?2 ORDER BY s.id LIMIT ?3",
         at_once: None,
         read: |row| {
-            Ok(Some(Exported::Schedule {
-                id: row.get(0)?,
-                title: row.get(1)?,
-                location: row.get(2)?,
-                start_at: format_utc(row.get(3)?),
-                end_at: format_utc(row.get(4)?),
-                created_at: format_utc(row.get(5)?),
-            }))
+            let (id, title, location) = columns(row)?;
+            let [start_at, end_at, created_at] =
+                [row.get(3)?, row.get(4)?, row.get(5)?].map(format_utc);
+            Ok(Some(Exported::Schedule { id, title, location, start_at, end_at, created_at }))
         },
     },
     ExportedKind {
@@ -287,12 +271,8 @@ const KINDS: &[ExportedKind] = &[
           WHERE owner_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
         at_once: None,
         read: |row| {
-            Ok(Some(Exported::Track {
-                id: row.get(0)?,
-                name: row.get(1)?,
-                length_metres: row.get(2)?,
-                created_at: format_utc(row.get(3)?),
-            }))
+            let (id, name, length_metres, created) = columns(row)?;
+            Ok(Some(Exported::Track { id, name, length_metres, created_at: format_utc(created) }))
         },
     },
     ExportedKind {
@@ -300,13 +280,10 @@ const KINDS: &[ExportedKind] = &[
           WHERE user_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
         at_once: None,
         read: |row| {
-            Ok(Some(Exported::Run {
-                id: row.get(0)?,
-                track_id: row.get(1)?,
-                duration_seconds: f64::from(row.get::<u32>(2)?) / 1000.0,
-                ran_at: format_utc(row.get(3)?),
-                created_at: format_utc(row.get(4)?),
-            }))
+            let (id, track_id, duration, ran, created): (_, _, u32, _, _) = columns(row)?;
+            let (duration_seconds, ran_at) = (f64::from(duration) / 1000.0, format_utc(ran));
+            let created_at = format_utc(created);
+            Ok(Some(Exported::Run { id, track_id, duration_seconds, ran_at, created_at }))
         },
     },
 ];

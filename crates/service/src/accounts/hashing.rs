@@ -1,8 +1,11 @@
 //! Where passwords are hashed: on a bounded pool, or, as documented, on a thread for each.
 
+use super::Accounts;
 use crate::config::{AccountSettings, HashPoolKind};
-use crate::http::Problem;
-use madang_guard::hash::{HashPool, PoolError, PoolOptions, StartError};
+use crate::current;
+use crate::http::{Problem, Secret};
+use crate::ops::record::Part;
+use madang_guard::hash::{HashPool, Password, PoolError, PoolOptions, StartError};
 use std::num::NonZeroUsize;
 
 /// Threads of the unbounded pool: as many as the blocking pools and servlet containers it stands for
@@ -10,9 +13,6 @@ use std::num::NonZeroUsize;
 const UNBOUNDED_THREADS: NonZeroUsize = NonZeroUsize::new(512).expect("512 is not 0");
 
 /// Starts what the settings ask for.
-///
-/// # Errors
-/// When the system refuses threads, random bytes or memory.
 pub(super) fn start(settings: &AccountSettings) -> Result<HashPool, StartError> {
     if settings.hash_pool == HashPoolKind::Unbounded {
         return HashPool::start_unbounded(settings.hash, UNBOUNDED_THREADS);
@@ -27,6 +27,15 @@ pub(super) fn start(settings: &AccountSettings) -> Result<HashPool, StartError> 
         options.threads = threads;
     }
     HashPool::start(options)
+}
+
+impl Accounts {
+    /// The text of a password's hash.
+    pub(super) async fn hash(&self, password: &Secret) -> Result<String, Problem> {
+        let _time = current::time(Part::Hash);
+        let hash = self.hasher().hash(Password::from(password.expose())).await;
+        Ok(hash.map_err(|error| problem(&error))?.as_str().to_owned())
+    }
 }
 
 /// A failure of the pool as an answer.

@@ -9,12 +9,11 @@ use super::{Accounts, hashing};
 use crate::app::App;
 use crate::current;
 use crate::http::json::table::{Asked, GivenSecret, Line, optional, required, table};
-use crate::http::{ClientAddress, JsonObject, OverTls, Problem, Secret, rfc3339};
+use crate::http::{ClientAddress, JsonObject, OverTls, Problem, Secret, not_stored, rfc3339};
 use crate::ops::record::Part;
-use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse as _, Response};
-use http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use http::{HeaderMap, header};
 use madang_guard::hash::{CheckOutcome, Password, StoredHash, Verdict};
 use madang_guard::{Attempt, Reservation};
 use serde::Serialize;
@@ -197,11 +196,9 @@ impl Accounts {
         let guard = self.guard();
         let device = guard.device_token(address, key.as_bytes(), user.password_hash.as_bytes());
         let body = LoggedIn { nickname: user.nickname, token, expires_at };
-        let mut response = Json(body).into_response();
-        let headers = response.headers_mut();
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let mut response = not_stored(body);
         if let Some(cookie) = device.and_then(|token| device_cookie(&token, secure)) {
-            headers.insert(header::SET_COOKIE, cookie);
+            response.headers_mut().insert(header::SET_COOKIE, cookie);
         }
         Ok(response)
     }

@@ -75,15 +75,13 @@ impl Accounts {
     /// The user, if there is one.
     pub(crate) async fn named(&self, named: Named) -> Result<Option<User>, StoreError> {
         let id = match named {
-            Named::Id(id) => Some(id),
-            Named::Nickname(name) => {
-                self.store().credentials(name).await?.map(|credentials| credentials.id)
-            }
+            Named::Id(id) => id,
+            Named::Nickname(name) => match self.store().credentials(name).await? {
+                Some(credentials) => credentials.id,
+                None => return Ok(None),
+            },
         };
-        match id {
-            Some(id) => self.store().find(id).await,
-            None => Ok(None),
-        }
+        self.store().find(id).await
     }
 
     /// What is stored of a user.
@@ -92,7 +90,7 @@ impl Accounts {
             let id = user.id;
             let count = |rows: &str| {
                 let sql = format!("SELECT count(*) FROM {rows}");
-                conn.only(&sql, params![id], |row| row.get(0))
+                conn.one(&sql, params![id])
             };
             let rows = ROWS.iter().map(|(name, rows)| Ok((*name, count(rows)?)));
             let cutoff = "SELECT until FROM revoked_users WHERE user_id = ?";

@@ -39,10 +39,8 @@ impl AccountStore {
     }
 
     async fn give_proof_back(&self, proof: i64) -> Result<(), StoreError> {
-        let write = self.store.write(move |tx| {
-            tx.run("DELETE FROM used_proofs WHERE proof = ?", params![proof]).map(drop)
-        });
-        write.await
+        let delete = "DELETE FROM used_proofs WHERE proof = ?";
+        self.store.write(move |tx| tx.run(delete, params![proof]).map(drop)).await
     }
 }
 

@@ -37,9 +37,6 @@ impl OwnedRows {
 
 impl Quota {
     /// Whether the user may add one of this kind.
-    ///
-    /// # Errors
-    /// [`ChangeError::OverQuota`], and when the store cannot answer.
     pub(crate) fn room_for_one(
         self,
         tx: &Tx<'_>,
@@ -53,9 +50,6 @@ impl Quota {
     }
 
     /// Whether the user may add a track whose path takes so many bytes.
-    ///
-    /// # Errors
-    /// As [`room_for_one`](Self::room_for_one).
     pub(crate) fn room_for_track(
         self,
         tx: &Tx<'_>,
@@ -65,9 +59,8 @@ impl Quota {
         self.room_for_one(tx, OwnedRows::Tracks, user)?;
         let Some(most) = self.track_bytes else { return Ok(()) };
         let sql = "SELECT length(p.path) FROM tracks t JOIN track_paths p ON p.track_id = t.id WHERE t.owner_id = ?";
-        let held: Vec<i64> = tx.rows(sql, params![user], |row| row.get(0))?;
-        let held: i64 = held.iter().sum();
-        let after = u64::try_from(held).unwrap_or(0).saturating_add(bytes as u64);
+        let held: Vec<u64> = tx.rows(sql, params![user], |row| row.get(0))?;
+        let after = held.iter().sum::<u64>().saturating_add(bytes as u64);
         if after > most { Err(ChangeError::OverQuota) } else { Ok(()) }
     }
 }

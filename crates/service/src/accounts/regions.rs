@@ -203,13 +203,13 @@ mod tests {
     use crate::config::Sources;
     use crate::store::Store;
 
-    /// The regions of a fresh store.
-    fn fresh() -> Regions {
-        let dir = tempfile::tempdir().unwrap();
-        let settings = Sources::new().resolve().unwrap();
-        let store = Store::open(dir.path(), &settings.database).unwrap();
-        let (rows, names, ..) = AccountStore::new(store).remembered().unwrap();
-        Regions::new(rows, names)
+    impl Regions {
+        /// Those of a fresh store.
+        pub(crate) fn fresh() -> Self {
+            let (store, _dir) = Store::fresh(&Sources::new());
+            let (rows, names, ..) = AccountStore::new(store).remembered().unwrap();
+            Self::new(rows, names)
+        }
     }
 
     fn table(text: &str) -> impl Iterator<Item = Vec<&str>> {
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn every_region_of_the_bundled_tables_is_found_by_its_names() {
-        let regions = fresh();
+        let regions = Regions::fresh();
         let provinces = include_str!("../../../../data/regions/sido_2018_centroids.csv");
         let municipalities = include_str!("../../../../data/regions/sigungu_2018_centroids.csv");
         let mut rows = 0;
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn people_write_regions_in_many_ways() {
-        let regions = fresh();
+        let regions = Regions::fresh();
         for (code, names) in [
             (11, &["서울특별시", "서울", "서울시", "Seoul", "seoul", " SEOUL "][..]),
             (32, &["강원도", "강원특별자치도", "강원", "Gangwon-do", "Gangwon State", "gangwon"]),
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_municipality_is_found_within_its_province() {
-        let regions = fresh();
+        let regions = Regions::fresh();
         for (province, name, code) in [
             (11, "중구", 11020),
             (11, "강서구", 11160),
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn what_is_no_region_or_several_is_refused() {
-        let regions = fresh();
+        let regions = Regions::fresh();
         for name in [
             "", " ", "Atlantis", "평양", "서울특별시 없는구", "Tokyo", "gu", "구", "11",
             "부산 종로구",

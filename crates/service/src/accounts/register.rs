@@ -1,21 +1,18 @@
 //! `POST /v1/auth/user/register`.
 
 use super::attempt::refusal;
-use super::regions::{self, RegionError, RegionId};
+use super::regions::{self, RegionId};
 use super::store::NewUser;
 use super::types::{Nickname, PASSWORD_BYTES};
-use super::{Accounts, UserId, hashing};
+use super::{Accounts, UserId};
 use crate::app::App;
-use crate::current;
 use crate::http::json::table::{Asked, Line, NewSecret, required, table};
 use crate::http::rfc3339::now_ms;
 use crate::http::{ClientAddress, JsonObject, Problem, Secret};
 use crate::idempotency::{Done, IdempotencyKey};
-use crate::ops::record::Part;
 use crate::store::StoreError;
 use axum::extract::State;
 use axum::response::Response;
-use madang_guard::hash::Password;
 use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -89,13 +86,7 @@ struct SignUp {
 
 impl Accounts {
     fn region(&self, body: &mut JsonObject, name: &str) -> Option<RegionId> {
-        match self.regions().find(name) {
-            Ok(region) => Some(region),
-            Err(error @ (RegionError::Unknown | RegionError::Ambiguous(_))) => {
-                body.refuse(REGION, error.to_string());
-                None
-            }
-        }
+        self.regions().find(name).map_err(|error| body.refuse(REGION, error.to_string())).ok()
     }
 
     /// Makes an account. A taken name is found before a hash is spent on it, and once more by the
@@ -113,13 +104,9 @@ impl Accounts {
         }
         // It counts from here on, however it ends: were a full pool for nothing, it would say which names
         // are free beyond every limit.
-        let time = current::time(Part::Hash);
-        let hash = self.hasher().hash(Password::from(new.password.expose())).await;
-        drop(time);
-        let hash = hash.map_err(|error| hashing::problem(&error))?;
         let user = NewUser {
             nickname: new.nickname.clone(),
-            password_hash: hash.as_str().to_owned(),
+            password_hash: self.hash(&new.password).await?,
             region: new.region,
             created_at_ms: now_ms(),
         };
@@ -168,6 +155,7 @@ mod tests {
     use crate::accounts::tests::{fresh, stop_hashing};
     use crate::config::Rate;
     use http::StatusCode;
+    use madang_guard::hash::Password;
     use std::time::Duration;
 
     #[tokio::test]

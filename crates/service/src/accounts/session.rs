@@ -1,12 +1,11 @@
 //! `POST /v1/auth/user/logout` and `GET /v1/users/me`.
 
-use super::{Accounts, Caller, UserId, token};
+use super::{Caller, UserId, token};
 use crate::app::App;
-use crate::http::{Problem, rfc3339};
-use axum::Json;
+use crate::http::{Problem, not_stored, rfc3339};
 use axum::extract::State;
-use axum::response::{IntoResponse as _, Response};
-use http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use http::StatusCode;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -36,19 +35,15 @@ pub(super) struct Me {
 pub(super) async fn me(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
     let accounts = &app.accounts;
     let _turn = app.reads.enter().await?;
-    let Some(user) = accounts.store().find(caller.id).await? else {
-        return Err(Problem::invalid_token("the account of this token no longer exists"));
-    };
+    let user = accounts.store().find(caller.id).await?.ok_or_else(Problem::account_gone)?;
     let (region_name, region_name_en) = accounts.regions().full_name(user.region);
-    let body = Me {
+    Ok(not_stored(Me {
         id: user.id,
         nickname: user.nickname,
         region_name,
         region_name_en,
         created_at: rfc3339::format_utc(user.created_at_ms),
-    };
-    let fresh = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
-    Ok((fresh, Json(body)).into_response())
+    }))
 }
 
 /// Log out.
@@ -66,14 +61,8 @@ pub(super) async fn logout(
     caller: Caller,
 ) -> Result<StatusCode, Problem> {
     let accounts = app.accounts.clone();
+    let revoke = async move { accounts.store().revoke(caller.claims, token::now()).await };
     // To its end, and within the gate until then, also when the client leaves.
-    app.writes.run(async move { accounts.revoke(&caller).await }).await??;
+    app.writes.run(revoke).await??;
     Ok(StatusCode::NO_CONTENT)
-}
-
-impl Accounts {
-    /// Revokes the caller's token: durable before it returns.
-    async fn revoke(&self, caller: &Caller) -> Result<(), Problem> {
-        Ok(self.store().revoke(caller.claims, token::now()).await?)
-    }
 }

@@ -6,11 +6,10 @@
 use super::token::{Claims, TokenId};
 use super::{AccountStore, Caller, UserId, token};
 use crate::app::App;
-use crate::http::{PathId, Problem, rfc3339};
-use crate::store::{Sql, StoreError, Tx, params};
-use axum::Json;
+use crate::http::{PathId, Problem, not_stored, rfc3339};
+use crate::store::{Conn, Row, Sql, StoreError, Tx, columns, params};
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -69,8 +68,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<
         created_at: rfc3339::format_utc(one.claims.issued_at.saturating_mul(1000)),
         expires_at: rfc3339::format_utc(one.claims.expires_at.saturating_mul(1000)),
     };
-    let fresh = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
-    Ok((fresh, Json(SessionList { items: valid.map(item).collect() })).into_response())
+    Ok(not_stored(SessionList { items: valid.map(item).collect() }))
 }
 
 /// End one of the caller's sessions: its token is refused from this answer on.
@@ -90,10 +88,8 @@ pub(super) async fn end(
     let id = id.ok().and_then(|Path(id)| URL_SAFE_NO_PAD.decode(id).ok()?.try_into().ok());
     let id = TokenId(id.ok_or_else(unknown)?);
     let accounts = app.accounts.clone();
-    let ended = app
-        .writes
-        .run(async move { accounts.store().end_session(caller.id, id, token::now()).await });
-    if ended.await?? { Ok(StatusCode::NO_CONTENT) } else { Err(unknown()) }
+    let end = async move { accounts.store().end_session(caller.id, id, token::now()).await };
+    if app.writes.run(end).await?? { Ok(StatusCode::NO_CONTENT) } else { Err(unknown()) }
 }
 
 /// A session as it is stored.
@@ -116,10 +112,7 @@ impl Session {
 }
 
 impl AccountStore {
-    /// Notes a session that begins.
-    ///
-    /// # Errors
-    /// When the store cannot answer: its token must not be given out then.
+    /// Notes a session that begins. When that fails, its token must not be given out.
     pub(super) async fn begin_session(&self, session: Session) -> Result<(), StoreError> {
         self.store.write(move |tx| begin(tx, &session)).await
     }
@@ -128,28 +121,25 @@ impl AccountStore {
     async fn sessions(&self, user: UserId, now: i64) -> Result<Vec<Session>, StoreError> {
         let sql = "SELECT id, issued_at, expires_at, device FROM sessions
              WHERE user_id = ? AND expires_at > ? ORDER BY issued_at DESC, id LIMIT ?";
-        let read = move |row: &crate::store::Row<'_>| {
-            let (id, issued_at, expires_at) = (TokenId(row.get(0)?), row.get(1)?, row.get(2)?);
-            Ok(Session { claims: Claims { id, user, issued_at, expires_at }, device: row.get(3)? })
+        let read = move |row: &Row<'_>| {
+            let (id, issued_at, expires_at, device) = columns(row)?;
+            Ok(Session { claims: Claims { id: TokenId(id), user, issued_at, expires_at }, device })
         };
-        self.store
-            .read(move |conn| conn.rows(sql, params![user, now, MOST_OF_ONE_USER], read))
-            .await
+        let values =
+            move |conn: &Conn<'_>| conn.rows(sql, params![user, now, MOST_OF_ONE_USER], read);
+        self.store.read(values).await
     }
 
     /// Ends a session of a user; answers whether there was one.
     async fn end_session(&self, user: UserId, id: TokenId, now: i64) -> Result<bool, StoreError> {
-        self.store
-            .write(move |tx| {
-                let sql = "SELECT issued_at, expires_at FROM sessions WHERE id = ? AND user_id = ?";
-                let found = tx.first(sql, params![id.0, user], |row| {
-                    Ok(Claims { id, user, issued_at: row.get(0)?, expires_at: row.get(1)? })
-                })?;
-                let Some(claims) = found else { return Ok(false) };
-                super::store::revoke(tx, &claims, now)?;
-                Ok(true)
-            })
-            .await
+        let job = move |tx: &mut Tx<'_>| {
+            let sql = "SELECT issued_at, expires_at FROM sessions WHERE id = ? AND user_id = ?";
+            let found = tx.first(sql, params![id.0, user], columns)?;
+            let Some((issued_at, expires_at)) = found else { return Ok(false) };
+            super::store::revoke(tx, &Claims { id, user, issued_at, expires_at }, now)?;
+            Ok(true)
+        };
+        self.store.write(job).await
     }
 }
 

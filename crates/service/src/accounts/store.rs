@@ -6,12 +6,12 @@ use super::revoked::{Change, Cutoff, MARGIN_SECONDS, MOST_OF_ONE_USER};
 use super::token::{Claims, TokenId};
 use super::{UserId, sessions};
 use crate::idempotency::IdempotencyKey;
-use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, Value, params};
+use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, Value, columns, params};
 
 /// Expired rows that one log-out takes away with its own write.
 const SWEPT_AT_ONCE: usize = 256;
 
-/// Accounts in the store.
+/// Accounts in the store. Every method fails when the store cannot answer; nothing is written then.
 #[derive(Clone, Debug)]
 pub struct AccountStore {
     pub(super) store: Store,
@@ -73,18 +73,14 @@ impl AccountStore {
 
     /// Reads what is kept in memory: regions with their further names, and revocations. Blocks the
     /// thread: it is for the start.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub fn remembered(&self) -> Result<Remembered, StoreError> {
         self.store.read_blocking(|conn| {
-            let regions = all(conn, "SELECT id, province_id, name, name_en FROM regions", region)?;
-            let names = all(conn, "SELECT region_id, name FROM region_names", |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?;
-            let tokens =
-                all(conn, "SELECT id FROM revoked_tokens", |row| Ok(TokenId(row.get(0)?)))?;
-            let users = all(conn, "SELECT user_id, until, expires_at FROM revoked_users", |row| {
+            let regions =
+                conn.rows("SELECT id, province_id, name, name_en FROM regions", &[], region)?;
+            let names = conn.rows("SELECT region_id, name FROM region_names", &[], columns)?;
+            let tokens = ids(conn, "SELECT id FROM revoked_tokens", &[])?;
+            let cutoffs = "SELECT user_id, until, expires_at FROM revoked_users";
+            let users = conn.rows(cutoffs, &[], |row| {
                 Ok((row.get(0)?, Cutoff { until: row.get(1)?, expires_at: row.get(2)? }))
             })?;
             Ok((regions, names, tokens, users))
@@ -92,38 +88,30 @@ impl AccountStore {
     }
 
     /// Stores accounts in one transaction, in order; none for a nickname that is taken. For filling a store.
-    ///
-    /// # Errors
-    /// When the store cannot answer; none is stored then.
     pub async fn insert_all(&self, users: Vec<NewUser>) -> Result<Vec<Option<UserId>>, StoreError> {
         self.store.write(move |tx| users.iter().map(|user| insert(tx, user)).collect()).await
     }
 
     /// Stores a new account, with the key of the request beside it; nothing when the nickname is taken. Of several at
     /// once exactly one is stored.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn insert(
         &self,
         user: NewUser,
         key: IdempotencyKey,
     ) -> Result<Option<UserId>, StoreError> {
-        self.store
-            .write(move |tx| {
-                let inserted = insert(tx, &user)?;
-                let Some(id) = inserted else { return Ok(None) };
-                let once = key.clone().used_by(id, &request(&user.nickname, user.region));
-                let done = once.run(tx, |_| Ok::<UserId, StoreError>(id))?;
-                Ok(Some(done.outcome))
-            })
-            .await
+        let job = move |tx: &mut Tx<'_>| {
+            let Some(id) = insert(tx, &user)? else { return Ok(None) };
+            let once = key.clone().used_by(id, &request(&user.nickname, user.region));
+            let done = once.run(tx, |_| Ok::<UserId, StoreError>(id))?;
+            Ok(Some(done.outcome))
+        };
+        self.store.write(job).await
     }
 
     /// Whether the account `id` was made by a request with this key, nickname and region.
     ///
     /// # Errors
-    /// When the store cannot answer, or the key came with other fields.
+    /// Also when the key came with other fields.
     pub async fn was_made_by(
         &self,
         key: IdempotencyKey,
@@ -148,7 +136,7 @@ impl AccountStore {
         let noted: Vec<u8> = self.store.write_blocking(move |tx| {
             let note = "UPDATE madang_cluster SET token_key = ? WHERE token_key IS NULL";
             tx.run(note, params![derived])?;
-            tx.only("SELECT token_key FROM madang_cluster", &[], |row| row.get(0))
+            tx.one("SELECT token_key FROM madang_cluster", &[])
         })?;
         if noted == derived {
             return Ok(());
@@ -163,123 +151,72 @@ impl AccountStore {
     }
 
     /// What log-in needs of the account of this name.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn credentials(&self, nickname: String) -> Result<Option<Credentials>, StoreError> {
-        self.store
-            .read(move |conn| {
-                conn.first(
-                    "SELECT id, nickname, password_hash FROM users WHERE nickname = ?",
-                    params![nickname],
-                    |row| {
-                        Ok(Credentials {
-                            id: row.get(0)?,
-                            nickname: row.get(1)?,
-                            password_hash: row.get(2)?,
-                        })
-                    },
-                )
-            })
-            .await
+        let sql = "SELECT id, nickname, password_hash FROM users WHERE nickname = ?";
+        let read = |row: &Row<'_>| {
+            let (id, nickname, password_hash) = columns(row)?;
+            Ok(Credentials { id, nickname, password_hash })
+        };
+        self.store.read(move |conn| conn.first(sql, params![nickname], read)).await
     }
 
     /// The account of this id.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn find(&self, id: UserId) -> Result<Option<User>, StoreError> {
-        self.store
-            .read(move |conn| {
-                conn.first(
-                    "SELECT id, nickname, region_id, created_at_ms FROM users WHERE id = ?",
-                    params![id],
-                    |row| {
-                        Ok(User {
-                            id: row.get(0)?,
-                            nickname: row.get(1)?,
-                            region: row.get(2)?,
-                            created_at_ms: row.get(3)?,
-                        })
-                    },
-                )
-            })
-            .await
+        let sql = "SELECT id, nickname, region_id, created_at_ms FROM users WHERE id = ?";
+        let read = |row: &Row<'_>| {
+            let (id, nickname, region, created_at_ms) = columns(row)?;
+            Ok(User { id, nickname, region, created_at_ms })
+        };
+        self.store.read(move |conn| conn.first(sql, params![id], read)).await
     }
 
     /// Puts `new` in the place of the hash `old`; answers whether it did. Whoever has changed the
     /// password meanwhile has changed the hash: it is then left alone.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn renew_hash(
         &self,
         id: UserId,
         old: String,
         new: String,
     ) -> Result<bool, StoreError> {
-        self.store
-            .write(move |tx| {
-                let update =
-                    "UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?";
-                Ok(tx.run(update, params![new, id, old])? > 0)
-            })
-            .await
+        let update = "UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?";
+        self.store.write(move |tx| Ok(tx.run(update, params![new, id, old])? > 0)).await
     }
 
     /// Revokes a token.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn revoke(&self, token: Claims, now: i64) -> Result<(), StoreError> {
         self.store.write(move |tx| revoke(tx, &token, now)).await
     }
 
     /// Revokes all tokens of a user.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub(super) async fn end_tokens(&self, ending: Ending) -> Result<(), StoreError> {
         self.store.write(move |tx| end_tokens(tx, ending)).await
     }
 
     /// Stores a new hash and revokes all tokens.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub(super) async fn change_password(
         &self,
         ending: Ending,
         hash: String,
     ) -> Result<(), StoreError> {
-        self.store
-            .write(move |tx| {
-                let update = "UPDATE users SET password_hash = ? WHERE id = ?";
-                tx.run(update, params![hash, ending.user])?;
-                end_tokens(tx, ending)
-            })
-            .await
+        let job = move |tx: &mut Tx<'_>| {
+            tx.run("UPDATE users SET password_hash = ? WHERE id = ?", params![hash, ending.user])?;
+            end_tokens(tx, ending)
+        };
+        self.store.write(job).await
     }
 
     /// Deletes a user and revokes all tokens. What hangs on the user goes, or loses the name, beside the requests.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub(super) async fn delete(&self, ending: Ending) -> Result<(), StoreError> {
         self.store.write(move |tx| delete(tx, ending)).await
     }
 
     /// The same, and no cached body has the user's name from then on.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub(super) async fn delete_at_once(&self, ending: Ending) -> Result<(), StoreError> {
-        self.store
-            .write(move |tx| {
-                tx.effects().end_everything();
-                delete(tx, ending)
-            })
-            .await
+        let job = move |tx: &mut Tx<'_>| {
+            tx.effects().end_everything();
+            delete(tx, ending)
+        };
+        self.store.write(job).await
     }
 }
 
@@ -299,17 +236,11 @@ fn insert(tx: &Tx<'_>, user: &NewUser) -> Result<Option<UserId>, StoreError> {
 }
 
 /// Whether there is such a user. A token says only that there was when it was issued.
-///
-/// # Errors
-/// When the store cannot answer.
 pub(crate) fn exists(conn: &Conn<'_>, id: UserId) -> Result<bool, StoreError> {
     conn.exists("SELECT 1 FROM users WHERE id = ?", params![id])
 }
 
 /// The same within a transaction that writes something of theirs: the user stays until its end.
-///
-/// # Errors
-/// As [`exists`].
 pub(crate) fn stays(tx: &Tx<'_>, id: UserId) -> Result<bool, StoreError> {
     tx.keep("users", id)
 }
@@ -323,12 +254,11 @@ fn request(nickname: &str, region: RegionId) -> Vec<u8> {
 /// Revokes a token, of which no session is left.
 pub(super) fn revoke(tx: &mut Tx<'_>, token: &Claims, now: i64) -> Result<(), StoreError> {
     sessions::forget(tx, token.id)?;
-    let mut change = Change::default();
     let added = tx.insert_new(
         "INSERT INTO revoked_tokens (id, user_id, issued_at, expires_at) VALUES (?, ?, ?, ?)",
         params![token.id.0, token.user, token.issued_at, token.expires_at],
     )?;
-    change.added = added.map(|_| token.id);
+    let mut change = Change { added: added.map(|_| token.id), ..Change::default() };
     fold(tx, token.user, now, &mut change)?;
     forget_expired(tx, now, &mut change)?;
     tx.effects().revoke(change);
@@ -422,26 +352,14 @@ fn replace_by_cutoff(
 }
 
 fn ids<'s>(
-    tx: &Tx<'_>,
+    conn: &Conn<'_>,
     sql: impl Into<Sql<'s>>,
     values: &[Value<'_>],
 ) -> Result<Vec<TokenId>, StoreError> {
-    tx.rows(sql, values, |row| Ok(TokenId(row.get(0)?)))
-}
-
-fn all<T>(
-    conn: &Conn<'_>,
-    sql: &str,
-    read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
-) -> Result<Vec<T>, StoreError> {
-    conn.rows(sql, &[], read)
+    conn.rows(sql, values, |row| Ok(TokenId(row.get(0)?)))
 }
 
 fn region(row: &Row<'_>) -> Result<RegionRow, StoreError> {
-    Ok(RegionRow {
-        id: row.get(0)?,
-        province: row.get(1)?,
-        name: row.get(2)?,
-        name_en: row.get(3)?,
-    })
+    let (id, province, name, name_en) = columns(row)?;
+    Ok(RegionRow { id, province, name, name_en })
 }

@@ -10,6 +10,7 @@ use madang_guard::Attempt;
 use madang_guard::hash::Password;
 use madang_testing::until_async;
 use parking_lot::Mutex;
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::pin;
 use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
@@ -31,6 +32,17 @@ pub(super) fn fresh(set: impl FnOnce(&mut Settings)) -> (tempfile::TempDir, Stor
     let accounts = Accounts::open(store.clone(), &settings).unwrap();
     (dir, store, accounts)
 }
+
+/// Of a wrong password.
+const ATTEMPT: Attempt<'_> = Attempt {
+    account: b"mina",
+    address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
+    password: b"wrong-horse-battery",
+    proof: None,
+    device_token: None,
+    credential: &[],
+    under_load: false,
+};
 
 fn new_user(nickname: &str) -> NewUser {
     let hash = "bcrypt:4".parse::<madang_guard::hash::Scheme>().unwrap();
@@ -80,16 +92,7 @@ async fn a_client_that_leaves_during_the_look_up_has_not_failed() {
     assert!(poll(one.as_mut()).is_pending() && poll(two.as_mut()).is_pending());
     let password = Secret::from("wrong-horse-battery".to_owned());
     for _ in 0..20 {
-        let attempt = Attempt {
-            account: b"mina",
-            address: "192.0.2.1".parse().unwrap(),
-            password: password.expose().as_bytes(),
-            proof: None,
-            device_token: None,
-            credential: &[],
-            under_load: false,
-        };
-        let reservation = accounts.guard().admit(&attempt).await.unwrap();
+        let reservation = accounts.guard().admit(&ATTEMPT).await.unwrap();
         let check = pin!(accounts.check("mina", &password, reservation));
         assert!(poll(check).is_pending());
         // And here it leaves.
@@ -103,16 +106,7 @@ async fn a_client_that_leaves_during_the_look_up_has_not_failed() {
 async fn a_client_that_leaves_the_hash_queue_has_not_failed() {
     let (_dir, _, accounts) = fresh(|settings| settings.accounts.hash_threads = Some(1));
     let go_on = stop_hashing(&accounts).await;
-    let attempt = Attempt {
-        account: b"mina",
-        address: "192.0.2.1".parse().unwrap(),
-        password: b"wrong-horse-battery",
-        proof: None,
-        device_token: None,
-        credential: &[],
-        under_load: false,
-    };
-    let reservation = accounts.guard().admit(&attempt).await.unwrap();
+    let reservation = accounts.guard().admit(&ATTEMPT).await.unwrap();
     let checking = accounts.clone();
     let check = tokio::spawn(async move {
         let password = Secret::from("wrong-horse-battery".to_owned());
@@ -130,13 +124,8 @@ async fn a_client_that_leaves_the_hash_queue_has_not_failed() {
 async fn a_log_out_whose_client_leaves_holds_its_place_until_it_is_written() {
     let (_dir, settings) = settings();
     let app = Arc::new(App::open(&settings).unwrap());
-    let user = app
-        .accounts
-        .store()
-        .insert(new_user("mina"), IdempotencyKey::default())
-        .await
-        .unwrap()
-        .unwrap();
+    let insert = app.accounts.store().insert(new_user("mina"), IdempotencyKey::default());
+    let user = insert.await.unwrap().unwrap();
     let (_, claims) = app.accounts.inner.tokens.issue(user, token::now()).unwrap();
     // The writer stands still.
     let (go_on, stopped) = mpsc::channel::<()>();
@@ -168,9 +157,7 @@ async fn a_cutoff_is_never_after_the_clock() {
         issued_at,
         expires_at: issued_at + 1_000,
     };
-    let revoke = async |claims: Claims, now| {
-        store.revoke(claims, now).await.unwrap();
-    };
+    let revoke = async |claims: Claims, now| store.revoke(claims, now).await.unwrap();
     // Logged out while the clock was 10,000 s ahead, and then once after it was set back.
     let ahead: Vec<_> = (0..revoked::MOST_OF_ONE_USER as u8).map(|id| token(id, 11_000)).collect();
     for claims in &ahead {

@@ -6,56 +6,27 @@ use crate::http::json::table::{Asked, Line, Lines, required, table};
 use crate::http::rfc3339::now_ms;
 use crate::http::{JsonObject, Problem};
 
-/// Most characters of a title.
-pub const LONGEST_TITLE: usize = 100;
-
-/// Most characters of an article's content.
-pub const LONGEST_CONTENT: usize = 10_000;
-
-/// Most characters of a comment.
-pub const LONGEST_COMMENT: usize = 1000;
-
 table! {
     /// What an article says. What is missing or null in a change stays as it is.
     pub(super) struct Fields: NewArticleBody (All), ArticleChangesBody (Part);
     /// Title, on one line.
-    title: Line = required("title", Line(1..=LONGEST_TITLE), "망원동에 빵집이 생겼어요");
+    title: Line = required("title", Line(1..=100), "망원동에 빵집이 생겼어요");
     /// Content, on any number of lines.
-    content: Lines = required("content", Lines(1..=LONGEST_CONTENT), "시장 북문 옆입니다.\n아침 여덟 시에 열어요.");
+    content: Lines = required("content", Lines(1..=10_000), "시장 북문 옆입니다.\n아침 여덟 시에 열어요.");
 }
 
 table! {
     /// A comment to be written.
     pub(super) struct CommentFields: NewCommentBody (All);
     /// Content, on any number of lines.
-    content: Lines = required("content", Lines(1..=LONGEST_COMMENT), "소금빵이 맛있어요!");
+    content: Lines = required("content", Lines(1..=1000), "소금빵이 맛있어요!");
 }
 
-/// What a client asks to be stored as an article.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft {
-    /// 1 to [`LONGEST_TITLE`] characters on one line, at least one of them visible.
-    pub title: String,
-    /// 1 to [`LONGEST_CONTENT`] characters, likewise, on any number of lines.
-    pub content: String,
-}
-
-impl Draft {
-    /// Reads a body.
-    ///
-    /// # Errors
-    /// 422 with every field that is wrong.
-    pub fn read(mut body: JsonObject) -> Result<Draft, Problem> {
-        let Fields { title, content } = Fields::read(&mut body, Asked::All);
-        let (title, content) = body.finish((title, content))?;
-        Ok(Draft { title, content })
-    }
-
-    /// The article it becomes for this user, now.
-    pub fn owned_by(self, author: UserId) -> NewArticle {
-        let Draft { title, content } = self;
-        NewArticle { author, title, content, created_at_ms: now_ms() }
-    }
+/// Reads an article of this user, made now.
+pub(crate) fn article(mut body: JsonObject, author: UserId) -> Result<NewArticle, Problem> {
+    let Fields { title, content } = Fields::read(&mut body, Asked::All);
+    let (title, content) = body.finish((title, content))?;
+    Ok(NewArticle { author, title, content, created_at_ms: now_ms() })
 }
 
 /// Reads the body of a change: fields that are not there stay as they are.

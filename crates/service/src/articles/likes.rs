@@ -20,8 +20,6 @@
 mod batch;
 mod behind;
 mod bulk;
-mod direct;
-mod discard;
 mod log;
 mod metrics;
 mod pairs;
@@ -46,19 +44,16 @@ use super::types::{ArticleId, Counts};
 use crate::accounts::UserId;
 use crate::config::{LikeSettings, LikesWrite};
 use crate::http::gate::Permit;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, Tx};
 use std::sync::Arc;
 use std::time::Duration;
-use store::Decides;
+use store::{Applied, Decides};
 
-/// What somebody wants of a like.
+/// What somebody wants of a like: that it is there, that it is not, or the other of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// That it is there.
     On,
-    /// That it is not.
     Off,
-    /// The other of the two.
     Toggle,
 }
 
@@ -76,11 +71,8 @@ impl Change {
 /// A like to be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Like {
-    /// Of which article.
     pub article: ArticleId,
-    /// By whom.
     pub user: UserId,
-    /// Like, unlike or toggle.
     pub change: Change,
 }
 
@@ -94,28 +86,22 @@ impl Like {
 /// A like and its article as they are after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Liked {
-    /// Whether the user likes the article.
     pub liked: bool,
-    /// How many do.
+    /// How many like it.
     pub count: u64,
 }
 
 /// Why a like was not changed.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum LikeError {
-    /// There is no such article.
     #[error("there is no such article")]
     NoArticle,
-    /// The account is gone.
     #[error("there is no such user")]
     NoUser,
-    /// Too many wait already.
     #[error("too many likes are waiting")]
     Full,
-    /// The server of `likes.url` does not take it.
     #[error("the stream of likes does not answer: {0}")]
     Away(String),
-    /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -206,7 +192,6 @@ impl LikeLog {
         })
     }
 
-    /// The store of likes.
     pub(super) fn store(&self) -> &LikeStore {
         &self.parts.store
     }
@@ -227,10 +212,10 @@ impl LikeLog {
     pub(super) async fn apply(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
         let done = match &self.way {
             Way::Behind(behind) => behind.apply(like, turn).await,
-            Way::Direct => direct::apply(&self.parts, like, turn).await,
+            Way::Direct => self.parts.apply_alone(like, turn).await,
             Way::Stream(stream) => stream.apply(like, turn).await,
             Way::Queue(queue) => queue.apply(like, turn).await,
-            Way::Discard => discard::apply(&self.parts, like, turn).await,
+            Way::Discard => self.parts.answer_alone(like, turn).await,
         };
         self.parts.counted.answered(&done);
         done
@@ -316,6 +301,11 @@ impl LikeLog {
 /// Times that a reader looks for counts before it asks the writer's thread.
 const TRIES: usize = 3;
 
+/// Differences from the tables that a queue may hold, of some 100 bytes each.
+const MOST_QUEUED: usize = 100_000;
+/// Pairs of one of its transactions, as documented.
+const CHUNK: usize = 1000;
+
 /// What the store says of a pair.
 #[derive(Clone, Copy, Debug)]
 struct Look {
@@ -338,6 +328,55 @@ impl Parts {
         }
         // Versions are those of many articles: where they are moved on, none is meanwhile.
         self.store.counts_on_writer(article, Arc::clone(&self.pending)).await
+    }
+
+    /// Writes what a queue holds now; answers whether it could. What cannot be written stays, for the next time.
+    async fn write_chunks<T>(
+        &self,
+        all: &[T],
+        write: impl AsyncFn(&[T]) -> Result<(), StoreError>,
+    ) -> bool {
+        let mut done = true;
+        for chunk in all.chunks(CHUNK) {
+            if let Err(error) = write(chunk).await {
+                done = false;
+                self.counted.flush_failed();
+                tracing::error!(%error, pending = all.len(), "acknowledged likes are not stored yet");
+                // What the store refuses of one chunk says nothing of the next.
+                if error.is_temporary() {
+                    break;
+                }
+            }
+        }
+        done
+    }
+
+    /// Changes a like in a commit of its own, as if there were no group commit.
+    async fn apply_alone(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
+        let counted = Arc::clone(&self.counted);
+        let job = move |tx: &mut Tx<'_>| {
+            let applied = store::apply(tx, &[like])?;
+            applied.counts.iter().for_each(|(article, now)| tx.effects().count(*article, *now));
+            Ok::<_, StoreError>(applied)
+        };
+        // The place is kept until the commit is done, also when nobody waits for it.
+        let committed = move |applied: &Applied| {
+            counted.committed(applied.changed);
+            drop(turn);
+        };
+        let applied = self.store.store.write_alone(job, committed).await?;
+        applied.answers.into_iter().next().unwrap_or(Err(LikeError::NoArticle))
+    }
+
+    /// Stores nothing: the cost of everything else, to measure the other ways against. The same route, token, gate and
+    /// counts; no row, no transaction, no thread but the one that answers.
+    async fn answer_alone(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
+        let counts = match self.counts.get(like.article) {
+            Some(counts) => counts,
+            None => self.read_counts(like.article).await?.ok_or(LikeError::NoArticle)?,
+        };
+        drop(turn);
+        Ok(Liked { liked: like.change.applied_to(false), count: counts.likes })
     }
 
     /// The same with the state of a pair.

@@ -1,21 +1,23 @@
-//! `GET /v1/articles`: all or those with certain words, by newest or by likes.
+//! `GET /v1/articles`: all or those with certain words, by newest or by likes; and `POST`.
 
+use super::draft::{self, NewArticleBody};
 use super::represent::ArticleItem;
 use super::store::listing::{Asked, Listed};
-use super::types::{After, Order};
+use super::types::Order;
 use super::{Articles, all_articles};
+use crate::accounts::Caller;
 use crate::app::App;
-use crate::http::Problem;
-use crate::http::body::respond;
 use crate::http::page::{self, Page, Query, write_whole_cursor};
 use crate::http::problem::FieldError;
+use crate::http::{JsonObject, Problem};
+use crate::idempotency::IdempotencyKey;
 use crate::markets::read_words;
-use crate::response_cache::{Wanted, always};
+use crate::response_cache::{Wanted, no_listing};
 use crate::store::load_with;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
-use madang_cache::Value;
+use serde::Serialize;
 use std::sync::Arc;
 
 /// Articles, or those of them that are searched for, the newest or the most liked first.
@@ -44,7 +46,35 @@ pub(super) async fn list(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (asked, limit) = read(query.as_deref().unwrap_or(""))?;
-    Ok(respond(&app.articles.page(asked, limit, &headers).await?, &headers))
+    app.articles.page(asked, limit, &headers).await
+}
+
+/// What was made.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Created {
+    /// Its identifier.
+    pub(super) id: i64,
+}
+
+/// Writes an article of the caller's own.
+#[utoipa::path(post, path = "/v1/articles", tag = "articles", operation_id = "createArticle",
+    security(("bearer" = [])),
+    params(("Idempotency-Key" = Option<String>, Header)),
+    request_body = NewArticleBody,
+    responses(
+        (status = 201, description = "Written; `Location` leads to it", body = Created),
+    ))]
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    key: IdempotencyKey,
+    body: JsonObject,
+) -> Result<Response, Problem> {
+    let once = key.used_by(caller.id, body.bytes());
+    let new = draft::article(body, caller.id)?;
+    let articles = app.articles.store().clone();
+    let made = app.writes.run(async move { articles.create(new, once).await }).await??;
+    Ok(made.answer(|id| crate::http::created(format!("/v1/articles/{id}"), Created { id })))
 }
 
 /// Reads a query, and says everything that is wrong with it at once; a cursor last, for it belongs to the
@@ -60,7 +90,6 @@ pub(crate) fn read(query: &str) -> Result<(Asked, usize), Problem> {
         (Ok(words), Ok(order)) => {
             let asked = Asked { words, order, after: None };
             let (limit, after) = page::asked(query, &listing(&asked))?;
-            let after = after.map(|(likes, id)| After { likes, id });
             Ok((Asked { after, ..asked }, limit))
         }
         (words, order) => {
@@ -85,11 +114,11 @@ impl Articles {
         asked: Asked,
         limit: usize,
         headers: &HeaderMap,
-    ) -> Result<Value, Problem> {
+    ) -> Result<Response, Problem> {
         let (name, order, after) = (listing(&asked), asked.order, asked.after);
         let key = match after {
             None => format!("{limit} {name}"),
-            Some(after) => format!("{limit}.{}.{} {name}", after.likes, after.id),
+            Some((likes, id)) => format!("{limit}.{likes}.{id} {name}"),
         };
         let kept = after.is_none() || self.responses.keeps_later_pages();
         let wanted = Wanted { key: &key, stamps: &[all_articles()], kept };
@@ -100,15 +129,12 @@ impl Articles {
             let found = load_with(Vec::new(), listed).await?;
             let cursor = |(likes, id)| write_whole_cursor(&name, likes, id);
             let of_last = |last: &Listed| {
-                let likes = match order {
-                    Order::Newest => 0,
-                    Order::Likes => i64::try_from(last.article.counts.likes).unwrap_or(i64::MAX),
-                };
-                cursor((likes, last.article.id))
+                let (likes, id) = last.article.position();
+                cursor((if order == Order::Newest { 0 } else { likes }, id))
             };
             let page = Page::cut(found.items, limit, of_last, ArticleItem::from);
             Ok(Some(page.or_more(found.more.map(cursor))))
         };
-        always(self.responses.get(&self.lists, wanted, headers, make).await?)
+        self.responses.answer(&self.lists, wanted, headers, make, no_listing).await
     }
 }

@@ -1,14 +1,14 @@
 //! Metrics of articles and likes for `/metrics`, read when they are asked for.
 
-use super::Articles;
+use super::{Articles, Kept};
 use crate::exposition::{counter, gauge};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 use std::fmt::Error;
+use std::sync::atomic::Ordering::Relaxed;
 
 impl Articles {
-    /// Writes all of them.
     pub(crate) fn encode_metrics(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
         let likes = self.like_metrics();
         let help = "Likes and unlikes answered with their new state";
@@ -19,12 +19,8 @@ impl Articles {
         counter(encoder, "likes_batches", "Transactions that wrote likes", likes.batches)?;
         let help = "Likes waiting for a commit, or acknowledged and not yet in their tables";
         gauge(encoder, "likes_pending", help, likes.pending)?;
-        counter(
-            encoder,
-            "likes_refused",
-            "Likes refused because the queue was full",
-            likes.refused,
-        )?;
+        let help = "Likes refused because the queue was full";
+        counter(encoder, "likes_refused", help, likes.refused)?;
         let help = "Acknowledged likes that the server of likes.url has lost";
         counter(encoder, "likes_lost", help, likes.lost)?;
         let help = "Failed writes of acknowledged likes, each retried";
@@ -33,12 +29,12 @@ impl Articles {
         let help = "Age of the oldest acknowledged like that is not yet in its tables";
         let kind = lag.metric_type();
         lag.encode(encoder.encode_descriptor("likes_lag", help, Some(&Unit::Seconds), kind)?)?;
-        let kept = self.kept_metrics();
+        let Kept { passes, checked, repaired } = &*self.kept;
         let help = "Complete passes that compared counts with rows for all articles";
-        counter(encoder, "article_check_passes", help, kept.passes)?;
+        counter(encoder, "article_check_passes", help, passes.load(Relaxed))?;
         let help = "Articles whose counts were compared with their rows";
-        counter(encoder, "article_counts_checked", help, kept.checked)?;
+        counter(encoder, "article_counts_checked", help, checked.load(Relaxed))?;
         let help = "Articles whose wrong counts were corrected";
-        counter(encoder, "article_counts_repaired", help, kept.repaired)
+        counter(encoder, "article_counts_repaired", help, repaired.load(Relaxed))
     }
 }

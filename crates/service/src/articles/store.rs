@@ -4,46 +4,28 @@ pub(crate) mod listing;
 mod search;
 mod upkeep;
 
-pub use upkeep::Compared;
-
 use super::types::{Article, ArticleId, Author, Counts, Edit, NewArticle};
 use super::{all_articles, comments_of, one_article};
 use crate::accounts::{self, OwnedRows, Quota, UserId};
-use crate::housekeeping::{self, Step};
+use crate::housekeeping::Step;
 use crate::http::{By, Refusal, Remover};
 use crate::idempotency::{Done, Once};
-use crate::search::{self as index};
+use crate::search as index;
 use crate::store::{ChangeError, Conn, Row, Store, StoreError, Tx, params};
 
 /// What hangs on an article.
 pub(super) const OF_ARTICLE: &[Step] = &[
-    Step {
-        find: "SELECT user_id, user_id FROM article_likes WHERE article_id = ?1 LIMIT ?2",
-        change: "DELETE FROM article_likes WHERE article_id = ?1 AND user_id = ?2",
-        ends: housekeeping::NONE,
-    },
-    Step {
-        find: "SELECT id, id FROM article_comments WHERE article_id = ?1 LIMIT ?2",
-        change: "DELETE FROM article_comments WHERE article_id = ?1 AND id = ?2",
-        ends: housekeeping::NONE,
-    },
+    Step::delete("article_likes", "article_id", "user_id"),
+    Step::delete("article_comments", "article_id", "id"),
 ];
 
 /// What a user leaves who is deleted: articles and comments without an author. Likes are found in another way.
 pub(crate) const OF_USER: &[Step] = &[
-    Step {
-        find: "SELECT id, id FROM articles WHERE author_id = ?1 LIMIT ?2",
-        change: "UPDATE articles SET author_id = NULL WHERE author_id = ?1 AND id = ?2",
-        ends: |id| Some(one_article(id)),
-    },
-    Step {
-        find: "SELECT id, article_id FROM article_comments WHERE author_id = ?1 LIMIT ?2",
-        change: "UPDATE article_comments SET author_id = NULL WHERE author_id = ?1 AND id = ?2",
-        ends: |article| Some(comments_of(article)),
-    },
+    Step::clear("articles", "author_id", "id").ending("id", one_article),
+    Step::clear("article_comments", "author_id", "id").ending("article_id", comments_of),
 ];
 
-/// Articles in the store.
+/// Articles in the store. Every method fails when the store cannot answer; nothing is written then.
 #[derive(Clone, Debug)]
 pub struct ArticleStore {
     store: Store,
@@ -77,8 +59,7 @@ impl ArticleStore {
     /// Stores an article, `once`. Done even when the caller goes away.
     ///
     /// # Errors
-    /// When its author is gone or the store cannot answer; nothing is stored then unless the error
-    /// [is unknown](StoreError::is_unknown).
+    /// Also when its author is gone.
     pub async fn create(
         &self,
         new: NewArticle,
@@ -102,49 +83,32 @@ impl ArticleStore {
     /// Stores articles in one transaction; gives their ids, in order. For filling a store.
     ///
     /// # Errors
-    /// When one is refused or the store cannot answer; none is stored then.
+    /// Also when one is refused; none is stored then.
     pub async fn create_all(&self, all: Vec<NewArticle>) -> Result<Vec<ArticleId>, StoreError> {
-        self.store
-            .write(move |tx| {
-                tx.effects().end_everything();
-                let ids: Vec<_> =
-                    all.iter().map(|new| insert(tx, new)).collect::<Result<_, StoreError>>()?;
-                let text = |new: &NewArticle| index::text(&[&new.title, &new.content]);
-                let texts = ids.iter().zip(&all).map(|(id, new)| (*id, text(new)));
-                index::add_all(tx, index::ARTICLES, texts)?;
-                Ok(ids)
-            })
-            .await
+        let job = move |tx: &mut Tx<'_>| {
+            tx.effects().end_everything();
+            let ids =
+                all.iter().map(|new| insert(tx, new)).collect::<Result<Vec<_>, StoreError>>()?;
+            let text = |new: &NewArticle| index::text(&[&new.title, &new.content]);
+            let texts = ids.iter().zip(&all).map(|(id, new)| (*id, text(new)));
+            index::add_all(tx, index::ARTICLES, texts)?;
+            Ok(ids)
+        };
+        self.store.write(job).await
     }
 
     /// How many articles there are.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn count(&self) -> Result<u64, StoreError> {
-        self.store
-            .read(|conn| conn.only("SELECT count(*) FROM articles", &[], |row| row.get(0)))
-            .await
+        self.store.read(|conn| conn.one("SELECT count(*) FROM articles", &[])).await
     }
 
     /// Ids of the first `limit` articles. For filling a store.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn ids(&self, limit: usize) -> Result<Vec<ArticleId>, StoreError> {
-        self.store
-            .read(move |conn| {
-                conn.rows("SELECT id FROM articles ORDER BY id LIMIT ?", params![limit], |row| {
-                    row.get(0)
-                })
-            })
-            .await
+        let sql = "SELECT id FROM articles ORDER BY id LIMIT ?";
+        self.store.read(move |conn| conn.rows(sql, params![limit], |row| row.get(0))).await
     }
 
     /// The article of this id.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn find(&self, id: ArticleId) -> Result<Option<Article>, StoreError> {
         self.store.read(move |conn| find(conn, id)).await
     }
@@ -153,8 +117,8 @@ impl ArticleStore {
     /// that are not in the tables yet.
     ///
     /// # Errors
-    /// When the account is gone or the store cannot answer.
-    pub async fn edit(
+    /// Also when the account is gone.
+    pub(super) async fn edit(
         &self,
         id: ArticleId,
         by: impl Into<By<Article>>,
@@ -175,59 +139,49 @@ impl ArticleStore {
                 index::note(tx, index::ARTICLES, id)?;
                 tx.effects().end([all_articles(), one_article(id)]);
             }
-            let now = now_is(tx, id, user)?;
-            Ok(now.ok_or(Refusal::Absent).map(|(article, counts, liked)| {
-                let mut edited = Edited { article, counts, liked, changed };
-                seen(&mut edited);
-                edited
-            }))
+            let Some((article, counts)) = find(tx, id)?.zip(counts(tx, id)?) else {
+                return Ok(Err(Refusal::Absent));
+            };
+            let mut edited = Edited { article, counts, liked: likes(tx, id, user)?, changed };
+            seen(&mut edited);
+            Ok(Ok(edited))
         };
         self.store.write(job).await
     }
 
     /// Deletes an article, for its author or the operator, even when the caller goes away; its comments and likes are
     /// gone for everybody from then on, and their rows go later (`OF_ARTICLE`).
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn delete(
         &self,
         id: ArticleId,
         by: impl Into<Remover<Article>>,
     ) -> Result<Result<(), Refusal>, StoreError> {
         let by = by.into();
-        self.store
-            .write(move |tx| {
-                tx.hold("articles", id)?;
-                let outcome = by.may(owner(tx, id)?, || find(tx, id))?;
-                if outcome.is_err() {
-                    return Ok(outcome);
-                }
+        let job = move |tx: &mut Tx<'_>| {
+            tx.hold("articles", id)?;
+            let outcome = by.may(owner(tx, id)?, || find(tx, id))?;
+            if outcome.is_ok() {
                 delete(tx, id)?;
                 let effects = tx.effects();
                 effects.forget(id);
                 effects.end([all_articles(), one_article(id), comments_of(id)]);
                 effects.leave_rows();
-                Ok(outcome)
-            })
-            .await
+            }
+            Ok(outcome)
+        };
+        self.store.write(job).await
     }
 }
 
-/// Whether the account of who writes still exists.
-///
-/// # Errors
-/// When it does not, or the store cannot answer.
+/// Fails when the account of who writes no longer exists.
 pub(super) fn author_exists(tx: &Tx<'_>, user: UserId) -> Result<(), ChangeError> {
     if accounts::stays(tx, user)? { Ok(()) } else { Err(ChangeError::UnknownUser) }
 }
 
 fn insert(tx: &Tx<'_>, new: &NewArticle) -> Result<ArticleId, StoreError> {
     let id = tx.insert("INSERT INTO articles (author_id, title, created_at_ms, updated_at_ms) VALUES (?1, ?2, ?3, ?3)", params![new.author, new.title, new.created_at_ms])?;
-    tx.run(
-        "INSERT INTO article_contents (article_id, content) VALUES (?, ?)",
-        params![id, new.content],
-    )?;
+    let content = "INSERT INTO article_contents (article_id, content) VALUES (?, ?)";
+    tx.run(content, params![id, new.content])?;
     Ok(id)
 }
 
@@ -244,21 +198,16 @@ fn delete(tx: &Tx<'_>, id: ArticleId) -> Result<(), StoreError> {
 
 /// The user whose article this is, if they still exist; nothing when there is no such article.
 fn owner(tx: &Tx<'_>, id: ArticleId) -> Result<Option<Option<UserId>>, StoreError> {
-    tx.first(
-        "SELECT u.id FROM articles a LEFT JOIN users u ON u.id = a.author_id WHERE a.id = ?",
-        params![id],
-        |row| row.get(0),
-    )
+    let sql = "SELECT u.id FROM articles a LEFT JOIN users u ON u.id = a.author_id WHERE a.id = ?";
+    tx.first(sql, params![id], |row| row.get(0))
 }
 
 /// Writes what differs; answers whether anything did.
 fn change(tx: &Tx<'_>, id: ArticleId, edit: &Edit, now: i64) -> Result<bool, StoreError> {
     let mut changed = 0;
     if let Some(title) = &edit.title {
-        changed += tx.run(
-            "UPDATE articles SET title = ?2 WHERE id = ?1 AND title <> ?2",
-            params![id, title],
-        )?;
+        let update = "UPDATE articles SET title = ?2 WHERE id = ?1 AND title <> ?2";
+        changed += tx.run(update, params![id, title])?;
     }
     if let Some(content) = &edit.content {
         changed += tx.run(
@@ -273,32 +222,16 @@ fn change(tx: &Tx<'_>, id: ArticleId, edit: &Edit, now: i64) -> Result<bool, Sto
     Ok(changed > 0)
 }
 
-fn now_is(
-    conn: &Conn<'_>,
-    id: ArticleId,
-    user: UserId,
-) -> Result<Option<(Article, Counts, bool)>, StoreError> {
-    let Some((article, counts)) = find(conn, id)?.zip(counts(conn, id)?) else { return Ok(None) };
-    Ok(Some((article, counts, likes(conn, id, user)?)))
-}
-
 fn find(conn: &Conn<'_>, id: ArticleId) -> Result<Option<Article>, StoreError> {
-    conn.first(
+    let sql =
         "SELECT a.id, a.author_id, u.nickname, a.title, a.created_at_ms, a.updated_at_ms, c.content
          FROM articles a JOIN article_contents c ON c.article_id = a.id
-         LEFT JOIN users u ON u.id = a.author_id WHERE a.id = ?",
-        params![id],
-        |row| {
-            Ok(Article {
-                id: row.get(0)?,
-                author: author(row, 1)?,
-                title: row.get(3)?,
-                created_at_ms: row.get(4)?,
-                updated_at_ms: row.get(5)?,
-                content: row.get(6)?,
-            })
-        },
-    )
+         LEFT JOIN users u ON u.id = a.author_id WHERE a.id = ?";
+    conn.first(sql, params![id], |row| {
+        let (title, created_at_ms, updated_at_ms) = (row.get(3)?, row.get(4)?, row.get(5)?);
+        let (id, author, content) = (row.get(0)?, author(row, 1)?, row.get(6)?);
+        Ok(Article { id, author, title, content, created_at_ms, updated_at_ms })
+    })
 }
 
 /// The counts of an article; nothing when there is none of this id.
@@ -310,10 +243,8 @@ pub(super) fn counts(conn: &Conn<'_>, id: ArticleId) -> Result<Option<Counts>, S
 
 /// Whether this user likes this article.
 pub(super) fn likes(conn: &Conn<'_>, article: ArticleId, user: UserId) -> Result<bool, StoreError> {
-    conn.exists(
-        "SELECT 1 FROM article_likes WHERE article_id = ? AND user_id = ?",
-        params![article, user],
-    )
+    let sql = "SELECT 1 FROM article_likes WHERE article_id = ? AND user_id = ?";
+    conn.exists(sql, params![article, user])
 }
 
 /// The author from two columns, of which the second is null when the account is gone.

@@ -1,5 +1,4 @@
 //! Articles, comments and likes on a real file, and every way in which likes reach it.
-#![allow(clippy::disallowed_types, reason = "looks at the rows with queries of its own")]
 
 mod likes;
 mod search;
@@ -10,7 +9,7 @@ use super::*;
 use crate::config::{LikeSettings, LikesWrite, Origin, Quota, Sources};
 use crate::http::{AnswerRoom, Gate};
 use crate::idempotency::Once;
-use crate::store::{StoreError, Tx};
+use crate::store::{StoreError, Tx, columns};
 use std::collections::HashSet;
 
 pub(super) struct Bench {
@@ -19,7 +18,7 @@ pub(super) struct Bench {
     comments: CommentStore,
     counts: Arc<CountMemory>,
     pub(super) gate: Gate,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 /// The writer, held up with a job.
@@ -59,25 +58,16 @@ impl Bench {
     }
 
     async fn on(sources: &Sources) -> Bench {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), &sources.resolve().unwrap().database).unwrap();
-        let bench = Bench {
+        let (store, dir) = Store::fresh(sources);
+        store.add_users(1..=8).await;
+        Bench {
             articles: ArticleStore::new(store.clone(), Quota::default()),
             comments: CommentStore::new(store.clone(), Quota::default()),
             counts: Arc::new(CountMemory::of(&store)),
             gate: Gate::new(1000, Duration::from_secs(10)),
             store,
-            _dir: dir,
-        };
-        for user in 1..=8 {
-            bench
-                .execute(format!(
-                    "INSERT INTO users (id, nickname, password_hash, region_id, created_at_ms)
-                     VALUES ({user}, 'user-{user}', '-', 11, 0)"
-                ))
-                .await;
+            dir,
         }
-        bench
     }
 
     /// With so many articles of user 1: 1 and on.
@@ -120,7 +110,7 @@ impl Bench {
     }
 
     pub(super) async fn mend_likes(&self) {
-        self.execute("DROP TRIGGER broken").await;
+        self.store.execute("DROP TRIGGER broken").await;
     }
 
     pub(super) fn log(&self, write: LikesWrite) -> LikeLog {
@@ -128,17 +118,6 @@ impl Bench {
             LikeSettings { write, url: Vec::new(), queue_flush: Duration::from_secs(60) };
         LikeLog::new(self.store.clone(), Arc::clone(&self.counts), &settings, Replayed::default())
             .unwrap()
-    }
-
-    pub(super) async fn execute(&self, sql: impl Into<String>) {
-        let sql = sql.into();
-        let done: Result<(), StoreError> =
-            self.store.write(move |tx: &mut Tx<'_>| tx.batch(&sql)).await;
-        done.unwrap();
-    }
-
-    pub(super) async fn number(&self, sql: &'static str) -> i64 {
-        self.store.read(move |conn| conn.one(sql, &[])).await.unwrap()
     }
 
     pub(super) async fn like(
@@ -154,11 +133,9 @@ impl Bench {
 
     /// Every pair of an article and a user who likes it.
     pub(super) async fn rows(&self) -> HashSet<(ArticleId, UserId)> {
-        let rows = self.store.read(|conn| {
-            conn.rows("SELECT article_id, user_id FROM article_likes", &[], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-        });
+        let rows = self
+            .store
+            .read(|conn| conn.rows("SELECT article_id, user_id FROM article_likes", &[], columns));
         rows.await.unwrap().into_iter().collect()
     }
 

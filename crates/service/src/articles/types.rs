@@ -1,6 +1,7 @@
 //! What articles and comments are to the rest of the program.
 
 use crate::accounts::UserId;
+use crate::search::Position;
 
 /// Identifier of an article, never reused.
 pub type ArticleId = i64;
@@ -82,6 +83,13 @@ pub struct Summary {
     pub counts: Counts,
 }
 
+impl Summary {
+    /// Where it stands by likes.
+    pub(super) fn position(&self) -> Position {
+        (i64::try_from(self.counts.likes).unwrap_or(i64::MAX), self.id)
+    }
+}
+
 /// The order of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -89,15 +97,6 @@ pub enum Order {
     Newest,
     /// The most liked first; of those with equally many the last one.
     Likes,
-}
-
-/// Where a listing goes on: after this article.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct After {
-    /// Its likes when it was listed; without a meaning in [`Order::Newest`].
-    pub likes: i64,
-    /// Its id.
-    pub id: ArticleId,
 }
 
 /// A comment to be stored. Its text has been checked.

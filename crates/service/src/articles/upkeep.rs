@@ -35,31 +35,14 @@ const EVERY: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// What was found and mended since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeptMetrics {
-    /// Passes over all articles that were finished.
-    pub passes: u64,
-    /// Articles whose counts were compared with their rows.
-    pub checked: u64,
-    /// Articles whose counts were wrong, and were set right.
-    pub repaired: u64,
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    passes: AtomicU64,
-    checked: AtomicU64,
-    repaired: AtomicU64,
-}
-
-impl Kept {
-    pub(super) fn metrics(&self) -> KeptMetrics {
-        KeptMetrics {
-            passes: self.passes.load(Relaxed),
-            checked: self.checked.load(Relaxed),
-            repaired: self.repaired.load(Relaxed),
-        }
-    }
+    /// Passes over all articles that were finished.
+    pub(super) passes: AtomicU64,
+    /// Articles whose counts were compared with their rows.
+    pub(super) checked: AtomicU64,
+    /// Articles whose counts were wrong, and were set right.
+    pub(super) repaired: AtomicU64,
 }
 
 impl Articles {

@@ -8,7 +8,7 @@
     reason = "runs the statements that systems have for what is left"
 )]
 
-use crate::store::{Store, StoreError, Tx, params};
+use crate::store::{Store, StoreError, Tx, columns, params};
 use madang_cache::Stamp;
 
 /// One kind of things that are deleted.
@@ -20,20 +20,53 @@ pub(crate) struct Leftovers {
     pub(crate) steps: &'static [&'static [Step]],
 }
 
-/// How one kind of rows that hang on an id goes.
+/// How one kind of rows goes that hang on an id.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
-    /// Finds up to `?2` of the rows that hang on the id `?1`: their keys, and what their cached bodies are named by. It
-    /// does not find again what was changed.
-    pub(crate) find: &'static str,
-    /// Changes the row of the key `?2` that hangs on the id `?1`.
-    pub(crate) change: &'static str,
-    /// Which body ends with a row.
-    pub(crate) ends: fn(i64) -> Option<Stamp>,
+    table: &'static str,
+    /// The column of the id.
+    of: &'static str,
+    /// The column that tells its rows apart.
+    key: &'static str,
+    /// The column that names the cached body that ends with a row.
+    body: &'static str,
+    ends: Option<fn(i64) -> Stamp>,
+    /// Else only the id goes from the row.
+    deletes: bool,
 }
 
-/// No body ends.
-pub(crate) const NONE: fn(i64) -> Option<Stamp> = |_| None;
+impl Step {
+    /// The rows go whose column `of` holds the id; `key` tells them apart.
+    pub(crate) const fn delete(table: &'static str, of: &'static str, key: &'static str) -> Self {
+        Self { table, of, key, body: key, ends: None, deletes: true }
+    }
+
+    /// The same rows stay, without the id.
+    pub(crate) const fn clear(table: &'static str, of: &'static str, key: &'static str) -> Self {
+        Self { deletes: false, ..Self::delete(table, of, key) }
+    }
+
+    /// A cached body ends with each row: that of the value in this column.
+    pub(crate) const fn ending(self, body: &'static str, ends: fn(i64) -> Stamp) -> Self {
+        Self { body, ends: Some(ends), ..self }
+    }
+
+    /// Finds up to `?2` of the rows that hang on the id `?1`, and does not find again what was changed.
+    pub(super) fn find(&self) -> String {
+        let Self { table, of, key, body, .. } = self;
+        format!("SELECT {key}, {body} FROM {table} WHERE {of} = ?1 LIMIT ?2")
+    }
+
+    /// Changes the row of the key `?2` that hangs on the id `?1`.
+    pub(super) fn change(&self) -> String {
+        let Self { table, of, key, .. } = self;
+        let change = match self.deletes {
+            true => format!("DELETE FROM {table}"),
+            false => format!("UPDATE {table} SET {of} = NULL"),
+        };
+        format!("{change} WHERE {of} = ?1 AND {key} = ?2")
+    }
+}
 
 /// Ids that are looked at together.
 const AT_ONCE: usize = 1000;
@@ -56,12 +89,11 @@ impl Leftovers {
         let job = move |tx: &mut Tx<'_>| {
             let (mut left, mut ended) = (rows, Vec::new());
             for step in self.steps.iter().copied().flatten() {
-                let found = tx.rows(step.find, params![id, left], |row| {
-                    Ok((row.get::<i64>(0)?, row.get::<i64>(1)?))
-                })?;
+                let found: Vec<(i64, i64)> = tx.rows(&step.find(), params![id, left], columns)?;
+                let change = step.change();
                 for (key, body) in &found {
-                    tx.run(step.change, params![id, key])?;
-                    ended.extend((step.ends)(*body));
+                    tx.run(&change, params![id, key])?;
+                    ended.extend(step.ends.map(|ends| ends(*body)));
                 }
                 left -= found.len().min(left);
             }

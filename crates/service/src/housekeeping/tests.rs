@@ -5,7 +5,7 @@ use super::*;
 use crate::app::App;
 use crate::config::{Origin, Sources};
 use crate::http::Remover;
-use crate::store::{FILE, Store, Tx, test_schema};
+use crate::store::{FILE, Tx, plan, test_schema};
 use rusqlite::{Connection, StatementStatus};
 
 /// Users 1 and 2; 3,000 of everything that hangs on user 1, on track 1 and on article 1. User 2 has run on
@@ -47,10 +47,6 @@ fn filled(dir: &std::path::Path) -> App {
     let app = App::open(&sources.resolve().unwrap()).unwrap();
     Connection::open(dir.join(FILE)).unwrap().execute_batch(FILL).unwrap();
     app
-}
-
-async fn number(store: &Store, sql: &'static str) -> i64 {
-    store.read(move |conn| conn.one(sql, &[])).await.unwrap()
 }
 
 /// Sweeps of what is left of one id, and the rows that each changed.
@@ -102,10 +98,8 @@ fn every_statement_of_a_sweep_finds_its_rows_in_an_index() {
         .iter()
         .flat_map(|kind| kind.steps.iter().copied().flatten())
     {
-        for sql in [step.find, step.change] {
-            let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-            let plan: Vec<String> =
-                explain.query_map([1, 1], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+        for sql in [step.find(), step.change()] {
+            let plan = plan(&conn, &sql);
             assert!(plan.iter().all(|line| !line.starts_with("SCAN")), "{sql}: {plan:?}");
         }
     }
@@ -133,7 +127,7 @@ async fn what_a_deleted_user_leaves_goes_and_everything_is_right_again() {
         ("SELECT sum(like_count) FROM articles", 1),
         ("SELECT like_count FROM articles WHERE id = 1", 1),
     ] {
-        assert_eq!(number(&app.store, rows).await, left, "{rows}");
+        assert_eq!(app.store.number(rows).await, left, "{rows}");
     }
     let wrong = app.articles.store().compare(0, 10_000).await.unwrap();
     assert!(wrong.iter().all(|one| one.kept == one.rows));
@@ -150,8 +144,8 @@ async fn what_a_deleted_track_leaves_goes_in_small_transactions() {
          + (SELECT count(*) FROM track_bests WHERE track_id = 1)
          + (SELECT count(*) FROM track_paths WHERE track_id = 1)
          + (SELECT count(*) FROM track_starts WHERE id = 1) + (SELECT count(*) FROM deleted_tracks)";
-    assert_eq!(number(&app.store, left).await, 0);
-    assert_eq!(number(&app.store, "SELECT count(*) FROM track_bests").await, 2999);
+    assert_eq!(app.store.number(left).await, 0);
+    assert_eq!(app.store.number("SELECT count(*) FROM track_bests").await, 2999);
 }
 
 #[tokio::test]
@@ -162,7 +156,7 @@ async fn towns_without_posts_go_and_others_stay() {
     let operator = Connection::open(dir.path().join(FILE)).unwrap();
     operator.execute_batch("DELETE FROM posts WHERE author_id = 1").unwrap();
     sweep_all(&app.articles, false).await.unwrap();
-    assert_eq!(number(&app.store, "SELECT count(*) FROM towns").await, 2, "not asked for");
+    assert_eq!(app.store.number("SELECT count(*) FROM towns").await, 2, "not asked for");
     let mut looked = Vec::new();
     let mut after = Some(0);
     while let Some(town) = after {
@@ -170,6 +164,6 @@ async fn towns_without_posts_go_and_others_stay() {
         looked.extend(after);
     }
     assert_eq!(looked, [1, 2], "one at a time");
-    assert_eq!(number(&app.store, "SELECT id FROM towns").await, 1);
-    assert_eq!(number(&app.store, "SELECT count(*) FROM towns").await, 1);
+    assert_eq!(app.store.number("SELECT id FROM towns").await, 1);
+    assert_eq!(app.store.number("SELECT count(*) FROM towns").await, 1);
 }

@@ -124,6 +124,11 @@ impl Problem {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail).challenging("Bearer")
     }
 
+    /// 401: a valid token of an account that was deleted.
+    pub fn account_gone() -> Self {
+        Self::invalid_token("the account of this token no longer exists")
+    }
+
     /// 401: there is a token, and it is not valid (any more): altered, expired or revoked.
     pub fn invalid_token(detail: impl Into<Cow<'static, str>>) -> Self {
         // RFC 6750, 3.1: a request that carried a token is told what is wrong with it.
@@ -363,9 +368,7 @@ impl From<ChangeError> for Problem {
                 "quota-exceeded",
                 "your account stores as much of this as it may; delete some first",
             ),
-            ChangeError::UnknownUser => {
-                Problem::invalid_token("the account of this token no longer exists")
-            }
+            ChangeError::UnknownUser => Problem::account_gone(),
         }
     }
 }

@@ -2,19 +2,17 @@
 
 use super::index::{After, Filter, Order, RankedMarket, Words};
 use super::represent::MarketItem;
-use super::{Markets, all_markets};
+use super::{Inner, Markets, all_markets};
 use crate::accounts::{LONGEST_REGION, RegionError, RegionId, Regions};
 use crate::app::App;
 use crate::http::Problem;
-use crate::http::body::respond;
 use crate::http::page::{self, Page, Query, read_cursor, write_cursor};
 use crate::http::problem::FieldError;
-use crate::response_cache::{Wanted, always};
+use crate::response_cache::{Wanted, no_listing};
 use crate::store::StoreError;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
-use madang_cache::Value;
 use madang_path::Point;
 use std::sync::Arc;
 
@@ -51,8 +49,7 @@ pub(super) async fn list(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let asked = Asked::parse(query.as_deref().unwrap_or(""), app.markets.regions());
-    let value = app.markets.page(asked.map_err(Problem::invalid)?, &headers).await?;
-    Ok(respond(&value, &headers))
+    app.markets.page(asked.map_err(Problem::invalid)?, &headers).await
 }
 
 /// What a request asks for.
@@ -95,7 +92,6 @@ impl Asked {
         let listing = listing(&filter, &order, near);
         let after = written.get("cursor").map(|cursor| read_cursor(&listing, cursor)).transpose();
         let after = after.map_err(|error| vec![error])?;
-        let after = after.map(|(sort, id)| After { sort, id });
         Ok(Asked { filter, near, order, limit, after, listing })
     }
 }
@@ -172,14 +168,14 @@ fn read_order(sort: Option<&str>, near: Option<Point>) -> Result<Order, FieldErr
 }
 
 impl Markets {
-    async fn page(&self, asked: Asked, headers: &HeaderMap) -> Result<Value, Problem> {
+    async fn page(&self, asked: Asked, headers: &HeaderMap) -> Result<Response, Problem> {
         let key = match asked.after {
             None => format!("{}\u{1}{}", asked.limit, asked.listing),
-            Some(After { sort, id }) => {
+            Some((sort, id)) => {
                 format!("{}\u{1}{}\u{1}{:x}.{id}", asked.limit, asked.listing, sort.to_bits())
             }
         };
-        if let Some(After { id, .. }) = asked.after
+        if let Some((_, id)) = asked.after
             && self.index().number(id).is_none()
         {
             return Err(Problem::invalid_field("cursor", "a nextCursor of the same listing"));
@@ -193,7 +189,8 @@ impl Markets {
             let found = compute.run(move |()| this.found(&asked)).await;
             Ok(Some(found.map_err(StoreError::from)?))
         };
-        always(self.inner.responses.get(&self.inner.lists, wanted, headers, make).await?)
+        let Inner { responses, lists, .. } = &*self.inner;
+        responses.answer(lists, wanted, headers, make, no_listing).await
     }
 
     fn found(&self, asked: &Asked) -> Page<MarketItem> {

@@ -12,29 +12,13 @@ impl Markets {
     ) -> Result<(), std::fmt::Error> {
         let views = self.view_metrics();
         gauge(encoder, "markets", "Markets in memory", self.index().count() as u64)?;
-        counter(
-            encoder,
-            "market_views_counted",
-            "Market views counted, one per visitor and day",
-            views.counted,
-        )?;
-        counter(
-            encoder,
-            "market_views_repeated",
-            "Market views not counted because the visitor was counted on that day",
-            views.repeated,
-        )?;
-        counter(
-            encoder,
-            "market_views_dropped",
-            "Market views not counted: queue full, daily budget of the network used up, or store failure",
-            views.dropped,
-        )?;
-        gauge(
-            encoder,
-            "market_views_pending",
-            "Market views that are waiting to be counted",
-            views.pending,
-        )
+        let help = "Market views counted, one per visitor and day";
+        counter(encoder, "market_views_counted", help, views.counted)?;
+        let help = "Market views not counted because the visitor was counted on that day";
+        counter(encoder, "market_views_repeated", help, views.repeated)?;
+        let help = "Market views not counted: queue full, daily budget of the network used up, or store failure";
+        counter(encoder, "market_views_dropped", help, views.dropped)?;
+        let help = "Market views that are waiting to be counted";
+        gauge(encoder, "market_views_pending", help, views.pending)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::types::{AddressRegions, Market, MarketId, NewMarket};
 use super::views::View;
-use crate::store::{Row, Sql, Store, StoreError, Tx, params};
+use crate::store::{Row, Sql, Store, StoreError, Tx, columns, params};
 use std::collections::BTreeMap;
 
 /// Columns of a market in the order that [`market`] reads them.
@@ -42,7 +42,7 @@ pub(super) struct CountedViews {
     pub(super) repeated: Vec<View>,
 }
 
-/// The tables of markets.
+/// The tables of markets. Every method fails when the store cannot answer; nothing is written then.
 #[derive(Clone, Debug)]
 pub struct MarketStore {
     store: Store,
@@ -55,25 +55,15 @@ impl MarketStore {
     }
 
     /// All markets, by id. Blocks the thread.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub fn all(&self) -> Result<Vec<Market>, StoreError> {
-        self.store.read_blocking(|conn| {
-            let sql = format!("SELECT {COLUMNS} FROM markets ORDER BY id");
-            conn.rows(&sql, &[], market)
-        })
+        let sql = format!("SELECT {COLUMNS} FROM markets ORDER BY id");
+        self.store.read_blocking(move |conn| conn.rows(&sql, &[], market))
     }
 
     /// How often each market that was ever viewed has been. Blocks the thread.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub fn view_counts(&self) -> Result<Vec<(MarketId, u64)>, StoreError> {
-        self.store.read_blocking(|conn| {
-            let sql = "SELECT market_id, views FROM market_view_counts";
-            conn.rows(sql, &[], |row| Ok((row.get(0)?, row.get(1)?)))
-        })
+        let sql = "SELECT market_id, views FROM market_view_counts";
+        self.store.read_blocking(move |conn| conn.rows(sql, &[], columns))
     }
 
     /// From now on this is run when markets have been imported, by this process or another.
@@ -82,124 +72,90 @@ impl MarketStore {
     }
 
     /// How many markets there are.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn count(&self) -> Result<u64, StoreError> {
-        self.store
-            .read(|conn| conn.only("SELECT count(*) FROM markets", &[], |row| row.get(0)))
-            .await
+        self.store.read(|conn| conn.one("SELECT count(*) FROM markets", &[])).await
     }
 
     /// Stores rows in one transaction: new ones, and those that say something new of a market that is
     /// there. Which of the two is the newer decides what holds, see [`NewMarket::over`].
-    ///
-    /// # Errors
-    /// When the store cannot take them; none is stored then.
     pub async fn import(&self, rows: Vec<Prepared>) -> Result<Imported, StoreError> {
-        self.store
-            .write(move |tx| {
-                let mut done = Imported::default();
-                for row in &rows {
-                    match put(tx, row)? {
-                        Put::Created => done.created += 1,
-                        Put::Updated => done.updated += 1,
-                        Put::Unchanged => done.unchanged += 1,
-                    }
-                }
-                if done.created + done.updated > 0 {
-                    tx.effects().change_markets();
-                }
-                Ok(done)
-            })
-            .await
+        let job = move |tx: &mut Tx<'_>| {
+            let mut done = Imported::default();
+            rows.iter().try_for_each(|row| put(tx, row, &mut done))?;
+            if done.created + done.updated > 0 {
+                tx.effects().change_markets();
+            }
+            Ok(done)
+        };
+        self.store.write(job).await
     }
 
     /// Says which facilities markets have; answers for how many that is new.
-    ///
-    /// # Errors
-    /// When the store cannot take them; none is stored then.
     pub async fn set_facilities(&self, rows: Vec<(MarketId, u32)>) -> Result<usize, StoreError> {
-        self.store
-            .write(move |tx| {
-                tx.effects().change_markets();
-                rows.iter()
-                    .try_fold(0, |n, (id, bits)| Ok(n + tx.run(FACILITIES, params![id, bits])?))
-            })
-            .await
+        let job = move |tx: &mut Tx<'_>| {
+            tx.effects().change_markets();
+            rows.iter().try_fold(0, |n, (id, bits)| Ok(n + tx.run(FACILITIES, params![id, bits])?))
+        };
+        self.store.write(job).await
     }
 
     /// Counts views: each visitor once for each market and day.
-    ///
-    /// # Errors
-    /// When the store cannot take them; none is counted then.
     pub(super) async fn count_views(&self, views: Vec<View>) -> Result<CountedViews, StoreError> {
-        self.store
-            .write(move |tx| {
-                let insert = "INSERT INTO market_views (day, market_id, visitor) VALUES (?, ?, ?)";
-                let mut new: BTreeMap<MarketId, u64> = BTreeMap::new();
-                let mut repeated = Vec::new();
-                for &view in &views {
-                    let values = params![view.day, view.market, view.visitor];
-                    if tx.insert_new(insert, values)?.is_some() {
-                        *new.entry(view.market).or_default() += 1;
-                    } else {
-                        repeated.push(view);
-                    }
+        let job = move |tx: &mut Tx<'_>| {
+            let insert = "INSERT INTO market_views (day, market_id, visitor) VALUES (?, ?, ?)";
+            let mut new: BTreeMap<MarketId, u64> = BTreeMap::new();
+            let mut repeated = Vec::new();
+            for &view in &views {
+                let values = params![view.day, view.market, view.visitor];
+                if tx.insert_new(insert, values)?.is_some() {
+                    *new.entry(view.market).or_default() += 1;
+                } else {
+                    repeated.push(view);
                 }
-                let count = |(id, n): (MarketId, u64)| {
-                    tx.run(ADD_VIEWS, params![id, n])?;
-                    let views = "SELECT views FROM market_view_counts WHERE market_id = ?";
-                    Ok::<_, StoreError>((id, tx.one(views, params![id])?))
-                };
-                let counts = new.into_iter().map(count).collect::<Result<_, _>>()?;
-                Ok(CountedViews { counts, repeated })
-            })
-            .await
+            }
+            let mut counts = Vec::with_capacity(new.len());
+            for (id, n) in new {
+                tx.run(ADD_VIEWS, params![id, n])?;
+                let views = "SELECT views FROM market_view_counts WHERE market_id = ?";
+                counts.push((id, tx.one(views, params![id])?));
+            }
+            Ok(CountedViews { counts, repeated })
+        };
+        self.store.write(job).await
     }
 
     /// Folds at most `most` rows of days before `day` into the counts; answers how many.
-    ///
-    /// # Errors
-    /// When the store cannot take it; nothing is folded then.
     pub(super) async fn settle_views(&self, day: u32, most: usize) -> Result<usize, StoreError> {
-        self.store
-            .write(move |tx| {
-                let mut gone: BTreeMap<MarketId, usize> = BTreeMap::new();
-                for id in tx.rows(OLD_VIEWS, params![day, most], |row| row.get(0))? {
-                    *gone.entry(id).or_default() += 1;
-                }
-                let settle =
-                    "UPDATE market_view_counts SET settled = settled + ? WHERE market_id = ?";
-                for (id, n) in &gone {
-                    tx.run(settle, params![n, id])?;
-                }
-                Ok(gone.values().sum())
-            })
-            .await
+        let job = move |tx: &mut Tx<'_>| {
+            let mut gone: BTreeMap<MarketId, usize> = BTreeMap::new();
+            for id in tx.rows(OLD_VIEWS, params![day, most], |row| row.get(0))? {
+                *gone.entry(id).or_default() += 1;
+            }
+            let settle = "UPDATE market_view_counts SET settled = settled + ? WHERE market_id = ?";
+            for (id, n) in &gone {
+                tx.run(settle, params![n, id])?;
+            }
+            Ok(gone.values().sum())
+        };
+        self.store.write(job).await
     }
 }
 
-enum Put {
-    Created,
-    Updated,
-    Unchanged,
-}
-
-fn put(tx: &Tx<'_>, row: &Prepared) -> Result<Put, StoreError> {
-    let there = by_key(tx, &row.key)?;
-    let Some(there) = there else {
-        write(tx, None, row)?;
-        return Ok(Put::Created);
+/// Stores a row, and counts what became of it.
+fn put(tx: &Tx<'_>, row: &Prepared, done: &mut Imported) -> Result<(), StoreError> {
+    let Some(there) = by_key(tx, &row.key)? else {
+        done.created += 1;
+        return write(tx, INSERT, row);
     };
     // The place is that of the addresses that hold: provinces of older data may have changed since.
     let place = if row.market.holds_over(&there.is) { row.place } else { there.place };
     let market = row.market.clone().over(&there.is);
     if market == there.is && place == there.place {
-        return Ok(Put::Unchanged);
+        done.unchanged += 1;
+        return Ok(());
     }
-    write(tx, Some(there.id), &Prepared { market, place, key: row.key.clone() })?;
-    Ok(Put::Updated)
+    done.updated += 1;
+    write(tx, UPDATE, &Prepared { market, place, key: row.key.clone() })
 }
 
 fn by_key(tx: &Tx<'_>, key: &str) -> Result<Option<Market>, StoreError> {
@@ -208,12 +164,10 @@ fn by_key(tx: &Tx<'_>, key: &str) -> Result<Option<Market>, StoreError> {
     tx.first(Sql::each(&read, &lock), params![key], market)
 }
 
-/// A new row when `id` is none: then the number is the store's to choose.
-fn write(tx: &Tx<'_>, id: Option<MarketId>, row: &Prepared) -> Result<(), StoreError> {
+fn write(tx: &Tx<'_>, sql: &str, row: &Prepared) -> Result<(), StoreError> {
     let Prepared { key, place, market } = row;
     let (goods, vouchers) = (market.goods.join("+"), market.vouchers.join("+"));
     let (lat, lon) = (market.position.map(|p| p.0), market.position.map(|p| p.1));
-    let sql = if id.is_none() { INSERT } else { UPDATE };
     // Of an update the key comes last: it is what the row is found by.
     tx.run(
         sql,

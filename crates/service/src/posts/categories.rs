@@ -1,17 +1,37 @@
 //! `GET /v1/categories`: what posts are sorted into.
 
 use super::Posts;
-use super::represent::CategoryItem;
+use super::types::Category;
 use crate::app::App;
 use crate::http::Problem;
-use crate::http::body::respond;
-use crate::response_cache::{Wanted, always};
+use crate::response_cache::{Wanted, no_listing};
 use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
-use madang_cache::{Stamp, Value};
+use madang_cache::Stamp;
 use serde::Serialize;
 use std::sync::Arc;
+
+/// A category.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CategoryItem {
+    /// Identifier.
+    id: i64,
+    /// Its name in addresses and bodies.
+    slug: String,
+    /// Name in Korean.
+    name: String,
+    /// Name in English.
+    name_english: String,
+}
+
+impl From<Category> for CategoryItem {
+    fn from(category: Category) -> Self {
+        let Category { id, slug, name, name_english } = category;
+        Self { id, slug, name, name_english }
+    }
+}
 
 /// All of them: there are few, so there are no pages.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -33,21 +53,15 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let value = app.posts.all_categories(&headers).await?;
-    Ok(respond(&value, &headers))
-}
-
-impl Posts {
-    async fn all_categories(&self, headers: &HeaderMap) -> Result<Value, Problem> {
-        // They change with migrations only; whoever will one day write them announces this.
-        let stamps = [Stamp::new("post_categories")];
-        let wanted = Wanted { key: "", stamps: &stamps, kept: true };
-        let store = self.store.clone();
-        let make = move || async move {
-            let found = store.categories().await?;
-            let items = found.into_iter().map(CategoryItem::from).collect();
-            Ok(Some(CategoryList { items, next_cursor: None }))
-        };
-        always(self.responses.get(&self.category_responses, wanted, headers, make).await?)
-    }
+    let Posts { store, responses, category_responses, .. } = &app.posts;
+    // They change with migrations only; whoever will one day write them announces this.
+    let stamps = [Stamp::new("post_categories")];
+    let wanted = Wanted { key: "", stamps: &stamps, kept: true };
+    let store = store.clone();
+    let make = move || async move {
+        let found = store.categories().await?;
+        let items = found.into_iter().map(CategoryItem::from).collect();
+        Ok(Some(CategoryList { items, next_cursor: None }))
+    };
+    responses.answer(category_responses, wanted, &headers, make, no_listing).await
 }

@@ -1,36 +1,22 @@
 //! Bodies of posts, checked.
 
 use super::types::{Category, CategoryId, NewPost, OfferPlace, PostValues, Status};
-use crate::accounts::{RegionError, RegionId, Regions, UserId};
+use crate::accounts::{LONGEST_REGION, RegionError, RegionId, Regions, UserId};
 use crate::http::json::table::{Asked, Choice, Line, Lines, Whole, optional, required, table};
 use crate::http::problem::FieldError;
 use crate::http::rfc3339::now_ms;
 use crate::http::{JsonObject, Problem};
 use crate::markets::folded;
 
-/// Most characters of a title, and of the name of an item.
-pub const LONGEST_TITLE: usize = 100;
-/// Most characters of what is said about it.
-pub const LONGEST_CONTENT: usize = 10_000;
 /// Most characters of the name of a town.
 pub const LONGEST_TOWN: usize = 40;
 /// Highest price, in won: 2^53 is far away, so it is exact in every client.
-pub const HIGHEST_PRICE: i64 = 1_000_000_000_000;
-/// Most pieces of one post.
-pub const LARGEST_STOCK: i64 = 1_000_000;
-
-/// Longest name of a region that is looked at, in characters.
-const LONGEST_REGION: usize = crate::accounts::LONGEST_REGION;
-
-/// Longest name of a category that is looked at, in characters.
-const LONGEST_CATEGORY: usize = 40;
+const HIGHEST_PRICE: i64 = 1_000_000_000_000;
 
 /// What names are resolved with.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a> {
-    /// Provinces and municipalities.
     pub regions: &'a Regions,
-    /// Categories.
     pub categories: &'a [Category],
 }
 
@@ -55,17 +41,17 @@ table! {
     /// What an owner says of a post. What is missing or null in a change stays as it is.
     pub(super) struct Fields: NewPostBody (All), PostChangesBody (Part);
     /// Title, on one line.
-    title: Line = required("title", Line(1..=LONGEST_TITLE), "로드 자전거 팝니다");
+    title: Line = required("title", Line(1..=100), "로드 자전거 팝니다");
     /// What is said about it, on any number of lines.
-    content: Lines = required("content", Lines(1..=LONGEST_CONTENT), "3년 탔습니다.\n망원역에서 직거래해요.");
+    content: Lines = required("content", Lines(1..=10_000), "3년 탔습니다.\n망원역에서 직거래해요.");
     /// What is sold, on one line.
-    item_name: Line = required("itemName", Line(1..=LONGEST_TITLE), "로드 자전거");
+    item_name: Line = required("itemName", Line(1..=100), "로드 자전거");
     /// Price in won.
     price: Whole = required("price", Whole(0..=HIGHEST_PRICE), 180_000);
     /// How many there are.
-    stock: Whole = required("stock", Whole(0..=LARGEST_STOCK), 1);
+    stock: Whole = required("stock", Whole(0..=1_000_000), 1);
     /// One of `GET /v1/categories`: its `slug`, or its name in Korean or English.
-    category: Line = required("category", Line(1..=LONGEST_CATEGORY), "sports");
+    category: Line = required("category", Line(1..=40), "sports");
     /// Province, in Korean or English; in a change with `city` and `town`.
     state: Line = required("state", Line(1..=LONGEST_REGION), "서울특별시");
     /// A municipality of it, or a district of one, in Korean or English; in a change with `state` and `town`.
@@ -76,34 +62,22 @@ table! {
     status: Choice<Status> = optional("status", Choice(&Status::WORDS), "selling");
 }
 
-/// A new post, checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft(PostValues);
-
-impl Draft {
-    /// Reads a body.
-    ///
-    /// # Errors
-    /// 422 with every field that is wrong.
-    pub fn read(mut body: JsonObject, names: Names<'_>) -> Result<Draft, Problem> {
-        let fields = Fields::read(&mut body, Asked::All);
-        let Fields { title, content, item_name, price, stock, state, city, town, .. } = fields;
-        let category = category(&mut body, fields.category, names);
-        let place = place(&mut body, (state, city, town), names);
-        // A wrong one is noted already.
-        let status = Some(fields.status.unwrap_or(Status::Selling));
-        let fields = (title, content, item_name, price, stock, category, place, status);
-        let (title, content, item_name, price, stock, category, place, status) =
-            body.finish(fields)?;
-        let values =
-            PostValues { title, content, item_name, price, stock, category, place, status };
-        Ok(Draft(values))
-    }
-
-    /// The post it becomes for this user, now.
-    pub fn owned_by(self, author: UserId) -> NewPost {
-        NewPost { author, values: self.0, removed: false, created_at_ms: now_ms() }
-    }
+/// Reads a post of this user, made now.
+pub(crate) fn post(
+    mut body: JsonObject,
+    names: Names<'_>,
+    author: UserId,
+) -> Result<NewPost, Problem> {
+    let fields = Fields::read(&mut body, Asked::All);
+    let Fields { title, content, item_name, price, stock, state, city, town, status, .. } = fields;
+    let category = category(&mut body, fields.category, names);
+    let place = place(&mut body, (state, city, town), names);
+    let fields = (title, content, item_name, price, stock, category, place);
+    let (title, content, item_name, price, stock, category, place) = body.finish(fields)?;
+    // A wrong one is noted already.
+    let status = status.unwrap_or(Status::Selling);
+    let values = PostValues { title, content, item_name, price, stock, category, place, status };
+    Ok(NewPost { author, values, removed: false, created_at_ms: now_ms() })
 }
 
 /// What a post is to be changed to; what is not there stays as it is.
@@ -122,10 +96,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Reads a body. A field that is missing or null stays as it is.
-    ///
-    /// # Errors
-    /// 422 with every field that is wrong.
+    /// Reads a body.
     pub fn read(mut body: JsonObject, names: Names<'_>) -> Result<Changes, Problem> {
         let fields = Fields::read(&mut body, Asked::Part);
         let Fields { title, content, item_name, price, stock, status, state, city, town, .. } =
@@ -147,7 +118,6 @@ impl Changes {
         Ok(changes)
     }
 
-    /// Makes the changes.
     pub(super) fn apply(&self, to: &mut PostValues) {
         fn set<T: Clone>(to: &mut T, new: Option<&T>) {
             if let Some(new) = new {

@@ -1,25 +1,24 @@
-//! `GET /v1/posts`: by area, category and words, newest, cheapest or dearest first.
+//! `GET /v1/posts`: by area, category and words, newest, cheapest or dearest first; and `POST`.
 
 use super::area::{Area, listing};
-use super::draft::{LONGEST_TOWN, Names, asked_place};
+use super::draft::{self, LONGEST_TOWN, Names, NewPostBody, asked_place};
 use super::represent::PostItem;
-use super::types::{After, Order, PostSummary};
+use super::types::{Order, PostSummary};
 use super::{Asked, Posts, all_contents};
-use crate::accounts::{Accounts, Regions};
+use crate::accounts::{Accounts, Caller, Regions};
 use crate::app::App;
-use crate::http::Problem;
-use crate::http::body::respond;
 use crate::http::json::one_line;
 use crate::http::page::{self, Page, Query, write_whole_cursor};
 use crate::http::problem::FieldError;
+use crate::http::{JsonObject, Problem};
+use crate::idempotency::IdempotencyKey;
 use crate::markets::{Words, read_words};
-use crate::response_cache::{Wanted, always};
+use crate::response_cache::{Wanted, no_listing};
 use crate::search::Hits;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
-use madang_cache::Value;
-use std::fmt::Write as _;
+use serde::Serialize;
 use std::sync::Arc;
 
 /// Posts of an area and a category, or those of them that are searched for.
@@ -50,9 +49,36 @@ pub(super) async fn list(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let query = query.as_deref().unwrap_or("");
-    let value = app.posts.answer(&app.accounts, query, &headers).await?;
-    Ok(respond(&value, &headers))
+    app.posts.listing(&app.accounts, query.as_deref().unwrap_or(""), &headers).await
+}
+
+/// The post that was made.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CreatedPost {
+    /// Its identifier.
+    id: i64,
+}
+
+/// Makes a post of the caller's own.
+#[utoipa::path(post, path = "/v1/posts", tag = "posts", operation_id = "createPost",
+    security(("bearer" = [])),
+    params(("Idempotency-Key" = Option<String>, Header)),
+    request_body = NewPostBody,
+    responses(
+        (status = 201, description = "Made; `Location` leads to it", body = CreatedPost),
+    ))]
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    key: IdempotencyKey,
+    body: JsonObject,
+) -> Result<Response, Problem> {
+    let once = key.used_by(caller.id, body.bytes());
+    let new = draft::post(body, app.posts.names(&app.accounts), caller.id)?;
+    let posts = app.posts.store().clone();
+    let made = app.writes.run(async move { posts.create(new, once).await }).await??;
+    Ok(made.answer(|id| crate::http::created(format!("/v1/posts/{id}"), CreatedPost { id })))
 }
 
 /// Reads a query, and says everything that is wrong with it at once; a cursor last, for it belongs to the
@@ -69,7 +95,6 @@ pub(crate) fn read(query: &str, names: Names<'_>) -> Result<(Asked, Words, usize
         (Ok(words), Ok(area), Ok(category), Ok(order)) => {
             let asked = Asked { area, category, order, after: None };
             let (limit, after) = page::asked(query, &name(&asked, &words))?;
-            let after = after.map(|(price, id)| After { price, id });
             Ok((Asked { after, ..asked }, words, limit))
         }
         (words, area, category, order) => {
@@ -117,30 +142,18 @@ fn name(asked: &Asked, words: &Words) -> String {
 
 impl Posts {
     /// The page that a query asks for.
-    pub(super) async fn answer(
+    pub(super) async fn listing(
         &self,
         accounts: &Accounts,
         query: &str,
         headers: &HeaderMap,
-    ) -> Result<Value, Problem> {
+    ) -> Result<Response, Problem> {
         let (asked, words, limit) = read(query, self.names(accounts))?;
-        self.listing(accounts, (asked, words), limit, headers).await
-    }
-
-    async fn listing(
-        &self,
-        accounts: &Accounts,
-        (asked, words): (Asked, Words),
-        limit: usize,
-        headers: &HeaderMap,
-    ) -> Result<Value, Problem> {
         let name = name(&asked, &words);
-        let mut key = format!("{limit}");
-        if let Some(After { price, id }) = asked.after {
-            // Writing to a string does not fail.
-            let _ = write!(key, ".{price}.{id}");
-        }
-        let _ = write!(key, " {name}");
+        let key = match asked.after {
+            None => format!("{limit} {name}"),
+            Some((price, id)) => format!("{limit}.{price}.{id} {name}"),
+        };
         let mut stamps = vec![listing(&asked.area, asked.category)];
         if !words.is_empty() {
             stamps.push(all_contents());
@@ -163,6 +176,6 @@ impl Posts {
             let page = Page::cut(found.items, limit, of_last, |post| PostItem::new(post, names));
             Ok(Some(page.or_more(found.more.map(cursor))))
         };
-        always(self.responses.get(&self.lists, wanted, headers, make).await?)
+        self.responses.answer(&self.lists, wanted, headers, make, no_listing).await
     }
 }

@@ -5,7 +5,7 @@ use super::represent::PostBody;
 use super::{Changes, Post, PostId, one_post};
 use crate::accounts::Caller;
 use crate::app::App;
-use crate::http::body::{respond, version};
+use crate::http::body::version;
 use crate::http::{By, Conditions, JsonObject, PathId, Problem};
 use crate::response_cache::Wanted;
 use axum::extract::{Path, State};
@@ -35,10 +35,7 @@ pub(super) async fn one(
         let found = this.posts.store().find(id).await?;
         Ok(found.map(|post| PostBody::new(post, this.posts.names(&this.accounts))))
     };
-    match posts.responses.get(&posts.details, wanted, &headers, make).await? {
-        Some(value) => Ok(respond(&value, &headers)),
-        None => Err(no_such_post()),
-    }
+    posts.responses.answer(&posts.details, wanted, &headers, make, no_such_post).await
 }
 
 /// Changes a post.

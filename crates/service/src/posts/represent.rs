@@ -2,7 +2,7 @@
 //! the same for everybody.
 
 use super::draft::Names;
-use super::types::{Category, CategoryId, OfferPlace, Post, PostSummary};
+use super::types::{CategoryId, OfferPlace, Post, PostSummary};
 use crate::accounts::RegionId;
 use crate::http::rfc3339::format_utc;
 use serde::Serialize;
@@ -49,20 +49,6 @@ pub(super) struct PostBody {
     updated_at: String,
 }
 
-/// A category.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CategoryItem {
-    /// Identifier.
-    id: i64,
-    /// Its name in addresses and bodies.
-    slug: String,
-    /// Name in Korean.
-    name: String,
-    /// Name in English.
-    name_english: String,
-}
-
 impl PostItem {
     pub(super) fn new(post: PostSummary, names: Names<'_>) -> Self {
         let PostSummary { id, title, item_name, price, stock, category, place, status, .. } = post;
@@ -103,13 +89,6 @@ impl PostBody {
             author: post.author,
             updated_at: format_utc(post.updated_at_ms),
         }
-    }
-}
-
-impl From<Category> for CategoryItem {
-    fn from(category: Category) -> Self {
-        let Category { id, slug, name, name_english } = category;
-        Self { id, slug, name, name_english }
     }
 }
 

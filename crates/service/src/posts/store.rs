@@ -13,9 +13,10 @@ use crate::accounts::{self, OwnedRows, Quota, RegionId, UserId};
 use crate::http::rfc3339::now_ms;
 use crate::http::{By, Refusal, Remover};
 use crate::idempotency::{Done, Once};
-use crate::search::{self as index};
-use crate::store::{ChangeError, Conn, Row, Sql, Store, StoreError, Tx, params};
+use crate::search as index;
+use crate::store::{ChangeError, Conn, Row, Sql, Store, StoreError, Tx, columns, params};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Whoever is gone is nobody, be it that the column still says who it was.
 const FIND: &str =
@@ -28,7 +29,7 @@ const FIND: &str =
 const TOWNS: &str = "SELECT id, NOT EXISTS (SELECT 1 FROM posts WHERE town_id = t.id)
      FROM towns t WHERE id > ?1 ORDER BY id LIMIT ?2";
 
-/// Posts in the store.
+/// Posts in the store. Every method fails when the store cannot answer; nothing is written then.
 #[derive(Clone, Debug)]
 pub struct PostStore {
     store: Store,
@@ -50,17 +51,11 @@ impl PostStore {
     }
 
     /// All categories, in the order in which they are shown.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn categories(&self) -> Result<Vec<Category>, StoreError> {
         self.store.read(all_categories).await
     }
 
     /// The same, for opening the application; blocks the thread.
-    ///
-    /// # Errors
-    /// As [`categories`](Self::categories).
     pub fn remembered(&self) -> Result<Vec<Category>, StoreError> {
         self.store.read_blocking(all_categories)
     }
@@ -68,7 +63,7 @@ impl PostStore {
     /// Stores a post, `once`. Done even when the caller goes away.
     ///
     /// # Errors
-    /// When its author is gone, or the store cannot answer; nothing is stored then.
+    /// Also when its author is gone.
     pub async fn create(&self, new: NewPost, once: Once) -> Result<Done<PostId>, ChangeError> {
         let listings = area::listings(&new.values);
         let quota = self.quota;
@@ -92,35 +87,29 @@ impl PostStore {
     /// Stores posts in one transaction, in order. For filling a store.
     ///
     /// # Errors
-    /// When one is refused or the store cannot answer; none is stored then.
+    /// Also when one is refused; none is stored then.
     pub async fn create_all(&self, all: Vec<NewPost>) -> Result<(), StoreError> {
-        self.store
-            .write(move |tx| {
-                let mut towns: HashMap<(RegionId, &str), i64> = HashMap::new();
-                let mut ids = Vec::with_capacity(all.len());
-                for new in &all {
-                    let OfferPlace { city, town, .. } = &new.values.place;
-                    let known = towns.get(&(*city, town.as_str())).copied();
-                    let id = match known {
-                        Some(id) => id,
-                        None => intern(tx, *city, town)?,
-                    };
-                    towns.insert((*city, town), id);
-                    ids.push(insert(tx, new, id)?);
-                }
-                let text = |new: &NewPost| index::text(&new.values.texts());
-                let texts = ids.iter().zip(&all).map(|(id, new)| (*id, text(new)));
-                index::add_all(tx, index::POSTS, texts)?;
-                tx.effects().end_everything();
-                Ok(())
-            })
-            .await
+        let job = move |tx: &mut Tx<'_>| {
+            let mut towns: HashMap<(RegionId, &str), i64> = HashMap::new();
+            let mut ids = Vec::with_capacity(all.len());
+            for new in &all {
+                let OfferPlace { city, town, .. } = &new.values.place;
+                let id = match towns.entry((*city, town)) {
+                    Entry::Occupied(known) => *known.get(),
+                    Entry::Vacant(vacant) => *vacant.insert(intern(tx, *city, town)?),
+                };
+                ids.push(insert(tx, new, id)?);
+            }
+            let text = |new: &NewPost| index::text(&new.values.texts());
+            let texts = ids.iter().zip(&all).map(|(id, new)| (*id, text(new)));
+            index::add_all(tx, index::POSTS, texts)?;
+            tx.effects().end_everything();
+            Ok(())
+        };
+        self.store.write(job).await
     }
 
     /// The post of this id, unless it was removed.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn find(&self, id: PostId) -> Result<Option<Post>, StoreError> {
         self.store.read(move |conn| Ok(find(conn, id)?.map(|(post, _)| post))).await
     }
@@ -128,7 +117,7 @@ impl PostStore {
     /// Changes a post of this author. Done even when the caller goes away.
     ///
     /// # Errors
-    /// When the author is gone, or the store cannot answer; nothing is changed then.
+    /// Also when the author is gone.
     pub async fn change(
         &self,
         id: PostId,
@@ -186,11 +175,8 @@ impl PostStore {
     }
 
     /// How many posts were ever stored, removed ones included.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn count(&self) -> Result<u64, StoreError> {
-        self.store.read(|conn| conn.only("SELECT count(*) FROM posts", &[], |row| row.get(0))).await
+        self.store.read(|conn| conn.one("SELECT count(*) FROM posts", &[])).await
     }
 }
 
@@ -245,10 +231,8 @@ pub(crate) async fn sweep_towns(
     after: i64,
     limit: usize,
 ) -> Result<Option<i64>, StoreError> {
-    let found = store.read(move |conn| {
-        conn.rows(TOWNS, params![after, limit], |row| Ok((row.get(0)?, row.get(1)?)))
-    });
-    let found = found.await?;
+    let read = move |conn: &Conn<'_>| conn.rows(TOWNS, params![after, limit], columns);
+    let found: Vec<(i64, bool)> = store.read(read).await?;
     let last = found.last().filter(|_| found.len() == limit).map(|(id, _)| *id);
     let unused: Vec<_> =
         found.into_iter().filter(|(_, unused)| *unused).map(|(id, _)| id).collect();
@@ -280,7 +264,7 @@ fn insert(tx: &Tx<'_>, new: &NewPost, town: i64) -> Result<PostId, StoreError> {
             town,
             price,
             stock,
-            number_of(*status),
+            *status as i64,
             new.removed,
             new.created_at_ms,
             title,
@@ -305,7 +289,7 @@ fn update(tx: &Tx<'_>, post: &Post) -> Result<(), StoreError> {
             town,
             price,
             stock,
-            number_of(*status),
+            *status as i64,
             post.updated_at_ms,
             title,
             item_name,
@@ -318,12 +302,8 @@ fn update(tx: &Tx<'_>, post: &Post) -> Result<(), StoreError> {
 
 fn all_categories(conn: &Conn<'_>) -> Result<Vec<Category>, StoreError> {
     conn.rows("SELECT id, slug, name, name_english FROM post_categories ORDER BY id", &[], |row| {
-        Ok(Category {
-            id: row.get(0)?,
-            slug: row.get(1)?,
-            name: row.get(2)?,
-            name_english: row.get(3)?,
-        })
+        let (id, slug, name, name_english) = columns(row)?;
+        Ok(Category { id, slug, name, name_english })
     })
 }
 
@@ -346,14 +326,7 @@ fn post(row: &Row<'_>) -> Result<Post, StoreError> {
     })
 }
 
-/// Statuses as they are stored.
-const STATUSES: [Status; 3] = [Status::Selling, Status::Reserved, Status::Sold];
-
-fn number_of(status: Status) -> i64 {
-    (0..).zip(STATUSES).find(|(_, s)| *s == status).map_or(0, |(number, _)| number)
-}
-
 /// The table has no other numbers.
-fn status_of(number: i64) -> Status {
-    usize::try_from(number).ok().and_then(|n| STATUSES.get(n)).copied().unwrap_or(Status::Selling)
+fn status_of(number: usize) -> Status {
+    Status::WORDS.get(number).map_or(Status::Selling, |(_, status)| *status)
 }

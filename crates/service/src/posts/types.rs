@@ -33,13 +33,12 @@ pub enum Status {
 }
 
 impl Status {
-    /// All of them with their words.
+    /// All of them with their words, by the numbers under which they are stored.
     pub const WORDS: [(&'static str, Status); 3] =
         [("selling", Status::Selling), ("reserved", Status::Reserved), ("sold", Status::Sold)];
 
-    /// Its word.
-    pub fn as_str(self) -> &'static str {
-        Self::WORDS.iter().find(|(_, status)| *status == self).map_or("", |(word, _)| word)
+    pub(crate) fn as_str(self) -> &'static str {
+        Self::WORDS[self as usize].0
     }
 }
 
@@ -54,7 +53,7 @@ pub struct OfferPlace {
     pub town: String,
 }
 
-/// All that an owner can say of a post. Values have been checked: see [`Draft`](super::Draft).
+/// All that an owner can say of a post. Values have been checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostValues {
     /// 1 to 100 characters on one line.
@@ -145,21 +144,11 @@ pub enum Order {
 }
 
 impl Order {
-    /// All of them with their words.
+    /// All of them with their words, in order.
     pub const WORDS: [(&'static str, Order); 3] =
         [("newest", Order::Newest), ("price", Order::Cheapest), ("-price", Order::Dearest)];
 
-    /// Its word.
-    pub fn as_str(self) -> &'static str {
-        Self::WORDS.iter().find(|(_, order)| *order == self).map_or("", |(word, _)| word)
+    pub(crate) fn as_str(self) -> &'static str {
+        Self::WORDS[self as usize].0
     }
-}
-
-/// Where a listing goes on: after this post.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct After {
-    /// Its price; any number when the order is [`Order::Newest`].
-    pub price: i64,
-    /// Its id.
-    pub id: PostId,
 }

@@ -1,15 +1,14 @@
 //! `GET /v1/locations`: the places where something can be planned.
 
-use super::{Location, LocationId, Schedules};
+use super::{Location, Schedules};
 use crate::app::App;
 use crate::http::Problem;
-use crate::http::body::respond;
 use crate::http::page::{Page, asked, write_whole_cursor};
-use crate::response_cache::{Wanted, always};
+use crate::response_cache::{Wanted, no_listing};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
-use madang_cache::{Stamp, Value};
+use madang_cache::Stamp;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -36,10 +35,7 @@ impl From<Location> for LocationItem {
 
 /// Places, by id.
 #[utoipa::path(get, path = "/v1/locations", tag = "schedules", operation_id = "listLocations",
-    params(
-        ("limit" = Option<u32>, Query),
-        ("cursor" = Option<String>, Query),
-    ),
+    params(("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query)),
     responses(
         (status = 200, description = "One page", body = Page<LocationItem>),
         (status = 304, description = "The client has it already (If-None-Match)"),
@@ -51,32 +47,21 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let (limit, after) = asked(query.as_deref().unwrap_or(""), LISTING)?;
     let after = after.map(|(_, id)| id);
-    let value = app.schedules.locations_page(after, limit, &headers).await?;
-    Ok(respond(&value, &headers))
+    let key = match after {
+        None => format!("{limit}"),
+        Some(after) => format!("{limit}.{after}"),
+    };
+    // Whoever will one day write places announces this.
+    let stamps = [Stamp::new("locations")];
+    let wanted = Wanted { key: &key, stamps: &stamps, kept: true };
+    let store = app.schedules.store.clone();
+    let make = move || async move {
+        let found = store.locations(after.unwrap_or(0), limit + 1).await?;
+        let cursor = |last: &Location| write_whole_cursor(LISTING, 0, last.id);
+        Ok(Some(Page::cut(found, limit, cursor, LocationItem::from)))
+    };
+    let Schedules { responses, locations, .. } = &app.schedules;
+    responses.answer(locations, wanted, &headers, make, no_listing).await
 }
 
 const LISTING: &str = "locations";
-
-impl Schedules {
-    async fn locations_page(
-        &self,
-        after: Option<LocationId>,
-        limit: usize,
-        headers: &HeaderMap,
-    ) -> Result<Value, Problem> {
-        let key = match after {
-            None => format!("{limit}"),
-            Some(after) => format!("{limit}.{after}"),
-        };
-        // Whoever will one day write places announces this.
-        let stamps = [Stamp::new("locations")];
-        let wanted = Wanted { key: &key, stamps: &stamps, kept: true };
-        let store = self.store.clone();
-        let make = move || async move {
-            let found = store.locations(after.unwrap_or(0), limit + 1).await?;
-            let cursor = |last: &Location| write_whole_cursor(LISTING, 0, last.id);
-            Ok(Some(Page::cut(found, limit, cursor, LocationItem::from)))
-        };
-        always(self.responses.get(&self.locations, wanted, headers, make).await?)
-    }
-}

@@ -1,16 +1,46 @@
 //! `GET` and `DELETE /v1/schedules/{id}`.
 
-use super::represent::ScheduleBody;
-use super::{Schedule, ScheduleId, Schedules};
+use super::{Schedule, ScheduleId};
 use crate::accounts::Caller;
 use crate::app::App;
-use crate::http::{By, Conditions, PathId, Problem, Refusal, body};
-use crate::store::StoreError;
+use crate::http::rfc3339::format_utc;
+use crate::http::{By, Conditions, PathId, Problem, body};
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
+use serde::Serialize;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+
+/// A schedule. All times are UTC.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ScheduleBody {
+    /// Identifier.
+    id: i64,
+    /// What is planned.
+    title: String,
+    /// Where: the id of one of `GET /v1/locations`.
+    location_id: i64,
+    /// Begin, RFC 3339, UTC with milliseconds.
+    start_at: String,
+    /// End, likewise.
+    end_at: String,
+    /// When the schedule was made, likewise.
+    created_at: String,
+}
+
+impl From<Schedule> for ScheduleBody {
+    fn from(Schedule { id, values }: Schedule) -> Self {
+        Self {
+            id,
+            title: values.title,
+            location_id: values.location,
+            start_at: format_utc(values.start_at_ms),
+            end_at: format_utc(values.end_at_ms),
+            created_at: format_utc(values.created_at_ms),
+        }
+    }
+}
 
 /// One of the caller's schedules.
 #[utoipa::path(get, path = "/v1/schedules/{id}", tag = "schedules", operation_id = "getSchedule",
@@ -60,22 +90,4 @@ pub(super) async fn delete(
 /// Whether somebody else has one is nobody's business: the same answer, for the same work.
 fn no_such_schedule() -> Problem {
     Problem::not_found("you have no schedule with this id")
-}
-
-impl Schedules {
-    /// Deletes a schedule of this user. Dropping the future does not undo it.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    pub async fn remove(
-        &self,
-        id: ScheduleId,
-        by: By<Schedule>,
-    ) -> Result<Result<(), Refusal>, StoreError> {
-        let counted = Arc::clone(&self.counted);
-        let committed = move || {
-            counted.deleted.fetch_add(1, Ordering::Relaxed);
-        };
-        self.store.delete(id, by, committed).await
-    }
 }

@@ -3,15 +3,15 @@
 
 use super::CreateError;
 use super::limit::ScheduleLimit;
-use super::types::{AfterStart, Location, LocationId, NewSchedule, Schedule, ScheduleId};
+use super::types::{Location, LocationId, NewSchedule, Schedule, ScheduleId};
 use crate::accounts::{self, UserId};
 use crate::http::{By, Refusal};
 use crate::idempotency::{Done, Once};
-use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, params};
+use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, columns, params};
 
 const COLUMNS: &str = "id, user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms";
 
-/// Schedules in the store.
+/// Schedules in the store. Every method fails when the store cannot answer; nothing is written then.
 #[derive(Clone, Debug)]
 pub struct ScheduleStore {
     store: Store,
@@ -28,9 +28,8 @@ impl ScheduleStore {
     /// the schedule had been stored before.
     ///
     /// # Errors
-    /// When the limit is reached, owner or place are unknown, or the store cannot answer; nothing is
-    /// stored then.
-    pub async fn create(
+    /// Also when the limit is reached, or owner or place are unknown.
+    pub(super) async fn create(
         &self,
         new: NewSchedule,
         once: Once,
@@ -68,30 +67,26 @@ impl ScheduleStore {
     /// Stores schedules without a limit, in one transaction; counts follow. For filling a store.
     ///
     /// # Errors
-    /// When one is refused or the store cannot answer; none is stored then.
+    /// Also when one is refused; none is stored then.
     pub async fn create_all(&self, all: Vec<NewSchedule>) -> Result<(), StoreError> {
-        self.store
-            .write(move |tx| {
-                for of_one in all.chunk_by(|a, b| a.user == b.user) {
-                    if !accounts::stays(tx, of_one[0].user)? {
-                        return Err(StoreError::Constraint("there is no such user".to_owned()));
-                    }
-                    for new in of_one {
-                        insert_row(tx, new)?;
-                    }
-                    count_up(tx, of_one[0].user, of_one.len() as u64)?;
+        let job = move |tx: &mut Tx<'_>| {
+            for of_one in all.chunk_by(|a, b| a.user == b.user) {
+                if !accounts::stays(tx, of_one[0].user)? {
+                    return Err(StoreError::Constraint("there is no such user".to_owned()));
                 }
-                Ok(())
-            })
-            .await
+                for new in of_one {
+                    insert_row(tx, new)?;
+                }
+                count_up(tx, of_one[0].user, of_one.len() as u64)?;
+            }
+            Ok(())
+        };
+        self.store.write(job).await
     }
 
     /// Deletes a schedule of this user; it no longer counts then. `committed` runs after the commit of
     /// a row that went, as with [`create`](Self::create).
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    pub async fn delete(
+    pub(super) async fn delete(
         &self,
         id: ScheduleId,
         by: impl Into<By<Schedule>>,
@@ -103,17 +98,14 @@ impl ScheduleStore {
             if !by.holds(|| find(tx, id, user))? {
                 return Ok(Err(Refusal::Outdated));
             }
-            let deleted =
-                tx.run("DELETE FROM schedules WHERE id = ? AND user_id = ?", params![id, user])?;
-            if deleted > 0 {
-                // Only a row that went is counted down: of two deletions at once one finds nothing.
-                tx.run(
-                    "UPDATE schedule_counts SET n = n - 1 WHERE user_id = ? AND n > 0",
-                    params![user],
-                )?;
-                return Ok(Ok(()));
+            let delete = "DELETE FROM schedules WHERE id = ? AND user_id = ?";
+            if tx.run(delete, params![id, user])? == 0 {
+                return Ok(Err(Refusal::Absent));
             }
-            Ok(Err(Refusal::Absent))
+            // Only a row that went is counted down: of two deletions at once one finds nothing.
+            let count = "UPDATE schedule_counts SET n = n - 1 WHERE user_id = ? AND n > 0";
+            tx.run(count, params![user])?;
+            Ok(Ok(()))
         };
         let committed = |deleted: &Result<(), Refusal>| {
             if deleted.is_ok() {
@@ -124,81 +116,53 @@ impl ScheduleStore {
     }
 
     /// The schedule of this id, if it is this user's.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    pub async fn find(&self, id: ScheduleId, user: UserId) -> Result<Option<Schedule>, StoreError> {
+    pub(super) async fn find(
+        &self,
+        id: ScheduleId,
+        user: UserId,
+    ) -> Result<Option<Schedule>, StoreError> {
         self.store.read(move |conn| find(conn, id, user)).await
     }
 
-    /// Up to `limit` schedules of a user, by begin, after a position.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    pub async fn page(
+    /// Up to `limit` schedules of a user, by begin, after the one with this begin and id.
+    pub(super) async fn page(
         &self,
         user: UserId,
-        after: Option<AfterStart>,
+        after: Option<(i64, ScheduleId)>,
         limit: usize,
     ) -> Result<Vec<Schedule>, StoreError> {
-        self.store
-            .read(move |conn| {
-                // Before every begin, so that the first page needs no query of its own.
-                let (start, id) = after.map_or((i64::MIN, 0), |a| (a.start_at_ms, a.id));
-                conn.rows(PAGE, params![user, start, id, limit], schedule)
-            })
-            .await
+        // Before every begin, so that the first page needs no query of its own.
+        let (start, id) = after.unwrap_or((i64::MIN, 0));
+        let page =
+            move |conn: &Conn<'_>| conn.rows(PAGE, params![user, start, id, limit], schedule);
+        self.store.read(page).await
     }
 
-    /// All schedules of a user, in no order.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    pub async fn all_of(&self, user: UserId) -> Result<Vec<Schedule>, StoreError> {
-        self.store
-            .read(move |conn| {
-                let sql = format!("SELECT {COLUMNS} FROM schedules WHERE user_id = ?");
-                conn.rows(&sql, params![user], schedule)
-            })
-            .await
+    /// All schedules of a user, in no order, with all their columns.
+    pub(super) async fn all_of(&self, user: UserId) -> Result<Vec<Schedule>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM schedules WHERE user_id = ?");
+        self.store.read(move |conn| conn.rows(&sql, params![user], schedule)).await
     }
 
     /// How many schedules a user has, by counting them.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    pub async fn count_of(&self, user: UserId) -> Result<u64, StoreError> {
+    pub(super) async fn count_of(&self, user: UserId) -> Result<u64, StoreError> {
         self.store.read(move |conn| count_rows(conn, user)).await
     }
 
     /// How many schedules each user has that ever had one, by the counts that are kept; by user.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn counts(&self) -> Result<Vec<(UserId, u64)>, StoreError> {
-        self.store
-            .read(|conn| {
-                conn.rows("SELECT user_id, n FROM schedule_counts ORDER BY user_id", &[], |row| {
-                    Ok((row.get(0)?, row.get(1)?))
-                })
-            })
-            .await
+        let sql = "SELECT user_id, n FROM schedule_counts ORDER BY user_id";
+        self.store.read(move |conn| conn.rows(sql, &[], columns)).await
     }
 
     /// Up to `limit` places after this one, by id.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn locations(
         &self,
         after: LocationId,
         limit: usize,
     ) -> Result<Vec<Location>, StoreError> {
-        self.store
-            .read(move |conn| {
-                conn.rows("SELECT id, name, name_english, lat, lon FROM locations WHERE id > ? ORDER BY id LIMIT ?", params![after, limit], location)
-            })
-            .await
+        let sql = "SELECT id, name, name_english, lat, lon FROM locations WHERE id > ? ORDER BY id LIMIT ?";
+        self.store.read(move |conn| conn.rows(sql, params![after, limit], location)).await
     }
 }
 
@@ -255,7 +219,7 @@ const COUNT_UP: Sql<'_> = Sql::each(
 
 /// How many rows a user has, by counting them.
 pub(super) fn count_rows(conn: &Conn<'_>, user: UserId) -> Result<u64, StoreError> {
-    conn.only("SELECT count(*) FROM schedules WHERE user_id = ?", params![user], |row| row.get(0))
+    conn.one("SELECT count(*) FROM schedules WHERE user_id = ?", params![user])
 }
 
 /// SQLite seeks by a pair; MariaDB does by two ranges.
@@ -268,25 +232,12 @@ pub(super) const PAGE: Sql<'_> = Sql::each(
 );
 
 fn schedule(row: &Row<'_>) -> Result<Schedule, StoreError> {
-    Ok(Schedule {
-        id: row.get(0)?,
-        values: NewSchedule {
-            user: row.get(1)?,
-            location: row.get(2)?,
-            title: row.get(3)?,
-            start_at_ms: row.get(4)?,
-            end_at_ms: row.get(5)?,
-            created_at_ms: row.get(6)?,
-        },
-    })
+    let (id, user, location, title, start_at_ms, end_at_ms, created_at_ms) = columns(row)?;
+    let values = NewSchedule { user, location, title, start_at_ms, end_at_ms, created_at_ms };
+    Ok(Schedule { id, values })
 }
 
 fn location(row: &Row<'_>) -> Result<Location, StoreError> {
-    Ok(Location {
-        id: row.get(0)?,
-        name: row.get(1)?,
-        name_english: row.get(2)?,
-        lat: row.get(3)?,
-        lon: row.get(4)?,
-    })
+    let (id, name, name_english, lat, lon) = columns(row)?;
+    Ok(Location { id, name, name_english, lat, lon })
 }

@@ -1,12 +1,10 @@
 //! The store of schedules and every way of enforcing their limit, on a real file.
-#![allow(clippy::disallowed_types, reason = "looks at the rows with queries of its own")]
 
 use super::*;
 use crate::accounts::UserId;
 use crate::config::{LimitCheck, Sources};
 use crate::http::Refusal;
 use crate::idempotency::Once;
-use crate::store::Tx;
 
 const WAYS: [LimitCheck; 5] = [
     LimitCheck::LoadAll,
@@ -31,32 +29,10 @@ impl Bench {
         Self::on(&Sources::of_test()).await
     }
 
-    async fn embedded() -> Bench {
-        Self::on(&Sources::new()).await
-    }
-
     async fn on(sources: &Sources) -> Bench {
-        let dir = tempfile::tempdir().unwrap();
-        let settings = sources.resolve().unwrap().database;
-        let store = Store::open(dir.path(), &settings).unwrap();
-        let bench = Bench { schedules: ScheduleStore::new(store.clone()), store, _dir: dir };
-        bench
-            .execute(
-                "INSERT INTO users (id, nickname, password_hash, region_id, created_at_ms)
-                 VALUES (1, 'mina', '-', 11, 0), (2, 'juno', '-', 11, 0)",
-            )
-            .await;
-        bench
-    }
-
-    async fn execute(&self, sql: &'static str) {
-        let done: Result<(), StoreError> =
-            self.store.write(move |tx: &mut Tx<'_>| tx.batch(sql)).await;
-        done.unwrap();
-    }
-
-    async fn number(&self, sql: &'static str) -> i64 {
-        self.store.read(move |conn| conn.one(sql, &[])).await.unwrap()
+        let (store, dir) = Store::fresh(sources);
+        store.add_users(1..=2).await;
+        Bench { schedules: ScheduleStore::new(store.clone()), store, _dir: dir }
     }
 
     async fn create(
@@ -75,7 +51,7 @@ impl Bench {
         let wrong = "SELECT count(*) FROM users u
              WHERE (SELECT count(*) FROM schedules WHERE user_id = u.id)
                 != coalesce((SELECT n FROM schedule_counts WHERE user_id = u.id), 0)";
-        assert_eq!(self.number(wrong).await, 0, "{:?}", self.schedules.counts().await);
+        assert_eq!(self.store.number(wrong).await, 0, "{:?}", self.schedules.counts().await);
     }
 
     /// 64 creates at once; answers how many were taken and how many refused because of the limit.
@@ -123,7 +99,7 @@ async fn every_way_takes_as_many_as_allowed_one_after_another() {
         let full = bench.create(new(1, 3), Some(3), check).await;
         assert_eq!(full, Err(CreateError::LimitReached), "{check:?}");
         bench.create(new(2, 0), Some(3), check).await.unwrap();
-        assert_eq!(bench.number("SELECT count(*) FROM schedules").await, 4, "{check:?}");
+        assert_eq!(bench.store.number("SELECT count(*) FROM schedules").await, 4, "{check:?}");
         bench.counts_are_right().await;
     }
 }
@@ -138,13 +114,10 @@ async fn a_check_within_the_write_is_exact_from_nothing_and_one_below_the_limit(
         }
         assert_eq!(bench.rush(30, check).await, (30, 34), "{check:?} from nothing");
         bench.counts_are_right().await;
-        bench
-            .execute(
-                "DELETE FROM schedules WHERE id =
-                     (SELECT id FROM (SELECT max(id) AS id FROM schedules) AS last);
-                 UPDATE schedule_counts SET n = 29",
-            )
-            .await;
+        let one_below = "DELETE FROM schedules WHERE id =
+                 (SELECT id FROM (SELECT max(id) AS id FROM schedules) AS last);
+             UPDATE schedule_counts SET n = 29";
+        bench.store.execute(one_below).await;
         assert_eq!(bench.rush(30, check).await, (1, 63), "{check:?} one below");
         bench.counts_are_right().await;
     }
@@ -164,7 +137,7 @@ async fn a_look_that_is_older_than_the_write_lets_creates_past_the_limit() {
             let written = bench.store.write(move |tx| store::insert(tx, &new, limit)).await;
             assert!(written.unwrap().is_some());
         }
-        assert_eq!(bench.number("SELECT count(*) FROM schedules").await, 4, "{check:?}");
+        assert_eq!(bench.store.number("SELECT count(*) FROM schedules").await, 4, "{check:?}");
         bench.counts_are_right().await;
     }
 }
@@ -236,8 +209,8 @@ async fn a_refused_row_leaves_the_count_as_it_was() {
             let nobody = bench.create(new(77, 1), most, check).await;
             assert_eq!(nobody, Err(CreateError::UnknownUser), "{check:?}");
             bench.counts_are_right().await;
-            assert_eq!(bench.number("SELECT count(*) FROM schedule_counts").await, 1);
-            assert_eq!(bench.number("SELECT n FROM schedule_counts").await, 1);
+            assert_eq!(bench.store.number("SELECT count(*) FROM schedule_counts").await, 1);
+            assert_eq!(bench.store.number("SELECT n FROM schedule_counts").await, 1);
         }
     }
 }
@@ -286,7 +259,7 @@ async fn pages_follow_the_begin_and_then_the_id() {
     loop {
         let page = bench.schedules.page(1, after, 2).await.unwrap();
         let Some(last) = page.last() else { break };
-        after = Some(AfterStart { start_at_ms: last.values.start_at_ms, id: last.id });
+        after = Some((last.values.start_at_ms, last.id));
         seen.extend(page.iter().map(|s| (s.values.start_at_ms / 3_600_000, s.id)));
     }
     assert_eq!(seen, [(0, 6), (1, 2), (3, 4), (5, 1), (5, 3), (5, 5)]);
@@ -294,23 +267,15 @@ async fn pages_follow_the_begin_and_then_the_id() {
 
 #[tokio::test]
 async fn listing_and_counting_use_the_index() {
-    let bench = Bench::embedded().await;
-    let plan = |sql: String| {
-        bench.store.read(move |conn| {
-            let mut plan = conn.embedded().prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
-            let nothing = rusqlite::params_from_iter(vec![0; plan.parameter_count()]);
-            let lines = plan.query_map(nothing, |row| row.get::<_, String>(3))?;
-            Ok(lines.collect::<Result<Vec<_>, _>>()?.join("; "))
-        })
-    };
-    let listing = plan(store::PAGE.sqlite().to_owned()).await.unwrap();
+    let bench = Bench::on(&Sources::new()).await;
+    let listing = bench.store.plan(store::PAGE.sqlite()).await;
     assert!(
         listing.contains("SEARCH schedules USING INDEX schedules_by_user (user_id=?"),
         "{listing}"
     );
     assert!(!listing.contains("TEMP B-TREE"), "{listing}");
-    let counting = plan("SELECT count(*) FROM schedules WHERE user_id = 1".to_owned()).await;
-    assert!(counting.unwrap().contains("USING COVERING INDEX schedules_by_user"));
+    let counting = bench.store.plan("SELECT count(*) FROM schedules WHERE user_id = 1").await;
+    assert!(counting.contains("USING COVERING INDEX schedules_by_user"), "{counting}");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ pub type ScheduleId = i64;
 /// Identifier of a place. They come with the migrations.
 pub type LocationId = i64;
 
-/// A schedule to be stored. Its values have been checked: see [`Draft`](super::Draft).
+/// A schedule to be stored. Its values have been checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSchedule {
     /// Whose it is.
@@ -32,15 +32,6 @@ pub struct Schedule {
     pub id: ScheduleId,
     /// All that it was made with.
     pub values: NewSchedule,
-}
-
-/// Where a listing by begin goes on: after this begin and id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AfterStart {
-    /// Begin of the last item, in milliseconds since 1970.
-    pub start_at_ms: i64,
-    /// Its id.
-    pub id: ScheduleId,
 }
 
 /// A place.

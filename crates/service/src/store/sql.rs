@@ -75,6 +75,34 @@ impl Row<'_> {
     }
 }
 
+/// The first columns of a row, as a tuple: `let (id, name) = columns(row)?`.
+///
+/// # Errors
+/// As [`Row::get`].
+pub(crate) fn columns<T: Columns>(row: &Row<'_>) -> Result<T, StoreError> {
+    T::of(row)
+}
+
+/// A tuple of columns.
+pub(crate) trait Columns: Sized {
+    fn of(row: &Row<'_>) -> Result<Self, StoreError>;
+}
+
+macro_rules! tuples {
+    ($first:ident $($rest:ident)*) => {
+        impl<$first: Column $(, $rest: Column)*> Columns for ($first, $($rest,)*) {
+            fn of(row: &Row<'_>) -> Result<Self, StoreError> {
+                let mut at = 0..;
+                let mut next = || at.next().unwrap_or_default();
+                Ok((row.get::<$first>(next())?, $(row.get::<$rest>(next())?,)*))
+            }
+        }
+        tuples!($($rest)*);
+    };
+    () => {};
+}
+tuples!(A B C D E F G H I J K L M N);
+
 impl<'c> Conn<'c> {
     pub(crate) fn sqlite(conn: &'c rusqlite::Connection) -> Self {
         Self(Engine::Sqlite(conn))

@@ -77,19 +77,14 @@ pub(super) async fn create(
     let tracks = app.tracks.store().clone();
     let stored = app.writes.run(async move { tracks.create(track, once).await }).await??;
     match stored.outcome {
-        Stored::Created(_) => Ok(stored.answer(|stored| created(stored, &about))),
+        Stored::Created(id) => Ok(stored.answer(|_| {
+            crate::http::created(format!("/v1/tracks/{id}"), CreatedTrack { id, ..about })
+        })),
         Stored::Exists(id) => Err(Problem::conflict(
             "track-exists",
             format!("a track with this name and path exists: /v1/tracks/{id}"),
         )),
     }
-}
-
-/// What an answer says of a track, apart from its id.
-struct About {
-    name: String,
-    length_metres: f64,
-    points_total: u64,
 }
 
 /// Reading, measuring and packing a long path is no work for an event loop; nor is hashing its body.
@@ -99,25 +94,16 @@ fn prepare(
     name: Option<String>,
     owner: UserId,
     key: IdempotencyKey,
-) -> Result<(PreparedTrack, About, Once), Problem> {
+) -> Result<(PreparedTrack, CreatedTrack, Once), Problem> {
     let once = key.used_by(owner, &body);
     let Read { name, rate, path } = read::track(kind, body, name)?;
-    let about = About {
+    let about = CreatedTrack {
+        // It is known when the track is stored.
+        id: 0,
         name: name.clone(),
         length_metres: length(path.length_metres()),
         points_total: path.points() as u64,
     };
     let track = NewTrack { name, rate, path, owner: Some(owner) };
     Ok((TrackStore::prepare(track), about, once))
-}
-
-fn created(stored: Stored, about: &About) -> Response {
-    let (Stored::Created(id) | Stored::Exists(id)) = stored;
-    let body = CreatedTrack {
-        id,
-        name: about.name.clone(),
-        length_metres: about.length_metres,
-        points_total: about.points_total,
-    };
-    crate::http::created(format!("/v1/tracks/{id}"), body)
 }

@@ -1,17 +1,17 @@
 //! `GET /v1/tracks`: by nearness or by length.
 
 use super::represent::length;
-use super::{AfterDistance, AfterLength, TrackSummary, Tracks, all_tracks};
+use super::types::{Position, TrackSummary};
+use super::{Tracks, all_tracks};
 use crate::app::App;
 use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::page::{self, Page, Query, read_cursor, write_cursor};
 use crate::http::problem::FieldError;
-use crate::response_cache::{LoadError, Wanted, always};
+use crate::response_cache::{LoadError, Wanted, no_listing};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
-use madang_cache::Value;
 use madang_path::Point;
 use serde::Serialize;
 use std::sync::Arc;
@@ -94,17 +94,18 @@ pub(super) async fn list(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let asked = Asked::parse(query.as_deref().unwrap_or("")).map_err(Problem::invalid)?;
+    let Asked { order, limit } =
+        Asked::parse(query.as_deref().unwrap_or("")).map_err(Problem::invalid)?;
     let tracks = app.tracks.clone();
-    let value = match asked.order {
+    match order {
         Order::Near(centre, after) => {
             let _turn = tracks.responses.reads().enter().await?;
-            let page = tracks.near_page(centre, after, asked.limit).await?;
-            tracks.responses.json(page, tracks.responses.compress(false, &headers)).await?
+            let page = tracks.near_page(centre, after, limit).await?;
+            let compress = tracks.responses.compress(false, &headers);
+            Ok(respond(&tracks.responses.json(page, compress).await?, &headers))
         }
-        Order::Length(after) => tracks.length_page(after, asked.limit, &headers).await?,
-    };
-    Ok(respond(&value, &headers))
+        Order::Length(after) => tracks.length_page(after, limit, &headers).await,
+    }
 }
 
 /// What a request asks for.
@@ -113,9 +114,10 @@ pub(crate) struct Asked {
     limit: usize,
 }
 
+/// Each with the metres and the id of the last track before.
 pub(crate) enum Order {
-    Length(Option<AfterLength>),
-    Near(Point, Option<AfterDistance>),
+    Length(Option<Position>),
+    Near(Point, Option<Position>),
 }
 
 impl Asked {
@@ -154,15 +156,13 @@ fn near_listing(centre: Point) -> String {
 fn near_order(near: &str, cursor: Option<&str>) -> Result<Order, FieldError> {
     let centre = page::point("near", near)?;
     let after = cursor.map(|cursor| read_cursor(&near_listing(centre), cursor)).transpose()?;
-    let after = after.map(|(metres, id)| AfterDistance { metres, id });
     Ok(Order::Near(centre, after))
 }
 
 const LENGTH_LISTING: &str = "tracks:length";
 
 fn length_order(cursor: Option<&str>) -> Result<Order, FieldError> {
-    let after = cursor.map(|cursor| read_cursor(LENGTH_LISTING, cursor)).transpose()?;
-    Ok(Order::Length(after.map(|(length_metres, id)| AfterLength { length_metres, id })))
+    Ok(Order::Length(cursor.map(|cursor| read_cursor(LENGTH_LISTING, cursor)).transpose()?))
 }
 
 impl Tracks {
@@ -172,14 +172,16 @@ impl Tracks {
     /// As a problem, when the store or the compute pool cannot answer.
     pub async fn listing(&self, limit: usize) -> Result<String, Problem> {
         let page = self.length_page(None, limit, &HeaderMap::new()).await?;
-        Ok(String::from_utf8_lossy(page.identity()).into_owned())
+        let text = axum::body::to_bytes(page.into_body(), usize::MAX).await;
+        let text = text.map_err(|error| Problem::internal(error.to_string()))?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// Nearest first. Not cached: coordinates are free, and no two people stand on the same spot.
     async fn near_page(
         &self,
         centre: Point,
-        after: Option<AfterDistance>,
+        after: Option<Position>,
         limit: usize,
     ) -> Result<Page<TrackItem>, LoadError> {
         let found = self.store.nearest(centre, after, limit + 1).await?;
@@ -193,13 +195,13 @@ impl Tracks {
 
     async fn length_page(
         &self,
-        after: Option<AfterLength>,
+        after: Option<Position>,
         limit: usize,
         headers: &HeaderMap,
-    ) -> Result<Value, Problem> {
+    ) -> Result<Response, Problem> {
         let key = match after {
             None => format!("{limit}"),
-            Some(after) => format!("{limit}.{:x}.{}", after.length_metres.to_bits(), after.id),
+            Some((metres, id)) => format!("{limit}.{:x}.{id}", metres.to_bits()),
         };
         let wanted = Wanted { key: &key, stamps: &[all_tracks()], kept: true };
         let store = self.store.clone();
@@ -212,6 +214,6 @@ impl Tracks {
                 |track| TrackItem::new(track, None),
             )))
         };
-        always(self.responses.get(&self.lists, wanted, headers, make).await?)
+        self.responses.answer(&self.lists, wanted, headers, make, no_listing).await
     }
 }

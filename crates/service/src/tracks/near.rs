@@ -15,7 +15,7 @@ mod cell;
 #[cfg(test)]
 mod tests;
 
-use super::types::{AfterDistance, TrackId};
+use super::types::{Position, TrackId};
 use crate::store::{Conn, Row, StoreError, Value, params};
 use cell::Cell;
 pub(super) use cell::code_of;
@@ -34,7 +34,7 @@ const MOST_ROWS: usize = 100_000;
 pub(super) fn search(
     conn: &Conn<'_>,
     centre: Point,
-    after: Option<AfterDistance>,
+    after: Option<Position>,
     limit: usize,
 ) -> Result<Option<Vec<(TrackId, f64)>>, StoreError> {
     Search::new(conn, centre, after, limit).run()
@@ -43,7 +43,7 @@ pub(super) fn search(
 struct Search<'conn> {
     conn: &'conn Conn<'conn>,
     centre: Point,
-    after: Option<AfterDistance>,
+    after: Option<Position>,
     limit: usize,
     queue: BinaryHeap<Reverse<Entry>>,
     /// Rows read so far.
@@ -68,12 +68,7 @@ enum What {
 }
 
 impl<'conn> Search<'conn> {
-    fn new(
-        conn: &'conn Conn<'conn>,
-        centre: Point,
-        after: Option<AfterDistance>,
-        limit: usize,
-    ) -> Self {
+    fn new(conn: &'conn Conn<'conn>, centre: Point, after: Option<Position>, limit: usize) -> Self {
         Search { conn, centre, after, limit, queue: BinaryHeap::new(), rows: 0 }
     }
 
@@ -95,7 +90,8 @@ impl<'conn> Search<'conn> {
     }
 
     fn offer_cell(&mut self, cell: Cell) {
-        let before = self.after.is_some_and(|a| cell.farthest_metres(self.centre) < a.metres);
+        let before =
+            self.after.is_some_and(|(metres, _)| cell.farthest_metres(self.centre) < metres);
         if !before {
             let metres = cell.nearest_metres(self.centre);
             self.queue.push(Reverse(Entry { metres, what: What::Cell(cell) }));
@@ -110,7 +106,7 @@ impl<'conn> Search<'conn> {
     }
 
     fn is_after(&self, metres: f64, id: TrackId) -> bool {
-        self.after.is_none_or(|a| metres.total_cmp(&a.metres).then(id.cmp(&a.id)).is_gt())
+        self.after.is_none_or(|(last, of)| metres.total_cmp(&last).then(id.cmp(&of)).is_gt())
     }
 
     /// Puts into the queue what is in a cell.
@@ -139,8 +135,8 @@ impl<'conn> Search<'conn> {
             let metres = distance_metres(&self.centre, &spot);
             // On one spot the ids decide: those after the cursor's, as far as it is the cursor's distance.
             let from = match self.after {
-                Some(after) if metres < after.metres => None,
-                Some(after) if metres.total_cmp(&after.metres).is_eq() => Some(after.id),
+                Some((last, _)) if metres < last => None,
+                Some((last, id)) if metres.total_cmp(&last).is_eq() => Some(id),
                 _ => Some(TrackId::MIN),
             };
             if let Some(from) = from {

@@ -48,10 +48,8 @@ pub(super) async fn one(
     let Ok(Path(id)) = id else { return Err(no_such_track()) };
     let tracks = &app.tracks;
     let (detail, form) = choose(query.as_deref(), &headers, tracks.settings.detail)?;
-    match tracks.body(id, detail, form, &headers).await? {
-        Some(value) => Ok(respond(&value, &headers)),
-        None => Err(no_such_track()),
-    }
+    let body = tracks.body(id, detail, form, &headers).await?.ok_or_else(no_such_track)?;
+    Ok(respond(&body, &headers))
 }
 
 /// Deletes a track. Only its owner may; public trails have none.

@@ -9,7 +9,7 @@ pub(super) mod list;
 mod store;
 
 pub(super) use store::OF_TRACK;
-pub use store::RecordStore;
+pub(super) use store::RecordStore;
 
 use super::TrackId;
 use crate::accounts::UserId;
@@ -17,29 +17,25 @@ use crate::idempotency::Replayable;
 use madang_cache::Stamp;
 use serde::{Deserialize, Serialize};
 
-/// A run to be stored.
+/// A run to be stored. Times are in milliseconds since 1970 UTC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRun {
-    /// On which track.
     pub track: TrackId,
-    /// By whom.
     pub user: UserId,
-    /// How long it took, in milliseconds.
     pub duration_ms: i64,
-    /// When it began, in milliseconds since 1970 UTC.
+    /// When it began.
     pub ran_at_ms: i64,
-    /// When it was sent in, likewise.
+    /// When it was sent in.
     pub created_at_ms: i64,
 }
 
 /// What became of a [`NewRun`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredRun {
-    /// Its id.
     pub id: i64,
     /// Whether it is now the runner's best on this track.
     pub personal_best: bool,
-    /// When it began, in milliseconds since 1970 UTC: what was sent, or what was taken for it.
+    /// When it began: what was sent, or what was taken for it.
     pub ran_at_ms: i64,
 }
 
@@ -52,27 +48,14 @@ impl Replayable for StoredRun {
 /// A runner's best run on a track.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranked {
-    /// Id of the run.
     pub id: i64,
-    /// The runner.
     pub user: UserId,
-    /// The runner's name.
     pub nickname: String,
-    /// How long it took, in milliseconds.
     pub duration_ms: i64,
     /// When it began, in milliseconds since 1970 UTC.
     pub ran_at_ms: i64,
     /// Place: 1 + how many runners were faster.
     pub rank: u64,
-}
-
-/// Where a ranking goes on: after this time and this runner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AfterTime {
-    /// Time of the last runner, in milliseconds.
-    pub duration_ms: i64,
-    /// Who that was.
-    pub user: UserId,
 }
 
 /// What a track's ranking depends on, besides the track itself.

@@ -1,28 +1,23 @@
 //! Transactions on tracks. One method is one whole transaction.
 
-use super::types::{
-    AfterDistance, AfterLength, NewTrack, Stored, StoredTrack, TrackId, TrackState, TrackSummary,
-};
+use super::types::{NewTrack, Position, Stored, StoredTrack, TrackId, TrackState, TrackSummary};
 use super::{all_tracks, near, one_track};
 use crate::accounts::{self, Quota, UserId};
 use crate::http::rfc3339::now_ms;
 use crate::http::{Refusal, Remover};
 use crate::idempotency::{Done, Once};
-use crate::store::{ChangeError, Conn, Row, Sql, Store, StoreError, Tx, params};
+use crate::store::{ChangeError, Conn, Row, Sql, Store, StoreError, Tx, columns, params};
 use madang_path::{Point, compact};
 use sha2::{Digest as _, Sha256};
 
 const SUMMARY: &str = "t.id, t.name, t.rate, t.length_metres, t.points, t.start_lat, t.start_lon";
 
-/// Tracks in the store.
+/// Tracks in the store. Every method fails when the store cannot answer; nothing is written then.
 #[derive(Clone, Debug)]
 pub struct TrackStore {
     store: Store,
     quota: Quota,
 }
-
-/// A track and its distance from somewhere, in metres.
-pub type Near = (TrackSummary, f64);
 
 impl TrackStore {
     /// Tracks in `store`, so many of each user.
@@ -31,76 +26,84 @@ impl TrackStore {
     }
 
     /// The track of this id with its stored path.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn find(&self, id: TrackId) -> Result<Option<StoredTrack>, StoreError> {
-        self.store.read(move |conn| {
-            let sql = format!("SELECT {SUMMARY}, p.path, t.fingerprint FROM tracks t JOIN track_paths p ON p.track_id = t.id WHERE t.id = ?");
-            conn.first(&sql, params![id], |row| {
-                    let summary = summary(row)?;
-                    let state = TrackState { fingerprint: row.get(8)?, rate: summary.rate };
-                    Ok(StoredTrack { summary, path: row.get(7)?, state })
-                })
-        })
-        .await
+        let sql = format!(
+            "SELECT {SUMMARY}, p.path, t.fingerprint
+             FROM tracks t JOIN track_paths p ON p.track_id = t.id WHERE t.id = ?"
+        );
+        let read = |row: &Row<'_>| {
+            let summary = summary(row)?;
+            let state = TrackState { fingerprint: row.get(8)?, rate: summary.rate };
+            Ok(StoredTrack { summary, path: row.get(7)?, state })
+        };
+        self.store.read(move |conn| conn.first(&sql, params![id], read)).await
     }
 
     /// Up to `limit` tracks, longest first, after a position.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn by_length(
         &self,
-        after: Option<AfterLength>,
+        after: Option<Position>,
         limit: usize,
     ) -> Result<Vec<TrackSummary>, StoreError> {
-        self.store
-            .read(move |conn| {
-                // Beyond every length, so that the first page needs no query of its own.
-                let (length, id) = after.map_or((f64::MAX, i64::MAX), |a| (a.length_metres, a.id));
-                conn.rows(BY_LENGTH, params![length, id, limit], summary)
-            })
-            .await
+        // Beyond every length, so that the first page needs no query of its own.
+        let (length, id) = after.unwrap_or((f64::MAX, i64::MAX));
+        let page = move |conn: &Conn<'_>| conn.rows(BY_LENGTH, params![length, id, limit], summary);
+        self.store.read(page).await
     }
 
-    /// Up to `limit` tracks by the distance of their start from `centre`, nearest first, after a position.
+    /// Up to `limit` tracks and the distance of their start from `centre` in metres, nearest first, after a position.
     ///
     /// # Errors
-    /// When the store cannot answer, or would have to read too much to be sure of the order.
-    pub async fn nearest(
+    /// Also when it would have to read too much to be sure of the order.
+    pub(super) async fn nearest(
         &self,
         centre: Point,
-        after: Option<AfterDistance>,
+        after: Option<Position>,
         limit: usize,
-    ) -> Result<Vec<Near>, StoreError> {
-        let found = self.store.read(move |conn| {
+    ) -> Result<Vec<(TrackSummary, f64)>, StoreError> {
+        let sql = format!("SELECT {SUMMARY} FROM tracks t WHERE t.id = ?");
+        let search = move |conn: &Conn<'_>| {
             let Some(found) = near::search(conn, centre, after, limit)? else { return Ok(None) };
-            let sql = summary_sql();
             let (ids, metres): (Vec<_>, Vec<_>) = found.into_iter().unzip();
             let tracks = conn.rows_of(&sql, &ids, summary)?;
-            Ok::<_, StoreError>(Some(tracks.into_iter().zip(metres).collect()))
-        });
-        found.await?.ok_or(StoreError::GivenUp("too many tracks are equally far from there"))
+            Ok(Some(tracks.into_iter().zip(metres).collect()))
+        };
+        let found = self.store.read(search).await?;
+        found.ok_or(StoreError::GivenUp("too many tracks are equally far from there"))
     }
 
     /// Everything about a new track that needs no store: packing the path, its length, its
     /// fingerprint. CPU-heavy for a long path.
     pub fn prepare(track: NewTrack) -> PreparedTrack {
-        PreparedTrack(NewRow::from(track))
+        let path = compact::encode(&track.path);
+        let name: String = track.name.chars().take(200).collect();
+        // The separator cannot occur in a name, so no name and path can pass for another pair.
+        let fingerprint =
+            Sha256::new().chain_update(&name).chain_update([0]).chain_update(&path).finalize();
+        let NewTrack { rate, path: full, owner, .. } = track;
+        PreparedTrack {
+            name,
+            rate,
+            length_metres: full.length_metres(),
+            points: full.points(),
+            start: stored(full.start()),
+            fingerprint: fingerprint.into(),
+            path,
+            created_at_ms: now_ms(),
+            owner,
+        }
     }
 
     /// Stores a track unless the same name and path are there already, `once`. Done even when the caller goes away.
     ///
     /// # Errors
-    /// When the store cannot answer or refuses the values, or there is no such owner;
-    /// [`StoreError::KeyReused`] when the key came with another request.
+    /// Also when the store refuses the values, or there is no such owner; [`StoreError::KeyReused`] when the key came
+    /// with another request.
     pub async fn create(
         &self,
-        track: PreparedTrack,
+        row: PreparedTrack,
         once: Once,
     ) -> Result<Done<Stored>, ChangeError> {
-        let PreparedTrack(row) = track;
         let quota = self.quota;
         let job = move |tx: &mut Tx<'_>| {
             if let Some(owner) = row.owner
@@ -126,11 +129,11 @@ impl TrackStore {
     /// Sets a track's rating, 0 to 5 stars; answers whether there is such a track.
     ///
     /// # Errors
-    /// When the store cannot answer, or the rating is out of range.
+    /// Also when the rating is out of range.
     pub async fn set_rate(&self, id: TrackId, rate: f64) -> Result<bool, StoreError> {
         let job = move |tx: &mut Tx<'_>| {
-            let is_there =
-                tx.run("UPDATE tracks SET rate = ? WHERE id = ?", params![rate, id])? > 0;
+            let update = "UPDATE tracks SET rate = ? WHERE id = ?";
+            let is_there = tx.run(update, params![rate, id])? > 0;
             if is_there {
                 tx.effects().end([all_tracks(), one_track(id)]);
             }
@@ -141,9 +144,6 @@ impl TrackStore {
 
     /// Deletes a track, for its owner or the operator, even when the caller goes away. Its runs and its ranking are gone
     /// for everybody from then on, and their rows go later.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn delete(
         &self,
         id: TrackId,
@@ -152,11 +152,9 @@ impl TrackStore {
         let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
             tx.hold("tracks", id)?;
-            let owner = tx.first(
-                "SELECT u.id FROM tracks t LEFT JOIN users u ON u.id = t.owner_id WHERE t.id = ?",
-                params![id],
-                |row| row.get(0),
-            )?;
+            let sql =
+                "SELECT u.id FROM tracks t LEFT JOIN users u ON u.id = t.owner_id WHERE t.id = ?";
+            let owner = tx.first(sql, params![id], |row| row.get(0))?;
             let outcome = by.may(owner, || state(tx, id))?;
             if outcome.is_ok() {
                 delete(tx, id)?;
@@ -167,13 +165,8 @@ impl TrackStore {
     }
 
     /// How many tracks there are.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn count(&self) -> Result<u64, StoreError> {
-        self.store
-            .read(|conn| conn.only("SELECT count(*) FROM tracks", &[], |row| row.get(0)))
-            .await
+        self.store.read(|conn| conn.one("SELECT count(*) FROM tracks", &[])).await
     }
 }
 
@@ -193,11 +186,8 @@ fn delete(tx: &mut Tx<'_>, id: TrackId) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A new track, ready for the store.
-pub struct PreparedTrack(NewRow);
-
 /// The values of a new row; made before the transaction, which then holds the writer only for the SQL.
-struct NewRow {
+pub struct PreparedTrack {
     name: String,
     rate: f64,
     length_metres: f64,
@@ -209,34 +199,13 @@ struct NewRow {
     owner: Option<UserId>,
 }
 
-impl From<NewTrack> for NewRow {
-    fn from(track: NewTrack) -> Self {
-        let path = compact::encode(&track.path);
-        let name: String = track.name.chars().take(200).collect();
-        // The separator cannot occur in a name, so no name and path can pass for another pair.
-        let fingerprint =
-            Sha256::new().chain_update(&name).chain_update([0]).chain_update(&path).finalize();
-        NewRow {
-            name,
-            rate: track.rate,
-            length_metres: track.path.length_metres(),
-            points: track.path.points(),
-            start: stored(track.path.start()),
-            fingerprint: fingerprint.into(),
-            path,
-            created_at_ms: now_ms(),
-            owner: track.owner,
-        }
-    }
-}
-
 /// A point as its path is stored, to 1e-7 degrees: in the table of starts each such spot is a cell of its own.
 fn stored(point: Point) -> Point {
     let round = |degrees: f64| (degrees * 1e7).round() / 1e7;
     Point { lat: round(point.lat), lon: round(point.lon), ele: None }
 }
 
-impl NewRow {
+impl PreparedTrack {
     fn insert(&self, tx: &Tx<'_>) -> Result<Stored, StoreError> {
         let inserted = tx.insert_new(
             "INSERT INTO tracks (name, rate, length_metres, points, start_lat, start_lon, fingerprint, created_at_ms, owner_id)
@@ -278,18 +247,9 @@ fn state(conn: &Conn<'_>, id: TrackId) -> Result<Option<TrackState>, StoreError>
 }
 
 fn summary(row: &Row<'_>) -> Result<TrackSummary, StoreError> {
-    Ok(TrackSummary {
-        id: row.get(0)?,
-        name: row.get(1)?,
-        rate: row.get(2)?,
-        length_metres: row.get(3)?,
-        points_total: row.get(4)?,
-        start: Point { lat: row.get(5)?, lon: row.get(6)?, ele: None },
-    })
-}
-
-fn summary_sql() -> String {
-    format!("SELECT {SUMMARY} FROM tracks t WHERE t.id = ?")
+    let (id, name, rate, length_metres, points_total, lat, lon) = columns(row)?;
+    let start = Point { lat, lon, ele: None };
+    Ok(TrackSummary { id, name, rate, length_metres, points_total, start })
 }
 
 /// SQLite seeks by a pair; MariaDB does by two ranges.
@@ -302,29 +262,14 @@ const BY_LENGTH: Sql<'_> = Sql::each(
 );
 
 #[cfg(test)]
-pub(crate) mod tests {
-    #![allow(clippy::disallowed_types, reason = "asks SQLite for its plans")]
-
+mod tests {
     use super::*;
-
-    /// What SQLite intends to do for a statement.
-    pub(crate) async fn plan(store: &Store, sql: &str) -> String {
-        let sql = format!("EXPLAIN QUERY PLAN {sql}");
-        let rows = store.read(move |conn| {
-            let mut statement = conn.embedded().prepare(&sql)?;
-            let nothing = rusqlite::params_from_iter(vec![0; statement.parameter_count()]);
-            let rows = statement.query_map(nothing, |row| row.get::<_, String>(3))?;
-            Ok(rows.collect::<Result<Vec<_>, _>>()?)
-        });
-        rows.await.unwrap().join("\n")
-    }
+    use crate::config::Sources;
 
     #[tokio::test]
     async fn a_listing_reads_its_index_and_sorts_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let settings = crate::config::Sources::new().resolve().unwrap().database;
-        let store = Store::open(dir.path(), &settings).unwrap();
-        let length = plan(&store, BY_LENGTH.sqlite()).await;
+        let (store, _dir) = Store::fresh(&Sources::new());
+        let length = store.plan(BY_LENGTH.sqlite()).await;
         assert!(length.contains("USING INDEX tracks_by_length (length_metres<?)"), "{length}");
         assert!(!length.contains("TEMP B-TREE"), "{length}");
     }

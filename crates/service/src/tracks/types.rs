@@ -92,20 +92,5 @@ impl Replayable for Stored {
     }
 }
 
-/// Where a listing by length goes on: after this length and id.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AfterLength {
-    /// Length of the last item, in metres.
-    pub length_metres: f64,
-    /// Its id.
-    pub id: TrackId,
-}
-
-/// Where a listing by nearness goes on: after this distance and id.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AfterDistance {
-    /// Distance of the last item, in metres.
-    pub metres: f64,
-    /// Its id.
-    pub id: TrackId,
-}
+/// Where a listing goes on: after these metres, of length or distance, and this id.
+pub(crate) type Position = (f64, TrackId);

@@ -6,10 +6,10 @@ use crate::articles::store::{author, author_exists, counts};
 use crate::articles::types::{ArticleId, Comment, CommentId, Counts, NewComment};
 use crate::http::{Refusal, Remover};
 use crate::idempotency::{Done, Once};
-use crate::store::{ChangeError, Row, Store, StoreError, Tx, params};
+use crate::store::{ChangeError, Conn, Row, Store, StoreError, Tx, params};
 use std::collections::BTreeMap;
 
-/// Comments in the store.
+/// Comments in the store. Every method fails when the store cannot answer; nothing is written then.
 #[derive(Clone, Debug)]
 pub struct CommentStore {
     store: Store,
@@ -25,123 +25,104 @@ impl CommentStore {
     /// Stores a comment, `once`; nothing when there is no such article.
     ///
     /// # Errors
-    /// When its author is gone or the store cannot answer; nothing is stored then.
-    pub async fn add(
+    /// Also when its author is gone.
+    pub(crate) async fn add(
         &self,
         new: NewComment,
         once: Once,
     ) -> Result<Done<Option<CommentId>>, ChangeError> {
         let quota = self.quota;
-        self.store
-            .write(move |tx| {
-                author_exists(tx, new.author)?;
-                once.run(tx, |tx| {
-                    quota.room_for_one(tx, OwnedRows::Comments, new.author)?;
-                    let Some(now) = count(tx, new.article, 1)? else { return Ok(None) };
-                    let id = insert(tx, &new)?;
-                    tx.effects().count(new.article, now);
-                    tx.effects().end([comments_of(new.article)]);
-                    Ok(Some(id))
-                })
+        let job = move |tx: &mut Tx<'_>| {
+            author_exists(tx, new.author)?;
+            once.run(tx, |tx| {
+                quota.room_for_one(tx, OwnedRows::Comments, new.author)?;
+                let Some(now) = count(tx, new.article, 1)? else { return Ok(None) };
+                let id = insert(tx, &new)?;
+                tx.effects().count(new.article, now);
+                tx.effects().end([comments_of(new.article)]);
+                Ok(Some(id))
             })
-            .await
+        };
+        self.store.write(job).await
     }
 
     /// Stores comments on articles that are there, in one transaction. Counts follow. For filling a store.
     ///
     /// # Errors
-    /// When one is refused or the store cannot answer; none is stored then.
+    /// Also when one is refused; none is stored then.
     pub async fn add_all(&self, all: Vec<NewComment>) -> Result<(), StoreError> {
-        self.store
-            .write(move |tx| {
-                let mut more = BTreeMap::<ArticleId, i64>::new();
-                for new in &all {
-                    insert(tx, new)?;
-                    *more.entry(new.article).or_default() += 1;
-                }
-                for (article, more) in more {
-                    count(tx, article, more)?;
-                }
-                tx.effects().end_everything();
-                Ok(())
-            })
-            .await
+        let job = move |tx: &mut Tx<'_>| {
+            let mut more = BTreeMap::<ArticleId, i64>::new();
+            for new in &all {
+                insert(tx, new)?;
+                *more.entry(new.article).or_default() += 1;
+            }
+            for (article, more) in more {
+                count(tx, article, more)?;
+            }
+            tx.effects().end_everything();
+            Ok(())
+        };
+        self.store.write(job).await
     }
 
     /// How many comments there are, on all articles.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn count(&self) -> Result<u64, StoreError> {
-        self.store
-            .read(|conn| conn.only("SELECT count(*) FROM article_comments", &[], |row| row.get(0)))
-            .await
+        self.store.read(|conn| conn.one("SELECT count(*) FROM article_comments", &[])).await
     }
 
     /// Up to `limit` comments on an article after this one, the oldest first; nothing when there is no
     /// such article.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    pub async fn page(
+    pub(crate) async fn page(
         &self,
         article: ArticleId,
         after: CommentId,
         limit: usize,
     ) -> Result<Option<Vec<Comment>>, StoreError> {
-        self.store
-            .read(move |conn| {
-                if counts(conn, article)?.is_none() {
-                    return Ok(None);
-                }
-                conn.rows(page_sql(), params![article, after, limit], comment).map(Some)
-            })
-            .await
+        let page = move |conn: &Conn<'_>| {
+            if counts(conn, article)?.is_none() {
+                return Ok(None);
+            }
+            conn.rows(page_sql(), params![article, after, limit], comment).map(Some)
+        };
+        self.store.read(page).await
     }
 
     /// The article that a comment is on, if there is such a comment.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    pub async fn article_of(&self, id: CommentId) -> Result<Option<ArticleId>, StoreError> {
+    pub(crate) async fn article_of(&self, id: CommentId) -> Result<Option<ArticleId>, StoreError> {
         let sql = "SELECT article_id FROM article_comments WHERE id = ?";
         self.store.read(move |conn| conn.first(sql, params![id], |row| row.get(0))).await
     }
 
     /// Deletes a comment, for its author or the operator.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    pub async fn delete(
+    pub(crate) async fn delete(
         &self,
         article: ArticleId,
         id: CommentId,
         by: impl Into<Remover<()>>,
     ) -> Result<Result<(), Refusal>, StoreError> {
         let by = by.into();
-        self.store
-            .write(move |tx| {
-                if !tx.hold("articles", article)? {
-                    return Ok(Err(Refusal::Absent));
-                }
-                let author = tx.first(
-                    "SELECT u.id FROM article_comments c LEFT JOIN users u ON u.id = c.author_id
-                         WHERE c.id = ? AND c.article_id = ?",
-                    params![id, article],
-                    |row| row.get(0),
-                )?;
-                let outcome = by.may(author, || Ok::<_, StoreError>(Some(())))?;
-                if outcome.is_err() {
-                    return Ok(outcome);
-                }
+        let job = move |tx: &mut Tx<'_>| {
+            if !tx.hold("articles", article)? {
+                return Ok(Err(Refusal::Absent));
+            }
+            let author = tx.first(
+                "SELECT u.id FROM article_comments c LEFT JOIN users u ON u.id = c.author_id
+                 WHERE c.id = ? AND c.article_id = ?",
+                params![id, article],
+                |row| row.get(0),
+            )?;
+            let outcome = by.may(author, || Ok::<_, StoreError>(Some(())))?;
+            if outcome.is_ok() {
                 tx.run("DELETE FROM article_comments WHERE id = ?", params![id])?;
                 if let Some(now) = count(tx, article, -1)? {
                     tx.effects().count(article, now);
                 }
                 tx.effects().end([comments_of(article)]);
-                Ok(outcome)
-            })
-            .await
+            }
+            Ok(outcome)
+        };
+        self.store.write(job).await
     }
 }
 
@@ -167,10 +148,6 @@ fn count(tx: &Tx<'_>, article: ArticleId, more: i64) -> Result<Option<Counts>, S
 }
 
 fn comment(row: &Row<'_>) -> Result<Comment, StoreError> {
-    Ok(Comment {
-        id: row.get(0)?,
-        author: author(row, 1)?,
-        content: row.get(3)?,
-        created_at_ms: row.get(4)?,
-    })
+    let (id, created_at_ms) = (row.get(0)?, row.get(4)?);
+    Ok(Comment { id, author: author(row, 1)?, content: row.get(3)?, created_at_ms })
 }

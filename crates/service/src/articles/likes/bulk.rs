@@ -21,24 +21,13 @@ pub(super) fn apply(tx: &Tx<'_>, likes: &[Like]) -> Result<Applied, StoreError> 
         Applied { answers: vec![Err(LikeError::NoArticle); likes.len()], ..Applied::default() };
     let sorted = Sorted::new(likes);
     let articles: Vec<_> = sorted.articles().map(|of_article| [of_article.article()]).collect();
-    let held: HashMap<ArticleId, Counts> =
-        counts(tx, &articles, " FOR UPDATE")?.into_iter().collect();
-    let users: BTreeSet<UserId> = likes.iter().map(|like| like.user).collect();
-    let users: Vec<_> = users.into_iter().map(|user| [user]).collect();
-    let known: HashSet<UserId> = existing(tx, &users, " LOCK IN SHARE MODE")?.into_iter().collect();
-
-    let pairs: Vec<[i64; 2]> = sorted
-        .articles()
-        .filter(|of_article| held.contains_key(&of_article.article()))
-        .flat_map(|of_article| {
-            let article = of_article.article();
-            let users = of_article.folded().map(|(user, _)| user);
-            users
-                .filter(|user| known.contains(user))
-                .map(move |user| [article, user])
-                .collect::<Vec<_>>()
-        })
-        .collect();
+    let held = counts(tx, &articles, " FOR UPDATE")?;
+    let known = existing(tx, likes, " LOCK IN SHARE MODE")?;
+    let mut pairs: Vec<[i64; 2]> = Vec::new();
+    for of_article in sorted.articles().filter(|one| held.contains_key(&one.article())) {
+        let users = of_article.folded().map(|(user, _)| user).filter(|user| known.contains(user));
+        pairs.extend(users.map(|user| [of_article.article(), user]));
+    }
     let there: HashSet<[i64; 2]> = liked(tx, &pairs)?.into_iter().collect();
 
     let (mut added, mut removed, mut counted) = (Vec::new(), Vec::new(), Vec::new());
@@ -93,12 +82,10 @@ pub(super) fn look(
     conn: &Conn<'_>,
     likes: &[Like],
 ) -> Result<Vec<Result<Looked, LikeError>>, StoreError> {
-    let articles: BTreeSet<ArticleId> = likes.iter().map(|like| like.article).collect();
-    let articles: Vec<_> = articles.into_iter().map(|id| [id]).collect();
-    let users: BTreeSet<UserId> = likes.iter().map(|like| like.user).collect();
-    let users: Vec<_> = users.into_iter().map(|id| [id]).collect();
-    let counts: HashMap<ArticleId, Counts> = counts(conn, &articles, "")?.into_iter().collect();
-    let known: HashSet<UserId> = existing(conn, &users, "")?.into_iter().collect();
+    let articles: BTreeSet<[ArticleId; 1]> = likes.iter().map(|like| [like.article]).collect();
+    let articles: Vec<_> = articles.into_iter().collect();
+    let counts = counts(conn, &articles, "")?;
+    let known = existing(conn, likes, "")?;
     let (few, many): (Vec<_>, Vec<_>) =
         counts.iter().partition::<Vec<_>, _>(|(_, counts)| counts.likes <= FEW);
     let few: Vec<_> = few.into_iter().map(|(id, _)| [*id]).collect();
@@ -129,46 +116,46 @@ pub(super) fn look(
 
 /// All who like these articles.
 fn likers(conn: &Conn<'_>, articles: &[[i64; 1]]) -> Result<Vec<[i64; 2]>, StoreError> {
-    let text = |size| {
-        let ids = repeat("?", ", ", size);
-        format!("SELECT article_id, user_id FROM article_likes WHERE article_id IN ({ids})")
-    };
+    let text = |size| format!("{PAIRS} article_id IN ({})", repeat("?", ", ", size));
     find(conn, articles, text, |row| Ok([row.get(0)?, row.get(1)?]))
 }
+
+/// Those pairs that are there.
+fn liked(conn: &Conn<'_>, pairs: &[[i64; 2]]) -> Result<Vec<[i64; 2]>, StoreError> {
+    let text = |size| format!("{PAIRS} {}", repeat(ONE_PAIR, " OR ", size));
+    find(conn, pairs, text, |row| Ok([row.get(0)?, row.get(1)?]))
+}
+
+const PAIRS: &str = "SELECT article_id, user_id FROM article_likes WHERE";
+const ONE_PAIR: &str = "article_id = ? AND user_id = ?";
 
 /// The counts of those articles that are there; with `FOR UPDATE` nobody else changes them until the end.
 fn counts(
     conn: &Conn<'_>,
     ids: &[[i64; 1]],
     hold: &str,
-) -> Result<Vec<(ArticleId, Counts)>, StoreError> {
+) -> Result<HashMap<ArticleId, Counts>, StoreError> {
     let text = |size| {
         let ids = repeat("?", ", ", size);
         format!(
             "SELECT id, like_count, comment_count FROM articles WHERE id IN ({ids}) ORDER BY id{hold}"
         )
     };
-    find(conn, ids, text, |row| {
+    let found = find(conn, ids, text, |row| {
         Ok((row.get(0)?, Counts { likes: row.get(1)?, comments: row.get(2)? }))
-    })
+    });
+    Ok(found?.into_iter().collect())
 }
 
-/// Those users that are there; with `LOCK IN SHARE MODE` they stay until the end.
-fn existing(conn: &Conn<'_>, ids: &[[i64; 1]], hold: &str) -> Result<Vec<UserId>, StoreError> {
+/// Those of the users of these likes that are there; with `LOCK IN SHARE MODE` they stay until the end.
+fn existing(conn: &Conn<'_>, likes: &[Like], hold: &str) -> Result<HashSet<UserId>, StoreError> {
+    let users: BTreeSet<[UserId; 1]> = likes.iter().map(|like| [like.user]).collect();
+    let users: Vec<_> = users.into_iter().collect();
     let text = |size| {
         let ids = repeat("?", ", ", size);
         format!("SELECT id FROM users WHERE id IN ({ids}) ORDER BY id{hold}")
     };
-    find(conn, ids, text, |row| row.get(0))
-}
-
-/// Those pairs that are there.
-fn liked(conn: &Conn<'_>, pairs: &[[i64; 2]]) -> Result<Vec<[i64; 2]>, StoreError> {
-    let text = |size| {
-        let pairs = repeat("article_id = ? AND user_id = ?", " OR ", size);
-        format!("SELECT article_id, user_id FROM article_likes WHERE {pairs}")
-    };
-    find(conn, pairs, text, |row| Ok([row.get(0)?, row.get(1)?]))
+    Ok(find(conn, &users, text, |row| row.get(0))?.into_iter().collect())
 }
 
 fn write(
@@ -178,16 +165,15 @@ fn write(
     counted: &[[i64; 2]],
 ) -> Result<(), StoreError> {
     // Articles and users are held: the only row that is left out is the last one when it comes again.
-    run(tx, added, |size| {
-        format!(
-            "INSERT IGNORE INTO article_likes (article_id, user_id) VALUES {}",
-            repeat("(?, ?)", ", ", size)
-        )
-    })?;
-    run(tx, removed, |size| {
-        let pairs = repeat("article_id = ? AND user_id = ?", " OR ", size);
-        format!("DELETE FROM article_likes WHERE {pairs}")
-    })?;
+    for some in added.chunks(MOST) {
+        let rows = repeat("(?, ?)", ", ", some.len().next_power_of_two());
+        let sql = format!("INSERT IGNORE INTO article_likes (article_id, user_id) VALUES {rows}");
+        tx.run(&sql, &padded(some))?;
+    }
+    for some in removed.chunks(MOST) {
+        let pairs = repeat(ONE_PAIR, " OR ", some.len().next_power_of_two());
+        tx.run(&format!("DELETE FROM article_likes WHERE {pairs}"), &padded(some))?;
+    }
     for some in counted.chunks(MOST) {
         let size = some.len().next_power_of_two();
         let (cases, ids) = (repeat("WHEN ? THEN ?", " ", size), repeat("?", ", ", size));
@@ -196,7 +182,7 @@ fn write(
         let mut values = padded(some);
         let ids: Vec<_> = values.iter().copied().step_by(2).collect();
         values.extend(ids);
-        tx.run(sql.as_str(), &values)?;
+        tx.run(&sql, &values)?;
     }
     Ok(())
 }
@@ -210,21 +196,9 @@ fn find<T, const N: usize>(
     let mut found = Vec::with_capacity(keys.len());
     for some in keys.chunks(MOST) {
         let sql = text(some.len().next_power_of_two());
-        found.extend(conn.rows(sql.as_str(), &padded(some), &read)?);
+        found.extend(conn.rows(&sql, &padded(some), &read)?);
     }
     Ok(found)
-}
-
-fn run<const N: usize>(
-    tx: &Tx<'_>,
-    keys: &[[i64; N]],
-    text: impl Fn(usize) -> String,
-) -> Result<(), StoreError> {
-    for some in keys.chunks(MOST) {
-        let sql = text(some.len().next_power_of_two());
-        tx.run(sql.as_str(), &padded(some))?;
-    }
-    Ok(())
 }
 
 /// The values of these rows, the last one again until there are as many as a power of two.

@@ -14,7 +14,7 @@ use super::{Like, LikeError, Liked};
 use crate::accounts::{self, UserId};
 use crate::articles::store::{counts, likes};
 use crate::articles::types::{ArticleId, Counts};
-use crate::store::{Conn, StoreError, Tx, params};
+use crate::store::{Conn, StoreError, Tx, columns, params};
 use std::collections::{BTreeMap, HashMap};
 
 /// What a transaction has logged.
@@ -102,7 +102,7 @@ pub(super) fn read(conn: &Conn<'_>) -> Result<Folded, StoreError> {
     let mut folded = Folded::default();
     let rows = "SELECT seq, likes FROM like_log ORDER BY seq";
     conn.rows(rows, &[], |row| {
-        let (seq, likes): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
+        let (seq, likes): (i64, Vec<u8>) = columns(row)?;
         let pairs = record::read(&likes).map_err(|error| {
             StoreError::Corrupt(format!("row {seq} of the log of likes cannot be read: {error}"))
         })?;

@@ -7,12 +7,12 @@
 //! so a commit that fails loses nothing. What remains is what this way is: up to `likes.queue_flush` of
 //! acknowledged likes are nowhere but here.
 //!
-//! Bounded: beyond [`MOST_PENDING`] differences likes are refused. A clean stop writes everything, or tries
+//! Bounded: beyond [`MOST_QUEUED`] differences likes are refused. A clean stop writes everything, or tries
 //! to for `server.drain_timeout` and says how many are lost.
 
 use super::pairs::{Pair, PendingPairs, Slice};
 use super::store::{Applied, apply};
-use super::{Like, LikeError, Liked, Parts};
+use super::{Like, LikeError, Liked, MOST_QUEUED, Parts};
 use crate::accounts::UserId;
 use crate::articles::types::{ArticleId, Counts};
 use crate::http::gate::Permit;
@@ -20,11 +20,6 @@ use crate::store::{StoreError, Tx};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Differences from the store that may wait, of some 100 bytes each.
-const MOST_PENDING: usize = 100_000;
-/// Pairs of one transaction, as documented.
-const CHUNK: usize = 1000;
 
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
@@ -68,7 +63,7 @@ impl Queue {
             if pending.written != written {
                 continue;
             }
-            if pending.pairs.len() >= MOST_PENDING {
+            if pending.pairs.len() >= MOST_QUEUED {
                 return Err(LikeError::Full);
             }
             // Somebody may have changed it while the store was read.
@@ -106,19 +101,8 @@ impl Queue {
         let mut pairs = self.shared.pending.lock().pairs.all();
         // As the tables are.
         pairs.sort_unstable();
-        let mut done = true;
-        for chunk in pairs.chunks(CHUNK) {
-            if let Err(error) = Shared::write(&self.shared, chunk).await {
-                done = false;
-                self.shared.parts.counted.flush_failed();
-                tracing::error!(%error, pending = pairs.len(), "acknowledged likes are not stored yet");
-                // What the store refuses of one chunk says nothing of the next.
-                if error.is_temporary() {
-                    break;
-                }
-            }
-        }
-        done
+        let this = &self.shared;
+        this.parts.write_chunks(&pairs, async |chunk| Shared::write(this, chunk).await).await
     }
 }
 

@@ -5,10 +5,9 @@ use crate::accounts::Caller;
 use crate::app::App;
 use crate::articles::no_such_article;
 use crate::articles::types::ArticleId;
-use crate::http::{Conditions, PathId, Problem};
+use crate::http::{Conditions, PathId, Problem, not_stored};
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse as _, Response};
-use http::header;
+use axum::response::Response;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -88,28 +87,18 @@ async fn change(
     let turn = app.writes.enter().await?;
     let like = Like { article, user: caller.id, change };
     let Liked { liked, count } = app.articles.likes.apply(like, turn).await?;
-    let fresh = [(header::CACHE_CONTROL, "no-store")];
-    Ok((fresh, axum::Json(LikeBody { liked, like_count: count })).into_response())
+    Ok(not_stored(LikeBody { liked, like_count: count }))
 }
 
 impl From<LikeError> for Problem {
     fn from(error: LikeError) -> Self {
-        match error {
-            LikeError::NoArticle => no_such_article(),
-            LikeError::NoUser => {
-                Problem::invalid_token("the account of this token no longer exists")
-            }
-            LikeError::Full => Problem::unavailable(
-                "too many likes are waiting; try again later",
-                1,
-                error.to_string(),
-            ),
-            LikeError::Away(_) => Problem::unavailable(
-                "likes cannot be taken at the moment; try again later",
-                1,
-                error.to_string(),
-            ),
-            LikeError::Store(error) => error.into(),
-        }
+        let detail = match error {
+            LikeError::NoArticle => return no_such_article(),
+            LikeError::NoUser => return Problem::account_gone(),
+            LikeError::Store(error) => return error.into(),
+            LikeError::Full => "too many likes are waiting; try again later",
+            LikeError::Away(_) => "likes cannot be taken at the moment; try again later",
+        };
+        Problem::unavailable(detail, 1, error.to_string())
     }
 }

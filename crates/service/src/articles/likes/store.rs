@@ -5,12 +5,12 @@ use super::{Like, LikeError, Liked, Look, PendingLikes, bulk};
 use crate::accounts::{self, UserId};
 use crate::articles::store::{counts, likes};
 use crate::articles::types::{ArticleId, Counts};
-use crate::store::{Store, StoreError, Tx, params};
+use crate::store::{Conn, Store, StoreError, Tx, params};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-/// Likes in the store.
+/// Likes in the store. Every method fails when the store cannot answer; nothing is written then.
 #[derive(Clone, Debug)]
 pub struct LikeStore {
     pub(super) store: Store,
@@ -59,7 +59,7 @@ impl LikeStore {
         let agreed: i64 = self.store.write_blocking(move |tx| {
             let note = "UPDATE madang_cluster SET likes_stream = ? WHERE likes_stream IS NULL";
             tx.run(note, params![ours as i64])?;
-            tx.only("SELECT likes_stream FROM madang_cluster", &[], |row| row.get(0))
+            tx.one("SELECT likes_stream FROM madang_cluster", &[])
         })?;
         if agreed == ours as i64 {
             return Ok(());
@@ -76,17 +76,11 @@ impl LikeStore {
     }
 
     /// Whether this user likes this article, in the store.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn has(&self, article: ArticleId, user: UserId) -> Result<bool, StoreError> {
         self.store.read(move |conn| likes(conn, article, user)).await
     }
 
     /// The counts of an article; nothing when there is none of this id.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn counts(&self, article: ArticleId) -> Result<Option<Counts>, StoreError> {
         self.store.read(move |conn| counts(conn, article)).await
     }
@@ -97,15 +91,12 @@ impl LikeStore {
         article: ArticleId,
         pending: Arc<PendingLikes>,
     ) -> Result<Option<Counts>, StoreError> {
-        let found = self.store.write(move |tx| {
+        let now = move |tx: &mut Tx<'_>| {
             let stored = counts(tx, article)?;
-            let now = |stored: Counts| {
-                let likes = pending.likes(article).unwrap_or(stored.likes);
-                Counts { likes, ..stored }
-            };
-            Ok::<_, StoreError>(stored.map(now))
-        });
-        found.await
+            let likes = pending.likes(article);
+            Ok(stored.map(|stored| Counts { likes: likes.unwrap_or(stored.likes), ..stored }))
+        };
+        self.store.write(now).await
     }
 
     /// The counts of an article, and whether this user likes it.
@@ -114,29 +105,21 @@ impl LikeStore {
         article: ArticleId,
         user: UserId,
     ) -> Result<Result<Look, LikeError>, StoreError> {
-        let look = self.store.read(move |conn| {
+        let look = move |conn: &Conn<'_>| {
             let Some(counts) = counts(conn, article)? else { return Ok(Err(LikeError::NoArticle)) };
             if !accounts::exists(conn, user)? {
                 return Ok(Err(LikeError::NoUser));
             }
             Ok(Ok(Look { counts, liked: likes(conn, article, user)? }))
-        });
-        look.await
+        };
+        self.store.read(look).await
     }
 
     /// Stores likes in one transaction, those that are there already not again; answers how many were
     /// added. Counts follow. For filling a store.
-    ///
-    /// # Errors
-    /// When the store cannot answer; none is stored then.
     pub async fn like_all(&self, pairs: Vec<(ArticleId, UserId)>) -> Result<u64, StoreError> {
-        self.store
-            .write(move |tx| {
-                let on = |(article, user)| Like { article, user, change: super::Change::On };
-                let likes: Vec<_> = pairs.iter().copied().map(on).collect();
-                Ok::<_, StoreError>(apply(tx, &likes)?.changed)
-            })
-            .await
+        let likes: Vec<_> = pairs.into_iter().map(|pair| Like::to_be(pair, true)).collect();
+        self.store.write(move |tx| apply(tx, &likes).map(|applied| applied.changed)).await
     }
 }
 

@@ -1,5 +1,4 @@
 //! The log of likes, what is laid over the tables meanwhile, and how it gets there.
-#![allow(clippy::disallowed_types, reason = "looks at the rows with queries of its own")]
 
 mod log;
 
@@ -7,9 +6,10 @@ use super::behind::Behind;
 use super::pairs::Pair;
 use super::pass::{Pass, replay};
 use super::*;
+use crate::articles::Articles;
 use crate::articles::store::listing::Asked;
 use crate::articles::tests::{Bench, Held, articles, articles_after, comment};
-use crate::articles::{Articles, Order};
+use crate::articles::types::Order;
 use crate::config::LikesWrite;
 use crate::idempotency::Once;
 use crate::markets::Words;
@@ -153,7 +153,7 @@ async fn whatever_is_applied_when_everybody_sees_what_was_acknowledged() {
                 Step::DeleteUser(1) => {}
                 Step::DeleteUser(user) => {
                     pass = None;
-                    bench.execute(format!("DELETE FROM users WHERE id = {user}")).await;
+                    bench.store.execute(format!("DELETE FROM users WHERE id = {user}")).await;
                     model.users_gone.insert(user);
                     model.likes.retain(|pair| pair.1 != user);
                     system = restarted(&bench).await;
@@ -177,7 +177,7 @@ async fn whatever_is_applied_when_everybody_sees_what_was_acknowledged() {
         rows.retain(|pair| !model.deleted.contains(&pair.0));
         assert_eq!(rows, model.likes, "{seed}");
         bench.counts_are_rows().await;
-        assert_eq!(bench.number("SELECT count(*) FROM like_log").await, 0);
+        assert_eq!(bench.store.number("SELECT count(*) FROM like_log").await, 0);
     }
 }
 
@@ -186,18 +186,9 @@ async fn restarted(bench: &Bench) -> Articles {
     let store = bench.store.clone();
     let replayed = tokio::task::spawn_blocking(move || replay(&store)).await.unwrap().unwrap();
     assert!(replayed.left.is_none());
-    assert_eq!(bench.number("SELECT count(*) FROM like_log").await, 0);
+    assert_eq!(bench.store.number("SELECT count(*) FROM like_log").await, 0);
     bench.counts_are_rows().await;
     articles(bench)
-}
-
-/// The users from 9 to this one.
-fn more_users(last: i64) -> String {
-    format!(
-        "WITH RECURSIVE n (i) AS (SELECT 9 UNION ALL SELECT i + 1 FROM n WHERE i < {last})
-         INSERT INTO users (id, nickname, password_hash, region_id, created_at_ms)
-         SELECT i, 'user-' || i, '-', 11, 0 FROM n"
-    )
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -205,7 +196,7 @@ async fn no_reader_misses_a_like_or_sees_a_count_go_back_while_passes_run() {
     const ARTICLES: i64 = 3;
     const USERS: i64 = 150;
     let bench = Arc::new(Bench::embedded(ARTICLES).await);
-    bench.execute(more_users(USERS)).await;
+    bench.store.add_users(9..=USERS).await;
     let system = Arc::new(articles(&bench));
     // Of each article: how many likes were acknowledged.
     let acknowledged: Arc<[AtomicU64; ARTICLES as usize]> = Arc::default();

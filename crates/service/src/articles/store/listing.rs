@@ -8,10 +8,10 @@
 use super::search::Searched;
 use super::{ArticleStore, author};
 use crate::articles::likes::PendingLikes;
-use crate::articles::types::{After, Counts, Order, Summary};
+use crate::articles::types::{Counts, Order, Summary};
 use crate::markets::Words;
-use crate::search::Hits;
-use crate::store::{Conn, Row, StoreError, params};
+use crate::search::{Hits, Position};
+use crate::store::{Conn, Row, StoreError, Value, params};
 use std::sync::Arc;
 
 /// A way through an index from a position on.
@@ -41,9 +41,6 @@ pub(in super::super) struct Listed {
 
 impl ArticleStore {
     /// Up to `limit` articles, with likes that are not in the tables yet.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub(in super::super) async fn listed(
         &self,
         asked: Asked,
@@ -78,7 +75,7 @@ pub(crate) struct Asked {
     /// Those whose texts hold all of these; all articles when there are none.
     pub(in super::super) words: Words,
     pub(in super::super) order: Order,
-    pub(in super::super) after: Option<After>,
+    pub(in super::super) after: Option<Position>,
 }
 
 impl Asked {
@@ -86,8 +83,7 @@ impl Asked {
         if self.words.is_empty() {
             return page(conn, self.order, self.after, limit).map(Hits::all);
         }
-        let after = self.after.map(|after| (after.likes, after.id));
-        crate::search::page(conn, &Searched(self.order), &self.words, after, limit)
+        crate::search::page(conn, &Searched(self.order), &self.words, self.after, limit)
     }
 }
 
@@ -95,34 +91,22 @@ impl Asked {
 pub(in super::super) fn page(
     conn: &Conn<'_>,
     order: Order,
-    after: Option<After>,
+    after: Option<Position>,
     limit: usize,
 ) -> Result<Vec<Summary>, StoreError> {
-    let After { likes, id } = after.unwrap_or(After { likes: i64::MAX, id: i64::MAX });
+    let walk = |walk, values: &[Value<'_>]| conn.rows(&walk_sql(walk), values, summary);
+    let (likes, id) = after.unwrap_or((i64::MAX, i64::MAX));
     match order {
-        Order::Newest => walk(conn, Walk::Newest, id, limit),
+        Order::Newest => walk(Walk::Newest, params![id, limit]),
         Order::Likes => {
             let mut page = match after {
-                Some(_) => of_likes(conn, likes, id, limit)?,
+                Some(_) => walk(Walk::WithLikes, params![likes, id, limit])?,
                 None => Vec::new(),
             };
-            page.extend(walk(conn, Walk::WithFewer, likes, limit - page.len())?);
+            page.extend(walk(Walk::WithFewer, params![likes, limit - page.len()])?);
             Ok(page)
         }
     }
-}
-
-fn walk(conn: &Conn<'_>, walk: Walk, from: i64, limit: usize) -> Result<Vec<Summary>, StoreError> {
-    conn.rows(&walk_sql(walk), params![from, limit], summary)
-}
-
-fn of_likes(
-    conn: &Conn<'_>,
-    likes: i64,
-    before: i64,
-    limit: usize,
-) -> Result<Vec<Summary>, StoreError> {
-    conn.rows(&walk_sql(Walk::WithLikes), params![likes, before, limit], summary)
 }
 
 pub(in super::super) fn walk_sql(walk: Walk) -> String {

@@ -1,9 +1,9 @@
 //! Articles whose title and content hold all words of a search.
 
 use super::listing::{SUMMARY, page, summary};
-use crate::articles::types::{After, Order, Summary};
+use crate::articles::types::{Order, Summary};
 use crate::search::{self, Corpus, Listing, Position};
-use crate::store::{Conn, StoreError};
+use crate::store::{Conn, StoreError, columns};
 
 /// Candidates whose positions are asked for in one statement to a server.
 const AT_ONCE: usize = 504;
@@ -48,21 +48,17 @@ impl Listing for Searched {
         after: Option<Position>,
         limit: usize,
     ) -> Result<Vec<Position>, StoreError> {
-        let after = after.map(|(likes, id)| After { likes, id });
-        let likes = |article: &Summary| i64::try_from(article.counts.likes).unwrap_or(i64::MAX);
-        let found = page(conn, self.0, after, limit)?;
-        Ok(found.iter().map(|article| (likes(article), article.id)).collect())
+        Ok(page(conn, self.0, after, limit)?.iter().map(Summary::position).collect())
     }
 
     fn read(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<(String, Summary)>, StoreError> {
         let find = format!("{SUMMARY} WHERE a.id = ?");
         let found = conn.rows_found(&find, ids, summary)?;
         let content = "SELECT article_id, content FROM article_contents WHERE article_id = ?";
-        let mut contents =
-            conn.rows_found(content, ids, |row| Ok((row.get::<i64>(0)?, row.get(1)?)))?.into_iter();
+        let mut contents = conn.rows_found(content, ids, columns::<(i64, String)>)?.into_iter();
         let with_text = |article: Summary| {
             // Both are in the order of `ids`, and each article has a content.
-            let content: String = contents.find(|(id, _)| *id == article.id)?.1;
+            let content = contents.find(|(id, _)| *id == article.id)?.1;
             Some((search::text(&[&article.title, &content]), article))
         };
         Ok(found.into_iter().filter_map(with_text).collect())

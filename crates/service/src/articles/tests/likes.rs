@@ -138,6 +138,7 @@ async fn a_batch_that_cannot_be_committed_is_acknowledged_to_nobody() {
         bench.break_likes().await;
         if !bench.store.is_shared() {
             bench
+                .store
                 .execute(
                     "CREATE TRIGGER broken_log BEFORE INSERT ON like_log
                      BEGIN SELECT raise(ABORT, 'no'); END",
@@ -149,11 +150,11 @@ async fn a_batch_that_cannot_be_committed_is_acknowledged_to_nobody() {
         assert_eq!(bench.counts.get(1), None, "{way:?}: nothing followed");
         bench.mend_likes().await;
         if !bench.store.is_shared() {
-            bench.execute("DROP TRIGGER broken_log").await;
+            bench.store.execute("DROP TRIGGER broken_log").await;
         }
         let done = bench.like(&log, 1, 1, Change::On).await;
         assert_eq!(done, Ok(Liked { liked: true, count: 1 }), "{way:?}");
-        bench.execute("DELETE FROM article_likes; UPDATE articles SET like_count = 0").await;
+        bench.store.execute("DELETE FROM article_likes; UPDATE articles SET like_count = 0").await;
         bench.counts.forget(1);
     }
 }
@@ -189,7 +190,7 @@ async fn the_queue_forgets_likes_of_what_is_gone_by_the_time_they_are_written() 
     for (article, user) in [(1, 1), (1, 2), (2, 3)] {
         bench.like(&log, article, user, Change::On).await.unwrap();
     }
-    bench.execute("DELETE FROM articles WHERE id = 2; DELETE FROM users WHERE id = 2").await;
+    bench.store.execute("DELETE FROM articles WHERE id = 2; DELETE FROM users WHERE id = 2").await;
     log.flush().await;
     assert_eq!(log.metrics().pending, 0);
     assert_eq!(bench.rows().await, HashSet::from([(1, 1)]));

@@ -1,6 +1,7 @@
 //! Searches in articles.
 
-use super::super::store::listing::{Asked, Listed};
+use super::super::store::listing::Asked;
+use super::super::types::Order;
 use super::*;
 use crate::markets::Words;
 use crate::search::index_now;
@@ -11,11 +12,11 @@ async fn found(bench: &Bench, all: &Articles, q: &str, order: Order) -> Vec<Arti
         let asked = Asked { words: Words::of(q), order, after };
         let page = bench.articles.listed(asked, 3, all.likes.pending()).await.unwrap();
         ids.extend(page.items.iter().map(|listed| listed.article.id));
-        let likes = |listed: &Listed| i64::try_from(listed.article.counts.likes).unwrap();
         let last = page.items.last().filter(|_| page.items.len() == 3);
-        let last = last.map(|last| (likes(last), last.article.id));
-        let Some((likes, id)) = last.or(page.more) else { return ids };
-        after = Some(After { likes, id });
+        after = last.map(|last| last.article.position()).or(page.more);
+        if after.is_none() {
+            return ids;
+        }
     }
 }
 
@@ -51,7 +52,7 @@ async fn an_article_is_found_as_it_is_now() {
     };
     is("빵집", &[added]).await;
     index_now(&bench.store).await;
-    assert_eq!(bench.number("SELECT count(*) FROM search_changes").await, 0);
+    assert_eq!(bench.store.number("SELECT count(*) FROM search_changes").await, 0);
     is("빵집", &[added]).await;
     let edit = Edit { content: Some("소금빵".to_owned()), ..Edit::default() };
     assert!(matches!(all.edit(2, 1, edit).await, Ok(Ok(_))));
@@ -67,5 +68,5 @@ async fn an_article_is_found_as_it_is_now() {
     is("소금빵", &[3]).await;
     index_now(&bench.store).await;
     is("소금빵", &[3]).await;
-    assert_eq!(bench.number("SELECT count(*) FROM search_changes").await, 0);
+    assert_eq!(bench.store.number("SELECT count(*) FROM search_changes").await, 0);
 }

@@ -1,10 +1,13 @@
 //! Articles and comments in the store, their counts, and what mends them.
+#![allow(clippy::disallowed_types, reason = "changes rows as an operator does")]
 
 use super::super::store::listing::{Walk, page, walk_sql};
+use super::super::types::{Order, Summary};
 use super::*;
 use crate::http::Refusal;
+use crate::search::Position;
 use crate::store::ChangeError;
-use crate::tracks::plan;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
 #[tokio::test]
@@ -16,12 +19,12 @@ async fn an_article_whose_author_is_gone_stays_without_a_name_and_its_counts_sta
     }
     log.flush().await;
     bench.comments.add(comment(1, 2), Once::default()).await.unwrap();
-    bench.execute("DELETE FROM users WHERE id = 2").await;
+    bench.store.execute("DELETE FROM users WHERE id = 2").await;
     if bench.store.is_shared() {
-        bench.execute("DELETE FROM users WHERE id = 1").await;
+        bench.store.execute("DELETE FROM users WHERE id = 1").await;
     } else {
         // Whether or not the operator's connection enforces foreign keys.
-        let conn = rusqlite::Connection::open(bench._dir.path().join(crate::store::FILE)).unwrap();
+        let conn = rusqlite::Connection::open(bench.dir.path().join(crate::store::FILE)).unwrap();
         conn.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM users WHERE id = 1").unwrap();
     }
     let article = bench.articles.find(1).await.unwrap().unwrap();
@@ -51,14 +54,14 @@ async fn a_deleted_article_is_gone_at_once_and_its_rows_go_in_small_transactions
     assert_eq!(bench.page(Order::Newest, None, 10).await.unwrap().len(), 1);
     let left = "SELECT (SELECT count(*) FROM article_likes WHERE article_id = 1)
                      + (SELECT count(*) FROM article_comments WHERE article_id = 1)";
-    let mut seen = vec![bench.number(left).await];
+    let mut seen = vec![bench.store.number(left).await];
     while LEFTOVERS.sweep(&bench.store, 1, 4).await.unwrap() {
-        seen.push(bench.number(left).await);
+        seen.push(bench.store.number(left).await);
     }
-    seen.push(bench.number(left).await);
+    seen.push(bench.store.number(left).await);
     assert_eq!(seen, [13, 9, 5, 1, 0]);
-    assert_eq!(bench.number("SELECT count(*) FROM deleted_articles").await, 0);
-    assert_eq!(bench.number("SELECT count(*) FROM article_contents").await, 1);
+    assert_eq!(bench.store.number("SELECT count(*) FROM deleted_articles").await, 0);
+    assert_eq!(bench.store.number("SELECT count(*) FROM article_contents").await, 1);
     bench.counts_are_rows().await;
 }
 
@@ -72,6 +75,7 @@ async fn wrong_counts_are_found_set_right_and_counted() {
     let articles = articles(&bench);
     // What an operator does by hand: rows without their count, a count without its rows.
     bench
+        .store
         .execute(
             "INSERT INTO article_likes VALUES (3, 2), (200, 1); UPDATE articles SET comment_count = 5 WHERE id = 7",
         )
@@ -83,11 +87,11 @@ async fn wrong_counts_are_found_set_right_and_counted() {
         after = last;
     }
     bench.counts_are_rows().await;
-    let metrics = articles.kept_metrics();
-    assert_eq!((metrics.checked, metrics.repaired), (250, 3));
+    let repaired = || articles.kept.repaired.load(Relaxed);
+    assert_eq!((articles.kept.checked.load(Relaxed), repaired()), (250, 3));
     assert_eq!(articles.likes.read_counts(3).await, Ok(Some(Counts { likes: 2, comments: 0 })));
     assert_eq!(articles.check_some(0).await, Ok(Some(100)));
-    assert_eq!(articles.kept_metrics().repaired, 3, "what is right is left alone");
+    assert_eq!(repaired(), 3, "what is right is left alone");
 }
 
 #[tokio::test]
@@ -96,12 +100,13 @@ async fn counts_in_memory_follow_a_change_from_outside() {
     let articles = articles(&bench);
     articles.likes.read_counts(1).await.unwrap();
     bench
+        .store
         .execute("INSERT INTO article_likes VALUES (1, 1); UPDATE articles SET like_count = 1")
         .await;
     assert_eq!(articles.counts.get(1), Some(Counts::default()));
     articles.check_some(0).await.unwrap();
     assert_eq!(articles.counts.get(1), Some(Counts { likes: 1, comments: 0 }));
-    assert_eq!(articles.kept_metrics().repaired, 0, "the file was right");
+    assert_eq!(articles.kept.repaired.load(Relaxed), 0, "the file was right");
 }
 
 #[tokio::test]
@@ -165,7 +170,7 @@ async fn a_count_that_is_wrong_fails_no_like() {
     let log = bench.log(LikesWrite::Behind);
     bench.like(&log, 1, 1, Change::On).await.unwrap();
     log.flush().await;
-    bench.execute("UPDATE articles SET like_count = 0").await;
+    bench.store.execute("UPDATE articles SET like_count = 0").await;
     let off = bench.like(&log, 1, 1, Change::Off).await;
     assert_eq!(off, Ok(Liked { liked: false, count: 0 }));
     log.flush().await;
@@ -180,11 +185,11 @@ async fn every_walk_reads_its_index_and_sort_nothing() {
         (Walk::WithLikes, "USING INDEX articles_by_likes (like_count=? AND rowid<?)"),
         (Walk::WithFewer, "USING INDEX articles_by_likes (like_count<?)"),
     ] {
-        let plan = plan(&bench.store, &walk_sql(walk)).await;
+        let plan = bench.store.plan(&walk_sql(walk)).await;
         assert!(plan.contains(wanted), "{walk:?}: {plan}");
         assert!(!plan.contains("TEMP B-TREE"), "{walk:?}: {plan}");
     }
-    let plan = plan(&bench.store, comments::store::page_sql()).await;
+    let plan = bench.store.plan(comments::store::page_sql()).await;
     assert!(
         plan.contains("USING INDEX article_comments_by_article (article_id=? AND rowid>?)"),
         "{plan}"
@@ -201,7 +206,7 @@ async fn pages_by_likes_hold_every_article_once() {
     loop {
         let page = bench.page(Order::Likes, after, 7).await.unwrap();
         let Some(last) = page.last() else { break };
-        after = Some(After { likes: last.counts.likes.cast_signed(), id: last.id });
+        after = Some(last.position());
         seen.extend(page.iter().map(|a| (a.counts.likes, a.id)));
     }
     let mut sorted = seen.clone();
@@ -214,7 +219,7 @@ impl Bench {
     async fn page(
         &self,
         order: Order,
-        after: Option<After>,
+        after: Option<Position>,
         limit: usize,
     ) -> Result<Vec<Summary>, StoreError> {
         self.store.read(move |conn| page(conn, order, after, limit)).await

@@ -45,9 +45,7 @@ fn insert(tx: &Tx<'_>) -> Result<i64, StoreError> {
 
 impl Bench {
     async fn new() -> Bench {
-        let dir = tempfile::tempdir().unwrap();
-        let settings = Sources::of_test().resolve().unwrap().database;
-        let store = Store::open(dir.path(), &settings).unwrap();
+        let (store, dir) = Store::fresh(&Sources::of_test());
         let made: Result<(), StoreError> = store.write(|tx| tx.run(MADE, &[]).map(drop)).await;
         made.unwrap();
         Bench { store, _dir: dir }
@@ -57,13 +55,9 @@ impl Bench {
         self.store.write(move |tx| make.once().run(tx, |tx| insert(tx))).await
     }
 
-    async fn number(&self, sql: &'static str) -> i64 {
-        self.store.read(move |conn| conn.one(sql, &[])).await.unwrap()
-    }
-
     async fn rows(&self) -> (i64, i64) {
-        let keys = self.number("SELECT count(*) FROM idempotency_keys").await;
-        (self.number("SELECT count(*) FROM made").await, keys)
+        let keys = self.store.number("SELECT count(*) FROM idempotency_keys").await;
+        (self.store.number("SELECT count(*) FROM made").await, keys)
     }
 }
 

@@ -18,14 +18,9 @@ pub enum Order {
     Views,
 }
 
-/// The last item of the page before.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct After {
-    /// What the listing is sorted by: the rank, the distance in metres, or the views; 0 by name.
-    pub sort: f64,
-    /// Its id.
-    pub id: MarketId,
-}
+/// The last item of the page before: what the listing is sorted by (the rank, the distance in metres, or the views; 0 by
+/// name), and its id.
+pub type After = (f64, MarketId);
 
 /// One item of a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,7 +77,7 @@ impl Index {
         views: impl Fn(u32) -> u64,
     ) -> Option<Vec<RankedMarket>> {
         let after = match after {
-            Some(After { sort, id }) => Some((sort, self.number(id)?)),
+            Some((sort, id)) => Some((sort, self.number(id)?)),
             None => None,
         };
         let hits = self.filtered(filter);

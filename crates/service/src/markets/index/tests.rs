@@ -1,22 +1,13 @@
 //! The index against a walk over all markets.
 
 use super::*;
-use crate::accounts::AccountStore;
-use crate::config::Sources;
 use crate::markets::types::NewMarket;
-use crate::store::Store;
 use madang_path::{Point, distance_metres};
 use proptest::prelude::*;
 use std::cmp::Reverse;
 use std::sync::LazyLock;
 
-static REGIONS: LazyLock<Regions> = LazyLock::new(|| {
-    let dir = tempfile::tempdir().unwrap();
-    let settings = Sources::new().resolve().unwrap();
-    let store = Store::open(dir.path(), &settings.database).unwrap();
-    let (rows, names, ..) = AccountStore::new(store).remembered().unwrap();
-    Regions::new(rows, names)
-});
+static REGIONS: LazyLock<Regions> = LazyLock::new(Regions::fresh);
 
 fn market(id: MarketId, name: &str, address: &str, goods: &[&str]) -> Market {
     let is = NewMarket {
@@ -324,7 +315,7 @@ proptest! {
             let page = index.page(&filter, &order, after, limit, |n| views(index.market(n).id)).unwrap();
             prop_assert!(page.len() <= limit);
             let Some(last) = page.last() else { break };
-            after = Some(After { sort: last.sort, id: index.market(last.number).id });
+            after = Some((last.sort, index.market(last.number).id));
             found.extend(page.iter().map(|found| index.market(found.number).id));
             prop_assert!(found.len() <= wanted.len(), "{:?} {:?}", found, wanted);
         }
@@ -345,6 +336,6 @@ fn goods_of_one_character_are_the_beginning_of_one_of_the_goods() {
 #[test]
 fn a_position_of_a_market_that_is_not_there_is_none() {
     let index = some();
-    let after = Some(After { sort: 0.0, id: 99 });
+    let after = Some((0.0, 99));
     assert_eq!(index.page(&Filter::default(), &Order::Name, after, 9, |_| 0), None);
 }

@@ -3,8 +3,7 @@
 
 use super::*;
 use crate::config::Sources;
-use crate::store::Store;
-use crate::store::{Row, params};
+use crate::store::{Store, columns, params};
 
 const KEY: &[u8; 16] = b"0123456789abcdef";
 const TODAY: u32 = 100_000;
@@ -33,9 +32,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let dir = tempfile::tempdir().unwrap();
-        let settings = Sources::of_test().resolve().unwrap();
-        let sql = Store::open(dir.path(), &settings.database).unwrap();
+        let (sql, dir) = Store::fresh(&Sources::of_test());
         let store = MarketStore::new(sql.clone());
         let bench = Bench { store, sql, _dir: dir };
         let market = |n: i64| crate::markets::Prepared {
@@ -67,8 +64,7 @@ impl Bench {
     fn counts(&self, id: MarketId) -> (u64, u64, u64) {
         let sql = "SELECT views, settled, (SELECT count(*) FROM market_views WHERE market_id = ?1)
              FROM market_view_counts WHERE market_id = ?1";
-        let row = move |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-        self.sql.read_blocking(move |conn| conn.only(sql, params![id], row)).unwrap()
+        self.sql.read_blocking(move |conn| conn.only(sql, params![id], columns)).unwrap()
     }
 }
 

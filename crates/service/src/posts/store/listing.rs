@@ -13,10 +13,10 @@
 //! is tens of thousands.
 
 use super::super::area::{Area, with_districts};
-use super::super::types::{After, CategoryId, OfferPlace, Order, PostSummary};
+use super::super::types::{CategoryId, OfferPlace, Order, PostSummary};
 use super::{PostStore, status_of};
 use crate::search::Position;
-use crate::store::{Conn, Parameter as _, Row, Sql, StoreError, params};
+use crate::store::{Conn, Parameter as _, Row, Sql, StoreError, columns, params};
 use std::fmt::Write as _;
 
 const SUMMARY: &str =
@@ -47,26 +47,21 @@ pub struct Asked {
     pub category: Option<CategoryId>,
     /// In which order.
     pub order: Order,
-    /// After this post; from the first one without it.
-    pub after: Option<After>,
+    /// After this price, any number in [`Order::Newest`], and id; from the first post without it.
+    pub(crate) after: Option<Position>,
 }
 
 impl PostStore {
     /// Up to `limit` posts.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
     pub async fn page(&self, asked: Asked, limit: usize) -> Result<Vec<PostSummary>, StoreError> {
-        self.store
-            .read(move |conn| {
-                if let Some(page) = newest_of_all(conn, &asked, limit)? {
-                    return Ok(page);
-                }
-                let ids: Vec<_> =
-                    merged(conn, &asked, limit)?.into_iter().map(|(_, id)| id).collect();
-                conn.rows_of(SUMMARY, &ids, summary)
-            })
-            .await
+        let page = move |conn: &Conn<'_>| {
+            if let Some(page) = newest_of_all(conn, &asked, limit)? {
+                return Ok(page);
+            }
+            let ids: Vec<_> = merged(conn, &asked, limit)?.into_iter().map(|(_, id)| id).collect();
+            conn.rows_of(SUMMARY, &ids, summary)
+        };
+        self.store.read(page).await
     }
 }
 
@@ -81,7 +76,7 @@ fn newest_of_all(
     else {
         return Ok(None);
     };
-    let before = after.map_or(i64::MAX, |after| after.id);
+    let before = after.map_or(i64::MAX, |(_, id)| id);
     let sqlite = newest_of_all_sql("posts p NOT INDEXED");
     let maria = newest_of_all_sql("posts p FORCE INDEX (PRIMARY)");
     let ids = IDS_FOR_EACH * limit;
@@ -107,7 +102,7 @@ pub(super) fn merged(
         (Order::Dearest, Some(_)) => &[Walk::DearestOfPrice, Walk::Dearest],
     };
     let nowhere = if asked.order == Order::Cheapest { -1 } else { i64::MAX };
-    let (price, id) = asked.after.map_or((nowhere, i64::MAX), |after| (after.price, after.id));
+    let (price, id) = asked.after.unwrap_or((nowhere, i64::MAX));
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut searches = Vec::new();
     for part in parts(conn, &asked.area)? {
@@ -127,8 +122,7 @@ pub(super) fn merged(
             _ => together(column, some),
         };
         let values: Vec<_> = some.iter().flat_map(|(_, values)| values).map(i64::value).collect();
-        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        found.extend(conn.rows(&sql, &values, read)?);
+        found.extend(conn.rows(&sql, &values, columns::<Position>)?);
     }
     found.sort_unstable();
     if asked.order != Order::Cheapest {
@@ -264,14 +258,12 @@ pub(super) fn summary(row: &Row<'_>) -> Result<PostSummary, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Sources;
     use crate::store::Store;
-    use crate::tracks::plan;
 
     #[tokio::test]
     async fn no_listing_scans_or_sorts_and_searches_read_the_index_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let settings = crate::config::Sources::new().resolve().unwrap().database;
-        let store = Store::open(dir.path(), &settings).unwrap();
+        let (store, _dir) = Store::fresh(&Sources::new());
         for column in [None, Some("state"), Some("city"), Some("town")] {
             for (walk, end) in [
                 (Walk::Newest, "removed=? AND rowid<?)"),
@@ -281,20 +273,20 @@ mod tests {
                 (Walk::Dearest, "removed=? AND price<?)"),
             ] {
                 let part = column.map_or(String::new(), |level| format!("{level}_id=? AND "));
-                let plan = plan(&store, &walk_sql(column, walk)).await;
+                let plan = store.plan(&walk_sql(column, walk)).await;
                 let wanted = format!("({part}category_id=? AND {end}");
                 assert!(plan.starts_with("SEARCH posts USING COVERING INDEX posts_"), "{plan}");
                 assert!(plan.ends_with(&wanted), "{plan}, not {wanted}");
                 assert_eq!(plan.lines().count(), 1, "{plan}");
             }
         }
-        let newest = plan(&store, &newest_of_all_sql("posts p NOT INDEXED")).await;
+        let newest = store.plan(&newest_of_all_sql("posts p NOT INDEXED")).await;
         assert!(
             newest.starts_with("SEARCH p USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
             "{newest}"
         );
         assert!(!newest.contains("SCAN") && !newest.contains("TEMP B-TREE"), "{newest}");
-        let rows = plan(&store, SUMMARY).await;
+        let rows = store.plan(SUMMARY).await;
         assert!(rows.lines().all(|line| line.contains("USING INTEGER PRIMARY KEY")), "{rows}");
     }
 

@@ -1,6 +1,6 @@
 //! Posts whose title, item and content hold all words of a search.
 
-use super::super::types::{After, Order, PostSummary};
+use super::super::types::{Order, PostSummary};
 use super::listing::{Asked, merged, summary, walks};
 use super::{Area, PostStore};
 use crate::markets::Words;
@@ -27,13 +27,11 @@ impl PostStore {
         words: Words,
         limit: usize,
     ) -> Result<Hits<PostSummary>, StoreError> {
-        self.store
-            .read(move |conn| {
-                let after = asked.after.map(|after| (after.price, after.id));
-                let listing = Searched { entries: walks(conn, &asked)?, asked: &asked };
-                search::page(conn, &listing, &words, after, limit)
-            })
-            .await
+        let page = move |conn: &Conn<'_>| {
+            let listing = Searched { entries: walks(conn, &asked)?, asked: &asked };
+            search::page(conn, &listing, &words, asked.after, limit)
+        };
+        self.store.read(page).await
     }
 }
 
@@ -92,7 +90,6 @@ impl Listing for Searched<'_> {
         after: Option<Position>,
         limit: usize,
     ) -> Result<Vec<Position>, StoreError> {
-        let after = after.map(|(price, id)| After { price, id });
         merged(conn, &Asked { after, ..self.asked.clone() }, limit)
     }
 

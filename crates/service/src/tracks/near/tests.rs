@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_types, reason = "fills the tables and looks at them")]
 
 use super::*;
-use crate::store::test_schema;
+use crate::store::{plan, test_schema};
 use proptest::prelude::*;
 
 fn store(starts: &[(f64, f64)]) -> rusqlite::Connection {
@@ -42,7 +42,7 @@ fn point(lat: f64, lon: f64) -> Point {
 fn page(
     conn: &rusqlite::Connection,
     centre: Point,
-    after: Option<AfterDistance>,
+    after: Option<Position>,
 ) -> (Option<Vec<(TrackId, f64)>>, usize) {
     let conn = Conn::sqlite(conn);
     let mut search = Search::new(&conn, centre, after, 20);
@@ -58,7 +58,7 @@ fn rows_of_pages(conn: &rusqlite::Connection, centre: Point, pages: usize) -> Ve
         let (found, rows) = page(conn, centre, after);
         let found = found.unwrap_or_else(|| panic!("gave up on page {number}"));
         let (id, metres) = *found.last().unwrap();
-        after = Some(AfterDistance { metres, id });
+        after = Some((metres, id));
         all.push(rows);
     }
     all
@@ -108,7 +108,7 @@ proptest! {
         for wanted in all.chunks(limit) {
             let found = search(&Conn::sqlite(&conn), centre, after, limit).unwrap().unwrap();
             prop_assert_eq!(&found[..], wanted);
-            after = wanted.last().map(|(id, metres)| AfterDistance { metres: *metres, id: *id });
+            after = wanted.last().map(|(id, metres)| (*metres, *id));
         }
         prop_assert_eq!(search(&Conn::sqlite(&conn), centre, after, limit).unwrap(), Some(Vec::new()));
     }
@@ -161,10 +161,7 @@ fn a_circle_of_tracks_around_its_very_centre_is_given_up_not_answered_wrongly() 
 fn every_statement_is_a_seek_in_the_table_of_starts() {
     let conn = test_schema();
     for sql in [FEW, FIRST, LAST, SPOT_NORTH, SPOT_EAST, ON_SPOT] {
-        let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-        let nothing = rusqlite::params_from_iter(vec![0; explain.parameter_count()]);
-        let plan: Vec<String> =
-            explain.query_map(nothing, |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+        let plan = plan(&conn, sql);
         assert_eq!(plan.len(), 1, "{sql}: {plan:?}");
         assert!(plan[0].starts_with("SEARCH track_starts USING PRIMARY KEY"), "{sql}: {plan:?}");
     }

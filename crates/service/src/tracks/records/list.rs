@@ -1,9 +1,8 @@
 //! `GET /v1/tracks/{id}/records`: who is fastest.
 
 use super::super::{TrackId, Tracks, no_such_track, one_track};
-use super::{AfterTime, Ranked, ranking_of};
+use super::{Ranked, ranking_of};
 use crate::app::App;
-use crate::http::body::respond;
 use crate::http::page::{self, Page, write_whole_cursor};
 use crate::http::rfc3339::format_utc;
 use crate::http::{PathId, Problem};
@@ -11,7 +10,6 @@ use crate::response_cache::Wanted;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
-use madang_cache::Value;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -50,42 +48,22 @@ pub(in super::super) async fn list(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Ok(Path(track)) = id else { return Err(no_such_track()) };
-    let (limit, after) = page::asked(query.as_deref().unwrap_or(""), &listing(track))?;
-    let after = after.map(|(duration_ms, user)| AfterTime { duration_ms, user });
-    match app.tracks.ranking(track, after, limit, &headers).await? {
-        Some(value) => Ok(respond(&value, &headers)),
-        None => Err(no_such_track()),
-    }
-}
-
-fn listing(track: TrackId) -> String {
-    format!("track-ranking:{track}")
-}
-
-impl Tracks {
-    /// A page of the ranking; nothing when there is no such track.
-    async fn ranking(
-        &self,
-        track: TrackId,
-        after: Option<AfterTime>,
-        limit: usize,
-        headers: &HeaderMap,
-    ) -> Result<Option<Value>, Problem> {
-        let key = match after {
-            None => format!("{track}.{limit}"),
-            Some(after) => format!("{track}.{limit}.{}.{}", after.duration_ms, after.user),
-        };
-        let stamps = [one_track(track), ranking_of(track)];
-        let wanted = Wanted { key: &key, stamps: &stamps, kept: true };
-        let records = self.records.clone();
-        let make = move || async move {
-            let found = records.ranking(track, after, limit + 1).await?;
-            let listing = listing(track);
-            let cursor = |last: &Ranked| write_whole_cursor(&listing, last.duration_ms, last.user);
-            Ok(found.map(|rows| Page::cut(rows, limit, cursor, RankItem::from)))
-        };
-        self.responses.get(&self.rankings, wanted, headers, make).await
-    }
+    let listing = format!("track-ranking:{track}");
+    let (limit, after) = page::asked(query.as_deref().unwrap_or(""), &listing)?;
+    let key = match after {
+        None => format!("{track}.{limit}"),
+        Some((duration_ms, user)) => format!("{track}.{limit}.{duration_ms}.{user}"),
+    };
+    let stamps = [one_track(track), ranking_of(track)];
+    let wanted = Wanted { key: &key, stamps: &stamps, kept: true };
+    let Tracks { responses, rankings, records, .. } = &app.tracks;
+    let records = records.clone();
+    let make = move || async move {
+        let found = records.ranking(track, after, limit + 1).await?;
+        let cursor = |last: &Ranked| write_whole_cursor(&listing, last.duration_ms, last.user);
+        Ok(found.map(|rows| Page::cut(rows, limit, cursor, RankItem::from)))
+    };
+    responses.answer(rankings, wanted, &headers, make, no_such_track).await
 }
 
 impl From<Ranked> for RankItem {

@@ -1,27 +1,19 @@
 //! Transactions on runs and the ranking. One method is one whole transaction.
 
 use super::super::TrackId;
-use super::{AfterTime, NewRun, Ranked, StoredRun, ranking_of};
-use crate::accounts::{self, OwnedRows, Quota};
-use crate::housekeeping::{NONE, Step};
+use super::{NewRun, Ranked, StoredRun, ranking_of};
+use crate::accounts::{self, OwnedRows, Quota, UserId};
+use crate::housekeeping::Step;
 use crate::idempotency::{Done, Once};
-use crate::store::{ChangeError, Conn, Sql, Store, StoreError, Tx, params};
+use crate::store::{ChangeError, Conn, Row, Sql, Store, StoreError, Tx, columns, params};
 
 /// What hangs on a track.
 pub(in super::super) const OF_TRACK: &[Step] = &[
-    Step {
-        find: "SELECT user_id, user_id FROM track_bests WHERE track_id = ?1 LIMIT ?2",
-        change: "DELETE FROM track_bests WHERE track_id = ?1 AND user_id = ?2",
-        ends: NONE,
-    },
-    Step {
-        find: "SELECT id, id FROM track_records WHERE track_id = ?1 LIMIT ?2",
-        change: "DELETE FROM track_records WHERE track_id = ?1 AND id = ?2",
-        ends: NONE,
-    },
+    Step::delete("track_bests", "track_id", "user_id"),
+    Step::delete("track_records", "track_id", "id"),
 ];
 
-/// Runs in the store.
+/// Runs in the store. Every method fails when the store cannot answer; nothing is written then.
 #[derive(Clone, Debug)]
 pub struct RecordStore {
     store: Store,
@@ -38,7 +30,7 @@ impl RecordStore {
     /// ranked. Nothing when there is no such track.
     ///
     /// # Errors
-    /// When the store cannot answer, or there is no such user.
+    /// Also when there is no such user.
     pub async fn add(
         &self,
         run: NewRun,
@@ -61,32 +53,25 @@ impl RecordStore {
         self.store.write(job).await
     }
 
-    /// Up to `limit` runners by their best time on a track, fastest first, after a position. Nothing
-    /// when there is no such track.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
+    /// Up to `limit` runners by their best time on a track, fastest first, after this time and runner.
+    /// Nothing when there is no such track.
     pub async fn ranking(
         &self,
         track: TrackId,
-        after: Option<AfterTime>,
+        after: Option<(i64, UserId)>,
         limit: usize,
     ) -> Result<Option<Vec<Ranked>>, StoreError> {
-        self.store
-            .read(move |conn| {
-                if !exists(conn, track)? {
-                    return Ok(None);
-                }
-                let mut rows = page(conn, track, after, limit)?;
-                number(conn, track, &mut rows)?;
-                Ok(Some(rows))
-            })
-            .await
+        let (duration, user) = after.unwrap_or((-1, 0));
+        let page = move |conn: &Conn<'_>| {
+            if !conn.exists("SELECT 1 FROM tracks WHERE id = ?", params![track])? {
+                return Ok(None);
+            }
+            let mut rows = conn.rows(RANKING, params![track, duration, user, limit], ranked)?;
+            number(conn, track, &mut rows)?;
+            Ok(Some(rows))
+        };
+        self.store.read(page).await
     }
-}
-
-fn exists(conn: &Conn<'_>, track: TrackId) -> Result<bool, StoreError> {
-    conn.exists("SELECT 1 FROM tracks WHERE id = ?", params![track])
 }
 
 fn insert(tx: &Tx<'_>, run: &NewRun) -> Result<Option<StoredRun>, StoreError> {
@@ -142,33 +127,18 @@ const BEFORE: Sql<'_> = Sql::each(
        AND user_id NOT IN (SELECT id FROM deleted_users)",
 );
 
-fn page(
-    conn: &Conn<'_>,
-    track: TrackId,
-    after: Option<AfterTime>,
-    limit: usize,
-) -> Result<Vec<Ranked>, StoreError> {
-    let (duration, user) = after.map_or((-1, 0), |after| (after.duration_ms, after.user));
-    conn.rows(RANKING, params![track, duration, user, limit], |row| {
-        Ok(Ranked {
-            id: row.get(0)?,
-            user: row.get(1)?,
-            nickname: row.get(2)?,
-            duration_ms: row.get(3)?,
-            ran_at_ms: row.get(4)?,
-            rank: 0,
-        })
-    })
+/// Its rank follows from the others.
+fn ranked(row: &Row<'_>) -> Result<Ranked, StoreError> {
+    let (id, user, nickname, duration_ms, ran_at_ms) = columns(row)?;
+    Ok(Ranked { id, user, nickname, duration_ms, ran_at_ms, rank: 0 })
 }
 
 /// Standard competition ranking: equal times share a rank, and the next one counts them all. The bests of a
 /// deleted user may be there for a while; they count for nobody, as they are on no page.
 fn number(conn: &Conn<'_>, track: TrackId, rows: &mut [Ranked]) -> Result<(), StoreError> {
     let Some(first) = rows.first() else { return Ok(()) };
-    let (faster, before) =
-        conn.only(BEFORE, params![track, first.duration_ms, first.user], |row| {
-            Ok((row.get::<u64>(0)?, row.get::<u64>(1)?))
-        })?;
+    let (faster, before): (u64, u64) =
+        conn.only(BEFORE, params![track, first.duration_ms, first.user], columns)?;
     let (mut rank, mut time) = (faster + 1, first.duration_ms);
     for (position, row) in (before + 1..).zip(rows) {
         if row.duration_ms != time {
@@ -181,47 +151,34 @@ fn number(conn: &Conn<'_>, track: TrackId, rows: &mut [Ranked]) -> Result<(), St
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::store::tests::plan;
     use super::*;
-
-    fn open(dir: &tempfile::TempDir) -> Store {
-        let settings = crate::config::Sources::new().resolve().unwrap().database;
-        Store::open(dir.path(), &settings).unwrap()
-    }
+    use crate::config::Sources;
 
     /// Long before the rows of a deleted user have gone.
     #[tokio::test]
     async fn a_deleted_user_counts_in_no_rank_on_any_page() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = open(&dir);
-        let fill = |tx: &mut Tx<'_>| {
-            tx.batch(
-                "INSERT INTO tracks (id, name, length_metres, points, start_lat, start_lon, fingerprint, created_at_ms)
-                 VALUES (1, 't', 1, 2, 37.5, 127, randomblob(32), 0);
-                 INSERT INTO users (id, nickname, password_hash, region_id, created_at_ms)
-                 VALUES (1, 'mina', '-', 11, 0), (2, 'juno', '-', 11, 0), (3, 'hana', '-', 11, 0), (4, 'dami', '-', 11, 0);
-                 INSERT INTO track_records SELECT id, 1, id, 100 * id, 0, 0 FROM users;
-                 INSERT INTO track_bests SELECT 1, id, 100 * id, id FROM users;
-                 DELETE FROM users WHERE id IN (1, 3);",
-            )?;
-            Ok::<_, StoreError>(())
-        };
-        store.write(fill).await.unwrap();
+        let (store, _dir) = Store::fresh(&Sources::new());
+        store.add_users(1..=4).await;
+        let fill =
+            "INSERT INTO tracks (id, name, length_metres, points, start_lat, start_lon, fingerprint, created_at_ms)
+             VALUES (1, 't', 1, 2, 37.5, 127, randomblob(32), 0);
+             INSERT INTO track_records SELECT id, 1, id, 100 * id, 0, 0 FROM users;
+             INSERT INTO track_bests SELECT 1, id, 100 * id, id FROM users;
+             DELETE FROM users WHERE id IN (1, 3);";
+        store.execute(fill).await;
         let records = RecordStore::new(store, Quota::default());
         let ranks = async |after| {
             let page = records.ranking(1, after, 1).await.unwrap().unwrap();
             page.iter().map(|one| (one.user, one.rank)).collect::<Vec<_>>()
         };
         assert_eq!(ranks(None).await, [(2, 1)]);
-        let after_the_first = AfterTime { duration_ms: 200, user: 2 };
-        assert_eq!(ranks(Some(after_the_first)).await, [(4, 2)]);
+        assert_eq!(ranks(Some((200, 2))).await, [(4, 2)]);
     }
 
     #[tokio::test]
     async fn the_ranking_reads_its_index_and_sorts_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = open(&dir);
-        let plan = plan(&store, RANKING.sqlite()).await;
+        let (store, _dir) = Store::fresh(&Sources::new());
+        let plan = store.plan(RANKING.sqlite()).await;
         assert!(
             plan.contains(
                 "USING COVERING INDEX track_bests_by_time (track_id=? AND duration_ms>?)"

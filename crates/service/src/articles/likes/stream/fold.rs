@@ -4,7 +4,7 @@ use super::super::store::apply;
 use super::super::{Change, Like};
 use super::{PARTS, Position, Shared};
 use crate::articles::types::ArticleId;
-use crate::store::{StoreError, Tx, params};
+use crate::store::{StoreError, Tx, columns, params};
 use madang_valkey::{Error, redis};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -92,27 +92,22 @@ impl Entries {
 impl Shared {
     /// Folds until nothing waits, if it is this node's turn or `anyway`; answers whether that could be done.
     pub(super) async fn fold_all(self: &Arc<Self>, anyway: bool) -> bool {
-        let done = loop {
+        loop {
             match self.fold(anyway).await {
                 Ok(true) => {}
-                Ok(false) | Err(FoldError::Overtaken) => break Ok(()),
-                Err(error) => break Err(error),
-            }
-        };
-        match done {
-            Ok(()) => {
-                self.folding.failed.store(false, Relaxed);
-                true
-            }
-            Err(error) => {
-                self.parts.counted.flush_failed();
-                let before = self.folding.failed.swap(true, Relaxed);
-                if before {
-                    tracing::debug!(%error, "acknowledged likes are not in the tables yet");
-                } else {
-                    tracing::warn!(%error, "acknowledged likes are not in the tables yet");
+                Ok(false) | Err(FoldError::Overtaken) => {
+                    self.folding.failed.store(false, Relaxed);
+                    return true;
                 }
-                false
+                Err(error) => {
+                    self.parts.counted.flush_failed();
+                    if self.folding.failed.swap(true, Relaxed) {
+                        tracing::debug!(%error, "acknowledged likes are not in the tables yet");
+                    } else {
+                        tracing::warn!(%error, "acknowledged likes are not in the tables yet");
+                    }
+                    return false;
+                }
             }
         }
     }
@@ -166,19 +161,12 @@ impl Shared {
 
     /// How far the tables are.
     pub(super) async fn positions(&self) -> Result<[Position; PARTS], StoreError> {
-        let read = self.parts.store.store.read(|conn| {
-            let all = "SELECT part, position, generation, closed FROM like_positions";
-            conn.rows(all, &[], |row| {
-                let position =
-                    Position { entry: row.get(1)?, generation: row.get(2)?, closed: row.get(3)? };
-                Ok((row.get::<i64>(0)?, position))
-            })
-        });
+        let sql = "SELECT part, position, generation, closed FROM like_positions";
+        let read = self.parts.store.store.read(move |conn| conn.rows(sql, &[], columns));
         let mut positions: [Position; PARTS] = Default::default();
-        for (part, position) in read.await? {
-            if let Some(known) = usize::try_from(part).ok().and_then(|part| positions.get_mut(part))
-            {
-                *known = position;
+        for (part, entry, generation, closed) in read.await? {
+            if let Some(known) = positions.get_mut::<usize>(part) {
+                *known = Position { entry, generation, closed };
             }
         }
         Ok(positions)

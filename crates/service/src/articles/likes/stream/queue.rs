@@ -6,20 +6,15 @@
 //! out: the job writes the state that the server has then, so two nodes that hold changes of one pair do not write the
 //! older one last.
 
-use super::super::Like;
 use super::super::pairs::Pair;
 use super::super::store::{Applied, apply};
+use super::super::{Like, MOST_QUEUED};
 use super::{Shared, part_of};
 use crate::store::{StoreError, Tx};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Pairs that may wait, as without a server.
-const MOST_PENDING: usize = 100_000;
-/// Pairs of one transaction, as documented.
-const CHUNK: usize = 1000;
 
 /// What this node has acknowledged and not written.
 #[derive(Debug)]
@@ -46,7 +41,7 @@ impl Queue {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.pending.lock().len() >= MOST_PENDING
+        self.pending.lock().len() >= MOST_QUEUED
     }
 
     /// A change that is acknowledged.
@@ -83,19 +78,8 @@ impl Shared {
     pub(super) async fn write_queue(self: &Arc<Self>, queue: &Arc<Queue>) -> bool {
         let all: Vec<_> =
             queue.pending.lock().iter().map(|(pair, waiting)| (*pair, *waiting)).collect();
-        let mut done = true;
-        for chunk in all.chunks(CHUNK) {
-            if let Err(error) = self.write_chunk(queue, chunk).await {
-                done = false;
-                self.parts.counted.flush_failed();
-                tracing::error!(%error, pending = all.len(), "acknowledged likes are not stored yet");
-                // What the store refuses of one chunk says nothing of the next.
-                if error.is_temporary() {
-                    break;
-                }
-            }
-        }
-        done
+        let write = async |chunk: &[_]| self.write_chunk(queue, chunk).await;
+        self.parts.write_chunks(&all, write).await
     }
 
     async fn write_chunk(

@@ -16,16 +16,16 @@ async fn a_log_that_is_applied_again_changes_nothing_not_even_after_half_of_a_pa
             let done = bench.like(&log, article, user, Change::Toggle).await;
             assert_eq!(done, model.like((article, user), Change::Toggle));
         }
-        bench.execute("CREATE TABLE saved AS SELECT * FROM like_log").await;
+        bench.store.execute("CREATE TABLE saved AS SELECT * FROM like_log").await;
         if half {
             let mut pass = Pass::begin(log.parts.clone(), 9).unwrap();
             assert!(pass.step().await.unwrap());
         }
         for _ in 0..2 {
-            assert!(bench.number("SELECT count(*) FROM like_log").await > 0);
+            assert!(bench.store.number("SELECT count(*) FROM like_log").await > 0);
             drop(restarted(&bench).await);
             assert_eq!(bench.rows().await, model.likes);
-            bench.execute("INSERT INTO like_log SELECT * FROM saved").await;
+            bench.store.execute("INSERT INTO like_log SELECT * FROM saved").await;
         }
     }
 }
@@ -35,13 +35,13 @@ async fn a_row_of_the_log_that_cannot_be_read_is_named_and_nothing_is_applied() 
     let bench = Bench::embedded(1).await;
     bench.like(&bench.log(LikesWrite::Behind), 1, 1, Change::On).await.unwrap();
     for (row, reason) in [("x'07'", "format"), ("x'0105'", "cut off"), ("x''", "cut off")] {
-        bench.execute(format!("INSERT INTO like_log VALUES (7, {row})")).await;
+        bench.store.execute(format!("INSERT INTO like_log VALUES (7, {row})")).await;
         let store = bench.store.clone();
         let failed = tokio::task::spawn_blocking(move || replay(&store)).await.unwrap();
         let Err(StoreError::Corrupt(text)) = failed else { panic!("{failed:?}") };
         assert!(text.contains("row 7 of the log of likes") && text.contains(reason), "{text}");
         assert!(bench.rows().await.is_empty());
-        bench.execute("DELETE FROM like_log WHERE seq = 7").await;
+        bench.store.execute("DELETE FROM like_log WHERE seq = 7").await;
     }
     drop(restarted(&bench).await);
     assert_eq!(bench.rows().await, HashSet::from([(1, 1)]));
@@ -68,12 +68,12 @@ async fn what_cannot_be_applied_stays_in_the_log_and_is_applied_later() {
     assert_eq!((metrics.pending, metrics.applied, metrics.lag), (0, 3, Duration::ZERO));
     assert_eq!(bench.rows().await, HashSet::from([(1, 1), (1, 2), (1, 4)]));
     bench.counts_are_rows().await;
-    assert_eq!(bench.number("SELECT count(*) FROM like_log").await, 0);
+    assert_eq!(bench.store.number("SELECT count(*) FROM like_log").await, 0);
 }
 
 /// Another process on the same store, which may have no more pages than it has.
 async fn restarted_without_room(bench: &Bench, write: LikesWrite) -> Articles {
-    bench.execute("PRAGMA max_page_count = 1").await;
+    bench.store.execute("PRAGMA max_page_count = 1").await;
     let store = bench.store.clone();
     let replayed = tokio::task::spawn_blocking(move || replay(&store)).await.unwrap().unwrap();
     assert!(replayed.left.is_some(), "there was room");
@@ -85,7 +85,7 @@ async fn a_log_without_room_to_be_applied_at_the_start_is_shown_and_applied_late
     const USERS: i64 = 600;
     for way in [LikesWrite::Behind, LikesWrite::Direct] {
         let bench = Bench::embedded(3).await;
-        bench.execute(more_users(USERS)).await;
+        bench.store.add_users(9..=USERS).await;
         let mut model = Model::default();
         let direct = bench.log(LikesWrite::Direct);
         for user in 1..=4 {
@@ -123,12 +123,12 @@ async fn a_log_without_room_to_be_applied_at_the_start_is_shown_and_applied_late
             let done = bench.like(&system.likes, 1, 3, Change::Toggle).await;
             assert_eq!(done, model.like((1, 3), Change::Toggle));
             everybody_sees(&system, &model, 3, start).await;
-            bench.execute("PRAGMA max_page_count = 1000000").await;
+            bench.store.execute("PRAGMA max_page_count = 1000000").await;
             system.likes.flush().await;
             assert_eq!(system.like_metrics().pending, 0);
             everybody_sees(&system, &model, 3, start).await;
         }
-        assert_eq!(bench.number("SELECT count(*) FROM like_log").await, 0);
+        assert_eq!(bench.store.number("SELECT count(*) FROM like_log").await, 0);
         assert_eq!(bench.rows().await, model.likes, "{way:?}");
         bench.counts_are_rows().await;
     }
@@ -150,7 +150,10 @@ async fn likes_of_what_is_gone_by_the_time_they_are_applied_are_dropped() {
     }
     // Article 3 by its author, article 2 and two users by an operator's hand.
     assert_eq!(system.store().delete(3, 1).await.unwrap(), Ok(()));
-    bench.execute("DELETE FROM articles WHERE id = 2; DELETE FROM users WHERE id IN (2, 4)").await;
+    bench
+        .store
+        .execute("DELETE FROM articles WHERE id = 2; DELETE FROM users WHERE id IN (2, 4)")
+        .await;
     for article in [2, 3] {
         assert_eq!(crate::articles::LEFTOVERS.sweep(&bench.store, article, 100).await, Ok(false));
     }
