@@ -40,8 +40,8 @@ pub(crate) enum ScriptError {
         option: &'static str,
         seconds: f64,
     },
-    /// No memory or address space for another virtual user.
-    #[error("cannot start a virtual user: {0}")]
+    /// No thread, memory, signal handler or output file for the run.
+    #[error("cannot start the run: {0}")]
     Start(String),
 }
 

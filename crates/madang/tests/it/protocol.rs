@@ -51,6 +51,21 @@ fn a_connection_serves_a_thousand_requests() {
 }
 
 #[test]
+fn a_connection_ends_after_a_body_that_was_left_unread() {
+    let server = Setup::new().start();
+    let long = format!("/v1/tracks?cursor={}", "0".repeat(9_000));
+    let mut connection = server.connect();
+    let answer = connection.request("GET", &long, &[]);
+    answer.problem(414);
+    assert_eq!(answer.header("connection"), None);
+    // Its body does not come before it is answered.
+    connection.send(format!("POST {long} HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\n\r\n"));
+    let answer = connection.answer().unwrap();
+    answer.problem(414);
+    assert_eq!(answer.header("connection"), Some("close"));
+}
+
+#[test]
 fn a_connection_is_closed_when_the_client_asks() {
     let server = Setup::new().start();
     let mut connection = server.connect();

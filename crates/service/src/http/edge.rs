@@ -181,8 +181,10 @@ impl ConnService {
     async fn answer(&mut self, request: Request<Incoming>, arrival: Arrival) -> Option<Response> {
         let (mut parts, incoming) = request.into_parts();
         if let Err(problem) = head::check(&parts, arrival.chunked) {
-            self.state.body_ends(!incoming.is_end_stream());
-            return Some(problem.into_response());
+            // Of a body that is not read only its end would tell where the next request begins.
+            let unread = !incoming.is_end_stream();
+            self.state.body_ends(unread);
+            return Some(if unread { problem.closing() } else { problem }.into_response());
         }
         parts.extensions.insert(self.peer);
         // The room is held until the handler has answered: as long as the body may be in memory.
