@@ -11,7 +11,8 @@ use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, Value, columns, params
 /// Expired rows that one log-out takes away with its own write.
 const SWEPT_AT_ONCE: usize = 256;
 
-/// Accounts in the store. Every method fails when the store cannot answer; nothing is written then.
+/// Accounts in the store. Every method fails when the store cannot answer; nothing is written then,
+/// unless the error [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct AccountStore {
     pub(super) store: Store,

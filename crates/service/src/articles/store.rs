@@ -25,7 +25,8 @@ pub(crate) const OF_USER: &[Step] = &[
     Step::clear("article_comments", "author_id", "id").ending("article_id", comments_of),
 ];
 
-/// Articles in the store. Every method fails when the store cannot answer; nothing is written then.
+/// Articles in the store. Every method fails when the store cannot answer; nothing is written then,
+/// unless the error [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct ArticleStore {
     store: Store,

@@ -211,7 +211,13 @@ mod tests {
 
     #[test]
     fn a_tag_matches_by_its_version() {
-        let hold = ["\"a1\"", "\"a1-gzip\"", "\"a1.liked:null-gzip\"", "\"b2\", \"a1-br\"", "*"];
+        let hold = [
+            "\"a1\"",
+            "\"a1-gzip\"",
+            "\"a1.likeCount:3.liked:null-gzip\"",
+            "\"b2\", \"a1-br\"",
+            "*",
+        ];
         let not = ["W/\"a1\"", "\"a\"", "\"a12\"", "a1", "\"\"", "", "\"*\""];
         let cases = hold.map(|given| (given, true)).into_iter();
         for (given, holds) in cases.chain(not.map(|given| (given, false))) {

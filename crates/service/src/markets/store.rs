@@ -42,7 +42,8 @@ pub(super) struct CountedViews {
     pub(super) repeated: Vec<View>,
 }
 
-/// The tables of markets. Every method fails when the store cannot answer; nothing is written then.
+/// The tables of markets. Every method fails when the store cannot answer; nothing is written then,
+/// unless the error [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct MarketStore {
     store: Store,

@@ -29,7 +29,8 @@ const FIND: &str =
 const TOWNS: &str = "SELECT id, NOT EXISTS (SELECT 1 FROM posts WHERE town_id = t.id)
      FROM towns t WHERE id > ?1 ORDER BY id LIMIT ?2";
 
-/// Posts in the store. Every method fails when the store cannot answer; nothing is written then.
+/// Posts in the store. Every method fails when the store cannot answer; nothing is written then,
+/// unless the error [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct PostStore {
     store: Store,

@@ -11,7 +11,8 @@ use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, columns, params};
 
 const COLUMNS: &str = "id, user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms";
 
-/// Schedules in the store. Every method fails when the store cannot answer; nothing is written then.
+/// Schedules in the store. Every method fails when the store cannot answer; nothing is written then,
+/// unless the error [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct ScheduleStore {
     store: Store,

@@ -411,8 +411,9 @@ fn run_read<T>(
 ) -> bool {
     let found = catch_unwind(AssertUnwindSafe(|| job(&Conn::maria(session))));
     answer(found.unwrap_or_else(|panic| Err(StoreError::Panic(super::panic_text(&*panic)))));
-    let is_over = session.batch("COMMIT").is_ok();
-    session.take_trouble() != Some(Trouble::Lost) && is_over
+    let is_kept = || session.take_trouble() != Some(Trouble::Lost);
+    // A connection that is lost would be waited for once more.
+    is_kept() && session.batch("COMMIT").is_ok() && is_kept()
 }
 
 /// How one try of a write ended.

@@ -38,13 +38,14 @@ impl<S: Send + 'static> Pool<S> {
     /// Starts one thread for each state; at most `queue` jobs wait.
     pub fn start(name: &str, states: Vec<S>, queue: usize) -> std::io::Result<Pool<S>> {
         let (queue, receive) = bounded::<Job<S>>(queue);
-        let jobs = Arc::new(AtomicU64::new(0));
-        let start = |(i, state)| {
-            let (receive, jobs) = (receive.clone(), Arc::clone(&jobs));
-            Joined::spawn(format!("{name}-{i}"), move || work(state, &receive, &jobs))
-        };
-        let _threads = states.into_iter().enumerate().map(start).collect::<Result<_, _>>()?;
-        Ok(Pool { queue, _threads, jobs })
+        // Whole from the first thread on: should one not start, the sender goes before the others are waited for.
+        let mut pool = Pool { queue, _threads: Vec::new(), jobs: Arc::default() };
+        for (i, state) in states.into_iter().enumerate() {
+            let (receive, jobs) = (receive.clone(), Arc::clone(&pool.jobs));
+            let work = move || work(state, &receive, &jobs);
+            pool._threads.push(Joined::spawn(format!("{name}-{i}"), work)?);
+        }
+        Ok(pool)
     }
 
     /// Runs a job on a free thread. A job whose caller has gone before it starts is skipped.

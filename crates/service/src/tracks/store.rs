@@ -12,7 +12,8 @@ use sha2::{Digest as _, Sha256};
 
 const SUMMARY: &str = "t.id, t.name, t.rate, t.length_metres, t.points, t.start_lat, t.start_lon";
 
-/// Tracks in the store. Every method fails when the store cannot answer; nothing is written then.
+/// Tracks in the store. Every method fails when the store cannot answer; nothing is written then,
+/// unless the error [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct TrackStore {
     store: Store,

@@ -9,7 +9,8 @@ use crate::idempotency::{Done, Once};
 use crate::store::{ChangeError, Conn, Row, Store, StoreError, Tx, params};
 use std::collections::BTreeMap;
 
-/// Comments in the store. Every method fails when the store cannot answer; nothing is written then.
+/// Comments in the store. Every method fails when the store cannot answer; nothing is written then,
+/// unless the error [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct CommentStore {
     store: Store,

@@ -10,7 +10,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-/// Likes in the store. Every method fails when the store cannot answer; nothing is written then.
+/// Likes in the store. Every method fails when the store cannot answer; nothing is written then,
+/// unless the error [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct LikeStore {
     pub(super) store: Store,

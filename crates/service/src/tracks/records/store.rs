@@ -13,7 +13,8 @@ pub(in super::super) const OF_TRACK: &[Step] = &[
     Step::delete("track_records", "track_id", "id"),
 ];
 
-/// Runs in the store. Every method fails when the store cannot answer; nothing is written then.
+/// Runs in the store. Every method fails when the store cannot answer; nothing is written then,
+/// unless the error [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct RecordStore {
     store: Store,
