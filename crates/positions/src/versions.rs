@@ -55,3 +55,36 @@ impl<T> Versions<T> {
         self.known.get(self.known.len().saturating_sub(newer)).map(|(_, note)| note)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_contains_more_numbers_has_a_newer_version() {
+        let at = |number| {
+            let mut position = Position::default();
+            position.raise(0, number);
+            position
+        };
+        let mut versions = Versions::default();
+        assert_eq!((versions.of(&at(9)), versions.after(0)), (None, None));
+        for number in [3, 5] {
+            versions.next(at(number), number);
+        }
+        assert_eq!(
+            [2, 3, 4, 5, 9].map(|n| versions.of(&at(n))),
+            [None, Some(1), Some(1), Some(2), Some(2)]
+        );
+        assert_eq!(
+            [0, 1, 2].map(|version| versions.after(version).copied()),
+            [Some(3), Some(5), None]
+        );
+        versions.forget();
+        assert_eq!((versions.of(&at(9)), versions.next(at(7), 7)), (None, 3));
+        assert_eq!(
+            (versions.of(&at(6)), versions.of(&at(7)), versions.after(0)),
+            (None, Some(3), Some(&7))
+        );
+    }
+}

@@ -106,13 +106,16 @@ impl Shared {
         deadline: Instant,
         mut done: impl FnMut(&State) -> Option<T>,
     ) -> Option<T> {
-        let mut found = None;
-        let left = deadline.saturating_duration_since(Instant::now());
-        drop(self.changed.wait_timeout_while(self.lock(), left, |state| {
-            found = done(state);
-            found.is_none()
-        }));
-        found
+        let mut state = self.lock();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match done(&state) {
+                None if !left.is_zero() => {}
+                found => return found,
+            }
+            let woken = self.changed.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// Waits until `done` gives a value, as long as there is patience.

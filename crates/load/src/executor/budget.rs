@@ -44,14 +44,12 @@ impl Budget {
 mod tests {
     use super::*;
 
-    fn shared(iterations: u64) -> Budget {
-        let max_duration = std::time::Duration::from_secs(1);
-        Budget::of(&ExecutorConfig::SharedIterations { vus: 2, iterations, max_duration })
-    }
+    const MAX_DURATION: std::time::Duration = std::time::Duration::from_secs(1);
 
     #[test]
     fn a_budget_is_spent_by_its_owner() {
-        let budget = shared(3);
+        let (vus, iterations, max_duration) = (2, 3, MAX_DURATION);
+        let budget = Budget::of(&ExecutorConfig::PerVuIterations { vus, iterations, max_duration });
         assert!(budget.take());
         assert_eq!(budget.drain(), 2);
         assert!(!budget.take());
@@ -59,7 +57,9 @@ mod tests {
 
     #[test]
     fn a_shared_budget_is_spent_once_by_everybody_together() {
-        let budget = shared(5);
+        let (vus, iterations, max_duration) = (2, 5, MAX_DURATION);
+        let budget =
+            Budget::of(&ExecutorConfig::SharedIterations { vus, iterations, max_duration });
         let budgets = [budget.clone(), budget];
         let taken = (0..10).filter(|turn| budgets[turn % 2].take()).count();
         assert_eq!((taken, budgets[0].drain()), (5, 0));

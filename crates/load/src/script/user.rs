@@ -414,7 +414,7 @@ impl User {
         keys
     }
 
-    /// Sets or removes a tag of everything that is measured from now on.
+    /// Sets or removes a tag, or metadata, of everything that is measured from now on.
     pub(crate) fn set_own(
         &self,
         list: fn(&mut Assignment) -> &mut Vec<(String, String)>,

@@ -34,6 +34,7 @@ pub struct Container {
     pub command: Vec<String>,
     /// Environment of the container, or of the program that reads the compose file.
     pub env: Vec<(String, String)>,
+    /// As of a command.
     pub ready: Option<String>,
 }
 
