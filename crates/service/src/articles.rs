@@ -2,7 +2,7 @@
 //!
 //! What was slow in the documented system: a like looked for a row, inserted or deleted it, and changed a
 //! count, each by itself; two clicks raced, and every click made its article's body old. Here a like is
-//! a line in a log that shares its commit ([`likes`]), and counts are in no cached body: an article is
+//! a line in a log that shares its commit (`likes`), and counts are in no cached body: an article is
 //! cached without them, and they are added to each answer from a memory that follows the commits
 //! (`counts.rs`). So a like ends no cached body at all.
 //!

@@ -14,7 +14,7 @@ pub type TrackId = i64;
 /// Characters of a name.
 pub const NAME_CHARS: RangeInclusive<usize> = 1..=200;
 
-/// A name from a file or a query, by the rule of every title: one line of [`NAME_CHARS`] in normal form C,
+/// A name from a file or a query, by the rule of every title: one line of `NAME_CHARS` in normal form C,
 /// without controls of direction and fillers.
 pub fn track_name(text: &str) -> Option<String> {
     one_line(text.trim(), NAME_CHARS)
