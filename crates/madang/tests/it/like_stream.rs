@@ -412,7 +412,11 @@ fn a_stream_that_is_killed_and_empty_goes_on_and_what_it_lost_is_counted() {
     }
     // It has forgotten who likes what; the tables have not.
     assert_eq!(liked(&mut connection, "PUT", ids[0], &mina), Some((true, 1)));
-    assert_eq!(liked(&mut nodes[1].connect(), "DELETE", ids[1], &mina), Some((false, 0)));
+    // This node may have noticed later, and leaves the stream alone for a while of its own.
+    let other = eventually("the other node takes likes again", || {
+        liked(&mut nodes[1].connect(), "DELETE", ids[1], &mina)
+    });
+    assert_eq!(other, (false, 0));
     folded(&shared);
     let rows = shared.number("SELECT count(*) FROM article_likes");
     assert!((29..=30).contains(&rows), "one of 504 may stand: {rows}");
