@@ -21,7 +21,7 @@ use std::time::Instant;
 /// Operations that a short run may not carry out: luck decides whether a row is its caller's.
 const MOST_MISSING: usize = 4;
 /// Clients at once; each has connections of its own.
-const CLIENTS: u64 = 8;
+const CLIENTS: u64 = 2;
 /// Memory that may come with time: caches and pools that had not been full, and what allocators keep.
 const MOST_GROWTH: u64 = 64 << 20;
 /// Requests after which those are full.
