@@ -1,6 +1,9 @@
 //! HTTP/1.1 as clients really speak it, and as attackers do.
 
 use crate::harness::{Connection, Server, Setup, stores};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
 
 fn statuses(bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes).into_owned();
@@ -48,6 +51,26 @@ fn a_connection_serves_a_thousand_requests() {
     }
     let accepted = server.metric("madang_http_server_connections_accepted_total", &[]);
     assert!((accepted - 1.0).abs() < f64::EPSILON, "{accepted}");
+}
+
+#[test]
+fn what_follows_a_refused_request_takes_no_answer_with_it() {
+    let server = Setup::new().start();
+    // More than the client's kernel takes before it is read, so that the rest waits in the server's; and more than the
+    // server reads before it comes to what it refuses.
+    let large = "GET /openapi.json HTTP/1.1\r\nHost: test\r\n\r\n".repeat(10);
+    let rest = "GET /health/live HTTP/1.1\r\nHost: test\r\n\r\n".repeat(1000);
+    let sent = [&large, "GET /<> HTTP/1.1\r\nHost: test\r\n\r\n", &rest].concat();
+    for _ in 0..20 {
+        let mut stream = TcpStream::connect(server.api).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.write_all(sent.as_bytes()).unwrap();
+        let mut answers = Vec::new();
+        // Its end, not a reset.
+        stream.read_to_end(&mut answers).unwrap();
+        let statuses = statuses(&answers);
+        assert_eq!((statuses.len(), statuses.last().unwrap().as_str()), (11, "400"));
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-/// How long what a client still sends is passed over after an answer that left its body unread.
+/// How long what a client still sends is passed over after an answer that left some of it unread.
 const LINGER_MS: u64 = 1000;
 
 /// Milliseconds since a worker started, coarse: refreshed by its watchdog. Never 0, which means "not waiting".
@@ -66,9 +66,9 @@ pub(super) struct ConnState {
     head_since: AtomicU64,
     /// When the wait for a request's body began; 0 = none is awaited.
     body_since: AtomicU64,
-    /// The body of the last request was left unread.
-    body_unread: AtomicBool,
-    /// When the connection ended with such a body; 0 = it has not.
+    /// The body of the last request, or what came behind it, was left unread.
+    unread: AtomicBool,
+    /// When the connection ended with such bytes; 0 = it has not.
     lingers_since: AtomicU64,
     write: SlowWrite,
     expired: AtomicBool,
@@ -109,7 +109,7 @@ impl ConnState {
             idle_since: AtomicU64::new(now),
             head_since: AtomicU64::new(now),
             body_since: AtomicU64::new(0),
-            body_unread: AtomicBool::new(false),
+            unread: AtomicBool::new(false),
             lingers_since: AtomicU64::new(0),
             write: SlowWrite::default(),
             expired: AtomicBool::new(false),
@@ -133,7 +133,7 @@ impl ConnState {
     /// The body is no longer awaited: it is there, or was left `unread`.
     pub(super) fn body_ends(&self, unread: bool) {
         self.body_since.store(0, Relaxed);
-        self.body_unread.store(unread, Relaxed);
+        self.unread.store(unread, Relaxed);
         self.half_read.store(false, Relaxed);
     }
 
@@ -244,9 +244,14 @@ impl ConnState {
         }
     }
 
+    /// There were bytes that nobody had read when the connection ended.
+    fn leaves_unread(&self) {
+        self.unread.store(true, Relaxed);
+    }
+
     /// Whether what still comes is to be passed over before the connection is closed.
     fn lingers(&self) -> bool {
-        if !self.body_unread.load(Relaxed) {
+        if !self.unread.load(Relaxed) {
             return false;
         }
         if self.lingers_since.load(Relaxed) == 0 {

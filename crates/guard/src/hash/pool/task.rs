@@ -59,7 +59,7 @@ impl<T: Send> Task for Job<T> {
 
     fn end(&mut self, unless_computed: PoolError) {
         let Some(settle) = self.settle.take() else { return };
-        // The password goes before anybody is told.
+        // The password is erased before the result is sent.
         self.work = None;
         let result = self.result.take().unwrap_or(Err(unless_computed));
         // What a caller's closure does wrong must not end a thread of the pool.

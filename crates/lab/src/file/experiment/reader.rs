@@ -99,8 +99,8 @@ impl<'a> Reader<'a> {
         self.wrong(key, format!("`{key}`{}: {why}", self.place()));
     }
 
-    /// Reports every key that was not asked for; those that will be accepted one day (`not_yet`) are told from typing
-    /// errors. Call it last.
+    /// Reports every key that was not asked for, and says of those in `not_yet` that they will be accepted one day. Call
+    /// it last.
     pub fn finish(&self, not_yet: &[&str]) {
         for (key, _) in self.table {
             let (name, place): (&str, _) = (key.get_ref(), self.place());

@@ -91,20 +91,21 @@ impl AsyncWrite for WatchedStream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
-        // Closing with unread bytes would reset the connection and may take the answer with it.
-        while self.state.lingers() {
-            self.fail_if_expired()?;
+        // Closing with unread bytes would reset the connection and may take answers with it: of a body that was left
+        // unread, or of what was sent behind a request that was refused.
+        loop {
             let mut unread = [0; 4096];
             let mut unread = ReadBuf::new(&mut unread);
             match Pin::new(&mut self.stream).poll_read(cx, &mut unread) {
-                Poll::Ready(Ok(())) if !unread.filled().is_empty() => {}
-                Poll::Ready(_) => break,
-                Poll::Pending => {
+                Poll::Ready(Ok(())) if !unread.filled().is_empty() => self.state.leaves_unread(),
+                Poll::Pending if self.state.lingers() => {
+                    self.fail_if_expired()?;
                     self.state.wait(cx);
                     return Poll::Pending;
                 }
+                _ => return Poll::Ready(Ok(())),
             }
+            self.fail_if_expired()?;
         }
-        Poll::Ready(Ok(()))
     }
 }

@@ -104,7 +104,7 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// A file of which each piece that is read is told of.
+/// A file that reports every piece that is read from it.
 struct Watched<F> {
     inner: BufReader<File>,
     watch: F,
