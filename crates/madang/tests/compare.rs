@@ -538,7 +538,7 @@ fn two_commands_and_a_script_are_enough_and_the_worse_one_fails_the_command() {
             .unwrap()
     };
     let flags = ["--blocks", "3", "--fail-on", "worse:20%", "--out", "out"];
-    let worse = run("python3 server.py {port} 4000", &flags);
+    let worse = run("python3 server.py {port} 20000", &flags);
     let said = text_of(&worse);
     assert_eq!(worse.status.code(), Some(7), "{said}");
     let first = text(&worse.stdout).lines().next().unwrap().to_owned();
