@@ -147,24 +147,28 @@ fn what_the_pool_cannot_take_is_refused_at_once_while_cached_reads_go_on() {
 
 #[test]
 fn who_finds_the_queue_half_full_is_asked_for_a_proof() {
-    // Each hash takes a quarter of a second and more, so that half of the queue is full once these people have come;
-    // even if all of them found it empty, there is a place left.
+    // Seven people, of whom four fill half of the queue; even if all of them found it empty, there is a place left.
     let server = Setup::new()
-        .set("accounts.hash", "bcrypt:12")
+        .set("accounts.hash", "bcrypt:13")
         .set("accounts.hash_threads", "1")
-        .set("accounts.hash_queue", "24")
+        .set("accounts.hash_queue", "8")
         .set("accounts.hash_wait", "60s")
         .set("guard.proof_work", "1000")
         .set("server.request_timeout", "60s")
         .start();
     server.somebody("mina");
     std::thread::scope(|scope| {
-        for i in 0..24 {
+        for i in 0..7 {
             let (server, name) = (&server, format!("user-{i}"));
-            scope.spawn(move || log_in(server, &name, "wrong-horse-battery"));
+            // Who is asked for a proof comes again: the queue stays half full for as long as some are left.
+            scope.spawn(move || {
+                eventually("there is room", || {
+                    (log_in(server, &name, "wrong-horse-battery").status == 401).then_some(())
+                });
+            });
         }
         eventually("half of the queue is full", || {
-            (server.metric("madang_hash_queue", &[]) >= 12.0).then_some(())
+            (server.metric("madang_hash_queue", &[]) >= 4.0).then_some(())
         });
         let asked = log_in(&server, "mina", PASSWORD).problem(429);
         let altcha = solved(&asked["challenge"]);
