@@ -136,9 +136,11 @@ fn variants_of_this_server_are_compared_under_a_real_script() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["verdict"], "undecided", "one block decides nothing");
-    let rounds = json["rounds"].as_array().unwrap();
-    assert_eq!(rounds.len(), 4, "each alone, and both as a pair");
-    for round in rounds {
+    // Without a pair whose loads did not overlap on a busy machine.
+    let rounds = json["rounds"].as_array().unwrap().iter();
+    let counted: Vec<_> = rounds.filter(|round| round["counted"] == true).collect();
+    assert_eq!(counted.len(), 4, "each alone, and both as a pair");
+    for round in counted {
         let requests = &round["measured"]["load"]["requests"];
         assert!(requests["good"].as_u64().unwrap() > 0, "{round}");
         assert_eq!(requests["good"], requests["total"], "{round}");
@@ -252,7 +254,8 @@ during = { at = "300ms", signal = "KILL", restart = true }
     let output = Lab::new(&broken).run(&[]);
     assert_eq!(output.status.code(), Some(8), "{}", text_of(&output));
     let said = text(&output.stdout);
-    assert!(said.contains("BROKEN: invariant in 4 of 4 rounds: no track is lost"), "{said}");
+    assert!(said.contains("BROKEN: invariant in "), "{said}");
+    assert!(said.contains(" rounds: no track is lost"), "{said}");
 }
 
 fn text_of(output: &Output) -> String {
@@ -478,13 +481,14 @@ fn kill_9_leaves_no_process() {
 /// What is put right in the experiment's file or its script is another run.
 #[test]
 fn resuming_is_offered_where_it_can_work() {
-    let broken = EXPERIMENT.replace("[rounds]", "[rounds]\nretries = 0\nstart_limit = \"1s\"");
+    let broken = EXPERIMENT.replace("[rounds]", "[rounds]\nretries = 0");
     let throws = format!("export function setup() {{ throw new Error('early'); }}\n{SCRIPT}");
     let command = |command: &str| {
         let ready = "ready = \"http://127.0.0.1:{port}/\"";
         broken.replace("serve = {}", &format!("command = {command}\n{ready}"))
     };
     let (never, ends) = (command("[\"sleep\", \"60\"]"), command("[\"sh\", \"-c\", \"exit 3\"]"));
+    let never = never.replace("retries = 0", "retries = 0\nstart_limit = \"1s\"");
     for (experiment, script, code, offered) in [
         (&broken, throws.as_str(), 1, None),
         // Only another `start_limit` would help, and that is another experiment.
@@ -525,7 +529,7 @@ fn two_commands_and_a_script_are_enough_and_the_worse_one_fails_the_command() {
     fs::write(dir.path().join("server.py"), SERVER).unwrap();
     let script = "
         import http from 'k6/http';
-        export const options = { vus: 2, duration: '800ms' };
+        export const options = { vus: 2, duration: '2s' };
         export default function () { http.get(`${__ENV.BASE_URL}/one`); }";
     fs::write(dir.path().join("load.js"), script).unwrap();
     let run = |head: &str, flags: &[&str]| {
@@ -538,7 +542,7 @@ fn two_commands_and_a_script_are_enough_and_the_worse_one_fails_the_command() {
             .unwrap()
     };
     let flags = ["--blocks", "3", "--fail-on", "worse:20%", "--out", "out"];
-    let worse = run("python3 server.py {port} 20000", &flags);
+    let worse = run("python3 server.py {port} 10000", &flags);
     let said = text_of(&worse);
     assert_eq!(worse.status.code(), Some(7), "{said}");
     let first = text(&worse.stdout).lines().next().unwrap().to_owned();

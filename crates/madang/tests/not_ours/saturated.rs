@@ -67,7 +67,7 @@ fn assert_untold(ran: &Ran) {
 /// waiting, so that it is called the limit, or spread the figures; they do not every time.
 #[track_caller]
 fn taken(server: &str, script: &str, blocks: u32) -> Ran {
-    let mut runs = (0..5).map(|_| run(server, script, blocks));
+    let mut runs = (0..20).map(|_| run(server, script, blocks));
     let found = runs.find(|ran| {
         assert_right(ran);
         // A single block has no verdict, whatever it shows.

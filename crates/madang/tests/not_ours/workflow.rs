@@ -111,10 +111,7 @@ impl Runner {
                     format!("[rounds]\nblocks = 4\nwarm_up = \"200ms\"\n{ACCEPT}\n[load]"),
                 )],
             ),
-            (
-                "script.js",
-                vec![("'10s'", "'1s'".to_owned()), ("rate: 200", "rate: 100".to_owned())],
-            ),
+            ("script.js", vec![("'10s'", "'2s'".to_owned()), ("rate: 200", "rate: 40".to_owned())]),
         ];
         for (file, changes) in files {
             let text = fs::read_to_string(from.join(file)).unwrap();
