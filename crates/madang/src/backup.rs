@@ -155,6 +155,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         said += "the setting accounts.token_key is not in it: keep it as well\n";
     }
     drop(taken);
+    // The backup is whole, also if it cannot be noted.
+    if let Err(error) = backup::note_success(&settings.data_dir) {
+        said += &format!("warning: the server's metrics will not know of it: {error}\n");
+    }
     if let Some(keep) = args.keep {
         for old in surplus(&args.to, keep as usize)? {
             std::fs::remove_file(&old).with_context(|| old.display().to_string())?;

@@ -21,7 +21,7 @@ use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 pub(crate) fn register(registry: &mut Registry, app: &Arc<App>) {
     registry.register_collector(Box::new(AppCollector { app: Arc::clone(app) }));
@@ -56,6 +56,7 @@ impl Collector for AppCollector {
         store_metrics(encoder, &app.store.metrics())?;
         replica_metrics(encoder, &app.store.replicas())?;
         store_sizes(encoder, app.store.sizes())?;
+        backup_metrics(encoder, app.store.last_backup())?;
         app.accounts.encode_metrics(encoder)?;
         schedule_metrics(encoder, &app.schedules.metrics)?;
         app.articles.encode_metrics(encoder)?;
@@ -178,6 +179,17 @@ fn store_sizes(encoder: &mut DescriptorEncoder<'_>, sizes: StoreSizes) -> fmt::R
     }
     let help = "Free space on the disk of the data directory";
     gauge(encoder, "store_disk_free_bytes", help, sizes.disk_free_bytes)
+}
+
+fn backup_metrics(encoder: &mut DescriptorEncoder<'_>, last: Option<SystemTime>) -> fmt::Result {
+    let last = last.and_then(|last| last.duration_since(SystemTime::UNIX_EPOCH).ok());
+    let help = "When `madang backup` last succeeded on this data directory; 0 = not yet";
+    gauge(
+        encoder,
+        "backup_last_success_timestamp_seconds",
+        help,
+        last.map_or(0, |last| last.as_secs()),
+    )
 }
 
 fn schedule_metrics(encoder: &mut DescriptorEncoder<'_>, metrics: &ScheduleMetrics) -> fmt::Result {

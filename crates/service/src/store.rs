@@ -52,7 +52,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, oneshot};
 
 tokio::task_local! {
@@ -323,6 +323,11 @@ impl Store {
     /// The same of each replica.
     pub fn replicas(&self) -> Vec<ReplicaMetrics> {
         self.maria().map(Maria::replica_metrics).unwrap_or_default()
+    }
+
+    /// When a backup of the store last succeeded that was taken on this machine.
+    pub(crate) fn last_backup(&self) -> Option<SystemTime> {
+        backup::last_success(&self.inner.dir)
     }
 
     /// What the store takes of its disk, asked of the file system; of a server's files nothing is known.

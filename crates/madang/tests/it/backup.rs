@@ -281,6 +281,32 @@ fn a_directory_keeps_the_newest() {
 }
 
 #[test]
+fn metrics_tell_when_a_backup_last_succeeded() {
+    const LAST: &str = "madang_backup_last_success_timestamp_seconds";
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = Setup::new().data(dir.path()).start();
+    let (file, late) = (elsewhere.path().join("a.tar.zst"), elsewhere.path().join("b.tar.zst"));
+    backup(dir.path(), &elsewhere.path().join("no/where")).fails_with(2);
+    assert!(server.metrics_page().contains(LAST));
+    assert!(server.metric(LAST, &[]).abs() < f64::EPSILON);
+    let seconds = || {
+        let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+        since.as_secs() as f64
+    };
+    let began = seconds();
+    backup(dir.path(), &file).succeeds();
+    assert!((began..=seconds()).contains(&server.metric(LAST, &[])));
+    // As old as yesterday's: a new one is noted anew, one that fails is not.
+    let yesterday = std::time::SystemTime::now() - std::time::Duration::from_secs(86_400);
+    let noted = std::fs::File::open(dir.path().join("last-backup")).unwrap();
+    noted.set_modified(yesterday).unwrap();
+    backup(dir.path(), &file).fails_with(2);
+    assert!(server.metric(LAST, &[]) < began);
+    backup(dir.path(), &late).succeeds();
+    assert!(server.metric(LAST, &[]) >= began);
+}
+
+#[test]
 fn one_goes_through_a_pipe_into_another_directory() {
     let (dir, _) = backed_up();
     let mut take = command::clean(command::program());

@@ -49,10 +49,13 @@ use pace::Pace;
 use snapshot::Check;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use time::OffsetDateTime;
 
 /// Directory beside the backup in which the store is copied first.
 const WORK: &str = ".madang-backup";
+/// Empty file in the data directory, as old as the last whole backup of its store.
+const LAST: &str = "last-backup";
 
 /// Why there is no backup, or why one was not put back.
 #[derive(Debug, thiserror::Error)]
@@ -182,6 +185,26 @@ impl Drop for Work {
         self.clear();
         let _ = std::fs::remove_dir_all(&self.dir);
     }
+}
+
+/// Notes in the data directory, if it is here, that its store was backed up just now: a server tells its metrics.
+///
+/// # Errors
+/// When the directory cannot be written to.
+pub fn note_success(data: &Path) -> Result<(), BackupError> {
+    let file = data.join(LAST);
+    // Made anew: one that another user has made can be replaced, but not changed.
+    match std::fs::remove_file(&file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ if !data.is_dir() => Ok(()),
+        _ => private::open(&file).map(drop),
+    }
+    .map_err(BackupError::at(&file))
+}
+
+/// When the store in this directory was last backed up, to a second or better.
+pub(super) fn last_success(data: &Path) -> Option<SystemTime> {
+    std::fs::metadata(data.join(LAST)).and_then(|file| file.modified()).ok()
 }
 
 /// Copies the store of these settings into a directory inside `parent` and checks the copy. The store may be served
