@@ -38,7 +38,7 @@ impl Stat {
     }
 
     pub fn rss_bytes(&self) -> u64 {
-        self.rss_pages * rustix::param::page_size() as u64
+        self.rss_pages.saturating_mul(rustix::param::page_size() as u64)
     }
 
     /// Whether a process is a zombie or gone.

@@ -37,7 +37,6 @@ pub(crate) struct Url {
 impl Url {
     /// Parses an absolute `http` or `https` address.
     pub(crate) fn parse(text: &str) -> Result<Self> {
-        let text = text.trim_matches([' ', '\t', '\n', '\r']);
         if text.len() > MAX_URL_BYTES {
             return Err(RequestError::InvalidUrl("longer than 64 KiB"));
         }
@@ -140,11 +139,14 @@ impl Url {
 /// What is wrong with an address that begins with neither `http://` nor `https://`.
 fn other_scheme(scheme: &str) -> RequestError {
     let part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-    if scheme.len() <= MAX_SCHEME_BYTES && scheme.chars().all(part) {
-        RequestError::UnsupportedScheme(scheme.to_ascii_lowercase())
-    } else {
+    if scheme.contains('/') || scheme.len() > MAX_SCHEME_BYTES {
         // As in `a/b:c`: the colon is not that of a scheme, so there is none.
         RequestError::UnsupportedScheme(String::new())
+    } else if scheme.chars().all(part) && !scheme.starts_with(|c: char| !c.is_ascii_alphabetic()) {
+        RequestError::UnsupportedScheme(scheme.to_ascii_lowercase())
+    } else {
+        // As in ` http://h/`: a blank is no part of a scheme, and nothing is trimmed.
+        RequestError::InvalidUrl("first path segment in URL cannot contain colon")
     }
 }
 
@@ -337,6 +339,9 @@ mod tests {
             ("/a%2Fb c", "/a/b%20c"),
             ("/it's(a)[x]!*", "/it's(a)[x]!*"),
             ("/a|b", "/a%7Cb"),
+            ("/a ", "/a%20"),
+            ("/a?b ", "/a?b "),
+            ("/a?b #c", "/a?b "),
             ("/^`{}", "/%5E%60%7B%7D"),
             ("/a;b=c:d@e&f$g,h", "/a;b=c:d@e&f$g,h"),
         ] {
@@ -381,7 +386,7 @@ mod tests {
         for text in [
             "http://", "http:///x", "http://a b/", "http://h:99999/", "http://h:x/",
             "http://[::1/", "http://[zz]/", "http://h/a\nb", "http://u@/", "http://h/100%",
-            "http://h/%zz",
+            "http://h/%zz", " http://h/", "http://h/\n", "1http://h/", "ht tp://h/",
         ] {
             assert_eq!(Url::parse(text).unwrap_err().code().0, 1020, "{text:?}");
         }
