@@ -83,18 +83,23 @@ fn servers_that_run_already_are_measured_by_their_cgroups() {
         .collect();
     let text = two(&variants[0], &variants[1], 2, "").replace("\"rounds\"", "\"duet\"");
     let report = Lab::new("get", &text).run();
-    let mut per_request = [0.0_f64; 2];
+    let mut per_request = [const { Vec::<f64>::new() }; 2];
     for round in &report.rounds {
         let measured = measured(round);
         let used = measured.server.as_ref().unwrap();
         assert!(used.peak_memory_bytes.unwrap() > 100_000 && used.threads > 0, "{used:?}");
         let place = usize::from(round.variant == "fast");
         let cpu = used.cpu_seconds.unwrap() / measured.load.requests.total as f64;
-        per_request[place] = per_request[place].max(cpu);
+        per_request[place].push(cpu);
     }
-    // What a request costs beside its burning is little; half and twice are far from both.
-    assert!((0.004..0.016).contains(&per_request[0]), "{per_request:?}");
-    assert!((0.001..0.004).contains(&per_request[1]), "{per_request:?}");
+    // What a request costs beside its burning is little; half and twice are far from both. The middle
+    // one, as the machine may have held up the lab or a load in one of the rounds.
+    let middle = per_request.each_mut().map(|all| {
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    });
+    assert!((0.004..0.016).contains(&middle[0]), "{per_request:?}");
+    assert!((0.001..0.004).contains(&middle[1]), "{per_request:?}");
 }
 
 #[test]

@@ -217,7 +217,7 @@ fn a_database_that_hangs_in_the_middle_of_a_round_ends_it_in_time() {
         let failure = failure(&report);
         assert_eq!(failure.kind, FailureKind::Database, "{failure:?}");
         assert!(failure.message.contains("no answer in time"), "{failure:?}");
-        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
         shell(&format!("kill -CONT {pid}"));
     }
 }
@@ -239,7 +239,7 @@ fn something_else_in_place_of_a_database_is_told_from_it_in_time() {
             });
         }
     });
-    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }
 
 #[test]

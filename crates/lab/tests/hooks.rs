@@ -9,6 +9,7 @@ use crate::help::{self, Lab, measured, two};
 
 const SERVE: &str = "serve = { delay_ms = 1 }";
 
+/// `script` with `until FILE` where something is done during the load, however late the lab learns of its window.
 fn hooks(script: &str, lines: &str) -> Lab {
     let text = two(SERVE, SERVE, 1, &format!("[hooks]\n{lines}\n"));
     Lab::new(script, &text.replace("[rounds]", "[rounds]\nretries = 0"))
@@ -18,7 +19,8 @@ fn hooks(script: &str, lines: &str) -> Lab {
 fn hooks_run_in_their_order_and_know_the_round() {
     let say = |what: &str| {
         format!(
-            "[\"sh\", \"-c\", \"echo {what} $LAB_BLOCK $LAB_VARIANT ${{LAB_BASE_URL:+up}} >> trace\"]"
+            "[\"sh\", \"-c\", \"echo {what} $LAB_BLOCK $LAB_VARIANT ${{LAB_BASE_URL:+up}} >> trace; \
+             touch {what}\"]"
         )
     };
     let lines = format!(
@@ -28,7 +30,7 @@ fn hooks_run_in_their_order_and_know_the_round() {
         say("drain"),
         say("during")
     );
-    let lab = hooks("get", &lines);
+    let lab = hooks("get until during", &lines);
     let report = lab.run();
     assert_eq!(report.ended, Ended::Complete, "{}", report.to_text());
     let trace = fs::read_to_string(lab.path().join("trace")).unwrap();
@@ -46,9 +48,9 @@ fn hooks_run_in_their_order_and_know_the_round() {
 /// A script that logs in two hundred users first has not begun its load by then.
 #[test]
 fn what_happens_during_the_load_is_counted_from_its_window_and_not_from_the_setup() {
-    let now = "[\"sh\", \"-c\", \"date +%s.%N > $LAB_VARIANT\"]";
-    let lab =
-        hooks("get setup for a second", &format!("during = {{ at = \"50ms\", command = {now} }}"));
+    let now = "[\"sh\", \"-c\", \"date +%s.%N > $LAB_VARIANT; touch seen\"]";
+    let during = format!("during = {{ at = \"50ms\", command = {now} }}");
+    let lab = hooks("get setup for a second until seen", &during);
     for round in &lab.run().rounds {
         let (load, events) = (&measured(round).load, &measured(round).events);
         let when = fs::read_to_string(lab.path().join(&round.variant)).unwrap();
@@ -73,10 +75,13 @@ fn prepare_adds_to_the_data_of_every_round() {
 
 #[test]
 fn a_server_killed_in_mid_round_comes_back_at_its_address_with_its_data() {
-    let lines = "during = { at = \"100ms\", signal = \"KILL\", restart = true }";
+    let lines = format!(
+        "during = [{{ at = \"100ms\", signal = \"KILL\", restart = true }}, {}]",
+        "{ at = \"100ms\", command = [\"touch\", \"seen\"] }"
+    );
     let journal = "[[invariants]]\nname = \"two starts on the same data\"\n\
                    script = [\"sh\", \"-c\", \"wc -l < $LAB_DATA_DIR/journal\"]\nequals = 2\n";
-    let lab = hooks("get", &format!("{lines}\n{journal}"));
+    let lab = hooks("get until seen", &format!("{lines}\n{journal}"));
     let report = lab.run();
     assert_eq!(report.conclusion(), Conclusion::Done, "{}", report.to_text());
     for round in &report.rounds {
@@ -95,30 +100,32 @@ fn a_command_variant_comes_back_on_its_port() {
         "command = [{fixture:?}, \"server\", \"--port\", \"{{port}}\", \"--dir\", \"{{dir}}\"]\n\
          ready = \"http://127.0.0.1:{{port}}/health\""
     );
-    let lines = "[hooks]\nduring = { at = \"100ms\", signal = \"TERM\", restart = true }\n";
-    let report = Lab::new("get", &two(&command, &command, 1, lines)).run();
+    let lines = "[hooks]\nduring = [{ at = \"100ms\", signal = \"TERM\", restart = true }, \
+                 { at = \"100ms\", command = [\"touch\", \"seen\"] }]\n";
+    let report = Lab::new("get until seen", &two(&command, &command, 1, lines)).run();
     assert_eq!(report.ended, Ended::Complete, "{}", report.to_text());
 }
 
 #[test]
 fn a_server_that_dies_of_a_signal_without_restart_has_died_under_load() {
-    let lab = hooks("get", "during = { at = \"0s\", signal = \"KILL\" }");
+    let lab = hooks("get until nobody", "during = { at = \"0s\", signal = \"KILL\" }");
     let Outcome::Failed(failure) = &lab.run().rounds[0].outcome else { panic!("measured") };
     assert_eq!(failure.kind, FailureKind::ServerDied);
 }
 
 #[test]
 fn a_hook_that_fails_or_comes_too_late_breaks_the_round_and_says_why() {
-    let fail = "[\"sh\", \"-c\", \"echo sorry >&2; exit 3\"]";
-    for (lines, part) in [
-        (format!("reset = {fail}"), "sorry"),
-        (format!("drain = {fail}"), "exit code 3"),
-        (format!("during = {{ at = \"0s\", command = {fail} }}"), "sorry"),
-        ("reset = [\"/no/such/program\"]".to_owned(), "/no/such/program"),
-        ("reset = [\"sleep\", \"60\"]\ntime_limit = \"200ms\"".to_owned(), "`sleep 60`"),
-        ("during = { at = \"1h\", signal = \"HUP\" }".to_owned(), "ended before"),
+    let fail = "[\"sh\", \"-c\", \"touch seen; echo sorry >&2; exit 3\"]";
+    let during = format!("during = {{ at = \"0s\", command = {fail} }}");
+    for (script, lines, part) in [
+        ("get", format!("reset = {fail}"), "sorry"),
+        ("get", format!("drain = {fail}"), "exit code 3"),
+        ("get until seen", during, "sorry"),
+        ("get", "reset = [\"/no/such/program\"]".to_owned(), "/no/such/program"),
+        ("get", "reset = [\"sleep\", \"60\"]\ntime_limit = \"200ms\"".to_owned(), "`sleep 60`"),
+        ("get", "during = { at = \"1h\", signal = \"HUP\" }".to_owned(), "ended before"),
     ] {
-        let report = hooks("get", &lines).run();
+        let report = hooks(script, &lines).run();
         let Outcome::Failed(failure) = &report.rounds[0].outcome else { panic!("{lines}") };
         assert_eq!(failure.kind, FailureKind::Hook, "{failure:?}");
         assert!(failure.message.contains(part), "no {part:?} in: {failure:?}");

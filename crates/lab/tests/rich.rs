@@ -29,7 +29,7 @@ drain = {drain:?}
 reset = ["sh", "-c", "{once}"]
 [[hooks.during]]
 at = "100ms"
-command = ["true"]
+command = ["touch", "seen"]
 [values.requests]
 metrics = "requests_total{{kind=\"any\"}}"
 [observe]
@@ -74,7 +74,7 @@ at_least = 1
     let text = two(slow, fast, 2, &rest).replace("Which is faster?", QUESTION);
     let (head, tail) = text.split_once("prediction = {").unwrap();
     let (_, tail) = tail.split_once('\n').unwrap();
-    let script = "get limited unless flag new Counter('created') __ENV.WEIGHT";
+    let script = "get until seen limited unless flag new Counter('created') __ENV.WEIGHT";
     let lab = Lab::new(script, &format!("{head}{tail}"));
     let report = lab.run_with(options);
     (lab, report)

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use madang_stack::PortReservation;
 use madang_stack::http::{self, Url};
 use madang_stack::nginx::{Balancer, Certificate, Nginx, Profile, StaticSite};
 use madang_testing::{Finish as _, skip, until};
@@ -219,7 +220,9 @@ fn a_post_that_was_sent_is_not_sent_to_another_node_and_a_get_is() {
 #[test]
 fn a_post_is_sent_to_another_node_when_the_first_one_refuses_the_connection() {
     let node = Node::start(OK);
-    let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    // Nobody listens at a port that is only kept.
+    let kept = PortReservation::new().unwrap();
+    let gone = SocketAddr::from((Ipv4Addr::LOCALHOST, kept.port()));
     let front = Front::of(&[gone, node.address], Profile::Tuned, None);
     let post = "POST / HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     assert!((0..20).all(|_| front.send(post).starts_with("HTTP/1.1 200 ")));

@@ -69,16 +69,26 @@ fn a_burstable_tree_uses_its_credits_and_then_its_base() {
     let Some(process) = start(&sh(BURN).budget(budget)) else { return };
     let begun = Instant::now();
     // The credits are spent when they are all used, however long that takes on a busy machine.
-    while process.cpu_time().unwrap() < Duration::from_millis(550) {
+    while process.cpu_time().unwrap() < Duration::from_millis(600) {
         assert!(begun.elapsed() < DEADLINE, "{:?}", process.cpu_time());
         std::thread::sleep(Duration::from_millis(5));
     }
-    std::thread::sleep(Duration::from_millis(500));
-    let all = process.cpu_time().unwrap().as_secs_f64();
-    let most = 0.6 + 0.1 * begun.elapsed().as_secs_f64() + 0.25;
-    assert!(all <= most, "{all} s of CPU, {most} allowed");
-    let (cpu, wall) = used(&process, Duration::from_secs(2));
-    assert!(cpu <= 0.1 * wall + 0.3, "{cpu} s of CPU in {wall} s, without credits");
+    // A thread of this process ends the burst, maybe late: then the tree owes what it used too much, and pays it back.
+    let stretches = (0..5).map(|_| used(&process, Duration::from_secs(2)));
+    let mut seen = Vec::new();
+    let is_held = stretches
+        .inspect(|stretch| seen.push(*stretch))
+        .any(|(cpu, wall)| cpu <= 0.1 * wall + 0.15);
+    assert!(is_held, "{seen:?}: seconds of CPU and of time, without credits");
+    loop {
+        let all = process.cpu_time().unwrap().as_secs_f64();
+        let most = 0.6 + 0.1 * begun.elapsed().as_secs_f64() + 0.25;
+        if all <= most {
+            break;
+        }
+        assert!(begun.elapsed() < DEADLINE, "{all} s of CPU, {most} allowed");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]

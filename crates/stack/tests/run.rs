@@ -1,6 +1,6 @@
 //! Starting a command and waiting until it is ready.
 
-use madang_testing::Finish as _;
+use madang_testing::{Finish as _, until};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
@@ -27,6 +27,8 @@ fn a_ready_line_is_found_after_other_lines() {
 fn a_command_that_never_gets_ready_is_named_with_its_last_words() {
     let process = supervisor().spawn(&sh("echo no disk >&2; echo ready; sleep 600")).unwrap();
     process.ready_line("ready", DEADLINE).unwrap();
+    // Another thread reads them.
+    until("its last words", || process.stderr_tail().0.contains("no disk").then_some(()));
     let error = process.ready_line("listening ", SHORT).unwrap_err();
     assert!(matches!(error, Error::NotReady { .. }), "{error:?}");
     let text = error.to_string();
@@ -138,7 +140,8 @@ fn a_port_nobody_listens_on_is_never_ready() {
     let reservation = PortReservation::new().unwrap();
     let url = Url::parse(&format!("http://127.0.0.1:{}/", reservation.port())).unwrap();
     let process = supervisor().spawn(&sh("sleep 600")).unwrap();
-    let error = process.ready_http(&url, false, SHORT).unwrap_err();
+    // Long enough to be refused at least once.
+    let error = process.ready_http(&url, false, 10 * SHORT).unwrap_err();
     assert!(matches!(error, Error::NotReady { .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains(&url.to_string()) && text.contains("refused"), "{text}");
