@@ -278,7 +278,10 @@ mod tests {
     /// Eight threads that compute on one processor: each waits for most of the time.
     #[test]
     fn a_thread_that_shares_its_processor_waits_for_it() {
+        // Together: one that is started late would have the processor to itself.
+        let all_started = std::sync::Barrier::new(8);
         let compute = || {
+            all_started.wait();
             let start = std::time::Instant::now();
             let before = (thread_cpu(), thread_waited());
             // On one processor, whichever that is.

@@ -110,8 +110,9 @@ async fn memory_is_given_back_when_idle_and_at_once_when_more_than_the_scheme_ne
 #[test]
 fn a_thousand_submits_at_once_take_the_memory_of_the_threads() {
     alone("pool::a_thousand_submits_at_once_take_the_memory_of_the_threads", &[], || {
-        let max_wait = Duration::from_millis(300);
-        let options = PoolOptions { max_wait, ..options("argon2id:m=19456,t=1,p=1", 2) };
+        // Few may wait, so they may wait for long: the first begin also on a busy machine.
+        let (queue, max_wait) = (64, Duration::from_secs(5));
+        let options = PoolOptions { queue, max_wait, ..options("argon2id:m=19456,t=1,p=1", 2) };
         let pool = HashPool::start(options).unwrap();
         let before = peak_kib();
         let settled = Arc::new(AtomicUsize::new(0));
@@ -127,7 +128,7 @@ fn a_thousand_submits_at_once_take_the_memory_of_the_threads() {
         assert!(metrics.refused > 0 && metrics.done > 0, "{metrics:?}");
         assert_eq!(metrics.done + metrics.refused + metrics.expired, 1000, "{metrics:?}");
         assert_eq!(settled.load(Ordering::Relaxed), 1000);
-        assert!(metrics.running_max <= 2 && metrics.queued_max <= 256 + 2, "{metrics:?}");
+        assert!(metrics.running_max <= 2 && metrics.queued_max <= queue + 2, "{metrics:?}");
         assert!(metrics.memory_bytes <= 2 * 19_456 * 1024);
         let grown = peak_kib() - before;
         assert!(grown < 2 * 19_456 + 16 * 1024, "grew by {grown} KiB");

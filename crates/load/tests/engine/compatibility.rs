@@ -169,8 +169,8 @@ fn what_max_duration_left_undone_is_not_blamed_on_the_generator() {
     let ran = Script::new(
         "import { sleep } from 'k6';
          export const options = { scenarios: { s: { executor: 'per-vu-iterations', vus: 2, iterations: 9,
-            maxDuration: '100ms', gracefulStop: '5s' } } };
-         export default function () { sleep(0.2); }",
+            maxDuration: '1s', gracefulStop: '5s' } } };
+         export default function () { sleep(1.5); }",
     )
     .run();
     let counts = ran.report().iterations;

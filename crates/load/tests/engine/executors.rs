@@ -11,12 +11,12 @@ use crate::support::{Answer, Request, Script, Server, ok};
 #[test]
 fn constant_vus_keep_iterating_for_the_whole_time() {
     let server = Server::start(|_| ok("x"));
-    let ran = Script::body("http.get(URL);")
+    let ran = Script::body("http.get(URL); sleep(0.01);")
         .against(&server)
-        .constant_vus(3, Duration::from_millis(300))
+        .constant_vus(3, Duration::from_secs(1))
         .run();
     let report = ran.report();
-    assert!(report.duration_seconds >= 0.3);
+    assert!(report.duration_seconds >= 1.0);
     assert_eq!(report.vus_max, 3);
     assert_eq!(report.requests.total, report.iterations.complete);
     assert_eq!(report.requests.total as usize, server.requests().len());
@@ -29,12 +29,12 @@ fn constant_vus_keep_iterating_for_the_whole_time() {
 fn the_last_iteration_may_finish_within_its_grace() {
     let script = Script::new(
         "import { sleep } from 'k6';
-         export const options = { scenarios: { s: { executor: 'constant-vus', vus: 1, duration: '50ms' } } };
-         export default function () { sleep(0.2); }",
+         export const options = { scenarios: { s: { executor: 'constant-vus', vus: 1, duration: '1s' } } };
+         export default function () { sleep(1.5); }",
     );
     let ran = script.run();
     assert_eq!((ran.report().iterations.complete, ran.report().iterations.interrupted), (1, 0));
-    assert!(ran.report().duration_seconds >= 0.2);
+    assert!(ran.report().duration_seconds >= 1.5);
 }
 
 #[test]
@@ -42,14 +42,15 @@ fn an_iteration_beyond_its_grace_is_interrupted_and_counts_for_nothing() {
     let server = Server::start(|_| Answer::Hang);
     let script = Script::new(
         "import http from 'k6/http';
-         export const options = { scenarios: { s: { executor: 'constant-vus', vus: 2, duration: '50ms', gracefulStop: '50ms' } } };
+         export const options = { scenarios: { s: { executor: 'constant-vus', vus: 2, duration: '800ms', gracefulStop: '50ms' } } };
          export default function () { http.get(__ENV.URL); }",
     );
     let ran = script.against(&server).run();
     let report = ran.report();
     assert_eq!((report.iterations.complete, report.iterations.interrupted), (0, 2));
-    // Both waited for a tenth of a second, which says nothing.
-    assert_eq!((report.requests.total, report.requests.unanswered), (0, 0));
+    assert_eq!(report.requests.total, 0);
+    // Less than a second says nothing; the end may come later on a busy machine.
+    assert!(report.requests.unanswered == 0 || report.duration_seconds > 1.0, "{report:?}");
     assert!(!report.trends.contains_key("iteration_duration"));
 }
 
@@ -67,12 +68,12 @@ fn cut_off(vus: u32, duration: &str, body: &str) -> Script {
 
 #[test]
 fn requests_that_a_script_cuts_off_early_are_not_held_against_the_server() {
-    // The second request waits for 200 ms at the end, less than the first one did.
+    // The second request waits for a second at the end, less than the first one did.
     let server = Server::start(|_| {
         let Answer::Send(bytes) = ok("x") else { panic!() };
-        Answer::SendAfter(Duration::from_millis(300), bytes)
+        Answer::SendAfter(Duration::from_secs(2), bytes)
     });
-    let ran = cut_off(1, "500ms", "http.get(URL);").against(&server).run();
+    let ran = cut_off(1, "3s", "http.get(URL);").against(&server).run();
     let report = ran.report();
     assert_eq!((report.iterations.complete, report.iterations.interrupted), (1, 1));
     assert_eq!((report.requests.total, report.requests.unanswered), (1, 0));
@@ -83,7 +84,7 @@ fn requests_that_waited_longer_than_any_answer_took_are_unanswered() {
     let hang = |request: &Request| if request.path() == "/" { ok("x") } else { Answer::Hang };
     let server = Server::start(hang);
     let ran =
-        cut_off(2, "1s", "http.get(URL + '/'); http.get(URL + '/hang');").against(&server).run();
+        cut_off(2, "3s", "http.get(URL + '/'); http.get(URL + '/hang');").against(&server).run();
     let requests = ran.report().requests;
     assert_eq!((requests.total, requests.good, requests.unanswered), (2, 2, 2));
 }
@@ -94,7 +95,7 @@ fn asynchronous_requests_that_nobody_awaits_are_unanswered_as_well() {
     let server = Server::start(hang);
     let body =
         "http.get(URL + '/'); for (let i = 0; i < 3; i++) http.asyncRequest('GET', URL + '/hang');";
-    let ran = cut_off(1, "1s", body).against(&server).run();
+    let ran = cut_off(1, "3s", body).against(&server).run();
     let requests = ran.report().requests;
     assert_eq!((requests.total, requests.unanswered), (1, 3));
 }
@@ -102,7 +103,7 @@ fn asynchronous_requests_that_nobody_awaits_are_unanswered_as_well() {
 #[test]
 fn a_server_that_answers_nothing_for_a_second_has_not_answered() {
     let server = Server::start(|_| Answer::Hang);
-    let ran = cut_off(2, "1300ms", "http.get(URL);").against(&server).run();
+    let ran = cut_off(2, "3s", "http.get(URL);").against(&server).run();
     let requests = ran.report().requests;
     assert_eq!((requests.total, requests.unanswered), (0, 2));
 }
@@ -110,7 +111,7 @@ fn a_server_that_answers_nothing_for_a_second_has_not_answered() {
 #[test]
 fn a_ramp_goes_up_and_down_and_reuses_its_virtual_users() {
     let stage = |ms, target| Stage { duration: Duration::from_millis(ms), target };
-    let stages = vec![stage(100, 4), stage(100, 0), stage(100, 4), stage(50, 4)];
+    let stages = vec![stage(300, 4), stage(300, 0), stage(300, 4), stage(300, 4)];
     let ran = Script::body("sleep(0.005);")
         .options(Layer { vus: Some(1), stages: Some(stages), ..Layer::default() })
         .run();
@@ -128,7 +129,8 @@ fn a_constant_arrival_rate_lasts_for_its_duration() {
          export default function () {}",
     );
     let ran = script.run();
-    assert_eq!(ran.report().iterations.complete, 2);
+    let iterations = ran.report().iterations;
+    assert_eq!(iterations.complete + iterations.dropped, 2);
     assert!(ran.report().duration_seconds >= 1.0, "{}", ran.report().duration_seconds);
     assert_eq!(ran.report().arrivals_seconds, Some(1.0));
 }
@@ -157,12 +159,12 @@ fn sums_over_the_whole_run_have_setup_and_warm_up_in_them() {
         "import { check, sleep } from 'k6';
          import { Counter } from 'k6/metrics';
          const made = new Counter('made');
-         export const options = { vus: 1, duration: '200ms' };
+         export const options = { vus: 1, duration: '1s' };
          export function setup() { made.add(100); }
          export default function () { made.add(1); check(1, { fine: true }); sleep(0.02); }
          export function teardown() { made.add(1000); }",
     );
-    script.config.warm_up = Duration::from_millis(200);
+    script.config.warm_up = Duration::from_secs(1);
     let ran = script.run();
     let report = ran.report();
     let Some(Sum::Counter { count }) = report.overall.get("made") else { panic!("{report:?}") };
@@ -220,14 +222,14 @@ fn nothing_of_the_warm_up_is_counted() {
     let server = Server::start(|_| ok("x"));
     let mut script = Script::body("http.get(URL); sleep(0.02);")
         .against(&server)
-        .constant_vus(2, Duration::from_millis(200));
-    script.config.warm_up = Duration::from_millis(300);
+        .constant_vus(2, Duration::from_secs(1));
+    script.config.warm_up = Duration::from_secs(1);
     let ran = script.run();
     let report = ran.report();
     let seen = server.requests().len() as u64;
     assert!(report.requests.total < seen, "{} of {seen}", report.requests.total);
-    assert_eq!(report.warm_up_seconds, 0.3);
-    assert!(report.duration_seconds >= 0.2 && report.duration_seconds < 0.3 + 30.0);
+    assert_eq!(report.warm_up_seconds, 1.0);
+    assert!(report.duration_seconds >= 1.0 && report.duration_seconds < 1.0 + 30.0);
     assert_eq!(report.requests.total, report.trends["http_req_duration"].count);
     let steps: u64 = report.series.steps.iter().map(|step| step.requests).sum();
     assert_eq!(steps, report.requests.total);
@@ -248,5 +250,6 @@ fn a_loop_whose_work_ended_early_does_not_make_the_generator_the_limit() {
     let ran = script.run();
     let generator = &ran.report().generator;
     assert!(generator.busiest_loop < 0.5, "{generator:?}");
-    assert!((0.1..0.6).contains(&generator.wanting_loop), "{generator:?}");
+    // An eighth of the time; less when the end comes late.
+    assert!((0.05..0.6).contains(&generator.wanting_loop), "{generator:?}");
 }

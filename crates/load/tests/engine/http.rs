@@ -1,10 +1,11 @@
 //! `k6/http` against servers, friendly and not.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use madang_load::Layer;
+use tokio::sync::Barrier;
 
-use crate::support::{Answer, Script, Server, ok, response};
+use crate::support::{Answer, Script, Server, ok, reserve_port, response};
 
 /// Runs a body once against a server and expects every check to pass.
 fn passes(server: &Server, body: &str) {
@@ -276,8 +277,7 @@ fn a_request_ends_at_its_timeout() {
 
 #[test]
 fn nobody_listening_is_connection_refused() {
-    // Bound and closed again: nobody listens there now.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (_reserved, free) = reserve_port();
     let mut script = Script::body(
         "check(http.get(URL), { refused: (r) => r.error === 'dial: connection refused' && r.error_code === 1212 });
          try { http.get(URL, { throw: true }); } catch (e) { check(e, { thrown: (e) => e.message.includes('refused') }); }",
@@ -302,8 +302,7 @@ fn wrong_addresses_and_headers_are_told() {
 /// In a report, failed checks alone would not say what is wrong.
 #[test]
 fn an_address_that_is_none_is_a_trouble_of_the_report() {
-    let ran =
-        Script::body("http.get('http://h:x/');").constant_vus(1, Duration::from_millis(50)).run();
+    let ran = Script::body("http.get('http://h:x/');").run();
     let report = ran.report();
     assert_eq!(report.requests.total, 0);
     assert!(report.failures[0].message.starts_with("invalid URL"), "{:?}", report.failures);
@@ -422,11 +421,20 @@ fn a_server_that_answers_and_closes_before_reading_the_body_is_heard() {
 
 #[test]
 fn slow_servers_overlap_over_virtual_users() {
-    // None is answered before the load is over: one after another, only the first would ask.
-    let server = Server::start(|_| Answer::Hang);
-    let script = Script::body("http.get(URL, { timeout: '200ms' });").against(&server);
-    let ran = script.constant_vus(40, Duration::from_millis(100)).run();
-    assert_eq!(ran.report().requests.total, 40);
+    // None is answered before all have asked: one after another, only the first would ask.
+    let all = Arc::new(Barrier::new(40));
+    let server = Server::start(move |_| {
+        let Answer::Send(bytes) = ok("x") else { panic!() };
+        Answer::SendTogether(all.clone(), bytes)
+    });
+    let script = Script::new(
+        "import http from 'k6/http';
+         export const options = { scenarios: { s: { executor: 'per-vu-iterations', vus: 40,
+            maxDuration: '60s', gracefulStop: '0s' } } };
+         export default function () { http.get(__ENV.URL); }",
+    );
+    let ran = script.against(&server).run();
+    assert_eq!((ran.report().requests.total, ran.report().requests.good), (40, 40));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::http2_servers::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, Http2Server, PING, SETTINGS, Say, frame,
     frames, go_away, ok, reset,
 };
-use crate::support::{Ran, Script};
+use crate::support::{Ran, Script, reserve_port};
 use crate::tls::certificate;
 
 /// One iteration against `url`.
@@ -270,7 +270,7 @@ fn floods_neither_hang_nor_grow() {
         );
         let start = Instant::now();
         script(&url, "", &body).run().assert_all_checks_passed();
-        assert!(start.elapsed() < Duration::from_secs(5), "{name}: {:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(60), "{name}: {:?}", start.elapsed());
     }
 }
 
@@ -288,7 +288,7 @@ fn a_flood_between_requests_closes_the_connection() {
     let body = "check(http.get(URL), { first: (r) => r.status === 200 });
                 let next = http.get(URL, { timeout: 50 });
                 // Longer each time: what is counted is what comes between two requests, and a slow machine reads less.
-                for (let i = 0; i < 8 && !next.status; i++) { sleep(0.2 * 2 ** i); next = http.get(URL, { timeout: 50 }); }
+                for (let i = 0; i < 8 && !next.status; i++) { sleep(0.2 * 2 ** i); next = http.get(URL, { timeout: 1000 }); }
                 check(next, { anew: (r) => r.status === 204 });";
     script(&url, "", body).run().assert_all_checks_passed();
 }
@@ -297,8 +297,9 @@ fn a_flood_between_requests_closes_the_connection() {
 fn debian_s_nginx_is_a_peer() {
     let directory = tempfile::tempdir().unwrap();
     certificate(directory.path());
-    // nginx cannot choose a port itself: the one that was free a moment ago is.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // nginx cannot choose a port itself.
+    let (_reserved, address) = reserve_port();
+    let port = address.port();
     let config = format!(
         "daemon off; master_process off; pid nginx.pid; error_log stderr; worker_processes 1; events {{}}
          http {{ access_log off; gzip on; gzip_min_length 1; gzip_types text/plain;

@@ -2,12 +2,12 @@
 
 use std::io::Read as _;
 use std::net::SocketAddr;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use madang_load::{ExitStatus, Layer, OutputSpec};
 
-use crate::support::{Script, Server, ok, response};
+use crate::support::{Request, Script, Server, ok, reserve_port, response};
 
 fn output(text: &str) -> OutputSpec {
     OutputSpec::parse(text, |_| None).unwrap()
@@ -81,21 +81,24 @@ fn values_are_pushed_to_a_database() {
 #[test]
 fn a_database_that_refuses_is_told_and_may_come_back() {
     let asked = std::sync::atomic::AtomicU32::new(0);
-    let database =
-        Server::start(move |_| match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
-            1 => response("500 Internal Server Error", "", "no space"),
-            _ => response("204 No Content", "", ""),
-        });
-    let mut script = Script::body("sleep(0.3)");
+    let answer = move |_: &Request| match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+        1 => response("500 Internal Server Error", "", "no space"),
+        _ => response("204 No Content", "", ""),
+    };
+    let database = Arc::new(Server::start(answer));
+    // The load goes on until the database was asked twice more.
+    let watched = database.clone();
+    let server = Server::start(move |_| ok(&watched.requests().len().to_string()));
+    let body = "for (let i = 0; i < 600 && http.get(URL).body < 4; i++) sleep(0.1);";
+    let mut script = Script::body(body).against(&server);
     let address = database.url("/mine?pushInterval=100ms");
     script.config.outputs = vec![output(&format!("influxdb={address}"))];
-    let layer = Layer { iterations: Some(3), ..Layer::default() };
-    let ran = script.options(layer).run();
+    let ran = script.run();
     assert!(ran.said("cannot write the output InfluxDBv1"), "{:?}", ran.messages);
     assert!(ran.said("the server answers 500 no space"), "{:?}", ran.messages);
     assert_eq!(ran.status, ExitStatus::Failure);
     assert!(database.requests().len() > 3, "{}", database.requests().len());
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (_reserved, free) = reserve_port();
     let mut script = Script::body("");
     script.config.outputs = vec![output(&format!("influxdb=http://{free}"))];
     let ran = script.run();
@@ -115,6 +118,8 @@ fn sums_are_pushed_to_servers_of_prometheus_and_opentelemetry() {
             "K6_PROMETHEUS_RW_STALE_MARKERS" | "K6_OTEL_HTTP_EXPORTER_INSECURE" => {
                 "true".to_owned()
             }
+            // Only at the end, however long it takes.
+            "K6_PROMETHEUS_RW_PUSH_INTERVAL" | "K6_OTEL_EXPORT_INTERVAL" => "1h".to_owned(),
             "K6_OTEL_EXPORTER_PROTOCOL" => "http/protobuf".to_owned(),
             "K6_OTEL_HTTP_EXPORTER_ENDPOINT" => host.clone(),
             "K6_OTEL_HEADERS" => "X-Tenant=shop".to_owned(),

@@ -38,9 +38,10 @@ fn a_ramping_rate_starts_as_many_as_the_area_under_it() {
 
 #[test]
 fn virtual_users_are_added_on_demand_up_to_the_maximum_and_the_rest_is_dropped() {
-    let fields = "executor: 'constant-arrival-rate', rate: 200, duration: '500ms',
-        preAllocatedVUs: 1, maxVUs: 4, gracefulStop: '5s'";
-    let ran = scenario(fields, "sleep(1)").run();
+    // Time enough to make three on a busy machine; each iteration outlasts it.
+    let fields = "executor: 'constant-arrival-rate', rate: 50, duration: '2s',
+        preAllocatedVUs: 1, maxVUs: 4, gracefulStop: '10s'";
+    let ran = scenario(fields, "sleep(2.5)").run();
     let report = ran.report();
     assert_eq!((report.iterations.complete, report.iterations.dropped), (4, 96));
     assert_eq!(report.vus_max, 4);
@@ -315,7 +316,7 @@ fn the_documented_sign_up_runs_as_k6_users_write_it() {
     let ran = Script::new(
         "import http from 'k6/http'; import { check } from 'k6'; import { Counter } from 'k6/metrics';
          const created = new Counter('created'); const conflict = new Counter('conflict');
-         export const options = { vus: 100, duration: '300ms' };
+         export const options = { vus: 100, duration: '1s' };
          export default function () {
             const body = JSON.stringify({ nickname: `u${__VU}x${__ITER}`, password: 'secret-pass', region_name: 'Seoul' });
             const res = http.post(`${__ENV.URL}/v1/auth/user/register`, body, { headers: { 'Content-Type': 'application/json' } });

@@ -68,10 +68,12 @@ fn ended(mut child: Child) -> ExitStatus {
     status.unwrap()
 }
 
-/// Two virtual users: one waits for ever for its answer, one computes for ever.
+/// Two virtual users: one waits for ever for its answer, one computes for ever. Each sends a request more after its first
+/// answer.
 const STUBBORN: &str = "import http from 'k6/http';
     export const options = { vus: 2, duration: '10m' };
-    export default function () { http.get(__ENV.URL); if (__VU === 1) http.get(__ENV.URL + '/hang'); else while (true) {} }";
+    export default function () { http.get(__ENV.URL); if (__VU === 1) http.get(__ENV.URL + '/hang'); \
+    http.asyncRequest('GET', __ENV.URL + '/hang'); while (true) {} }";
 
 #[test]
 fn a_signal_stops_the_run_with_code_105_and_what_was_measured() {
@@ -84,7 +86,8 @@ fn a_signal_stops_the_run_with_code_105_and_what_was_measured() {
         let script = directory.path().join("script.js");
         std::fs::write(&script, STUBBORN).unwrap();
         let child = start(&script, &server.url(""));
-        wait_until("both virtual users are at work", || server.requests().len() >= 3);
+        let hanging = || server.requests().iter().filter(|one| one.path() == "/hang").count();
+        wait_until("both virtual users are at work", || hanging() == 2);
         signal(&child, which);
         assert_eq!(ended(child).code(), Some(ABORTED));
         let report = std::fs::read_to_string(script.with_extension("json")).unwrap();

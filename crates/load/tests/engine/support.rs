@@ -11,7 +11,8 @@ use std::time::Duration;
 use madang_load::report::Report;
 use madang_load::{Config, ExitStatus, Layer, Messages, run};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::Barrier;
 
 /// A request as it came over the wire.
 #[derive(Debug, Clone)]
@@ -45,6 +46,8 @@ pub enum Answer {
     SendAndClose(Vec<u8>),
     /// Writes them after so long.
     SendAfter(Duration, Vec<u8>),
+    /// Writes them when as many requests as the barrier is for wait for their answers.
+    SendTogether(Arc<Barrier>, Vec<u8>),
     /// Never answers.
     Hang,
 }
@@ -85,6 +88,10 @@ impl Server {
                             tokio::time::sleep(pause).await;
                             (bytes, false)
                         }
+                        Answer::SendTogether(all, bytes) => {
+                            all.wait().await;
+                            (bytes, false)
+                        }
                         Answer::Hang => return std::future::pending().await,
                     };
                     if stream.write_all(&bytes).await.is_err() || close {
@@ -104,6 +111,16 @@ impl Server {
     pub fn requests(&self) -> Vec<Request> {
         self.seen.lock().unwrap().clone()
     }
+}
+
+/// An address at which nobody listens. While the socket lives, nobody is given its port; a server that names it and sets
+/// `SO_REUSEADDR` can listen there.
+pub fn reserve_port() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
 }
 
 /// Accepts connections on a thread of its own.

@@ -244,7 +244,9 @@ async fn the_queue_is_written_at_the_end_until_it_can_be_or_says_what_is_lost() 
         let lost = tokio::task::spawn_blocking(move || {
             Housekeeping::start(&articles, patience).unwrap().finish()
         });
-        until_async("two flushes failed", || system.like_metrics().failed_flushes >= 2).await;
+        // Without patience there may be time for one alone.
+        let wanted = if mended { 2 } else { 1 };
+        until_async("flushes failed", || system.like_metrics().failed_flushes >= wanted).await;
         if mended {
             bench.mend_likes().await;
         }
