@@ -21,6 +21,8 @@ use tempfile::TempDir;
 const ROUNDS: usize = 5;
 const SECONDS: u32 = 3;
 const CLIENTS: u32 = 64;
+/// Creates of schedules a second in the fastest of the ways that were documented; as many were asked for.
+const DOCUMENTED_CREATES: f64 = 399.0;
 /// The default of the server itself; tests make do with less.
 const BUFFER_POOL_MIB: u32 = 128;
 /// Clients that change posts: few, so that what is measured is not a queue.
@@ -282,11 +284,11 @@ fn schedules(server: &MariaDb) -> anyhow::Result<String> {
     }
     let rates = |at: usize| column(&subjects[at].3, rate);
     Ok(format!(
-        "Creates of schedules by {CLIENTS} clients, each answer a 201: {} a second with `schedules.limit = off`, {} with `counter`: **{}**, and {:.0} × the 352 of the documented system.\n\n",
+        "Creates of schedules by {CLIENTS} clients, each answer a 201: {} a second with `schedules.limit = off`, {} with `counter`: **{}**, and {:.0} × the 399 that the fastest of the documented ways was asked for and did.\n\n",
         spread(&rates(0), 0),
         spread(&rates(1), 0),
         spread(&ratios(&rates(1), &rates(0)), 2),
-        median(&rates(1)) / 352.0
+        median(&rates(1)) / DOCUMENTED_CREATES
     ))
 }
 
