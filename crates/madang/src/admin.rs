@@ -22,6 +22,7 @@ server.
 
 Examples:
   madang admin status              version, store, maintenance mode, log level
+  madang admin user list mi        the newest users whose nicknames begin with mi
   madang admin user show mina      since when, how much is theirs, whether tokens were ended
   madang admin user password mina  set a random password, print it, and log mina out everywhere
   madang admin post delete 7       remove a post, whoever wrote it
@@ -45,7 +46,7 @@ pub struct Args {
 enum Action {
     /// Print the server's version, store, maintenance mode and log level
     Status,
-    /// Show a user, end their tokens, set a password, or delete the account
+    /// List users, show one, end their tokens, set a password, or delete the account
     #[command(subcommand)]
     User(UserAction),
     /// Remove a post
@@ -90,6 +91,15 @@ struct User {
 
 #[derive(Subcommand, Debug)]
 enum UserAction {
+    /// List users, the newest first
+    List {
+        /// Only those whose nicknames begin so
+        #[arg(default_value = "", hide_default_value = true)]
+        begins: String,
+        /// Number of users, the newest
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
+        last: u32,
+    },
     /// Print what is stored of a user
     Show(User),
     /// End all tokens of a user
@@ -138,6 +148,9 @@ impl Action {
         Ok(match self {
             Self::Audit { last } => return Err(*last),
             Self::Status => Command::Status,
+            Self::User(UserAction::List { begins, last }) => {
+                Command::UserList { begins: begins.clone(), last: *last }
+            }
             Self::User(UserAction::Show(User { user })) => Command::UserShow { user: user.clone() },
             Self::User(UserAction::Logout(User { user })) => {
                 Command::UserLogout { user: user.clone() }

@@ -81,6 +81,18 @@ fn a_user_is_shown_logged_out_given_a_password_and_deleted() {
     has("articles", "1");
     has("comments", "0");
     has("tokens", "never");
+    for (name, begins) in [("juno", "JU"), ("mi_na", "mi_"), ("min-na", "min")] {
+        server.somebody(name);
+        let listed = done(dir.path(), &["user", "list", begins]);
+        let listed: Vec<&str> = listed.lines().collect();
+        assert!(listed[0].ends_with(name), "{listed:?}");
+        // `_` is itself.
+        assert_eq!(listed.len(), if begins == "min" { 2 } else { 1 }, "{listed:?}");
+    }
+    let listed = done(dir.path(), &["user", "list", "--last", "2"]);
+    let listed: Vec<&str> = listed.lines().map(|line| line.split_once(' ').unwrap().0).collect();
+    assert_eq!(listed, ["id:4", "id:3"]);
+    refused(dir.path(), &["user", "list", "nobody"], &["no nickname begins with nobody"]);
     assert_eq!(done(dir.path(), &["user", "show", "id:1"]), shown);
 
     let said = done(dir.path(), &["user", "logout", "mina"]);

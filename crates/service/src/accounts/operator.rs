@@ -84,6 +84,11 @@ impl Accounts {
         self.store().find(id).await
     }
 
+    /// The newest users whose nicknames begin so, the newest first.
+    pub(crate) async fn newest(&self, begins: String, most: u32) -> Result<Vec<User>, StoreError> {
+        self.store().newest(begins, most).await
+    }
+
     /// What is stored of a user.
     pub(crate) async fn overview(&self, user: User) -> Result<Overview, StoreError> {
         let read = move |conn: &Conn<'_>| {

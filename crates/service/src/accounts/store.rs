@@ -164,11 +164,22 @@ impl AccountStore {
     /// The account of this id.
     pub async fn find(&self, id: UserId) -> Result<Option<User>, StoreError> {
         let sql = "SELECT id, nickname, region_id, created_at_ms FROM users WHERE id = ?";
-        let read = |row: &Row<'_>| {
-            let (id, nickname, region, created_at_ms) = columns(row)?;
-            Ok(User { id, nickname, region, created_at_ms })
-        };
-        self.store.read(move |conn| conn.first(sql, params![id], read)).await
+        self.store.read(move |conn| conn.first(sql, params![id], user)).await
+    }
+
+    /// The last accounts that were made whose nicknames begin so, the newest first. Reads the whole table where few do.
+    pub async fn newest(&self, begins: String, most: u32) -> Result<Vec<User>, StoreError> {
+        let sql = "SELECT id, nickname, region_id, created_at_ms FROM users
+             WHERE nickname LIKE ? ESCAPE '!' ORDER BY id DESC LIMIT ?";
+        let mut pattern = String::new();
+        for c in begins.chars() {
+            if matches!(c, '!' | '%' | '_') {
+                pattern.push('!');
+            }
+            pattern.push(c);
+        }
+        pattern.push('%');
+        self.store.read(move |conn| conn.rows(sql, params![pattern, i64::from(most)], user)).await
     }
 
     /// Puts `new` in the place of the hash `old`; answers whether it did. Whoever has changed the
@@ -358,6 +369,11 @@ fn ids<'s>(
     values: &[Value<'_>],
 ) -> Result<Vec<TokenId>, StoreError> {
     conn.rows(sql, values, |row| Ok(TokenId(row.get(0)?)))
+}
+
+fn user(row: &Row<'_>) -> Result<User, StoreError> {
+    let (id, nickname, region, created_at_ms) = columns(row)?;
+    Ok(User { id, nickname, region, created_at_ms })
 }
 
 fn region(row: &Row<'_>) -> Result<RegionRow, StoreError> {

@@ -15,6 +15,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 const LONGEST_FILTER: usize = 1000;
+/// Users in a reply, each of which takes at most 250 bytes of [`LONGEST_REPLY`](super::LONGEST_REPLY).
+const MOST_LISTED: u32 = 200;
 
 /// The server, as its operator's commands see it.
 pub(super) struct Admin {
@@ -75,6 +77,7 @@ impl Admin {
         let app = &self.app;
         match command {
             Command::Status => Ok(self.status()),
+            Command::UserList { begins, last } => self.list(begins, last).await,
             Command::UserShow { user } => self.show(user).await,
             Command::UserLogout { user } => {
                 let user = self.user(user).await?;
@@ -162,6 +165,25 @@ impl Admin {
     async fn user(&self, typed: String) -> Result<User, CommandError> {
         let found = self.app.accounts.named(Named::parse(&typed)?).await?;
         Ok(found.ok_or_else(|| format!("there is no user {typed}"))?)
+    }
+
+    async fn list(&self, begins: String, last: u32) -> Reply {
+        let most = last.clamp(1, MOST_LISTED);
+        let found = self.app.accounts.newest(begins.clone(), most).await?;
+        if found.is_empty() {
+            return Err(match begins.is_empty() {
+                true => "there are no users".into(),
+                false => format!("no nickname begins with {begins}").into(),
+            });
+        }
+        let mut lines = Lines::default();
+        for user in found {
+            lines.add(
+                &format!("id:{}", user.id),
+                format!("{}  {}", rfc3339::format_utc(user.created_at_ms), user.nickname),
+            );
+        }
+        Ok(lines.text)
     }
 
     async fn show(&self, typed: String) -> Reply {

@@ -29,6 +29,13 @@ impl<E: fmt::Display> From<E> for CommandError {
 pub enum Command {
     /// Shows the version, the store, the cache and the modes of the server.
     Status,
+    /// Lists users, the newest first.
+    UserList {
+        /// What their nicknames begin with; empty = any.
+        begins: String,
+        /// The most that are listed, 1 to 200.
+        last: u32,
+    },
     /// Shows what is stored of a user.
     UserShow {
         /// A nickname, or `id:` and a number.
@@ -99,6 +106,7 @@ impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Status => f.write_str("status"),
+            Self::UserList { begins, last } => write!(f, "user list {begins} --last {last}"),
             Self::UserShow { user } => write!(f, "user show {user}"),
             Self::UserLogout { user } => write!(f, "user logout {user}"),
             Self::UserPassword { user } => write!(f, "user password {user}"),
