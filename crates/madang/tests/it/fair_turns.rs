@@ -1,7 +1,7 @@
 //! One address fills a gate and its queue; another one is served all the same.
 
 use crate::harness::client::head;
-use crate::harness::{Connection, Person, Server, Setup, eventually, stores};
+use crate::harness::{Answer, Connection, Person, Server, Setup, eventually, stores};
 use crate::schedules::plan;
 use crate::track_detail::LONG;
 use crate::track_uploads::line;
@@ -45,6 +45,24 @@ fn fill(
     });
 }
 
+/// Has the other address ask until it was served five times, which it has to be in most of its rounds: a machine that
+/// stops for longer than anybody may wait has it refused, too. Behind the queue of the greedy address it would be
+/// refused nearly always.
+fn served_in_most_rounds(good: u16, mut ask: impl FnMut(u32) -> Answer) {
+    let mut refused = 0;
+    for round in 0..5 {
+        loop {
+            let answer = ask(round + refused);
+            if answer.status == good {
+                break;
+            }
+            answer.problem(503);
+            refused += 1;
+            assert!(refused <= 5, "the other address was refused in most of its rounds");
+        }
+    }
+}
+
 /// One place, so that everybody has to queue. With one queue for all addresses, 400 requests would come
 /// before each of the other address, which is longer than anybody may wait.
 fn setup() -> Setup {
@@ -65,10 +83,10 @@ fn uncached_reads_of_one_address_do_not_keep_another_from_its_turn() {
     let request = head("GET", &path, &[]).into_bytes();
     let mut greedy = flood(&server, || request.clone());
     let mut modest = server.connect_from(3);
-    for _ in 0..5 {
+    served_in_most_rounds(200, |_| {
         fill(&server, "gate=\"reads\"", &mut greedy, || request.clone());
-        assert_eq!(modest.get(&path).status, 200);
-    }
+        modest.get(&path)
+    });
 }
 
 /// A load of the cache waits for its turn under the address that began it, and others join it.
@@ -83,13 +101,13 @@ fn a_cached_body_that_one_address_is_loading_does_not_keep_another_from_its_turn
     };
     let mut greedy = flood(&server, &mut uncached);
     let mut modest = server.connect_from(3);
-    for id in 1..6 {
+    served_in_most_rounds(200, |round| {
         fill(&server, "gate=\"reads\"", &mut greedy, &mut uncached);
-        let path = format!("/v1/tracks/{id}?detail=full");
+        let path = format!("/v1/tracks/{}?detail=full", round + 1);
         let mut leader = server.connect_from(2);
         leader.send(head("GET", &path, &[]));
-        assert_eq!(modest.get(&path).status, 200);
-    }
+        modest.get(&path)
+    });
 }
 
 #[test]
@@ -98,12 +116,12 @@ fn writes_of_one_address_do_not_keep_another_from_its_turn() {
     let (mina, juno) = (server.somebody("mina"), server.somebody("juno"));
     let request = create(&mina, 1);
     let mut greedy = flood(&server, || request.clone());
-    let mut modest = server.connect_from(3);
-    for hour in 0..5 {
+    served_in_most_rounds(201, |hour| {
         fill(&server, "gate=\"writes\"", &mut greedy, || request.clone());
-        let answer = modest.send(create(&juno, hour)).answer().expect("an answer");
-        assert_eq!(answer.status, 201, "{}", answer.text());
-    }
+        // The one of a body that is refused unread is closed.
+        let mut modest = server.connect_from(3);
+        modest.send(create(&juno, hour)).answer().expect("an answer")
+    });
     drop(greedy);
     server.until_metric(IN_FLIGHT, &["gate=\"writes\""], 0.0);
     server.is_well();
@@ -116,13 +134,12 @@ fn uploads_of_one_address_do_not_keep_another_from_its_turn() {
     // As large as 400 of them fit into the room that one address has for bodies.
     let request = mina.posting("/v1/tracks", &line(300));
     let mut greedy = flood(&server, || request.clone());
-    let mut modest = server.connect_from(3);
-    for points in 2..7 {
+    served_in_most_rounds(201, |round| {
         fill(&server, "gate=\"uploads\"", &mut greedy, || request.clone());
-        let upload = juno.posting("/v1/tracks", &line(points));
-        let answer = modest.send(upload).answer().expect("an answer");
-        assert_eq!(answer.status, 201, "{}", answer.text());
-    }
+        let mut modest = server.connect_from(3);
+        let upload = juno.posting("/v1/tracks", &line(round + 2));
+        modest.send(upload).answer().expect("an answer")
+    });
 }
 
 /// A schedule of somebody, as bytes.
