@@ -76,8 +76,7 @@ fn served_in_turn(
     }
 }
 
-/// One place, so that everybody has to queue. With one queue for all addresses, 400 requests would come
-/// before each of the other address, which is longer than anybody may wait.
+/// One place, so that everybody has to queue.
 fn setup() -> Setup {
     Setup::new()
         .cheap_hash()
