@@ -246,11 +246,9 @@ fn a_node_that_was_stopped_for_a_while_answers_nothing_from_before() {
 #[test]
 fn without_its_database_a_node_says_so_and_comes_back_by_itself() {
     let cluster = Cluster::new();
-    let maker = cluster.node();
-    let mina = maker.somebody("mina");
-    let id = made(&maker, &mina, &bicycle());
-    drop(maker);
-    let node = cluster.setup().set("cluster.wait", "1s").start();
+    let node = cluster.setup().set("cluster.wait", "3s").start();
+    let mina = node.somebody("mina");
+    let id = made(&node, &mina, &bicycle());
     // As if the network were cut: the server is there and does not answer.
     cluster.signal(Signal::STOP);
     let path = format!("/v1/posts/{id}");
