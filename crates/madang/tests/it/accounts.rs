@@ -5,11 +5,9 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::sync::Barrier;
 
-/// A server with hashes that cost little, and with patience: its hashing thread has a low priority, and
-/// the machine may be busy with other tests.
+/// A server with hashes that cost little, and with patience.
 pub fn start() -> Server {
-    let setup = Setup::new().cheap_hash();
-    setup.set("accounts.hash_wait", "9s").set("guard.wait", "9s").start()
+    Setup::new().cheap_hash().patient().start()
 }
 
 /// The body of a sign-up.

@@ -9,7 +9,7 @@ const WRONG: &str = "wrong-horse-battery";
 
 /// Five failures make an address suspicious; proofs are quick to solve.
 fn strict() -> Setup {
-    let setup = Setup::new().cheap_hash().set("accounts.hash_wait", "9s").set("guard.wait", "9s");
+    let setup = Setup::new().cheap_hash().patient();
     setup.set("guard.address", "5/10min").set("guard.proof_work", "200")
 }
 

@@ -100,22 +100,30 @@ fn a_thousand_readers_that_take_nothing_leave_the_process_and_the_others_alone()
 
     // Twice: what the first readers leave behind does not add up.
     for _ in 0..2 {
-        let readers: Vec<_> = (0..1000)
-            .map(|number| {
-                let mut reader = server.connect();
-                reader.send(gpx(number % TRACKS));
-                reader
-            })
-            .collect();
-        // All are answered, though nobody has read: what can be held, and refusals.
-        server.until_metric("madang_http_server_connections", &[], 1000.0);
-        eventually("nothing is in work", || (server.metric(BUSY, &[]) == 0.0).then_some(()));
-        assert!(server.metric(HELD, &[]) <= ROOM as f64);
-        assert!(
-            server.metric(HELD, &[]) > 0.0,
-            "the kernel has taken everything: nothing is tested"
-        );
-        assert!(server.metric(REFUSED, &["reason=\"all\""]) > 0.0);
+        let refused = || server.metric(REFUSED, &["reason=\"all\""]);
+        let refused_before = refused();
+        // Again where a slow machine made too few bodies in the time that requests may wait.
+        let readers = eventually("there is no room for one more answer", || {
+            let readers: Vec<_> = (0..1000)
+                .map(|number| {
+                    let mut reader = server.connect();
+                    reader.send(gpx(number % TRACKS));
+                    reader
+                })
+                .collect();
+            // All are answered, though nobody has read: what can be held, and refusals.
+            server.until_metric("madang_http_server_connections", &[], 1000.0);
+            eventually("nothing is in work", || (server.metric(BUSY, &[]) == 0.0).then_some(()));
+            let held = server.metric(HELD, &[]);
+            assert!(held <= ROOM as f64);
+            // Nothing is held where the kernel has taken everything.
+            if held > 0.0 && refused() > refused_before {
+                return Some(readers);
+            }
+            drop(readers);
+            server.until_metric("madang_http_server_connections", &[], 0.0);
+            None
+        });
         // What made the answers is given back as soon as they are made.
         eventually("the memory is what is held and what the connections take", || {
             (memory(&server, "VmRSS") < before + 4 * ROOM).then_some(())

@@ -5,7 +5,7 @@
 use crate::copy::Target;
 use crate::harness::database::{self, integrity, number, text};
 use crate::harness::namespace::on_small_disk;
-use crate::harness::{Madang, Server, Setup, command, eventually, stores};
+use crate::harness::{Madang, Person, Server, Setup, command, eventually, stores};
 use crate::likes::{counts_are_rows, server_with};
 use crate::{articles, posts};
 use serde_json::{Value, json};
@@ -61,22 +61,26 @@ pub fn archive(to: &Path, entries: &[Entry]) {
     std::fs::write(to, tar.into_inner().unwrap().finish().unwrap()).unwrap();
 }
 
+/// Who [`write`]s: made before anybody does, or their log-ins would wait for their turn at a busy machine.
+pub fn writers(server: &Server) -> Vec<Person> {
+    (0..4).map(|number| server.somebody(&format!("writer-{number}"))).collect()
+}
+
 /// Writes posts and likes until `ended` is set, and notes every acknowledged post.
 pub fn write(
     server: &Server,
-    number: usize,
+    person: &Person,
     article: i64,
     ended: &AtomicBool,
     noted: &Mutex<Vec<i64>>,
 ) {
-    let person = server.somebody(&format!("writer-{number}"));
     let mut connection = server.connect();
     while !ended.load(Ordering::Relaxed) {
-        let answer = connection.json("POST", "/v1/posts", Some(&person), &posts::bicycle());
+        let answer = connection.json("POST", "/v1/posts", Some(person), &posts::bicycle());
         assert_eq!(answer.status, 201, "{}", answer.text());
         noted.lock().unwrap().push(answer.json()["id"].as_i64().unwrap());
         let method = ["PUT", "DELETE"][fastrand::usize(..2)];
-        assert_eq!(crate::likes::ask(&mut connection, method, article, &person).status, 200);
+        assert_eq!(crate::likes::ask(&mut connection, method, article, person).status, 200);
     }
 }
 
@@ -117,10 +121,11 @@ fn a_backup_under_writes_holds_everything_acknowledged_before_it() {
     let server = server_with("behind", data.path());
     let author = server.somebody("author");
     let article = articles::write(&server, &author, "liked");
-    let (ended, noted) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    let (ended, noted, writers) =
+        (AtomicBool::new(false), Mutex::new(Vec::new()), writers(&server));
     std::thread::scope(|scope| {
         let _ends = Ends(&ended);
-        for writer in 0..4 {
+        for writer in &writers {
             let (server, ended, noted) = (&server, &ended, &noted);
             scope.spawn(move || write(server, writer, article, ended, noted));
         }

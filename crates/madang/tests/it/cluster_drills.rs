@@ -228,8 +228,10 @@ fn cut_off() {
     let machine = Machine::new();
     let server = SocketAddr::from((Ipv4Addr::LOCALHOST, cluster.database.port()));
     let url = format!("mysql://root@{}/test", way(machine.database(), server));
-    let far = cluster.setup().set("database.url", &url).at(machine.address());
-    let nodes = [cluster.node(), far.start_through(machine.madang())];
+    // As long as the default: how long clients are refused is what is measured.
+    let setup = || cluster.setup().set("cluster.wait", "1s");
+    let far = setup().set("database.url", &url).at(machine.address());
+    let nodes = [setup().start(), far.start_through(machine.madang())];
     let both = vec![nodes[0].api, nodes[1].api];
     let seen = Load::on(both).run(|seen| {
         machine.cut();

@@ -168,7 +168,10 @@ fn figures_grow_with_requests_and_not_by_being_asked_for() {
         Some(sample["cacheHitRatio"].as_f64()? * sample["requestsPerSecond"].as_f64()?)
     });
     let ratio = hits.sum::<f64>() / sum;
-    assert!(ratio > 0.99 && ratio < 1.0, "all but the first: {ratio}");
+    // Both are rounded in each sample.
+    assert!(ratio > 0.9 && ratio < 1.0, "all but the first: {ratio}");
+    // The second may have found that the first was not kept.
+    assert!((298.0..=299.0).contains(&server.metric("madang_cache_hits_total", &[])));
     let seen = last(&counted);
     let later = eventually("the next sample", || {
         let now = figures(&server, seen);

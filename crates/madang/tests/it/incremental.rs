@@ -1,7 +1,7 @@
 //! `madang backup --since`: what changed, and the chain that a restore needs.
 
 use crate::backup::{
-    Ends, Entry, archive, backed_up, backup, entries, holds, restore, serves, write,
+    Ends, Entry, archive, backed_up, backup, entries, holds, restore, serves, write, writers,
 };
 use crate::harness::database::{execute, integrity, number};
 use crate::harness::{Madang, Setup, command, eventually};
@@ -109,13 +109,14 @@ fn each_of_a_chain_under_writes_holds_everything_acknowledged_before_it() {
     let server = server_with("behind", data.path());
     let author = server.somebody("author");
     let article = articles::write(&server, &author, "liked");
-    let (ended, noted) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    let (ended, noted, writers) =
+        (AtomicBool::new(false), Mutex::new(Vec::new()), writers(&server));
     let dir = tempfile::tempdir().unwrap();
     let path = |round: usize| dir.path().join(round.to_string());
     let mut acknowledged: Vec<Vec<i64>> = Vec::new();
     std::thread::scope(|scope| {
         let _ends = Ends(&ended);
-        for writer in 0..4 {
+        for writer in &writers {
             let (server, ended, noted) = (&server, &ended, &noted);
             scope.spawn(move || write(server, writer, article, ended, noted));
         }

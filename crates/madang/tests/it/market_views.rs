@@ -152,12 +152,13 @@ fn days_that_are_over_are_folded_into_the_counts() {
 fn accounts_of_one_address_share_its_day_and_another_address_has_its_own() {
     let dir = stores::demo();
     let server = behind_a_proxy().data(dir.path()).cheap_hash().start();
+    let people = ["mina", "juno", "sora", "hana", "duri"].map(|name| server.somebody(name));
     // Five accounts that look at 300 markets each are 1,500 views; 1,000 of them count.
     std::thread::scope(|scope| {
-        for name in ["mina", "juno", "sora", "hana", "duri"] {
+        for person in &people {
             let server = &server;
             scope.spawn(move || {
-                let bearer = server.somebody(name).bearer();
+                let bearer = person.bearer();
                 let mut connection = server.connect();
                 for id in 1..=300 {
                     let headers =

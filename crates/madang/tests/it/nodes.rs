@@ -30,8 +30,10 @@ impl Cluster {
         Self { database: MariaDb::with(&supervisor(), dir.path(), settings).unwrap(), _dir: dir }
     }
 
+    /// A busy machine has its requests wait for the database rather than refused.
     pub fn setup(&self) -> Setup {
         let setup = Setup::new().cheap_hash().set("accounts.token_key", KEY);
+        let setup = setup.set("cluster.wait", "9s").set("accounts.hash_wait", "9s");
         setup.set("database.url", &self.database.url()).set("database.max_connections", "24")
     }
 
@@ -244,7 +246,7 @@ fn a_node_that_was_stopped_for_a_while_answers_nothing_from_before() {
 #[test]
 fn without_its_database_a_node_says_so_and_comes_back_by_itself() {
     let cluster = Cluster::new();
-    let node = cluster.node();
+    let node = cluster.setup().set("cluster.wait", "3s").start();
     let mina = node.somebody("mina");
     let id = made(&node, &mina, &bicycle());
     // As if the network were cut: the server is there and does not answer.

@@ -2,8 +2,8 @@
 
 use crate::harness::{Madang, eventually};
 use crate::nodes::{Cluster, run};
+use madang_stack::PortReservation;
 use rustix::process::Signal;
-use std::net::TcpListener;
 
 fn serve(url: &str) -> (Madang, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
@@ -34,8 +34,9 @@ fn a_database_that_cannot_be_used_ends_the_start_with_its_reason() {
     refused(&format!("mysql://clerk:wrong@{host}/test"), &["Access denied for user 'clerk'"]);
     refused(&format!("mysql://clerk:right@{host}/mysql"), &["Access denied for user 'clerk'"]);
     refused(&format!("mysql://root@{host}/nothing"), &["Unknown database 'nothing'"]);
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    refused(&format!("mysql://root@{nobody}/test"), &["the database cannot be reached", "refused"]);
+    let nobody = PortReservation::new().unwrap();
+    let url_of_nobody = format!("mysql://root@127.0.0.1:{}/test", nobody.port());
+    refused(&url_of_nobody, &["the database cannot be reached", "refused"]);
 
     let (serve, _dir) = serve(&format!("mysql://clerk:right@{host}/test"));
     serve.fails_with(6).complains(&["command denied to user 'clerk'"]);

@@ -127,7 +127,7 @@ fn an_empty_row_takes_the_number_of_a_transaction_that_is_rolled_back_or_whose_s
 fn a_transaction_that_is_idle_for_too_long_does_not_hold_its_number() {
     let outbox = Outbox::new();
     let mut writer = outbox.session();
-    writer.query_drop("SET SESSION idle_transaction_timeout = 1").unwrap();
+    writer.query_drop("SET SESSION idle_transaction_timeout = 3").unwrap();
     let mut tx = writer.start_transaction(TxOpts::default()).unwrap();
     assert_eq!(insert(&mut tx, 5, 1), Ok(1));
     assert_eq!(fill(&mut outbox.session(), 5), Ok(1));

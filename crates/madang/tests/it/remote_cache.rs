@@ -38,6 +38,12 @@ fn hits(node: &Server) -> f64 {
     node.metric("madang_cache_hits_total", REMOTE)
 }
 
+/// Calls of the server that were not answered in time, or not made because of those.
+fn missed(node: &Server) -> f64 {
+    let names = ["madang_cache_failed_total", "madang_cache_skipped_total"];
+    names.map(|name| node.metric(name, REMOTE)).iter().sum()
+}
+
 #[test]
 fn a_body_that_one_node_has_made_serves_another_one() {
     let shared = Beside::new();
@@ -56,13 +62,19 @@ fn a_body_that_one_node_has_made_serves_another_one() {
             (hits(&nodes[1]) > before).then_some(())
         });
         // From here on it is in this process, or not.
-        let before = hits(&nodes[1]);
-        for _ in 0..10 {
-            nodes[1].get(&path);
+        let more = || {
+            let before = hits(&nodes[1]);
+            for _ in 0..10 {
+                nodes[1].get(&path);
+            }
+            hits(&nodes[1]) - before
+        };
+        if mode == "remote" {
+            // On a busy machine an answer may be late, and the database is asked.
+            eventually("it is not in this process", || (more() > 4.5).then_some(()));
+        } else {
+            assert!(more() < 0.5, "it is in this process");
         }
-        let more = hits(&nodes[1]) - before;
-        // On a busy machine an answer may be late, and the database is asked.
-        assert!(if mode == "remote" { more > 4.5 } else { more < 0.5 }, "{mode}: {more}");
     }
 }
 
@@ -73,9 +85,11 @@ fn no_answer_is_older_than_a_write_that_was_acknowledged_on_any_node() {
     let mina = nodes[0].somebody("mina");
     let id = made(&nodes[0], &mina, &bicycle());
     patch(&nodes[0], &mina, id, &json!({ "price": 0 }));
-    let (older, reads) = older_than_acknowledged(&[&nodes[0], &nodes[1]], &mina, id, 100);
-    assert_eq!(older, 0, "of {reads} reads");
-    assert!(hits(&nodes[0]) > 100.0, "{} hits: nothing was tested", hits(&nodes[0]));
+    eventually("bodies of the shared cache were among what was read", || {
+        let (older, reads) = older_than_acknowledged(&[&nodes[0], &nodes[1]], &mina, id, 100);
+        assert_eq!(older, 0, "of {reads} reads");
+        (hits(&nodes[0]) > 100.0).then_some(())
+    });
 }
 
 #[test]
@@ -83,17 +97,23 @@ fn a_node_that_starts_again_loads_little_of_what_others_have() {
     let shared = Beside::new();
     let one = node(&shared, "local+remote");
     let mina = one.somebody("mina");
-    let posts: Vec<String> =
-        (0..50).map(|_| format!("/v1/posts/{}", made(&one, &mina, &bicycle()))).collect();
-    posts.iter().for_each(|path| drop(one.get(path)));
-    // Whatever was written since the bodies were kept, they are new enough.
-    made(&one, &mina, &bicycle());
-    let other = node(&shared, "local+remote");
-    let posts_part = ["cache=\"posts\""];
-    for path in &posts {
-        assert_eq!(other.get(path).status, 200);
-    }
-    let loads = other.metric("madang_cache_loads_total", &posts_part);
+    // What the shared cache answers too late is loaded.
+    let loads = eventually("all answers of the shared cache come in time", || {
+        let before = missed(&one);
+        let posts: Vec<String> =
+            (0..50).map(|_| format!("/v1/posts/{}", made(&one, &mina, &bicycle()))).collect();
+        posts.iter().for_each(|path| drop(one.get(path)));
+        // Whatever was written since the bodies were kept, they are new enough.
+        made(&one, &mina, &bicycle());
+        let other = node(&shared, "local+remote");
+        let late = missed(&one) - before;
+        let before = missed(&other);
+        for path in &posts {
+            assert_eq!(other.get(path).status, 200);
+        }
+        let loads = other.metric("madang_cache_loads_total", &["cache=\"posts\""]);
+        (late + missed(&other) - before < 0.5).then_some(loads)
+    });
     assert!(loads <= 5.0, "{loads} of 50 were loaded from the database");
 }
 
@@ -117,9 +137,11 @@ fn a_server_that_goes_back_in_time_or_is_emptied_makes_no_answer_older() {
     patch(&node, &mina, id, &json!({ "price": 2 }));
     assert_eq!(price(&node.get(&path)), 2);
     let outdated = node.metric("madang_cache_outdated_total", REMOTE);
-    assert_eq!(cli(&shared.redis, &["COPY", "earlier", &key, "REPLACE"]), "1");
-    assert_eq!(price(&node.get(&path)), 2);
-    assert!(node.metric("madang_cache_outdated_total", REMOTE) > outdated, "it was not looked at");
+    eventually("it is looked at", || {
+        assert_eq!(cli(&shared.redis, &["COPY", "earlier", &key, "REPLACE"]), "1");
+        assert_eq!(price(&node.get(&path)), 2);
+        (node.metric("madang_cache_outdated_total", REMOTE) > outdated).then_some(())
+    });
     // Not a body at all, and nothing.
     cli(&shared.redis, &["SET", &key, "nonsense"]);
     assert_eq!(price(&node.get(&path)), 2);
@@ -140,10 +162,11 @@ fn without_the_server_everything_goes_on_and_it_is_used_again_when_it_is_back() 
     // It accepts and never answers.
     signal(Signal::STOP);
     let began = Instant::now();
-    for _ in 0..50 {
+    // Asked each time, it would cost each of them 100 ms.
+    for _ in 0..200 {
         assert_eq!(node.get(&path).status, 200);
     }
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     let is_down = || (node.metric("madang_cache_remote_up", &[]) < 0.5).then_some(());
     eventually("it is taken to be away", is_down);
     signal(Signal::CONT);
@@ -179,9 +202,11 @@ fn a_full_server_takes_no_bodies_and_still_serves_what_it_has() {
     for _ in 0..10 {
         assert_eq!(node.get(&other).status, 200);
     }
-    let before = hits(&node);
-    assert_eq!(node.get(&path).status, 200);
-    assert!(hits(&node) > before, "what is there is used");
+    eventually("what is there is used", || {
+        let before = hits(&node);
+        assert_eq!(node.get(&path).status, 200);
+        (hits(&node) > before).then_some(())
+    });
     assert!(node.metric("madang_cache_remote_up", &[]) > 0.5);
 }
 
@@ -198,10 +223,8 @@ fn a_server_that_cannot_be_used_is_named_with_the_reason_and_the_node_serves() {
     cli(&closed, &["ACL", "SETUSER", "mina", "on", ">right", "~*", "+get", "+pttl"]);
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = nobody.local_addr().unwrap();
-    let free = {
-        let once = TcpListener::bind("127.0.0.1:0").unwrap();
-        once.local_addr().unwrap()
-    };
+    let deaf = madang_stack::PortReservation::new().unwrap();
+    let free = format!("127.0.0.1:{}", deaf.port());
     let at = |login: &str| format!("redis://{login}127.0.0.1:{}", closed.port());
     let cases = [
         (replica.url(), "the server is a replica, which takes no writes; name its primary"),
@@ -247,10 +270,7 @@ fn a_load_after_a_write_waits_for_nobody() {
     let gets = stats.split("cmdstat_get:calls=").nth(1).unwrap().split(',').next().unwrap();
     let gets: u32 = gets.parse().unwrap();
     // A look that the server does not answer in time is none of a load that nobody does.
-    let missed: f64 = ["madang_cache_failed_total", "madang_cache_skipped_total"]
-        .map(|name| node.metric(name, &[r#"tier="remote""#]))
-        .iter()
-        .sum();
+    let missed = missed(&node);
     let looks = f64::from(gets) + missed;
     assert!(looks >= 20.0 && gets < 100, "{gets} looks, {missed} failed, for 20 reads");
 }

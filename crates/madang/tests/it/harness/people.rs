@@ -19,6 +19,13 @@ impl Setup {
     pub fn cheap_hash(self) -> Setup {
         self.set("unsafe_experiments", "true").set("accounts.hash", "bcrypt:4")
     }
+
+    /// Has log-ins wait rather than refused, for tests that are not about that: hashing threads have a low priority, and
+    /// the machine may be busy with other tests.
+    pub fn patient(self) -> Setup {
+        let hashing = self.set("accounts.hash_wait", "60s").set("guard.wait", "60s");
+        hashing.set("server.request_timeout", "60s")
+    }
 }
 
 impl Connection {
@@ -34,7 +41,8 @@ impl Connection {
         let length = body.len().to_string();
         let headers: Vec<_> =
             headers.iter().copied().chain([("Content-Length", length.as_str())]).collect();
-        self.send([head(method, path, &headers).as_bytes(), body].concat());
+        // Of a large one that is refused the server reads no more for long.
+        self.try_send([head(method, path, &headers).as_bytes(), body].concat());
         self.answer_to(method).unwrap_or_else(|| panic!("no answer to {method} {path}"))
     }
 
