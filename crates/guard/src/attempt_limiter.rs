@@ -12,8 +12,8 @@ use crate::clock::Clock;
 use crate::config::{GuardConfig, Suspicion};
 use crate::guard::Stores;
 use crate::limit::{
-    Answer, AttemptStore, Axis, Decision, Hashing, MemoryStore, ProofStore, QueuePlace, Request,
-    Room, StoreError, StoreMetrics, Subject, Verdict,
+    Answer, AttemptOutcome, AttemptStore, Axis, Decision, Hashing, MemoryStore, ProofStore,
+    QueuePlace, Request, Room, StoreError, StoreMetrics, Subject,
 };
 use crate::metrics::Metrics;
 use crate::reservation::{Held, Reservation, SignUp};
@@ -234,15 +234,15 @@ impl AttemptLimiter {
     }
 
     /// Ends a reservation, and wakes whoever waits for its places.
-    pub(crate) fn settle(self: &Arc<Self>, held: &Held, verdict: Verdict) {
-        if let (Verdict::Cancelled, Some(proof)) = (verdict, held.proof) {
+    pub(crate) fn settle(self: &Arc<Self>, held: &Held, outcome: AttemptOutcome) {
+        if let (AttemptOutcome::Cancelled, Some(proof)) = (outcome, held.proof) {
             self.give_back(proof, held.runtime.as_ref());
         }
         let Entered { side, ticket } = held.entered;
         if let (Side::Given, Some(fallback)) = (side, &self.fallback) {
-            fallback.learn(&held.subject, verdict);
+            fallback.learn(&held.subject, outcome);
         }
-        match self.side(side).settle(&held.subject, ticket, verdict) {
+        match self.side(side).settle(&held.subject, ticket, outcome) {
             Answer::Ready(answer) => self.settled(&held.subject, answer.is_ok()),
             Answer::Later(answer) => {
                 let (limiter, subject) = (Arc::clone(self), held.subject);
