@@ -94,10 +94,10 @@ impl AttemptLimiter {
             // Processes that count together have to call things by the same names.
             ids: Hashing::with_key(&half(&config.key, b"limiter ids")),
             watch_passwords: suspicion.passwords.is_some(),
-            used: UsedProofs::new(if proofs.is_some() { config.capacity.proofs } else { 0 }),
+            used: UsedProofs::new(if proofs.is_some() { config.used_proofs } else { 0 }),
             used_by_all: stores.proofs,
             proofs,
-            tokens: suspicion.device_tokens.map(|tokens| DeviceTokens::new(tokens, &config.key)),
+            tokens: suspicion.device_tokens.map(|_| DeviceTokens::new(&config.key)),
             clock,
             metrics,
         })
