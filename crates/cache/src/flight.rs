@@ -79,7 +79,7 @@ pub(crate) struct Flights<E> {
 }
 
 /// What a caller without a fresh entry has to do.
-pub(crate) enum Turn<E> {
+pub(crate) enum FlightRole<E> {
     /// Wait for a load that is under way.
     Join(Receiver<E>),
     /// Run the load; the flight is registered.
@@ -92,7 +92,7 @@ pub(crate) enum Turn<E> {
     Again,
 }
 
-/// Who asks for a turn.
+/// Who asks for a role.
 pub(crate) struct Ask<'a> {
     pub(crate) key: &'a str,
     pub(crate) policy: &'a Policy,
@@ -114,50 +114,52 @@ impl<E> Flights<E> {
     /// `is_current` judges the flight's stamps, `marks` reads them anew, `stored` looks into the
     /// store once more: a load enters its result there before it leaves this table, so whoever
     /// finds neither here has really found nothing.
-    pub(crate) fn turn(
+    pub(crate) fn role(
         &self,
         ask: &Ask<'_>,
         is_current: impl Fn(&Marks) -> bool,
         marks: impl FnOnce() -> Marks,
         stored: impl FnOnce() -> bool,
-    ) -> Turn<E> {
+    ) -> FlightRole<E> {
         let Ask { key, policy, now, longest } = *ask;
         let mut inner = self.inner.lock();
         if let Some(flight) = inner.flights.get(key)
             && now < flight.deadline
             && is_current(&flight.marks)
         {
-            return Turn::Join(flight.receiver.clone());
+            return FlightRole::Join(flight.receiver.clone());
         }
         if stored() {
-            return Turn::Again;
+            return FlightRole::Again;
         }
         if let Some(lent) = inner.lent.get(key)
             && now < lent.until
             && is_current(&lent.marks)
             && let Some(value) = lent.value.upgrade()
         {
-            return Turn::Borrow(value);
+            return FlightRole::Borrow(value);
         }
         if let Some(failure) = inner.failures.get(key)
             && now < failure.until
         {
             let retry_after = Duration::from_nanos(failure.until - now);
-            return Turn::Refused(CacheError::BackingOff {
+            return FlightRole::Refused(CacheError::BackingOff {
                 last: Arc::clone(&failure.last),
                 retry_after,
             });
         }
         let pending = inner.flights.len() + inner.outdated.len();
         if pending >= policy.max_loads_in_flight.saturating_add(policy.max_loads_waiting) {
-            return Turn::Refused(CacheError::Overloaded { retry_after: policy.queue_timeout });
+            return FlightRole::Refused(CacheError::Overloaded {
+                retry_after: policy.queue_timeout,
+            });
         }
         let (sender, receiver) = watch::channel(None);
         let deadline = now.saturating_add(nanos(longest));
         let flight = Arc::new(Flight { marks: marks(), deadline, receiver, task: OnceLock::new() });
         let outdated = inner.flights.insert(key.into(), Arc::clone(&flight));
         inner.outdated.extend(outdated);
-        Turn::Lead(flight, sender)
+        FlightRole::Lead(flight, sender)
     }
 
     /// Ends a flight: it no longer counts, and nobody can join it any more.
@@ -230,9 +232,9 @@ mod tests {
         let flights = Flights::<()>::new();
         let policy = Policy::default();
         let ask = Ask { key: "k", policy: &policy, now: 0, longest: longest_load(&policy) };
-        let turn = |stored| flights.turn(&ask, |_| true, Marks::default, || stored);
-        assert!(matches!(turn(true), Turn::Again));
-        assert!(matches!(turn(false), Turn::Lead(..)));
-        assert!(matches!(turn(true), Turn::Join(_)), "a load in flight comes first");
+        let role = |stored| flights.role(&ask, |_| true, Marks::default, || stored);
+        assert!(matches!(role(true), FlightRole::Again));
+        assert!(matches!(role(false), FlightRole::Lead(..)));
+        assert!(matches!(role(true), FlightRole::Join(_)), "a load in flight comes first");
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::error::CacheError;
-use crate::flight::Turn;
+use crate::flight::FlightRole;
 use crate::load::Asks;
 use crate::metrics::{Counter, MetricsSnapshot};
 use crate::policy::Policy;
@@ -187,26 +187,26 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
                 StoredEntry::Soft(stale) => Some(stale),
                 StoredEntry::Nothing => None,
             };
-            let (receiver, served) = match shared.turn(key, stamps, false) {
-                Turn::Again => continue,
-                Turn::Borrow(value) => {
+            let (receiver, served) = match shared.role(key, stamps, false) {
+                FlightRole::Again => continue,
+                FlightRole::Borrow(value) => {
                     shared.count_turn(Served::Coalesced);
                     return Ok(Lookup { value: Some(value), served: Served::Coalesced });
                 }
-                Turn::Refused(error) => {
+                FlightRole::Refused(error) => {
                     shared.count_refusal(&error);
                     return shared.stale_or(stale, error);
                 }
                 // Not again: whoever leads may have a long queue of its own, which is not this caller's.
-                Turn::Join(_) if turned_away && let Some((loader, _)) = own.take() => {
+                FlightRole::Join(_) if turned_away && let Some((loader, _)) = own.take() => {
                     let Ok(_permit) = shared.permits.try_acquire() else {
                         let retry_after = shared.policy.queue_timeout;
                         return shared.stale_or(stale, CacheError::Overloaded { retry_after });
                     };
                     return shared.load_uncached(loader).await;
                 }
-                Turn::Join(receiver) => (receiver, Served::Coalesced),
-                Turn::Lead(flight, sender) => {
+                FlightRole::Join(receiver) => (receiver, Served::Coalesced),
+                FlightRole::Lead(flight, sender) => {
                     let receiver = flight.receiver.clone();
                     // Only a leader uses its loader up, and a leader never comes round again.
                     let Some((loader, asks)) = own.take() else {

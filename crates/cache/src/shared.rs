@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::clock::{Clock, nanos};
 use crate::error::CacheError;
 use crate::flight::{
-    Ask, Filled, Flight, Flights, Lent, LoadOutcome, Receiver, Sender, Turn, longest_load,
+    Ask, Filled, Flight, FlightRole, Flights, Lent, LoadOutcome, Receiver, Sender, longest_load,
 };
 use crate::load::{self, Asks, Leader};
 use crate::metrics::{Counter, MetricsSnapshot};
@@ -117,11 +117,11 @@ impl<E> Shared<E> {
     }
 
     /// `refreshes`: although there is a live entry.
-    pub(crate) fn turn(&self, key: &str, stamps: &[Stamp], refreshes: bool) -> Turn<E> {
+    pub(crate) fn role(&self, key: &str, stamps: &[Stamp], refreshes: bool) -> FlightRole<E> {
         let now = self.now();
         let ask = Ask { key, policy: &self.policy, now, longest: self.longest() };
         let table = &self.store.stamps;
-        self.flights.turn(
+        self.flights.role(
             &ask,
             |marks| table.is_current(marks),
             || table.read(stamps),
@@ -368,7 +368,7 @@ impl<E: Send + Sync + 'static> Shared<E> {
         if self.permits.available_permits() == 0 {
             return;
         }
-        if let Turn::Lead(flight, sender) = self.turn(key, stamps, true) {
+        if let FlightRole::Lead(flight, sender) = self.role(key, stamps, true) {
             self.count(Counter::Refreshes);
             let leader = self.leader(key, flight, stamps, Asks::Never);
             self.spawn(sender, leader, loader);

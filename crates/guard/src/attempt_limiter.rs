@@ -12,8 +12,8 @@ use crate::clock::Clock;
 use crate::config::{GuardConfig, Suspicion};
 use crate::guard::Stores;
 use crate::limit::{
-    Answer, AttemptStore, Axis, Decision, Hashing, MemoryStore, ProofStore, QueuePlace, Request,
-    Room, StoreError, StoreMetrics, Subject, Verdict,
+    Answer, AttemptOutcome, AttemptStore, Axis, Decision, Hashing, MemoryStore, ProofStore,
+    QueuePlace, Request, Room, StoreError, StoreMetrics, Subject,
 };
 use crate::metrics::Metrics;
 use crate::reservation::{Held, Reservation, SignUp};
@@ -94,10 +94,10 @@ impl AttemptLimiter {
             // Processes that count together have to call things by the same names.
             ids: Hashing::with_key(&half(&config.key, b"limiter ids")),
             watch_passwords: suspicion.passwords.is_some(),
-            used: UsedProofs::new(if proofs.is_some() { config.capacity.proofs } else { 0 }),
+            used: UsedProofs::new(if proofs.is_some() { config.used_proofs } else { 0 }),
             used_by_all: stores.proofs,
             proofs,
-            tokens: suspicion.device_tokens.map(|tokens| DeviceTokens::new(tokens, &config.key)),
+            tokens: suspicion.device_tokens.map(|_| DeviceTokens::new(&config.key)),
             clock,
             metrics,
         })
@@ -234,15 +234,15 @@ impl AttemptLimiter {
     }
 
     /// Ends a reservation, and wakes whoever waits for its places.
-    pub(crate) fn settle(self: &Arc<Self>, held: &Held, verdict: Verdict) {
-        if let (Verdict::Cancelled, Some(proof)) = (verdict, held.proof) {
+    pub(crate) fn settle(self: &Arc<Self>, held: &Held, outcome: AttemptOutcome) {
+        if let (AttemptOutcome::Cancelled, Some(proof)) = (outcome, held.proof) {
             self.give_back(proof, held.runtime.as_ref());
         }
         let Entered { side, ticket } = held.entered;
         if let (Side::Given, Some(fallback)) = (side, &self.fallback) {
-            fallback.learn(&held.subject, verdict);
+            fallback.learn(&held.subject, outcome);
         }
-        match self.side(side).settle(&held.subject, ticket, verdict) {
+        match self.side(side).settle(&held.subject, ticket, outcome) {
             Answer::Ready(answer) => self.settled(&held.subject, answer.is_ok()),
             Answer::Later(answer) => {
                 let (limiter, subject) = (Arc::clone(self), held.subject);

@@ -37,8 +37,8 @@ pub struct GuardConfig {
     pub waiting: Waiting,
     /// `None`: what is over a limit is refused until it no longer is.
     pub suspicion: Option<Suspicion>,
-    /// How much is remembered.
-    pub capacity: Capacity,
+    /// Proofs that were used and have not expired: so many are remembered. Default: 32,768.
+    pub used_proofs: usize,
     /// Signs challenges and device tokens. Nodes that must accept each other's share it, and it has
     /// to outlive the process for device tokens to do so.
     pub key: Key,
@@ -56,7 +56,7 @@ impl GuardConfig {
             exempt: Vec::new(),
             waiting: Waiting::default(),
             suspicion: Some(Suspicion::default()),
-            capacity: Capacity::default(),
+            used_proofs: 32_768,
             key,
         }
     }
@@ -108,7 +108,7 @@ pub struct FailureLimit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountLimit {
     /// From this many failures on, attempts are let through one at a time and delayed; with a proof of
-    /// work, by no more than [`ProofConfig::account_pace`]. Default: 20.
+    /// work, by no more than 1 s. Default: 20.
     pub failures: u32,
     /// Failures older than this no longer count. Default: 1 h.
     pub window: Duration,
@@ -213,24 +213,9 @@ impl Suspicion {
     fn validate(&self) -> Result<(), ConfigError> {
         within("suspicion.remember", self.remember, Duration::from_secs(1), MAX_WINDOW)?;
         if let Some(proof) = &self.proof {
-            within("proof.expiry", proof.expiry, Duration::from_secs(1), MAX_WINDOW)?;
-            within("proof.account_pace", proof.account_pace, Duration::ZERO, MAX_WINDOW)?;
-            count("proof.work", proof.work, MAX_WORK)?;
-            let doublings = proof.doublings;
-            if doublings > 20 || u64::from(proof.work) << doublings > u64::from(MAX_WORK) {
-                return Err(ConfigError {
-                    setting: "proof.doublings",
-                    accepted: format!("so few that the work stays within {MAX_WORK}"),
-                });
-            }
+            count("proof.work", proof.work, MAX_WORK >> PROOF_DOUBLINGS)?;
         }
         if let Some(tokens) = &self.device_tokens {
-            within(
-                "device_tokens.expiry",
-                tokens.expiry,
-                Duration::from_secs(1),
-                400 * 24 * 60 * MINUTE,
-            )?;
             count("device_tokens.failures", tokens.failures, MAX_FAILURES)?;
             count("device_tokens.account_failures", tokens.account_failures, MAX_FAILURES)?;
             within("device_tokens.window", tokens.window, Duration::from_secs(1), MAX_WINDOW)?;
@@ -243,37 +228,34 @@ impl Suspicion {
     }
 }
 
-/// Proof of work: how much, and how long it counts.
+/// How much work a proof is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProofConfig {
     /// Hashes in the worst case (`maxnumber`) at the mildest; on average half of it. Default:
     /// 50,000, well under a second in a browser of today.
     pub work: u32,
-    /// How often the work may double, as things get worse. Default: 4.
-    pub doublings: u32,
-    /// A challenge is good for so long. Default: 5 min.
-    pub expiry: Duration,
-    /// With a proof, attempts at one account are let through so far apart after a failure, instead
-    /// of the growing delay. Default: 1 s.
-    pub account_pace: Duration,
 }
+
+/// How often the work may double, as things get worse.
+pub(crate) const PROOF_DOUBLINGS: u32 = 4;
+/// A challenge is good for so long.
+pub(crate) const PROOF_EXPIRY: Duration = Duration::from_secs(5 * 60);
+/// With a proof, attempts at one account are let through so far apart after a failure, instead
+/// of the growing delay.
+pub(crate) const PROOF_ACCOUNT_PACE: Duration = Duration::from_secs(1);
 
 impl Default for ProofConfig {
     fn default() -> Self {
-        Self {
-            work: 50_000,
-            doublings: 4,
-            expiry: 5 * MINUTE,
-            account_pace: Duration::from_secs(1),
-        }
+        Self { work: 50_000 }
     }
 }
 
-/// Device tokens: how long, and how many failures each.
+/// Device tokens are good for so long.
+pub(crate) const DEVICE_TOKEN_EXPIRY: Duration = Duration::from_secs(90 * 24 * 3600);
+
+/// Device tokens: how many failures each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceTokenConfig {
-    /// Default: 90 days; at most 400.
-    pub expiry: Duration,
     /// Failures with one device token per window, before it is put aside for the rest of it. Default: 10.
     pub failures: u32,
     /// The same of all device tokens of one account together: every log-in makes a device token, so whoever logged in
@@ -285,12 +267,7 @@ pub struct DeviceTokenConfig {
 
 impl Default for DeviceTokenConfig {
     fn default() -> Self {
-        Self {
-            expiry: 90 * 24 * 60 * MINUTE,
-            failures: 10,
-            account_failures: 100,
-            window: 15 * MINUTE,
-        }
+        Self { failures: 10, account_failures: 100, window: 15 * MINUTE }
     }
 }
 
@@ -309,33 +286,15 @@ impl Default for PasswordWatch {
     }
 }
 
-/// How many of each are remembered, rounded up to a power of two. Memory is taken as it is needed
-/// and never given back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capacity {
-    /// Pairs of account and address, and device tokens. Default: 65,536.
-    pub pairs: usize,
-    /// Accounts; half as many again for their device tokens. Default: 32,768.
-    pub accounts: usize,
-    /// Addresses; sign-ups of addresses as many again. Default: 8,192.
-    pub addresses: usize,
-    /// Passwords. Default: 16,384.
-    pub passwords: usize,
-    /// Proofs that were used and have not expired. Default: 32,768.
-    pub proofs: usize,
-}
+// How many of each are remembered. Memory is taken as it is needed and never given back.
 
-impl Default for Capacity {
-    fn default() -> Self {
-        Self {
-            pairs: 65_536,
-            accounts: 32_768,
-            addresses: 8_192,
-            passwords: 16_384,
-            proofs: 32_768,
-        }
-    }
-}
+/// Pairs of account and address; half as many device tokens.
+pub(crate) const PAIRS: usize = 65_536;
+/// Accounts; half as many again for their device tokens.
+pub(crate) const ACCOUNTS: usize = 32_768;
+/// Addresses; sign-ups of addresses as many again.
+pub(crate) const ADDRESSES: usize = 8_192;
+pub(crate) const PASSWORDS: usize = 16_384;
 
 /// 32 secret bytes.
 #[derive(Clone, PartialEq, Eq)]

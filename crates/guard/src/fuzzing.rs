@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::config::{DeviceTokenConfig, Key, ProofConfig};
+use crate::config::{Key, ProofConfig};
 use crate::hash::StoredHash;
 use crate::net::Cidr;
 use crate::suspicion::{Binding, DeviceTokens, Owner, Proofs};
@@ -33,7 +33,7 @@ fn proofs(data: &[u8]) {
     static BOTH: LazyLock<(Proofs, DeviceTokens)> = LazyLock::new(|| {
         let key = Key::new([7; 32]);
         let proofs = Proofs::new(ProofConfig::default(), &key).expect("random bytes");
-        (proofs, DeviceTokens::new(DeviceTokenConfig::default(), &key))
+        (proofs, DeviceTokens::new(&key))
     });
     let (proofs, tokens) = &*BOTH;
     let binding = Binding { account: b"mina", address: IpAddr::from([9, 9, 9, 9]) };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::attempt::{Attempt, Reason, Refused};
 use crate::attempt_limiter::AttemptLimiter;
 use crate::clock::{Clock, SystemClock};
-use crate::config::{ConfigError, GuardConfig, Mode};
+use crate::config::{ADDRESSES, ConfigError, GuardConfig, Mode};
 use crate::limit::{AttemptStore, Hashing, IpBlock, ProofStore};
 use crate::metrics::{Metrics, MetricsSnapshot};
 use crate::net::{Cidr, counted};
@@ -65,7 +65,7 @@ impl Guard {
         let way = match config.mode {
             Mode::Off => Way::Off,
             Mode::Ip(limit) => {
-                let block = IpBlock::new(limit, config.capacity.addresses);
+                let block = IpBlock::new(limit, ADDRESSES);
                 Way::Ip(Arc::new(Ip { block, ids: Hashing::random()?, clock }))
             }
             Mode::On => {

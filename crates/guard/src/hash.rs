@@ -18,7 +18,7 @@ mod stored;
 pub use kernel::HashError;
 pub use password::Password;
 pub use pool::{
-    CheckOutcome, HashPool, PoolError, PoolMetrics, PoolOptions, StartError, Ticket, Verdict,
+    CheckOutcome, HashPool, PasswordCheck, PoolError, PoolMetrics, PoolOptions, StartError, Ticket,
 };
 pub use scheme::{Scheme, SchemeError};
 pub use stored::{StoredHash, StoredHashError};

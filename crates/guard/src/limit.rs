@@ -50,7 +50,8 @@ pub use answer::Answer;
 pub use id::Id;
 pub use memory::MemoryStore;
 pub use store::{
-    AttemptStore, Axis, Decision, ProofStore, Request, StoreError, StoreMetrics, Subject, Verdict,
+    AttemptOutcome, AttemptStore, Axis, Decision, ProofStore, Request, StoreError, StoreMetrics,
+    Subject,
 };
 
 pub use valkey::ValkeyStore;

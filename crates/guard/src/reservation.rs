@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 use crate::attempt_limiter::{AttemptLimiter, Entered};
-use crate::limit::{Subject, Verdict};
+use crate::limit::{AttemptOutcome, Subject};
 use crate::suspicion::Proof;
 
 /// An admitted attempt, and its place in the allowances that it was admitted under.
@@ -63,37 +63,37 @@ impl Reservation {
     /// counted for this account and address (or this device token) are forgotten; those of the account and
     /// of the address as such are not.
     pub fn succeed(mut self) {
-        self.end(Verdict::Success);
+        self.end(AttemptOutcome::Success);
     }
 
     /// The password was wrong, or there is no such account.
     pub fn fail(mut self) {
-        self.end(Verdict::Failure);
+        self.end(AttemptOutcome::Failure);
     }
 
     /// Nothing was compared, because the hash pool was full or something else broke: all places
     /// are given back, and a proof of work that was shown is good for another attempt.
     pub fn cancel(mut self) {
-        self.end(Verdict::Cancelled);
+        self.end(AttemptOutcome::Cancelled);
     }
 
-    fn end(&mut self, verdict: Verdict) {
+    fn end(&mut self, outcome: AttemptOutcome) {
         let Some(held) = self.held.take() else { return };
         held.limiter.metrics().count(|m| {
             m.in_flight -= 1;
-            match verdict {
-                Verdict::Failure => m.failures += 1,
-                Verdict::Success => m.successes += 1,
-                Verdict::Cancelled => {}
+            match outcome {
+                AttemptOutcome::Failure => m.failures += 1,
+                AttemptOutcome::Success => m.successes += 1,
+                AttemptOutcome::Cancelled => {}
             }
         });
-        held.limiter.settle(&held, verdict);
+        held.limiter.settle(&held, outcome);
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.end(Verdict::Failure);
+        self.end(AttemptOutcome::Failure);
     }
 }
 
@@ -116,7 +116,7 @@ impl SignUp {
     /// Nothing was hashed (the pool was full): the sign-up does not count.
     pub fn cancel(mut self) {
         if let Some(held) = self.held.take() {
-            held.limiter.settle(&held, Verdict::Cancelled);
+            held.limiter.settle(&held, AttemptOutcome::Cancelled);
         }
     }
 }

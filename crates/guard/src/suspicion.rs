@@ -8,7 +8,7 @@
 //! | all within limits, none remembered | admitted | admitted, proof not used up | admitted |
 //! | pair used up | refused | refused | admitted: the device token has its own pair |
 //! | device token, or all device tokens of the account together, used up (put aside) | – | – | as if there were no device token |
-//! | account over its limit, its growing delay not over | challenge, and the delay that is left | admitted, one at a time, `account_pace` after the last failure | admitted |
+//! | account over its limit, its growing delay not over | challenge, and the delay that is left | admitted, one at a time, 1 s after the last failure | admitted |
 //! | account over its limit, its growing delay over | admitted, one at a time | admitted, one at a time, proof not used up | admitted |
 //! | address over a limit or remembered, for its window at most | challenge | admitted | admitted |
 //! | password over its limit or remembered | challenge | admitted | admitted |
@@ -38,9 +38,8 @@
 //! customers of a café, none of whom has been here before, and each of the 49 gets in for half a
 //! second of work, while each guess costs the attacker as much, on top of the pair's limit.
 //!
-//! The work doubles with each quarter of a limit that is *failed* beyond it, up to
-//! [`ProofConfig::doublings`](crate::config::ProofConfig) times. Refusals do not raise it: they are free, and
-//! the 49 would pay.
+//! The work doubles with each quarter of a limit that is *failed* beyond it, up to four times. Refusals do not
+//! raise it: they are free, and the 49 would pay.
 //!
 //! # What a device token buys
 //! An allowance of its own, in which nothing that others do counts, and nothing it does counts

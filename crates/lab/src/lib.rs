@@ -34,7 +34,7 @@ pub use judge::{metric, rules, stats};
 pub use load::generator::{ScriptCheck, check_script};
 pub use load::{metric as load_metric, report as load_report};
 pub use observe::{MachineUse, ServerStep, ServerUse, at as value_at, database, prometheus};
-pub use plan::{Design, NoQuick, Options, Plan, Settings, Turn};
+pub use plan::{BlockStep, Design, NoQuick, Options, Plan, Settings};
 pub use report::Report;
 pub use round::Pace;
 pub use round::host::{self, Host};

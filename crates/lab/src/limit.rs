@@ -28,7 +28,7 @@ mod summary;
 mod text;
 mod words;
 
-pub use course::{Ended, Try};
+pub use course::{SearchEnd, Try};
 pub use goal::{Breach, Figures, Goal, Reason, Whose};
 pub use plan::{LimitOptions, LimitPlan, LimitSettings, PlanError};
 pub use progress::{Console, Progress};

@@ -14,13 +14,13 @@ use crate::round::Pace;
 use crate::round::launch::Running;
 use watched::{Member, Watched};
 
-/// Time between two looks. Ten a second find short memory peaks.
+/// Time between two samples. Ten a second find short memory peaks.
 pub const INTERVAL: Duration = Duration::from_millis(100);
 /// Time between two looks at what costs most to look at: a file for each thread, and a list of all
 /// open files, of which there are hundreds with as many connections.
 const DETAIL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What processes share takes long to find out where they are many and large: after a look there is none for so
+/// What processes share takes long to find out where they are many and large: after a sample there is none for so
 /// many times as long as it took, so that it costs 0.3 % of a core at most.
 const SHARES_PAUSE: u32 = 300;
 
@@ -109,8 +109,8 @@ pub struct Other {
     pub cores: f64,
 }
 
-/// One look at everything.
-struct Look {
+/// One sample of everything.
+struct UsageSample {
     /// Seconds since 1970.
     at: f64,
     server: Option<Seen>,
@@ -133,7 +133,7 @@ struct Seen {
     /// processes only with the details.
     memory_bytes: Option<u64>,
     threads: u64,
-    /// Children have ended since the look before whose CPU time nobody got.
+    /// Children have ended since the sample before whose CPU time nobody got.
     lost: bool,
     /// Not looked at each time.
     detail: Option<Detail>,
@@ -193,14 +193,14 @@ impl Seen {
     }
 }
 
-/// The looks of one round, in order of time.
+/// The samples of one round, in order of time.
 pub struct Observer<'p> {
     server: Option<Watched>,
     /// What servers used that this one replaced.
     earlier: Seen,
     generator: &'p Process,
     hooks_cpu: Duration,
-    looks: Vec<Look>,
+    samples: Vec<UsageSample>,
     /// When the details were last looked at.
     detailed: Option<Instant>,
     /// From when on what processes share may be looked at again.
@@ -213,13 +213,13 @@ pub struct Observer<'p> {
 impl<'p> Observer<'p> {
     pub fn new(running: &Running, generator: &'p Process) -> Self {
         let server = Watched::from_running(running);
-        let (earlier, looks, hooks_cpu) = (Seen::default(), Vec::new(), Duration::ZERO);
+        let (earlier, samples, hooks_cpu) = (Seen::default(), Vec::new(), Duration::ZERO);
         Self {
             server,
             earlier,
             generator,
             hooks_cpu,
-            looks,
+            samples,
             detailed: None,
             shares_due: None,
             others: machine::Others::default(),
@@ -227,21 +227,21 @@ impl<'p> Observer<'p> {
         }
     }
 
-    /// What commands of the experiment have used so far, for the next looks: they are no strangers.
+    /// What commands of the experiment have used so far, for the next samples: they are no strangers.
     pub fn set_hooks_cpu(&mut self, cpu: Duration) {
         self.hooks_cpu = cpu;
     }
 
     /// Goes on with another process in place of a server that was killed on purpose.
     pub fn replace(&mut self, running: &Running) {
-        let mut last = self.looks.last().and_then(|look| look.server).unwrap_or_default();
-        let details = self.looks.iter().rev().find_map(|look| look.server?.detail);
+        let mut last = self.samples.last().and_then(|sample| sample.server).unwrap_or_default();
+        let details = self.samples.iter().rev().find_map(|sample| sample.server?.detail);
         last.detail = last.detail.or(details);
         self.earlier = last;
         self.server = Watched::from_running(running);
     }
 
-    /// Takes one look. A process that has just ended is left out of it; the caller notices by
+    /// Takes one sample. A process that has just ended is left out of it; the caller notices by
     /// other means.
     pub fn look(&mut self) -> io::Result<()> {
         let is_due = self.detailed.is_none_or(|last| last.elapsed() >= DETAIL_INTERVAL);
@@ -254,7 +254,7 @@ impl<'p> Observer<'p> {
     }
 
     /// As [`look`](Self::look), at everything: before the server is gone, and at the end, as what
-    /// happened after the last close look would be missing.
+    /// happened after the last full sample would be missing.
     pub fn look_closely(&mut self) -> io::Result<()> {
         self.detailed = Some(Instant::now());
         self.take(true, true)
@@ -294,12 +294,12 @@ impl<'p> Observer<'p> {
             Some(Ok(seen)) => Some(seen),
             Some(Err(_)) => return Ok(()),
         };
-        let last = self.looks.last().map_or(0.0, |look| look.generator_cpu);
+        let last = self.samples.last().map_or(0.0, |sample| sample.generator_cpu);
         let generator = self.generator.cpu_time();
         let generator_lives = generator.is_ok();
         let generator = generator.map_or(last, |cpu| cpu.as_secs_f64());
         let lab = madang_stack::own_cpu_time();
-        self.looks.push(Look {
+        self.samples.push(UsageSample {
             at: seconds(machine.wall),
             server,
             generator_lives,
@@ -314,40 +314,40 @@ impl<'p> Observer<'p> {
 
     /// How many cores the server uses in `time` from now on; `None` without a server.
     pub fn cores_for(&mut self, time: Duration) -> io::Result<Option<f64>> {
-        let looks = self.looks.len();
+        let samples = self.samples.len();
         self.look()?;
         std::thread::sleep(time);
         self.look()?;
-        // A server that has ended leaves no look.
-        let Some([first, last]) = self.looks.get(looks..) else { return Ok(None) };
-        let used = |look: &Look| Some(look.server?.cpu);
+        // A server that has ended leaves no sample.
+        let Some([first, last]) = self.samples.get(samples..) else { return Ok(None) };
+        let used = |sample: &UsageSample| Some(sample.server?.cpu);
         let cores = |used: f64| used / (last.at - first.at);
         Ok(used(last).zip(used(first)).map(|(last, first)| cores(last - first)))
     }
 
     /// What the server used between two moments, in seconds since 1970; `step` is the length of
-    /// a step in seconds. Drained: what it used until the last look counts for what was asked before.
+    /// a step in seconds. Drained: what it used until the last sample counts for what was asked before.
     pub fn server_use(&self, start: f64, end: f64, step: f64, drained: bool) -> Option<ServerUse> {
         self.server.as_ref()?;
         let change = |get: fn(&Seen) -> Option<f64>| {
-            let point = |look: &Look| Some((look.at, get(look.server.as_ref()?)?));
-            let points: Vec<(f64, f64)> = self.looks.iter().filter_map(point).collect();
+            let point = |sample: &UsageSample| Some((sample.at, get(sample.server.as_ref()?)?));
+            let points: Vec<(f64, f64)> = self.samples.iter().filter_map(point).collect();
             at(&points, end) - at(&points, start)
         };
         let switches = |get: fn(&Seen) -> Option<f64>| change(get).max(0.0) as u64;
         let largest = |get: fn(&Seen) -> u64| {
-            self.within(start, end).filter_map(|look| look.server.as_ref().map(get)).max()
+            self.within(start, end).filter_map(|sample| sample.server.as_ref().map(get)).max()
         };
         // One a second: there may be none inside of a short window.
         let rare = |get: fn(&Seen) -> Option<u64>| {
-            let point = |look: &Look| Some((look.at, get(look.server.as_ref()?)?));
-            let points: Vec<(f64, u64)> = self.looks.iter().filter_map(point).collect();
+            let point = |sample: &UsageSample| Some((sample.at, get(sample.server.as_ref()?)?));
+            let points: Vec<(f64, u64)> = self.samples.iter().filter_map(point).collect();
             around(&points, start, end).map(|(_, value)| *value).max()
         };
         let until = if drained { f64::INFINITY } else { end };
         let is_known = !self.has_lost(start, until);
-        let cpu = |look: &Look| Some((look.at, look.server?.cpu));
-        let cpu: Vec<(f64, f64)> = self.looks.iter().filter_map(cpu).collect();
+        let cpu = |sample: &UsageSample| Some((sample.at, sample.server?.cpu));
+        let cpu: Vec<(f64, f64)> = self.samples.iter().filter_map(cpu).collect();
         let at_end = at(&cpu, end);
         Some(ServerUse {
             cpu_seconds: is_known.then(|| at_end - at(&cpu, start)),
@@ -364,21 +364,21 @@ impl<'p> Observer<'p> {
 
     /// Whether processes of the server ended between two moments whose CPU time nobody got.
     fn has_lost(&self, start: f64, end: f64) -> bool {
-        let mut looks = self.within(start, end).filter(|look| look.at > start);
-        looks.any(|look| look.server.is_some_and(|seen| seen.lost))
+        let mut samples = self.within(start, end).filter(|sample| sample.at > start);
+        samples.any(|sample| sample.server.is_some_and(|seen| seen.lost))
     }
 
-    /// Steps from the start on. The last one may be shorter; one of less than a look is left out.
+    /// Steps from the start on. The last one may be shorter; one of less than a sample is left out.
     fn steps(&self, start: f64, end: f64, step: f64) -> Vec<ServerStep> {
-        let cpu_at = |look: &Look| (look.at, look.server.map_or(0.0, |seen| seen.cpu));
-        let cpu: Vec<(f64, f64)> = self.looks.iter().map(cpu_at).collect();
+        let cpu_at = |sample: &UsageSample| (sample.at, sample.server.map_or(0.0, |seen| seen.cpu));
+        let cpu: Vec<(f64, f64)> = self.samples.iter().map(cpu_at).collect();
         let is_known = !self.has_lost(start, end);
         let mut steps = Vec::new();
         let mut from = start;
         while end - from >= INTERVAL.as_secs_f64() {
             let to = (from + step).min(end);
             let cpu = at(&cpu, to) - at(&cpu, from);
-            let memory = self.within(from, to).filter_map(|look| Some(look.server?.rss_bytes));
+            let memory = self.within(from, to).filter_map(|sample| Some(sample.server?.rss_bytes));
             let Some(rss_bytes) = memory.max() else { break };
             let cpu_cores = is_known.then(|| cpu / (to - from));
             steps.push(ServerStep { cpu_cores, rss_bytes });
@@ -389,16 +389,16 @@ impl<'p> Observer<'p> {
 
     /// What else happened between two moments.
     pub fn machine_use(&self, start: f64, end: f64, pace: Option<Pace>) -> Option<MachineUse> {
-        // A look after the generator's end would count its last CPU time as somebody else's.
-        let mut looks = self.within(start, end).filter(|look| look.generator_lives);
-        let first = looks.next()?;
-        let last = looks.last().unwrap_or(first);
+        // A sample after the generator's end would count its last CPU time as somebody else's.
+        let mut samples = self.within(start, end).filter(|sample| sample.generator_lives);
+        let first = samples.next()?;
+        let last = samples.last().unwrap_or(first);
         let elapsed = last.at - first.at;
-        let ours = |look: &Look| {
-            let server = look.server.as_ref().map_or(0.0, |seen| seen.cpu);
-            server + look.generator_cpu + look.lab_cpu + look.hooks_cpu
+        let ours = |sample: &UsageSample| {
+            let server = sample.server.as_ref().map_or(0.0, |seen| seen.cpu);
+            server + sample.generator_cpu + sample.lab_cpu + sample.hooks_cpu
         };
-        let all = |look: &Look| look.machine.processes.as_secs_f64();
+        let all = |sample: &UsageSample| sample.machine.processes.as_secs_f64();
         let foreign = (all(last) - all(first)) - (ours(last) - ours(first));
         // What the server lost would be somebody else's.
         let known = self.server.is_some() && elapsed > 0.0 && !self.has_lost(start, end);
@@ -412,7 +412,7 @@ impl<'p> Observer<'p> {
         })
     }
 
-    /// Who else used the machine until now, since the first look.
+    /// Who else used the machine until now, since the first sample.
     fn others(&self) -> Vec<Other> {
         let seconds = self.others_since.map_or(0.0, |since| since.elapsed().as_secs_f64());
         let used = self.others.used().into_iter();
@@ -420,11 +420,11 @@ impl<'p> Observer<'p> {
         cores.filter(|other| other.cores >= LEAST_CORES).take(MOST_OTHERS).collect()
     }
 
-    /// The looks inside a window, and the nearest on either side.
-    fn within(&self, start: f64, end: f64) -> impl Iterator<Item = &Look> {
-        let first = self.looks.partition_point(|look| look.at <= start).saturating_sub(1);
-        let last = self.looks.partition_point(|look| look.at < end).min(self.looks.len());
-        self.looks.iter().skip(first).take((last + 1).saturating_sub(first))
+    /// The samples inside a window, and the nearest on either side.
+    fn within(&self, start: f64, end: f64) -> impl Iterator<Item = &UsageSample> {
+        let first = self.samples.partition_point(|sample| sample.at <= start).saturating_sub(1);
+        let last = self.samples.partition_point(|sample| sample.at < end).min(self.samples.len());
+        self.samples.iter().skip(first).take((last + 1).saturating_sub(first))
     }
 }
 

@@ -85,7 +85,7 @@ impl Design {
 
 /// One step of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum BlockStep {
     /// A round of this variant, by its index.
     Alone(usize),
     /// Two rounds at the same moment, started in this order.
@@ -218,35 +218,35 @@ impl Plan {
 
     /// Steps of one block in order: each variant alone, if the block has such rounds, then a pair of the reference with each
     /// other variant. The first side of a pair alternates from block to block.
-    pub fn turns(&self, block: u32) -> Vec<Turn> {
+    pub fn steps(&self, block: u32) -> Vec<BlockStep> {
         let order = self.order(block);
         let design = self.settings.design;
         let is_alone = design != Design::Duet || block % ALONE_EVERY == 1;
-        let mut turns = Vec::new();
+        let mut steps = Vec::new();
         if is_alone {
-            turns.extend(order.iter().copied().map(Turn::Alone));
+            steps.extend(order.iter().copied().map(BlockStep::Alone));
         }
         let place = |name: &String| self.variants.iter().position(|one| one.name == *name);
         if let Some(reference) = place(&self.reference).filter(|_| design.has_pairs()) {
             let pair = |other: usize| match (u64::from(block) + self.seed).is_multiple_of(2) {
-                true => Turn::Pair([reference, other]),
-                false => Turn::Pair([other, reference]),
+                true => BlockStep::Pair([reference, other]),
+                false => BlockStep::Pair([other, reference]),
             };
-            turns.extend(order.into_iter().filter(|one| *one != reference).map(pair));
+            steps.extend(order.into_iter().filter(|one| *one != reference).map(pair));
         }
-        turns
+        steps
     }
 
     /// The rounds of one block, each as its variant and the one beside it.
     pub fn expected(&self, block: u32) -> Vec<(&str, Option<&str>)> {
         let name = |index: usize| self.variants[index].name.as_str();
-        let of = |turn: Turn| match turn {
-            Turn::Alone(one) => vec![(name(one), None)],
-            Turn::Pair([one, other]) => {
+        let of = |step: BlockStep| match step {
+            BlockStep::Alone(one) => vec![(name(one), None)],
+            BlockStep::Pair([one, other]) => {
                 vec![(name(one), Some(name(other))), (name(other), Some(name(one)))]
             }
         };
-        self.turns(block).into_iter().flat_map(of).collect()
+        self.steps(block).into_iter().flat_map(of).collect()
     }
 
     /// Rounds in all blocks, when nothing breaks.
@@ -270,8 +270,8 @@ impl Plan {
     pub fn estimate(&self) -> Option<Duration> {
         let measured = self.settings.duration.or(self.script_time)?;
         let round = self.settings.warm_up + measured + ROUND_OVERHEAD;
-        let turns = (1..=self.settings.blocks).map(|block| self.turns(block).len());
-        round.checked_mul(u32::try_from(turns.sum::<usize>()).ok()?)
+        let steps = (1..=self.settings.blocks).map(|block| self.steps(block).len());
+        round.checked_mul(u32::try_from(steps.sum::<usize>()).ok()?)
     }
 
     pub fn has_containers(&self) -> bool {

@@ -55,7 +55,7 @@ pub const FORMAT: u32 = 3;
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
-pub enum Ended {
+pub enum RunEnd {
     /// All blocks are complete.
     Complete,
     /// Somebody stopped it.
@@ -97,7 +97,7 @@ pub struct Report {
     /// That the server's cores ran at different speeds, and how much that varied; `null` on a steady
     /// machine.
     pub pace: Option<String>,
-    pub ended: Ended,
+    pub ended: RunEnd,
     pub experiment: ExperimentPart,
     pub settings: Settings,
     /// Seed of the order of rounds.
@@ -132,7 +132,7 @@ pub struct MachinePart {
 pub struct Course {
     /// Every round, in the order they were run.
     pub rounds: Vec<RoundRecord>,
-    pub ended: Ended,
+    pub ended: RunEnd,
     /// More rounds were disturbed than might be repeated.
     pub noisy: bool,
 }
@@ -280,14 +280,14 @@ impl Report {
         let cannot_tell =
             self.is_because(&[Undecided::MachineTooNoisy, Undecided::GeneratorLimited]);
         match self.ended {
-            Ended::Interrupted => Conclusion::Interrupted,
-            Ended::Broken { .. } => match self.last_failure() {
+            RunEnd::Interrupted => Conclusion::Interrupted,
+            RunEnd::Broken { .. } => match self.last_failure() {
                 Some(kind) if kind.is_of_the_system() => Conclusion::SystemBroken,
                 _ => Conclusion::Failed,
             },
-            Ended::Complete if self.is_broken() => Conclusion::SystemBroken,
-            Ended::Complete if cannot_tell => Conclusion::CannotTell,
-            Ended::Complete => Conclusion::Done,
+            RunEnd::Complete if self.is_broken() => Conclusion::SystemBroken,
+            RunEnd::Complete if cannot_tell => Conclusion::CannotTell,
+            RunEnd::Complete => Conclusion::Done,
         }
     }
 

@@ -67,7 +67,7 @@ const LOG_BYTES: u64 = 64 << 20;
 
 /// Where a round stands in the run.
 #[derive(Debug, Clone, Copy)]
-pub struct Slot {
+pub struct RoundPosition {
     pub block: u32,
     pub attempt: u32,
     pub position: u32,
@@ -101,29 +101,29 @@ pub struct Bench<'r> {
 
 impl Bench<'_> {
     /// Runs one round. Whatever happens, no process of it is left and its scratch space is empty.
-    pub fn round(&self, slot: Slot, variant: &Variant) -> RoundRecord {
-        self.record(slot, variant, None)
+    pub fn round(&self, place: RoundPosition, variant: &Variant) -> RoundRecord {
+        self.record(place, variant, None)
     }
 
     /// Runs two rounds at the same moment: the servers start one after the other, then both loads begin together. If one
     /// round breaks, the other is cancelled and leaves no record.
-    pub fn pair(&self, slot: Slot, variants: [&Variant; 2]) -> Vec<RoundRecord> {
+    pub fn pair(&self, place: RoundPosition, variants: [&Variant; 2]) -> Vec<RoundRecord> {
         let cancel = self.cancel.below();
         let bench = Bench { cancel: &cancel, ..*self };
         let meeting = Meeting::default();
         let [first, second] = variants;
-        let later = Slot { position: slot.position + 1, ..slot };
-        let run = |slot: Slot, variant: &Variant, beside: &Variant| {
+        let later = RoundPosition { position: place.position + 1, ..place };
+        let run = |place: RoundPosition, variant: &Variant, beside: &Variant| {
             let _give_up = GiveUp(&cancel);
             let company = Company { beside: &beside.name, meeting: &meeting };
-            let record = bench.record(slot, variant, Some(company));
+            let record = bench.record(place, variant, Some(company));
             if matches!(record.outcome, Outcome::Failed(_)) {
                 cancel.cancel();
             }
             record
         };
         let mut records = std::thread::scope(|scope| {
-            let one = scope.spawn(|| run(slot, first, second));
+            let one = scope.spawn(|| run(place, first, second));
             // The second server starts when the first one is up; the order alternates from pair to pair.
             let other = meeting.someone_or(&cancel).then(|| run(later, second, first));
             let one = one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -140,17 +140,22 @@ impl Bench<'_> {
         records
     }
 
-    fn record(&self, slot: Slot, variant: &Variant, company: Option<Company<'_>>) -> RoundRecord {
+    fn record(
+        &self,
+        place: RoundPosition,
+        variant: &Variant,
+        company: Option<Company<'_>>,
+    ) -> RoundRecord {
         let begun = Instant::now();
         let started = time::rfc3339(SystemTime::now());
-        let outcome = match self.measure(slot, variant, company) {
+        let outcome = match self.measure(place, variant, company) {
             Ok(measured) => Outcome::Measured(Box::new(measured)),
             Err(failure) => Outcome::Failed(failure),
         };
         RoundRecord {
-            block: slot.block,
-            attempt: slot.attempt,
-            position: slot.position,
+            block: place.block,
+            attempt: place.attempt,
+            position: place.position,
             variant: variant.name.clone(),
             beside: company.map(|company| company.beside.to_owned()),
             started,
@@ -163,13 +168,13 @@ impl Bench<'_> {
 
     fn measure(
         &self,
-        slot: Slot,
+        place: RoundPosition,
         variant: &Variant,
         company: Option<Company<'_>>,
     ) -> Result<Measured, Failure> {
-        let files = Files::new(self, slot, variant, company.map(|company| company.beside))?;
+        let files = Files::new(self, place, variant, company.map(|company| company.beside))?;
         let pinning = if self.settings.pin_cpus { Pinning::choose()? } else { None };
-        let scene = Scene { slot, variant, company, files: &files, pinning: pinning.as_ref() };
+        let scene = Scene { place, variant, company, files: &files, pinning: pinning.as_ref() };
         let mut running = self.launch(&scene, None)?;
         if let Some(company) = company {
             company.meeting.arrive();
@@ -373,7 +378,7 @@ impl Bench<'_> {
     fn around<'s>(&self, scene: &'s Scene<'_>, running: &'s Running) -> Surroundings<'s> {
         Surroundings {
             variant: Some(&scene.variant.name),
-            block: Some(scene.slot.block),
+            block: Some(scene.place.block),
             base_url: Some(&running.base_url),
             metrics: &running.metrics,
             database: running.database.as_deref(),
@@ -427,7 +432,7 @@ fn is_ordinary_stop(exit: Exit) -> bool {
 
 /// What all of a round needs to know about it.
 struct Scene<'s> {
-    slot: Slot,
+    place: RoundPosition,
     variant: &'s Variant,
     company: Option<Company<'s>>,
     files: &'s Files,

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use madang_lab::report::Ended;
+use madang_lab::report::RunEnd;
 use madang_lab::{Design, Options, Outcome, Plan, Report, Stored, Undecided, Verdict, Warning};
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ fn with(design: &str, blocks: u32, rest: &str) -> String {
 #[test]
 fn both_of_a_pair_are_loaded_at_once_and_some_blocks_have_rounds_alone() {
     let report = Lab::new("get", &with("", 5, "")).run();
-    assert_eq!((report.ended, report.complete_blocks), (Ended::Complete, 5), "{report:?}");
+    assert_eq!((report.ended, report.complete_blocks), (RunEnd::Complete, 5), "{report:?}");
     let mut firsts = Vec::new();
     for block in 1..=5 {
         let of_block = report.rounds.iter().filter(|round| round.block == block && round.counted);
@@ -47,7 +47,7 @@ fn when_one_of_a_pair_breaks_the_other_is_given_up_and_nothing_is_said_of_it() {
                 { test ! -e ran && touch ran; }\"]\n";
     let text = with("", 1, hook).replace("[rounds]", "[rounds]\nretries = 0");
     let report = Lab::new("get", &text).run();
-    assert_eq!(report.ended, Ended::Broken { block: 1, attempts: 1 });
+    assert_eq!(report.ended, RunEnd::Broken { block: 1, attempts: 1 });
     let broken = report.rounds.iter().filter(|round| matches!(round.outcome, Outcome::Failed(_)));
     let broken: Vec<_> = broken.map(|round| (&*round.variant, round.beside.as_deref())).collect();
     assert_eq!(broken, [("fast", Some("slow"))]);
@@ -57,7 +57,7 @@ fn when_one_of_a_pair_breaks_the_other_is_given_up_and_nothing_is_said_of_it() {
 #[test]
 fn a_pair_whose_loads_do_not_overlap_is_repeated_whole() {
     let report = Lab::new("get setup in loads 3", &with("", 1, "")).run();
-    assert_eq!(report.ended, Ended::Complete);
+    assert_eq!(report.ended, RunEnd::Complete);
     let (pairs, alone): (Vec<_>, Vec<_>) =
         report.rounds.iter().partition(|round| round.beside.is_some());
     assert_eq!((alone.len(), pairs.len()), (2, 4), "{:?}", report.warnings);
@@ -69,7 +69,7 @@ fn a_pair_whose_loads_do_not_overlap_is_repeated_whole() {
 #[test]
 fn pairs_that_never_overlap_are_repeated_once_and_not_judged() {
     let report = Lab::new("get setup in loads 3 5 7 9", &with("", 2, "")).run();
-    assert_eq!(report.ended, Ended::Complete);
+    assert_eq!(report.ended, RunEnd::Complete);
     let pairs: Vec<_> = report.rounds.iter().filter(|round| round.beside.is_some()).collect();
     let refused: Vec<bool> = pairs.iter().map(|round| !round.refused.is_empty()).collect();
     assert_eq!(refused, [true, true, false, false, false, false], "{:?}", report.warnings);
@@ -80,7 +80,7 @@ fn pairs_that_never_overlap_are_repeated_once_and_not_judged() {
 fn pairs_whose_loads_have_overlapped_once_are_repeated_until_they_do_again() {
     // Two loads alone, a good pair, two that miss each other, a good one.
     let report = Lab::new("get setup in loads 5 7", &with("", 2, "")).run();
-    assert_eq!(report.ended, Ended::Complete);
+    assert_eq!(report.ended, RunEnd::Complete);
     let pairs: Vec<_> = report.rounds.iter().filter(|round| round.beside.is_some()).collect();
     let refused: Vec<bool> = pairs.iter().map(|round| !round.refused.is_empty()).collect();
     assert_eq!(

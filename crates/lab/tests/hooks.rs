@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use madang_lab::report::Ended;
+use madang_lab::report::RunEnd;
 use madang_lab::{Cancel, Conclusion, FailureKind, Options, Outcome, RunError};
 
 use crate::help::{self, Lab, measured, two};
@@ -32,7 +32,7 @@ fn hooks_run_in_their_order_and_know_the_round() {
     );
     let lab = hooks("get until during", &lines);
     let report = lab.run();
-    assert_eq!(report.ended, Ended::Complete, "{}", report.to_text());
+    assert_eq!(report.ended, RunEnd::Complete, "{}", report.to_text());
     let trace = fs::read_to_string(lab.path().join("trace")).unwrap();
     let mut expected = vec!["prepare".to_owned()];
     for round in &report.rounds {
@@ -103,7 +103,7 @@ fn a_command_variant_comes_back_on_its_port() {
     let lines = "[hooks]\nduring = [{ at = \"100ms\", signal = \"TERM\", restart = true }, \
                  { at = \"100ms\", command = [\"touch\", \"seen\"] }]\n";
     let report = Lab::new("get until seen", &two(&command, &command, 1, lines)).run();
-    assert_eq!(report.ended, Ended::Complete, "{}", report.to_text());
+    assert_eq!(report.ended, RunEnd::Complete, "{}", report.to_text());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A generator that was the limit, and what may still be said.
 
-use madang_lab::report::Ended;
+use madang_lab::report::RunEnd;
 use madang_lab::{Answer, Conclusion, Undecided, Verdict};
 
 use crate::help::{Lab, stored, two};
@@ -12,7 +12,7 @@ fn no_round_is_refused_for_a_generator_that_was_the_limit_and_nothing_is_said_of
     let text = two(SERVE, SERVE, 2, "").replace("http_req_duration.p50", "goodput");
     let lab = Lab::new("get limited", &text);
     let report = lab.run();
-    assert_eq!((report.ended, report.rounds.len()), (Ended::Complete, 4));
+    assert_eq!((report.ended, report.rounds.len()), (RunEnd::Complete, 4));
     assert!(report.rounds.iter().all(|round| round.counted));
     assert_eq!(report.verdict, Some(Verdict::Undecided(Undecided::GeneratorLimited)));
     assert_eq!((report.conclusion(), report.complete_blocks), (Conclusion::CannotTell, 2));

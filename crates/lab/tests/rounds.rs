@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use madang_lab::metric::{Metric, Statistic};
 use madang_lab::progress::Progress;
-use madang_lab::report::Ended;
+use madang_lab::report::RunEnd;
 use madang_lab::{
     Cancel, Conclusion, FailureKind, Options, Outcome, Plan, Report, RunError, Warning,
 };
@@ -32,7 +32,7 @@ fn every_block_runs_every_variant_once_and_each_round_is_measured() {
     // is held up.
     let lab = Lab::new("get", &two(SLOW, FAST, 3, "").replace("\"300ms\"", "\"800ms\""));
     let report = lab.run();
-    assert_eq!(report.ended, Ended::Complete);
+    assert_eq!(report.ended, RunEnd::Complete);
     assert_eq!(report.rounds.len(), 6);
     for block in report.rounds.chunks(2) {
         let names: HashSet<&str> = block.iter().map(|round| round.variant.as_str()).collect();
@@ -156,12 +156,12 @@ fn interrupted_at(lab: &Lab, sign: &str) -> Report {
 #[test]
 fn a_run_can_be_interrupted_while_it_prepares_and_while_a_server_starts() {
     let endless = Lab::new("get", &two(SLOW, FAST, 1, "[data]\nendless = \"\"\n"));
-    assert_eq!(interrupted_at(&endless, "work/template").ended, Ended::Interrupted);
+    assert_eq!(interrupted_at(&endless, "work/template").ended, RunEnd::Interrupted);
     // Longer than any test may run.
     let silent = two("serve = { silent = true }", "serve = { silent = true }", 1, "")
         .replace("[rounds]", "[rounds]\nstart_limit = \"24h\"");
     let report = interrupted_at(&Lab::new("get", &silent), "logs");
-    assert_eq!(report.ended, Ended::Interrupted);
+    assert_eq!(report.ended, RunEnd::Interrupted);
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_journal_that_cannot_be_written_is_a_warning() {
 fn a_server_that_dies_under_load_breaks_its_round_and_is_never_dropped() {
     let lab = Lab::new("get", &two(SLOW, "serve = { die_after = 1 }", 2, ""));
     let report = lab.run();
-    assert_eq!(report.ended, Ended::Broken { block: 1, attempts: 3 });
+    assert_eq!(report.ended, RunEnd::Broken { block: 1, attempts: 3 });
     assert_eq!(failures(&report), [FailureKind::ServerDied; 3]);
     assert_eq!(
         (report.conclusion(), report.verdict.unwrap().word()),
@@ -282,7 +282,7 @@ fn a_block_that_breaks_once_is_run_again_and_counted() {
          ready = \"http://127.0.0.1:{{port}}/health\""
     );
     let report = Lab::new("get", &two(SLOW, &fast, 2, "")).run();
-    assert_eq!(report.ended, Ended::Complete);
+    assert_eq!(report.ended, RunEnd::Complete);
     assert_eq!(failures(&report), [FailureKind::Start]);
     assert_eq!(report.complete_blocks, 2);
     let counted: Vec<(u32, u32)> = report
@@ -348,7 +348,7 @@ fn a_crossed_threshold_or_a_mark_of_failure_is_a_warning_not_a_broken_round() {
         [("threshold", Warning::Thresholds), ("marked", Warning::MarkedAsFailed)]
     {
         let report = Lab::new(script, &two(SLOW, FAST, 1, "")).run();
-        assert_eq!(report.ended, Ended::Complete, "{script}");
+        assert_eq!(report.ended, RunEnd::Complete, "{script}");
         for round in &report.rounds {
             let warnings = &measured(round).warnings;
             assert!(warnings.contains(&warning), "{script}: {warnings:?}");
@@ -369,7 +369,7 @@ fn an_interrupted_run_keeps_its_complete_blocks() {
             cancel.cancel();
         });
         let report = lab.try_run(&Options::default(), cancel).unwrap();
-        assert_eq!(report.ended, Ended::Interrupted);
+        assert_eq!(report.ended, RunEnd::Interrupted);
         assert_eq!((report.conclusion(), report.complete_blocks), (Conclusion::Interrupted, 0));
         assert_eq!(report.verdict.unwrap().word(), "undecided");
     });

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use madang_lab::progress::{Progress, Silent};
-use madang_lab::report::Ended;
+use madang_lab::report::RunEnd;
 use madang_lab::stored::StoredError;
 use madang_lab::{
     Cancel, Conclusion, FailureKind, Options, Outcome, Report, RoundRecord, RunError, Stored,
@@ -75,7 +75,7 @@ fn an_interrupted_run_goes_on_where_it_was() {
     let lab = Lab::new("get", &two(SLOW, FAST, 3, ""));
     // The first round of the second block is the last one.
     let first = interrupted_after(&lab, 3);
-    assert_eq!((first.ended, first.complete_blocks), (Ended::Interrupted, 1));
+    assert_eq!((first.ended, first.complete_blocks), (RunEnd::Interrupted, 1));
     // As if it had been killed: without a report, and with a line that was being written.
     fs::remove_file(lab.out().join("report.json")).unwrap();
     let journal = fs::OpenOptions::new().append(true).open(lab.out().join("rounds.jsonl"));
@@ -83,7 +83,7 @@ fn an_interrupted_run_goes_on_where_it_was() {
     fs::create_dir_all(lab.out().join("work/round/data")).unwrap();
 
     let second = resume(&lab).unwrap();
-    assert_eq!((second.ended, second.complete_blocks), (Ended::Complete, 3));
+    assert_eq!((second.ended, second.complete_blocks), (RunEnd::Complete, 3));
     assert_eq!((second.seed, &second.origin.started), (first.seed, &first.origin.started));
     assert_eq!(second.origin.resumed.len(), 1);
     for (kept, measured) in second.rounds.iter().zip(&first.rounds) {
@@ -131,7 +131,7 @@ fn a_run_that_was_killed_is_reported_as_unfinished() {
     run["finished"] = Value::Null;
     fs::write(&path, run.to_string()).unwrap();
     let report = Stored::read(&lab.out()).unwrap().report();
-    assert_eq!((report.ended, report.complete_blocks), (Ended::Interrupted, 1));
+    assert_eq!((report.ended, report.complete_blocks), (RunEnd::Interrupted, 1));
     assert_eq!(
         (report.conclusion(), report.verdict.unwrap().word()),
         (Conclusion::Interrupted, "undecided")
@@ -148,10 +148,10 @@ fn a_block_that_stayed_broken_gets_new_attempts() {
     );
     let lab =
         Lab::new("get", &two(SLOW, &fast, 1, "").replace("[rounds]", "[rounds]\nretries = 0"));
-    assert_eq!(lab.run().ended, Ended::Broken { block: 1, attempts: 1 });
+    assert_eq!(lab.run().ended, RunEnd::Broken { block: 1, attempts: 1 });
     fs::write(lab.path().join("flag"), "").unwrap();
     let report = resume(&lab).unwrap();
-    assert_eq!(report.ended, Ended::Complete);
+    assert_eq!(report.ended, RunEnd::Complete);
     let failed = report.rounds.iter().filter_map(|round| match &round.outcome {
         Outcome::Failed(failure) => Some((round.attempt, failure.kind)),
         Outcome::Measured(_) => None,
@@ -209,7 +209,7 @@ fn only_files_that_the_script_uses_hold_up_a_run_that_goes_on() {
     }
     write("beside.js", "4");
     write("new.js", "5");
-    assert_eq!(resume(&lab).unwrap().ended, Ended::Complete);
+    assert_eq!(resume(&lab).unwrap().ended, RunEnd::Complete);
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn a_program_or_file_that_became_another_is_not_mixed_with_what_was_measured() {
         assert!(error.contains(name), "{error}");
         write(name, text);
     }
-    assert_eq!(resume(&lab).unwrap().ended, Ended::Complete);
+    assert_eq!(resume(&lab).unwrap().ended, RunEnd::Complete);
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn a_line_torn_inside_a_character_is_left_out() {
     fs::write(&path, &torn).unwrap();
     let stored = Stored::read(&lab.out()).unwrap();
     assert!(stored.is_complete());
-    assert_eq!(resume(&lab).unwrap().ended, Ended::Complete);
+    assert_eq!(resume(&lab).unwrap().ended, RunEnd::Complete);
     assert_eq!(fs::read(&path).unwrap(), whole);
     // In a line that is whole it is no tear.
     fs::write(&path, [&torn, &b"\n"[..]].concat()).unwrap();
@@ -324,9 +324,9 @@ fn a_run_that_is_still_going_cannot_be_resumed_or_reported() {
     let finished = lab.try_run_with(&Cancel::default(), &mut impatient).unwrap();
     let in_use = |refused: &Option<RunError>| matches!(refused, Some(RunError::InUse(_)));
     assert!(impatient.1.len() == 4 && impatient.1.iter().all(in_use), "{:?}", impatient.1);
-    assert_eq!(finished.report.ended, Ended::Complete);
+    assert_eq!(finished.report.ended, RunEnd::Complete);
     let stored = Stored::read(&lab.out()).unwrap();
-    assert_eq!(madang_lab::report_again(&stored, None).unwrap().ended, Ended::Complete);
+    assert_eq!(madang_lab::report_again(&stored, None).unwrap().ended, RunEnd::Complete);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::progress::bar;
 use crate::settings::{SettingsArgs, usage};
 use anyhow::Context as _;
 use indicatif::{HumanBytes, ProgressBar};
-use madang_service::store::backup::{self, BackupError, Step, Synced, Taken};
+use madang_service::store::backup::{self, BackupError, Progress, Synced, Taken};
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, IsTerminal as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -113,18 +113,19 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let is_output = matches!(target, Target::Output);
     let began = Instant::now();
     let watch = Watch::default();
-    let taken = backup::take(&settings, beside, args.since.as_deref(), |step| {
-        if step == Step::Checking {
+    let taken = backup::take(&settings, beside, args.since.as_deref(), |progress| {
+        if progress == Progress::Checking {
             // A machine that refuses loses nothing but speed.
             let _ = rustix::process::nice(NICE);
         }
-        watch.step(step);
+        watch.show(progress);
     })?;
     let (place, bytes) = match target {
         Target::Output => {
             let mut out = std::io::stdout().lock();
-            let bytes =
-                taken.pack(BufWriter::with_capacity(1 << 20, &mut out), |step| watch.step(step))?;
+            let bytes = taken.pack(BufWriter::with_capacity(1 << 20, &mut out), |progress| {
+                watch.show(progress);
+            })?;
             // Whoever reads it and has gone has no whole backup: not to be taken for a reader who has seen enough.
             out.flush().map_err(|error| anyhow::anyhow!("standard output: {error}"))?;
             ("standard output".to_owned(), bytes)
@@ -205,7 +206,7 @@ fn pack(taken: &Taken, file: &Path, watch: &Watch) -> anyhow::Result<u64> {
         let made = made.with_context(shown)?;
         // All at once at the end would make the server's commits wait for all of it.
         let out = BufWriter::with_capacity(1 << 20, Synced::new(&made));
-        let bytes = taken.pack(out, |step| watch.step(step))?;
+        let bytes = taken.pack(out, |progress| watch.show(progress))?;
         made.sync_all().with_context(shown)?;
         // Unlike a rename, a link replaces nothing.
         std::fs::hard_link(&part, file)
@@ -273,12 +274,14 @@ impl Default for Watch {
 }
 
 impl Watch {
-    pub fn step(&self, step: Step) {
-        let (what, done, all) = match step {
-            Step::Copying(done, 0) => return self.0.set_message(format!("copying: {done} rows")),
-            Step::Copying(done, all) => ("copying the store", done, all),
-            Step::Checking => return self.0.set_message("checking it"),
-            Step::Packing(done, all) => ("packing", done, all),
+    pub fn show(&self, progress: Progress) {
+        let (what, done, all) = match progress {
+            Progress::Copying(done, 0) => {
+                return self.0.set_message(format!("copying: {done} rows"));
+            }
+            Progress::Copying(done, all) => ("copying the store", done, all),
+            Progress::Checking => return self.0.set_message("checking it"),
+            Progress::Packing(done, all) => ("packing", done, all),
         };
         self.0.set_length(all);
         self.0.set_position(done);

@@ -5,7 +5,7 @@ use crate::settings::{SettingsArgs, usage};
 use anyhow::Context as _;
 use indicatif::{HumanCount, ProgressBar};
 use madang_service::config::{Key, Origin, Settings};
-use madang_service::store::copy::{self, Report, Step};
+use madang_service::store::copy::{self, Progress, Report};
 use madang_service::store::{DirLock, FILE};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -75,7 +75,7 @@ fn to_server(args: &Args) -> anyhow::Result<()> {
         None => "the copy is complete already; nothing was changed\n".to_owned(),
         Some(copying) => {
             let watch = Watch(bar(0, "{human_pos}/{human_len}"));
-            let report = copying.run(|step| watch.step(step)).context(
+            let report = copying.run(|progress| watch.show(progress)).context(
                 "the copy is not complete, and no node can use the database; what was copied is kept",
             )?;
             watch.finish(&report);
@@ -93,7 +93,7 @@ fn from_server(args: &Args) -> anyhow::Result<()> {
     let _lock = DirLock::take(&settings.data_dir)?;
     let started = Instant::now();
     let watch = Watch(bar(0, "{human_pos}/{human_len}"));
-    let report = copy::back(&settings, &args.from, |step| watch.step(step))?;
+    let report = copy::back(&settings, &args.from, |progress| watch.show(progress))?;
     watch.finish(&report);
     let next = format!(
         "serve it with the accounts.token_key of the nodes, or everybody has to log in again:\n  \
@@ -127,16 +127,16 @@ impl Watch {
         }
     }
 
-    fn step(&self, step: Step<'_>) {
+    fn show(&self, progress: Progress<'_>) {
         let begin = |what: String, rows, at| {
             self.0.set_length(rows);
             self.0.set_position(at);
             self.0.set_message(what);
         };
-        match step {
-            Step::Copy(table, rows, before) => begin(format!("copying {table}"), rows, before),
-            Step::Compare(table, rows) => begin(format!("comparing {table}"), rows, 0),
-            Step::Rows(rows) => self.0.inc(rows),
+        match progress {
+            Progress::Copy(table, rows, before) => begin(format!("copying {table}"), rows, before),
+            Progress::Compare(table, rows) => begin(format!("comparing {table}"), rows, 0),
+            Progress::Rows(rows) => self.0.inc(rows),
         }
     }
 }

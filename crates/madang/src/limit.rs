@@ -8,7 +8,7 @@ use crate::exit;
 use crate::settings::usage;
 use anyhow::{Context as _, bail};
 use madang_lab::limit::{
-    Console, Ended, Goal, LimitFinished, LimitOptions, LimitPlan, LimitReport, Steering,
+    Console, Goal, LimitFinished, LimitOptions, LimitPlan, LimitReport, SearchEnd, Steering,
     StoredLimit,
 };
 use madang_lab::report::Language;
@@ -233,8 +233,8 @@ fn ended(finished: LimitFinished, out: &Path, json: bool) -> anyhow::Result<exit
     let place = out.display();
     tell(&format!("results in {place}"));
     let hint = match report.ended {
-        Ended::Interrupted => Some(GO_ON),
-        Ended::Broken { .. } => go_on_after(None),
+        SearchEnd::Interrupted => Some(GO_ON),
+        SearchEnd::Broken { .. } => go_on_after(None),
         _ => None,
     };
     if let Some(hint) = hint {

@@ -55,9 +55,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     let began = Instant::now();
     let watch = Watch::default();
-    let restored = backup::restore(from, beside.as_deref(), &args.data, args.rotate_key, |step| {
-        watch.step(step);
-    })?;
+    let restored =
+        backup::restore(from, beside.as_deref(), &args.data, args.rotate_key, |progress| {
+            watch.show(progress);
+        })?;
     watch.finish();
     let (manifest, data) = (&restored.manifest, args.data.display());
     let mut said = format!(

@@ -8,19 +8,19 @@ use crate::versions::Versions;
 /// Rows of one poll that share a version when a node starts: the fewer, the more bodies of others it may use.
 const CHUNK: usize = 64;
 
-/// Stands for everything a write may end. Names are hashed onto few slots; that two names share one only ends
+/// Stands for everything a write may end. Names are hashed onto few buckets; that two names share one only ends
 /// more than necessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Slot(usize);
+pub struct StampBucket(usize);
 
-impl Slot {
-    /// The slot of a name among so many, the same on every node and in every version: FNV-1a
+impl StampBucket {
+    /// The bucket of a name among so many, the same on every node and in every version: FNV-1a
     /// (draft-eastlake-fnv-21), of which the standard library's hashes promise neither.
-    pub fn for_name(name: &str, slots: usize) -> Slot {
+    pub fn for_name(name: &str, buckets: usize) -> StampBucket {
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
-        Slot(usize::try_from(hash % slots.max(1) as u64).unwrap_or(0))
+        StampBucket(usize::try_from(hash % buckets.max(1) as u64).unwrap_or(0))
     }
 }
 
@@ -32,7 +32,7 @@ pub struct Row<P> {
     /// From 1.
     pub number: u64,
     /// What the transaction ended.
-    pub ends: Vec<Slot>,
+    pub ends: Vec<StampBucket>,
     /// What else the nodes must know, such as a token that is no longer valid.
     pub payload: P,
 }
@@ -69,9 +69,9 @@ pub enum Applied<P> {
     StartAgain,
 }
 
-/// The slots of something, as they were when it was looked up.
+/// The buckets of something, as they were when it was looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stamps(Vec<(Slot, u64)>);
+pub struct Stamps(Vec<(StampBucket, u64)>);
 
 /// Since when something is as it is: goes with a body into the shared tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,20 +93,20 @@ pub struct Follower {
     polled_from: Option<Moment>,
     /// One for each poll that brought something.
     versions: Versions<()>,
-    /// For each slot the version at which it last ended.
-    slots: Vec<u64>,
+    /// For each bucket the version at which it last ended.
+    buckets: Vec<u64>,
 }
 
 impl Follower {
     /// A node that has seen nothing yet.
-    pub fn new(slots: usize, timing: Timing) -> Self {
+    pub fn new(buckets: usize, timing: Timing) -> Self {
         Self {
             timing,
             seen: Progress::default(),
             history: None,
             polled_from: None,
             versions: Versions::default(),
-            slots: vec![0; slots],
+            buckets: vec![0; buckets],
         }
     }
 
@@ -145,7 +145,7 @@ impl Follower {
             }
             if news.len() > before {
                 let version = self.next_version();
-                ended.into_iter().for_each(|Slot(slot)| self.slots[slot] = version);
+                ended.into_iter().for_each(|StampBucket(bucket)| self.buckets[bucket] = version);
             }
         }
         self.polled_from = self.polled_from.max(Some(poll.began));
@@ -167,7 +167,7 @@ impl Follower {
         behind || changed
     }
 
-    /// Everything before the deletion marks may have ended any slot; what came later is among the rows.
+    /// Everything before the deletion marks may have ended any bucket; what came later is among the rows.
     fn start<P>(&mut self, poll: &Poll<P>) {
         let marks =
             if planted(Mistake::StartAtZero) { Position::default() } else { poll.marks.clone() };
@@ -179,7 +179,7 @@ impl Follower {
     fn end_everything(&mut self) {
         self.versions.forget();
         let version = self.next_version();
-        self.slots.fill(version);
+        self.buckets.fill(version);
     }
 
     fn next_version(&mut self) -> u64 {
@@ -197,14 +197,14 @@ impl Follower {
             && self.polled_from.is_some_and(|from| self.timing.covers(from, arrival))
     }
 
-    /// These slots as they are now, to be read *before* a load begins.
-    pub fn stamps(&self, slots: &[Slot]) -> Stamps {
-        Stamps(slots.iter().map(|slot| (*slot, self.slots[slot.0])).collect())
+    /// These buckets as they are now, to be read *before* a load begins.
+    pub fn stamps(&self, buckets: &[StampBucket]) -> Stamps {
+        Stamps(buckets.iter().map(|bucket| (*bucket, self.buckets[bucket.0])).collect())
     }
 
     /// Whether nothing has ended them since. Asked before something is stored, kept, joined and given out.
     pub fn unmoved(&self, stamps: &Stamps) -> bool {
-        stamps.0.iter().all(|(slot, then)| self.slots[slot.0] == *then)
+        stamps.0.iter().all(|(bucket, then)| self.buckets[bucket.0] == *then)
     }
 
     /// The label of a load that begins now.
@@ -214,12 +214,12 @@ impl Follower {
         Label { history: self.history.unwrap_or(0), position: position.clone() }
     }
 
-    /// Whether something with this label contains every write that this node knows to have ended these slots.
+    /// Whether something with this label contains every write that this node knows to have ended these buckets.
     /// Only a node that is [fresh](Self::is_fresh) for a request may decide so for it.
-    pub fn admits(&self, label: &Label, slots: &[Slot]) -> bool {
+    pub fn admits(&self, label: &Label, buckets: &[StampBucket]) -> bool {
         let version = self.versions.of(&label.position);
         (self.history == Some(label.history) || planted(Mistake::AnyHistory))
-            && slots.iter().all(|slot| version >= Some(self.slots[slot.0]))
+            && buckets.iter().all(|bucket| version >= Some(self.buckets[bucket.0]))
     }
 }
 

@@ -10,7 +10,7 @@ pub mod sql;
 mod timing;
 mod versions;
 
-pub use follower::{Applied, Follower, Label, Poll, Replica, Row, Slot, Stamps, Wanted};
+pub use follower::{Applied, Follower, Label, Poll, Replica, Row, StampBucket, Stamps, Wanted};
 pub use lane::Lane;
 pub use position::{LANES, Position};
 pub use timing::{Moment, Timing};

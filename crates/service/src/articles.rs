@@ -64,7 +64,7 @@ const LISTS_TTL: Duration = Duration::from_secs(1);
 
 /// Comments and likes of a deleted article.
 pub(crate) const LEFTOVERS: Leftovers =
-    Leftovers { noted: "deleted_articles", steps: &[store::OF_ARTICLE] };
+    Leftovers { noted: "deleted_articles", dependents: &[store::OF_ARTICLE] };
 
 pub(crate) use store::OF_USER;
 

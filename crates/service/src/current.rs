@@ -42,7 +42,6 @@ pub(crate) struct Current {
 }
 
 impl Current {
-    /// Runs work for this request.
     pub(crate) fn run<F: Future>(self, work: F) -> TaskLocalFuture<Current, F> {
         CURRENT.scope(self, work)
     }

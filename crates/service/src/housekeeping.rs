@@ -13,7 +13,7 @@ mod leftovers;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use leftovers::{Leftovers, Step};
+pub(crate) use leftovers::{DependentRows, Leftovers};
 
 use crate::articles::Articles;
 use crate::ops::thread::Joined;
@@ -32,7 +32,7 @@ const EVERY: Duration = Duration::from_secs(60);
 /// What hung on a user.
 const OF_USERS: Leftovers = Leftovers {
     noted: "deleted_users",
-    steps: &[
+    dependents: &[
         tracks::OF_USER,
         posts::OF_USER,
         articles::OF_USER,

@@ -10,6 +10,7 @@ mod condition;
 mod connection;
 mod connection_slots;
 mod cors;
+pub mod dynamic_members;
 pub mod edge;
 pub mod gate;
 pub(crate) mod head;
@@ -25,7 +26,6 @@ mod request_id;
 pub mod rfc3339;
 pub mod server;
 mod sharers;
-pub mod splice;
 mod worker;
 
 pub use answers::AnswerRoom;

@@ -24,7 +24,7 @@ mod store;
 pub use key::IdempotencyKey;
 
 use crate::accounts::UserId;
-use crate::housekeeping::Step;
+use crate::housekeeping::DependentRows;
 use crate::http::rfc3339::now_ms;
 use crate::store::Store;
 use axum::response::Response;
@@ -45,7 +45,8 @@ const SWEEP_ROWS: u32 = 500;
 const SWEEP_TRANSACTIONS: u32 = 100;
 
 /// What a user leaves who is deleted.
-pub(crate) const OF_USER: &[Step] = &[Step::delete("idempotency_keys", "user_id", "number")];
+pub(crate) const OF_USER: &[DependentRows] =
+    &[DependentRows::delete("idempotency_keys", "user_id", "number")];
 
 /// What a create came to, small enough to be written down beside its key.
 pub trait Replayable: Serialize + DeserializeOwned {

@@ -37,10 +37,7 @@ macro_rules! opaque_debug {
 }
 pub(crate) use opaque_debug;
 
-/// Bytes in hexadecimal.
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
+use base16ct::lower::encode_string as hex;
 
 pub mod accounts;
 pub mod admin;

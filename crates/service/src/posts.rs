@@ -35,7 +35,7 @@ pub use types::{CategoryId, NewPost, OfferPlace, PostId, PostValues, Status};
 use crate::accounts::Accounts;
 use crate::app::AppError;
 use crate::config::Settings;
-use crate::housekeeping::Step;
+use crate::housekeeping::DependentRows;
 use crate::ops::openapi::Api;
 use crate::response_cache::{LoadError, ResponseCache};
 use crate::store::Store;
@@ -52,8 +52,8 @@ pub(crate) fn router() -> Api {
 }
 
 /// What a user leaves who is deleted: posts without an author.
-pub(crate) const OF_USER: &[Step] =
-    &[Step::clear("posts", "author_id", "id").ending("id", one_post)];
+pub(crate) const OF_USER: &[DependentRows] =
+    &[DependentRows::clear("posts", "author_id", "id").ending("id", one_post)];
 
 /// The system: its store and its cached responses.
 #[derive(Clone, Debug)]

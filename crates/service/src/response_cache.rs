@@ -7,8 +7,8 @@
 use crate::config::{CacheMode, CacheSettings, Settings};
 use crate::current;
 use crate::http::body::{Compress, finish, respond};
+use crate::http::dynamic_members::{DynamicObject, Member};
 use crate::http::negotiate::Encodings;
-use crate::http::splice::{Member, Template};
 use crate::http::{AnswerRoom, Gate, Problem};
 use crate::ops::record::Part;
 use crate::store::{Pool, PoolError, StoreError, load_with};
@@ -221,13 +221,13 @@ impl ResponseCache {
     }
 
     /// [`get`](Self::get) for an object that is answered with members of the moment, which are in no cache.
-    pub async fn get_template<T, F, Fut>(
+    pub async fn get_dynamic<T, F, Fut>(
         &self,
         part: &NamedCache<LoadError>,
         wanted: Wanted<'_>,
         headers: &HeaderMap,
         make: F,
-    ) -> Result<Option<Template>, Problem>
+    ) -> Result<Option<DynamicObject>, Problem>
     where
         T: Serialize + Send + 'static,
         F: FnOnce() -> Fut,
@@ -235,8 +235,8 @@ impl ResponseCache {
     {
         let kept = wanted.kept && part.policy().enabled;
         let compress = self.compress(kept, headers);
-        let value = self.load(part, wanted, make, (template, compress)).await?;
-        Ok(value.map(Template::new))
+        let value = self.load(part, wanted, make, (dynamic, compress)).await?;
+        Ok(value.map(DynamicObject::new))
     }
 
     async fn load<T, F, Fut>(
@@ -317,17 +317,17 @@ impl ResponseCache {
     }
 
     /// [`of_write`](Self::of_write) with members of the moment, and so with the tag that a read gives.
-    pub async fn of_write_template(
+    pub async fn of_write_dynamic(
         &self,
         body: impl Serialize,
         members: &[(&'static str, Member)],
         headers: &HeaderMap,
     ) -> Response {
         let finish = |json, compress| {
-            Template::value(json, compress).expect("bodies with members are objects")
+            DynamicObject::value(json, compress).expect("bodies with members are objects")
         };
-        let template = Template::new(self.committed(body, headers, finish).await);
-        answer_to_write(headers, |headers| template.respond(members, headers))
+        let dynamic = DynamicObject::new(self.committed(body, headers, finish).await);
+        answer_to_write(headers, |headers| dynamic.respond(members, headers))
     }
 
     async fn committed(
@@ -361,8 +361,8 @@ fn plain(json: Vec<u8>, compress: Compress) -> Result<Value, LoadError> {
     Ok(finish(json, "application/json", compress))
 }
 
-fn template(json: Vec<u8>, compress: Compress) -> Result<Value, LoadError> {
-    Template::value(json, compress).map_err(|error| LoadError::Damaged(error.to_string()))
+fn dynamic(json: Vec<u8>, compress: Compress) -> Result<Value, LoadError> {
+    DynamicObject::value(json, compress).map_err(|error| LoadError::Damaged(error.to_string()))
 }
 
 /// The answer to a write, which is never "you have that already": `If-None-Match` was its condition.

@@ -25,7 +25,7 @@ use types::{Location, Schedule};
 pub use types::{LocationId, NewSchedule, ScheduleId};
 
 use crate::config::Settings;
-use crate::housekeeping::Step;
+use crate::housekeeping::DependentRows;
 use crate::http::{By, Refusal};
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
@@ -46,9 +46,9 @@ pub(crate) fn router() -> Api {
 }
 
 /// What a user leaves who is deleted.
-pub(crate) const OF_USER: &[Step] = &[
-    Step::delete("schedules", "user_id", "id"),
-    Step::delete("schedule_counts", "user_id", "user_id"),
+pub(crate) const OF_USER: &[DependentRows] = &[
+    DependentRows::delete("schedules", "user_id", "id"),
+    DependentRows::delete("schedule_counts", "user_id", "user_id"),
 ];
 
 /// The system: its store, its limit, the cached responses of the places.

@@ -20,7 +20,7 @@ use types::TrackState;
 pub use types::{NewTrack, Stored, TrackId, track_name};
 
 use crate::config::{Settings, TrackSettings};
-use crate::housekeeping::{Leftovers, Step};
+use crate::housekeeping::{DependentRows, Leftovers};
 use crate::http::Problem;
 use crate::ops::openapi::Api;
 use crate::response_cache::{LoadError, ResponseCache};
@@ -38,13 +38,14 @@ pub(crate) fn router() -> Api {
 
 /// Runs and ranking of a deleted track.
 pub(crate) const LEFTOVERS: Leftovers =
-    Leftovers { noted: "deleted_tracks", steps: &[records::OF_TRACK] };
+    Leftovers { noted: "deleted_tracks", dependents: &[records::OF_TRACK] };
 
 /// What a user leaves who is deleted: tracks without an owner. Their runs go, and their places in rankings.
-pub(crate) const OF_USER: &[Step] = &[
-    Step::clear("tracks", "owner_id", "id"),
-    Step::delete("track_bests", "user_id", "track_id").ending("track_id", records::ranking_of),
-    Step::delete("track_records", "user_id", "id"),
+pub(crate) const OF_USER: &[DependentRows] = &[
+    DependentRows::clear("tracks", "owner_id", "id"),
+    DependentRows::delete("track_bests", "user_id", "track_id")
+        .ending("track_id", records::ranking_of),
+    DependentRows::delete("track_records", "user_id", "id"),
 ];
 
 /// The system: its store, its cached responses, and what they are made with.

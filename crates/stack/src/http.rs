@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 const ANSWER_BYTES: usize = 8 << 20;
 /// A head longer than this is none: servers stop at 8 to 128 KiB of what clients send them.
 const HEAD_BYTES: usize = 256 << 10;
-/// What ends a head.
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// Where a request goes: `http://HOST[:PORT][/PATH]`, or `https` likewise.
@@ -87,7 +86,7 @@ impl fmt::Display for Url {
 pub struct Answer {
     /// The status code.
     pub status: u16,
-    /// The body as sent, at most 8 MiB; chunk marks of a chunked body are left in.
+    /// The body, at most 8 MiB.
     pub body: Vec<u8>,
     /// Whether that is all of it; if not, it was cut off by time, size, or the server.
     pub is_whole: bool,
@@ -239,9 +238,17 @@ impl Received {
         let line = std::str::from_utf8(self.bytes.get(..12)?).ok()?;
         let code = line.strip_prefix("HTTP/1.1 ").or_else(|| line.strip_prefix("HTTP/1.0 "))?;
         let status = code.parse().ok()?;
-        let until_closed = matches!(length, Length::UntilClosed);
-        let is_whole = self.is_complete() || (closed && until_closed);
-        Some(Answer { status, body: self.bytes.split_off(end), is_whole })
+        let is_complete = self.is_complete();
+        let body = self.bytes.split_off(end);
+        let (body, is_whole) = match length {
+            Length::Bytes(_) => (body, is_complete),
+            Length::Chunks => {
+                let (body, has_end) = joined(&body);
+                (body, has_end && is_complete)
+            }
+            Length::UntilClosed => (body, closed),
+        };
+        Some(Answer { status, body, is_whole })
     }
 }
 
@@ -271,6 +278,23 @@ fn announced(head: &[u8]) -> Length {
     }
     let length = value("content-length").and_then(|length| length.parse().ok());
     length.map_or(Length::UntilClosed, Length::Bytes)
+}
+
+/// The chunks of a body (RFC 9112, section 7.1), and whether the empty one was reached that ends them.
+fn joined(mut rest: &[u8]) -> (Vec<u8>, bool) {
+    let mut body = Vec::new();
+    while let Some(end) = rest.windows(2).position(|pair| pair == b"\r\n") {
+        let size = str::from_utf8(&rest[..end]).unwrap_or_default().split(';').next();
+        let Ok(size) = usize::from_str_radix(size.unwrap_or_default().trim(), 16) else { break };
+        if size == 0 {
+            return (body, true);
+        }
+        let chunk = &rest[end + 2..];
+        body.extend_from_slice(&chunk[..size.min(chunk.len())]);
+        let after = chunk.get(size..).and_then(|after| after.strip_prefix(b"\r\n"));
+        rest = after.unwrap_or_default();
+    }
+    (body, false)
 }
 
 fn connect(url: &Url, timeout: Duration) -> io::Result<TcpStream> {
@@ -394,6 +418,29 @@ mod tests {
         assert!(is_whole(chunked, "3\r\nabc\r\n0\r\n\r\n", false));
         assert!(!is_whole(chunked, "3\r\nabc\r\n", true));
         assert!(is_whole("", "abc", true) && !is_whole("", "abc", false));
+    }
+
+    #[test]
+    fn chunks_are_joined_and_only_theirs_are() {
+        let read = |head: &str, body: &str| {
+            let text = format!("HTTP/1.1 200 OK\r\n{head}\r\n{body}");
+            let answer = parse(text.as_bytes(), true).unwrap();
+            (String::from_utf8(answer.body).unwrap(), answer.is_whole)
+        };
+        let chunked = "Transfer-Encoding: chunked\r\n";
+        let two = "3\r\n[1,\r\n2;x=y\r\n2]\r\n0\r\n\r\n";
+        assert_eq!(read(chunked, two), ("[1,2]".to_owned(), true));
+        assert_eq!(read("", two), (two.to_owned(), true), "its marks are its own");
+        for (body, before) in [
+            ("", ""),
+            ("12", ""),
+            ("[1]\r\n0\r\n\r\n", ""),
+            ("5\r\nabc", "abc"),
+            ("1\r\nabc\r\n0\r\n\r\n", "a"),
+            ("ffffffffffffffff\r\nabc\r\n", "abc\r\n"),
+        ] {
+            assert_eq!(read(chunked, body), (before.to_owned(), false), "{body:?}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use answer::{CheckOutcome, PoolError, Ticket, Verdict};
+pub use answer::{CheckOutcome, PasswordCheck, PoolError, Ticket};
 pub use metrics::PoolMetrics;
 pub use options::{PoolOptions, StartError};
 
@@ -138,7 +138,7 @@ impl HashPool {
         password: Password,
         stored: Option<StoredHash>,
         settle: impl FnOnce(CheckOutcome) + Send + 'static,
-    ) -> Ticket<Verdict> {
+    ) -> Ticket<PasswordCheck> {
         let nobody = Arc::clone(&self.nobody);
         let scheme = self.scheme;
         submit(
@@ -150,9 +150,9 @@ impl HashPool {
                     Some(stored) if same => {
                         let needs_upgrade =
                             stored.needs_upgrade(&scheme) && stored.determines(&password);
-                        Verdict::Right { needs_upgrade }
+                        PasswordCheck::Right { needs_upgrade }
                     }
-                    _ => Verdict::Wrong,
+                    _ => PasswordCheck::Wrong,
                 })
             },
             move |result| settle(result.into()),

@@ -10,7 +10,8 @@ use crate::config::GuardConfig;
 use super::rules::{Rules, Standing};
 use super::table::{Slot, Told};
 use super::{
-    Answer, AttemptStore, Axis, Decision, Id, Request, StoreError, StoreMetrics, Subject, Verdict,
+    Answer, AttemptOutcome, AttemptStore, Axis, Decision, Id, Request, StoreError, StoreMetrics,
+    Subject,
 };
 
 /// How long the answer of another store holds, in nanoseconds: suspicion ends by time alone, so only its severity is old.
@@ -37,14 +38,14 @@ impl MemoryStore {
     }
 
     /// Counts an attempt that another store let in and that has ended, to be able to stand in for that store.
-    pub(crate) fn learn(&self, subject: &Subject, verdict: Verdict) {
-        if verdict == Verdict::Cancelled {
+    pub(crate) fn learn(&self, subject: &Subject, outcome: AttemptOutcome) {
+        if outcome == AttemptOutcome::Cancelled {
             return;
         }
         if let Subject::LogIn { account, .. } = *subject {
             self.lock_all(subject).iter_mut().for_each(|(_, slot)| enter(slot, account));
         }
-        self.end(subject, verdict);
+        self.end(subject, outcome);
     }
 
     /// Notes what another store found suspicious, for how long it stays so, and how severe it is.
@@ -174,12 +175,12 @@ impl MemoryStore {
         Decision::Room
     }
 
-    fn end(&self, subject: &Subject, verdict: Verdict) {
+    fn end(&self, subject: &Subject, outcome: AttemptOutcome) {
         let account = match *subject {
             Subject::LogIn { account, .. } | Subject::KnownDevice { account, .. } => account,
             Subject::SignUp(address) => {
                 let mut slot = self.rules.lock(Axis::SignUp, address, self.now());
-                if let (Verdict::Cancelled, Some(entry)) = (verdict, slot.entry()) {
+                if let (AttemptOutcome::Cancelled, Some(entry)) = (outcome, slot.entry()) {
                     entry.failures.remove();
                     slot.release();
                 }
@@ -188,13 +189,13 @@ impl MemoryStore {
         };
         let mut slots = self.lock_all(subject);
         for (axis, slot) in &mut slots {
-            leave(slot, account, verdict);
-            if let (Verdict::Success, Axis::Pair | Axis::DeviceToken, Some(entry)) =
-                (verdict, *axis, slot.entry())
+            leave(slot, account, outcome);
+            if let (AttemptOutcome::Success, Axis::Pair | Axis::DeviceToken, Some(entry)) =
+                (outcome, *axis, slot.entry())
             {
                 entry.failures.clear();
             }
-            if verdict == Verdict::Failure {
+            if outcome == AttemptOutcome::Failure {
                 self.suspect(*axis, slot);
             }
             slot.release();
@@ -223,9 +224,9 @@ impl AttemptStore for MemoryStore {
         &self,
         subject: &Subject,
         _ticket: u64,
-        verdict: Verdict,
+        outcome: AttemptOutcome,
     ) -> Answer<'static, Result<(), StoreError>> {
-        self.end(subject, verdict);
+        self.end(subject, outcome);
         Answer::Ready(Ok(()))
     }
 
@@ -250,9 +251,9 @@ fn enter(slot: &mut Slot<'_>, account: Id) {
     slot.distinct().enter(account);
 }
 
-fn leave(slot: &mut Slot<'_>, account: Id, verdict: Verdict) {
+fn leave(slot: &mut Slot<'_>, account: Id, outcome: AttemptOutcome) {
     let (now, step) = (slot.now(), slot.step());
-    let failed = verdict == Verdict::Failure;
+    let failed = outcome == AttemptOutcome::Failure;
     if let Some(entry) = slot.entry() {
         entry.in_flight = entry.in_flight.saturating_sub(1);
         if failed {

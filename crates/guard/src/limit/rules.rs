@@ -2,7 +2,9 @@
 
 use crate::Suspect;
 use crate::clock::nanos;
-use crate::config::{FailureLimit, GuardConfig};
+use crate::config::{
+    ACCOUNTS, ADDRESSES, FailureLimit, GuardConfig, PAIRS, PASSWORDS, PROOF_ACCOUNT_PACE,
+};
 
 use super::table::{Slot, Table};
 use super::{Axis, Id};
@@ -113,7 +115,7 @@ impl Limits {
         let growth = Growth {
             first: nanos(account.first_delay),
             longest: nanos(account.longest_delay),
-            proven: proof.map_or(0, |proof| nanos(proof.account_pace)),
+            proven: proof.map_or(0, |_| nanos(PROOF_ACCOUNT_PACE)),
         };
         let remember = match (suspicion, proof) {
             (Some(suspicion), Some(_)) => nanos(suspicion.remember),
@@ -181,15 +183,15 @@ pub(super) struct Rules {
 
 impl Rules {
     pub(super) fn new(config: &GuardConfig) -> Self {
-        let (capacity, limits) = (&config.capacity, Limits::new(config));
+        let limits = Limits::new(config);
         let tables = Axis::ALL.map(|axis| {
             let entries = match axis {
-                Axis::Pair => capacity.pairs,
-                Axis::DeviceToken => capacity.pairs / 2,
-                Axis::DeviceTokens => capacity.accounts / 2,
-                Axis::Account => capacity.accounts,
-                Axis::Address | Axis::SignUp => capacity.addresses,
-                Axis::Password => capacity.passwords,
+                Axis::Pair => PAIRS,
+                Axis::DeviceToken => PAIRS / 2,
+                Axis::DeviceTokens => ACCOUNTS / 2,
+                Axis::Account => ACCOUNTS,
+                Axis::Address | Axis::SignUp => ADDRESSES,
+                Axis::Password => PASSWORDS,
             };
             let AxisLimit { window, accounts, .. } = limits.of(axis);
             Table::new(entries, window, accounts as usize)

@@ -133,7 +133,7 @@ pub enum Decision {
 
 /// How an admitted attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AttemptOutcome {
     /// The password was right: places are given back, the failures of pair or device token forgotten (those
     /// of all device tokens together are not).
     Success,
@@ -179,7 +179,7 @@ pub trait AttemptStore: Send + Sync + 'static {
         &self,
         subject: &Subject,
         ticket: u64,
-        verdict: Verdict,
+        outcome: AttemptOutcome,
     ) -> Answer<'static, Result<(), StoreError>>;
 
     /// Figures for the operator.

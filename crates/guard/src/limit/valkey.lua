@@ -4,7 +4,7 @@
 -- RULES and REMEMBER, REMEMBER_ADDRESS, LEASE, NAMES stand before this text. Times are in microseconds.
 -- KEYS: the counters of the attempt, in the order in which they are named by the kind.
 -- ARGV: "reserve" or "settle", kind, ticket, account, time ("" = the server's), and then
---   reserve: proven, take (1 or 0);  settle: verdict.
+--   reserve: proven, take (1 or 0);  settle: outcome.
 -- Answers a reservation with {what, place of the counter, microseconds, severity}.
 
 local STEPS = 8
@@ -237,18 +237,18 @@ if ARGV[1] == 'reserve' then
   return log_in()
 end
 
-local verdict = ARGV[6]
+local outcome = ARGV[6]
 if kind == 'sign_up' then
   local c = all[1]
   local newest = c.w[#c.w]
-  if verdict == 'cancelled' and newest then
+  if outcome == 'cancelled' and newest then
     newest[2] = newest[2] - 1
     if newest[2] == 0 then table.remove(c.w) end
   end
 else
-  for _, c in ipairs(all) do leave(c, verdict == 'failure') end
-  if verdict == 'success' then all[1].w = {} end
-  if kind == 'log_in' and verdict == 'failure' and REMEMBER > 0 then
+  for _, c in ipairs(all) do leave(c, outcome == 'failure') end
+  if outcome == 'success' then all[1].w = {} end
+  if kind == 'log_in' and outcome == 'failure' and REMEMBER > 0 then
     for i = 2, #all do
       local c = all[i]
       local rule = c.rule

@@ -21,8 +21,8 @@ use crate::config::GuardConfig;
 use super::rules::{AxisLimit, Growth, Limits};
 use super::window::STEPS;
 use super::{
-    Answer, AttemptStore, Axis, Decision, Id, ProofStore, Request, StoreError, StoreMetrics,
-    Subject, Verdict,
+    Answer, AttemptOutcome, AttemptStore, Axis, Decision, Id, ProofStore, Request, StoreError,
+    StoreMetrics, Subject,
 };
 
 /// Longer than an attempt can take: waiting for a thread, a look-up and a hash.
@@ -123,14 +123,14 @@ impl AttemptStore for ValkeyStore {
         &self,
         subject: &Subject,
         ticket: u64,
-        verdict: Verdict,
+        outcome: AttemptOutcome,
     ) -> Answer<'static, Result<(), StoreError>> {
-        let verdict = match verdict {
-            Verdict::Success => "success",
-            Verdict::Failure => "failure",
-            Verdict::Cancelled => "cancelled",
+        let outcome = match outcome {
+            AttemptOutcome::Success => "success",
+            AttemptOutcome::Failure => "failure",
+            AttemptOutcome::Cancelled => "cancelled",
         };
-        let args = self.args("settle", subject, ticket, [verdict.to_owned()]);
+        let args = self.args("settle", subject, ticket, [outcome.to_owned()]);
         let (this, keys) = (self.clone(), keys(subject));
         Answer::Later(Box::pin(async move {
             let done: Result<(), _> = this.server.script(&this.script, &keys, &args).await;

@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq;
 
 use super::DeviceToken;
 use super::key::subkey;
-use crate::config::{DeviceTokenConfig, Key};
+use crate::config::{DEVICE_TOKEN_EXPIRY, Key};
 
 const VERSION: &str = "2.";
 const NONCE: usize = 12;
@@ -32,27 +32,26 @@ pub(crate) struct Owner<'a> {
 }
 
 pub(crate) struct DeviceTokens {
-    config: DeviceTokenConfig,
     signing: Hmac<Sha256>,
 }
 
 impl DeviceTokens {
-    pub(crate) fn new(config: DeviceTokenConfig, key: &Key) -> Self {
-        Self { config, signing: subkey(key, b"mark signature") }
+    pub(crate) fn new(key: &Key) -> Self {
+        Self { signing: subkey(key, b"mark signature") }
     }
 
     /// A new device token of this owner, at this date; `None` if the system has no randomness to give.
     pub(crate) fn issue(&self, owner: Owner<'_>, now: u64) -> Option<DeviceToken> {
         let mut bytes = [0; BYTES];
         getrandom::fill(&mut bytes[..NONCE]).ok()?;
-        let expires = now.saturating_add(self.config.expiry.as_secs());
+        let expires = now.saturating_add(DEVICE_TOKEN_EXPIRY.as_secs());
         bytes[NONCE..SIGNED].copy_from_slice(&expires.to_be_bytes());
         let signature = self.sign(owner, &bytes[..SIGNED]);
         bytes[SIGNED..].copy_from_slice(&signature);
         let mut value = String::with_capacity(VERSION.len() + DIGITS);
         value.push_str(VERSION);
         URL_SAFE_NO_PAD.encode_string(bytes, &mut value);
-        Some(DeviceToken { value, max_age: self.config.expiry })
+        Some(DeviceToken { value, max_age: DEVICE_TOKEN_EXPIRY })
     }
 
     /// The nonce of the device token, if it is one of this owner and has not expired.

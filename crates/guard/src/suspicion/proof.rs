@@ -23,7 +23,7 @@ use subtle::ConstantTimeEq;
 
 use super::key::{half, subkey};
 use super::{Challenge, ProofError};
-use crate::config::{Key, ProofConfig};
+use crate::config::{Key, PROOF_DOUBLINGS, PROOF_EXPIRY, ProofConfig};
 use crate::limit::Hashing;
 
 const ALGORITHM: &str = "SHA-256";
@@ -93,11 +93,11 @@ impl Proofs {
 
     /// A challenge for an attempt at this account from this address, at this date.
     pub(crate) fn issue(&self, binding: &Binding<'_>, severity: u32, now: u64) -> Challenge {
-        let maxnumber = self.config.work << severity.min(self.config.doublings);
+        let maxnumber = self.config.work << severity.min(PROOF_DOUBLINGS);
         let count = self.issued.fetch_add(1, Ordering::Relaxed);
         let nonce = self.nonces.text(&count.to_le_bytes()).0;
         let salt = Terms {
-            expires: now.saturating_add(self.config.expiry.as_secs().max(1)),
+            expires: now.saturating_add(PROOF_EXPIRY.as_secs()),
             maxnumber,
             bound_to: self.bound_to(binding),
         }

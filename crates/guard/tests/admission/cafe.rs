@@ -7,7 +7,7 @@ use crate::kit::{MINUTE, Yard, assert_delay, at, config};
 
 /// As by default, but quick to solve.
 fn quick() -> GuardConfig {
-    let proof = Some(ProofConfig { work: 200, ..ProofConfig::default() });
+    let proof = Some(ProofConfig { work: 200 });
     GuardConfig { suspicion: Some(Suspicion { proof, ..Suspicion::default() }), ..config() }
 }
 

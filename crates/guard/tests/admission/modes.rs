@@ -85,9 +85,12 @@ fn settings_out_of_range_are_named() {
         named(GuardConfig { pair, ..config() }),
         "guard setting pair.failures must be from 1 to 10000"
     );
-    let proof = Some(ProofConfig { doublings: 30, ..ProofConfig::default() });
+    let proof = Some(ProofConfig { work: 50_000_000 });
     let suspicion = Some(Suspicion { proof, ..Suspicion::default() });
-    assert!(named(GuardConfig { suspicion, ..config() }).contains("proof.doublings"));
+    assert!(
+        named(GuardConfig { suspicion, ..config() })
+            .contains("proof.work must be from 1 to 3125000")
+    );
 }
 
 #[test]

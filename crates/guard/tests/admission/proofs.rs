@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use madang_guard::clock::ManualClock;
-use madang_guard::config::{Capacity, ProofConfig, Suspicion};
+use madang_guard::config::{ProofConfig, Suspicion};
 use madang_guard::suspicion::{Challenge, ProofError};
 use madang_guard::{GuardConfig, Key, Reason, Suspect};
 use sha2::Sha256;
@@ -12,7 +12,7 @@ use sha2::Sha256;
 use crate::kit::{HOUR, MINUTE, Yard, at, config, number, payload, poll, solve};
 
 fn quick() -> GuardConfig {
-    let proof = Some(ProofConfig { work: 50, ..ProofConfig::default() });
+    let proof = Some(ProofConfig { work: 50 });
     GuardConfig { suspicion: Some(Suspicion { proof, ..Suspicion::default() }), ..config() }
 }
 
@@ -293,8 +293,7 @@ async fn a_proof_that_is_not_needed_is_not_used_up() {
 
 #[tokio::test(start_paused = true)]
 async fn no_proof_is_accepted_twice_when_the_memory_of_used_ones_is_full() {
-    let capacity = Capacity { proofs: 8, ..Capacity::default() };
-    let yard = suspicious(GuardConfig { capacity, ..quick() }).await;
+    let yard = suspicious(GuardConfig { used_proofs: 8, ..quick() }).await;
     let mut proofs = Vec::new();
     for user in 0..20 {
         let name = format!("kim{user}");

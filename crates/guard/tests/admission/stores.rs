@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use madang_guard::clock::ManualClock;
 use madang_guard::limit::{
-    Answer, AttemptStore, Decision, MemoryStore, Request, StoreError, StoreMetrics, Subject,
-    Verdict,
+    Answer, AttemptOutcome, AttemptStore, Decision, MemoryStore, Request, StoreError, StoreMetrics,
+    Subject,
 };
 use madang_guard::{Guard, GuardConfig, Reason, Reservation, Stores, Suspect};
 
@@ -44,13 +44,13 @@ impl AttemptStore for Distant {
         &self,
         subject: &Subject,
         ticket: u64,
-        verdict: Verdict,
+        outcome: AttemptOutcome,
     ) -> Answer<'static, Result<(), StoreError>> {
         let (store, subject) = (self.clone(), *subject);
         Answer::Later(Box::pin(async move {
             tokio::task::yield_now().await;
             store.answer()?;
-            store.counters.settle(&subject, ticket, verdict).get().await
+            store.counters.settle(&subject, ticket, outcome).get().await
         }))
     }
 
@@ -198,7 +198,7 @@ async fn who_is_suspicious_is_asked_about_once_a_second() {
     guard.admit(&at("kim", 1).attempt()).await.unwrap().cancel();
 }
 
-/// The verdict is on its way.
+/// The outcome is on its way.
 async fn settled() {
     for _ in 0..4 {
         tokio::task::yield_now().await;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use madang_guard::hash::{
-    CheckOutcome, HashPool, Password, PoolError, PoolMetrics, PoolOptions, Scheme, StoredHash,
-    Verdict,
+    CheckOutcome, HashPool, Password, PasswordCheck, PoolError, PoolMetrics, PoolOptions, Scheme,
+    StoredHash,
 };
 
 use madang_testing::alone;
@@ -30,7 +30,7 @@ async fn check(
     pool: &HashPool,
     password: &str,
     stored: Option<&StoredHash>,
-) -> (Verdict, CheckOutcome) {
+) -> (PasswordCheck, CheckOutcome) {
     let (send, settled) = std::sync::mpsc::channel();
     let ticket = pool.verify(password.into(), stored.cloned(), move |outcome| {
         send.send(outcome).unwrap();
@@ -46,9 +46,9 @@ async fn a_password_hashed_at_owasp_parameters_is_recognised() {
     let pool = HashPool::start(PoolOptions::default()).unwrap();
     assert_eq!(pool.scheme(), Scheme::default());
     let stored = pool.hash("correct horse".into()).await.unwrap();
-    let right = (Verdict::Right { needs_upgrade: false }, CheckOutcome::Right);
+    let right = (PasswordCheck::Right { needs_upgrade: false }, CheckOutcome::Right);
     assert_eq!(check(&pool, "correct horse", Some(&stored)).await, right);
-    let wrong = (Verdict::Wrong, CheckOutcome::Wrong);
+    let wrong = (PasswordCheck::Wrong, CheckOutcome::Wrong);
     assert_eq!(check(&pool, "correct house", Some(&stored)).await, wrong);
     assert_eq!(check(&pool, "correct horse", None).await, wrong);
     let metrics = pool.metrics();
@@ -61,11 +61,11 @@ async fn an_older_hash_still_verifies_and_asks_to_be_replaced() {
     let pool = pool("argon2id:m=19456,t=2,p=1", 1);
     let older = "$2y$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a".parse().unwrap();
     let (verdict, _) = check(&pool, "U*U*U", Some(&older)).await;
-    assert_eq!(verdict, Verdict::Right { needs_upgrade: true });
+    assert_eq!(verdict, PasswordCheck::Right { needs_upgrade: true });
     let newer = pool.hash("U*U*U".into()).await.unwrap();
     let (verdict, _) = check(&pool, "U*U*U", Some(&newer)).await;
-    assert_eq!(verdict, Verdict::Right { needs_upgrade: false });
-    assert_eq!(check(&pool, "wrong", Some(&older)).await.0, Verdict::Wrong);
+    assert_eq!(verdict, PasswordCheck::Right { needs_upgrade: false });
+    assert_eq!(check(&pool, "wrong", Some(&older)).await.0, PasswordCheck::Wrong);
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn a_plain_bcrypt_hash_is_not_replaced_by_one_of_a_password_that_it_cuts()
     let first = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     for password in [first, &format!("{first} and a typo")] {
         let (verdict, _) = check(&pool, password, Some(&stored)).await;
-        assert_eq!(verdict, Verdict::Right { needs_upgrade: false });
+        assert_eq!(verdict, PasswordCheck::Right { needs_upgrade: false });
     }
 }
 
@@ -85,7 +85,7 @@ async fn an_unknown_user_costs_a_hash_of_the_present_scheme_and_is_never_right()
     let pool = pool("argon2id:m=1024,t=1,p=1", 1);
     assert_eq!(pool.metrics().memory_bytes, 0);
     for password in ["", "password", "nobody"] {
-        assert_eq!(check(&pool, password, None).await, (Verdict::Wrong, CheckOutcome::Wrong));
+        assert_eq!(check(&pool, password, None).await, (PasswordCheck::Wrong, CheckOutcome::Wrong));
     }
     // The blocks of argon2id were filled for it.
     assert_eq!(pool.metrics().memory_bytes, 1 << 20);
@@ -135,12 +135,12 @@ fn a_thousand_submits_at_once_take_the_memory_of_the_threads() {
     });
 }
 
-fn finish(pool: &HashPool, tickets: Vec<madang_guard::hash::Ticket<Verdict>>) -> PoolMetrics {
+fn finish(pool: &HashPool, tickets: Vec<madang_guard::hash::Ticket<PasswordCheck>>) -> PoolMetrics {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         for ticket in tickets {
             match ticket.await {
-                Ok(Verdict::Wrong) | Err(PoolError::Busy { .. }) => {}
+                Ok(PasswordCheck::Wrong) | Err(PoolError::Busy { .. }) => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -234,7 +234,7 @@ async fn dropping_the_pool_settles_and_answers_everything() {
     assert_eq!(settled.load(Ordering::Relaxed), 100);
     for ticket in tickets {
         let answer = ticket.await;
-        assert!(matches!(answer, Ok(Verdict::Wrong) | Err(PoolError::Closed)), "{answer:?}");
+        assert!(matches!(answer, Ok(PasswordCheck::Wrong) | Err(PoolError::Closed)), "{answer:?}");
     }
 }
 
@@ -243,8 +243,8 @@ async fn unbounded_gives_the_same_answers() {
     let threads = NonZeroUsize::new(4).unwrap();
     let pool = HashPool::start_unbounded("bcrypt:4".parse().unwrap(), threads).unwrap();
     let stored = pool.hash(Password::from("secret")).await.unwrap();
-    let right = (Verdict::Right { needs_upgrade: false }, CheckOutcome::Right);
+    let right = (PasswordCheck::Right { needs_upgrade: false }, CheckOutcome::Right);
     assert_eq!(check(&pool, "secret", Some(&stored)).await, right);
-    assert_eq!(check(&pool, "secret", None).await, (Verdict::Wrong, CheckOutcome::Wrong));
+    assert_eq!(check(&pool, "secret", None).await, (PasswordCheck::Wrong, CheckOutcome::Wrong));
     assert_eq!(pool.metrics().done, 3);
 }

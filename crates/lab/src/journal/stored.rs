@@ -16,7 +16,7 @@ use crate::file::experiment::{Experiment, FileError};
 use crate::journal::record::{Measured, Outcome, RoundRecord, Warning};
 use crate::judge::rules;
 use crate::plan::{Design, NoQuick, Options, Plan};
-use crate::report::{Course, Ended, Language, Report};
+use crate::report::{Course, Language, Report, RunEnd};
 pub use description::{DESCRIPTION, Description, Kind};
 
 /// The file with a line for each round.
@@ -26,7 +26,7 @@ pub const JOURNAL: &str = "rounds.jsonl";
 pub struct Asked {
     options: Options,
     /// `None` of a run that was killed.
-    pub ended: Option<Ended>,
+    pub ended: Option<RunEnd>,
 }
 
 impl Asked {
@@ -108,12 +108,12 @@ impl Stored {
         self.report_in(self.plan.language)
     }
 
-    fn ended(&self) -> Ended {
+    fn ended(&self) -> RunEnd {
         match self.description.asked.ended {
-            _ if self.is_complete() => Ended::Complete,
+            _ if self.is_complete() => RunEnd::Complete,
             Some(ended) => ended,
             // It was killed.
-            None => Ended::Interrupted,
+            None => RunEnd::Interrupted,
         }
     }
 

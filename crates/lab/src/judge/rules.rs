@@ -131,14 +131,14 @@ pub fn repeats(warning: Warning) -> bool {
 
 /// Restrictions on the conclusions about a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
+pub struct Restrictions {
     /// The figure is not judged, for this reason.
     pub nothing: Option<Undecided>,
     /// The measured value is a bound, for this reason.
     bound: Option<(Side, Undecided)>,
 }
 
-impl Limits {
+impl Restrictions {
     /// Restrictions for a variant's own figure, or for its ratio to the reference.
     pub fn from_sides(plan: &Plan, sides: &Sides<'_>, metric: &Metric, is_ratio: bool) -> Self {
         let is_paired = plan.is_paired(metric);
@@ -152,26 +152,26 @@ impl Limits {
 
     /// Restrictions by rules, each with whether its condition was seen in rounds of the variant, and of the reference.
     fn from_rules<'r>(rules: impl Iterator<Item = (&'r Rule, bool, bool)>) -> Self {
-        let mut limits = Self::default();
+        let mut restrictions = Self::default();
         for (rule, own, other) in rules {
             match rule.effect {
                 Effect::Repeat => {}
                 Effect::NoVerdict(why) if own || other => {
-                    limits.nothing = limits.nothing.or(Some(why));
+                    restrictions.nothing = restrictions.nothing.or(Some(why));
                 }
                 Effect::NoVerdict(_) => {}
                 // A ratio is larger than measured when its denominator is smaller.
                 Effect::Bound(side, why) => {
                     if own {
-                        limits.narrow(side, why);
+                        restrictions.narrow(side, why);
                     }
                     if other {
-                        limits.narrow(side.opposite(), why);
+                        restrictions.narrow(side.opposite(), why);
                     }
                 }
             }
         }
-        limits
+        restrictions
     }
 
     /// Adds a bound. Bounds in both directions leave the figure unjudged.
@@ -252,10 +252,10 @@ mod tests {
     #[test]
     fn a_bound_allows_what_it_implies_and_nothing_else() {
         let why = Undecided::Dropped;
-        let limits = Limits { nothing: None, bound: Some((Side::AtLeast, why)) };
+        let restrictions = Restrictions { nothing: None, bound: Some((Side::AtLeast, why)) };
         let (above, below) = (Some((1.2, 1.4)), Some((0.6, 0.8)));
         let apply =
-            |bound, interval| limits.apply(Verdict::judge(bound, interval), bound, interval);
+            |bound, interval| restrictions.apply(Verdict::judge(bound, interval), bound, interval);
         assert_eq!(apply(Bound::RatioAtLeast(1.1), above), Verdict::Supported);
         assert_eq!(apply(Bound::RatioAtMost(1.1), above), Verdict::Refuted);
         assert_eq!(apply(Bound::RatioAtMost(0.9), below), Verdict::Undecided(why));
@@ -263,17 +263,17 @@ mod tests {
         assert_eq!(apply(Bound::DifferenceBelow(0.05), above), Verdict::Refuted);
         assert_eq!(apply(Bound::DifferenceBelow(0.05), below), Verdict::Undecided(why));
         assert_eq!(apply(Bound::DifferenceBelow(0.9), above), Verdict::Undecided(why));
-        assert_eq!((limits.hides(above), limits.hides(below)), (None, Some(why)));
+        assert_eq!((restrictions.hides(above), restrictions.hides(below)), (None, Some(why)));
     }
 
     #[test]
     fn bounds_in_both_directions_leave_nothing() {
-        let mut limits = Limits::default();
-        limits.narrow(Side::AtLeast, Undecided::Dropped);
-        limits.narrow(Side::AtLeast, Undecided::GeneratorLimited);
-        assert_eq!(limits.nothing, None);
-        limits.narrow(Side::AtMost, Undecided::GeneratorLimited);
-        assert_eq!(limits.nothing, Some(Undecided::GeneratorLimited));
+        let mut restrictions = Restrictions::default();
+        restrictions.narrow(Side::AtLeast, Undecided::Dropped);
+        restrictions.narrow(Side::AtLeast, Undecided::GeneratorLimited);
+        assert_eq!(restrictions.nothing, None);
+        restrictions.narrow(Side::AtMost, Undecided::GeneratorLimited);
+        assert_eq!(restrictions.nothing, Some(Undecided::GeneratorLimited));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::file::experiment::Bound;
-use crate::report::Ended;
+use crate::report::RunEnd;
 
 /// The answer to a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,9 +54,9 @@ pub enum Undecided {
 impl Undecided {
     /// Why a run allows no verdict, whatever its rounds show: it did not come to its end, or more rounds
     /// were disturbed than might be repeated (`noisy`).
-    pub(crate) fn of_run(ended: Ended, noisy: bool) -> Option<Self> {
+    pub(crate) fn of_run(ended: RunEnd, noisy: bool) -> Option<Self> {
         match ended {
-            Ended::Complete => noisy.then_some(Self::MachineTooNoisy),
+            RunEnd::Complete => noisy.then_some(Self::MachineTooNoisy),
             _ => Some(Self::Unfinished),
         }
     }

@@ -11,7 +11,7 @@ use super::search::{Length, Next, Search, SearchResult};
 use crate::journal::record::{Failure, FailureKind, Measured, Outcome, RoundRecord, Warning};
 use crate::load::generator::Arrivals;
 use crate::plan::Settings;
-use crate::round::Slot;
+use crate::round::RoundPosition;
 
 /// Disturbed tries may be repeated this often per search, before the machine counts as too noisy.
 const REPEATS_PER_SEARCH: u32 = 5;
@@ -50,7 +50,7 @@ pub struct Try {
 /// How a search of limits ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
-pub enum Ended {
+pub enum SearchEnd {
     /// All blocks are complete.
     Complete,
     Interrupted,
@@ -71,7 +71,7 @@ pub struct Outcomes {
     pub tries: Vec<Try>,
     /// What was found, by block and variant's index.
     pub found: BTreeMap<(u32, usize), SearchResult>,
-    pub ended: Ended,
+    pub ended: SearchEnd,
     pub noisy: bool,
     /// All tries of before were those that the options ask for.
     pub is_replayed: bool,
@@ -79,7 +79,7 @@ pub struct Outcomes {
 
 /// A round that is to be run.
 pub struct Order {
-    pub slot: Slot,
+    pub place: RoundPosition,
     /// The variant's index.
     pub index: usize,
     pub settings: Settings,
@@ -123,7 +123,7 @@ impl<'p, 'r> Course<'p, 'r> {
         let outcomes = Outcomes {
             tries: Vec::new(),
             found: BTreeMap::new(),
-            ended: Ended::Complete,
+            ended: SearchEnd::Complete,
             noisy: false,
             is_replayed: true,
         };
@@ -144,7 +144,7 @@ impl<'p, 'r> Course<'p, 'r> {
         self.outcomes
     }
 
-    fn block(&mut self, block: u32, progress: &mut dyn Progress) -> Result<(), Ended> {
+    fn block(&mut self, block: u32, progress: &mut dyn Progress) -> Result<(), SearchEnd> {
         let plan = self.plan;
         let seat = |index: usize| Seat {
             index,
@@ -181,7 +181,7 @@ impl<'p, 'r> Course<'p, 'r> {
         seat: &mut Seat,
         next: Next,
         progress: &mut dyn Progress,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), SearchEnd> {
         seat.tries += 1;
         let variant = &self.plan.plan.variants[seat.index];
         let is_earlier = !self.earlier.is_empty();
@@ -192,7 +192,7 @@ impl<'p, 'r> Course<'p, 'r> {
         let place = (record.block, record.variant.as_str(), record.attempt);
         if place != (block, variant.name.as_str(), seat.tries) {
             self.outcomes.is_replayed = false;
-            return Err(Ended::Interrupted);
+            return Err(SearchEnd::Interrupted);
         }
         let mut tried = Try {
             block,
@@ -220,7 +220,7 @@ impl<'p, 'r> Course<'p, 'r> {
         self.outcomes.tries.push(tried);
         match step {
             // It was given up and went on, or is to go on now: with as many repeats as at first.
-            Err(Ended::Broken { .. })
+            Err(SearchEnd::Broken { .. })
                 if is_earlier && (self.runner.is_some() || !self.earlier.is_empty()) =>
             {
                 seat.broken = 0;
@@ -236,16 +236,16 @@ impl<'p, 'r> Course<'p, 'r> {
         seat: &Seat,
         next: Next,
         progress: &mut dyn Progress,
-    ) -> Result<RoundRecord, Ended> {
-        let Some(runner) = &mut self.runner else { return Err(Ended::Interrupted) };
+    ) -> Result<RoundRecord, SearchEnd> {
+        let Some(runner) = &mut self.runner else { return Err(SearchEnd::Interrupted) };
         progress.trying(block, &self.plan.plan.variants[seat.index].name, next);
         let order = Order {
-            slot: Slot { block, attempt: seat.tries, position: 1 },
+            place: RoundPosition { block, attempt: seat.tries, position: 1 },
             index: seat.index,
             settings: self.plan.round(next),
             arrivals: self.plan.arrivals(next.rate, self.unhurried_ms[seat.index]),
         };
-        runner(&order).ok_or(Ended::Interrupted)
+        runner(&order).ok_or(SearchEnd::Interrupted)
     }
 
     /// Tells the search what a measured try showed, unless it is to be repeated.
@@ -313,11 +313,16 @@ impl<'p, 'r> Course<'p, 'r> {
 
     /// A server that dies under load has a limit; whatever else breaks a round is repeated, up to
     /// as often as the experiment allows.
-    fn broke(&mut self, seat: &mut Seat, failure: &Failure, tried: &mut Try) -> Result<(), Ended> {
+    fn broke(
+        &mut self,
+        seat: &mut Seat,
+        failure: &Failure,
+        tried: &mut Try,
+    ) -> Result<(), SearchEnd> {
         match failure.kind {
             FailureKind::Interrupted => {
                 tried.void = Some(self.plan.plan.language.failure(failure));
-                Err(Ended::Interrupted)
+                Err(SearchEnd::Interrupted)
             }
             FailureKind::ServerDied => {
                 let breaches = vec![Breach::Died { message: failure.message.clone() }];
@@ -331,7 +336,7 @@ impl<'p, 'r> Course<'p, 'r> {
                 seat.broken += 1;
                 if seat.broken > self.plan.plan.settings.retries {
                     let why = self.plan.plan.language.failure(failure);
-                    return Err(Ended::Broken { block: tried.block, why, kind: failure.kind });
+                    return Err(SearchEnd::Broken { block: tried.block, why, kind: failure.kind });
                 }
                 Ok(())
             }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::course::{Course, Ended, Order, Outcomes, Try};
+use super::course::{Course, Order, Outcomes, SearchEnd, Try};
 use super::document::document;
 use super::goal::Goal;
 use super::plan::{LimitPlan, LimitSettings};
@@ -36,7 +36,7 @@ pub struct LimitReport {
     /// `limit`.
     pub kind: &'static str,
     pub sentence: String,
-    pub ended: Ended,
+    pub ended: SearchEnd,
     /// Disturbed tries were taken as they came, because too many were.
     pub too_noisy: bool,
     pub name: String,
@@ -163,7 +163,7 @@ fn go(
         }
         let bench = context.bench(&out, &made, &order.settings);
         let bench = Bench { arrivals: order.arrivals, ..bench };
-        let record = bench.round(order.slot, &plan.plan.variants[order.index]);
+        let record = bench.round(order.place, &plan.plan.variants[order.index]);
         journal.append(&record);
         Some(record)
     };
@@ -228,14 +228,14 @@ impl LimitReport {
         let is_broken =
             !self.broken_invariants.is_empty() || self.variants.iter().any(takes_nothing);
         match self.ended {
-            Ended::Interrupted => Conclusion::Interrupted,
-            Ended::Broken { kind, .. } if kind.is_of_the_system() => Conclusion::SystemBroken,
-            Ended::Broken { .. } => Conclusion::Failed,
-            Ended::Complete if is_broken => Conclusion::SystemBroken,
-            Ended::Complete if self.too_noisy || self.variants.iter().any(hidden) => {
+            SearchEnd::Interrupted => Conclusion::Interrupted,
+            SearchEnd::Broken { kind, .. } if kind.is_of_the_system() => Conclusion::SystemBroken,
+            SearchEnd::Broken { .. } => Conclusion::Failed,
+            SearchEnd::Complete if is_broken => Conclusion::SystemBroken,
+            SearchEnd::Complete if self.too_noisy || self.variants.iter().any(hidden) => {
                 Conclusion::CannotTell
             }
-            Ended::Complete => Conclusion::Done,
+            SearchEnd::Complete => Conclusion::Done,
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::json;
 
-use super::course::{Course, Ended, Order};
+use super::course::{Course, Order, SearchEnd};
 use super::goal::Goal;
 use super::plan::{LimitOptions, LimitPlan, tests};
 use super::report::Quiet;
@@ -104,8 +104,8 @@ fn search(server: Server, p95_seconds: f64, seed: u64) -> Capacity {
         let lasts = order.settings.duration.unwrap().as_secs_f64();
         let vus = order.settings.vus.unwrap() as usize;
         Some(RoundRecord {
-            block: order.slot.block,
-            attempt: order.slot.attempt,
+            block: order.place.block,
+            attempt: order.place.attempt,
             position: 1,
             variant: "server".to_owned(),
             beside: None,
@@ -117,7 +117,7 @@ fn search(server: Server, p95_seconds: f64, seed: u64) -> Capacity {
         })
     };
     let outcomes = Course::new(&plan, Some(&mut runner), Vec::new()).run(&mut Quiet);
-    assert_eq!(outcomes.ended, Ended::Complete);
+    assert_eq!(outcomes.ended, SearchEnd::Complete);
     summary::summarise(&plan, &outcomes)[0].capacity.clone()
 }
 

@@ -1,6 +1,6 @@
 //! What the reports of a search say, in each language, beside what all reports say.
 
-use super::course::Ended;
+use super::course::SearchEnd;
 use super::goal::{Breach, DIED, Goal, Reason, Whose, number, percent};
 use super::summary::{Capacity, Obstacle, VariantLimit, Versus};
 use crate::report::Language;
@@ -69,16 +69,16 @@ impl Language {
     }
 
     /// How a search ended before its end, if it did.
-    pub(super) fn search_ended(self, ended: &Ended) -> Option<String> {
+    pub(super) fn search_ended(self, ended: &SearchEnd) -> Option<String> {
         Some(match (self, ended) {
-            (_, Ended::Complete) => return None,
-            (_, Ended::Interrupted) => {
+            (_, SearchEnd::Complete) => return None,
+            (_, SearchEnd::Interrupted) => {
                 self.pick("the run was interrupted", "실행이 중단되었습니다").to_owned()
             }
-            (Self::En, Ended::Broken { block, why, .. }) => {
+            (Self::En, SearchEnd::Broken { block, why, .. }) => {
                 format!("block {block} broke again and again, so the run was given up: {why}")
             }
-            (Self::Ko, Ended::Broken { block, why, .. }) => {
+            (Self::Ko, SearchEnd::Broken { block, why, .. }) => {
                 format!("블록 {block}: 계속 깨져서 실행을 그만두었습니다: {why}")
             }
         })

@@ -9,7 +9,7 @@ use super::{Comparison, Row, VariantSummary};
 use crate::journal::record::RoundRecord;
 use crate::judge::answer::{self, Answer, Direction};
 use crate::judge::metric::{Metric, Statistic};
-use crate::judge::rules::{self, Limits};
+use crate::judge::rules::{self, Restrictions};
 use crate::judge::stats;
 use crate::judge::verdict::Undecided;
 use crate::plan::Plan;
@@ -56,16 +56,16 @@ pub fn judge(
 ) {
     for variant in variants.iter_mut().filter(|variant| !variant.is_reference) {
         for row in &mut variant.metrics {
-            let limits = Limits::from_sides(
+            let restrictions = Restrictions::from_sides(
                 plan,
                 &Sides::select(plan, rounds, &row.metric, &variant.name),
                 &row.metric,
                 true,
             );
             let doubt = undecided.filter(|why| !rules::is_shared(plan, &row.metric, *why));
-            let answer = answer_of(row, &variant.name, plan, rounds, limits, doubt);
+            let answer = answer_of(row, &variant.name, plan, rounds, restrictions, doubt);
             (row.answer, row.doubt) = (Some(answer.0), answer.1);
-            row.is_bound = limits.is_bound();
+            row.is_bound = restrictions.is_bound();
         }
     }
 }
@@ -75,7 +75,7 @@ fn answer_of(
     variant: &str,
     plan: &Plan,
     rounds: &[RoundRecord],
-    limits: Limits,
+    restrictions: Restrictions,
     undecided: Option<Undecided>,
 ) -> (Answer, Option<Undecided>) {
     let metric = &row.metric;
@@ -86,10 +86,10 @@ fn answer_of(
     };
     let answer = Answer::judge(interval, metric.direction(), plan.band);
     let doubt = undecided
-        .or(limits.nothing)
+        .or(restrictions.nothing)
         .or_else(|| (estimate.is_none() && interval.is_none()).then_some(Undecided::NoRatio))
         .or_else(|| interval.is_none().then_some(Undecided::TooFewBlocks))
-        .or_else(|| limits.hides(interval).filter(|_| answer != Answer::CannotTell))
+        .or_else(|| restrictions.hides(interval).filter(|_| answer != Answer::CannotTell))
         .or_else(|| {
             let distance = estimate?.ratio.ln();
             rules::interferes(row.interference, distance).then_some(Undecided::Interference)

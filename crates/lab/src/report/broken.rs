@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ended, InvariantSummary, Language, columns, invariants};
+use super::{InvariantSummary, Language, RunEnd, columns, invariants};
 use crate::journal::record::{
     Failure, FailureKind, GOOD_LIMIT, Measured, Outcome, RoundRecord, Warning,
 };
@@ -15,7 +15,7 @@ use crate::plan::Plan;
 pub fn lines(
     plan: &Plan,
     rounds: &[RoundRecord],
-    ended: Ended,
+    ended: RunEnd,
     resumed: Option<&str>,
     invariants: &[InvariantSummary],
 ) -> Vec<String> {
@@ -25,7 +25,7 @@ pub fn lines(
         let name = &variant.name;
         let own: Vec<&RoundRecord> = rounds.iter().filter(|round| round.variant == *name).collect();
         // A start that failed once may have met a busy machine; one that ended the run did not.
-        let is_given_up = matches!(ended, Ended::Broken { .. });
+        let is_given_up = matches!(ended, RunEnd::Broken { .. });
         let is_crash = |kind: FailureKind| {
             kind == FailureKind::ServerDied || is_given_up && kind.is_of_the_system()
         };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Ended, all, counted, trends};
+use super::{RunEnd, all, counted, trends};
 use crate::file::experiment::Target;
 use crate::journal::record::{Measured, Outcome, RoundRecord, Warning};
 use crate::judge::metric::Metric;
@@ -25,7 +25,7 @@ pub fn pace(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
 }
 
 /// What makes the numbers doubtful, most telling first.
-pub fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: Ended) -> Vec<String> {
+pub fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: RunEnd) -> Vec<String> {
     let lang = plan.language;
     let refused = rounds.iter().filter(|round| !round.refused.is_empty());
     let mut repeated: Vec<(String, u32)> = Vec::new();

@@ -7,7 +7,7 @@ use super::zeros::{self, Zeros};
 use super::{Comparison, Language, Row, VariantSummary};
 use crate::file::experiment::{Bound, Prediction};
 use crate::journal::record::RoundRecord;
-use crate::judge::rules::{self, Limits};
+use crate::judge::rules::{self, Restrictions};
 use crate::judge::stats::{self, Level};
 use crate::judge::verdict::{Undecided, Verdict};
 use crate::plan::Plan;
@@ -109,7 +109,7 @@ impl Evidence<'_> {
         let is_ratio = prediction.bound.is_ratio();
         let decided = self.zeros(prediction).map(|zeros| {
             let interval = zeros.interval();
-            self.limits(prediction).apply(
+            self.restrictions(prediction).apply(
                 Verdict::judge(prediction.bound, interval),
                 prediction.bound,
                 interval,
@@ -147,13 +147,13 @@ impl Evidence<'_> {
             return Verdict::Undecided(Undecided::Interference);
         }
         let verdict = Verdict::judge(prediction.bound, interval);
-        self.limits(prediction).apply(verdict, prediction.bound, interval)
+        self.restrictions(prediction).apply(verdict, prediction.bound, interval)
     }
 
-    fn limits(&self, prediction: &Prediction) -> Limits {
+    fn restrictions(&self, prediction: &Prediction) -> Restrictions {
         let Prediction { metric, variant, bound } = prediction;
         let sides = Sides::select(self.plan, self.rounds, metric, variant);
-        Limits::from_sides(self.plan, &sides, metric, bound.is_ratio())
+        Restrictions::from_sides(self.plan, &sides, metric, bound.is_ratio())
     }
 
     fn zeros(&self, prediction: &Prediction) -> Option<Zeros> {

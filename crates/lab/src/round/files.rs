@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::{Bench, Slot};
+use super::{Bench, RoundPosition};
 use crate::file::experiment::Variant;
 use crate::journal::record::{Failure, FailureKind};
 use crate::round::copy::{self, CopyError};
@@ -28,11 +28,11 @@ pub struct Files {
 impl Files {
     pub fn new(
         bench: &Bench<'_>,
-        slot: Slot,
+        place: RoundPosition,
         variant: &Variant,
         beside: Option<&str>,
     ) -> Result<Self, Failure> {
-        let Slot { block, attempt, position } = slot;
+        let RoundPosition { block, attempt, position } = place;
         let scratch = bench.work.join(format!("round-{position}"));
         let data = scratch.join("data");
         let broken = |what: &str, error: io::Error| {

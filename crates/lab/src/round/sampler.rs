@@ -11,13 +11,13 @@ use crate::observe::prometheus::Selector;
 use crate::observe::{self};
 use crate::round::values;
 
-/// Time between two looks: as often as a load's series has steps.
+/// Time between two samples: as often as a load's series has steps.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// A page that takes longer is one look less: a server under load owes us nothing.
+/// A page that takes longer is one sample less: a server under load owes us nothing.
 const ANSWER_TIME: Duration = Duration::from_millis(800);
 
 /// What a page said at one moment.
-struct Look {
+struct PageSample {
     /// Seconds since 1970.
     at: f64,
     /// By series; `None` of one that the page does not have.
@@ -28,11 +28,11 @@ struct Look {
 pub struct Sampler {
     /// Dropping it wakes the thread.
     stop: Sender<()>,
-    thread: JoinHandle<Vec<Look>>,
+    thread: JoinHandle<Vec<PageSample>>,
 }
 
 /// All that was seen.
-pub struct Samples(Vec<Look>);
+pub struct Samples(Vec<PageSample>);
 
 impl Sampler {
     /// Begins at once. `None` without a series or pages, or when the machine has no thread for it:
@@ -44,16 +44,16 @@ impl Sampler {
         }
         let (stop, stopped) = mpsc::channel::<()>();
         let look = move || {
-            let mut looks = Vec::new();
+            let mut samples = Vec::new();
             loop {
                 let begun = Instant::now();
                 if let Ok(text) = values::pages(&pages, ANSWER_TIME) {
                     let values = series.iter().map(|series| series.sum(&text)).collect();
-                    looks.push(Look { at: observe::seconds(SystemTime::now()), values });
+                    samples.push(PageSample { at: observe::seconds(SystemTime::now()), values });
                 }
                 let rest = INTERVAL.saturating_sub(begun.elapsed());
                 if stopped.recv_timeout(rest) != Err(mpsc::RecvTimeoutError::Timeout) {
-                    return looks;
+                    return samples;
                 }
             }
         };
@@ -70,17 +70,17 @@ impl Sampler {
 }
 
 impl Samples {
-    /// A series' value at the end of each step of a window, between the nearest looks on either
+    /// A series' value at the end of each step of a window, between the nearest samples on either
     /// side. Empty when the page does not have it, or was not seen on both sides of every step.
     pub fn steps(&self, series: usize, start: f64, end: f64, step: f64) -> Vec<f64> {
-        let value = |look: &Look| Some((look.at, (*look.values.get(series)?)?));
+        let value = |sample: &PageSample| Some((sample.at, (*sample.values.get(series)?)?));
         let points: Vec<(f64, f64)> = self.0.iter().filter_map(value).collect();
         let (Some((first, _)), Some((last, _))) = (points.first(), points.last()) else {
             return Vec::new();
         };
         let whole = ((end - start) / step + 1e-6).floor() as usize;
         let moments = (1..=whole).map(|place| start + place as f64 * step);
-        // The last look may be up to one interval before the end.
+        // The last sample may be up to one interval before the end.
         let near = INTERVAL.as_secs_f64() * 1.5;
         let seen = moments.take_while(|at| first - near <= *at && *at <= last + near);
         seen.map(|at| observe::at(&points, at)).collect()
@@ -91,8 +91,13 @@ impl Samples {
 mod tests {
     use super::*;
 
-    fn samples(looks: &[(f64, Option<f64>)]) -> Samples {
-        Samples(looks.iter().map(|(at, value)| Look { at: *at, values: vec![*value] }).collect())
+    fn samples(samples: &[(f64, Option<f64>)]) -> Samples {
+        Samples(
+            samples
+                .iter()
+                .map(|(at, value)| PageSample { at: *at, values: vec![*value] })
+                .collect(),
+        )
     }
 
     #[test]

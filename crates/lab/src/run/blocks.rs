@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use super::out::Journal;
 use crate::journal::record::{FailureKind, Outcome, RoundRecord, Warning};
 use crate::journal::stored;
-use crate::plan::{Plan, Turn};
-use crate::report::Ended;
-use crate::round::{Bench, Slot};
+use crate::plan::{BlockStep, Plan};
+use crate::report::RunEnd;
+use crate::round::{Bench, RoundPosition};
 use crate::run::progress::Progress;
 
 /// After the first round that others disturbed.
@@ -58,13 +58,13 @@ impl<'r> Blocks<'r> {
         Self { bench, plan, rounds, journal, repeats, met, apart: 0, in_a_row: 0, patience, noisy }
     }
 
-    pub fn run_all(&mut self, progress: &mut dyn Progress) -> Ended {
+    pub fn run_all(&mut self, progress: &mut dyn Progress) -> RunEnd {
         let ended = self.run_blocks(progress);
         stored::count(self.plan, &mut self.rounds);
         ended
     }
 
-    fn run_blocks(&mut self, progress: &mut dyn Progress) -> Ended {
+    fn run_blocks(&mut self, progress: &mut dyn Progress) -> RunEnd {
         let first = stored::complete_blocks(&self.rounds) + 1;
         for block in first..=self.plan.settings.blocks {
             let earlier = self.rounds.iter().filter(|round| round.block == block);
@@ -73,20 +73,20 @@ impl<'r> Blocks<'r> {
             loop {
                 match self.run_block(block, attempt, progress) {
                     None => break,
-                    Some(FailureKind::Interrupted) => return Ended::Interrupted,
+                    Some(FailureKind::Interrupted) => return RunEnd::Interrupted,
                     // Whoever resumes a run has put right what broke it.
                     Some(_) if attempt - earlier > self.plan.settings.retries => {
-                        return Ended::Broken { block, attempts: attempt };
+                        return RunEnd::Broken { block, attempts: attempt };
                     }
                     Some(_) => attempt += 1,
                 }
                 progress.again(block, attempt);
             }
         }
-        Ended::Complete
+        RunEnd::Complete
     }
 
-    /// Does all turns of a block, and stops at the first round that breaks.
+    /// Does all steps of a block, and stops at the first round that breaks.
     fn run_block(
         &mut self,
         block: u32,
@@ -94,39 +94,39 @@ impl<'r> Blocks<'r> {
         progress: &mut dyn Progress,
     ) -> Option<FailureKind> {
         let mut position = 1;
-        for turn in self.plan.turns(block) {
-            let slot = Slot { block, attempt, position };
+        for step in self.plan.steps(block) {
+            let place = RoundPosition { block, attempt, position };
             // Until it is not refused, or breaks.
-            while let Some(ended) = self.run_turn(slot, turn, progress) {
+            while let Some(ended) = self.run_step(place, step, progress) {
                 if let Some(broke) = ended {
                     return Some(broke);
                 }
             }
-            position += if matches!(turn, Turn::Pair(_)) { 2 } else { 1 };
+            position += if matches!(step, BlockStep::Pair(_)) { 2 } else { 1 };
         }
         None
     }
 
     /// Runs a round, or two at once. `None` when all is good, `Some(None)` when it was refused, else how it broke.
-    fn run_turn(
+    fn run_step(
         &mut self,
-        slot: Slot,
-        turn: Turn,
+        place: RoundPosition,
+        step: BlockStep,
         progress: &mut dyn Progress,
     ) -> Option<Option<FailureKind>> {
         if self.bench.cancel.is_cancelled() {
             return Some(Some(FailureKind::Interrupted));
         }
         let variant = |index: usize| &self.plan.variants[index];
-        let records = match turn {
-            Turn::Alone(one) => {
-                progress.round(slot.block, &variant(one).name);
-                vec![self.bench.round(slot, variant(one))]
+        let records = match step {
+            BlockStep::Alone(one) => {
+                progress.round(place.block, &variant(one).name);
+                vec![self.bench.round(place, variant(one))]
             }
-            Turn::Pair([one, other]) => {
+            BlockStep::Pair([one, other]) => {
                 let names = format!("{} beside {}", variant(one).name, variant(other).name);
-                progress.round(slot.block, &names);
-                self.bench.pair(slot, [variant(one), variant(other)])
+                progress.round(place.block, &names);
+                self.bench.pair(place, [variant(one), variant(other)])
             }
         };
         let is_refused = self.refuses(&records);
@@ -169,7 +169,7 @@ impl<'r> Blocks<'r> {
         }
     }
 
-    /// Whether a turn is refused, as long as turns may be. Both rounds of a pair are refused, or neither.
+    /// Whether a step is refused, as long as steps may be. Both rounds of a pair are refused, or neither.
     fn refuses(&mut self, records: &[RoundRecord]) -> bool {
         let reasons: Vec<Warning> =
             records.iter().flat_map(|record| stored::refusals(self.plan, record)).collect();

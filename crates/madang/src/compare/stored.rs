@@ -3,7 +3,7 @@
 use super::{say, tell};
 use crate::exit;
 use anyhow::anyhow;
-use madang_lab::report::{Ended, Language};
+use madang_lab::report::{Language, RunEnd};
 use madang_lab::{Conclusion, FailureKind, Finished, Report, Stored, Verdict};
 use std::path::Path;
 
@@ -82,9 +82,9 @@ impl Show<'_> {
         let place = out.display();
         tell(&format!("{complete} of {all} blocks complete; results in {place}"));
         let hint = match report.ended {
-            Ended::Complete => None,
-            Ended::Interrupted => Some(GO_ON),
-            Ended::Broken { .. } => go_on_after(report.last_failure()),
+            RunEnd::Complete => None,
+            RunEnd::Interrupted => Some(GO_ON),
+            RunEnd::Broken { .. } => go_on_after(report.last_failure()),
         };
         if let Some(hint) = hint {
             tell(&format!("{hint}: madang compare --resume {place}"));

@@ -8,7 +8,8 @@ use crate::harness::{PASSWORD, Server, Setup, eventually};
 use madang_guard::clock::ManualClock;
 use madang_guard::config::{AccountLimit, AddressLimit, FailureLimit, PasswordWatch, Suspicion};
 use madang_guard::limit::{
-    AttemptStore, Decision, Id, MemoryStore, Request, StoreError, Subject, ValkeyStore, Verdict,
+    AttemptOutcome, AttemptStore, Decision, Id, MemoryStore, Request, StoreError, Subject,
+    ValkeyStore,
 };
 use madang_guard::{GuardConfig, Key};
 use madang_stack::redis::Redis;
@@ -171,7 +172,7 @@ fn while_the_counter_is_away_each_node_counts_its_own_and_says_so() {
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Begin { kind: u8, account: u8, address: u8, password: u8, proven: bool, take: bool },
-    End(usize, Verdict),
+    End(usize, AttemptOutcome),
     Pass(u32),
 }
 
@@ -182,9 +183,9 @@ fn act() -> impl Strategy<Value = Act> {
         6 => begin.prop_map(|(kind, account, address, password, proven, take)| Act::Begin {
             kind, account, address, password, proven, take
         }),
-        4 => (0..8usize).prop_map(|which| Act::End(which, Verdict::Failure)),
-        1 => (0..8usize).prop_map(|which| Act::End(which, Verdict::Success)),
-        1 => (0..8usize).prop_map(|which| Act::End(which, Verdict::Cancelled)),
+        4 => (0..8usize).prop_map(|which| Act::End(which, AttemptOutcome::Failure)),
+        1 => (0..8usize).prop_map(|which| Act::End(which, AttemptOutcome::Success)),
+        1 => (0..8usize).prop_map(|which| Act::End(which, AttemptOutcome::Cancelled)),
         2 => (0..4_000u32).prop_map(Act::Pass),
     ]
 }
@@ -257,15 +258,15 @@ async fn compare(acts: &[Act], base: u64, server: &Url) -> Result<(), StoreError
                 // A lease ends after 30 s; memory knows none.
                 while held.first().is_some_and(|(.., since)| passed - since > 25_000) {
                     let (subject, ticket, _) = held.remove(0);
-                    memory.settle(&subject, ticket, Verdict::Failure).get().await.unwrap();
-                    shared.settle(&subject, ticket, Verdict::Failure).get().await?;
+                    memory.settle(&subject, ticket, AttemptOutcome::Failure).get().await.unwrap();
+                    shared.settle(&subject, ticket, AttemptOutcome::Failure).get().await?;
                 }
                 clock.advance(Duration::from_millis(milliseconds.into()));
             }
-            Act::End(which, verdict) if !held.is_empty() => {
+            Act::End(which, outcome) if !held.is_empty() => {
                 let (subject, ticket, _) = held.remove(which % held.len());
-                memory.settle(&subject, ticket, verdict).get().await.unwrap();
-                shared.settle(&subject, ticket, verdict).get().await?;
+                memory.settle(&subject, ticket, outcome).get().await.unwrap();
+                shared.settle(&subject, ticket, outcome).get().await?;
             }
             Act::End(..) => {}
         }

@@ -2,7 +2,7 @@
 //! replicas apply later.
 
 use crate::position::Position;
-use crate::{Row, Slot};
+use crate::{Row, StampBucket};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What can be read: things that single writes change, and a list of all of them.
@@ -10,16 +10,16 @@ pub const THINGS: usize = 3;
 pub const LIST: usize = THINGS;
 pub const KEYS: usize = THINGS + 1;
 pub const LANES: u8 = 5;
-pub const SLOTS: usize = 16;
+pub const BUCKETS: usize = 16;
 
-/// The slots that what is read under a key depends on. The list has one of its own, which every write ends.
-pub fn slots(key: usize) -> Vec<Slot> {
-    vec![Slot::for_name(&format!("key:{key}"), SLOTS)]
+/// The buckets that what is read under a key depends on. The list has one of its own, which every write ends.
+pub fn buckets(key: usize) -> Vec<StampBucket> {
+    vec![StampBucket::for_name(&format!("key:{key}"), BUCKETS)]
 }
 
-/// The slots that a write on a thing ends.
-pub fn ends(thing: usize) -> Vec<Slot> {
-    [slots(thing), slots(LIST)].concat()
+/// The buckets that a write on a thing ends.
+pub fn ends(thing: usize) -> Vec<StampBucket> {
+    [buckets(thing), buckets(LIST)].concat()
 }
 
 /// A commit, numbered through all histories.

@@ -1,6 +1,6 @@
 //! A node as the simulation drives it: what a service does around the protocol.
 
-use super::database::{KEYS, SLOTS, Server};
+use super::database::{BUCKETS, KEYS, Server};
 use crate::{Follower, Label, Lane, Moment, Replica, Stamps, Timing};
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ impl Node {
             alive: true,
             clock,
             paused_until: 0,
-            follower: Follower::new(SLOTS, timing),
+            follower: Follower::new(BUCKETS, timing),
             replica: Replica::new(),
             lane: None,
             lane_history: 0,

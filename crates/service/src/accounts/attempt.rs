@@ -73,9 +73,7 @@ fn guard_config(settings: &GuardSettings, key: &TokenKey) -> GuardConfig {
     config.waiting = Waiting { longest: settings.wait, ..Waiting::default() };
     config.suspicion =
         (settings.proof || settings.device_marks || settings.passwords).then(|| Suspicion {
-            proof: settings
-                .proof
-                .then(|| ProofConfig { work: settings.proof_work, ..ProofConfig::default() }),
+            proof: settings.proof.then_some(ProofConfig { work: settings.proof_work }),
             device_tokens: settings.device_marks.then(DeviceTokenConfig::default),
             passwords: settings.passwords.then(PasswordWatch::default),
             ..Suspicion::default()

@@ -68,7 +68,7 @@ impl TokenKey {
         if text.len() > 2048 {
             return None;
         }
-        let bytes = hex(text).or_else(|| {
+        let bytes = base16ct::mixed::decode_vec(text).ok().or_else(|| {
             let text = text.trim_end_matches('=');
             let padded = format!("{text}{}", &"==="[..(4 - text.len() % 4) % 4]);
             STANDARD.decode(&padded).or_else(|_| URL_SAFE.decode(&padded)).ok()
@@ -155,13 +155,6 @@ fn write(dir: &Path, key: &[u8]) -> std::io::Result<()> {
 fn has_no_room(error: &std::io::Error) -> bool {
     use ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem)
-}
-
-fn hex(text: &str) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(2) || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).ok()).collect()
 }
 
 #[cfg(test)]

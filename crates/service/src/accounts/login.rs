@@ -14,7 +14,7 @@ use crate::ops::record::Part;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, header};
-use madang_guard::hash::{CheckOutcome, Password, StoredHash, Verdict};
+use madang_guard::hash::{CheckOutcome, Password, PasswordCheck, StoredHash};
 use madang_guard::{Attempt, Reservation};
 use serde::Serialize;
 use std::net::IpAddr;
@@ -143,10 +143,10 @@ impl Accounts {
             CheckOutcome::Failed => drop(reservation),
         };
         let time = current::time(Part::Hash);
-        let verdict = self.hasher().verify(Password::from(text), stored, settle).await;
+        let check = self.hasher().verify(Password::from(text), stored, settle).await;
         drop(time);
-        let verdict = verdict.map_err(|error| hashing::problem(&error))?;
-        let (Verdict::Right { needs_upgrade }, Some(user)) = (verdict, found) else {
+        let check = check.map_err(|error| hashing::problem(&error))?;
+        let (PasswordCheck::Right { needs_upgrade }, Some(user)) = (check, found) else {
             return Ok(None);
         };
         if let Some(old) = old.filter(|_| needs_upgrade) {

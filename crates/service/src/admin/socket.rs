@@ -149,7 +149,6 @@ impl Drop for Running {
 #[derive(Clone)]
 struct Desk {
     admin: Arc<Admin>,
-    /// Time for a command to come.
     command_time: Duration,
     stopped: watch::Receiver<bool>,
 }

@@ -59,7 +59,6 @@ impl CountMemory {
         Self { sets: (0..SETS).map(|_| Mutex::default()).collect(), remembers: true }
     }
 
-    /// For this store.
     pub(super) fn of(store: &Store) -> Self {
         if store.is_shared() {
             Self { sets: Box::new([Mutex::default()]), remembers: false }

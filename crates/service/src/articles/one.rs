@@ -6,7 +6,7 @@ use super::types::{Article, ArticleId, Counts};
 use super::{Articles, draft, no_such_article, one_article};
 use crate::accounts::{Caller, MaybeCaller};
 use crate::app::App;
-use crate::http::splice::{Member, Template};
+use crate::http::dynamic_members::{DynamicObject, Member};
 use crate::http::{By, Conditions, JsonObject, PathId, Problem};
 use crate::response_cache::{Wanted, make_private};
 use axum::extract::{Path, State};
@@ -75,7 +75,7 @@ pub(super) async fn patch(
     let liked = articles.likes.waiting(id, user).await.unwrap_or(edited.liked);
     let counts = articles.likes.count_with_waiting(id, edited.counts).await;
     let (text, members) = (ArticleText::from(edited.article), members(counts, Some(liked)));
-    Ok(articles.responses.of_write_template(text, &members, &headers).await)
+    Ok(articles.responses.of_write_dynamic(text, &members, &headers).await)
 }
 
 /// Deletes an article with its comments and likes. Only its author may.
@@ -103,7 +103,7 @@ pub(super) async fn delete(
 
 /// Its text alone: likes and comments come and go without anybody changing the article.
 fn version(article: Article) -> Option<Box<str>> {
-    Some(Template::version(&ArticleText::from(article)))
+    Some(DynamicObject::version(&ArticleText::from(article)))
 }
 
 fn not_the_author() -> Problem {
@@ -122,11 +122,15 @@ fn members(counts: Counts, liked: Option<bool>) -> [(&'static str, Member); 3] {
 
 impl Articles {
     /// What is cached of an article.
-    async fn text(&self, id: ArticleId, headers: &HeaderMap) -> Result<Option<Template>, Problem> {
+    async fn text(
+        &self,
+        id: ArticleId,
+        headers: &HeaderMap,
+    ) -> Result<Option<DynamicObject>, Problem> {
         let (key, stamps) = (id.to_string(), [one_article(id)]);
         let wanted = Wanted { key: &key, stamps: &stamps, kept: true };
         let store = self.store.clone();
         let make = move || async move { Ok(store.find(id).await?.map(ArticleText::from)) };
-        self.responses.get_template(&self.details, wanted, headers, make).await
+        self.responses.get_dynamic(&self.details, wanted, headers, make).await
     }
 }

@@ -7,22 +7,22 @@ mod upkeep;
 use super::types::{Article, ArticleId, Author, Counts, Edit, NewArticle};
 use super::{all_articles, comments_of, one_article};
 use crate::accounts::{self, OwnedRows, Quota, UserId};
-use crate::housekeeping::Step;
+use crate::housekeeping::DependentRows;
 use crate::http::{By, Refusal, Remover};
 use crate::idempotency::{Done, Once};
 use crate::search as index;
 use crate::store::{ChangeError, Conn, Row, Store, StoreError, Tx, params};
 
 /// What hangs on an article.
-pub(super) const OF_ARTICLE: &[Step] = &[
-    Step::delete("article_likes", "article_id", "user_id"),
-    Step::delete("article_comments", "article_id", "id"),
+pub(super) const OF_ARTICLE: &[DependentRows] = &[
+    DependentRows::delete("article_likes", "article_id", "user_id"),
+    DependentRows::delete("article_comments", "article_id", "id"),
 ];
 
 /// What a user leaves who is deleted: articles and comments without an author. Likes are found in another way.
-pub(crate) const OF_USER: &[Step] = &[
-    Step::clear("articles", "author_id", "id").ending("id", one_article),
-    Step::clear("article_comments", "author_id", "id").ending("article_id", comments_of),
+pub(crate) const OF_USER: &[DependentRows] = &[
+    DependentRows::clear("articles", "author_id", "id").ending("id", one_article),
+    DependentRows::clear("article_comments", "author_id", "id").ending("article_id", comments_of),
 ];
 
 /// Articles in the store. Every method fails when the store cannot answer; nothing is written then,

@@ -46,16 +46,16 @@ const WINDOWS: [&str; 3] = ["p50Milliseconds", "p99Milliseconds", "cacheHitRatio
 
 /// The numbers of a moment.
 #[derive(Clone, Debug)]
-struct Look {
+struct MetricsSnapshot {
     counts: Counts,
     rates: [u64; RATES.len()],
     levels: [Option<f64>; LEVELS.len()],
     replicas: Vec<ReplicaMetrics>,
 }
 
-impl Look {
+impl MetricsSnapshot {
     #[allow(clippy::cast_precision_loss, reason = "sizes and counts are far below 2^53")]
-    fn take(app: &App, metrics: &ServerMetrics) -> Look {
+    fn take(app: &App, metrics: &ServerMetrics) -> MetricsSnapshot {
         let [_, answers @ ..] = metrics.answers();
         let guard = app.accounts.guard().metrics();
         let hashes = app.accounts.hasher().metrics();
@@ -92,7 +92,7 @@ impl Look {
         let [cache, log_ins, requests, queue, log, disk, pending] = levels;
         let lag = Some(likes.lag.as_secs_f64());
         let [ok, elsewhere, wrong, failed] = answers;
-        Look {
+        MetricsSnapshot {
             counts: Counts::read(&metrics.latencies, &app.cache),
             rates: [
                 ok,
@@ -117,7 +117,7 @@ impl Look {
 struct Sample(Vec<Option<f64>>);
 
 impl Sample {
-    fn between(past: &VecDeque<Look>) -> Option<Sample> {
+    fn between(past: &VecDeque<MetricsSnapshot>) -> Option<Sample> {
         let (first, now) = (past.front()?, past.back()?);
         let before = past.iter().rev().nth(1)?;
         let seconds = now.counts.at.duration_since(before.counts.at).as_secs_f64();
@@ -268,14 +268,14 @@ pub(super) struct Watch {
     app: Arc<App>,
     metrics: Arc<ServerMetrics>,
     view: Arc<View>,
-    past: VecDeque<Look>,
+    past: VecDeque<MetricsSnapshot>,
     ticks: u32,
 }
 
 impl Watch {
     /// From now on.
     pub(super) fn new(view: Arc<View>, app: Arc<App>, metrics: Arc<ServerMetrics>) -> Watch {
-        let past = VecDeque::from([Look::take(&app, &metrics)]);
+        let past = VecDeque::from([MetricsSnapshot::take(&app, &metrics)]);
         Watch { app, metrics, view, past, ticks: 0 }
     }
 
@@ -285,9 +285,9 @@ impl Watch {
         if self.ticks > 0 {
             return;
         }
-        let look = Look::take(&self.app, &self.metrics);
-        let replicas = look.replicas.clone();
-        self.past.push_back(look);
+        let snapshot = MetricsSnapshot::take(&self.app, &self.metrics);
+        let replicas = snapshot.replicas.clone();
+        self.past.push_back(snapshot);
         if let Some(sample) = Sample::between(&self.past) {
             self.view.keep(sample, replicas);
         }

@@ -17,12 +17,12 @@ pub(crate) struct Leftovers {
     /// The table that triggers write their ids into.
     pub(crate) noted: &'static str,
     /// What is done for each, in this order.
-    pub(crate) steps: &'static [&'static [Step]],
+    pub(crate) dependents: &'static [&'static [DependentRows]],
 }
 
 /// How one kind of rows goes that hang on an id.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
+pub(crate) struct DependentRows {
     table: &'static str,
     /// The column of the id.
     of: &'static str,
@@ -35,7 +35,7 @@ pub(crate) struct Step {
     deletes: bool,
 }
 
-impl Step {
+impl DependentRows {
     /// The rows go whose column `of` holds the id; `key` tells them apart.
     pub(crate) const fn delete(table: &'static str, of: &'static str, key: &'static str) -> Self {
         Self { table, of, key, body: key, ends: None, deletes: true }
@@ -88,12 +88,12 @@ impl Leftovers {
     ) -> Result<bool, StoreError> {
         let job = move |tx: &mut Tx<'_>| {
             let (mut left, mut ended) = (rows, Vec::new());
-            for step in self.steps.iter().copied().flatten() {
-                let found: Vec<(i64, i64)> = tx.rows(&step.find(), params![id, left], columns)?;
-                let change = step.change();
+            for one in self.dependents.iter().copied().flatten() {
+                let found: Vec<(i64, i64)> = tx.rows(&one.find(), params![id, left], columns)?;
+                let change = one.change();
                 for (key, body) in &found {
                     tx.run(&change, params![id, key])?;
-                    ended.extend(step.ends.map(|ends| ends(*body)));
+                    ended.extend(one.ends.map(|ends| ends(*body)));
                 }
                 left -= found.len().min(left);
             }

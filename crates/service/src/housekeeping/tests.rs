@@ -96,7 +96,7 @@ fn every_statement_of_a_sweep_finds_its_rows_in_an_index() {
     let conn = test_schema();
     for step in [OF_USERS, tracks::LEFTOVERS, articles::LEFTOVERS]
         .iter()
-        .flat_map(|kind| kind.steps.iter().copied().flatten())
+        .flat_map(|kind| kind.dependents.iter().copied().flatten())
     {
         for sql in [step.find(), step.change()] {
             let plan = plan(&conn, &sql);

@@ -153,10 +153,10 @@ impl ConnState {
     }
 
     /// The deadline that has passed, if any.
-    pub(super) fn check(&self, limits: &Limits) -> Option<Expired> {
+    pub(super) fn check(&self, deadlines: &Deadlines) -> Option<Expired> {
         let now = self.clock.now();
         let over = |since: u64, limit: u64| since != 0 && now.saturating_sub(since) > limit;
-        if self.write.is_over(now, limits.write_ms) {
+        if self.write.is_over(now, deadlines.write_ms) {
             return Some(Expired::Write);
         }
         if over(self.lingers_since.load(Relaxed), LINGER_MS) {
@@ -166,11 +166,11 @@ impl ConnState {
             return None;
         }
         let head = self.head_since.load(Relaxed);
-        if over(head, limits.head_ms) {
+        if over(head, deadlines.head_ms) {
             return Some(Expired::Head);
         }
         let idle = head == 0 && !self.write.is_blocked();
-        (idle && over(self.idle_since.load(Relaxed), limits.idle_ms)).then_some(Expired::Idle)
+        (idle && over(self.idle_since.load(Relaxed), deadlines.idle_ms)).then_some(Expired::Idle)
     }
 
     /// Since when this connection waits for its client to send or to take something; nothing while the
@@ -263,13 +263,13 @@ impl ConnState {
 
 /// Deadlines in milliseconds, as the watchdog compares them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct Deadlines {
     head_ms: u64,
     write_ms: u64,
     idle_ms: u64,
 }
 
-impl Limits {
+impl Deadlines {
     pub(super) fn new(settings: &ServerSettings) -> Self {
         let ms = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
         Self {

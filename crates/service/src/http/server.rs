@@ -5,7 +5,7 @@
 //! request then never changes threads, which saves a wake-up between cores for every request.
 
 use super::acceptor::Acceptor;
-use super::connection::Limits;
+use super::connection::Deadlines;
 use super::connection_slots::ConnectionSlots;
 use super::edge::Edge;
 use super::worker::{Shared, Worker};
@@ -85,7 +85,7 @@ impl Server {
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         let shared = Arc::new(Shared {
             edge,
-            limits: Limits::new(settings),
+            deadlines: Deadlines::new(settings),
             started: Instant::now(),
             closing: AtomicBool::new(false),
             metrics: Arc::clone(&routes.metrics),

@@ -1,7 +1,7 @@
 //! A worker: a thread with an event loop of its own, and its connections.
 
 use super::client::Peer;
-use super::connection::{CoarseClock, ConnState, Limits, WatchedStream};
+use super::connection::{CoarseClock, ConnState, Deadlines, WatchedStream};
 use super::connection_slots::ConnectionSlot;
 use super::edge::{ConnService, Edge};
 use super::server::LARGEST_HEAD;
@@ -22,7 +22,7 @@ use tokio::sync::{Notify, mpsc};
 
 pub(super) struct Shared {
     pub(super) edge: Arc<Edge>,
-    pub(super) limits: Limits,
+    pub(super) deadlines: Deadlines,
     /// When the clocks of all workers began.
     pub(super) started: Instant,
     /// The listener is closed: connections end as soon as they have nothing to do.
@@ -102,7 +102,7 @@ impl Loop {
         drain: &Notify,
         end: &Notify,
     ) {
-        let mut watch = tokio::time::interval(self.shared.limits.watch_every());
+        let mut watch = tokio::time::interval(self.shared.deadlines.watch_every());
         loop {
             tokio::select! {
                 Some(arrival) = arrivals.recv() => self.open(arrival),
@@ -144,7 +144,7 @@ impl Loop {
         let closing = self.shared.closing.load(Ordering::Relaxed);
         self.open.lock().retain(|state| {
             let Some(state) = state.upgrade() else { return false };
-            match state.check(&self.shared.limits) {
+            match state.check(&self.shared.deadlines) {
                 // Counted once, however long its task takes to notice.
                 Some(expired) if state.expire() => {
                     self.shared.metrics.connection_expired(expired.reason());

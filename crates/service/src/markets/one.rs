@@ -60,7 +60,7 @@ impl Markets {
             let market = index.number(id).map(|number| index.market(number));
             Ok(market.map(|market| MarketItem::new(market, this.regions(), None)))
         };
-        let found = self.inner.responses.get_template(&self.inner.details, wanted, headers, make);
+        let found = self.inner.responses.get_dynamic(&self.inner.details, wanted, headers, make);
         let views = i64::try_from(self.views_of(id)).unwrap_or(i64::MAX);
         Ok(found.await?.map(|body| body.respond(&[("viewCount", views.into())], headers)))
     }

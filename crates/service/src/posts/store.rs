@@ -39,7 +39,6 @@ pub struct PostStore {
 
 /// What a change found and what it left.
 pub(super) struct Changed {
-    /// The values before.
     pub(super) before: PostValues,
     /// The post as it is now.
     pub(super) after: Post,

@@ -110,7 +110,7 @@ impl BackupError {
 
 /// Progress, for whoever watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum Progress {
     /// Copying the store; bytes done and in all. From a server, the total is not known and 0.
     Copying(u64, u64),
     /// Checking the copy, or what was unpacked.
@@ -216,7 +216,7 @@ pub fn take(
     settings: &Settings,
     parent: &Path,
     since: Option<&Path>,
-    mut watch: impl FnMut(Step),
+    mut watch: impl FnMut(Progress),
 ) -> Result<Taken, BackupError> {
     let mut archives = Archives::default();
     let Some(since) = since else { return copied(settings, parent, &mut watch) };
@@ -237,7 +237,7 @@ pub fn take(
 fn copied(
     settings: &Settings,
     parent: &Path,
-    watch: &mut impl FnMut(Step),
+    watch: &mut impl FnMut(Progress),
 ) -> Result<Taken, BackupError> {
     let data = &settings.data_dir;
     let url = settings.database.url.as_deref();
@@ -251,22 +251,22 @@ fn copied(
     match url {
         None => {
             live::copy(&data.join(FILE), &work.dir.join(FILE), &mut Pace::new(), |done, all| {
-                watch(Step::Copying(done, all));
+                watch(Progress::Copying(done, all));
             })?;
         }
         Some(url) => {
             let mut into = settings.clone();
             into.data_dir.clone_from(&work.dir);
             let mut rows = 0;
-            copy::back(&into, url, |step| {
-                if let copy::Step::Rows(more) = step {
+            copy::back(&into, url, |progress| {
+                if let copy::Progress::Rows(more) = progress {
                     rows += more;
-                    watch(Step::Copying(rows, 0));
+                    watch(Progress::Copying(rows, 0));
                 }
             })?;
         }
     }
-    watch(Step::Checking);
+    watch(Progress::Checking);
     work.taken(created, has_key, if url.is_some() { "mariadb" } else { "sqlite" })
 }
 
@@ -283,9 +283,13 @@ impl Taken {
     }
 
     /// Writes the archive; answers its bytes.
-    pub fn pack(&self, out: impl Write, mut watch: impl FnMut(Step)) -> Result<u64, BackupError> {
+    pub fn pack(
+        &self,
+        out: impl Write,
+        mut watch: impl FnMut(Progress),
+    ) -> Result<u64, BackupError> {
         archive::write(&self.work.dir, &self.manifest, out, |done, all| {
-            watch(Step::Packing(done, all));
+            watch(Progress::Packing(done, all));
         })
         .map_err(BackupError::io("the backup cannot be written"))
     }

@@ -67,7 +67,7 @@ impl From<rusqlite::Error> for CopyError {
 
 /// What happens, for who watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step<'a> {
+pub enum Progress<'a> {
     /// Copying a table with so many rows begins; so many are there already.
     Copy(&'a str, u64, u64),
     /// Comparing a table with so many rows begins.
@@ -147,7 +147,7 @@ impl Copying {
     /// # Errors
     /// When a side fails, or they are not the same in the end. What was copied until then stays, and is not copied
     /// again.
-    pub fn run(self, mut watch: impl FnMut(Step<'_>)) -> Result<Report, CopyError> {
+    pub fn run(self, mut watch: impl FnMut(Progress<'_>)) -> Result<Report, CopyError> {
         let mut copied = Vec::with_capacity(self.tables.len());
         for table in &self.tables {
             copied.push(self.copy(table, &mut watch)?);
@@ -159,7 +159,7 @@ impl Copying {
         }
         for (table, copied) in self.tables.iter().zip(&mut copied) {
             let began = Instant::now();
-            watch(Step::Compare(&table.name, copied.rows));
+            watch(Progress::Compare(&table.name, copied.rows));
             let compared = check::compare(&self.source, &self.target, table, &mut watch);
             compared.map_err(|error| match error {
                 CopyError::Differs(what) => CopyError::Differs(format!(
@@ -175,12 +175,16 @@ impl Copying {
         Ok(Report { tables: copied, warnings })
     }
 
-    fn copy(&self, table: &Table, watch: &mut impl FnMut(Step<'_>)) -> Result<Copied, CopyError> {
+    fn copy(
+        &self,
+        table: &Table,
+        watch: &mut impl FnMut(Progress<'_>),
+    ) -> Result<Copied, CopyError> {
         let began = Instant::now();
         let rows = self.source.count(&table.name)?;
         let mut mark = self.target.mark(table)?;
         let before = mark.copied;
-        watch(Step::Copy(&table.name, rows, before));
+        watch(Progress::Copy(&table.name, rows, before));
         let (mut batch, mut bytes) = (Vec::new(), 0);
         let above = mark.last_key.take();
         self.source.each(table, above.as_deref(), |row: SourceRow| {
@@ -188,7 +192,7 @@ impl Copying {
             batch.push(row);
             if batch.len() == BATCH_ROWS || bytes >= BATCH_BYTES {
                 mark.copied += self.target.write(table, &mut batch, mark.copied)?;
-                watch(Step::Rows(batch.len() as u64));
+                watch(Progress::Rows(batch.len() as u64));
                 batch.clear();
                 bytes = 0;
             }
@@ -196,7 +200,7 @@ impl Copying {
         })?;
         if !batch.is_empty() {
             mark.copied += self.target.write(table, &mut batch, mark.copied)?;
-            watch(Step::Rows(batch.len() as u64));
+            watch(Progress::Rows(batch.len() as u64));
         }
         if mark.copied != rows {
             return Err(CopyError::Differs(format!(

@@ -36,7 +36,7 @@ use outbox::{Fate, Number, Outbox};
 use poll::Poller;
 use reach::Reach;
 use replica::Replica;
-use servers::{Servers, Turn, parse};
+use servers::{ServerEpoch, Servers, parse};
 pub(in crate::store) use servers::{UrlError, connect};
 use session::{Trouble, is_refusal};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -82,7 +82,7 @@ struct Seat {
     purpose: Use,
     session: Option<Session>,
     /// The server that the session was made with.
-    turn: Turn,
+    epoch: ServerEpoch,
 }
 
 impl Maria {
@@ -113,7 +113,7 @@ impl Maria {
                 shared: Arc::clone(&shared),
                 purpose,
                 session: None,
-                turn: Turn::default(),
+                epoch: ServerEpoch::default(),
             });
             Pool::start(name, seats.collect(), settings.queue)
                 .map_err(|e| StoreError::Other(format!("cannot start a thread: {e}")))
@@ -225,10 +225,10 @@ fn sizes(all: Option<usize>) -> (usize, usize) {
 impl Seat {
     fn session(&mut self) -> Result<&Session, StoreError> {
         let servers = &self.shared.servers;
-        if self.session.is_none() || self.turn != servers.turn() {
+        if self.session.is_none() || self.epoch != servers.epoch() {
             self.session = None;
-            let (session, turn) = servers.connect(self.purpose)?;
-            (self.session, self.turn) = (Some(session), turn);
+            let (session, epoch) = servers.connect(self.purpose)?;
+            (self.session, self.epoch) = (Some(session), epoch);
         }
         self.session.as_ref().ok_or(StoreError::Closed)
     }

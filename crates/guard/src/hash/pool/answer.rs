@@ -14,7 +14,7 @@ use crate::hash::HashError;
 
 /// The answer to a password check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PasswordCheck {
     /// It is the password.
     Right {
         /// Whether it should be hashed again with the pool's scheme and stored
@@ -26,7 +26,7 @@ pub enum Verdict {
 }
 
 /// How a password check ended, told once to its `settle` closure, whether or not anybody still waits for
-/// the verdict.
+/// the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckOutcome {
     /// The password was compared and is right.
@@ -36,22 +36,22 @@ pub enum CheckOutcome {
     /// Nothing was compared and nothing will be: refused, expired, abandoned before it began, or the pool
     /// closed. A reservation can be given back: no guess was evaluated, nobody learned anything.
     NotRun,
-    /// It began and gave no verdict (no memory, a panic). A reservation is best kept.
+    /// It began and gave no answer (no memory, a panic). A reservation is best kept.
     Failed,
 }
 
-impl From<&Result<Verdict, PoolError>> for CheckOutcome {
-    fn from(result: &Result<Verdict, PoolError>) -> Self {
+impl From<&Result<PasswordCheck, PoolError>> for CheckOutcome {
+    fn from(result: &Result<PasswordCheck, PoolError>) -> Self {
         match result {
-            Ok(Verdict::Right { .. }) => Self::Right,
-            Ok(Verdict::Wrong) => Self::Wrong,
+            Ok(PasswordCheck::Right { .. }) => Self::Right,
+            Ok(PasswordCheck::Wrong) => Self::Wrong,
             Err(PoolError::Busy { .. } | PoolError::Closed) => Self::NotRun,
             Err(PoolError::Hash(_) | PoolError::Panicked) => Self::Failed,
         }
     }
 }
 
-/// Why a job gave no verdict or hash.
+/// Why a job gave no answer or hash.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {

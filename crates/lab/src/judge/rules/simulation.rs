@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use super::{Effect, Figures, Limits, RULES, Seen, interferes};
+use super::{Effect, Figures, RULES, Restrictions, Seen, interferes};
 use crate::file::experiment::Bound;
 use crate::journal::record::Warning;
 use crate::judge::stats::{estimate, interference, normal};
@@ -43,7 +43,7 @@ fn percentile(times: &[f64], share: f64) -> f64 {
 
 /// Verdicts in [`EXPERIMENTS`] that contradict the truth, in per cent, without and with the restrictions.
 fn false_verdicts(
-    limits: Limits,
+    restrictions: Restrictions,
     claim: Bound,
     is_true: bool,
     block: impl Fn(&mut Rng) -> Block,
@@ -55,7 +55,7 @@ fn false_verdicts(
         let interval = estimate(&blocks(&mut rng, &block)).unwrap().interval;
         let verdict = Verdict::judge(claim, interval);
         without += u32::from(verdict == wrong);
-        with += u32::from(limits.apply(verdict, claim, interval) == wrong);
+        with += u32::from(restrictions.apply(verdict, claim, interval) == wrong);
     }
     (percent(without), percent(with))
 }
@@ -75,20 +75,21 @@ fn width(block: impl Fn(&mut Rng) -> Block) -> f64 {
 }
 
 /// The rules about some figures, their condition seen in rounds of the variant.
-fn of_variant(is_seen: impl Fn(&Seen) -> bool, figures: Figures) -> Limits {
+fn of_variant(is_seen: impl Fn(&Seen) -> bool, figures: Figures) -> Restrictions {
     let rules = RULES.iter().filter(|rule| rule.figures == figures || rule.figures == Figures::All);
-    let limits = Limits::from_rules(rules.map(|rule| (rule, is_seen(&rule.seen), false)));
-    assert_ne!(limits, Limits::default(), "the table has such a rule");
-    limits
+    let restrictions =
+        Restrictions::from_rules(rules.map(|rule| (rule, is_seen(&rule.seen), false)));
+    assert_ne!(restrictions, Restrictions::default(), "the table has such a rule");
+    restrictions
 }
 
-fn warned(warning: Warning, figures: Figures) -> Limits {
+fn warned(warning: Warning, figures: Figures) -> Restrictions {
     of_variant(|seen| matches!(seen, Seen::Warning(own) if *own == warning), figures)
 }
 
-fn withheld(why: Undecided) -> Limits {
+fn withheld(why: Undecided) -> Restrictions {
     let rules = RULES.iter().filter(|rule| rule.effect == Effect::NoVerdict(why));
-    Limits::from_rules(rules.map(|rule| (rule, true, false)))
+    Restrictions::from_rules(rules.map(|rule| (rule, true, false)))
 }
 
 fn is_documented(row: &str, figures: &str) {

@@ -3,7 +3,7 @@
 use super::Language;
 use crate::journal::record::{Failure, FailureKind, Outcome, RoundRecord, Warning};
 use crate::judge::metric::Metric;
-use crate::report::Ended;
+use crate::report::RunEnd;
 
 impl Language {
     pub fn warning(self, warning: Warning) -> &'static str {
@@ -110,15 +110,15 @@ impl Language {
     }
 
     /// How a run ended before its end, if it did.
-    pub fn ended(self, ended: Ended) -> Option<String> {
+    pub fn ended(self, ended: RunEnd) -> Option<String> {
         Some(match (self, ended) {
-            (_, Ended::Complete) => return None,
-            (Self::En, Ended::Interrupted) => "the run was interrupted".to_owned(),
-            (Self::Ko, Ended::Interrupted) => "실행이 중단되었습니다".to_owned(),
-            (Self::En, Ended::Broken { block, attempts }) => {
+            (_, RunEnd::Complete) => return None,
+            (Self::En, RunEnd::Interrupted) => "the run was interrupted".to_owned(),
+            (Self::Ko, RunEnd::Interrupted) => "실행이 중단되었습니다".to_owned(),
+            (Self::En, RunEnd::Broken { block, attempts }) => {
                 format!("block {block} broke {attempts} times, so the run was given up")
             }
-            (Self::Ko, Ended::Broken { block, attempts }) => {
+            (Self::Ko, RunEnd::Broken { block, attempts }) => {
                 format!("블록 {block}: {attempts}번 깨져서 실행을 그만두었습니다")
             }
         })

@@ -38,28 +38,6 @@ pub fn number(body: &[u8], path: &str) -> Result<f64, ValueError> {
     }
 }
 
-/// The body of an answer in chunks without the marks between them; any other as it is. A chunked
-/// body begins with a line that is a hexadecimal number and ends with an empty chunk (RFC 9112,
-/// section 7.1), which neither JSON nor a metrics page does.
-pub fn without_chunks(body: Vec<u8>) -> Vec<u8> {
-    let mut rest = body.as_slice();
-    let mut whole = Vec::new();
-    while let Some(end) = rest.windows(2).position(|pair| pair == b"\r\n") {
-        let size = std::str::from_utf8(&rest[..end]).ok();
-        let size = size.and_then(|size| size.split(';').next());
-        let size = size.and_then(|size| usize::from_str_radix(size.trim(), 16).ok());
-        match size {
-            Some(0) => return whole,
-            Some(size) if size <= rest.len().saturating_sub(end + 4) => {
-                whole.extend_from_slice(&rest[end + 2..end + 2 + size]);
-                rest = &rest[end + 4 + size..];
-            }
-            _ => break,
-        }
-    }
-    body
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,14 +57,5 @@ mod tests {
             assert!(error.contains(part), "no {part:?} in: {error}");
         }
         assert!(number(b"<html>", "a").unwrap_err().to_string().contains("no JSON"));
-    }
-
-    #[test]
-    fn chunks_are_joined_and_anything_else_is_left_alone() {
-        let join = |text: &str| String::from_utf8(without_chunks(text.into())).unwrap();
-        assert_eq!(join("3\r\n[1,\r\n2;x=y\r\n2]\r\n0\r\n\r\n"), "[1,2]");
-        for text in ["", "12", "[1]\r\n", "5\r\nabc", "ffffffffffffffff\r\nabc\r\n", "up 1\r\n"] {
-            assert_eq!(join(text), text);
-        }
     }
 }

@@ -4,7 +4,6 @@ use madang_service::markets::cleaned;
 
 /// What is written where there is nothing.
 const NOTHING: [&str; 4] = ["", "-", "없음", "해당없음"];
-/// Most parts of a list.
 const MOST_PARTS: usize = 100;
 
 /// The text, composed and trimmed; nothing when it says nothing.

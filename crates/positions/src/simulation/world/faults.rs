@@ -1,6 +1,6 @@
 //! What goes wrong, and whether all is well again afterwards.
 
-use super::super::database::{KEYS, Logged, slots};
+use super::super::database::{KEYS, Logged, buckets};
 use super::{BUSY, Kind, MS, NODES, Violation, World};
 
 impl World {
@@ -79,7 +79,7 @@ impl World {
             let lately = node.clock.read(self.now - 1000 * MS);
             let label = node.follower.label();
             let fresh = node.follower.is_fresh(lately);
-            let useful = (0..KEYS).all(|key| node.follower.admits(&label, &slots(key)));
+            let useful = (0..KEYS).all(|key| node.follower.admits(&label, &buckets(key)));
             if node.alive && !(fresh && useful) {
                 let position = &label.position;
                 let what = format!("node {n} has not caught up: fresh {fresh}, at {position:?}");

@@ -1,6 +1,6 @@
 //! Requests, and how they are answered.
 
-use super::super::database::{KEYS, LIST, slots};
+use super::super::database::{KEYS, LIST, buckets};
 use super::super::node::{Body, Flight, Request};
 use super::{BUSY, MS, NODES, Violation, World};
 use crate::planted::{Mistake, planted};
@@ -44,7 +44,7 @@ impl World {
 
     fn serve(&mut self, node: usize, request: Request) {
         let key = request.key;
-        let on = slots(key);
+        let on = buckets(key);
         let it = &mut self.nodes[node];
         if !it.follower.is_fresh(request.arrival) {
             if planted(Mistake::ReplicaUnfresh) && it.follower.admits(&it.replica.label(), &on) {
@@ -74,14 +74,14 @@ impl World {
             let body = world.shared.get(&key).cloned();
             let follower = &world.nodes[node].follower;
             let good = body.filter(|body| {
-                planted(Mistake::RemoteAny) || follower.admits(&body.label, &slots(key))
+                planted(Mistake::RemoteAny) || follower.admits(&body.label, &buckets(key))
             });
             let Some(body) = good else { return world.choose_load(node, request) };
             let back = world.some_time(300, 5 * MS, 5);
             world.on(node, back, move |world| {
                 let it = &mut world.nodes[node];
                 if it.follower.unmoved(&stamps) || planted(Mistake::KeepMoved) {
-                    it.cache[key] = Some((body.version, it.follower.stamps(&slots(key))));
+                    it.cache[key] = Some((body.version, it.follower.stamps(&buckets(key))));
                 }
                 world.answer(&request, body.version, How::Shared);
             });
@@ -90,7 +90,7 @@ impl World {
 
     fn choose_load(&mut self, node: usize, request: Request) {
         let it = &self.nodes[node];
-        let passes = it.follower.admits(&it.replica.label(), &slots(request.key));
+        let passes = it.follower.admits(&it.replica.label(), &buckets(request.key));
         let replica = (passes || planted(Mistake::ReplicaAny)) && !self.one_in(3);
         self.load(node, request, replica, true);
     }
@@ -98,7 +98,7 @@ impl World {
     fn load(&mut self, node: usize, request: Request, replica: bool, store: bool) {
         let key = request.key;
         let it = &mut self.nodes[node];
-        let stamps = it.follower.stamps(&slots(key));
+        let stamps = it.follower.stamps(&buckets(key));
         let label = it.follower.label();
         self.ids += 1;
         let id = self.ids;
@@ -133,7 +133,7 @@ impl World {
                 let it = &mut world.nodes[node];
                 let flight = it.flights[key].take_if(|flight| flight.id == id);
                 let waiters = flight.map_or(alone, |flight| flight.waiters);
-                let now = it.follower.stamps(&slots(key));
+                let now = it.follower.stamps(&buckets(key));
                 let label = if planted(Mistake::LabelAtEnd) { it.follower.label() } else { label };
                 let unmoved = it.follower.unmoved(&stamps);
                 if store && (unmoved || planted(Mistake::StoreMoved)) {

@@ -74,7 +74,6 @@ pub(super) struct OfArticle<'a> {
 }
 
 impl<'a> OfArticle<'a> {
-    /// The article.
     pub(super) fn article(&self) -> ArticleId {
         self.likes[self.order[0] as usize].article
     }

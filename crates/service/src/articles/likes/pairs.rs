@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Instant;
 
-/// An article and a user.
 pub(crate) type Pair = (ArticleId, UserId);
 
 #[derive(Debug, Default)]

@@ -244,7 +244,6 @@ impl Shared {
         format!("{{{}:{part}}}", self.prefix)
     }
 
-    /// Asks one part.
     async fn ask(self: &Arc<Self>, what: &'static str, part: usize, words: Vec<String>) -> Answer {
         let mut answers = self.ask_all(what, vec![(part, words)]).await;
         answers.pop().map_or_else(|| Err(Error::Skipped.into()), |(_, answer)| answer)

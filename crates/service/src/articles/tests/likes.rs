@@ -5,7 +5,6 @@ use crate::config::LikesWrite::{Behind, Direct, Discard, Queue};
 use crate::housekeeping::Housekeeping;
 use madang_testing::until_async;
 
-/// The ways that store likes.
 const STORING: [LikesWrite; 3] = [Direct, Behind, Queue];
 
 #[tokio::test]

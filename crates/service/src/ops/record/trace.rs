@@ -62,11 +62,9 @@ fn parse(text: &[u8]) -> Option<Trace> {
 
 /// The number that these digits are; upper case is not allowed.
 fn hex(digits: &[u8]) -> Option<u128> {
-    digits.iter().try_fold(0, |number, byte| match byte {
-        b'0'..=b'9' => Some(number << 4 | u128::from(byte - b'0')),
-        b'a'..=b'f' => Some(number << 4 | u128::from(byte - b'a' + 10)),
-        _ => None,
-    })
+    let mut bytes = [0; 16];
+    let bytes = base16ct::lower::decode(digits, &mut bytes).ok()?;
+    Some(bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte)))
 }
 
 #[cfg(test)]

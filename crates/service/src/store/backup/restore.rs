@@ -1,6 +1,6 @@
 //! Puts a backup into a data directory.
 
-use super::{BackupError, FILE, KEY_FILE, Manifest, Step, archive, snapshot};
+use super::{BackupError, FILE, KEY_FILE, Manifest, Progress, archive, snapshot};
 use crate::accounts::TokenKey;
 use crate::store::sqlite::SCHEMA_VERSION;
 use crate::store::{DirLock, StoreError, copy};
@@ -49,7 +49,7 @@ pub fn restore(
     beside: Option<&Path>,
     data: &Path,
     rotate: bool,
-    mut watch: impl FnMut(Step),
+    mut watch: impl FnMut(Progress),
 ) -> Result<Restored, BackupError> {
     let _lock = DirLock::take(data)?;
     if let Some(there) = OCCUPIED.iter().map(|name| data.join(name)).find(|path| path.exists()) {
@@ -58,9 +58,9 @@ pub fn restore(
     }
     let work = Unpacked::begin(data.join(WORK))?;
     let manifest = archive::read(from, beside, &work.0, known, |done, all| {
-        watch(Step::Packing(done, all));
+        watch(Progress::Packing(done, all));
     })?;
-    watch(Step::Checking);
+    watch(Progress::Checking);
     let file = work.0.join(FILE);
     let schema = snapshot::check(&file, snapshot::Check::Indexes, None)?;
     if u32::try_from(schema) != Ok(manifest.schema) {

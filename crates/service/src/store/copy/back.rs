@@ -6,7 +6,7 @@
 use super::source::Source;
 use super::tables::{CONSTANT, RENUMBERED, Table, matched, of_file, of_server};
 use super::target::{Target, refuse_unfinished};
-use super::{Copied, CopyError, Report, Step, check};
+use super::{Copied, CopyError, Progress, Report, check};
 use crate::config::Settings;
 use crate::store::maria::{Session, schema};
 use crate::store::sql::params;
@@ -33,7 +33,7 @@ const EVERY: u64 = 4096;
 pub fn back(
     settings: &Settings,
     url: &str,
-    watch: impl FnMut(Step<'_>),
+    watch: impl FnMut(Progress<'_>),
 ) -> Result<Report, CopyError> {
     let file = settings.data_dir.join(FILE);
     if file.exists() {
@@ -59,7 +59,7 @@ fn to_file(
     server: &Target,
     dir: &Path,
     version: usize,
-    mut watch: impl FnMut(Step<'_>),
+    mut watch: impl FnMut(Progress<'_>),
 ) -> Result<Report, CopyError> {
     let file = dir.join(FILE);
     let made = Made::begin(dir.join(UNFINISHED), version)?;
@@ -82,7 +82,7 @@ fn to_file(
     let source = Source::reading(&made)?;
     for (table, copied) in tables.iter().zip(&mut copied) {
         let began = Instant::now();
-        watch(Step::Compare(&table.name, copied.rows));
+        watch(Progress::Compare(&table.name, copied.rows));
         check::compare(&source, server, table, &mut watch)?;
         copied.comparing = began.elapsed();
     }
@@ -139,7 +139,7 @@ impl Made {
         &self,
         session: &Session,
         tables: &[Table],
-        watch: &mut impl FnMut(Step<'_>),
+        watch: &mut impl FnMut(Progress<'_>),
     ) -> Result<Vec<Copied>, CopyError> {
         for table in CONSTANT {
             self.execute(&format!("DELETE FROM {table}"))?;
@@ -161,11 +161,11 @@ impl Made {
         &self,
         session: &Session,
         table: &Table,
-        watch: &mut impl FnMut(Step<'_>),
+        watch: &mut impl FnMut(Progress<'_>),
     ) -> Result<Copied, CopyError> {
         let began = Instant::now();
         let count = format!("SELECT count(*) FROM `{}`", table.name);
-        watch(Step::Copy(&table.name, session.value(&count, &[])?.unwrap_or(0), 0));
+        watch(Progress::Copy(&table.name, session.value(&count, &[])?.unwrap_or(0), 0));
         // What a file numbers by itself follows the order of the server.
         let number = RENUMBERED.iter().find(|one| one.table == table.name).map(|one| one.column);
         let all: Vec<_> = table.columns.iter().cloned().chain(number.map(str::to_owned)).collect();
@@ -191,10 +191,10 @@ impl Made {
                     CopyError::Store(StoreError::Other(format!("{}: {error}", table.name)))
                 })?;
                 if written.is_multiple_of(EVERY) {
-                    watch(Step::Rows(EVERY));
+                    watch(Progress::Rows(EVERY));
                 }
             }
-            watch(Step::Rows(written % EVERY));
+            watch(Progress::Rows(written % EVERY));
             Ok::<_, CopyError>(written)
         })?;
         let (copying, comparing) = (began.elapsed(), Duration::ZERO);

@@ -3,7 +3,7 @@
 use super::source::Source;
 use super::tables::Table;
 use super::target::Target;
-use super::{CopyError, Step, key};
+use super::{CopyError, Progress, key};
 use crate::store::StoreError;
 
 /// Rows between two signs of life.
@@ -47,7 +47,7 @@ pub(super) fn compare(
     source: &Source,
     target: &Target,
     table: &Table,
-    watch: &mut impl FnMut(Step<'_>),
+    watch: &mut impl FnMut(Progress<'_>),
 ) -> Result<(), CopyError> {
     let (columns, key) = (Table::list(&table.columns), Table::list(&table.key));
     let query = format!("SELECT {columns} FROM `{}` ORDER BY {key}", table.name);
@@ -73,11 +73,11 @@ pub(super) fn compare(
             }
             seen += 1;
             if seen.is_multiple_of(EVERY) {
-                watch(Step::Rows(EVERY));
+                watch(Progress::Rows(EVERY));
             }
             Ok(())
         })?;
-        watch(Step::Rows(seen % EVERY));
+        watch(Progress::Rows(seen % EVERY));
         match found.next().transpose()? {
             None => Ok(()),
             Some(_) => Err(differs(format!("it has more than {seen} rows"))),

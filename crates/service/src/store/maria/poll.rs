@@ -2,7 +2,7 @@
 
 use super::Shared;
 use super::freshness::now;
-use super::servers::Turn;
+use super::servers::ServerEpoch;
 use super::session::{Session, Use};
 use crate::ops::thread::Joined;
 use crate::store::sql::params;
@@ -38,10 +38,10 @@ impl Poller {
         let _thread = Joined::spawn("store-poll", move || {
             let mut work = Work {
                 shared: of_thread,
-                // Names are not hashed onto slots: what is remembered here has stamps of its own.
+                // Names are not hashed onto buckets: what is remembered here has stamps of its own.
                 follower: Follower::new(1, timing),
                 session: None,
-                turn: Turn::default(),
+                epoch: ServerEpoch::default(),
                 known: 0,
                 last: None,
                 renewed: Instant::now(),
@@ -67,7 +67,7 @@ struct Work {
     follower: Follower,
     session: Option<Session>,
     /// The server that it was made with.
-    turn: Turn,
+    epoch: ServerEpoch,
     /// The history that the last poll told.
     known: u64,
     /// When the last poll was answered.
@@ -86,7 +86,7 @@ impl Work {
             Err(error) => {
                 // A session whose poll has failed may have an answer on its way.
                 if self.session.take().is_some() {
-                    self.shared.servers.leave(self.turn, &error);
+                    self.shared.servers.leave(self.epoch, &error);
                 }
                 tracing::debug!(%error, "cannot ask what is new");
                 std::thread::sleep(AFTER_FAILURE);
@@ -142,14 +142,14 @@ impl Work {
 
     /// Connects, and finds out whether it is still the same server with the same history.
     fn connect(&mut self) -> Result<(), StoreError> {
-        if self.session.is_some() && self.turn == self.shared.servers.turn() {
+        if self.session.is_some() && self.epoch == self.shared.servers.epoch() {
             return Ok(());
         }
         self.session = None;
         let servers = &self.shared.servers;
         let purpose = if servers.are_many() { Use::Polls } else { Use::Writes };
-        let (session, turn) = servers.connect(purpose)?;
-        self.turn = turn;
+        let (session, epoch) = servers.connect(purpose)?;
+        self.epoch = epoch;
         // What one server of a cluster has forgotten, it is sent by the others before it serves again.
         let is_new = match (self.last, session.uptime()?) {
             _ if servers.are_many() => false,

@@ -3,9 +3,9 @@
 //! A replica is behind the primary, and how far changes all the time. A read that fills the cache is right on a replica
 //! that contains whatever this node knows to have ended the stamps of that read: everything acknowledged is among it,
 //! as the request waited for a poll of the primary. So each time that something ends, this node counts its *version*
-//! up and notes two things: the version at the slots of what has ended, and the numbers of the outbox that something
+//! up and notes two things: the version at the buckets of what has ended, and the numbers of the outbox that something
 //! must contain to have that version. A replica is asked for the numbers that it contains, which tells the version that
-//! it has reached. It may answer a read whose slots all have that version or an older one.
+//! it has reached. It may answer a read whose buckets all have that version or an older one.
 //!
 //! A body is thus read from a replica that lags as soon as it has what the body depends on. A body that nobody changes
 //! needs nothing of it.
@@ -22,13 +22,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
 /// Stamps are hashed onto so many; two that share one only ask for more than necessary. A power of two.
-const SLOTS: usize = 1 << 14;
+const BUCKETS: usize = 1 << 14;
 
 /// What this node knows to have ended.
 #[derive(Debug)]
 pub(super) struct Reach {
-    /// Version at which each slot last ended.
-    slots: Box<[AtomicU64]>,
+    /// Version at which each bucket last ended.
+    buckets: Box<[AtomicU64]>,
     state: Mutex<ReachState>,
     /// Told of each new version.
     news: Condvar,
@@ -48,8 +48,8 @@ struct ReachState {
 
 impl Default for Reach {
     fn default() -> Self {
-        let slots = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
-        Self { slots, state: Mutex::default(), news: Condvar::new() }
+        let buckets = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
+        Self { buckets, state: Mutex::default(), news: Condvar::new() }
     }
 }
 
@@ -69,10 +69,10 @@ impl Reach {
         let version = state.next();
         for (_, _, effects) in rows {
             match effects.stamps() {
-                None => self.slots.iter().for_each(|slot| slot.store(version, Release)),
+                None => self.buckets.iter().for_each(|bucket| bucket.store(version, Release)),
                 Some(stamps) => {
                     for stamp in stamps {
-                        self.slots[slot(*stamp)].fetch_max(version, AcqRel);
+                        self.buckets[bucket(*stamp)].fetch_max(version, AcqRel);
                     }
                 }
             }
@@ -110,14 +110,18 @@ impl Reach {
         own.into_iter().for_each(|(lane, number)| state.highest.raise(lane, number));
         state.versions.forget();
         let version = state.next();
-        self.slots.iter().for_each(|slot| slot.store(version, Release));
+        self.buckets.iter().for_each(|bucket| bucket.store(version, Release));
         drop(state);
         self.news.notify_all();
     }
 
     /// The version that is needed for a read with these stamps, which have been read.
     pub(super) fn needed(&self, stamps: &[Stamp]) -> u64 {
-        stamps.iter().map(|stamp| self.slots[slot(*stamp)].load(Acquire)).max().unwrap_or(u64::MAX)
+        stamps
+            .iter()
+            .map(|stamp| self.buckets[bucket(*stamp)].load(Acquire))
+            .max()
+            .unwrap_or(u64::MAX)
     }
 
     /// The version of what contains these numbers.
@@ -174,8 +178,8 @@ impl ReachState {
     }
 }
 
-fn slot(stamp: Stamp) -> usize {
-    usize::try_from(stamp.to_bits()).unwrap_or_default() & (SLOTS - 1)
+fn bucket(stamp: Stamp) -> usize {
+    usize::try_from(stamp.to_bits()).unwrap_or_default() & (BUCKETS - 1)
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ impl Replica {
             |e: std::io::Error| StoreError::Other(format!("cannot start a thread: {e}"));
         let reads = Pool::start("store-replica", seats.collect(), queue).map_err(no_thread)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let mut look = Look {
+        let mut probe = ReplicaProbe {
             state: Arc::clone(&state),
             shared: Arc::clone(shared),
             stop: Arc::clone(&stop),
@@ -77,8 +77,8 @@ impl Replica {
             is_away: false,
         };
         let _thread = Joined::spawn("store-lag", move || {
-            while !look.stop.load(Relaxed) {
-                look.turn();
+            while !probe.stop.load(Relaxed) {
+                probe.turn();
             }
         });
         let _thread = _thread.map_err(no_thread)?;
@@ -191,7 +191,7 @@ fn began(session: &Session) -> Result<Instant, StoreError> {
 }
 
 /// The thread that looks what a replica contains.
-struct Look {
+struct ReplicaProbe {
     state: Arc<ReplicaState>,
     shared: Arc<Shared>,
     stop: Arc<AtomicBool>,
@@ -200,9 +200,9 @@ struct Look {
     is_away: bool,
 }
 
-impl Look {
+impl ReplicaProbe {
     fn turn(&mut self) {
-        match self.look() {
+        match self.reached() {
             Ok(Some(version)) => {
                 // Above everything that waits behind this: whoever sees it may read.
                 self.state.reached.store(version + 1, SeqCst);
@@ -234,7 +234,7 @@ impl Look {
     }
 
     /// The version that it has reached.
-    fn look(&mut self) -> Result<Option<u64>, StoreError> {
+    fn reached(&mut self) -> Result<Option<u64>, StoreError> {
         if self.session.is_none() {
             self.connect()?;
         }

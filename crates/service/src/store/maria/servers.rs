@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Servers {
     all: Vec<OptsBuilder>,
     /// Grows by one whenever the node goes on to the next server.
-    turn: AtomicU64,
+    epoch: AtomicU64,
     /// When the log last spoke of that: while none can be used, it does not each time.
     said: Mutex<Option<Instant>>,
 }
@@ -25,9 +25,9 @@ pub(super) struct Servers {
 /// Time between two such lines.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
-/// A server that a session was made with.
+/// Which server is in use: it grows by one each time this node goes on to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Turn(u64);
+pub(super) struct ServerEpoch(u64);
 
 impl Servers {
     pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
@@ -40,42 +40,42 @@ impl Servers {
         if all.is_empty() {
             return Err(UrlError::NoServer);
         }
-        Ok(Self { all, turn: AtomicU64::new(0), said: Mutex::default() })
+        Ok(Self { all, epoch: AtomicU64::new(0), said: Mutex::default() })
     }
 
     pub(super) fn are_many(&self) -> bool {
         self.all.len() > 1
     }
 
-    pub(super) fn turn(&self) -> Turn {
-        Turn(self.turn.load(SeqCst))
+    pub(super) fn epoch(&self) -> ServerEpoch {
+        ServerEpoch(self.epoch.load(SeqCst))
     }
 
-    /// Connects to the server whose turn it is, or to the next one that can be used.
-    pub(super) fn connect(&self, purpose: Use) -> Result<(Session, Turn), StoreError> {
+    /// Connects to the server in use, or to the next one that can be used.
+    pub(super) fn connect(&self, purpose: Use) -> Result<(Session, ServerEpoch), StoreError> {
         let mut tried = 0;
         loop {
-            let turn = self.turn();
+            let epoch = self.epoch();
             let connected =
-                Session::connect(self.at(turn), purpose).and_then(|session| self.joined(session));
+                Session::connect(self.at(epoch), purpose).and_then(|session| self.joined(session));
             tried += 1;
             match connected {
-                Ok(session) => return Ok((session, turn)),
+                Ok(session) => return Ok((session, epoch)),
                 Err(error) if tried >= self.all.len() => return Err(error),
-                Err(error) => self.leave(turn, &error),
+                Err(error) => self.leave(epoch, &error),
             }
         }
     }
 
-    /// The server of this turn cannot be used: whoever connects from now on goes on to the next one. Does nothing with
+    /// The server of this epoch cannot be used: whoever connects from now on goes on to the next one. Does nothing with
     /// one server, or when another session has said so before.
-    pub(super) fn leave(&self, turn: Turn, why: &StoreError) {
+    pub(super) fn leave(&self, epoch: ServerEpoch, why: &StoreError) {
         if !self.are_many() {
             return;
         }
-        let next = Turn(turn.0 + 1);
-        if self.turn.compare_exchange(turn.0, next.0, SeqCst, SeqCst).is_ok() {
-            let [from, to] = [turn, next].map(|turn| super::replica::name(self.at(turn)));
+        let next = ServerEpoch(epoch.0 + 1);
+        if self.epoch.compare_exchange(epoch.0, next.0, SeqCst, SeqCst).is_ok() {
+            let [from, to] = [epoch, next].map(|epoch| super::replica::name(self.at(epoch)));
             let mut said = self.said.lock();
             if said.is_some_and(|said| said.elapsed() < SAY_EVERY) {
                 return;
@@ -85,9 +85,9 @@ impl Servers {
         }
     }
 
-    fn at(&self, turn: Turn) -> &OptsBuilder {
+    fn at(&self, epoch: ServerEpoch) -> &OptsBuilder {
         let count = self.all.len().max(1) as u64;
-        &self.all[usize::try_from(turn.0 % count).unwrap_or(0)]
+        &self.all[usize::try_from(epoch.0 % count).unwrap_or(0)]
     }
 
     /// Refuses a server that takes no part in its cluster, and has one that does wait for what others have committed.

@@ -72,7 +72,6 @@ impl Cell {
         [Cell { first, last: middle - 1 }, Cell { first: middle, last: middle | below }]
     }
 
-    /// Its codes.
     pub(super) fn codes(self) -> RangeInclusive<i64> {
         self.first..=self.last
     }

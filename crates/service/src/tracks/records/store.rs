@@ -3,14 +3,14 @@
 use super::super::TrackId;
 use super::{NewRun, Ranked, StoredRun, ranking_of};
 use crate::accounts::{self, OwnedRows, Quota, UserId};
-use crate::housekeeping::Step;
+use crate::housekeeping::DependentRows;
 use crate::idempotency::{Done, Once};
 use crate::store::{ChangeError, Conn, Row, Sql, Store, StoreError, Tx, columns, params};
 
 /// What hangs on a track.
-pub(in super::super) const OF_TRACK: &[Step] = &[
-    Step::delete("track_bests", "track_id", "user_id"),
-    Step::delete("track_records", "track_id", "id"),
+pub(in super::super) const OF_TRACK: &[DependentRows] = &[
+    DependentRows::delete("track_bests", "track_id", "user_id"),
+    DependentRows::delete("track_records", "track_id", "id"),
 ];
 
 /// Runs in the store. Every method fails when the store cannot answer; nothing is written then,

@@ -2,7 +2,7 @@
 //!
 //! Such members change too often, or belong to one caller, so they are never in a cached body. Writing and
 //! compressing the whole answer for them would give away what the cache is for. So the cached body is a
-//! [`Template`]: a JSON object that ends after its last member, and the same compressed up to that
+//! [`DynamicObject`]: a JSON object that ends after its last member, and the same compressed up to that
 //! point. An answer is that prefix, the members, and the closing brace.
 //!
 //! Compressed, too, it is one stream: gzip data (RFC 1952) whose deflate blocks (RFC 1951) hold the
@@ -72,15 +72,15 @@ impl std::fmt::Display for Member {
 ///
 /// What it holds is no body as it stands: it is sent by [`respond`](Self::respond) alone.
 #[derive(Clone, Debug)]
-pub struct Template(Value);
+pub struct DynamicObject(Value);
 
 /// The text is no JSON object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("members can be added to a JSON object alone")]
 pub struct NotAnObject;
 
-impl Template {
-    /// The value that a template of this JSON object is kept as. CPU-heavy when it compresses: belongs on
+impl DynamicObject {
+    /// The value that this JSON object is kept as. CPU-heavy when it compresses: belongs on
     /// the compute pool.
     pub fn value(mut object: Vec<u8>, compress: Compress) -> Result<Value, NotAnObject> {
         if object.first() != Some(&b'{') || object.pop() != Some(b'}') {
@@ -99,7 +99,7 @@ impl Template {
         }))
     }
 
-    /// The version of a resource that is answered as a template of this object: what
+    /// The version of a resource that is answered as this object with further members: what
     /// its tags begin with.
     pub fn version(object: &impl Serialize) -> Box<str> {
         // Numbers and strings into memory: cannot fail.
@@ -108,7 +108,7 @@ impl Template {
         base_tag(&object)
     }
 
-    /// The template that was kept as `value`.
+    /// The object that was kept as `value`.
     pub fn new(value: Value) -> Self {
         Self(value)
     }
@@ -209,8 +209,8 @@ mod tests {
         Compress::plan(true, Some(1 << 20), Encodings::default())
     }
 
-    fn template(object: &str) -> Template {
-        Template::new(Template::value(object.as_bytes().to_vec(), kept()).unwrap())
+    fn dynamic(object: &str) -> DynamicObject {
+        DynamicObject::new(DynamicObject::value(object.as_bytes().to_vec(), kept()).unwrap())
     }
 
     fn long() -> String {
@@ -220,7 +220,7 @@ mod tests {
 
     /// Status, ETag and decoded body for a client that accepts `accept` and has `known`.
     fn ask(
-        template: &Template,
+        dynamic: &DynamicObject,
         members: &[(&'static str, Member)],
         accept: &'static str,
         known: Option<&str>,
@@ -230,7 +230,7 @@ mod tests {
         if let Some(known) = known {
             headers.insert(header::IF_NONE_MATCH, HeaderValue::from_str(known).unwrap());
         }
-        let (head, body) = template.respond(members, &headers).into_parts();
+        let (head, body) = dynamic.respond(members, &headers).into_parts();
         let text = |name| head.headers.get(name).map(|v| v.to_str().unwrap().to_owned());
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let body = runtime.block_on(axum::body::to_bytes(body, usize::MAX)).unwrap();
@@ -246,63 +246,64 @@ mod tests {
 
     #[test]
     fn members_stand_behind_those_of_the_object() {
-        let (_, _, encoding, body) = ask(&template(r#"{"id":7}"#), MEMBERS, "gzip", None);
+        let (_, _, encoding, body) = ask(&dynamic(r#"{"id":7}"#), MEMBERS, "gzip", None);
         assert_eq!(encoding, None, "too short to compress");
         assert_eq!(body, br#"{"id":7,"viewCount":17,"liked":null,"new":true}"#);
-        let (.., body) = ask(&template("{}"), MEMBERS, "", None);
+        let (.., body) = ask(&dynamic("{}"), MEMBERS, "", None);
         assert_eq!(body, br#"{"viewCount":17,"liked":null,"new":true}"#);
-        let (.., body) = ask(&template(r#"{"id":7}"#), &[], "", None);
+        let (.., body) = ask(&dynamic(r#"{"id":7}"#), &[], "", None);
         assert_eq!(body, br#"{"id":7}"#);
     }
 
     #[test]
     fn what_is_no_object_is_refused() {
         for text in ["", "}", "{", "[]", "7", "{]"] {
-            let made = Template::value(text.as_bytes().to_vec(), kept());
+            let made = DynamicObject::value(text.as_bytes().to_vec(), kept());
             assert_eq!(made.unwrap_err(), NotAnObject, "{text}");
         }
     }
 
     #[test]
     fn the_tag_follows_the_members_and_the_coding() {
-        let template = template(&long());
-        let tag = |members, accept| ask(&template, members, accept, None).1;
+        let dynamic = dynamic(&long());
+        let tag = |members, accept| ask(&dynamic, members, accept, None).1;
         let seven: &[(&str, Member)] = &[("n", Member::Number(7))];
         let eight: &[(&str, Member)] = &[("n", Member::Number(8))];
         let tags = [tag(seven, ""), tag(eight, ""), tag(seven, "gzip"), tag(eight, "gzip")];
         for (i, tag) in tags.iter().enumerate() {
             assert!(!tags[..i].contains(tag), "{tags:?}");
         }
-        assert_eq!(ask(&template, seven, "", Some(&tags[0])).0, StatusCode::NOT_MODIFIED);
-        assert_eq!(ask(&template, seven, "br, gzip", Some(&tags[2])).0, StatusCode::NOT_MODIFIED);
-        assert_eq!(ask(&template, eight, "", Some(&tags[0])).0, StatusCode::OK);
-        assert_eq!(ask(&template, seven, "gzip", Some(&tags[0])).0, StatusCode::OK);
+        assert_eq!(ask(&dynamic, seven, "", Some(&tags[0])).0, StatusCode::NOT_MODIFIED);
+        assert_eq!(ask(&dynamic, seven, "br, gzip", Some(&tags[2])).0, StatusCode::NOT_MODIFIED);
+        assert_eq!(ask(&dynamic, eight, "", Some(&tags[0])).0, StatusCode::OK);
+        assert_eq!(ask(&dynamic, seven, "gzip", Some(&tags[0])).0, StatusCode::OK);
         let list = format!("\"x\", W/{}", tags[1]);
-        assert_eq!(ask(&template, eight, "", Some(&list)).0, StatusCode::NOT_MODIFIED);
+        assert_eq!(ask(&dynamic, eight, "", Some(&list)).0, StatusCode::NOT_MODIFIED);
     }
 
     #[test]
     fn clients_without_gzip_get_the_object_as_it_is() {
-        let template = template(&long());
+        let dynamic = dynamic(&long());
         for accept in ["", "identity", "br", "gzip;q=0", "zstd"] {
-            assert_eq!(ask(&template, MEMBERS, accept, None).2, None, "{accept}");
+            assert_eq!(ask(&dynamic, MEMBERS, accept, None).2, None, "{accept}");
         }
-        let plain = Template::new(Template::value(long().into_bytes(), Compress::NO).unwrap());
+        let plain =
+            DynamicObject::new(DynamicObject::value(long().into_bytes(), Compress::NO).unwrap());
         assert_eq!(ask(&plain, MEMBERS, "gzip", None).2, None, "compression is off");
-        let (_, _, encoding, body) = ask(&template, MEMBERS, "br, zstd, gzip", None);
+        let (_, _, encoding, body) = ask(&dynamic, MEMBERS, "br, zstd, gzip", None);
         assert_eq!(encoding.as_deref(), Some("gzip"));
         assert!(body.len() < long().len() / 2, "{}", body.len());
     }
 
     proptest! {
         #[test]
-        fn a_spliced_stream_decodes_to_the_object_and_its_members(
+        fn a_stream_decodes_to_the_object_and_its_members(
             text in "[ -~가-힣]{0,9000}", repeat in 1usize..8, number: i64, flag: Option<bool>,
         ) {
             let object = serde_json::json!({ "text": text.repeat(repeat) }).to_string();
             let members: &[(&str, Member)] = &[("n", number.into()), ("flag", flag.into())];
-            let template = template(&object);
-            let (_, _, encoding, body) = ask(&template, members, "gzip", None);
+            let dynamic = dynamic(&object);
+            let (_, _, encoding, body) = ask(&dynamic, members, "gzip", None);
             let body = if encoding.is_some() { gunzip(&body) } else { body };
             let wanted = format!("{},\"n\":{number},\"flag\":{}}}", &object[..object.len() - 1],
                 flag.map_or("null".to_owned(), |flag| flag.to_string()));
