@@ -149,7 +149,7 @@ pub(crate) enum RequestError {
     ClosedInsideResponse,
     #[error("malformed HTTP response: {0}")]
     Malformed(&'static str),
-    #[error("response headers exceed {0} bytes")]
+    #[error("net/http: server response headers exceeded {0} bytes; aborted")]
     HeadTooLarge(usize),
     #[error("response body exceeds {0} bytes")]
     BodyTooLarge(usize),
