@@ -180,7 +180,8 @@ impl Client {
     async fn attempt(&self, request: &Request, hop: &Hop, track: &mut Track) -> Result<Answer> {
         let head = OutgoingHead::new(request, hop, &self.network.config)?;
         let debug = self.network.debug.as_ref();
-        let id = debug.map(|debug| debug.request(&head, hop.body.as_deref().unwrap_or_default()));
+        let body = head.http1_body(hop.body.as_deref().unwrap_or_default());
+        let id = debug.map(|debug| debug.request(&head, body));
         let repeatable = matches!(&*hop.method, "GET" | "HEAD" | "OPTIONS" | "TRACE");
         let mut kept = self.pool.take(&hop.url);
         let mut retries = 0;
@@ -246,7 +247,7 @@ impl Client {
                 let mut wire = self.wire.take();
                 wire.clear();
                 head.write_http1(&mut wire);
-                let result = connection.exchange(&wire, body, &mut progress).await;
+                let result = connection.exchange(&wire, head.http1_body(body), &mut progress).await;
                 self.wire.replace(wire);
                 result
             }
