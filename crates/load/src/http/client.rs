@@ -1,6 +1,6 @@
 //! The client of one virtual user: its kept connections, redirects, timeouts.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -77,6 +77,8 @@ pub(crate) struct Request {
     pub(crate) cookies: Vec<RequestCookie>,
     /// Where cookies come from and go to.
     pub(crate) jar: Rc<Jar>,
+    /// The header `Cookie` that was sent, before redirects.
+    pub(crate) sent_cookies: OnceCell<Rc<str>>,
 }
 
 /// What one request on the wire came to; a followed redirect is an exchange of its own.

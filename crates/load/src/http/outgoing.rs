@@ -80,7 +80,7 @@ impl<'a> OutgoingHead<'a> {
         line([self.target, " HTTP/1.1", "\r\n", ""]);
         line(["Host", ": ", self.host, "\r\n"]);
         if !self.user_agent.is_empty() {
-            line(["User-Agent", ": ", self.user_agent, "\r\n"]);
+            line(["User-Agent", ": ", trimmed(self.user_agent), "\r\n"]);
         }
         if let Some(length) = self.content_length {
             line(["Content-Length", ": ", &length.to_string(), "\r\n"]);
@@ -89,7 +89,7 @@ impl<'a> OutgoingHead<'a> {
             line(["Transfer-Encoding", ": ", "chunked", "\r\n"]);
         }
         for (name, value) in &self.headers {
-            line([name, ": ", value, "\r\n"]);
+            line([name, ": ", trimmed(value), "\r\n"]);
         }
         if let Some(authorization) = self.proxy.and_then(|proxy| proxy.authorization.as_deref()) {
             line(["Proxy-Authorization", ": ", authorization, "\r\n"]);
@@ -185,6 +185,11 @@ fn not_for_http2(name: &str, value: &str) -> RequestError {
     RequestError::NotForHttp2 { name: name.to_owned(), value: value.to_owned() }
 }
 
+/// A header's value as Go writes it to HTTP/1.1.
+pub(crate) fn trimmed(value: &str) -> &str {
+    value.trim_matches([' ', '\t'])
+}
+
 /// What the script set for a header; the last one counts.
 fn given<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
     let mut headers = request.headers.iter().rev();
@@ -222,7 +227,9 @@ fn headers<'a>(request: &'a Request, hop: &'a Hop) -> Result<Vec<Header<'a>>> {
     if let Some(user_info) = &hop.url.user_info
         && given("authorization").filter(|_| hop.same_domain).is_none()
     {
-        headers.push(("Authorization".into(), basic(user_info).into()));
+        // Also without a password.
+        let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
+        headers.push(("Authorization".into(), basic(&format!("{user}:{password}")).into()));
     }
     // As in k6, a header the script wrote itself ends at the first redirect.
     let given_cookies = given("cookie").filter(|_| hop.is_first);
@@ -230,6 +237,10 @@ fn headers<'a>(request: &'a Request, hop: &'a Hop) -> Result<Vec<Header<'a>>> {
         let kept = request.jar.matching(&hop.url, unix_now());
         let cookies = cookie_header(given_cookies, &kept, &request.cookies);
         if !cookies.is_empty() {
+            if hop.is_first {
+                // Of two tries the first.
+                let _ = request.sent_cookies.set(cookies.as_str().into());
+            }
             headers.push(("Cookie".into(), cookies.into()));
         }
     }

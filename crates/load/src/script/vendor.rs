@@ -1,5 +1,6 @@
 //! Modules that scripts import by URL, fetched once into a directory beside them.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -162,6 +163,7 @@ async fn fetch(url: &str) -> Result<Vec<u8>, VendorError> {
         discard_body: false,
         cookies: Vec::new(),
         jar: Rc::default(),
+        sent_cookies: OnceCell::new(),
     };
     let exchange = client.send(&request, |_| ()).await;
     let answer = exchange.outcome.map_err(|error| failed(&error))?;

@@ -1,5 +1,6 @@
 //! From the arguments of a request function to an answer.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -95,6 +96,7 @@ pub(super) fn prepare<'js>(
         discard_body,
         cookies: std::mem::take(&mut params.cookies),
         jar: params.jar.take().unwrap_or_else(|| user.jar.borrow().clone()),
+        sent_cookies: OnceCell::new(),
     };
     Ok(Prepared { request: Ok(request), params })
 }

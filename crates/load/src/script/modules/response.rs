@@ -14,7 +14,7 @@ use rquickjs::{ArrayBuffer, Class, Ctx, Exception, IntoJs, JsLifetime, Object, R
 
 use super::cookie_jar::push;
 use super::{define, html, json_path};
-use crate::http::cookies::SetCookie;
+use crate::http::cookies::{SetCookie, read_cookie_header};
 use crate::http::{
     ErrorCode, Exchange, Head, Ocsp, Peer, Request, RequestError, Timings, TlsInfo, canonical,
 };
@@ -190,17 +190,22 @@ impl Received {
             for (name, value) in &request.headers {
                 headers.set(canonical(name), vec![value.to_string()])?;
             }
+            if let Some(cookies) = request.sent_cookies.get() {
+                headers.set("Cookie", vec![&**cookies])?;
+            }
             body = request.body.as_deref().map(raw::lossy).unwrap_or_default().into_owned();
         }
         object.set("headers", headers)?;
         object.set("body", body)?;
         let cookies = Object::new(ctx.clone())?;
-        for cookie in self.request.iter().flat_map(|request| &request.cookies) {
+        let sent = self.request.as_ref().and_then(|request| request.sent_cookies.get());
+        for (name, value) in read_cookie_header(sent.map_or("", |sent| sent)) {
             let entry = Object::new(ctx.clone())?;
-            entry.set("name", cookie.name.as_str())?;
-            entry.set("value", cookie.value.as_str())?;
-            entry.set("replace", cookie.replace)?;
-            push(ctx, &cookies, &cookie.name, entry)?;
+            entry.set("name", name)?;
+            entry.set("value", value)?;
+            // In k6, too, whatever was asked for.
+            entry.set("replace", false)?;
+            push(ctx, &cookies, name, entry)?;
         }
         object.set("cookies", cookies)?;
         Ok(object.into_value())
