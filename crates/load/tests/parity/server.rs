@@ -161,6 +161,11 @@ fn answer(target: &str, authorization: Option<&str>, cookie: Option<&str>) -> St
                 r#"{"a":{"b":[1,2,{"c":"d"}]},"text":"한글","none":null,"yes":true,"number":1.5}"#;
             with("200 OK", json, body)
         }
+        ["json", "twice"] => {
+            let body =
+                r#"{"a":1,"a":2,"b":[{"k":1,"k":2},{"k":3}],"undefined":4,"\u0061":5,"5":6}"#;
+            with("200 OK", json, body)
+        }
         ["digest"] if authorization.is_some_and(|text| text.starts_with("Digest ")) => {
             with("200 OK", "", "in")
         }

@@ -10,7 +10,9 @@ use std::rc::Rc;
 use rquickjs::class::{JsClass, Readable, Trace};
 use rquickjs::function::{Constructor, Opt, This};
 use rquickjs::object::{Accessor, Property};
-use rquickjs::{ArrayBuffer, Class, Ctx, Exception, IntoJs, JsLifetime, Object, Result, Value};
+use rquickjs::{
+    ArrayBuffer, Class, Coerced, Ctx, Exception, IntoJs, JsLifetime, Object, Result, Value,
+};
 
 use super::cookie_jar::push;
 use super::{define, html, json_path};
@@ -330,8 +332,12 @@ fn json<'js>(
                        of a request error getting the response";
         return Err(Exception::throw_message(&ctx, message));
     };
-    let path =
-        path.0.as_ref().and_then(Value::as_string).map(rquickjs::String::to_string).transpose()?;
+    // As in k6 `undefined` and `null` are the path without a character, and numbers are names.
+    let path = path.0.filter(|path| !path.is_object()).map(|path| {
+        let is_nullish = path.is_undefined() || path.is_null();
+        if is_nullish { Ok(String::new()) } else { path.get::<Coerced<String>>().map(|text| text.0) }
+    });
+    let path = path.transpose()?;
     let steps = match path.as_deref().map(json_path::parse) {
         None => Vec::new(),
         Some(Ok(steps)) => steps,
@@ -342,8 +348,12 @@ fn json<'js>(
     };
     // Without this, a NUL byte in the body would be an error of the binding, not of the document.
     let text = raw::lossy(body).replace('\0', "\u{fffd}");
-    let document = match ctx.json_parse(text) {
-        Ok(document) => document,
+    let document = match ctx.json_parse(text.as_str()) {
+        Ok(document) if steps.is_empty() => document,
+        Ok(document) => match json_path::without_repeated_members(&text) {
+            Some(text) => ctx.json_parse(text)?,
+            None => document,
+        },
         // As in k6: what is no JSON has no parts.
         Err(_) if !steps.is_empty() => {
             ctx.catch();
