@@ -145,10 +145,13 @@ impl Client {
         loop {
             let mut track =
                 Track { trace: Trace::begin(), traffic: Traffic::default(), peer: None };
-            let attempt = self.attempt(request, &hop, &mut track);
-            let outcome = match tokio::time::timeout_at(deadline, attempt).await {
-                Ok(outcome) => outcome,
-                Err(_) => Err(RequestError::Timeout),
+            let outcome = if request.timeout.is_zero() {
+                // Nothing may be sent.
+                Err(RequestError::Timeout)
+            } else {
+                let attempt = self.attempt(request, &hop, &mut track);
+                let attempted = tokio::time::timeout_at(deadline, attempt).await;
+                attempted.unwrap_or(Err(RequestError::Timeout))
             };
             let end = Instant::now();
             if let Ok(answer) = &outcome {

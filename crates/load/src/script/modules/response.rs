@@ -335,7 +335,11 @@ fn json<'js>(
     // As in k6 `undefined` and `null` are the path without a character, and numbers are names.
     let path = path.0.filter(|path| !path.is_object()).map(|path| {
         let is_nullish = path.is_undefined() || path.is_null();
-        if is_nullish { Ok(String::new()) } else { path.get::<Coerced<String>>().map(|text| text.0) }
+        if is_nullish {
+            Ok(String::new())
+        } else {
+            path.get::<Coerced<String>>().map(|text| text.0)
+        }
     });
     let path = path.transpose()?;
     let steps = match path.as_deref().map(json_path::parse) {
