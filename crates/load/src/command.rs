@@ -18,6 +18,7 @@ use crate::run::Run;
 use crate::samples::{OutputSpec, Writer};
 use crate::script::ScriptError;
 use crate::secrets::Secrets;
+use crate::stop_signals::Attention;
 use crate::summary::SummaryMode;
 use crate::{generator, output};
 
@@ -113,10 +114,16 @@ pub struct Outcome {
 /// Runs a script, shows what happens, writes what is asked for.
 pub fn run(config: &Config) -> Outcome {
     raise_open_files_limit();
-    match prepare(config) {
-        Ok((run, plan)) => execute(config, &run, &plan),
-        Err(error) => Outcome { status: refuse(config, &error), report: None },
-    }
+    let run = || {
+        let attention = pay_attention(config)?;
+        let (run, plan) = prepare(config, &attention)?;
+        Ok(execute(config, &run, &plan, &attention))
+    };
+    run().unwrap_or_else(|error| Outcome { status: refuse(config, &error), report: None })
+}
+
+fn pay_attention(config: &Config) -> Result<Attention, ScriptError> {
+    Attention::pay(config.on_second_signal).map_err(|error| ScriptError::Start(error.to_string()))
 }
 
 /// Raises the soft limit on open files to the hard one: every virtual user has connections. A
@@ -131,7 +138,8 @@ fn raise_open_files_limit() {
 /// # Errors
 /// How it ended when something is wrong, which is written as a message.
 pub fn check(config: &Config) -> Result<Outline, ExitStatus> {
-    match prepare(config) {
+    let prepared = pay_attention(config).and_then(|attention| prepare(config, &attention));
+    match prepared {
         Ok((run, plan)) => Ok(Outline::from_plan(&run, &plan)),
         Err(error) => Err(refuse(config, &error)),
     }
@@ -151,7 +159,9 @@ pub(crate) fn status_of(error: &ScriptError) -> ExitStatus {
         ScriptError::Aborted(_) => ExitStatus::ScriptAborted,
         ScriptError::Timeout { function: "teardown", .. } => ExitStatus::TeardownTimeout,
         ScriptError::Timeout { .. } => ExitStatus::SetupTimeout,
-        ScriptError::Exception(_) | ScriptError::Read(_) => ExitStatus::ScriptException,
+        ScriptError::Exception(_) | ScriptError::Read(_) | ScriptError::Overdue(_) => {
+            ExitStatus::ScriptException
+        }
         ScriptError::Unsupported(_) | ScriptError::Options(_) => ExitStatus::InvalidConfig,
         ScriptError::Interrupted => ExitStatus::ExternalAbort,
         ScriptError::Start(_) => ExitStatus::Failure,
@@ -168,7 +178,7 @@ impl From<OptionsError> for ScriptError {
 }
 
 /// Runs the init code once, and resolves the options and what they are about.
-fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
+fn prepare(config: &Config, attention: &Attention) -> Result<(Arc<Run>, Plan), ScriptError> {
     let script = std::path::absolute(&config.script)
         .map_err(|error| ScriptError::Read(format!("{}: {error}", config.script.display())))?;
     let script = crate::script::normalize(&script);
@@ -179,6 +189,7 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
         })?;
     }
     let mut run = Run::new(script, config.environment.clone(), log);
+    run.wishes = attention.wishes.clone();
     run.secrets = config.secrets.clone();
     run.has_breakdown = config.summary_mode == SummaryMode::Full;
     let run = Arc::new(run);
@@ -273,7 +284,7 @@ fn refuse_warm_up_of_iterations(warm_up: Duration, options: &Options) -> Result<
     }
 }
 
-fn execute(config: &Config, run: &Arc<Run>, plan: &Plan) -> Outcome {
+fn execute(config: &Config, run: &Arc<Run>, plan: &Plan, attention: &Attention) -> Outcome {
     let writer = match open_outputs(config, run) {
         Ok(writer) => writer,
         Err(error) => return Outcome { status: refuse(config, &error), report: None },
@@ -283,7 +294,10 @@ fn execute(config: &Config, run: &Arc<Run>, plan: &Plan) -> Outcome {
         output::show(&header(&script, &output_names(config), &plan.options));
     }
     let mut progress = Progress::new(run.clone(), &plan.options, config.warm_up, config.quiet);
+    attention.leave_to_others(true);
     let result = engine::execute(run, plan, &mut progress);
+    // What comes now may last: a function of the script, and an output that waits for a server.
+    attention.leave_to_others(false);
     let written = writer.is_none_or(|writer| writer.finish(run));
     match result {
         Err(error) => {

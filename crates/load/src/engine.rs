@@ -11,6 +11,7 @@ mod watcher;
 mod work;
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,6 +42,10 @@ use watcher::{Watched, Watcher};
 /// How many wake-ups an event loop serves before it looks at sockets and timers again. Tokio's own
 /// 61 would let a busy loop be half a millisecond late with everything that is due.
 const EVENT_INTERVAL: u32 = 16;
+
+/// How long the init code of one virtual user may take. k6 has no limit; this one is for code that would never end, and
+/// far beyond what reading and parsing large files takes.
+const INIT_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// What to run.
 pub(crate) struct Plan {
@@ -178,6 +183,10 @@ struct Post {
 
 /// Runs the init code once, without a virtual user, to learn what the script exports.
 pub(crate) fn inspect(run: &Arc<Run>) -> Result<Exports, ScriptError> {
+    inspect_within(INIT_TIMEOUT, run)
+}
+
+fn inspect_within(limit: Duration, run: &Arc<Run>) -> Result<Exports, ScriptError> {
     let config = ClientConfig::default();
     let runtime = event_loop_runtime()?;
     let event_loop = Rc::new(EventLoop::new(run.clone(), config));
@@ -185,7 +194,8 @@ pub(crate) fn inspect(run: &Arc<Run>) -> Result<Exports, ScriptError> {
         let user = Rc::new(User::new(0, event_loop));
         let mailbox = Rc::new(Mailbox::default());
         mailbox.close();
-        settle_in(&user, &mailbox).await
+        let mut wishes = run.wishes.clone();
+        unless(wishes.next(), &user, settle_within(limit, &user, &mailbox)).await
     }))
 }
 
@@ -271,8 +281,17 @@ pub(crate) fn handle_summary(
         timeout: options.handle_summary_timeout,
         option: "handleSummaryTimeout",
     };
-    let (_never, stop) = watch::channel(false);
-    let call = lifecycle::call(run, options, function, stop);
+    let (stopping, stop) = watch::channel(false);
+    let mut wishes = run.wishes.later();
+    let call = async {
+        let mut call = pin!(lifecycle::call(run, options, function, stop));
+        tokio::select! {
+            result = &mut call => return result,
+            () = wishes.next() => {}
+        }
+        let _ = stopping.send(true);
+        call.await
+    };
     let (returned, _) = event_loop_runtime()?.block_on(LocalSet::new().run_until(call));
     Ok(returned?.outputs)
 }
@@ -315,12 +334,39 @@ fn spread(run: &Run, options: &Options, warm_up: Duration, loops: usize) -> Vec<
 
 /// Puts a virtual user's script on its stack and waits for its init code.
 async fn settle_in(user: &Rc<User>, mailbox: &Rc<Mailbox>) -> Result<Exports, ScriptError> {
+    settle_within(INIT_TIMEOUT, user, mailbox).await
+}
+
+async fn settle_within(
+    limit: Duration,
+    user: &Rc<User>,
+    mailbox: &Rc<Mailbox>,
+) -> Result<Exports, ScriptError> {
     let (sender, receiver) = oneshot::channel();
-    let (user, mailbox) = (user.clone(), mailbox.clone());
-    let coroutine = Coroutine::new(move || live(&user, &mailbox, sender))
+    let (living, mailbox) = (user.clone(), mailbox.clone());
+    let coroutine = Coroutine::new(move || live(&living, &mailbox, sender))
         .map_err(|error| ScriptError::Start(error.to_string()))?;
     tokio::task::spawn_local(coroutine);
-    receiver.await.unwrap_or(Err(ScriptError::Interrupted))
+    let mut settled = pin!(receiver);
+    tokio::select! {
+        settled = &mut settled => return settled.unwrap_or(Err(ScriptError::Interrupted)),
+        () = tokio::time::sleep(limit) => user.control.interrupt_overdue(),
+    }
+    settled.await.unwrap_or(Err(ScriptError::Interrupted))
+}
+
+/// Waits for a virtual user's init code, which `stop` interrupts.
+async fn unless(
+    stop: impl Future<Output = ()>,
+    user: &User,
+    settling: impl Future<Output = Result<Exports, ScriptError>>,
+) -> Result<Exports, ScriptError> {
+    let mut settling = pin!(settling);
+    tokio::select! {
+        settled = &mut settling => return settled,
+        () = stop => user.control.interrupt(),
+    }
+    settling.await
 }
 
 fn client_config(options: &Options) -> ClientConfig {
@@ -382,5 +428,22 @@ mod tests {
             .map(|roster| roster.seats.iter().map(|seat| seat.id).collect())
             .collect();
         assert_eq!(ids, [vec![1, 3, 5], vec![2, 4]]);
+    }
+
+    #[test]
+    fn endless_init_code_is_told_where_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("script.js");
+        for (endless, place) in [
+            ("const spin = () => { while (true) {} }; spin();", "at spin (file://"),
+            ("await new Promise((done) => setTimeout(done, 1e9));", ""),
+        ] {
+            std::fs::write(&script, endless).unwrap();
+            let log = Log::new(Messages::default(), LogFormat::Text);
+            let run = Arc::new(Run::new(script.clone(), BTreeMap::new(), log));
+            let error = inspect_within(Duration::from_millis(100), &run).unwrap_err().to_string();
+            assert!(error.contains("the init code did not end in time"), "{error}");
+            assert!(error.contains(place), "{error}");
+        }
     }
 }

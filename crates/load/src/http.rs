@@ -40,7 +40,7 @@ pub(crate) use head::{Head, canonical};
 pub use names::{AddressRange, Dns, NameError, NameRules, Patterns, Policy, Select, Target};
 pub(crate) use ocsp::Ocsp;
 use outgoing::is_token_byte;
-pub(crate) use outgoing::{basic, is_valid_header};
+pub(crate) use outgoing::{basic, is_valid_header, trimmed};
 pub use proxy::{Proxies, Proxy};
 use resolve::Resolver;
 pub(crate) use stream::Stream;

@@ -10,6 +10,7 @@ use crate::engine::{self, Finished, Lifecycle, Plan};
 use crate::log::Level;
 use crate::report::{self, Iterations, Report};
 use crate::run::{Run, Stop};
+use crate::script::ScriptError;
 use crate::summary::{SummaryData, TextOptions, export, handle_summary_data, text};
 
 /// Shorter windows have no meaningful rate per second.
@@ -60,8 +61,12 @@ pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Fi
         written &= told(run, path, &result.and_then(|text| write(path, text.as_bytes())));
     }
     let status = status(run, finished, &data);
-    let failed = status == ExitStatus::Success && !written;
-    Outcome { status: if failed { ExitStatus::Failure } else { status }, report: Some(report) }
+    let status = match status {
+        ExitStatus::Success if !written && run.wishes.have_come() => ExitStatus::ExternalAbort,
+        ExitStatus::Success if !written => ExitStatus::Failure,
+        other => other,
+    };
+    Outcome { status, report: Some(report) }
 }
 
 /// What the run came to. Tells why, where that has not been told yet.
@@ -108,12 +113,16 @@ fn summarise(
     data: &SummaryData<'_>,
     report: &Report,
 ) -> bool {
+    let mut written = true;
     if plan.functions.iter().any(|name| name == "handleSummary") {
         let json = handle_summary_data(data, &plan.options, run.setup_data.get(), config.no_color);
         match engine::handle_summary(run, &plan.options, json.to_string().into()) {
             Ok(Some(outputs)) => return write_outputs(run, &outputs),
             Ok(None) => {}
-            Err(error) => run.log.write(Level::Error, &error.to_string(), &[]),
+            Err(error) => {
+                run.log.write(Level::Error, &error.to_string(), &[]);
+                written = !matches!(error, ScriptError::Interrupted);
+            }
         }
     }
     let color = !config.no_color
@@ -126,7 +135,7 @@ fn summarise(
     };
     show(&text(data, &options));
     show(&generator_line(report));
-    true
+    written
 }
 
 /// Writes what `handleSummary()` returned: to the two streams and to files.

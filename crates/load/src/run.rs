@@ -15,6 +15,7 @@ use crate::options::{Options, Scenario};
 use crate::samples::Samples;
 use crate::script::{Files, ScriptError, SharedArrays, Sources};
 use crate::secrets::Secrets;
+use crate::stop_signals::Wishes;
 
 /// Counts for the progress line.
 #[derive(Debug, Default)]
@@ -73,6 +74,8 @@ pub(crate) struct Run {
     pub(crate) secrets: Secrets,
     /// What each scenario and group measures is kept apart, for the summary.
     pub(crate) has_breakdown: bool,
+    /// Signals that ask for an end.
+    pub(crate) wishes: Wishes,
     /// Ends every script at once.
     pub(crate) abort: Arc<AtomicBool>,
     pub(crate) live: Live,
@@ -108,6 +111,7 @@ impl Run {
             sources: Sources::default(),
             environment,
             log,
+            wishes: Wishes::default(),
             abort: Arc::default(),
             live: Live::default(),
             shared: SharedArrays::default(),

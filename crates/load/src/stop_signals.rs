@@ -2,9 +2,13 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{oneshot, watch};
 
 /// Signals this soon after another are the same wish: `timeout` of coreutils signals the command and then its
 /// process group, and a terminal that closes sends SIGHUP from the shell and from the kernel. Nobody presses
@@ -47,4 +51,104 @@ impl StopSignals {
             }
         }
     }
+}
+
+/// The wishes that have come so far, for whoever can heed them. By default nobody wishes anything.
+#[derive(Debug, Clone)]
+pub(crate) struct Wishes(watch::Receiver<u32>);
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Self(watch::channel(0).1)
+    }
+}
+
+impl Wishes {
+    /// Waits for one that has not been waited for. Dropping the future loses none.
+    pub(crate) async fn next(&mut self) {
+        if self.0.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Those from now on.
+    pub(crate) fn later(&self) -> Self {
+        let mut later = self.clone();
+        later.0.mark_unchanged();
+        later
+    }
+
+    pub(crate) fn have_come(&self) -> bool {
+        *self.0.borrow() > 0
+    }
+}
+
+/// Listens on a thread of its own: once a handler is installed signals do nothing by themselves, and a thread that runs
+/// init code or writes the last values has no event loop that could look at them.
+#[derive(Debug)]
+pub(crate) struct Attention {
+    pub(crate) wishes: Wishes,
+    left_to_others: Arc<AtomicBool>,
+    /// Dropped before the thread is waited for.
+    end: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Attention {
+    /// Listens until it is dropped. The second wish ends the process at once, as `end` does it.
+    ///
+    /// # Errors
+    /// When the system refuses a handler or a thread.
+    pub(crate) fn pay(end: Option<fn()>) -> io::Result<Self> {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        // Before the first line of a script is run.
+        let mut signals = runtime.block_on(async { StopSignals::listen(&kinds) })?;
+        let (sender, receiver) = watch::channel(0);
+        let (ending, mut ended) = oneshot::channel();
+        let left_to_others = Arc::new(AtomicBool::new(false));
+        let others = left_to_others.clone();
+        let listen = async move {
+            loop {
+                tokio::select! {
+                    _ = &mut ended => return,
+                    () = signals.next() => {}
+                }
+                sender.send_modify(|count| *count += 1);
+                if *sender.borrow() > 1 && !others.load(Ordering::Relaxed) {
+                    end_at_once(end);
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("signals".to_owned());
+        let thread = thread.spawn(move || runtime.block_on(listen))?;
+        Ok(Self {
+            wishes: Wishes(receiver),
+            left_to_others,
+            end: Some(ending),
+            thread: Some(thread),
+        })
+    }
+
+    /// Leaves it to others, or no longer, what becomes of a second wish.
+    pub(crate) fn leave_to_others(&self, leave: bool) {
+        self.left_to_others.store(leave, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Attention {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// At a second signal: whoever sends it has waited long enough.
+pub(crate) fn end_at_once(end: Option<fn()>) -> ! {
+    if let Some(end) = end {
+        end();
+    }
+    std::process::abort()
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::{client_config, settle_in};
+use super::{client_config, settle_in, unless};
 use crate::event_loop::EventLoop;
 use crate::executor::runner::wait_for_stop;
 use crate::metrics::Measured;
@@ -54,7 +54,7 @@ async fn call_on(
     let run = &event_loop.run;
     let user = Rc::new(User::new(0, event_loop.clone()));
     let mailbox = Rc::new(Mailbox::default());
-    settle_in(&user, &mailbox).await?;
+    unless(wait_for_stop(stop.clone()), &user, settle_in(&user, &mailbox)).await?;
     let mut recorder = run.recorder();
     recorder.emit_to(run.samples.get().filter(|_| function.name != "handleSummary"));
     recorder.start(Instant::now().into_std());

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
-use tokio::signal::unix::SignalKind;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -18,7 +17,7 @@ use crate::log::Level;
 use crate::metrics::{Builtin, Measured, MetricKind, SampleTags, Sink};
 use crate::run::{Run, RunClock, Stop};
 use crate::script::ScriptError;
-use crate::stop_signals::StopSignals;
+use crate::stop_signals::{Wishes, end_at_once};
 
 /// How often the watching thread looks: for the progress line and a script that gave up.
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
@@ -51,9 +50,7 @@ pub(super) struct Watched {
 
 impl Watcher<'_> {
     pub(super) async fn watch(mut self) -> Result<Watched, ScriptError> {
-        let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
-        let mut signals =
-            StopSignals::listen(&kinds).map_err(|error| ScriptError::Start(error.to_string()))?;
+        let mut signals = self.run.wishes.clone();
         let lifecycle = match self.before(&mut signals).await {
             Ok(lifecycle) if lifecycle.setup_error.is_none() => lifecycle,
             Ok(lifecycle) => {
@@ -73,7 +70,7 @@ impl Watcher<'_> {
     }
 
     /// Everything before the scenarios: init code, `setup()`, its data to everybody.
-    async fn before(&mut self, signals: &mut StopSignals) -> Result<Lifecycle, ScriptError> {
+    async fn before(&mut self, signals: &mut Wishes) -> Result<Lifecycle, ScriptError> {
         self.everybody_ready(signals).await?;
         let mut lifecycle = Lifecycle::default();
         let begin = Instant::now();
@@ -128,7 +125,7 @@ impl Watcher<'_> {
         }
     }
 
-    async fn scenarios(&mut self, signals: &mut StopSignals, lifecycle: Lifecycle) -> Watched {
+    async fn scenarios(&mut self, signals: &mut Wishes, lifecycle: Lifecycle) -> Watched {
         let start = Instant::now() + START_DELAY;
         let start_time = SystemTime::now() + START_DELAY;
         let record_from = start + self.plan.warm_up;
@@ -148,7 +145,7 @@ impl Watcher<'_> {
                 _ = self.done.recv() => left -= 1,
                 () = signals.next() => {
                     if watched.finished.aborted {
-                        self.end_at_once();
+                        end_at_once(self.plan.on_second_signal);
                     }
                     watched.finished.aborted = true;
                     let _ = self.stop.send(true);
@@ -211,7 +208,7 @@ impl Watcher<'_> {
     }
 
     /// Also after a signal or `exec.test.abort()`, as in k6.
-    async fn teardown(&mut self, signals: &mut StopSignals, watched: &mut Watched) {
+    async fn teardown(&mut self, signals: &mut Wishes, watched: &mut Watched) {
         if !self.plan.has("teardown") || self.plan.options.no_teardown {
             return;
         }
@@ -235,7 +232,7 @@ impl Watcher<'_> {
     async fn call(
         &mut self,
         function: Function,
-        signals: &mut StopSignals,
+        signals: &mut Wishes,
     ) -> (Result<crate::script::mailbox::Returned, ScriptError>, Measured) {
         let call = lifecycle::call(self.run, &self.plan.options, function, self.stop.subscribe());
         let mut call = pin!(call);
@@ -245,7 +242,7 @@ impl Watcher<'_> {
                 result = &mut call => return result,
                 () = signals.next() => {
                     if signalled {
-                        self.end_at_once();
+                        end_at_once(self.plan.on_second_signal);
                     }
                     signalled = true;
                     let _ = self.stop.send(true);
@@ -254,7 +251,7 @@ impl Watcher<'_> {
         }
     }
 
-    async fn everybody_ready(&mut self, signals: &mut StopSignals) -> Result<(), ScriptError> {
+    async fn everybody_ready(&mut self, signals: &mut Wishes) -> Result<(), ScriptError> {
         let mut left = self.loops;
         let mut tick = tokio::time::interval(WATCH_INTERVAL);
         while left > 0 {
@@ -271,14 +268,6 @@ impl Watcher<'_> {
             }
         }
         Ok(())
-    }
-
-    /// At a second signal: whoever sends it has waited long enough.
-    fn end_at_once(&self) -> ! {
-        if let Some(end) = self.plan.on_second_signal {
-            end();
-        }
-        std::process::abort()
     }
 
     /// Ends all loops before the clock was started.

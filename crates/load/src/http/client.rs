@@ -1,6 +1,6 @@
 //! The client of one virtual user: its kept connections, redirects, timeouts.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -77,6 +77,8 @@ pub(crate) struct Request {
     pub(crate) cookies: Vec<RequestCookie>,
     /// Where cookies come from and go to.
     pub(crate) jar: Rc<Jar>,
+    /// The header `Cookie` that was sent, before redirects.
+    pub(crate) sent_cookies: OnceCell<Rc<str>>,
 }
 
 /// What one request on the wire came to; a followed redirect is an exchange of its own.
@@ -143,10 +145,13 @@ impl Client {
         loop {
             let mut track =
                 Track { trace: Trace::begin(), traffic: Traffic::default(), peer: None };
-            let attempt = self.attempt(request, &hop, &mut track);
-            let outcome = match tokio::time::timeout_at(deadline, attempt).await {
-                Ok(outcome) => outcome,
-                Err(_) => Err(RequestError::Timeout),
+            let outcome = if request.timeout.is_zero() {
+                // Nothing may be sent.
+                Err(RequestError::Timeout)
+            } else {
+                let attempt = self.attempt(request, &hop, &mut track);
+                let attempted = tokio::time::timeout_at(deadline, attempt).await;
+                attempted.unwrap_or(Err(RequestError::Timeout))
             };
             let end = Instant::now();
             if let Ok(answer) = &outcome {
@@ -180,7 +185,8 @@ impl Client {
     async fn attempt(&self, request: &Request, hop: &Hop, track: &mut Track) -> Result<Answer> {
         let head = OutgoingHead::new(request, hop, &self.network.config)?;
         let debug = self.network.debug.as_ref();
-        let id = debug.map(|debug| debug.request(&head, hop.body.as_deref().unwrap_or_default()));
+        let body = head.http1_body(hop.body.as_deref().unwrap_or_default());
+        let id = debug.map(|debug| debug.request(&head, body));
         let repeatable = matches!(&*hop.method, "GET" | "HEAD" | "OPTIONS" | "TRACE");
         let mut kept = self.pool.take(&hop.url);
         let mut retries = 0;
@@ -246,7 +252,7 @@ impl Client {
                 let mut wire = self.wire.take();
                 wire.clear();
                 head.write_http1(&mut wire);
-                let result = connection.exchange(&wire, body, &mut progress).await;
+                let result = connection.exchange(&wire, head.http1_body(body), &mut progress).await;
                 self.wire.replace(wire);
                 result
             }

@@ -21,6 +21,9 @@ const READ_BYTES: usize = 8 * 1024;
 /// Largest body that is read before giving up.
 const MAX_BODY_BYTES: usize = 256 * 1024 * 1024;
 
+/// Informational heads that come before one answer, together; Go's limit of an answer's headers.
+const MAX_INFORMATIONAL_BYTES: usize = 10 * 1024 * 1024;
+
 /// Space reserved on the word of a `Content-Length` alone.
 const TRUSTED_BODY_BYTES: u64 = 1024 * 1024;
 
@@ -195,16 +198,24 @@ impl Connection {
 
     /// As [`Self::read_head`]; the head may be that of a switch to another protocol.
     pub(super) async fn read_any_head(&mut self, progress: &mut Progress<'_>) -> Result<Head> {
+        let mut informational = 0;
         loop {
             if self.start < self.buffer.len()
                 && let Some((head, length)) = Head::parse(&self.buffer[self.start..])?
             {
                 self.start += length;
-                match head.status {
-                    100 | 102..200 => continue,
-                    _ => return Ok(head),
+                if !matches!(head.status, 100 | 102..200) {
+                    return Ok(head);
                 }
+                informational += length;
+                if informational > MAX_INFORMATIONAL_BYTES {
+                    return Err(RequestError::HeadTooLarge(MAX_INFORMATIONAL_BYTES));
+                }
+                continue;
             }
+            // A read may end inside a head each time: then no read would find the buffer used up.
+            self.buffer.drain(..self.start);
+            self.start = 0;
             let before = self.buffer.len() - self.start;
             if self.fill(progress).await? == 0 {
                 return Err(if before == 0 {
@@ -332,5 +343,52 @@ impl Sink {
         }
         self.body.extend_from_slice(data);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads the head that follows so many bytes of informational ones.
+    async fn read_after(informational: usize) -> (Result<Head>, usize) {
+        const HINT: &[u8] = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serve = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let many = HINT.repeat(1000);
+            for _ in 0..=informational / many.len() {
+                // The other side may have given up.
+                let _ = stream.write_all(&many).await;
+            }
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
+        };
+        let read = async {
+            let stream = TcpStream::connect(address).await.unwrap();
+            let mut connection =
+                Connection::new(Stream::Plain(stream), Peer { address, tls: None });
+            let mut progress = Progress {
+                trace: &mut Trace::begin(),
+                traffic: &mut Traffic::default(),
+                to_head_request: false,
+                discard_body: false,
+            };
+            let head = connection.read_any_head(&mut progress).await;
+            (head, connection.buffer.capacity())
+        };
+        let (read, ()) = tokio::join!(read, serve);
+        read
+    }
+
+    #[tokio::test]
+    async fn informational_heads_are_not_kept_and_not_read_for_ever() {
+        let (head, kept) = read_after(MAX_INFORMATIONAL_BYTES / 2).await;
+        assert_eq!(head.unwrap().status, 200);
+        assert!(kept < 1024 * 1024, "{kept} bytes");
+        let (head, _) = read_after(MAX_INFORMATIONAL_BYTES).await;
+        let error = head.unwrap_err().to_string();
+        let as_in_k6 = "net/http: server response headers exceeded 10485760 bytes; aborted";
+        assert_eq!(error, as_in_k6);
     }
 }

@@ -8,6 +8,7 @@ mod date;
 mod jar;
 mod set_cookie;
 
+use super::outgoing::is_token_byte;
 pub(crate) use date::parse as parse_date;
 pub(crate) use jar::{Jar, Pair, unix_now};
 pub(crate) use set_cookie::SetCookie;
@@ -32,6 +33,18 @@ pub(crate) fn cookie_header(given: Option<&str>, jar: &[Pair], own: &[RequestCoo
         push(&mut out, &pair.name, &pair.value, pair.quoted);
     }
     out
+}
+
+/// The cookies of such a header, by name and value, as Go reads them.
+pub(crate) fn read_cookie_header(header: &str) -> impl Iterator<Item = (&str, &str)> {
+    header.split(';').filter_map(|cookie| {
+        let cookie = cookie.trim_matches([' ', '\t']);
+        let (name, value) = cookie.split_once('=').unwrap_or((cookie, ""));
+        let name = name.trim_matches([' ', '\t']);
+        let value = value.strip_prefix('"').and_then(|it| it.strip_suffix('"')).unwrap_or(value);
+        let is_name = !name.is_empty() && name.bytes().all(is_token_byte);
+        (is_name && value.bytes().all(set_cookie::is_value_byte)).then_some((name, value))
+    })
 }
 
 /// Appends one cookie; bytes that a header cannot carry are left out, as Go does.
@@ -67,6 +80,13 @@ mod tests {
         assert_eq!(cookie_header(None, &jar, &[own("a", "2", true)]), "a=2");
         assert_eq!(cookie_header(Some("x=y"), &jar, &[]), "x=y; a=1");
         assert_eq!(cookie_header(None, &[], &[]), "");
+    }
+
+    #[test]
+    fn cookies_are_read_as_by_go() {
+        let read: Vec<_> =
+            read_cookie_header(" a=1; b=\"2 3\";c ;=4;d e=5; f=\"; g=\u{fc};").collect();
+        assert_eq!(read, [("a", "1"), ("b", "2 3"), ("c", "")]);
     }
 
     #[test]

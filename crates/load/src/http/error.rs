@@ -110,6 +110,9 @@ pub(crate) type Result<T, E = RequestError> = std::result::Result<T, E>;
 pub(crate) enum RequestError {
     #[error("invalid URL: {0}")]
     InvalidUrl(&'static str),
+    /// A parameter of the script that cannot be used.
+    #[error("{0}")]
+    Parameter(String),
     /// Neither `http` nor `https`; empty when the address has none.
     #[error("unsupported protocol scheme \"{0}\"")]
     UnsupportedScheme(String),
@@ -149,7 +152,7 @@ pub(crate) enum RequestError {
     ClosedInsideResponse,
     #[error("malformed HTTP response: {0}")]
     Malformed(&'static str),
-    #[error("response headers exceed {0} bytes")]
+    #[error("net/http: server response headers exceeded {0} bytes; aborted")]
     HeadTooLarge(usize),
     #[error("response body exceeds {0} bytes")]
     BodyTooLarge(usize),
@@ -182,6 +185,7 @@ impl RequestError {
     /// k6's number for this error.
     pub(crate) fn code(&self) -> ErrorCode {
         match self {
+            Self::Parameter(_) => ErrorCode(0),
             Self::InvalidUrl(_) => ErrorCode(1020),
             Self::Timeout => ErrorCode(1050),
             Self::Lookup(_) => ErrorCode(1100),

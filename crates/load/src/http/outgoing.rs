@@ -23,6 +23,8 @@ pub(super) struct OutgoingHead<'a> {
     user_agent: &'a str,
     /// Bytes of the body; `None` when nothing is said about it.
     content_length: Option<usize>,
+    /// A body without a byte: Go does not know that before it has sent the headers.
+    is_chunked: bool,
     /// The others, by their canonical names.
     headers: Vec<Header<'a>>,
     /// A proxy reads it, and has to know the server.
@@ -42,7 +44,10 @@ impl<'a> OutgoingHead<'a> {
             return Err(RequestError::InvalidHeader(hop.method.to_string()));
         }
         let given = |name: &str| given(request, name);
-        let says_length = hop.body.is_some() || has_body_method(&hop.method);
+        let length = match &hop.body {
+            None => has_body_method(&hop.method).then_some(0),
+            Some(body) => Some(body.len()).filter(|length| *length > 0),
+        };
         // The others in the order and with the capitals of Go, which keeps them in a map and writes them by name.
         let mut headers = headers(request, hop)?;
         headers.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -56,7 +61,9 @@ impl<'a> OutgoingHead<'a> {
             },
             target: &hop.url.target,
             user_agent: given("user-agent").unwrap_or(&config.user_agent),
-            content_length: says_length.then(|| hop.body.as_ref().map_or(0, |body| body.len())),
+            content_length: length,
+            is_chunked: hop.body.as_ref().is_some_and(|body| body.is_empty())
+                && !usually_lacks_body(&hop.method),
             headers,
             proxy: config.proxies.for_url(&hop.url)?.filter(|_| !hop.url.secure),
             closes: config.no_connection_reuse && given("connection").is_none(),
@@ -73,13 +80,16 @@ impl<'a> OutgoingHead<'a> {
         line([self.target, " HTTP/1.1", "\r\n", ""]);
         line(["Host", ": ", self.host, "\r\n"]);
         if !self.user_agent.is_empty() {
-            line(["User-Agent", ": ", self.user_agent, "\r\n"]);
+            line(["User-Agent", ": ", trimmed(self.user_agent), "\r\n"]);
         }
         if let Some(length) = self.content_length {
             line(["Content-Length", ": ", &length.to_string(), "\r\n"]);
         }
+        if self.is_chunked {
+            line(["Transfer-Encoding", ": ", "chunked", "\r\n"]);
+        }
         for (name, value) in &self.headers {
-            line([name, ": ", value, "\r\n"]);
+            line([name, ": ", trimmed(value), "\r\n"]);
         }
         if let Some(authorization) = self.proxy.and_then(|proxy| proxy.authorization.as_deref()) {
             line(["Proxy-Authorization", ": ", authorization, "\r\n"]);
@@ -88,6 +98,11 @@ impl<'a> OutgoingHead<'a> {
             line(["Connection", ": ", "close", "\r\n"]);
         }
         wire.extend_from_slice(b"\r\n");
+    }
+
+    /// What follows the head as HTTP/1.1 has it.
+    pub(super) fn http1_body<'b>(&self, body: &'b [u8]) -> &'b [u8] {
+        if self.is_chunked { b"0\r\n\r\n" } else { body }
     }
 
     /// The head as HTTP/2 has it (RFC 9113 §8.3), with what Go leaves out left out.
@@ -110,8 +125,7 @@ impl<'a> OutgoingHead<'a> {
                 _ => fields.add(name, value)?,
             }
         }
-        let is_worth_telling = |length: &usize| *length > 0 || has_body_method(self.method);
-        if let Some(length) = self.content_length.filter(is_worth_telling) {
+        if let Some(length) = self.content_length {
             fields.add("content-length", &length.to_string())?;
         }
         let mut request = http::Request::new(());
@@ -132,6 +146,11 @@ impl<'a> OutgoingHead<'a> {
 
 fn has_body_method(method: &str) -> bool {
     matches!(method, "POST" | "PUT" | "PATCH")
+}
+
+/// Methods with which Go looks first whether a body has a byte, and has none if not.
+fn usually_lacks_body(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD" | "DELETE" | "OPTIONS" | "PROPFIND" | "SEARCH" | "CONNECT")
 }
 
 struct Fields(http::HeaderMap);
@@ -164,6 +183,11 @@ fn is_of_connection(name: &str, value: &str) -> Result<bool> {
 
 fn not_for_http2(name: &str, value: &str) -> RequestError {
     RequestError::NotForHttp2 { name: name.to_owned(), value: value.to_owned() }
+}
+
+/// A header's value as Go writes it to HTTP/1.1.
+pub(crate) fn trimmed(value: &str) -> &str {
+    value.trim_matches([' ', '\t'])
 }
 
 /// What the script set for a header; the last one counts.
@@ -203,7 +227,9 @@ fn headers<'a>(request: &'a Request, hop: &'a Hop) -> Result<Vec<Header<'a>>> {
     if let Some(user_info) = &hop.url.user_info
         && given("authorization").filter(|_| hop.same_domain).is_none()
     {
-        headers.push(("Authorization".into(), basic(user_info).into()));
+        // Also without a password.
+        let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
+        headers.push(("Authorization".into(), basic(&format!("{user}:{password}")).into()));
     }
     // As in k6, a header the script wrote itself ends at the first redirect.
     let given_cookies = given("cookie").filter(|_| hop.is_first);
@@ -211,6 +237,10 @@ fn headers<'a>(request: &'a Request, hop: &'a Hop) -> Result<Vec<Header<'a>>> {
         let kept = request.jar.matching(&hop.url, unix_now());
         let cookies = cookie_header(given_cookies, &kept, &request.cookies);
         if !cookies.is_empty() {
+            if hop.is_first {
+                // Of two tries the first.
+                let _ = request.sent_cookies.set(cookies.as_str().into());
+            }
             headers.push(("Cookie".into(), cookies.into()));
         }
     }

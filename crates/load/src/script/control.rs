@@ -27,6 +27,8 @@ pub(crate) struct Interrupted;
 pub(crate) struct Control {
     interrupted: Cell<bool>,
     stopping: Cell<bool>,
+    /// Interrupted because its init code took too long.
+    overdue: Cell<bool>,
     /// Ends every virtual user of the process at once (second Ctrl-C, fatal error).
     abort: Arc<AtomicBool>,
     waker: RefCell<Option<Waker>>,
@@ -42,6 +44,7 @@ impl Control {
         Self {
             interrupted: Cell::new(false),
             stopping: Cell::new(false),
+            overdue: Cell::new(false),
             abort,
             waker: RefCell::new(None),
             slice_start: Cell::new(Instant::now()),
@@ -62,6 +65,16 @@ impl Control {
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
         }
+    }
+
+    /// Ends init code that takes too long.
+    pub(crate) fn interrupt_overdue(&self) {
+        self.overdue.set(true);
+        self.interrupt();
+    }
+
+    pub(crate) fn is_overdue(&self) -> bool {
+        self.overdue.get()
     }
 
     /// Allows iterations again.

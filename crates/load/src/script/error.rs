@@ -40,6 +40,9 @@ pub(crate) enum ScriptError {
         option: &'static str,
         seconds: f64,
     },
+    /// The init code took too long; where it was.
+    #[error("the init code did not end in time, {0}")]
+    Overdue(String),
     /// No thread, memory, signal handler or output file for the run.
     #[error("cannot start the run: {0}")]
     Start(String),

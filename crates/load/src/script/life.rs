@@ -96,6 +96,9 @@ fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Expo
     })();
     let namespace = evaluated.catch(ctx).map_err(|caught| {
         if user.control.is_interrupted() {
+            if user.control.is_overdue() {
+                return ScriptError::Overdue(describe(&caught));
+            }
             let stopped = user.run.failure().or_else(|| user.run.aborted_by_script());
             return stopped.unwrap_or(ScriptError::Interrupted);
         }

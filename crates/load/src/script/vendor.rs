@@ -1,9 +1,10 @@
 //! Modules that scripts import by URL, fetched once into a directory beside them.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base16ct::lower::encode_string as hex;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,16 @@ const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// Longest time to fetch one.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What all modules of one script may come to.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// They are kept in memory until the last one is there.
+    bytes: usize,
+    time: Duration,
+}
+
+const LIMITS: Limits = Limits { bytes: 256 * 1024 * 1024, time: Duration::from_secs(600) };
 
 /// Most modules of one script: a server could make them up as it is asked.
 const MAX_MODULES: usize = 1000;
@@ -87,8 +98,18 @@ pub(super) fn digest(bytes: &[u8]) -> String {
 /// When a file cannot be read or written, or a module cannot be fetched.
 pub fn vendor(
     script: &Path,
+    told: impl FnMut(&str, usize),
+) -> Result<Option<PathBuf>, VendorError> {
+    vendor_within(LIMITS, script, told)
+}
+
+fn vendor_within(
+    limits: Limits,
+    script: &Path,
     mut told: impl FnMut(&str, usize),
 ) -> Result<Option<PathBuf>, VendorError> {
+    let begin = Instant::now();
+    let mut total = 0;
     let script = std::path::absolute(script).map_err(because)?;
     let script = source::normalize(&script);
     let runtime =
@@ -108,7 +129,18 @@ pub fn vendor(
             if fetched.len() >= MAX_MODULES {
                 return Err(VendorError(format!("more than {MAX_MODULES} modules are imported")));
             }
-            let bytes = runtime.block_on(fetch(&name))?;
+            let left = limits.time.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                let seconds = limits.time.as_secs();
+                let message = format!("the modules could not be fetched within {seconds} s");
+                return Err(VendorError(message));
+            }
+            let bytes = runtime.block_on(fetch(&name, left.min(TIMEOUT)))?;
+            total += bytes.len();
+            if total > limits.bytes {
+                let limit = limits.bytes >> 20;
+                return Err(VendorError(format!("the modules are larger than {limit} MiB")));
+            }
             told(&name, bytes.len());
             let text = String::from_utf8_lossy(&bytes).into_owned();
             fetched.insert(name.clone(), bytes);
@@ -144,7 +176,7 @@ fn because(error: impl std::fmt::Display) -> VendorError {
 }
 
 /// The text behind an address.
-async fn fetch(url: &str) -> Result<Vec<u8>, VendorError> {
+async fn fetch(url: &str, timeout: Duration) -> Result<Vec<u8>, VendorError> {
     let failed =
         |reason: &dyn std::fmt::Display| VendorError(format!("cannot fetch {url}: {reason}"));
     let address = Url::parse(url).map_err(|error| failed(&error))?;
@@ -157,11 +189,12 @@ async fn fetch(url: &str) -> Result<Vec<u8>, VendorError> {
         url: Rc::new(address),
         headers: Vec::new(),
         body: None,
-        timeout: TIMEOUT,
+        timeout,
         max_redirects: 10,
         discard_body: false,
         cookies: Vec::new(),
         jar: Rc::default(),
+        sent_cookies: OnceCell::new(),
     };
     let exchange = client.send(&request, |_| ()).await;
     let answer = exchange.outcome.map_err(|error| failed(&error))?;
@@ -233,5 +266,43 @@ mod tests {
         assert!(vendored.file("https://a/c.js").is_none());
         std::fs::write(vendor.join(LOCK), "{").unwrap();
         assert!(Vendored::find(&deep).unwrap_err().to_string().contains("lock.json"));
+    }
+
+    /// A server of modules that each import another one, and a script that imports the first.
+    fn endless() -> (tempfile::TempDir, PathBuf) {
+        use std::io::{BufRead as _, BufReader, Write as _};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for (number, stream) in listener.incoming().enumerate() {
+                let mut stream = stream.unwrap();
+                let head = BufReader::new(stream.try_clone().unwrap()).lines();
+                head.map(Result::unwrap).take_while(|line| !line.is_empty()).for_each(drop);
+                let body = format!("import './{}.js';{}", number + 1, " ".repeat(1024 * 1024));
+                let length = body.len();
+                let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        });
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("script.js");
+        std::fs::write(&script, format!("import 'http://{address}/0.js';")).unwrap();
+        (directory, script)
+    }
+
+    #[test]
+    fn modules_without_end_are_not_kept_without_end() {
+        let (_directory, script) = endless();
+        let of = |bytes, time| {
+            let mut kept = 0;
+            let limits = Limits { bytes, time };
+            let error = vendor_within(limits, &script, |_, bytes| kept += bytes).unwrap_err();
+            (error.to_string(), kept >> 20)
+        };
+        let mebibytes = 1024 * 1024;
+        let (error, kept) = of(3 * mebibytes, LIMITS.time);
+        assert_eq!((error.as_str(), kept), ("the modules are larger than 3 MiB", 2));
+        let (error, kept) = of(LIMITS.bytes, Duration::ZERO);
+        assert_eq!((error.as_str(), kept), ("the modules could not be fetched within 0 s", 0));
     }
 }

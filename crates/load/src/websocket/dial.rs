@@ -10,7 +10,9 @@ use thiserror::Error;
 
 use super::Connection;
 use crate::http::cookies::{Jar, cookie_header, unix_now};
-use crate::http::{Client, Head, Peer, RequestError, Traffic, Url, canonical, is_valid_header};
+use crate::http::{
+    Client, Head, Peer, RequestError, Traffic, Url, canonical, is_valid_header, trimmed,
+};
 
 /// From the look-up to the answer, as in k6.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -137,7 +139,7 @@ impl Dial {
         let mut wire = format!("GET {} HTTP/1.1\r\nHost: {host}\r\n", url.target);
         let user_agent = Some(("User-Agent", user_agent)).filter(|(_, value)| !value.is_empty());
         for (name, value) in user_agent.into_iter().chain(headers) {
-            wire.push_str(&format!("{name}: {value}\r\n"));
+            wire.push_str(&format!("{name}: {}\r\n", trimmed(value)));
         }
         wire.push_str("\r\n");
         Ok(wire.into_bytes())

@@ -117,7 +117,7 @@ fn functions_say_which_argument_is_missing() {
             const messages = { group: message(() => group('a')), check: message(() => check(1)) };
             check(messages, {
                group: (m) => m.group === 'group() requires a callback as a second argument',
-               check: (m) => m.check.includes('named conditions'),
+               check: (m) => m.check === 'no checks provided to `check`',
                shared: () => shared === \"a function is expected as the second argument of SharedArray's constructor\",
             });
          }",

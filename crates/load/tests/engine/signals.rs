@@ -1,17 +1,21 @@
 //! Signals. They go to a whole process, so the run that gets them is a process of its own: this
 //! test binary again, told by an environment variable to run one script.
 
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use madang_load::report::Report;
-use madang_load::{Config, run};
+use madang_load::{Config, OutputSpec, run};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Answer, Server};
 
 const SCRIPT: &str = "MADANG_LOAD_TEST_SCRIPT";
+/// Where the child writes single values, if anywhere.
+const OUTPUT: &str = "MADANG_LOAD_TEST_OUTPUT";
 /// How the child says that it was stopped by a signal.
 const ABORTED: i32 = 3;
 /// Far more than a signal needs to work; a run that ignores it would take 10 minutes.
@@ -24,7 +28,9 @@ fn as_a_child_runs_the_script_it_is_told() {
     let script = PathBuf::from(script);
     let report = Some(script.with_extension("json"));
     let environment = std::env::vars().collect();
-    let outcome = run(&Config { script, report, environment, ..Config::default() });
+    let output = std::env::var(OUTPUT).ok();
+    let outputs = output.iter().map(|text| OutputSpec::parse(text, |_| None).unwrap()).collect();
+    let outcome = run(&Config { script, report, environment, outputs, ..Config::default() });
     let aborted = outcome.status == madang_load::ExitStatus::ExternalAbort;
     std::process::exit(if aborted { ABORTED } else { 1 });
 }
@@ -95,4 +101,61 @@ fn a_signal_stops_the_run_with_code_105_and_what_was_measured() {
         assert!(report.aborted);
         assert_eq!((report.requests.total, report.iterations.interrupted), (2, 2));
     }
+}
+
+/// A directory with a script in it.
+fn script(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("script.js");
+    std::fs::write(&script, text).unwrap();
+    (directory, script)
+}
+
+#[test]
+fn a_signal_interrupts_an_endless_summary() {
+    let server = Server::start(|_| crate::support::ok("x"));
+    let (_directory, script) = script(
+        "import http from 'k6/http';
+         export default function () {}
+         export function handleSummary() { http.get(__ENV.URL); while (true) {} }",
+    );
+    let child = start(&script, &server.url(""));
+    wait_until("the summary is made", || !server.requests().is_empty());
+    signal(&child, Signal::INT);
+    assert_eq!(ended(child).code(), Some(ABORTED));
+    assert!(script.with_extension("json").exists());
+}
+
+#[test]
+fn a_second_signal_ends_a_program_that_writes_its_last_values() {
+    // A database that never answers.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (_directory, script) = script("export default function () {}");
+    let child = child(&script)
+        .env(OUTPUT, format!("influxdb=http://{}/db", listener.local_addr().unwrap()))
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let _connection = listener.accept().unwrap();
+    signal(&child, Signal::INT);
+    // Sooner it would be the same wish.
+    let first = Instant::now();
+    wait_until("time passes", || first.elapsed() > Duration::from_millis(700));
+    signal(&child, Signal::INT);
+    assert_eq!(ended(child).signal(), Some(Signal::ABORT.as_raw()));
+}
+
+#[test]
+fn a_signal_interrupts_init_code() {
+    let (_directory, script) = script("console.log('begun'); while (true) {}");
+    let mut child = child(&script)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap().contains("begun")));
+    signal(&child, Signal::INT);
+    assert_eq!(ended(child).code(), Some(ABORTED));
 }

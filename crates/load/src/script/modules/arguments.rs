@@ -20,6 +20,22 @@ pub(super) type Tags = Vec<(String, String)>;
 /// Default of `timeout`, as k6's.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Why arguments cannot be used.
+pub(super) enum Wrong {
+    /// What a getter or a conversion of the script threw.
+    Threw(rquickjs::Error),
+    /// In words; as in k6 such a request is a failed one.
+    Parameter(String),
+}
+
+impl From<rquickjs::Error> for Wrong {
+    fn from(error: rquickjs::Error) -> Self {
+        Self::Threw(error)
+    }
+}
+
+type Read<T> = std::result::Result<T, Wrong>;
+
 /// How a script wants the body of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResponseType {
@@ -50,7 +66,7 @@ pub(super) struct Params {
 
 impl Params {
     /// Reads the parameters; keys that k6 does not know are ignored, as in k6.
-    pub(super) fn read<'js>(ctx: &Ctx<'js>, value: Option<Value<'js>>) -> Result<Self> {
+    pub(super) fn read<'js>(ctx: &Ctx<'js>, value: Option<Value<'js>>) -> Read<Self> {
         let mut params = Self { timeout: DEFAULT_TIMEOUT, ..Self::default() };
         let Some(object) = value.as_ref().and_then(Value::as_object) else {
             return Ok(params);
@@ -65,17 +81,17 @@ impl Params {
                 continue;
             }
             match key.as_str() {
-                "headers" => params.headers = headers_from(ctx, value)?,
-                "tags" => params.set_tags(tags_from(ctx, Some(value))?),
-                "timeout" => params.timeout = timeout_from(ctx, &value)?,
+                "headers" => params.headers = headers_from(&value)?,
+                "tags" => params.set_tags(read_tags(Some(value)).map_err(of_request)?),
+                "timeout" => params.timeout = timeout_from(&value)?,
                 "redirects" => {
                     params.redirects = Some(value.get::<Coerced<f64>>()?.0.clamp(0.0, 1e6) as u32);
                 }
-                "responseType" => params.response_type = Some(response_type_from(ctx, value)?),
+                "responseType" => params.response_type = Some(response_type_from(&value)?),
                 "throw" => params.throw = Some(value.get::<Coerced<bool>>()?.0),
-                "cookies" => params.cookies = cookies_from(ctx, &value)?,
-                "jar" => params.jar = Some(jar_from(ctx, &value)?),
-                "compression" => params.compression = compression_from(ctx, value)?,
+                "cookies" => params.cookies = cookies_from(&value)?,
+                "jar" => params.jar = jar_from(&value),
+                "compression" => params.compression = compression_from(&value)?,
                 "responseCallback" => {
                     params.expected = Some(expected_statuses::read(ctx, &value)?);
                 }
@@ -97,18 +113,23 @@ impl Params {
 
 /// Tags from an object of strings, numbers and booleans; `None` when there are none.
 pub(super) fn tags_from<'js>(ctx: &Ctx<'js>, value: Option<Value<'js>>) -> Result<Option<Tags>> {
-    let Some(value) = value.filter(|value| !value.is_undefined() && !value.is_null()) else {
-        return Ok(None);
-    };
-    let Some(object) = value.as_object() else {
-        return Err(Exception::throw_type(ctx, "tags must be an object"));
-    };
+    read_tags(value).map_err(|wrong| match wrong {
+        Wrong::Threw(error) => error,
+        Wrong::Parameter(text) => Exception::throw_type(ctx, &text),
+    })
+}
+
+fn read_tags(value: Option<Value<'_>>) -> Read<Option<Tags>> {
+    // Also what is no object has none.
+    let Some(object) = value.as_ref().and_then(Value::as_object) else { return Ok(None) };
     let mut tags = Vec::new();
-    for entry in object.props::<String, Value<'js>>() {
+    for entry in object.props::<String, Value<'_>>() {
         let (key, value) = entry?;
         if value.is_object() {
-            let message = format!("the tag `{key}` must be a string, a number or a boolean");
-            return Err(Exception::throw_type(ctx, &message));
+            return Err(Wrong::Parameter(format!(
+                "invalid value for metric tag '{key}': only String, Boolean and Number types are \
+                 accepted as a metric tag values"
+            )));
         }
         if !value.is_undefined() && !value.is_null() {
             tags.push((key, value.get::<Coerced<String>>()?.0));
@@ -117,66 +138,72 @@ pub(super) fn tags_from<'js>(ctx: &Ctx<'js>, value: Option<Value<'js>>) -> Resul
     Ok((!tags.is_empty()).then_some(tags))
 }
 
+fn of_request(wrong: Wrong) -> Wrong {
+    match wrong {
+        Wrong::Parameter(text) => {
+            Wrong::Parameter(format!("invalid HTTP request metric tags: {text}"))
+        }
+        threw => threw,
+    }
+}
+
 /// A list of codings separated by commas.
-fn compression_from<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Vec<Coding>> {
+fn compression_from(value: &Value<'_>) -> Read<Vec<Coding>> {
     let text = value.get::<Coerced<String>>()?.0;
     let coding = |name: &str| {
         Coding::parse(name.trim()).ok_or_else(|| {
-            let message = format!(
-                "unknown compression algorithm {name}, supported algorithms are gzip, deflate, br, zstd"
-            );
-            Exception::throw_message(ctx, &message)
+            Wrong::Parameter(format!(
+                "unknown compression algorithm {name}, supported algorithms are [gzip deflate zstd br]"
+            ))
         })
     };
     text.split(',').filter(|name| !name.trim().is_empty()).map(coding).collect()
 }
 
-/// `basic` is what an address with a user's name and password means anyway.
+/// `basic` is what an address with a user's name and password means anyway, and k6 takes every word that it does not
+/// know for it.
 fn is_digest<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<bool> {
     let scheme = value.get::<Coerced<String>>()?.0.to_ascii_lowercase();
-    if matches!(scheme.as_str(), "" | "basic" | "digest") {
+    if scheme != "ntlm" {
         return Ok(scheme == "digest");
     }
     let feature = format!("the request parameter auth with {scheme}");
     Err(User::of(ctx).refuse_feature(ctx, &feature))
 }
 
-pub(super) fn headers_from<'js>(
-    ctx: &Ctx<'js>,
-    value: Value<'js>,
-) -> Result<Vec<(Rc<str>, Rc<str>)>> {
-    let Some(object) = value.as_object() else {
-        return Err(Exception::throw_type(ctx, "headers must be an object"));
-    };
+/// What is no object has none.
+pub(super) fn headers_from(value: &Value<'_>) -> Result<Vec<(Rc<str>, Rc<str>)>> {
+    let Some(object) = value.as_object() else { return Ok(Vec::new()) };
     let mut headers = Vec::new();
-    for entry in object.props::<String, Value<'js>>() {
+    for entry in object.props::<String, Value<'_>>() {
         let (name, value) = entry?;
         headers.push((name.into(), value.get::<Coerced<String>>()?.0.into()));
     }
     Ok(headers)
 }
 
-fn timeout_from(ctx: &Ctx<'_>, value: &Value<'_>) -> Result<Duration> {
-    let parsed = match (value.as_number(), value.as_string()) {
-        (Some(milliseconds), _) => Duration::try_from_secs_f64(milliseconds / 1e3).ok(),
-        (None, Some(text)) => parse_duration(&text.to_string()?).ok(),
-        (None, None) => None,
+/// As in k6, where the time is over before a request is sent with a timeout that is no positive number.
+fn timeout_from(value: &Value<'_>) -> Read<Duration> {
+    if let Some(milliseconds) = value.as_number() {
+        return Ok(Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or(Duration::ZERO));
+    }
+    let wrong = |reason| Err(Wrong::Parameter(format!("invalid timeout value: {reason}")));
+    let Some(text) = value.as_string() else {
+        return wrong(format!("unable to use type {} as a duration value", value.type_name()));
     };
-    parsed.filter(|timeout| !timeout.is_zero()).ok_or_else(|| {
-        let message = "invalid timeout: a positive number of milliseconds or a text such as '30s' is expected";
-        Exception::throw_type(ctx, message)
-    })
+    let text = text.to_string()?;
+    if text.strip_prefix('-').is_some_and(|text| parse_duration(text).is_ok()) {
+        return Ok(Duration::ZERO);
+    }
+    parse_duration(&text).or_else(|_| wrong(format!("time: invalid duration \"{text}\"")))
 }
 
-fn response_type_from<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<ResponseType> {
+fn response_type_from(value: &Value<'_>) -> Read<ResponseType> {
     match value.get::<Coerced<String>>()?.0.as_str() {
         "text" => Ok(ResponseType::Text),
         "binary" => Ok(ResponseType::Binary),
         "none" => Ok(ResponseType::None),
-        other => {
-            let message = format!("invalid responseType `{other}`: text, binary or none");
-            Err(Exception::throw_type(ctx, &message))
-        }
+        other => Err(Wrong::Parameter(format!("{other} does not belong to ResponseType values"))),
     }
 }
 
@@ -187,7 +214,7 @@ pub(super) struct Body {
 }
 
 /// A body from a string, an `ArrayBuffer` or typed array, or an object (a form).
-pub(super) fn body_from<'js>(ctx: &Ctx<'js>, value: Option<Value<'js>>) -> Result<Option<Body>> {
+pub(super) fn body_from<'js>(ctx: &Ctx<'js>, value: Option<Value<'js>>) -> Read<Option<Body>> {
     let Some(value) = value.filter(|value| !value.is_undefined() && !value.is_null()) else {
         return Ok(None);
     };
@@ -196,7 +223,8 @@ pub(super) fn body_from<'js>(ctx: &Ctx<'js>, value: Option<Value<'js>>) -> Resul
         return Ok(Some(Body { bytes: text.as_str().as_bytes().into(), content_type: None }));
     }
     let Some(object) = value.as_object() else {
-        return Err(Exception::throw_type(ctx, "unknown type of request body"));
+        let text = format!("unknown request body type {}", value.type_name());
+        return Err(Wrong::Parameter(text));
     };
     if let Some(bytes) = buffer_bytes(object) {
         return Ok(Some(Body { bytes: bytes.into(), content_type: None }));

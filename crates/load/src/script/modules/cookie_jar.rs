@@ -42,20 +42,16 @@ pub(super) fn cookie_jar(ctx: Ctx<'_>) -> Result<Class<'_, CookieJar>> {
     Class::instance(ctx, CookieJar(jar))
 }
 
-pub(super) fn jar_from<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Rc<Jar>> {
-    match Class::<CookieJar>::from_value(value) {
-        Ok(jar) => Ok(jar.borrow().0.clone()),
-        Err(_) => Err(Exception::throw_type(ctx, "jar must be an http.CookieJar")),
-    }
+/// `None` for what is no jar, which k6 does not look at.
+pub(super) fn jar_from(value: &Value<'_>) -> Option<Rc<Jar>> {
+    Class::<CookieJar>::from_value(value).ok().map(|jar| jar.borrow().0.clone())
 }
 
-/// The cookies of the parameter `cookies`: texts, or `{value, replace}`.
-pub(super) fn cookies_from<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Vec<RequestCookie>> {
-    let Some(object) = value.as_object() else {
-        return Err(Exception::throw_type(ctx, "cookies must be an object"));
-    };
+/// The cookies of the parameter `cookies`: texts, or `{value, replace}`. What is no object has none.
+pub(super) fn cookies_from(value: &Value<'_>) -> Result<Vec<RequestCookie>> {
+    let Some(object) = value.as_object() else { return Ok(Vec::new()) };
     let mut cookies = Vec::new();
-    for entry in object.props::<String, Value<'js>>() {
+    for entry in object.props::<String, Value<'_>>() {
         let (name, value) = entry?;
         if value.is_null() || value.is_undefined() {
             continue;

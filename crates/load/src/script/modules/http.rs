@@ -30,8 +30,8 @@ impl BuiltIn for Http {
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = Object::new(ctx.clone())?;
         for (name, method) in [("get", "GET"), ("head", "HEAD")] {
-            let call = move |ctx: Ctx<'js>, url: Value<'js>, params: Opt<Value<'js>>| {
-                send(&ctx, method, &url, None, params.0)
+            let call = move |ctx: Ctx<'js>, url: Opt<Value<'js>>, params: Opt<Value<'js>>| {
+                send(&ctx, method, url, None, params.0)
             };
             define(&object, name, call)?;
         }
@@ -42,8 +42,8 @@ impl BuiltIn for Http {
             ("del", "DELETE"),
             ("options", "OPTIONS"),
         ] {
-            let call = move |ctx: Ctx<'js>, url: Value<'js>, body: Opt<_>, params: Opt<_>| {
-                send(&ctx, method, &url, body.0, params.0)
+            let call = move |ctx: Ctx<'js>, url: Opt<_>, body: Opt<_>, params: Opt<_>| {
+                send(&ctx, method, url, body.0, params.0)
             };
             define(&object, name, call)?;
         }
@@ -73,32 +73,37 @@ impl BuiltIn for Http {
 /// `http.request(method, url, body?, params?)`.
 pub(super) fn request<'js>(
     ctx: Ctx<'js>,
-    method: Coerced<String>,
-    url: Value<'js>,
+    method: Opt<Coerced<String>>,
+    url: Opt<Value<'js>>,
     body: Opt<Value<'js>>,
     params: Opt<Value<'js>>,
 ) -> Result<Class<'js, Response>> {
-    send(&ctx, &method.0.to_ascii_uppercase(), &url, body.0, params.0)
+    send(&ctx, &in_capitals(method), url, body.0, params.0)
+}
+
+fn in_capitals(method: Opt<Coerced<String>>) -> String {
+    method.0.map_or_else(String::new, |method| method.0.to_ascii_uppercase())
 }
 
 fn ready<'js>(
     ctx: &Ctx<'js>,
     user: &User,
     method: &str,
-    url: &Value<'js>,
+    url: Opt<Value<'js>>,
     body: Option<Value<'js>>,
     params: Option<Value<'js>>,
 ) -> Result<Prepared> {
     let message = "Making http requests in the init context is not supported";
     ensure(ctx, !user.is_initialising(), message)?;
-    prepare(ctx, user, method, url, body, params)
+    let url = url.0.unwrap_or_else(|| Value::new_undefined(ctx.clone()));
+    prepare(ctx, user, method, &url, body, params)
 }
 
 /// Sends a request and blocks until it is answered or has failed.
 fn send<'js>(
     ctx: &Ctx<'js>,
     method: &str,
-    url: &Value<'js>,
+    url: Opt<Value<'js>>,
     body: Option<Value<'js>>,
     params: Option<Value<'js>>,
 ) -> Result<Class<'js, Response>> {
@@ -111,13 +116,13 @@ fn send<'js>(
 /// `http.asyncRequest(method, url, body?, params?)`: a promise of the answer.
 fn async_request<'js>(
     ctx: Ctx<'js>,
-    method: Coerced<String>,
-    url: Value<'js>,
+    method: Opt<Coerced<String>>,
+    url: Opt<Value<'js>>,
     body: Opt<Value<'js>>,
     params: Opt<Value<'js>>,
 ) -> Result<Value<'js>> {
     let user = User::of(&ctx);
-    let prepared = ready(&ctx, &user, &method.0.to_ascii_uppercase(), &url, body.0, params.0)?;
+    let prepared = ready(&ctx, &user, &in_capitals(method), url, body.0, params.0)?;
     let sender = user.clone();
     Tasks::start_work(&user, &ctx, async move {
         let performed = perform(&sender, prepared).await;

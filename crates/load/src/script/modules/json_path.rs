@@ -5,6 +5,9 @@
 //! length of an array at the end of a path or for every element of it before a dot, `#(query)` for
 //! the first element a query holds for and `#(query)#` for all of them.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use rquickjs::{Array, Ctx, Result, Value};
 
 /// A part of gjson's syntax that is missing here.
@@ -220,6 +223,77 @@ fn is_like(text: &str, pattern: &str) -> bool {
     pattern[place..].iter().all(|c| *c == '*')
 }
 
+/// A valid document without the members whose name another one of their object has before them: gjson looks no
+/// further than the first, `JSON.parse` keeps the last. `None` when there are no such members.
+pub(super) fn without_repeated_members(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    // Names with the number of their object.
+    let mut seen = HashSet::new();
+    // What is open here: objects by number, arrays without.
+    let mut open: Vec<Option<usize>> = Vec::new();
+    let (mut objects, mut comma, mut expects_name) = (0, 0, false);
+    // How deep the member is that is left out, and where it begins.
+    let mut left_out: Option<(usize, usize)> = None;
+    let (mut kept, mut copied) = (String::new(), 0);
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'{' => {
+                objects += 1;
+                open.push(Some(objects));
+                expects_name = true;
+            }
+            b'[' => open.push(None),
+            end @ (b',' | b'}' | b']') => {
+                if let Some((depth, from)) = left_out
+                    && depth == open.len()
+                {
+                    kept.push_str(&text[copied..from]);
+                    copied = at;
+                    left_out = None;
+                }
+                if end == b',' {
+                    comma = at;
+                    expects_name = matches!(open.last(), Some(Some(_)));
+                } else {
+                    open.pop();
+                }
+            }
+            b'"' => {
+                let end = end_of_text(bytes, at);
+                if let Some(Some(object)) = open.last()
+                    && std::mem::take(&mut expects_name)
+                    && left_out.is_none()
+                    && !seen.insert((*object, unescaped(&text[at..end])))
+                {
+                    left_out = Some((open.len(), comma));
+                }
+                at = end;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    (copied > 0).then(|| kept + &text[copied..])
+}
+
+/// Where the text ends that begins at a quotation mark.
+fn end_of_text(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while at < bytes.len() && bytes[at] != b'"' {
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    }
+    (at + 1).min(bytes.len())
+}
+
+fn unescaped(name: &str) -> Cow<'_, str> {
+    match name.contains('\\') {
+        true => serde_json::from_str(name).map_or(name.into(), Cow::Owned),
+        false => name[1..name.len() - 1].into(),
+    }
+}
+
 /// The value a path leads to; `undefined` when it leads nowhere.
 pub(super) fn select<'js>(ctx: &Ctx<'js>, value: Value<'js>, steps: &[Step]) -> Result<Value<'js>> {
     let undefined = || Value::new_undefined(ctx.clone());
@@ -270,6 +344,20 @@ mod tests {
     #[test]
     fn dots_separate_and_backslashes_escape() {
         assert_eq!(parse("a.0.b\\.c.#"), Ok(vec![key("a"), key("0"), key("b.c"), Step::Each]));
+    }
+
+    #[test]
+    fn the_first_of_several_members_of_a_name_is_the_only_one() {
+        let of = |text| without_repeated_members(text).unwrap_or_else(|| "none".to_owned());
+        assert_eq!(of(r#"{"a":1,"a":2,"b":3}"#), r#"{"a":1,"b":3}"#);
+        assert_eq!(of(r#" {"a":1, "a" :{"c":[{},"}"]} , "a":2 } "#), r#" {"a":1} "#);
+        assert_eq!(
+            of(r#"[{"k":1,"k":2},{"k":{"k":4,"\u006b":[5]}}]"#),
+            r#"[{"k":1},{"k":{"k":4}}]"#
+        );
+        let none = r#"{"a":{"a":["a","a",{"a":"\",\"a\":1"}]},"b":"a","a\"":"}","":1} "#;
+        assert_eq!(of(none), "none");
+        assert_eq!(of("[]"), "none");
     }
 
     #[test]

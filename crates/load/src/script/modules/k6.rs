@@ -52,10 +52,21 @@ fn check<'js>(
     let message = "Using check() in the init context is not supported";
     ensure(&ctx, !user.is_initialising(), message)?;
     let value = value.0.unwrap_or_else(|| Value::new_undefined(ctx.clone()));
-    let Some(sets) = sets.0.as_ref().and_then(Value::as_object) else {
-        return Err(Exception::throw_type(&ctx, "check() needs an object of named conditions"));
+    let Some(sets) = sets.0 else {
+        return Err(Exception::throw_message(&ctx, "no checks provided to `check`"));
     };
+    if sets.is_undefined() || sets.is_null() {
+        let message = "Cannot convert undefined or null to object";
+        return Err(Exception::throw_type(&ctx, message));
+    }
     let tags = tags_from(&ctx, tags.0)?;
+    let Some(sets) = sets.as_object() else {
+        // As in k6: a text has conditions named by their places, its characters, which hold; numbers have none.
+        let text = sets.as_string().map(rquickjs::String::to_string).transpose()?;
+        let length = text.map_or(0, |text| text.encode_utf16().count());
+        (0..length).for_each(|at| user.add_check(&at.to_string(), true, tags.as_deref()));
+        return Ok(true);
+    };
     let request = Class::<Response>::from_value(&value).ok().map(|class| class.borrow().request());
     let mut all = true;
     for entry in sets.props::<String, Value<'js>>() {

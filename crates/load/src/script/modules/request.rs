@@ -1,11 +1,12 @@
 //! From the arguments of a request function to an answer.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 use std::time::Instant;
 
 use rquickjs::{Array, Class, Coerced, Ctx, Exception, Object, Result, Value};
 
-use super::arguments::{Params, ResponseType, body_from};
+use super::arguments::{Params, ResponseType, Wrong, body_from};
 use super::expected_statuses::ExpectedStatuses;
 use super::response::{Received, Response};
 use crate::http::digest::{self, Asked};
@@ -43,13 +44,36 @@ pub(super) fn prepare<'js>(
     body: Option<Value<'js>>,
     params: Option<Value<'js>>,
 ) -> Result<Prepared> {
+    read(ctx, user, method, url, body, params).or_else(|wrong| match wrong {
+        Wrong::Threw(error) => Err(error),
+        Wrong::Parameter(text) => {
+            let error = RequestError::Parameter(text);
+            let refused = Refused { method: method.into(), url: String::new(), error };
+            Ok(Prepared { request: Err(refused), params: Params::default() })
+        }
+    })
+}
+
+fn read<'js>(
+    ctx: &Ctx<'js>,
+    user: &User,
+    method: &str,
+    url: &Value<'js>,
+    body: Option<Value<'js>>,
+    params: Option<Value<'js>>,
+) -> std::result::Result<Prepared, Wrong> {
     let mut params = Params::read(ctx, params)?;
     let text = match tagged(url) {
         Some((text, name)) => {
             params.name.get_or_insert_with(|| name.into());
             text
         }
-        None => url.get::<Coerced<String>>()?.0,
+        None if url.is_string() || url.is_object() => url.get::<Coerced<String>>()?.0,
+        None => {
+            let error = RequestError::InvalidUrl("it is no text");
+            let refused = Refused { method: method.into(), url: String::new(), error };
+            return Ok(Prepared { request: Err(refused), params });
+        }
     };
     let url = match user.event_loop.url(&text) {
         Ok(url) => url,
@@ -95,6 +119,7 @@ pub(super) fn prepare<'js>(
         discard_body,
         cookies: std::mem::take(&mut params.cookies),
         jar: params.jar.take().unwrap_or_else(|| user.jar.borrow().clone()),
+        sent_cookies: OnceCell::new(),
     };
     Ok(Prepared { request: Ok(request), params })
 }
@@ -267,7 +292,10 @@ pub(super) fn finish<'js>(
 ) -> Result<Class<'js, Response>> {
     let Performed { received, error, throw } = performed;
     if let Some(error) = error {
-        let text = format!("{} \"{}\": {error}", titled(&received.method), received.url);
+        let text = match received.url.is_empty() {
+            true => error.to_string(),
+            false => format!("{} \"{}\": {error}", titled(&received.method), received.url),
+        };
         if throw {
             return Err(Exception::throw_message(ctx, &text));
         }

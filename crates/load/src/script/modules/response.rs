@@ -10,11 +10,13 @@ use std::rc::Rc;
 use rquickjs::class::{JsClass, Readable, Trace};
 use rquickjs::function::{Constructor, Opt, This};
 use rquickjs::object::{Accessor, Property};
-use rquickjs::{ArrayBuffer, Class, Ctx, Exception, IntoJs, JsLifetime, Object, Result, Value};
+use rquickjs::{
+    ArrayBuffer, Class, Coerced, Ctx, Exception, IntoJs, JsLifetime, Object, Result, Value,
+};
 
 use super::cookie_jar::push;
 use super::{define, html, json_path};
-use crate::http::cookies::SetCookie;
+use crate::http::cookies::{SetCookie, read_cookie_header};
 use crate::http::{
     ErrorCode, Exchange, Head, Ocsp, Peer, Request, RequestError, Timings, TlsInfo, canonical,
 };
@@ -190,17 +192,22 @@ impl Received {
             for (name, value) in &request.headers {
                 headers.set(canonical(name), vec![value.to_string()])?;
             }
+            if let Some(cookies) = request.sent_cookies.get() {
+                headers.set("Cookie", vec![&**cookies])?;
+            }
             body = request.body.as_deref().map(raw::lossy).unwrap_or_default().into_owned();
         }
         object.set("headers", headers)?;
         object.set("body", body)?;
         let cookies = Object::new(ctx.clone())?;
-        for cookie in self.request.iter().flat_map(|request| &request.cookies) {
+        let sent = self.request.as_ref().and_then(|request| request.sent_cookies.get());
+        for (name, value) in read_cookie_header(sent.map_or("", |sent| sent)) {
             let entry = Object::new(ctx.clone())?;
-            entry.set("name", cookie.name.as_str())?;
-            entry.set("value", cookie.value.as_str())?;
-            entry.set("replace", cookie.replace)?;
-            push(ctx, &cookies, &cookie.name, entry)?;
+            entry.set("name", name)?;
+            entry.set("value", value)?;
+            // In k6, too, whatever was asked for.
+            entry.set("replace", false)?;
+            push(ctx, &cookies, name, entry)?;
         }
         object.set("cookies", cookies)?;
         Ok(object.into_value())
@@ -325,8 +332,16 @@ fn json<'js>(
                        of a request error getting the response";
         return Err(Exception::throw_message(&ctx, message));
     };
-    let path =
-        path.0.as_ref().and_then(Value::as_string).map(rquickjs::String::to_string).transpose()?;
+    // As in k6 `undefined` and `null` are the path without a character, and numbers are names.
+    let path = path.0.filter(|path| !path.is_object()).map(|path| {
+        let is_nullish = path.is_undefined() || path.is_null();
+        if is_nullish {
+            Ok(String::new())
+        } else {
+            path.get::<Coerced<String>>().map(|text| text.0)
+        }
+    });
+    let path = path.transpose()?;
     let steps = match path.as_deref().map(json_path::parse) {
         None => Vec::new(),
         Some(Ok(steps)) => steps,
@@ -337,8 +352,12 @@ fn json<'js>(
     };
     // Without this, a NUL byte in the body would be an error of the binding, not of the document.
     let text = raw::lossy(body).replace('\0', "\u{fffd}");
-    let document = match ctx.json_parse(text) {
-        Ok(document) => document,
+    let document = match ctx.json_parse(text.as_str()) {
+        Ok(document) if steps.is_empty() => document,
+        Ok(document) => match json_path::without_repeated_members(&text) {
+            Some(text) => ctx.json_parse(text)?,
+            None => document,
+        },
         // As in k6: what is no JSON has no parts.
         Err(_) if !steps.is_empty() => {
             ctx.catch();

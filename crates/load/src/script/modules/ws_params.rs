@@ -38,14 +38,12 @@ impl WsParams {
             let (key, value) = entry?;
             let is_nullish = value.is_null() || value.is_undefined();
             match key.as_str() {
-                "headers" if !is_nullish => params.headers = headers_from(ctx, value)?,
+                "headers" if !is_nullish => params.headers = headers_from(&value)?,
                 "tags" => params.tags = tags_from(ctx, Some(value))?.unwrap_or_default(),
                 // As in k6 what is no jar is ignored.
                 "jar" if value.is_object() => {
-                    if let Ok(jar) = jar_from(ctx, &value) {
+                    if let Some(jar) = jar_from(&value) {
                         params.jar = jar;
-                    } else {
-                        ctx.catch();
                     }
                 }
                 "compression" => params.deflates = deflates(ctx, &value, is_strict)?,

@@ -12,6 +12,12 @@ export default function () {
     http.options(`${url}/options`),
     http.request('GET', `${url}/request`),
     http.post(`${url}/empty`),
+    http.post(`${url}/empty/text`, ''),
+    http.put(`${url}/empty/form`, {}),
+    http.patch(`${url}/empty/buffer`, new ArrayBuffer(0)),
+    http.del(`${url}/empty/del`, ''),
+    http.options(`${url}/empty/options`, {}),
+    ...['GET', 'TRACE', 'PROPFIND', 'SEARCH', 'OTHER'].map((method) => http.request(method, `${url}/empty/request`, '')),
     http.get(`${url}/host`, { headers: { Host: 'other.example:81' } }),
     http.get(`${url}/no-host`, { headers: { Host: 'http://other.example' } }),
   ];
