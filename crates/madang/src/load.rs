@@ -31,8 +31,8 @@ Examples:
   madang load script.js --rate 200 -d 10s -u 50  200 iterations/s by the clock, by up to 50 of
                                                  them
   madang load script.js -e BASE_URL=http://127.0.0.1:8080
-  madang load script.js --check                  are the script and its options right? Loads
-                                                 nothing
+  madang load script.js --check                  validate the script and its options; send no
+                                                 requests
   madang load script.js --warm-up 5s --report run.json
                                                  5 s unrecorded; everything measured as JSON
   madang load script.js --html run.html          everything measured as one page for a browser
@@ -138,8 +138,8 @@ pub struct Args {
     /// init code and setup()
     #[arg(long, value_name = "FILE")]
     started: Option<PathBuf>,
-    /// Only check: run the script's init code once, and resolve its options and thresholds. Requests
-    /// nothing; says nothing when all is well
+    /// Validate the script and its options: run its init code once, and resolve options and thresholds.
+    /// Send no requests; print nothing when all is well
     #[arg(long, conflicts_with_all = ["report", "html", "summary_export"])]
     check: bool,
     /// Fetch what the script imports by URL into the directory madang-vendor beside it, with a lock file; runs use that and
