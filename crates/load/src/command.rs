@@ -152,7 +152,9 @@ pub(crate) fn status_of(error: &ScriptError) -> ExitStatus {
         ScriptError::Timeout { function: "teardown", .. } => ExitStatus::TeardownTimeout,
         ScriptError::Timeout { .. } => ExitStatus::SetupTimeout,
         ScriptError::Exception(_) | ScriptError::Read(_) => ExitStatus::ScriptException,
-        ScriptError::Unsupported(_) | ScriptError::Options(_) => ExitStatus::InvalidConfig,
+        ScriptError::Unsupported(_) | ScriptError::Replaced { .. } | ScriptError::Options(_) => {
+            ExitStatus::InvalidConfig
+        }
         ScriptError::Interrupted => ExitStatus::ExternalAbort,
         ScriptError::Start(_) => ExitStatus::Failure,
     }
@@ -162,6 +164,7 @@ impl From<OptionsError> for ScriptError {
     fn from(error: OptionsError) -> Self {
         match error {
             OptionsError::Unsupported(what) => Self::Unsupported(what),
+            OptionsError::Replaced { what, instead } => Self::Replaced { what, instead },
             other => Self::Options(other.to_string()),
         }
     }
@@ -199,6 +202,9 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
     }
     if layer.stages.as_ref().is_some_and(Vec::is_empty) {
         run.log.write(Level::Warning, "`stages` is empty and has no effect", &[]);
+    }
+    if layer.scenarios.as_ref().is_some_and(Vec::is_empty) {
+        run.log.write(Level::Warning, "`scenarios` is empty and has no effect", &[]);
     }
     let options = Arc::new(Options::resolve(layer)?);
     refuse_warm_up_of_iterations(config.warm_up, &options)?;

@@ -36,6 +36,9 @@ pub enum OptionsError {
     /// k6 has it, this engine does not.
     #[error("{0} is not supported yet")]
     Unsupported(String),
+    /// The same, and what to do instead.
+    #[error("{what} is not supported yet; {instead}")]
+    Replaced { what: String, instead: &'static str },
     /// Nobody has it.
     #[error("unknown option `{0}`")]
     Unknown(String),
@@ -49,6 +52,11 @@ pub enum OptionsError {
 }
 
 impl OptionsError {
+    /// `instead` is empty where nothing is.
+    pub(crate) fn unsupported(what: String, instead: &'static str) -> Self {
+        if instead.is_empty() { Self::Unsupported(what) } else { Self::Replaced { what, instead } }
+    }
+
     pub(crate) fn invalid(option: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Invalid { option: option.into(), problem: problem.into() }
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::scenario::{DEFAULT_GRACE, DEFAULT_MAX_DURATION};
 use super::script::{
-    Result, count, duration, object, positive, positive_duration, stages, text, texts,
+    Result, count, duration, fields, object, positive, positive_duration, stages, text, texts,
 };
 use super::{ExecutorConfig, OptionsError, Scenario, Stage, VuPool};
 
@@ -15,6 +15,13 @@ const MISSING_EXECUTORS: &[&str] = &["externally-controlled"];
 
 /// k6's default of `timeUnit`.
 const DEFAULT_TIME_UNIT: Duration = Duration::from_secs(1);
+
+/// All fields, whichever executor has them.
+const FIELDS: &[&str] = &[
+    "duration", "env", "exec", "executor", "gracefulRampDown", "gracefulStop", "iterations",
+    "maxDuration", "maxVUs", "options", "preAllocatedVUs", "rate", "stages", "startRate",
+    "startTime", "startVUs", "tags", "timeUnit", "vus",
+];
 
 /// The scenarios by name, in the order given.
 pub(super) fn scenarios(value: &Value) -> Result<Vec<Scenario>> {
@@ -134,7 +141,7 @@ fn scenario(name: &str, value: &Value) -> Result<Scenario> {
         let problem = "a scenario's name consists of letters, digits, `-` and `_`";
         return Err(OptionsError::invalid(prefix, problem));
     }
-    let map = object(&prefix, value)?;
+    let map = &fields(&prefix, value, FIELDS)?;
     let fields = Fields { prefix, map };
     let Some(executor) = map.get("executor").and_then(Value::as_str) else {
         return Err(fields.wrong("executor", "it is required"));
@@ -150,6 +157,8 @@ fn scenario(name: &str, value: &Value) -> Result<Scenario> {
             "exec" => scenario.exec = text(&key, value)?.to_owned(),
             "env" => scenario.env = texts(&key, value)?,
             "tags" => scenario.tags = texts(&key, value)?,
+            // Of a browser; without one there is nothing to set.
+            "options" if value.as_object().is_some_and(Map::is_empty) => {}
             "options" => return Err(OptionsError::Unsupported(format!("option `{key}`"))),
             field if own.contains(&field) => {}
             _ => return Err(OptionsError::Unknown(key)),
@@ -194,6 +203,14 @@ mod tests {
             let text = error(json!({"scenarios": {"s": {"executor": name}}}));
             assert_eq!(text, format!("executor `{name}` (scenario `s`) is not supported yet"));
         }
+    }
+
+    #[test]
+    fn options_of_a_scenario_may_be_empty() {
+        let with = |options: Value| json!({"scenarios": {"s": {"executor": "shared-iterations", "options": options}}});
+        assert!(Layer::from_script(&with(json!({}))).is_ok());
+        let told = error(with(json!({"browser": {"type": "chromium"}})));
+        assert!(told.starts_with("option `scenarios.s.options` is not supported yet"), "{told}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::OptionsError;
-use super::script::{Result, duration, object, text};
+use super::script::{Result, duration, fields, object, text};
 
 /// The thresholds of one metric or sub-metric.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +55,7 @@ enum Operator {
     NotEqual,
 }
 
-/// Longer ones first: the first that occurs is the one that is meant, as in k6.
+/// In the order in which they are looked for; one that begins as another does comes before it, as in k6.
 const OPERATORS: [(&str, Operator); 7] = [
     ("<=", Operator::LessEqual),
     ("<", Operator::Less),
@@ -163,7 +163,7 @@ fn threshold(key: &str, value: &Value) -> Result<Threshold> {
     if let Value::String(source) = value {
         return parse(source);
     }
-    let fields = object(key, value)?;
+    let fields = fields(key, value, &["threshold", "abortOnFail", "delayAbortEval"])?;
     let Some(source) = fields.get("threshold") else {
         return Err(OptionsError::invalid(format!("{key}.threshold"), "it is required"));
     };

@@ -20,6 +20,9 @@ pub(crate) enum ScriptError {
     /// The script uses something k6 has and this engine does not.
     #[error("{0} is not supported yet")]
     Unsupported(String),
+    /// The same, and what to do instead.
+    #[error("{what} is not supported yet; {instead}")]
+    Replaced { what: String, instead: &'static str },
     /// The options cannot be used.
     #[error("{0}")]
     Options(String),
