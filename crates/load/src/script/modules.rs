@@ -83,25 +83,29 @@ impl<M: BuiltIn> ModuleDef for Native<M> {
 
 type Declare = for<'js> fn(Ctx<'js>, &str) -> Result<Module<'js, Declared>>;
 
-/// Modules that are built in, with their members if those that a script uses are looked for before it runs.
-const NATIVE: &[(&str, Declare, Option<&str>)] = &[
-    ("k6", native::<k6::K6>, Some(k6::K6::MEMBERS)),
-    ("k6/crypto", native::<crypto::Crypto>, Some(crypto::Crypto::MEMBERS)),
-    ("k6/data", native::<data::Data>, Some(data::Data::MEMBERS)),
-    ("k6/encoding", native::<encoding::Encoding>, Some(encoding::Encoding::MEMBERS)),
-    ("k6/execution", native::<execution::Execution>, Some(execution::Execution::MEMBERS)),
-    ("k6/experimental/csv", native::<files::Csv>, None),
-    ("k6/experimental/fs", native::<files::Fs>, None),
-    ("k6/experimental/redis", native::<redis::Redis>, None),
-    ("k6/experimental/streams", streams, Some(STREAMS_MEMBERS)),
-    ("k6/experimental/websockets", native::<websockets::WebSockets>, None),
-    ("k6/html", native::<html::Html>, None),
-    ("k6/http", native::<http::Http>, Some(http::Http::MEMBERS)),
-    ("k6/metrics", native::<metrics::Metrics>, Some(metrics::Metrics::MEMBERS)),
-    ("k6/secrets", native::<secrets::Secrets>, None),
-    ("k6/timers", native::<timers::Timers>, Some(timers::Timers::MEMBERS)),
-    ("k6/websockets", native::<websockets::WebSockets>, None),
-    ("k6/ws", native::<ws::Ws>, None),
+/// Modules that are built in, and what they export by name.
+const NATIVE: &[(&str, Declare, &str)] = &[
+    ("k6", native::<k6::K6>, k6::K6::MEMBERS),
+    ("k6/crypto", native::<crypto::Crypto>, crypto::Crypto::MEMBERS),
+    ("k6/data", native::<data::Data>, data::Data::MEMBERS),
+    ("k6/encoding", native::<encoding::Encoding>, encoding::Encoding::MEMBERS),
+    ("k6/execution", native::<execution::Execution>, execution::Execution::MEMBERS),
+    ("k6/experimental/csv", native::<files::Csv>, files::Csv::MEMBERS),
+    ("k6/experimental/fs", native::<files::Fs>, files::Fs::MEMBERS),
+    ("k6/experimental/redis", native::<redis::Redis>, redis::Redis::MEMBERS),
+    ("k6/experimental/streams", streams, STREAMS_MEMBERS),
+    (
+        "k6/experimental/websockets",
+        native::<websockets::WebSockets>,
+        websockets::WebSockets::MEMBERS,
+    ),
+    ("k6/html", native::<html::Html>, html::Html::MEMBERS),
+    ("k6/http", native::<http::Http>, http::Http::MEMBERS),
+    ("k6/metrics", native::<metrics::Metrics>, metrics::Metrics::MEMBERS),
+    ("k6/secrets", native::<secrets::Secrets>, secrets::Secrets::MEMBERS),
+    ("k6/timers", native::<timers::Timers>, timers::Timers::MEMBERS),
+    ("k6/websockets", native::<websockets::WebSockets>, websockets::WebSockets::MEMBERS),
+    ("k6/ws", native::<ws::Ws>, ws::Ws::MEMBERS),
 ];
 
 fn native<'js, M: BuiltIn>(ctx: Ctx<'js>, name: &str) -> Result<Module<'js, Declared>> {
@@ -111,6 +115,21 @@ fn native<'js, M: BuiltIn>(ctx: Ctx<'js>, name: &str) -> Result<Module<'js, Decl
 fn streams<'js>(ctx: Ctx<'js>, name: &str) -> Result<Module<'js, Declared>> {
     compiled::module(&ctx, name, || STREAMS.to_owned())
 }
+
+/// What the objects have that the modules export: members of the one that is imported as a whole where those are others
+/// than the exports, and members of members.
+const OBJECTS: &[(&str, &str)] = &[
+    ("k6/execution.instance", execution::INSTANCE),
+    ("k6/execution.scenario", execution::SCENARIO),
+    ("k6/execution.test", execution::TEST),
+    ("k6/execution.vu", execution::VU),
+    ("k6/execution.vu.metrics", execution::VU_METRICS),
+    ("k6/secrets", "get source"),
+];
+
+/// What every object has.
+const OF_ALL: &str =
+    "constructor hasOwnProperty isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf";
 
 /// Whether it is one of them.
 pub(super) fn is_built_in(name: &str) -> bool {
@@ -158,13 +177,28 @@ pub(super) fn refuse_missing(source: &Syntax) -> std::result::Result<(), ScriptE
     }
 }
 
-/// What is used of a built-in module that has no such member: a call would fail in the middle of a test.
+/// What is used of a built-in module, or of its members, that has no such member: a call would fail in the middle of a
+/// test.
 pub(super) fn unknown_members(source: &Syntax) -> impl Iterator<Item = &Use> + '_ {
-    source.uses.iter().filter(|used| {
-        let known = NATIVE.iter().find(|(name, ..)| *name == used.module);
-        let Some(&(.., Some(members))) = known else { return false };
-        used.member != "default" && members.split_whitespace().all(|name| name != used.member)
+    let objects = OBJECTS.iter().map(|(name, members)| (*name, *members));
+    let known = objects.chain(NATIVE.iter().map(|(name, _, members)| (*name, *members)));
+    let known: Vec<_> = known.collect();
+    source.uses.iter().filter(move |used| {
+        let Some((_, members)) = known.iter().find(|(name, _)| *name == used.module) else {
+            return false;
+        };
+        used.member != "default" && !has(members, &used.member) && !has(OF_ALL, &used.member)
     })
+}
+
+/// Whether the built-in module exports `member` by name.
+pub(super) fn exports(module: &str, member: &str) -> bool {
+    let known = NATIVE.iter().find(|(name, ..)| *name == module);
+    member == "default" || known.is_none_or(|(_, _, members)| has(members, member))
+}
+
+fn has(list: &str, name: &str) -> bool {
+    list.split_whitespace().any(|one| one == name)
 }
 
 /// Whether it is a module that k6 has and this engine has not.

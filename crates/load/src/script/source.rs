@@ -97,12 +97,14 @@ impl Sources {
         self.files.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
     }
 
-    /// What the files read so far import of a built-in module that has no such member.
+    /// What the files read so far may import of a built-in module that does not export it.
     pub(crate) fn absent_members(&self, module: &str) -> Vec<String> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let uses = files.values().flat_map(|source| modules::unknown_members(&source.syntax));
-        let names: BTreeSet<String> = uses
+        let names: BTreeSet<String> = files
+            .values()
+            .flat_map(|source| &source.syntax.uses)
             .filter(|used| used.module == module && is_name(&used.member))
+            .filter(|used| !modules::exports(module, &used.member))
             .map(|used| used.member.clone())
             .collect();
         names.into_iter().collect()
