@@ -142,8 +142,16 @@ fn log(config: &Config) -> Log {
 }
 
 fn refuse(config: &Config, error: &ScriptError) -> ExitStatus {
-    log(config).write(Level::Error, &error.to_string(), &[]);
+    tell(&log(config), error);
     status_of(error)
+}
+
+/// One message for each problem.
+fn tell(log: &Log, error: &ScriptError) {
+    match error {
+        ScriptError::Several(problems) => problems.iter().for_each(|one| tell(log, one)),
+        one => log.write(Level::Error, &one.to_string(), &[]),
+    }
 }
 
 pub(crate) fn status_of(error: &ScriptError) -> ExitStatus {
@@ -155,6 +163,9 @@ pub(crate) fn status_of(error: &ScriptError) -> ExitStatus {
         ScriptError::Unsupported(_) | ScriptError::Replaced { .. } | ScriptError::Options(_) => {
             ExitStatus::InvalidConfig
         }
+        ScriptError::Several(problems) => {
+            problems.first().map_or(ExitStatus::InvalidConfig, status_of)
+        }
         ScriptError::Interrupted => ExitStatus::ExternalAbort,
         ScriptError::Start(_) => ExitStatus::Failure,
     }
@@ -165,6 +176,9 @@ impl From<OptionsError> for ScriptError {
         match error {
             OptionsError::Unsupported(what) => Self::Unsupported(what),
             OptionsError::Replaced { what, instead } => Self::Replaced { what, instead },
+            OptionsError::Several(problems) => {
+                Self::Several(problems.into_iter().map(Self::from).collect())
+            }
             other => Self::Options(other.to_string()),
         }
     }
@@ -208,14 +222,14 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
     }
     let options = Arc::new(Options::resolve(layer)?);
     refuse_warm_up_of_iterations(config.warm_up, &options)?;
-    for scenario in &options.scenarios {
-        if !exports.functions.contains(&scenario.exec) {
-            return Err(ScriptError::Options(format!(
-                "scenario `{}`: the script exports no function `{}`",
-                scenario.name, scenario.exec
-            )));
-        }
-    }
+    let without = options.scenarios.iter().filter(|one| !exports.functions.contains(&one.exec));
+    let mut problems: Vec<_> = without
+        .map(|one| {
+            let (name, function) = (&one.name, &one.exec);
+            let problem = format!("scenario `{name}`: the script exports no function `{function}`");
+            ScriptError::Options(problem)
+        })
+        .collect();
     if options.rps > 0 {
         let _ = run.limiter.set(Limiter::new(options.rps));
     }
@@ -225,8 +239,11 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
     }
     let guarded = match config.no_thresholds {
         true => Vec::new(),
-        false => guarded(&run, &options)?,
+        false => guarded(&run, &options, &mut problems),
     };
+    if let Some(error) = ScriptError::of(problems) {
+        return Err(error);
+    }
     let event_loops = config.event_loops.unwrap_or_else(generator::available_cores).max(1);
     let functions = exports.functions;
     let (warm_up, started) = (config.warm_up, config.started.clone());
@@ -235,17 +252,23 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
 }
 
 /// Finds the metrics of the thresholds; makes the sub-metrics among them.
-fn guarded(run: &Run, options: &Options) -> Result<Vec<Guarded>, ScriptError> {
+fn guarded(run: &Run, options: &Options, problems: &mut Vec<ScriptError>) -> Vec<Guarded> {
     let mut registry = run.registry();
     let mut guarded = Vec::new();
     for rules in &options.thresholds {
         let wrong =
             |problem: String| ScriptError::Options(format!("option `thresholds`: {problem}"));
-        let metric = registry.resolve(&rules.metric).map_err(|error| wrong(error.to_string()))?;
+        let metric = match registry.resolve(&rules.metric) {
+            Ok(metric) => metric,
+            Err(error) => {
+                problems.push(wrong(error.to_string()));
+                continue;
+            }
+        };
         let kind = registry.get(metric).kind;
         for rule in &rules.thresholds {
             if !kind.has(rule.aggregation) {
-                return Err(wrong(format!(
+                problems.push(wrong(format!(
                     "`{}` on `{}`: a {} has no `{}`",
                     rule.source,
                     rules.metric,
@@ -256,7 +279,7 @@ fn guarded(run: &Run, options: &Options) -> Result<Vec<Guarded>, ScriptError> {
         }
         guarded.push(Guarded { metric, rules: rules.clone() });
     }
-    Ok(guarded)
+    guarded
 }
 
 /// A warm-up would use up the iterations that are to be measured. Scenarios that start later do not

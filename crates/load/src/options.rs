@@ -39,6 +39,9 @@ pub enum OptionsError {
     /// The same, and what to do instead.
     #[error("{what} is not supported yet; {instead}")]
     Replaced { what: String, instead: &'static str },
+    /// More than one problem, each of which is told.
+    #[error("{}", lines(.0))]
+    Several(Vec<OptionsError>),
     /// Nobody has it.
     #[error("unknown option `{0}`")]
     Unknown(String),
@@ -49,6 +52,33 @@ pub enum OptionsError {
         option: String,
         problem: String,
     },
+}
+
+/// One problem a line.
+pub(crate) fn lines(problems: &[impl ToString]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// All values, or everything that is wrong with them.
+pub(crate) fn all<T>(
+    results: impl Iterator<Item = Result<T, OptionsError>>,
+) -> Result<Vec<T>, OptionsError> {
+    let (mut values, mut problems) = (Vec::new(), Vec::new());
+    for result in results {
+        match result {
+            Ok(value) => values.push(value),
+            Err(OptionsError::Several(more)) => problems.extend(more),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    match (problems.pop(), problems.is_empty()) {
+        (None, _) => Ok(values),
+        (Some(problem), true) => Err(problem),
+        (Some(problem), false) => {
+            problems.push(problem);
+            Err(OptionsError::Several(problems))
+        }
+    }
 }
 
 impl OptionsError {

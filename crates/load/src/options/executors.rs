@@ -8,10 +8,11 @@ use super::scenario::{DEFAULT_GRACE, DEFAULT_MAX_DURATION};
 use super::script::{
     Result, count, duration, fields, object, positive, positive_duration, stages, text, texts,
 };
-use super::{ExecutorConfig, OptionsError, Scenario, Stage, VuPool};
+use super::{ExecutorConfig, OptionsError, Scenario, Stage, VuPool, all};
 
-/// Executors k6 has and this engine does not.
-const MISSING_EXECUTORS: &[&str] = &["externally-controlled"];
+/// Executors k6 has and this engine does not, and what to do instead.
+const MISSING_EXECUTORS: &[(&str, &str)] =
+    &[("externally-controlled", "the stages of `ramping-vus` change the load by the clock")];
 
 /// k6's default of `timeUnit`.
 const DEFAULT_TIME_UNIT: Duration = Duration::from_secs(1);
@@ -25,7 +26,7 @@ const FIELDS: &[&str] = &[
 
 /// The scenarios by name, in the order given.
 pub(super) fn scenarios(value: &Value) -> Result<Vec<Scenario>> {
-    object("scenarios", value)?.iter().map(|(name, value)| scenario(name, value)).collect()
+    all(object("scenarios", value)?.iter().map(|(name, value)| scenario(name, value)))
 }
 
 struct Fields<'v> {
@@ -105,10 +106,11 @@ impl Fields<'_> {
                 }
                 (config, &["startRate", "timeUnit", "stages", "preAllocatedVUs", "maxVUs"])
             }
-            missing if MISSING_EXECUTORS.contains(&missing) => {
-                return Err(OptionsError::Unsupported(format!(
-                    "executor `{missing}` (scenario `{scenario}`)"
-                )));
+            missing if MISSING_EXECUTORS.iter().any(|(name, _)| *name == missing) => {
+                let known = MISSING_EXECUTORS.iter().find(|(name, _)| *name == missing);
+                let what = format!("executor `{missing}` (scenario `{scenario}`)");
+                let instead = known.map_or("", |(_, instead)| *instead);
+                return Err(OptionsError::unsupported(what, instead));
             }
             unknown => {
                 let problem = format!(
@@ -199,9 +201,10 @@ mod tests {
 
     #[test]
     fn every_missing_executor_is_refused_by_its_name() {
-        for name in MISSING_EXECUTORS {
+        for (name, instead) in MISSING_EXECUTORS {
             let text = error(json!({"scenarios": {"s": {"executor": name}}}));
-            assert_eq!(text, format!("executor `{name}` (scenario `s`) is not supported yet"));
+            let told = format!("executor `{name}` (scenario `s`) is not supported yet; {instead}");
+            assert_eq!(text, told);
         }
     }
 

@@ -11,7 +11,7 @@ use super::threshold::thresholds;
 use crate::metrics::SystemTags;
 
 use super::environment::options_of_variables;
-use super::{HttpLayer, Layer, OptionsError, Stage};
+use super::{HttpLayer, Layer, OptionsError, Stage, all};
 
 pub(super) type Result<T> = std::result::Result<T, OptionsError>;
 
@@ -39,11 +39,8 @@ impl Layer {
         if options.is_null() {
             return Ok(layer);
         }
-        for (key, value) in object("options", options)? {
-            if !value.is_null() {
-                read_option(&mut layer, key, value)?;
-            }
-        }
+        let given = object("options", options)?.iter().filter(|(_, value)| !value.is_null());
+        all(given.map(|(key, value)| read_option(&mut layer, key, value)))?;
         Ok(layer)
     }
 }
@@ -80,7 +77,7 @@ pub(super) fn read_option(layer: &mut Layer, key: &str, value: &Value) -> Result
         whole if changes_nothing(whole, value) => {}
         missing if MISSING.iter().any(|(name, _)| *name == missing) => {
             let instead = MISSING.iter().find(|(name, _)| *name == missing);
-            let instead = instead.map_or("", |(_, instead)| instead);
+            let instead = instead.map_or("", |(_, instead)| *instead);
             return Err(OptionsError::unsupported(format!("option `{missing}`"), instead));
         }
         unknown if is_misspelt(unknown) => {
@@ -300,6 +297,28 @@ mod tests {
         for (name, value) in [("paused", json!(true)), ("executionSegment", json!("0:1/2"))] {
             assert!(error(json!({ name: value })).contains("is not supported yet"));
         }
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told() {
+        let told = error(json!({
+            "vuss": 1, "localIPs": "10.0.0.1", "batch": 0,
+            "scenarios": {"a": {"executor": "constant-vus"}, "b": {}},
+            "thresholds": {"m": ["avg"], "n": ["max<5", "med"]},
+        }));
+        let starts = [
+            "unknown option `vuss`",
+            "option `localIPs` is not supported yet; requests come",
+            "option `batch`: it must be at least 1",
+            "option `scenarios.a.duration`: it is required",
+            "option `scenarios.b.executor`: it is required",
+            "option `thresholds.m`: `avg` is no threshold",
+            "option `thresholds.n`: `med` is no threshold",
+        ];
+        for start in starts {
+            assert!(told.lines().any(|line| line.starts_with(start)), "{start}: {told}");
+        }
+        assert_eq!(told.lines().count(), starts.len(), "{told}");
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::OptionsError;
 use super::script::{Result, duration, fields, object, text};
+use super::{OptionsError, all};
 
 /// The thresholds of one metric or sub-metric.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,21 +133,16 @@ impl Threshold {
 
 /// `{metric: ["p(95)<500", {threshold, abortOnFail, delayAbortEval}]}`.
 pub(super) fn thresholds(value: &Value) -> Result<Vec<MetricThresholds>> {
-    object("thresholds", value)?
-        .iter()
-        .map(|(metric, list)| {
-            let key = format!("thresholds.{metric}");
-            let list = list.as_array().ok_or_else(|| {
-                OptionsError::invalid(
-                    &key,
-                    "a list of thresholds is expected, such as [\"p(95)<500\"]",
-                )
-            })?;
-            let thresholds =
-                list.iter().map(|value| threshold(&key, value)).collect::<Result<_>>()?;
-            Ok(MetricThresholds { metric: metric.clone(), thresholds })
-        })
-        .collect()
+    let read = |(metric, list): (&String, &Value)| {
+        let key = format!("thresholds.{metric}");
+        let list = list.as_array().ok_or_else(|| {
+            let problem = "a list of thresholds is expected, such as [\"p(95)<500\"]";
+            OptionsError::invalid(&key, problem)
+        })?;
+        let thresholds = all(list.iter().map(|value| threshold(&key, value)))?;
+        Ok(MetricThresholds { metric: metric.clone(), thresholds })
+    };
+    all(object("thresholds", value)?.iter().map(read))
 }
 
 fn threshold(key: &str, value: &Value) -> Result<Threshold> {
