@@ -96,6 +96,8 @@ pub struct Config {
     pub messages: Messages,
     /// The format of messages.
     pub log_format: LogFormat,
+    /// Messages of level debug are shown, too.
+    pub verbose: bool,
     /// Called at a second signal, which wants the process to end at once; it is aborted if this
     /// returns or is `None`.
     pub on_second_signal: Option<fn()>,
@@ -138,7 +140,9 @@ pub fn check(config: &Config) -> Result<Outline, ExitStatus> {
 }
 
 fn log(config: &Config) -> Log {
-    Log::new(config.messages.clone(), config.log_format)
+    let mut log = Log::new(config.messages.clone(), config.log_format);
+    log.verbose = config.verbose;
+    log
 }
 
 fn refuse(config: &Config, error: &ScriptError) -> ExitStatus {
@@ -186,6 +190,10 @@ impl From<OptionsError> for ScriptError {
 
 /// Runs the init code once, and resolves the options and what they are about.
 fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
+    if config.script.extension().is_some_and(|extension| extension == "tar") {
+        let what = format!("the archive `{}`", config.script.display());
+        return Err(ScriptError::Replaced { what, instead: "run the script that is in it" });
+    }
     let script = std::path::absolute(&config.script)
         .map_err(|error| ScriptError::Read(format!("{}: {error}", config.script.display())))?;
     let script = crate::script::normalize(&script);
@@ -198,6 +206,12 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
     let mut run = Run::new(script, config.environment.clone(), log);
     run.secrets = config.secrets.clone();
     run.has_breakdown = config.summary_mode == SummaryMode::Full;
+    if config.script.as_os_str() == "-" {
+        let text = std::io::read_to_string(std::io::stdin()).map_err(|error| {
+            ScriptError::Read(format!("the script cannot be read from standard input: {error}"))
+        })?;
+        run.sources.add(&run.script, &text)?;
+    }
     let run = Arc::new(run);
     let exports = engine::inspect(&run)?;
     let from_script = match &exports.options {

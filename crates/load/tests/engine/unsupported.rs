@@ -58,6 +58,20 @@ fn all_that_is_missing_is_told_at_once() {
 }
 
 #[test]
+fn modules_whose_names_are_computed() {
+    let name = "['k6', 'net', 'grpc'].join('/')";
+    for script in [
+        format!("try {{ require({name}).x(); }} catch (e) {{}} export default function () {{}}"),
+        format!("import({name}).catch(() => {{}}); export default function () {{}}"),
+        format!(
+            "export default async function () {{ try {{ await import({name}); }} catch (e) {{}} }}"
+        ),
+    ] {
+        refused(Script::new(&script), "module `k6/net/grpc`");
+    }
+}
+
+#[test]
 fn modules_that_are_no_more_say_what_to_do() {
     for (name, told) in [
         ("timers", "k6/experimental/timers: its functions are global: remove the import"),
@@ -111,6 +125,24 @@ fn parts_of_a_response() {
     refused(script, "`the selector :matches(`");
     let script = Script::body("http.get(URL).json('a.@reverse');").against(&server);
     refused(script, "`response.json(a.@reverse)`");
+}
+
+#[test]
+fn archives() {
+    let mut script = Script::body("");
+    script.config.script = script.path("archive.tar");
+    let told = format!("the archive `{}`", script.config.script.display());
+    refused(script, &told);
+}
+
+#[test]
+fn messages_of_level_debug() {
+    let said = |verbose| {
+        let mut script = Script::body("console.debug('seen', 1);");
+        script.config.verbose = verbose;
+        script.run().said("seen 1")
+    };
+    assert!(said(true) && !said(false));
 }
 
 #[test]
