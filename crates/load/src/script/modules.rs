@@ -51,16 +51,16 @@ use super::{ScriptError, compiled, jslib};
 const MISSING_MODULES: &[(&str, &str)] = &[
     ("k6/browser", OF_K6),
     ("k6/crypto/x509", "read the certificate before the test, and open() what is needed of it"),
-    ("k6/experimental/browser", OF_K6),
-    ("k6/experimental/grpc", OF_K6),
+    ("k6/experimental/browser", "k6 has it as k6/browser, and runs such scripts"),
+    ("k6/experimental/grpc", "k6 has it as k6/net/grpc, and runs such scripts"),
     ("k6/net/grpc", OF_K6),
     ("k6/x/redis", "k6/experimental/redis is"),
 ];
 
 const OF_K6: &str = "k6 itself runs such scripts";
 
-/// What to do instead of extensions, which are parts of another k6.
-const EXTENSION: &str = "it is an extension of k6";
+/// The same of extensions, which are parts of another k6.
+const EXTENSION: &str = "a k6 that is built with it runs such scripts";
 
 /// Modules that k6 had before, and what it says of them.
 const REMOVED_MODULES: &[(&str, &str)] = &[
