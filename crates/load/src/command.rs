@@ -97,6 +97,8 @@ pub struct Config {
     pub messages: Messages,
     /// The format of messages.
     pub log_format: LogFormat,
+    /// Messages of level debug are shown, too.
+    pub verbose: bool,
     /// Called at a second signal, which wants the process to end at once; it is aborted if this
     /// returns or is `None`.
     pub on_second_signal: Option<fn()>,
@@ -146,12 +148,22 @@ pub fn check(config: &Config) -> Result<Outline, ExitStatus> {
 }
 
 fn log(config: &Config) -> Log {
-    Log::new(config.messages.clone(), config.log_format)
+    let mut log = Log::new(config.messages.clone(), config.log_format);
+    log.verbose = config.verbose;
+    log
 }
 
 fn refuse(config: &Config, error: &ScriptError) -> ExitStatus {
-    log(config).write(Level::Error, &error.to_string(), &[]);
+    tell(&log(config), error);
     status_of(error)
+}
+
+/// One message for each problem.
+fn tell(log: &Log, error: &ScriptError) {
+    match error {
+        ScriptError::Several(problems) => problems.iter().for_each(|one| tell(log, one)),
+        one => log.write(Level::Error, &one.to_string(), &[]),
+    }
 }
 
 pub(crate) fn status_of(error: &ScriptError) -> ExitStatus {
@@ -162,7 +174,12 @@ pub(crate) fn status_of(error: &ScriptError) -> ExitStatus {
         ScriptError::Exception(_) | ScriptError::Read(_) | ScriptError::Overdue(_) => {
             ExitStatus::ScriptException
         }
-        ScriptError::Unsupported(_) | ScriptError::Options(_) => ExitStatus::InvalidConfig,
+        ScriptError::Unsupported(_) | ScriptError::Replaced { .. } | ScriptError::Options(_) => {
+            ExitStatus::InvalidConfig
+        }
+        ScriptError::Several(problems) => {
+            problems.first().map_or(ExitStatus::InvalidConfig, status_of)
+        }
         ScriptError::Interrupted => ExitStatus::ExternalAbort,
         ScriptError::Start(_) => ExitStatus::Failure,
     }
@@ -172,6 +189,10 @@ impl From<OptionsError> for ScriptError {
     fn from(error: OptionsError) -> Self {
         match error {
             OptionsError::Unsupported(what) => Self::Unsupported(what),
+            OptionsError::Replaced { what, instead } => Self::Replaced { what, instead },
+            OptionsError::Several(problems) => {
+                Self::Several(problems.into_iter().map(Self::from).collect())
+            }
             other => Self::Options(other.to_string()),
         }
     }
@@ -179,6 +200,10 @@ impl From<OptionsError> for ScriptError {
 
 /// Runs the init code once, and resolves the options and what they are about.
 fn prepare(config: &Config, attention: &Attention) -> Result<(Arc<Run>, Plan), ScriptError> {
+    if config.script.extension().is_some_and(|extension| extension == "tar") {
+        let what = format!("the archive `{}`", config.script.display());
+        return Err(ScriptError::Replaced { what, instead: "run the script that is in it" });
+    }
     let script = std::path::absolute(&config.script)
         .map_err(|error| ScriptError::Read(format!("{}: {error}", config.script.display())))?;
     let script = crate::script::normalize(&script);
@@ -192,6 +217,12 @@ fn prepare(config: &Config, attention: &Attention) -> Result<(Arc<Run>, Plan), S
     run.wishes = attention.wishes.clone();
     run.secrets = config.secrets.clone();
     run.has_breakdown = config.summary_mode == SummaryMode::Full;
+    if config.script.as_os_str() == "-" {
+        let text = std::io::read_to_string(std::io::stdin()).map_err(|error| {
+            ScriptError::Read(format!("the script cannot be read from standard input: {error}"))
+        })?;
+        run.sources.add(&run.script, &text)?;
+    }
     let run = Arc::new(run);
     let exports = engine::inspect(&run)?;
     let from_script = match &exports.options {
@@ -211,16 +242,19 @@ fn prepare(config: &Config, attention: &Attention) -> Result<(Arc<Run>, Plan), S
     if layer.stages.as_ref().is_some_and(Vec::is_empty) {
         run.log.write(Level::Warning, "`stages` is empty and has no effect", &[]);
     }
+    if layer.scenarios.as_ref().is_some_and(Vec::is_empty) {
+        run.log.write(Level::Warning, "`scenarios` is empty and has no effect", &[]);
+    }
     let options = Arc::new(Options::resolve(layer)?);
     refuse_warm_up_of_iterations(config.warm_up, &options)?;
-    for scenario in &options.scenarios {
-        if !exports.functions.contains(&scenario.exec) {
-            return Err(ScriptError::Options(format!(
-                "scenario `{}`: the script exports no function `{}`",
-                scenario.name, scenario.exec
-            )));
-        }
-    }
+    let without = options.scenarios.iter().filter(|one| !exports.functions.contains(&one.exec));
+    let mut problems: Vec<_> = without
+        .map(|one| {
+            let (name, function) = (&one.name, &one.exec);
+            let problem = format!("scenario `{name}`: the script exports no function `{function}`");
+            ScriptError::Options(problem)
+        })
+        .collect();
     if options.rps > 0 {
         let _ = run.limiter.set(Limiter::new(options.rps));
     }
@@ -230,8 +264,11 @@ fn prepare(config: &Config, attention: &Attention) -> Result<(Arc<Run>, Plan), S
     }
     let guarded = match config.no_thresholds {
         true => Vec::new(),
-        false => guarded(&run, &options)?,
+        false => guarded(&run, &options, &mut problems),
     };
+    if let Some(error) = ScriptError::of(problems) {
+        return Err(error);
+    }
     let event_loops = config.event_loops.unwrap_or_else(generator::available_cores).max(1);
     let functions = exports.functions;
     let (warm_up, started) = (config.warm_up, config.started.clone());
@@ -240,17 +277,23 @@ fn prepare(config: &Config, attention: &Attention) -> Result<(Arc<Run>, Plan), S
 }
 
 /// Finds the metrics of the thresholds; makes the sub-metrics among them.
-fn guarded(run: &Run, options: &Options) -> Result<Vec<Guarded>, ScriptError> {
+fn guarded(run: &Run, options: &Options, problems: &mut Vec<ScriptError>) -> Vec<Guarded> {
     let mut registry = run.registry();
     let mut guarded = Vec::new();
     for rules in &options.thresholds {
         let wrong =
             |problem: String| ScriptError::Options(format!("option `thresholds`: {problem}"));
-        let metric = registry.resolve(&rules.metric).map_err(|error| wrong(error.to_string()))?;
+        let metric = match registry.resolve(&rules.metric) {
+            Ok(metric) => metric,
+            Err(error) => {
+                problems.push(wrong(error.to_string()));
+                continue;
+            }
+        };
         let kind = registry.get(metric).kind;
         for rule in &rules.thresholds {
             if !kind.has(rule.aggregation) {
-                return Err(wrong(format!(
+                problems.push(wrong(format!(
                     "`{}` on `{}`: a {} has no `{}`",
                     rule.source,
                     rules.metric,
@@ -261,7 +304,7 @@ fn guarded(run: &Run, options: &Options) -> Result<Vec<Guarded>, ScriptError> {
         }
         guarded.push(Guarded { metric, rules: rules.clone() });
     }
-    Ok(guarded)
+    guarded
 }
 
 /// A warm-up would use up the iterations that are to be measured. Scenarios that start later do not

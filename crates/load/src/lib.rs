@@ -39,7 +39,7 @@ pub use options::{
     ConfigFile, DurationError, ExecutorConfig, HttpLayer, Layer, MetricThresholds, OptionsError,
     Scenario, Stage, Threshold, VuPool, parse_duration, parse_stage,
 };
-pub use outline::Outline;
+pub use outline::{Outline, Shape};
 pub use samples::OutputSpec;
 pub use script::{VendorError, vendor};
 pub use secrets::{Secrets, SecretsError};

@@ -64,6 +64,8 @@ pub(crate) struct Log {
     messages: Messages,
     format: LogFormat,
     terminal: bool,
+    /// Messages of level debug are shown, too.
+    pub(crate) verbose: bool,
     limiter: Mutex<Limiter>,
     /// Texts that no message may show.
     hidden: Mutex<Vec<String>>,
@@ -85,6 +87,7 @@ impl Log {
             terminal: messages.is_terminal(),
             messages,
             format,
+            verbose: false,
             limiter: Mutex::new(Limiter { second: 0, written: 0, suppressed: 0 }),
             hidden: Mutex::default(),
             console: None,

@@ -36,6 +36,12 @@ pub enum OptionsError {
     /// k6 has it, this engine does not.
     #[error("{0} is not supported yet")]
     Unsupported(String),
+    /// The same, and what to do instead.
+    #[error("{what} is not supported yet; {instead}")]
+    Replaced { what: String, instead: &'static str },
+    /// More than one problem, each of which is told.
+    #[error("{}", lines(.0))]
+    Several(Vec<OptionsError>),
     /// Nobody has it.
     #[error("unknown option `{0}`")]
     Unknown(String),
@@ -48,7 +54,39 @@ pub enum OptionsError {
     },
 }
 
+/// One problem a line.
+pub(crate) fn lines(problems: &[impl ToString]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// All values, or everything that is wrong with them.
+pub(crate) fn all<T>(
+    results: impl Iterator<Item = Result<T, OptionsError>>,
+) -> Result<Vec<T>, OptionsError> {
+    let (mut values, mut problems) = (Vec::new(), Vec::new());
+    for result in results {
+        match result {
+            Ok(value) => values.push(value),
+            Err(OptionsError::Several(more)) => problems.extend(more),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    match (problems.pop(), problems.is_empty()) {
+        (None, _) => Ok(values),
+        (Some(problem), true) => Err(problem),
+        (Some(problem), false) => {
+            problems.push(problem);
+            Err(OptionsError::Several(problems))
+        }
+    }
+}
+
 impl OptionsError {
+    /// `instead` is empty where nothing is.
+    pub(crate) fn unsupported(what: String, instead: &'static str) -> Self {
+        if instead.is_empty() { Self::Unsupported(what) } else { Self::Replaced { what, instead } }
+    }
+
     pub(crate) fn invalid(option: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Invalid { option: option.into(), problem: problem.into() }
     }

@@ -5,7 +5,7 @@ mod data;
 pub mod host;
 pub mod stored;
 
-use crate::exit::Ended;
+use crate::exit::ExitReason;
 use anyhow::Context as _;
 use host::Madang;
 use madang_lab::progress::Console;
@@ -127,7 +127,7 @@ pub fn language(text: &str) -> anyhow::Result<Language> {
     }
 }
 
-pub fn run(args: &Args) -> anyhow::Result<Ended> {
+pub fn run(args: &Args) -> anyhow::Result<ExitReason> {
     let show = Show { json: args.json, full: args.full, fail_on: &args.fail_on };
     if let Some(dir) = &args.report {
         return stored::report_again(dir, args.lang, &show);
@@ -143,7 +143,7 @@ pub fn run(args: &Args) -> anyhow::Result<Ended> {
 }
 
 /// Checks all files before the first runs, and stops at the first that does not end well.
-fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<Ended> {
+fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<ExitReason> {
     watch_signals(cancel.clone())?;
     let (mut ready, mut wrong) = (Vec::new(), Vec::new());
     let mut add = |experiment: anyhow::Result<Experiment>| match experiment
@@ -170,7 +170,7 @@ fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<
             let (file, rounds) = (experiment.file.display(), plan.rounds());
             say(&format!("{file}: right; {rounds} rounds{time}\n"))?;
         }
-        return Ok(Ended::Done);
+        return Ok(ExitReason::Done);
     }
     let is_only = ready.len() == 1;
     for one in &ready {
@@ -183,11 +183,11 @@ fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<
         let progress = &mut Console::default();
         let finished = madang_lab::run(experiment, plan, &Madang, &out, cancel, progress)?;
         let ended = show.finished(finished, &out)?;
-        if ended != Ended::Done {
+        if ended != ExitReason::Done {
             return Ok(ended);
         }
     }
-    Ok(Ended::Done)
+    Ok(ExitReason::Done)
 }
 
 fn check(mut experiment: Experiment, args: &Args, cancel: &Cancel) -> anyhow::Result<Ready> {
@@ -248,7 +248,7 @@ pub fn tell(line: &str) {
 pub fn watch_signals(cancel: Cancel) -> anyhow::Result<()> {
     crate::serve::on_signals(&[SignalKind::interrupt(), SignalKind::terminate()], move || {
         if cancel.is_cancelled() {
-            Ended::Interrupted.at_once()
+            ExitReason::Interrupted.at_once()
         }
         cancel.cancel();
         tell("stopping; complete blocks are kept (again to stop at once)");

@@ -44,7 +44,7 @@ Exit codes:
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ExitReason {
     Done,
     Failed,
     WrongUsage,
@@ -60,7 +60,7 @@ pub enum Ended {
     Load(madang_load::ExitStatus),
 }
 
-impl Ended {
+impl ExitReason {
     /// The number in [`TABLE`].
     pub const fn code(self) -> u8 {
         match self {
@@ -85,13 +85,13 @@ impl Ended {
     }
 }
 
-impl From<()> for Ended {
+impl From<()> for ExitReason {
     fn from((): ()) -> Self {
         Self::Done
     }
 }
 
-impl From<Conclusion> for Ended {
+impl From<Conclusion> for ExitReason {
     fn from(conclusion: Conclusion) -> Self {
         match conclusion {
             Conclusion::Done => Self::Done,
@@ -109,30 +109,30 @@ impl From<Conclusion> for Ended {
 pub struct Partly;
 
 /// Prints the error, if any, as one line, and gives the exit code.
-pub fn code<E: Into<Ended>>(result: anyhow::Result<E>) -> ExitCode {
+pub fn code<E: Into<ExitReason>>(result: anyhow::Result<E>) -> ExitCode {
     let ended = match result {
         Ok(ended) => ended.into(),
         // The reader of our output has seen enough.
-        Err(error) if is_broken_pipe(&error) => Ended::Done,
+        Err(error) if is_broken_pipe(&error) => ExitReason::Done,
         Err(error) => {
             if !error.is::<Partly>() {
                 // The exit code says it too when nobody reads this.
                 let _ = writeln!(std::io::stderr(), "madang: {error:#}");
             }
-            error.chain().find_map(ended_by).unwrap_or(Ended::Failed)
+            error.chain().find_map(ended_by).unwrap_or(ExitReason::Failed)
         }
     };
     ExitCode::from(ended.code())
 }
 
-fn ended_by(cause: &(dyn std::error::Error + 'static)) -> Option<Ended> {
+fn ended_by(cause: &(dyn std::error::Error + 'static)) -> Option<ExitReason> {
     if is_wrong_usage(cause) {
-        return Some(Ended::WrongUsage);
+        return Some(ExitReason::WrongUsage);
     }
     if let Some(error) = cause.downcast_ref::<BindError>() {
         let is_address =
             matches!(error.source.kind(), ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable);
-        return Some(if is_address { Ended::AddressTaken } else { Ended::Failed });
+        return Some(if is_address { ExitReason::AddressTaken } else { ExitReason::Failed });
     }
     if let Some(error) = cause.downcast_ref::<LockError>() {
         return Some(of_lock(error));
@@ -145,26 +145,26 @@ fn ended_by(cause: &(dyn std::error::Error + 'static)) -> Option<Ended> {
         Some(AppError::Accounts(e)) => matches!(e, AccountsError::Store(_) | AccountsError::Key(_)),
         _ => cause.is::<StoreError>() || is_unusable_copy(cause),
     };
-    of_the_store.then_some(Ended::StoreUnusable)
+    of_the_store.then_some(ExitReason::StoreUnusable)
 }
 
-fn of_lock(error: &LockError) -> Ended {
+fn of_lock(error: &LockError) -> ExitReason {
     match error {
-        LockError::InUse { .. } => Ended::DirectoryInUse,
-        LockError::Unusable { .. } => Ended::StoreUnusable,
+        LockError::InUse { .. } => ExitReason::DirectoryInUse,
+        LockError::Unusable { .. } => ExitReason::StoreUnusable,
     }
 }
 
 /// A backup was not made, or not put back.
-fn of_backup(error: &BackupError) -> Ended {
+fn of_backup(error: &BackupError) -> ExitReason {
     match error {
         BackupError::Lock(error) => of_lock(error),
-        BackupError::Copy(error) => ended_by(error).unwrap_or(Ended::Failed),
+        BackupError::Copy(error) => ended_by(error).unwrap_or(ExitReason::Failed),
         BackupError::Store(_) | BackupError::Key(_) | BackupError::Damaged(_) => {
-            Ended::StoreUnusable
+            ExitReason::StoreUnusable
         }
-        BackupError::Refused(_) => Ended::WrongUsage,
-        BackupError::Io { .. } => Ended::Failed,
+        BackupError::Refused(_) => ExitReason::WrongUsage,
+        BackupError::Io { .. } => ExitReason::Failed,
     }
 }
 
@@ -201,25 +201,25 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// The ways to end that the table lists. A new one has to be added here and there.
-    const ALL: [Ended; 18] = [
-        Ended::Done,
-        Ended::Failed,
-        Ended::WrongUsage,
-        Ended::CannotTell,
-        Ended::AddressTaken,
-        Ended::DirectoryInUse,
-        Ended::StoreUnusable,
-        Ended::FailOn,
-        Ended::SystemBroken,
-        Ended::Interrupted,
-        Ended::Load(ExitStatus::ThresholdsFailed),
-        Ended::Load(ExitStatus::SetupTimeout),
-        Ended::Load(ExitStatus::TeardownTimeout),
-        Ended::Load(ExitStatus::InvalidConfig),
-        Ended::Load(ExitStatus::ExternalAbort),
-        Ended::Load(ExitStatus::ScriptException),
-        Ended::Load(ExitStatus::ScriptAborted),
-        Ended::Load(ExitStatus::MarkedAsFailed),
+    const ALL: [ExitReason; 18] = [
+        ExitReason::Done,
+        ExitReason::Failed,
+        ExitReason::WrongUsage,
+        ExitReason::CannotTell,
+        ExitReason::AddressTaken,
+        ExitReason::DirectoryInUse,
+        ExitReason::StoreUnusable,
+        ExitReason::FailOn,
+        ExitReason::SystemBroken,
+        ExitReason::Interrupted,
+        ExitReason::Load(ExitStatus::ThresholdsFailed),
+        ExitReason::Load(ExitStatus::SetupTimeout),
+        ExitReason::Load(ExitStatus::TeardownTimeout),
+        ExitReason::Load(ExitStatus::InvalidConfig),
+        ExitReason::Load(ExitStatus::ExternalAbort),
+        ExitReason::Load(ExitStatus::ScriptException),
+        ExitReason::Load(ExitStatus::ScriptAborted),
+        ExitReason::Load(ExitStatus::MarkedAsFailed),
     ];
 
     #[test]
@@ -228,9 +228,9 @@ mod tests {
             let address = ([127, 0, 0, 1], 80).into();
             ended_by(&BindError { setting: "server.listen", address, source: kind.into() })
         };
-        assert_eq!(ended(ErrorKind::AddrInUse), Some(Ended::AddressTaken));
-        assert_eq!(ended(ErrorKind::AddrNotAvailable), Some(Ended::AddressTaken));
-        assert_eq!(ended(ErrorKind::PermissionDenied), Some(Ended::Failed));
+        assert_eq!(ended(ErrorKind::AddrInUse), Some(ExitReason::AddressTaken));
+        assert_eq!(ended(ErrorKind::AddrNotAvailable), Some(ExitReason::AddressTaken));
+        assert_eq!(ended(ErrorKind::PermissionDenied), Some(ExitReason::Failed));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod order;
 mod samples;
 
-use crate::exit::Ended;
+use crate::exit::ExitReason;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -40,12 +40,12 @@ pub struct Args {
 }
 
 /// Runs or checks the script; ends with k6's exit code.
-pub fn run(args: &Args) -> anyhow::Result<Ended> {
+pub fn run(args: &Args) -> anyhow::Result<ExitReason> {
     let ended = if args.check { args.check() } else { args.load() };
     let code = ended.unwrap_or_else(|error| {
         let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
         crate::compare::tell(&format!("madang: {error}{}", source.unwrap_or_default()));
         error.exit_code()
     });
-    Ok(Ended::Other(u8::try_from(code).unwrap_or(1)))
+    Ok(ExitReason::Other(u8::try_from(code).unwrap_or(1)))
 }

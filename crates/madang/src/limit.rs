@@ -187,7 +187,7 @@ fn disturbance(text: &str) -> anyhow::Result<Warning> {
     }
 }
 
-pub fn run(args: Args) -> anyhow::Result<exit::Ended> {
+pub fn run(args: Args) -> anyhow::Result<exit::ExitReason> {
     if let Some(dir) = &args.report {
         let report = StoredLimit::read(dir)?.report_again(args.lang)?;
         show(&report, args.json)?;
@@ -225,7 +225,7 @@ pub fn run(args: Args) -> anyhow::Result<exit::Ended> {
     ended(finished, &out, json)
 }
 
-fn ended(finished: LimitFinished, out: &Path, json: bool) -> anyhow::Result<exit::Ended> {
+fn ended(finished: LimitFinished, out: &Path, json: bool) -> anyhow::Result<exit::ExitReason> {
     let report = finished.report;
     show(&report, json)?;
     // Shown above all the same: it may be hours of work.
@@ -306,7 +306,7 @@ fn options(args: Args) -> anyhow::Result<LimitOptions> {
 }
 
 /// What would be done.
-fn describe(place: &str, plan: &LimitPlan) -> anyhow::Result<exit::Ended> {
+fn describe(place: &str, plan: &LimitPlan) -> anyhow::Result<exit::ExitReason> {
     let names: Vec<&str> = plan.plan.variants.iter().map(|variant| variant.name.as_str()).collect();
     let how = match plan.steering {
         Steering::Script => "the script follows RATE",
@@ -318,5 +318,5 @@ fn describe(place: &str, plan: &LimitPlan) -> anyhow::Result<exit::Ended> {
         names.join(", "),
         plan.estimate().as_secs_f64() / 60.0,
     ))?;
-    Ok(exit::Ended::Done)
+    Ok(exit::ExitReason::Done)
 }

@@ -2,12 +2,13 @@
 
 mod flags;
 mod page;
+mod words;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::exit::Ended;
+use crate::exit::ExitReason;
 use anyhow::Context as _;
 use clap::ArgAction;
 use madang_load::{
@@ -31,8 +32,8 @@ Examples:
   madang load script.js --rate 200 -d 10s -u 50  200 iterations/s by the clock, by up to 50 of
                                                  them
   madang load script.js -e BASE_URL=http://127.0.0.1:8080
-  madang load script.js --check                  are the script and its options right? Loads
-                                                 nothing
+  madang load script.js --check                  validate the script and its options; send no
+                                                 requests
   madang load script.js --warm-up 5s --report run.json
                                                  5 s unrecorded; everything measured as JSON
   madang load script.js --html run.html          everything measured as one page for a browser
@@ -44,7 +45,7 @@ Examples:
                                                  use that
 ")]
 pub struct Args {
-    /// The script
+    /// The script; `-` reads it from standard input
     #[arg(value_name = "SCRIPT")]
     script: PathBuf,
     /// Virtual users
@@ -57,7 +58,7 @@ pub struct Args {
     #[arg(short = 'd', long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
     /// A stage of a ramp; may be repeated
-    #[arg(short = 's', long = "stage", value_name = "TIME:VUS", value_parser = stage)]
+    #[arg(short = 's', long = "stage", value_name = "TIME:VUS", value_delimiter = ',', value_parser = stage)]
     stages: Vec<Stage>,
     /// Iterations started per second, by the clock and however long they take, as long as one of
     /// --vus virtual users is free; instead of the script's scenarios. Needs --duration
@@ -71,10 +72,11 @@ pub struct Args {
     /// A variable of the script's `__ENV`; may be repeated
     #[arg(short = 'e', long = "env", value_name = "NAME=VALUE", value_parser = pair)]
     environment: Vec<(String, String)>,
-    /// Whether `__ENV` has the variables of this process too
-    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
+    /// Whether `__ENV` has the variables of this process too [default: true]
+    /// [environment: K6_INCLUDE_SYSTEM_ENV_VARS]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set)]
-    include_system_env_vars: bool,
+    include_system_env_vars: Option<bool>,
     /// A tag of every value; may be repeated
     #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = pair)]
     tags: Vec<(String, String)>,
@@ -138,16 +140,17 @@ pub struct Args {
     /// init code and setup()
     #[arg(long, value_name = "FILE")]
     started: Option<PathBuf>,
-    /// Only check: run the script's init code once, and resolve its options and thresholds. Requests
-    /// nothing; says nothing when all is well
+    /// Validate the script and its options: run its init code once, and resolve options and thresholds.
+    /// Send no requests; print nothing when all is well
     #[arg(long, conflicts_with_all = ["report", "html", "summary_export"])]
     check: bool,
     /// Fetch what the script imports by URL into the directory madang-vendor beside it, with a lock file; runs use that and
     /// ask nobody. Also `madang load vendor SCRIPT`
     #[arg(long, conflicts_with = "check")]
     vendor: bool,
-    /// When all is well, write to this file what would be measured, as JSON: for how many seconds at most, the kind
-    /// of each metric, the variables of __ENV that are read, and the files that are imported and opened
+    /// When all is well, write to this file what would be measured, as JSON: for how many seconds at most, whether
+    /// the load is steady or shaped, the kind of each metric, the variables of __ENV that are read, and the modules
+    /// and files that are imported and opened
     #[arg(long, value_name = "FILE", requires = "check")]
     outline: Option<PathBuf>,
     /// Run this long before recording begins; not with a fixed number of iterations
@@ -217,89 +220,121 @@ impl Args {
 
     /// Options of the environment with those of the flags on top.
     fn overrides(&self) -> Result<Layer, OptionsError> {
-        let mut layer =
-            Layer::from_environment(|name| std::env::var(name).ok())?.apply(self.layer());
-        self.more.set(&mut layer)?;
-        Ok(layer)
+        let of_environment = Layer::from_environment(|name| std::env::var(name).ok());
+        let mut flags = self.layer();
+        let set = self.more.set(&mut flags);
+        match (of_environment, set) {
+            (Ok(layer), Ok(())) => Ok(layer.apply(flags)),
+            (Err(one), Err(other)) => Err(OptionsError::Several(vec![one, other])),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        }
     }
 
-    fn environment(&self) -> BTreeMap<String, String> {
+    fn environment(&self, includes_system: bool) -> BTreeMap<String, String> {
         // A variable that is not UTF-8 cannot be a JavaScript string.
         let system = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .filter(|_| self.include_system_env_vars);
+            .filter(|_| includes_system);
         system.chain(self.environment.iter().cloned()).collect()
     }
 }
 
-fn check(config: &Config, outline: Option<&Path>) -> anyhow::Result<Ended> {
+fn check(config: &Config, outline: Option<&Path>) -> anyhow::Result<ExitReason> {
     let found = match madang_load::check(config) {
         Ok(found) => found,
-        Err(status) => return Ok(Ended::Load(status)),
+        Err(status) => return Ok(ExitReason::Load(status)),
     };
-    let Some(file) = outline else { return Ok(Ended::Done) };
+    let Some(file) = outline else { return Ok(ExitReason::Done) };
     let text = serde_json::to_vec(&found).map_err(std::io::Error::from);
     let written = text.and_then(|text| std::fs::write(file, text));
     written.with_context(|| format!("cannot write {}", file.display()))?;
-    Ok(Ended::Done)
+    Ok(ExitReason::Done)
 }
 
-pub use flags::{explain, without_word};
+pub use words::{explain, without_word};
 
-fn vendor(script: &Path) -> anyhow::Result<Ended> {
+fn vendor(script: &Path) -> anyhow::Result<ExitReason> {
     let told = |url: &str, bytes: usize| println!("{url}  {bytes} bytes");
     match madang_load::vendor(script, told)? {
         Some(lock) => println!("{}", lock.display()),
         None => println!("nothing is imported by URL that is not built in"),
     }
-    Ok(Ended::Done)
+    Ok(ExitReason::Done)
 }
 
-pub fn run(args: Args) -> anyhow::Result<Ended> {
+pub fn run(args: Args) -> anyhow::Result<ExitReason> {
     if args.vendor {
         return vendor(&args.script);
     }
     let (checks, outline, page) = (args.check, args.outline.clone(), args.html.clone());
-    let config = match config(args) {
-        Ok(config) => config,
-        Err(error) => {
-            crate::compare::tell(&format!("madang: {error:#}"));
-            return Ok(Ended::Load(ExitStatus::InvalidConfig));
+    let (config, problems) = config(args);
+    if !problems.is_empty() {
+        let problems = problems.iter().map(|error| format!("{error:#}"));
+        // One problem a line.
+        let problems = problems.flat_map(|one| one.lines().map(str::to_owned).collect::<Vec<_>>());
+        problems.for_each(|one| crate::compare::tell(&format!("madang: {one}")));
+        if checks {
+            let _ = madang_load::check(&config);
         }
-    };
+        return Ok(ExitReason::Load(ExitStatus::InvalidConfig));
+    }
     if checks {
         return check(&config, outline.as_deref());
     }
     let outcome = madang_load::run(&config);
     let Some((path, report)) = page.zip(outcome.report) else {
-        return Ok(Ended::Load(outcome.status));
+        return Ok(ExitReason::Load(outcome.status));
     };
     let raw = serde_json::to_string(&report)?;
     let written = std::fs::write(&path, page::page(&report, &raw));
     written.with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(Ended::Load(outcome.status))
+    Ok(ExitReason::Load(outcome.status))
 }
 
-/// What the arguments, the environment and the file of options say.
-fn config(args: Args) -> anyhow::Result<Config> {
+/// Values that may be wrong, each for its own reason.
+#[derive(Default)]
+struct Problems(Vec<anyhow::Error>);
+
+impl Problems {
+    fn take<T: Default, E: Into<anyhow::Error>>(&mut self, result: Result<T, E>) -> T {
+        result.unwrap_or_else(|error| {
+            self.0.push(error.into());
+            T::default()
+        })
+    }
+}
+
+/// What the arguments, the environment and the file of options say, and what is wrong with it.
+fn config(args: Args) -> (Config, Vec<anyhow::Error>) {
     let variable = |name: &str| std::env::var(name).ok();
-    let file = args.more.config_file(variable)?;
-    let summary = args.more.summary(variable)?;
-    Ok(Config {
-        outputs: args.more.outputs(variable, &file)?,
+    let mut problems = Problems::default();
+    let file = problems.take(args.more.config_file(variable));
+    let summary = problems.take(args.more.summary(variable));
+    let headers =
+        flags::headers(std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        }));
+    let outputs = problems.take(args.more.outputs(variable, &file));
+    let system = problems.take(flags::choice(variable, "K6_INCLUDE_SYSTEM_ENV_VARS"));
+    let system = args.include_system_env_vars.or(system).unwrap_or(true);
+    let no_thresholds = problems.take(flags::switch(variable, "K6_NO_THRESHOLDS"));
+    let no_color = problems.take(flags::switch(variable, "K6_NO_COLOR"));
+    let config = Config {
+        outputs: outputs.into_iter().map(|one| one.with_headers(&headers)).collect(),
         defaults: file.options,
-        overrides: args.overrides()?,
-        environment: args.environment(),
-        secrets: args.more.secrets()?,
+        overrides: problems.take(args.overrides()),
+        environment: args.environment(system),
+        secrets: problems.take(args.more.secrets(variable)),
         script: args.script,
         quiet: args.quiet,
         no_summary: args.no_summary || summary.is_none(),
         summary_mode: summary.unwrap_or_default(),
-        no_thresholds: args.no_thresholds || flags::switch(variable, "K6_NO_THRESHOLDS")?,
+        no_thresholds: args.no_thresholds || no_thresholds,
         console_output: args.more.console_output(variable),
-        messages: args.more.messages(variable)?,
-        log_format: args.more.log_format(variable)?,
-        no_color: args.no_color,
+        messages: problems.take(args.more.messages(variable)),
+        log_format: problems.take(args.more.log_format(variable)),
+        verbose: args.more.verbose,
+        no_color: args.no_color || no_color,
         summary_export: args
             .summary_export
             .or_else(|| flags::named(variable, "K6_SUMMARY_EXPORT").map(Into::into)),
@@ -307,6 +342,7 @@ fn config(args: Args) -> anyhow::Result<Config> {
         started: args.started,
         warm_up: args.warm_up,
         event_loops: args.cpus.map(usize::from),
-        on_second_signal: Some(|| Ended::Load(ExitStatus::ExternalAbort).at_once()),
-    })
+        on_second_signal: Some(|| ExitReason::Load(ExitStatus::ExternalAbort).at_once()),
+    };
+    (config, problems.0)
 }

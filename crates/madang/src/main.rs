@@ -126,7 +126,7 @@ fn main() -> ExitCode {
     let matches = command_line().try_get_matches_from(args).unwrap_or_else(|error| {
         if let Some(said) = load::explain(&error).filter(|_| is_load) {
             compare::tell(&said);
-            exit::Ended::Load(madang_load::ExitStatus::InvalidConfig).at_once();
+            exit::ExitReason::Load(madang_load::ExitStatus::InvalidConfig).at_once();
         }
         error.exit()
     });
@@ -134,7 +134,7 @@ fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // A panic has said what it is. Left alone it would end with 101, which the table gives to something else.
     catch_unwind(AssertUnwindSafe(|| run(cli.command)))
-        .unwrap_or_else(|_| exit::Ended::Failed.code().into())
+        .unwrap_or_else(|_| exit::ExitReason::Failed.code().into())
 }
 
 fn run(command: Command) -> ExitCode {

@@ -1,6 +1,6 @@
 //! `madang supervise`, hidden: how this program supervises the processes it starts.
 
-use crate::exit::Ended;
+use crate::exit::ExitReason;
 use madang_stack::supervisor::Supervised;
 use std::ffi::OsString;
 
@@ -12,10 +12,10 @@ pub struct Args {
 }
 
 /// Supervises until the command and all its descendants are gone.
-pub fn run(args: Args) -> anyhow::Result<Ended> {
+pub fn run(args: Args) -> anyhow::Result<ExitReason> {
     Ok(match madang_stack::supervisor::main(args.args) {
-        Supervised::Done => Ended::Done,
-        Supervised::WrongUsage => Ended::WrongUsage,
-        Supervised::Failed => Ended::Failed,
+        Supervised::Done => ExitReason::Done,
+        Supervised::WrongUsage => ExitReason::WrongUsage,
+        Supervised::Failed => ExitReason::Failed,
     })
 }

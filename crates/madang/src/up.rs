@@ -15,7 +15,7 @@ mod report;
 mod restart;
 mod stopping;
 
-use crate::exit::Ended;
+use crate::exit::ExitReason;
 use crate::settings::usage;
 use crate::{import, seed};
 use anyhow::Context as _;
@@ -93,7 +93,7 @@ enum Action {
 }
 
 /// Starts servers and keeps them running, or restarts the nodes of another such process.
-pub fn run(args: Args) -> anyhow::Result<Ended> {
+pub fn run(args: Args) -> anyhow::Result<ExitReason> {
     if let Some(Action::Restart(args)) = args.action {
         return restart::run(&args);
     }
@@ -121,12 +121,12 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
                 // One that panicked has said so.
                 let _ = keeper.join();
             }
-            if means.stopping.hurries() { Ended::Interrupted } else { Ended::Done }
+            if means.stopping.hurries() { ExitReason::Interrupted } else { ExitReason::Done }
         }
         // Whoever stopped it knows why it did not start.
         Err(_) if means.stopping.is_asked() => {
             stack.stop(&means);
-            Ended::Interrupted
+            ExitReason::Interrupted
         }
         Err(error) => {
             stack.stop(&means);

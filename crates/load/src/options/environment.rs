@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::script::{Result, read_option};
-use super::{Layer, OptionsError};
+use super::{Layer, OptionsError, all};
 use crate::http::Proxies;
 
 /// Environment variables and the option each one sets.
@@ -45,11 +45,40 @@ pub(super) fn options_of_variables() -> impl Iterator<Item = &'static str> {
     OPTIONS.iter().map(|(_, option)| *option)
 }
 
-/// Variables of k6 that this engine would have to obey and does not. The last one k6 ignores, but whoever sets it means
-/// something: the option exists.
-const MISSING: &str = "K6_EXIT_ON_RUNNING K6_HOSTS K6_INCLUDE_SYSTEM_ENV_VARS K6_LINGER K6_LOCAL_IPS \
-    K6_NEW_MACHINE_READABLE_SUMMARY K6_PAUSED K6_SECRET_SOURCE K6_THRESHOLDS K6_TLSAUTH \
-    K6_TLS_CIPHER_SUITES K6_TRACES_OUTPUT K6_TYPE K6_WEB_DASHBOARD K6_TLS_VERSION";
+/// What to do instead of variables whose option exists.
+const OPTION: &str = "the script's options and --config have it";
+
+/// Variables of k6 that this engine would have to obey and does not, and what to do instead. k6 itself ignores
+/// K6_HOSTS, K6_THRESHOLDS and K6_TLS_VERSION, but whoever sets them means something: the options exist.
+const MISSING: &[(&str, &str)] = &[
+    ("K6_EXIT_ON_RUNNING", ""),
+    ("K6_HOSTS", OPTION),
+    ("K6_LINGER", "there is no server that could stay"),
+    ("K6_LOCAL_IPS", "requests come from the address that the system chooses"),
+    ("K6_NEW_MACHINE_READABLE_SUMMARY", "--report FILE writes everything measured as JSON"),
+    ("K6_PAUSED", "there is no server through which it could go on"),
+    ("K6_THRESHOLDS", OPTION),
+    ("K6_TLSAUTH", OPTION),
+    ("K6_TLS_CIPHER_SUITES", OPTION),
+    ("K6_TLS_VERSION", OPTION),
+    ("K6_TRACES_OUTPUT", "nothing is traced"),
+    ("K6_TYPE", "run the script itself: archives are not read"),
+    ("K6_WEB_DASHBOARD", "--html FILE writes everything measured as one page"),
+];
+
+/// Values of missing variables that ask for what is so anyway.
+fn changes_nothing(name: &str, value: &str) -> bool {
+    match name {
+        "K6_TYPE" => value == "js",
+        "K6_TRACES_OUTPUT" => value == "none",
+        "K6_EXIT_ON_RUNNING"
+        | "K6_LINGER"
+        | "K6_NEW_MACHINE_READABLE_SUMMARY"
+        | "K6_PAUSED"
+        | "K6_WEB_DASHBOARD" => matches!(value, "0" | "f" | "false" | "False" | "FALSE"),
+        _ => false,
+    }
+}
 
 impl Layer {
     /// Reads the environment variables k6 reads (`K6_VUS`, `K6_DURATION`, …).
@@ -58,18 +87,22 @@ impl Layer {
     /// For a value that cannot be used, or a variable of something that is missing here.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let variable = |name: &str| variable(name).filter(|text| !text.is_empty());
-        if let Some(name) = MISSING.split(' ').find(|name| variable(name).is_some()) {
-            return Err(OptionsError::Unsupported(format!("the environment variable `{name}`")));
-        }
         let mut layer = Self::default();
-        for (name, option) in OPTIONS {
-            let Some(text) = variable(name) else { continue };
-            let in_its_name = |error| match error {
+        let missing = MISSING.iter().map(|(name, instead)| match variable(name) {
+            Some(value) if !changes_nothing(name, &value) => {
+                let what = format!("the environment variable `{name}`");
+                Err(OptionsError::unsupported(what, instead))
+            }
+            _ => Ok(()),
+        });
+        let read = OPTIONS.iter().map(|(name, option)| {
+            let Some(text) = variable(name) else { return Ok(()) };
+            layer.set(option, &text).map_err(|error| match error {
                 OptionsError::Invalid { problem, .. } => OptionsError::invalid(*name, problem),
                 other => other,
-            };
-            layer.set(option, &text).map_err(in_its_name)?;
-        }
+            })
+        });
+        all(missing.chain(read))?;
         let proxies = Proxies::from_environment(variable);
         layer.http.proxies = Some(proxies).filter(|proxies| *proxies != Proxies::default());
         Ok(layer)
@@ -155,11 +188,30 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_refused_by_the_name_of_its_variable() {
-        for name in MISSING.split(' ') {
+        for (name, instead) in MISSING {
             let told = format!("the environment variable `{name}` is not supported yet");
-            assert_eq!(one(name, "1").unwrap_err().to_string(), told);
+            let said = one(name, "1").unwrap_err().to_string();
+            assert!(said.starts_with(&told) && said.ends_with(instead), "{said}");
             assert_eq!(one(name, ""), Ok(Layer::default()));
         }
+        for (name, value) in
+            [("K6_PAUSED", "false"), ("K6_TRACES_OUTPUT", "none"), ("K6_TYPE", "js")]
+        {
+            assert_eq!(one(name, value), Ok(Layer::default()), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_wrong_variable_is_told() {
+        let variable = |name: &str| match name {
+            "K6_VUS" | "K6_HOSTS" | "K6_TLSAUTH" | "K6_DURATION" => Some("many".to_owned()),
+            _ => None,
+        };
+        let told = Layer::from_environment(variable).unwrap_err().to_string();
+        for name in ["K6_VUS", "K6_HOSTS", "K6_TLSAUTH", "K6_DURATION"] {
+            assert!(told.lines().any(|line| line.contains(name)), "{told}");
+        }
+        assert_eq!(told.lines().count(), 4, "{told}");
     }
 
     /// All of them, after `envconfig` in k6 1.8.1 and what its commands look up themselves; without those that are no
@@ -177,7 +229,7 @@ mod tests {
         {
             let name = format!("K6_{name}");
             let read = OPTIONS.iter().any(|(known, _)| *known == name);
-            assert!(read || MISSING.split(' ').any(|missing| missing == name), "{name}");
+            assert!(read || MISSING.iter().any(|(missing, _)| *missing == name), "{name}");
         }
     }
 }

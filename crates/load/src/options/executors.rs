@@ -6,19 +6,27 @@ use serde_json::{Map, Value};
 
 use super::scenario::{DEFAULT_GRACE, DEFAULT_MAX_DURATION};
 use super::script::{
-    Result, count, duration, object, positive, positive_duration, stages, text, texts,
+    Result, count, duration, fields, object, positive, positive_duration, stages, text, texts,
 };
-use super::{ExecutorConfig, OptionsError, Scenario, Stage, VuPool};
+use super::{ExecutorConfig, OptionsError, Scenario, Stage, VuPool, all};
 
-/// Executors k6 has and this engine does not.
-const MISSING_EXECUTORS: &[&str] = &["externally-controlled"];
+/// Executors k6 has and this engine does not, and what to do instead.
+const MISSING_EXECUTORS: &[(&str, &str)] =
+    &[("externally-controlled", "the stages of `ramping-vus` change the load by the clock")];
 
 /// k6's default of `timeUnit`.
 const DEFAULT_TIME_UNIT: Duration = Duration::from_secs(1);
 
+/// All fields, whichever executor has them.
+const FIELDS: &[&str] = &[
+    "duration", "env", "exec", "executor", "gracefulRampDown", "gracefulStop", "iterations",
+    "maxDuration", "maxVUs", "options", "preAllocatedVUs", "rate", "stages", "startRate",
+    "startTime", "startVUs", "tags", "timeUnit", "vus",
+];
+
 /// The scenarios by name, in the order given.
 pub(super) fn scenarios(value: &Value) -> Result<Vec<Scenario>> {
-    object("scenarios", value)?.iter().map(|(name, value)| scenario(name, value)).collect()
+    all(object("scenarios", value)?.iter().map(|(name, value)| scenario(name, value)))
 }
 
 struct Fields<'v> {
@@ -98,10 +106,11 @@ impl Fields<'_> {
                 }
                 (config, &["startRate", "timeUnit", "stages", "preAllocatedVUs", "maxVUs"])
             }
-            missing if MISSING_EXECUTORS.contains(&missing) => {
-                return Err(OptionsError::Unsupported(format!(
-                    "executor `{missing}` (scenario `{scenario}`)"
-                )));
+            missing if MISSING_EXECUTORS.iter().any(|(name, _)| *name == missing) => {
+                let known = MISSING_EXECUTORS.iter().find(|(name, _)| *name == missing);
+                let what = format!("executor `{missing}` (scenario `{scenario}`)");
+                let instead = known.map_or("", |(_, instead)| *instead);
+                return Err(OptionsError::unsupported(what, instead));
             }
             unknown => {
                 let problem = format!(
@@ -134,7 +143,7 @@ fn scenario(name: &str, value: &Value) -> Result<Scenario> {
         let problem = "a scenario's name consists of letters, digits, `-` and `_`";
         return Err(OptionsError::invalid(prefix, problem));
     }
-    let map = object(&prefix, value)?;
+    let map = &fields(&prefix, value, FIELDS)?;
     let fields = Fields { prefix, map };
     let Some(executor) = map.get("executor").and_then(Value::as_str) else {
         return Err(fields.wrong("executor", "it is required"));
@@ -150,6 +159,8 @@ fn scenario(name: &str, value: &Value) -> Result<Scenario> {
             "exec" => scenario.exec = text(&key, value)?.to_owned(),
             "env" => scenario.env = texts(&key, value)?,
             "tags" => scenario.tags = texts(&key, value)?,
+            // Of a browser; without one there is nothing to set.
+            "options" if value.as_object().is_some_and(Map::is_empty) => {}
             "options" => return Err(OptionsError::Unsupported(format!("option `{key}`"))),
             field if own.contains(&field) => {}
             _ => return Err(OptionsError::Unknown(key)),
@@ -190,10 +201,19 @@ mod tests {
 
     #[test]
     fn every_missing_executor_is_refused_by_its_name() {
-        for name in MISSING_EXECUTORS {
+        for (name, instead) in MISSING_EXECUTORS {
             let text = error(json!({"scenarios": {"s": {"executor": name}}}));
-            assert_eq!(text, format!("executor `{name}` (scenario `s`) is not supported yet"));
+            let told = format!("executor `{name}` (scenario `s`) is not supported yet; {instead}");
+            assert_eq!(text, told);
         }
+    }
+
+    #[test]
+    fn options_of_a_scenario_may_be_empty() {
+        let with = |options: Value| json!({"scenarios": {"s": {"executor": "shared-iterations", "options": options}}});
+        assert!(Layer::from_script(&with(json!({}))).is_ok());
+        let told = error(with(json!({"browser": {"type": "chromium"}})));
+        assert!(told.starts_with("option `scenarios.s.options` is not supported yet"), "{told}");
     }
 
     #[test]

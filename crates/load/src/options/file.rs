@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::script::{Result, boolean, list, object, read_option};
-use super::{Layer, OptionsError};
+use super::{Layer, OptionsError, all};
 
 /// Keys of k6's file that change nothing in a run on one's own machine.
 const WITHOUT_EFFECT: &[&str] = &["collectors", "noArchiveUpload", "webDashboard"];
@@ -26,7 +26,7 @@ impl ConfigFile {
         let wrong = |error: serde_json::Error| OptionsError::invalid("--config", error.to_string());
         let json: Value = serde_json::from_str(text).map_err(wrong)?;
         let mut file = Self::default();
-        for (key, value) in object("--config", &json)? {
+        let read = |(key, value): (&String, &Value)| {
             match &**key {
                 _ if value.is_null() => {}
                 "out" => {
@@ -36,7 +36,9 @@ impl ConfigFile {
                 idle if WITHOUT_EFFECT.contains(&idle) => {}
                 _ => read_option(&mut file.options, key, value)?,
             }
-        }
+            Ok(())
+        };
+        all(object("--config", &json)?.iter().map(read))?;
         Ok(file)
     }
 }

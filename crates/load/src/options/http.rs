@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::OptionsError;
 use super::duration::parse_duration;
-use super::script::{Result, boolean, count, list, object, positive, refuse_others, text, texts};
+use super::script::{Result, boolean, count, fields, list, object, only, positive, text, texts};
 use crate::http::{
     AddressRange, ClientCertificate, Dns, HttpDebug, NameError, NameRules, Patterns, Policy,
     Proxies, Select, Target, TlsSettings, TlsVersion, cipher_suite,
@@ -76,7 +76,8 @@ impl HttpLayer {
             "noCookiesReset" => self.no_cookies_reset = Some(boolean(key, value)?),
             "tlsAuth" => self.tls_auth = Some(certificates(key, value)?),
             "tlsCipherSuites" => self.tls_cipher_suites = Some(cipher_suites(key, value)?),
-            _ => self.tls_version = Some(tls_versions(key, value)?),
+            "tlsVersion" => self.tls_version = Some(tls_versions(key, value)?),
+            _ => return Err(OptionsError::Unknown(key.to_owned())),
         }
         Ok(())
     }
@@ -169,7 +170,7 @@ fn ranges(key: &str, value: &Value) -> Result<Vec<AddressRange>> {
 /// `{ ttl, select, policy }`, or `ttl=5m,select=first,policy=any` as variables and flags have it.
 fn dns(key: &str, value: &Value) -> Result<Dns> {
     let fields: Vec<(String, String)> = match value.as_str() {
-        None => texts(key, value)?,
+        None => texts(key, &Value::Object(fields(key, value, &["ttl", "select", "policy"])?))?,
         Some(text) => {
             let pair = |pair: &str| {
                 let (name, value) = pair.split_once('=')?;
@@ -230,8 +231,7 @@ fn dns(key: &str, value: &Value) -> Result<Dns> {
 fn certificates(key: &str, value: &Value) -> Result<Vec<Arc<ClientCertificate>>> {
     let wrong = || OptionsError::invalid(key, "a list of { cert, key } is expected");
     let entries = value.as_array().ok_or_else(wrong)?.iter().map(|entry| {
-        let fields = object(key, entry)?;
-        refuse_others(key, fields, &["cert", "key", "domains", "password"])?;
+        let fields = only(key, entry, &["cert", "key", "domains", "password"])?;
         let pem =
             |name: &str| text(&format!("{key}.{name}"), fields.get(name).unwrap_or(&Value::Null));
         // As in k6 an empty one is none.
@@ -263,8 +263,7 @@ fn tls_versions(key: &str, value: &Value) -> Result<(TlsVersion, TlsVersion)> {
         let version = tls_version(key, value)?;
         return Ok((version, version));
     }
-    let fields = object(key, value)?;
-    refuse_others(key, fields, &["min", "max"])?;
+    let fields = only(key, value, &["min", "max"])?;
     let field = |name: &str, default| {
         fields.get(name).map_or(Ok(default), |value| tls_version(&format!("{key}.{name}"), value))
     };
@@ -325,6 +324,16 @@ mod tests {
         layer.read("dns", &json!({"ttl": "0", "policy": "any"})).unwrap();
         let ttl = Some(std::time::Duration::ZERO);
         assert_eq!(layer.dns, Some(Dns { ttl, policy: Policy::Any, ..Dns::default() }));
+    }
+
+    #[test]
+    fn every_key_is_read_and_no_other() {
+        for key in HttpLayer::KEYS {
+            let read = HttpLayer::default().read(key, &json!(7));
+            assert_ne!(read, Err(OptionsError::Unknown((*key).to_owned())), "{key}");
+        }
+        let other = HttpLayer::default().read("tls", &json!("tls1.3"));
+        assert_eq!(other, Err(OptionsError::Unknown("tls".to_owned())));
     }
 
     #[test]

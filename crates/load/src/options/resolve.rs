@@ -112,11 +112,12 @@ impl Options {
 fn scenarios(layer: &Layer) -> Result<Vec<Scenario>, OptionsError> {
     // As in k6 an empty list counts as none.
     let stages = layer.stages.as_ref().filter(|stages| !stages.is_empty());
+    let scenarios = layer.scenarios.as_ref().filter(|scenarios| !scenarios.is_empty());
     let given = [
         ("iterations", layer.iterations.is_some()),
         ("duration", layer.duration.is_some() && layer.iterations.is_none()),
         ("stages", stages.is_some()),
-        ("scenarios", layer.scenarios.is_some()),
+        ("scenarios", scenarios.is_some()),
     ];
     let given: Vec<&str> =
         given.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
@@ -128,10 +129,7 @@ fn scenarios(layer: &Layer) -> Result<Vec<Scenario>, OptionsError> {
         return Err(OptionsError::invalid("vus", "it must be at least 1"));
     }
     let vus = layer.vus.unwrap_or(1);
-    if let Some(scenarios) = &layer.scenarios {
-        if scenarios.is_empty() {
-            return Err(OptionsError::invalid("scenarios", "at least one is expected"));
-        }
+    if let Some(scenarios) = scenarios {
         return Ok(scenarios.clone());
     }
     let executor = if let Some(stages) = stages {

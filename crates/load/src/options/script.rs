@@ -11,32 +11,43 @@ use super::threshold::thresholds;
 use crate::metrics::SystemTags;
 
 use super::environment::options_of_variables;
-use super::{HttpLayer, Layer, OptionsError, Stage};
+use super::{HttpLayer, Layer, OptionsError, Stage, all};
 
 pub(super) type Result<T> = std::result::Result<T, OptionsError>;
 
-/// Options k6 has and this engine does not.
-const MISSING: &[&str] =
-    &["executionSegment", "executionSegmentSequence", "features", "linger", "localIPs", "paused"];
+/// Options k6 has and this engine does not, and what to do instead.
+const MISSING: &[(&str, &str)] = &[
+    ("executionSegment", "one process runs the whole test"),
+    ("executionSegmentSequence", "one process runs the whole test"),
+    ("features", ""),
+    ("linger", "there is no server that could stay"),
+    ("localIPs", "requests come from the address that the system chooses"),
+    ("paused", "there is no server through which it could go on"),
+];
 
 /// Options of k6 that change nothing in a run on one's own machine.
-const WITHOUT_EFFECT: &[&str] = &["cloud", "ext", "noUsageReport"];
+const WITHOUT_EFFECT: &[&str] = &["cloud", "ext", "metricSamplesBufferSize", "noUsageReport"];
+
+/// Options that neither a variable nor [`HttpLayer`] has.
+const OF_SCRIPTS: &[&str] = &["scenarios", "thresholds", "handleSummaryTimeout"];
 
 impl Layer {
     /// Reads the options a script exports.
     pub(crate) fn from_script(options: &Value) -> Result<Self> {
         let mut layer = Self::default();
-        for (key, value) in object("options", options)? {
-            if !value.is_null() {
-                read_option(&mut layer, key, value)?;
-            }
+        // As in k6 `null` is none.
+        if options.is_null() {
+            return Ok(layer);
         }
+        let given = object("options", options)?.iter().filter(|(_, value)| !value.is_null());
+        all(given.map(|(key, value)| read_option(&mut layer, key, value)))?;
         Ok(layer)
     }
 }
 
-/// Reads one option into `layer`.
+/// Reads one option into `layer`. As in k6, capitals do not matter.
 pub(super) fn read_option(layer: &mut Layer, key: &str, value: &Value) -> Result<()> {
+    let key = known().find(|known| known.eq_ignore_ascii_case(key)).unwrap_or(key);
     match key {
         "vus" => layer.vus = Some(count(key, value)?),
         "duration" => layer.duration = Some(positive_duration(key, value)?),
@@ -51,11 +62,11 @@ pub(super) fn read_option(layer: &mut Layer, key: &str, value: &Value) -> Result
         "noVUConnectionReuse" => layer.no_vu_connection_reuse = Some(boolean(key, value)?),
         "discardResponseBodies" => layer.discard_response_bodies = Some(boolean(key, value)?),
         "throw" => layer.throw = Some(boolean(key, value)?),
-        "maxRedirects" => layer.max_redirects = Some(count(key, value)?),
+        "maxRedirects" => layer.max_redirects = Some(redirects(key, value)?),
         "thresholds" => layer.thresholds = Some(thresholds(value)?),
         "noSetup" => layer.no_setup = Some(boolean(key, value)?),
         "noTeardown" => layer.no_teardown = Some(boolean(key, value)?),
-        "setupTimeout" => layer.setup_timeout = Some(duration(key, value)?),
+        "setupTimeout" => layer.setup_timeout = Some(positive_duration(key, value)?),
         "teardownTimeout" => layer.teardown_timeout = Some(duration(key, value)?),
         "handleSummaryTimeout" => layer.handle_summary_timeout = Some(duration(key, value)?),
         "minIterationDuration" => layer.min_iteration_duration = Some(duration(key, value)?),
@@ -63,8 +74,11 @@ pub(super) fn read_option(layer: &mut Layer, key: &str, value: &Value) -> Result
         "rps" => layer.rps = Some(count(key, value)?),
         http if HttpLayer::KEYS.contains(&http) => layer.http.read(key, value)?,
         idle if WITHOUT_EFFECT.contains(&idle) => {}
-        missing if MISSING.contains(&missing) => {
-            return Err(OptionsError::Unsupported(format!("option `{missing}`")));
+        whole if changes_nothing(whole, value) => {}
+        missing if MISSING.iter().any(|(name, _)| *name == missing) => {
+            let instead = MISSING.iter().find(|(name, _)| *name == missing);
+            let instead = instead.map_or("", |(_, instead)| *instead);
+            return Err(OptionsError::unsupported(format!("option `{missing}`"), instead));
         }
         unknown if is_misspelt(unknown) => {
             return Err(OptionsError::Unknown(unknown.to_owned()));
@@ -74,13 +88,37 @@ pub(super) fn read_option(layer: &mut Layer, key: &str, value: &Value) -> Result
     Ok(())
 }
 
+/// Values of missing options that ask for what a run here is anyway.
+fn changes_nothing(option: &str, value: &Value) -> bool {
+    match option {
+        "executionSegment" => value == "0:1",
+        "executionSegmentSequence" => value == "0,1",
+        "linger" | "paused" => value == false,
+        _ => false,
+    }
+}
+
+fn options() -> impl Iterator<Item = &'static str> {
+    let others = OF_SCRIPTS.iter().chain(HttpLayer::KEYS).copied();
+    options_of_variables().chain(others)
+}
+
+/// Names that mean something, whatever that is.
+fn known() -> impl Iterator<Item = &'static str> {
+    let missing = MISSING.iter().map(|(name, _)| *name);
+    options().chain(missing).chain(WITHOUT_EFFECT.iter().copied())
+}
+
 /// Whether it is all but the name of an option: that it means nothing would be seen too late.
 fn is_misspelt(name: &str) -> bool {
-    let known = ["scenarios", "thresholds", "handleSummaryTimeout"].iter().copied();
-    known
-        .chain(options_of_variables())
-        .chain(HttpLayer::KEYS.iter().copied())
-        .any(|known| strsim::osa_distance(&known.to_lowercase(), &name.to_lowercase()) <= 2)
+    let name = name.to_lowercase();
+    options().any(|known| strsim::osa_distance(&known.to_lowercase(), &name) <= 2)
+}
+
+/// As in k6, less than none are none.
+fn redirects(key: &str, value: &Value) -> Result<u32> {
+    let is_negative = value.as_i64().is_some_and(|number| number < 0);
+    if is_negative { Ok(0) } else { count(key, value) }
 }
 
 pub(super) fn object<'v>(key: &str, value: &'v Value) -> Result<&'v Map<String, Value>> {
@@ -154,8 +192,7 @@ pub(super) fn stages(key: &str, value: &Value) -> Result<Vec<Stage>> {
         .ok_or_else(|| OptionsError::invalid(key, "a list of {duration, target} is expected"))?;
     let stage = |(index, value): (usize, &Value)| {
         let key = format!("{key}[{index}]");
-        let fields = object(&key, value)?;
-        refuse_others(&key, fields, &["duration", "target"])?;
+        let fields = only(&key, value, &["duration", "target"])?;
         let field = |name: &str| {
             let missing = || OptionsError::invalid(format!("{key}.{name}"), "it is required");
             fields.get(name).ok_or_else(missing)
@@ -168,10 +205,20 @@ pub(super) fn stages(key: &str, value: &Value) -> Result<Vec<Stage>> {
     list.iter().enumerate().map(stage).collect()
 }
 
-/// Refuses fields but these.
-pub(super) fn refuse_others(key: &str, fields: &Map<String, Value>, known: &[&str]) -> Result<()> {
-    match fields.keys().find(|name| !known.contains(&name.as_str())) {
-        None => Ok(()),
+/// The fields of an object, those of these names as they are written here: as in k6, capitals do not matter.
+pub(super) fn fields(key: &str, value: &Value, names: &[&str]) -> Result<Map<String, Value>> {
+    let renamed = object(key, value)?.iter().map(|(name, value)| {
+        let known = names.iter().find(|known| known.eq_ignore_ascii_case(name));
+        (known.map_or_else(|| name.clone(), |known| (*known).to_owned()), value.clone())
+    });
+    Ok(renamed.collect())
+}
+
+/// The same; refuses others.
+pub(super) fn only(key: &str, value: &Value, names: &[&str]) -> Result<Map<String, Value>> {
+    let fields = fields(key, value, names)?;
+    match fields.keys().find(|name| !names.contains(&name.as_str())) {
+        None => Ok(fields),
         Some(unknown) => Err(OptionsError::Unknown(format!("{key}.{unknown}"))),
     }
 }
@@ -242,9 +289,60 @@ mod tests {
 
     #[test]
     fn every_missing_option_is_refused_by_its_name() {
-        for name in MISSING {
-            assert_eq!(error(json!({ *name: 1 })), format!("option `{name}` is not supported yet"));
+        for (name, instead) in MISSING {
+            let told = error(json!({ *name: 1 }));
+            assert!(told.starts_with(&format!("option `{name}` is not supported yet")), "{told}");
+            assert!(told.ends_with(instead), "{told}");
         }
+        for (name, value) in [("paused", json!(true)), ("executionSegment", json!("0:1/2"))] {
+            assert!(error(json!({ name: value })).contains("is not supported yet"));
+        }
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told() {
+        let told = error(json!({
+            "vuss": 1, "localIPs": "10.0.0.1", "batch": 0,
+            "scenarios": {"a": {"executor": "constant-vus"}, "b": {}},
+            "thresholds": {"m": ["avg"], "n": ["max<5", "med"]},
+        }));
+        let starts = [
+            "unknown option `vuss`",
+            "option `localIPs` is not supported yet; requests come",
+            "option `batch`: it must be at least 1",
+            "option `scenarios.a.duration`: it is required",
+            "option `scenarios.b.executor`: it is required",
+            "option `thresholds.m`: `avg` is no threshold",
+            "option `thresholds.n`: `med` is no threshold",
+        ];
+        for start in starts {
+            assert!(told.lines().any(|line| line.starts_with(start)), "{start}: {told}");
+        }
+        assert_eq!(told.lines().count(), starts.len(), "{told}");
+    }
+
+    #[test]
+    fn what_k6_runs_is_run() {
+        let read = |options: Value| Layer::from_script(&options).unwrap();
+        let whole = json!({"executionSegment": "0:1", "executionSegmentSequence": "0,1"});
+        for options in [
+            Value::Null,
+            json!({"paused": false, "linger": false}),
+            json!({"metricSamplesBufferSize": 10}),
+            whole,
+        ] {
+            assert_eq!(read(options), Layer::default());
+        }
+        assert_eq!(read(json!({"maxRedirects": -1})).max_redirects, Some(0));
+        let layer = read(json!({"Vus": 2, "BATCH": 3, "scenarios": {"s": {
+            "Executor": "ramping-vus", "StartVus": 4, "Stages": [{"Duration": "1s", "Target": 5}],
+        }}, "Thresholds": {"m": [{"Threshold": "avg<1", "AbortOnFail": true}]},
+            "DNS": {"TTL": "0"}, "tlsVersion": {"Min": "tls1.3"}}));
+        assert_eq!((layer.vus, layer.http.batch), (Some(2), Some(3)));
+        assert_eq!(layer.scenarios.unwrap()[0].executor.max_vus(), 5);
+        assert!(layer.thresholds.unwrap()[0].thresholds[0].abort_on_fail);
+        assert!(layer.http.dns.unwrap().ttl.is_some_and(|ttl| ttl.is_zero()));
+        assert!(layer.http.tls_version.is_some() && layer.unknown.is_empty());
     }
 
     #[test]
@@ -268,6 +366,7 @@ mod tests {
             (json!({"vus": 1.5}), "option `vus`: a whole number is expected"),
             (json!({"duration": "5x"}), "option `duration`: invalid duration `5x`"),
             (json!({"duration": "0s"}), "option `duration`: it must be longer than zero"),
+            (json!({"setupTimeout": 0}), "option `setupTimeout`: it must be longer than zero"),
             (json!({"stages": [{"duration": "1s"}]}), "option `stages[0].target`: it is required"),
             (json!({"summaryTrendStats": ["p(x)"]}), "option `summaryTrendStats`: `p(x)` is not"),
             (json!({"scenarios": {"s": {}}}), "option `scenarios.s.executor`: it is required"),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::OptionsError;
-use super::script::{Result, duration, object, text};
+use super::script::{Result, duration, fields, object, text};
+use super::{OptionsError, all};
 
 /// The thresholds of one metric or sub-metric.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +55,7 @@ enum Operator {
     NotEqual,
 }
 
-/// Longer ones first: the first that occurs is the one that is meant, as in k6.
+/// In the order in which they are looked for; one that begins as another does comes before it, as in k6.
 const OPERATORS: [(&str, Operator); 7] = [
     ("<=", Operator::LessEqual),
     ("<", Operator::Less),
@@ -133,21 +133,16 @@ impl Threshold {
 
 /// `{metric: ["p(95)<500", {threshold, abortOnFail, delayAbortEval}]}`.
 pub(super) fn thresholds(value: &Value) -> Result<Vec<MetricThresholds>> {
-    object("thresholds", value)?
-        .iter()
-        .map(|(metric, list)| {
-            let key = format!("thresholds.{metric}");
-            let list = list.as_array().ok_or_else(|| {
-                OptionsError::invalid(
-                    &key,
-                    "a list of thresholds is expected, such as [\"p(95)<500\"]",
-                )
-            })?;
-            let thresholds =
-                list.iter().map(|value| threshold(&key, value)).collect::<Result<_>>()?;
-            Ok(MetricThresholds { metric: metric.clone(), thresholds })
-        })
-        .collect()
+    let read = |(metric, list): (&String, &Value)| {
+        let key = format!("thresholds.{metric}");
+        let list = list.as_array().ok_or_else(|| {
+            let problem = "a list of thresholds is expected, such as [\"p(95)<500\"]";
+            OptionsError::invalid(&key, problem)
+        })?;
+        let thresholds = all(list.iter().map(|value| threshold(&key, value)))?;
+        Ok(MetricThresholds { metric: metric.clone(), thresholds })
+    };
+    all(object("thresholds", value)?.iter().map(read))
 }
 
 fn threshold(key: &str, value: &Value) -> Result<Threshold> {
@@ -163,7 +158,7 @@ fn threshold(key: &str, value: &Value) -> Result<Threshold> {
     if let Value::String(source) = value {
         return parse(source);
     }
-    let fields = object(key, value)?;
+    let fields = fields(key, value, &["threshold", "abortOnFail", "delayAbortEval"])?;
     let Some(source) = fields.get("threshold") else {
         return Err(OptionsError::invalid(format!("{key}.threshold"), "it is required"));
     };

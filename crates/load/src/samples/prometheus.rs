@@ -97,6 +97,10 @@ impl PrometheusSettings {
         })
     }
 
+    pub(super) fn add_headers(&mut self, headers: &[(String, String)]) {
+        self.headers.extend_from_slice(headers);
+    }
+
     pub(super) fn describe(&self) -> String {
         format!("Prometheus remote write ({})", self.address)
     }
@@ -428,6 +432,10 @@ mod tests {
         let given = given.unwrap();
         assert_eq!(given.describe(), "Prometheus remote write (https://h/write)");
         assert_eq!(given.interval, Duration::from_secs(2));
+        let header = |name: &str| (name.to_owned(), "1".to_owned());
+        let mut given = settings(&[("HTTP_HEADERS", "A:1")]).unwrap();
+        given.add_headers(&[header("B")]);
+        assert_eq!(given.headers, [header("A"), header("B")]);
         for (name, value, told) in [
             ("TREND_STATS", "p99", "`p99` is no statistic"),
             ("PUSH_INTERVAL", "x", "is not a duration"),

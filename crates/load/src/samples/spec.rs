@@ -15,8 +15,12 @@ const JSON_INTERVAL: Duration = Duration::from_millis(200);
 /// The same for rows, unless `saveInterval` says otherwise.
 const CSV_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Outputs of k6 that are not there.
-const MISSING: &[&str] = &["cloud", "summary", "web-dashboard"];
+/// Outputs of k6 that are not there, and what to do instead.
+const MISSING: &[(&str, &str)] = &[
+    ("cloud", ""),
+    ("summary", ""),
+    ("web-dashboard", "--html FILE writes everything measured as one page"),
+];
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Format {
@@ -66,14 +70,24 @@ impl OutputSpec {
                 let settings = OpenTelemetrySettings::parse(variable)?;
                 to_server(settings.interval, Format::OpenTelemetry(settings.into()))
             }
-            missing if MISSING.contains(&missing) => {
-                Err(OptionsError::Unsupported(format!("the output `{missing}`")))
-            }
             _ => {
+                if let Some((missing, instead)) = MISSING.iter().find(|(name, _)| *name == kind) {
+                    let what = format!("the output `{missing}`");
+                    return Err(OptionsError::unsupported(what, instead));
+                }
                 let known = "json, csv, influxdb, experimental-prometheus-rw or opentelemetry";
                 Err(OptionsError::invalid("out", format!("`{kind}` is not {known}")))
             }
         }
+    }
+
+    /// With these headers, if it is Prometheus': k6 has a variable for each of them (`K6_PROMETHEUS_RW_HEADERS_NAME`).
+    #[must_use]
+    pub fn with_headers(mut self, headers: &[(String, String)]) -> Self {
+        if let Format::Prometheus(settings) = &mut self.format {
+            settings.add_headers(headers);
+        }
+        self
     }
 
     /// As the header of a run has it.

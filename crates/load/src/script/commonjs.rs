@@ -89,6 +89,8 @@ fn require<'js>(ctx: &Ctx<'js>, specifier: &str) -> Result<Value<'js>> {
         if !source.syntax.is_module {
             return Ok(load(ctx, &name, &source)?.into_value());
         }
+    } else if modules::instead(&name).is_some() {
+        user.note_refusal(modules::unknown(&name));
     } else if !jslib::is_built_in(&name) && !modules::is_built_in(&name) {
         return Err(user.refuse(ctx, modules::unknown(&name)));
     }
@@ -96,7 +98,7 @@ fn require<'js>(ctx: &Ctx<'js>, specifier: &str) -> Result<Value<'js>> {
     life::settle(ctx, &user, &promise)?;
     match promise.result::<Value<'js>>() {
         // As in k6, where they have no other exports.
-        Some(Ok(namespace)) if modules::is_built_in(&name) => match namespace.as_object() {
+        Some(Ok(namespace)) if modules::has_default(&name) => match namespace.as_object() {
             Some(object) => object.get("default"),
             None => Ok(namespace),
         },

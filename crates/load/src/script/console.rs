@@ -25,12 +25,12 @@ pub(super) fn install(ctx: &Ctx<'_>) -> Result<()> {
 }
 
 fn write(ctx: &Ctx<'_>, level: Level, values: &[Value<'_>]) {
-    // Messages of level debug are for `--verbose`, which is not there.
-    if level == Level::Debug {
+    let user = User::of(ctx);
+    if level == Level::Debug && !user.run.log.verbose {
         return;
     }
     let text: Vec<String> = values.iter().map(shown).collect();
-    User::of(ctx).run.log.write_console(level, &text.join(" "));
+    user.run.log.write_console(level, &text.join(" "));
 }
 
 /// Objects inside of objects that are looked at.

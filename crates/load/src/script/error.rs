@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::syntax::relocate;
 use super::user::User;
+use crate::options::lines;
 
 /// A script that could not be initialised, or must not go on.
 #[derive(Debug, Clone, Error, PartialEq)]
@@ -20,6 +21,12 @@ pub(crate) enum ScriptError {
     /// The script uses something k6 has and this engine does not.
     #[error("{0} is not supported yet")]
     Unsupported(String),
+    /// The same, and what to do instead.
+    #[error("{what} is not supported yet; {instead}")]
+    Replaced { what: String, instead: &'static str },
+    /// More than one problem, each of which is told.
+    #[error("{}", lines(.0))]
+    Several(Vec<ScriptError>),
     /// The options cannot be used.
     #[error("{0}")]
     Options(String),
@@ -46,6 +53,20 @@ pub(crate) enum ScriptError {
     /// No thread, memory, signal handler or output file for the run.
     #[error("cannot start the run: {0}")]
     Start(String),
+}
+
+impl ScriptError {
+    /// The problems one by one; `None` if there is none.
+    pub(crate) fn of(problems: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let mut single: Vec<Self> = Vec::new();
+        for problem in problems {
+            match problem {
+                Self::Several(more) => single.extend(more),
+                one => single.push(one),
+            }
+        }
+        if single.len() > 1 { Some(Self::Several(single)) } else { single.pop() }
+    }
 }
 
 /// An exception as text: message, then where it happened.

@@ -17,6 +17,7 @@ use super::{
     MEMORY_LIMIT_BYTES, ScriptError, commonjs, console, coroutine, modules, source, tasks,
 };
 use crate::log::Level;
+use crate::options::Layer;
 
 /// What a script exports, as far as the engine needs to know.
 #[derive(Debug, Clone, Default)]
@@ -104,9 +105,16 @@ fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Expo
         }
         user.take_refusal().unwrap_or_else(|| ScriptError::Exception(describe(&caught)))
     })?;
-    // A script must not hide a refusal by catching it.
+    // A script must not hide a refusal by catching it. What is wrong with its options is told as well.
     if let Some(error) = user.take_refusal() {
-        return Err(error);
+        let options =
+            read_exports(ctx, &namespace).catch(ctx).ok().and_then(|(_, options)| options);
+        let wrong = options.and_then(|(value, json)| {
+            let options = read_options(&value, &json);
+            options.and_then(|json| Ok(Layer::from_script(&json).map(drop)?)).err()
+        });
+        let all = ScriptError::of([error].into_iter().chain(wrong));
+        return Err(all.unwrap_or(ScriptError::Interrupted));
     }
     // Once is enough here, too.
     for text in user.rejections.take().into_iter().filter(|_| user.id == 0) {

@@ -42,6 +42,12 @@ impl Loader for ModuleLoader {
             modules::ensure(ctx, self.0.is_initialising(), message)?;
             return declare(ctx, name, &read(ctx, &self.0, name)?);
         }
+        if modules::instead(name).is_some() {
+            if !self.0.is_initialising() {
+                return Err(self.0.refuse(ctx, modules::unknown(name)));
+            }
+            self.0.note_refusal(modules::unknown(name));
+        }
         let absent = self.0.run.sources.absent_members(name);
         modules::declare(ctx, name, &absent)
             .unwrap_or_else(|| Err(self.0.refuse(ctx, modules::unknown(name))))
@@ -80,16 +86,16 @@ pub(super) fn read(ctx: &Ctx<'_>, user: &User, name: &str) -> Result<Source> {
         Some(path) => sources.read(Path::new(path)),
         None => sources.read_fetched(&user.run.script, name),
     };
-    let checked = read.and_then(|source| {
-        // Once is enough: virtual users have the same text.
-        if user.id == 0 {
-            modules::refuse_missing(&source.syntax)?;
-            for Use { module, member, line } in modules::unknown_members(&source.syntax) {
-                let message = format!("{name}, line {line}: `{module}` has no member `{member}`");
-                user.run.log.write(Level::Warning, &message, &[]);
-            }
+    let source = read.map_err(|error| user.refuse(ctx, error))?;
+    // Once is enough: virtual users have the same text.
+    if user.id == 0 {
+        for error in modules::missing(&source.syntax) {
+            user.note_refusal(error);
         }
-        Ok(source)
-    });
-    checked.map_err(|error| user.refuse(ctx, error))
+        for Use { module, member, line } in modules::unknown_members(&source.syntax) {
+            let message = format!("{name}, line {line}: `{module}` has no member `{member}`");
+            user.run.log.write(Level::Warning, &message, &[]);
+        }
+    }
+    Ok(source)
 }

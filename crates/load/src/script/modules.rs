@@ -47,8 +47,39 @@ pub(super) use self::bytes::text_or_bytes;
 use super::syntax::{Syntax, Use};
 use super::{ScriptError, compiled, jslib};
 
-/// Modules k6 has and this engine does not.
-const MISSING_MODULES: &[&str] = &["k6/browser", "k6/crypto/x509", "k6/net/grpc"];
+/// Modules k6 has and this engine does not, and what to do instead.
+const MISSING_MODULES: &[(&str, &str)] = &[
+    ("k6/browser", OF_K6),
+    ("k6/crypto/x509", "read the certificate before the test, and open() what is needed of it"),
+    ("k6/experimental/browser", "k6 has it as k6/browser, and runs such scripts"),
+    ("k6/experimental/grpc", "k6 has it as k6/net/grpc, and runs such scripts"),
+    ("k6/net/grpc", OF_K6),
+    ("k6/x/redis", "k6/experimental/redis is"),
+];
+
+const OF_K6: &str = "k6 itself runs such scripts";
+
+/// The same of extensions, which are parts of another k6.
+const EXTENSION: &str = "a k6 that is built with it runs such scripts";
+
+/// Modules that k6 had before, and what it says of them.
+const REMOVED_MODULES: &[(&str, &str)] = &[
+    ("k6/experimental/timers", "its functions are global: remove the import"),
+    (
+        "k6/experimental/tracing",
+        "it has been removed: set the headers of requests, or use the library httpx",
+    ),
+    ("k6/experimental/webcrypto", "`crypto` is global: remove the import"),
+];
+
+/// Stands for a module that is missing, so that the init code can tell what else is: whatever is asked of it, it gives.
+const STAND_IN: &str = "const any = new Proxy(function () {}, {
+    get: (_, key) => key === 'then' ? undefined : key === Symbol.toPrimitive ? () => '' : any,
+    apply: () => any,
+    construct: () => any,
+});
+export default any;
+";
 
 /// `k6/experimental/streams`, which needs nothing of the engine.
 const STREAMS: &str = include_str!("modules/streams.js");
@@ -83,25 +114,29 @@ impl<M: BuiltIn> ModuleDef for Native<M> {
 
 type Declare = for<'js> fn(Ctx<'js>, &str) -> Result<Module<'js, Declared>>;
 
-/// Modules that are built in, with their members if those that a script uses are looked for before it runs.
-const NATIVE: &[(&str, Declare, Option<&str>)] = &[
-    ("k6", native::<k6::K6>, Some(k6::K6::MEMBERS)),
-    ("k6/crypto", native::<crypto::Crypto>, Some(crypto::Crypto::MEMBERS)),
-    ("k6/data", native::<data::Data>, Some(data::Data::MEMBERS)),
-    ("k6/encoding", native::<encoding::Encoding>, Some(encoding::Encoding::MEMBERS)),
-    ("k6/execution", native::<execution::Execution>, Some(execution::Execution::MEMBERS)),
-    ("k6/experimental/csv", native::<files::Csv>, None),
-    ("k6/experimental/fs", native::<files::Fs>, None),
-    ("k6/experimental/redis", native::<redis::Redis>, None),
-    ("k6/experimental/streams", streams, Some(STREAMS_MEMBERS)),
-    ("k6/experimental/websockets", native::<websockets::WebSockets>, None),
-    ("k6/html", native::<html::Html>, None),
-    ("k6/http", native::<http::Http>, Some(http::Http::MEMBERS)),
-    ("k6/metrics", native::<metrics::Metrics>, Some(metrics::Metrics::MEMBERS)),
-    ("k6/secrets", native::<secrets::Secrets>, None),
-    ("k6/timers", native::<timers::Timers>, Some(timers::Timers::MEMBERS)),
-    ("k6/websockets", native::<websockets::WebSockets>, None),
-    ("k6/ws", native::<ws::Ws>, None),
+/// Modules that are built in, and what they export by name.
+const NATIVE: &[(&str, Declare, &str)] = &[
+    ("k6", native::<k6::K6>, k6::K6::MEMBERS),
+    ("k6/crypto", native::<crypto::Crypto>, crypto::Crypto::MEMBERS),
+    ("k6/data", native::<data::Data>, data::Data::MEMBERS),
+    ("k6/encoding", native::<encoding::Encoding>, encoding::Encoding::MEMBERS),
+    ("k6/execution", native::<execution::Execution>, execution::Execution::MEMBERS),
+    ("k6/experimental/csv", native::<files::Csv>, files::Csv::MEMBERS),
+    ("k6/experimental/fs", native::<files::Fs>, files::Fs::MEMBERS),
+    ("k6/experimental/redis", native::<redis::Redis>, redis::Redis::MEMBERS),
+    ("k6/experimental/streams", streams, STREAMS_MEMBERS),
+    (
+        "k6/experimental/websockets",
+        native::<websockets::WebSockets>,
+        websockets::WebSockets::MEMBERS,
+    ),
+    ("k6/html", native::<html::Html>, html::Html::MEMBERS),
+    ("k6/http", native::<http::Http>, http::Http::MEMBERS),
+    ("k6/metrics", native::<metrics::Metrics>, metrics::Metrics::MEMBERS),
+    ("k6/secrets", native::<secrets::Secrets>, secrets::Secrets::MEMBERS),
+    ("k6/timers", native::<timers::Timers>, timers::Timers::MEMBERS),
+    ("k6/websockets", native::<websockets::WebSockets>, websockets::WebSockets::MEMBERS),
+    ("k6/ws", native::<ws::Ws>, ws::Ws::MEMBERS),
 ];
 
 fn native<'js, M: BuiltIn>(ctx: Ctx<'js>, name: &str) -> Result<Module<'js, Declared>> {
@@ -112,9 +147,29 @@ fn streams<'js>(ctx: Ctx<'js>, name: &str) -> Result<Module<'js, Declared>> {
     compiled::module(&ctx, name, || STREAMS.to_owned())
 }
 
+/// What the objects have that the modules export: members of the one that is imported as a whole where those are others
+/// than the exports, and members of members.
+const OBJECTS: &[(&str, &str)] = &[
+    ("k6/execution.instance", execution::INSTANCE),
+    ("k6/execution.scenario", execution::SCENARIO),
+    ("k6/execution.test", execution::TEST),
+    ("k6/execution.vu", execution::VU),
+    ("k6/execution.vu.metrics", execution::VU_METRICS),
+    ("k6/secrets", "get source"),
+];
+
+/// What every object has.
+const OF_ALL: &str =
+    "constructor hasOwnProperty isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf";
+
 /// Whether it is one of them.
 pub(super) fn is_built_in(name: &str) -> bool {
     NATIVE.iter().any(|(known, ..)| *known == name)
+}
+
+/// Whether everything that it has is in its default object.
+pub(super) fn has_default(name: &str) -> bool {
+    is_built_in(name) || instead(name).is_some()
 }
 
 /// What stands before the name of a built-in module when another one of that name is put before it.
@@ -136,6 +191,11 @@ pub(super) fn declare<'js>(
         );
         return Some(Module::declare(ctx.clone(), name, text));
     }
+    if instead(name).is_some() {
+        let names: Vec<_> = absent.iter().map(|name| format!("any as {name}")).collect();
+        let text = format!("{STAND_IN} export {{ {} }};", names.join(", "));
+        return Some(Module::declare(ctx.clone(), name, text));
+    }
     let asked = name.strip_prefix(BEHIND).unwrap_or(name);
     if let Some((_, declare, _)) = NATIVE.iter().find(|(known, ..)| *known == asked) {
         return Some(declare(ctx.clone(), name));
@@ -146,30 +206,42 @@ pub(super) fn declare<'js>(
     jslib::is_built_in(asked).then(|| compiled::module(ctx, name, || jslib::source(asked)))
 }
 
-/// An error with the names of all modules that a source imports and that are missing here.
-pub(super) fn refuse_missing(source: &Syntax) -> std::result::Result<(), ScriptError> {
-    let imported = source.specifiers.iter().filter(|name| is_missing(name));
-    let mut missing: Vec<_> = imported.map(|name| format!("module `{name}`")).collect();
-    missing.dedup();
-    match missing.len() {
-        0 => Ok(()),
-        1 => Err(ScriptError::Unsupported(missing.remove(0))),
-        _ => Err(ScriptError::Unsupported(format!("each of {}", missing.join(", ")))),
-    }
+/// Errors with the names of all modules that a source imports and that are missing here.
+pub(super) fn missing(source: &Syntax) -> impl Iterator<Item = ScriptError> + '_ {
+    let imported = source.specifiers.iter().filter(|name| instead(name).is_some());
+    imported.map(|name| unknown(name))
 }
 
-/// What is used of a built-in module that has no such member: a call would fail in the middle of a test.
+/// What is used of a built-in module, or of its members, that has no such member: a call would fail in the middle of a
+/// test.
 pub(super) fn unknown_members(source: &Syntax) -> impl Iterator<Item = &Use> + '_ {
-    source.uses.iter().filter(|used| {
-        let known = NATIVE.iter().find(|(name, ..)| *name == used.module);
-        let Some(&(.., Some(members))) = known else { return false };
-        used.member != "default" && members.split_whitespace().all(|name| name != used.member)
+    let objects = OBJECTS.iter().map(|(name, members)| (*name, *members));
+    let known = objects.chain(NATIVE.iter().map(|(name, _, members)| (*name, *members)));
+    let known: Vec<_> = known.collect();
+    source.uses.iter().filter(move |used| {
+        let Some((_, members)) = known.iter().find(|(name, _)| *name == used.module) else {
+            return false;
+        };
+        used.member != "default" && !has(members, &used.member) && !has(OF_ALL, &used.member)
     })
 }
 
-/// Whether it is a module that k6 has and this engine has not.
-fn is_missing(module: &str) -> bool {
-    MISSING_MODULES.contains(&module) || module.starts_with("k6/x/")
+/// Whether the built-in module exports `member` by name.
+pub(super) fn exports(module: &str, member: &str) -> bool {
+    let known = NATIVE.iter().find(|(name, ..)| *name == module);
+    let has = known.map(|(_, _, members)| has(members, member));
+    member == "default" || has.unwrap_or_else(|| instead(module).is_none())
+}
+
+fn has(list: &str, name: &str) -> bool {
+    list.split_whitespace().any(|one| one == name)
+}
+
+/// What to do instead of a module that k6 has and this engine has not; `None` if it is none of those.
+pub(super) fn instead(module: &str) -> Option<&'static str> {
+    let known = MISSING_MODULES.iter().find(|(name, _)| *name == module);
+    let known = known.map(|(_, instead)| *instead);
+    known.or_else(|| module.starts_with("k6/x/").then_some(EXTENSION))
 }
 
 /// Gives `object` a function of this name.
@@ -207,11 +279,14 @@ fn kept_library<'js>(
 
 /// Why there is no built-in module `name`.
 pub(super) fn unknown(name: &str) -> ScriptError {
-    if is_missing(name) {
-        ScriptError::Unsupported(format!("module `{name}`"))
-    } else {
-        ScriptError::Exception(format!("GoError: unknown module: {name}"))
+    if let Some(instead) = instead(name) {
+        return ScriptError::Replaced { what: format!("module `{name}`"), instead };
     }
+    let removed = REMOVED_MODULES.iter().find(|(known, _)| *known == name);
+    ScriptError::Exception(match removed {
+        Some((_, instead)) => format!("GoError: {name}: {instead}"),
+        None => format!("GoError: unknown module: {name}"),
+    })
 }
 
 /// Defines the globals of the engine.

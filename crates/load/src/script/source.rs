@@ -63,12 +63,13 @@ impl Sources {
         }
         let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
         look(&text)?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
-        let name = path.display().to_string();
-        let (syntax, text) = syntax::read(text, Language::from_path(path), &name)?;
-        let source = Source { text: text.into(), syntax: syntax.into(), compiled: Arc::default() };
-        files.insert(path.to_owned(), source.clone());
-        Ok(source)
+        insert(&mut files, path, &text)
+    }
+
+    /// A script that is no file; relative imports start as if it were at `path`.
+    pub(crate) fn add(&self, path: &Path, text: &str) -> Result<(), ScriptError> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        insert(&mut files, path, text).map(drop)
     }
 
     /// The module at `url`, which `script` or something that it imports has named.
@@ -97,12 +98,14 @@ impl Sources {
         self.files.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
     }
 
-    /// What the files read so far import of a built-in module that has no such member.
+    /// What the files read so far may import of a built-in module that does not export it.
     pub(crate) fn absent_members(&self, module: &str) -> Vec<String> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let uses = files.values().flat_map(|source| modules::unknown_members(&source.syntax));
-        let names: BTreeSet<String> = uses
+        let names: BTreeSet<String> = files
+            .values()
+            .flat_map(|source| &source.syntax.uses)
             .filter(|used| used.module == module && is_name(&used.member))
+            .filter(|used| !modules::exports(module, &used.member))
             .map(|used| used.member.clone())
             .collect();
         names.into_iter().collect()
@@ -113,12 +116,40 @@ impl Sources {
         self.files.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
+    /// Built-in modules and libraries that the files read so far import.
+    pub(crate) fn built_in(&self) -> BTreeSet<String> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let imported = files.iter().flat_map(|(path, source)| {
+            let base = module_name(path);
+            source.syntax.specifiers.iter().map(move |specifier| resolve(&base, specifier))
+        });
+        let built_in = imported.filter_map(|import| match import {
+            Ok(Import::BuiltIn(name)) => Some(name),
+            _ => None,
+        });
+        built_in.collect()
+    }
+
     /// Variables of `__ENV` that the files read so far use; `None` if one of them computes a name.
     pub(crate) fn variables(&self) -> Option<BTreeSet<String>> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let variables = files.values().map(|source| source.syntax.variables.clone());
         variables.collect::<Option<Vec<_>>>().map(|all| all.into_iter().flatten().collect())
     }
+}
+
+/// Reads a script's text, and keeps it.
+fn insert(
+    files: &mut HashMap<PathBuf, Source>,
+    path: &Path,
+    text: &str,
+) -> Result<Source, ScriptError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
+    let name = path.display().to_string();
+    let (syntax, text) = syntax::read(text, Language::from_path(path), &name)?;
+    let source = Source { text: text.into(), syntax: syntax.into(), compiled: Arc::default() };
+    files.insert(path.to_owned(), source.clone());
+    Ok(source)
 }
 
 /// Whether it can be exported under this name.

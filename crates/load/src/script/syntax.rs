@@ -4,9 +4,10 @@
 //! Names are followed through scopes, aliases and destructuring. A member whose name is computed is refused when it is
 //! reached.
 
+mod names;
 mod positions;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use oxc_allocator::Allocator;
@@ -17,12 +18,13 @@ use oxc_ast::ast::{
 };
 use oxc_codegen::{Codegen, CodegenOptions};
 use oxc_parser::Parser;
-use oxc_semantic::{Semantic, SemanticBuilder, SymbolId};
+use oxc_semantic::{Semantic, SemanticBuilder};
 use oxc_span::{GetSpan, SourceType};
 use oxc_transformer::{TransformOptions, Transformer};
 
 use super::ScriptError;
 
+use names::{Names, member_meaning};
 pub(crate) use positions::{Positions, relocate};
 
 /// The parser calls itself for each level of a script's nesting.
@@ -47,7 +49,7 @@ impl Language {
     }
 }
 
-/// A member of a module, and the line on which it is used.
+/// A member of a module (`k6/execution`) or of one of its members (`k6/execution.vu`), and the line on which it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Use {
     pub(crate) module: String,
@@ -161,29 +163,22 @@ fn line(text: &str, at: usize) -> usize {
 struct Finder<'s, 'a> {
     text: &'s str,
     semantic: &'s Semantic<'a>,
-    /// Names that stand for a module.
-    modules: HashMap<SymbolId, String>,
+    names: Names<'s, 'a>,
     found: Vec<(u32, String)>,
     uses: Vec<(u32, String, String)>,
 }
 
 impl<'s, 'a> Finder<'s, 'a> {
     fn new(text: &'s str, semantic: &'s Semantic<'a>) -> Self {
-        let (modules, found, uses) = Default::default();
-        Self { text, semantic, modules, found, uses }
+        let (found, uses) = Default::default();
+        Self { text, semantic, names: Names::new(semantic), found, uses }
     }
 
     fn find(mut self, program: &Program<'a>, has_module_syntax: bool) -> Syntax {
         for statement in &program.body {
             self.read_import(statement);
         }
-        // An alias may stand before what it is an alias of only in code that runs later, so twice is enough for all
-        // but aliases of those.
-        for _ in 0..2 {
-            for node in self.semantic.nodes().iter() {
-                self.read_binding(node.kind());
-            }
-        }
+        self.names.follow();
         let mut awaits = false;
         let mut variables = Some(BTreeSet::new());
         for node in self.semantic.nodes().iter() {
@@ -191,8 +186,7 @@ impl<'s, 'a> Finder<'s, 'a> {
             match node.kind() {
                 AstKind::CallExpression(call) => {
                     if let Some(module) = required(call) {
-                        self.found.push((call.span.start, module.clone()));
-                        self.read_member(call.span, &module, parent);
+                        self.found.push((call.span.start, module));
                     }
                 }
                 AstKind::ImportExpression(import) => {
@@ -200,16 +194,20 @@ impl<'s, 'a> Finder<'s, 'a> {
                         self.found.push((import.span.start, source.value.to_string()));
                     }
                 }
-                AstKind::IdentifierReference(name) => {
-                    let module = self.module_of(name.reference_id.get());
-                    if let Some(module) = module {
-                        self.read_member(name.span, &module, parent);
-                    } else if name.name == "__ENV" {
-                        read_variables(name.span, parent, &mut variables);
-                    }
+                AstKind::IdentifierReference(name) if name.name == "__ENV" => {
+                    read_variables(name.span, parent, &mut variables);
                 }
-                AstKind::StaticMemberExpression(member) if member.property.name == "__ENV" => {
-                    read_variables(member.span, parent, &mut variables);
+                AstKind::StaticMemberExpression(member) => {
+                    let name = member.property.name.as_str();
+                    if name == "__ENV" {
+                        read_variables(member.span, parent, &mut variables);
+                    }
+                    self.read_member(&member.object, member.property.span.start, name);
+                }
+                AstKind::ComputedMemberExpression(member) => {
+                    if let Some(name) = text_of(&member.expression) {
+                        self.read_member(&member.object, member.span.start, &name);
+                    }
                 }
                 AstKind::AwaitExpression(_) => awaits |= self.is_outside_of_functions(node.id()),
                 AstKind::ForOfStatement(of) if of.r#await => {
@@ -218,6 +216,7 @@ impl<'s, 'a> Finder<'s, 'a> {
                 _ => {}
             }
         }
+        self.uses.append(&mut self.names.destructured);
         self.found.sort();
         self.uses.sort();
         self.uses.dedup();
@@ -243,11 +242,6 @@ impl<'s, 'a> Finder<'s, 'a> {
             .all(|kind| !matches!(kind, AstKind::Function(_) | AstKind::ArrowFunctionExpression(_)))
     }
 
-    fn module_of(&self, reference: Option<oxc_semantic::ReferenceId>) -> Option<String> {
-        let symbol = self.semantic.scoping().get_reference(reference?).symbol_id()?;
-        self.modules.get(&symbol).cloned()
-    }
-
     /// A declaration that imports, or exports from elsewhere.
     fn read_import(&mut self, statement: &Statement<'a>) {
         let import = match statement {
@@ -270,47 +264,25 @@ impl<'s, 'a> Finder<'s, 'a> {
         let module = import.source.value.to_string();
         self.found.push((import.span.start, module.clone()));
         for specifier in import.specifiers.iter().flatten() {
+            let mut meaning = module.clone();
             if let ImportDeclarationSpecifier::ImportSpecifier(named) = specifier
                 && named.imported.name().as_str() != "default"
             {
-                let member = named.imported.name().to_string();
-                self.uses.push((named.span.start, module.clone(), member));
-            } else if let Some(symbol) = specifier.local().symbol_id.get() {
-                self.modules.insert(symbol, module.clone());
+                let member = named.imported.name();
+                self.uses.push((named.span.start, module.clone(), member.to_string()));
+                meaning = member_meaning(&module, member.as_str());
+            }
+            if let Some(symbol) = specifier.local().symbol_id.get() {
+                self.names.set(symbol, meaning);
             }
         }
     }
 
-    /// A declaration of another name for a module, or for members of one.
-    fn read_binding(&mut self, kind: AstKind<'a>) {
-        let AstKind::VariableDeclarator(declarator) = kind else { return };
-        let module = match &declarator.init {
-            Some(Expression::Identifier(name)) => self.module_of(name.reference_id.get()),
-            Some(Expression::CallExpression(call)) => required(call),
-            _ => None,
-        };
-        let Some(module) = module else { return };
-        match &declarator.id {
-            BindingPattern::BindingIdentifier(name) => {
-                if let Some(symbol) = name.symbol_id.get() {
-                    self.modules.insert(symbol, module);
-                }
-            }
-            BindingPattern::ObjectPattern(pattern) => {
-                for property in &pattern.properties {
-                    if let Some(member) = static_name(&property.key) {
-                        self.uses.push((property.span.start, module.clone(), member));
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// A member of what stands for a module.
-    fn read_member(&mut self, object: oxc_span::Span, module: &str, parent: AstKind<'a>) {
-        if let Some((at, member)) = member_of(object, parent) {
-            self.uses.push((at, module.to_owned(), member));
+    /// A member of what may stand for a module.
+    fn read_member(&mut self, object: &Expression<'a>, at: u32, member: &str) {
+        let module = self.names.meaning(object).filter(|_| member != "default");
+        if let Some(module) = module {
+            self.uses.push((at, module, member.to_owned()));
         }
     }
 }
@@ -333,14 +305,18 @@ fn member_of(object: oxc_span::Span, parent: AstKind<'_>) -> Option<(u32, String
             Some((member.property.span.start, member.property.name.to_string()))
         }
         AstKind::ComputedMemberExpression(member) if member.object.span() == object => {
-            let name = match &member.expression {
-                Expression::StringLiteral(name) => name.value.to_string(),
-                Expression::TemplateLiteral(name) if name.expressions.is_empty() => {
-                    name.quasis.first()?.value.cooked?.to_string()
-                }
-                _ => return None,
-            };
-            Some((member.span.start, name))
+            Some((member.span.start, text_of(&member.expression)?))
+        }
+        _ => None,
+    }
+}
+
+/// What a text that is not computed says.
+fn text_of(expression: &Expression<'_>) -> Option<String> {
+    match expression {
+        Expression::StringLiteral(text) => Some(text.value.to_string()),
+        Expression::TemplateLiteral(text) if text.expressions.is_empty() => {
+            Some(text.quasis.first()?.value.cooked?.to_string())
         }
         _ => None,
     }

@@ -122,7 +122,7 @@ pub(crate) struct User {
     pub(crate) position: Cell<Position>,
     initialising: Cell<bool>,
     open: RefCell<OpenRequests>,
-    refused: RefCell<Option<ScriptError>>,
+    refused: RefCell<Vec<ScriptError>>,
     pub(crate) rejections: Rejections,
 }
 
@@ -185,11 +185,19 @@ impl User {
     pub(crate) fn refuse(&self, ctx: &Ctx<'_>, error: ScriptError) -> Error {
         let exception = Exception::throw_message(ctx, &error.to_string());
         if self.is_initialising() {
-            self.refused.borrow_mut().get_or_insert(error);
+            self.note_refusal(error);
         } else {
             self.run.fail(error);
         }
         exception
+    }
+
+    /// Refuses something in the init code, which goes on: more may have to be told.
+    pub(crate) fn note_refusal(&self, error: ScriptError) {
+        let mut refused = self.refused.borrow_mut();
+        if !refused.contains(&error) {
+            refused.push(error);
+        }
     }
 
     /// As [`Self::refuse`] for a feature of k6 that is missing here.
@@ -199,7 +207,7 @@ impl User {
 
     /// Why the init code was refused, if it was.
     pub(crate) fn take_refusal(&self) -> Option<ScriptError> {
-        self.refused.borrow_mut().take()
+        ScriptError::of(self.refused.take())
     }
 
     /// The tags of a value inside of a group.

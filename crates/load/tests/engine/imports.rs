@@ -74,6 +74,63 @@ fn a_member_that_no_module_has_is_named_before_the_test_begins() {
     assert_eq!(ran.status, ExitStatus::Success);
 }
 
+#[test]
+fn members_of_every_module_and_of_what_they_export_are_looked_for() {
+    let modules = [
+        "html", "ws", "websockets", "secrets", "experimental/fs", "experimental/csv",
+        "experimental/redis", "experimental/websockets",
+    ];
+    let imports = modules.iter().enumerate().map(|(at, name)| {
+        format!(
+            "import {{ nope as n{at} }} from 'k6/{name}'; import m{at} from 'k6/{name}'; m{at}.no;"
+        )
+    });
+    let imports: String = imports.collect();
+    let ran = Script::new(&format!(
+        "{imports} import exec from 'k6/execution'; import {{ vu, test as t }} from 'k6/execution';
+         export default function () {{
+             if ([n0, n1, n2, n3, n4, n5, n6, n7].some((one) => one !== null)) throw new Error('one is there');
+             exec.vu.nope; exec.scenario.nope; exec.instance.nope; vu.metrics.nope; t.nope;
+         }}"
+    ))
+    .run();
+    assert_eq!(ran.status, ExitStatus::Success, "{:?}", ran.messages);
+    for name in modules {
+        for member in ["nope", "no"] {
+            let told = format!("line 1: `k6/{name}` has no member `{member}`");
+            assert!(ran.said(&told), "{told}: {:?}", ran.messages);
+        }
+    }
+    for object in ["vu", "scenario", "instance", "vu.metrics", "test"] {
+        let told = format!("line 4: `k6/execution.{object}` has no member `nope`");
+        assert!(ran.said(&told), "{told}: {:?}", ran.messages);
+    }
+}
+
+#[test]
+fn members_that_there_are_are_not_warned_of() {
+    let ran = Script::new(
+        "import exec from 'k6/execution'; import secrets from 'k6/secrets'; import { check } from 'k6';
+         export default function () {
+             const { vu, scenario, instance, test } = exec;
+             vu.idInInstance; vu.idInTest; vu.iterationInInstance; vu.iterationInScenario; vu.tags.any;
+             vu.metrics.tags.any; vu.metrics.metadata.any; vu.hasOwnProperty('tags');
+             scenario.name; scenario.executor; scenario.startTime; scenario.progress;
+             scenario.iterationInInstance; scenario.iterationInTest;
+             instance.currentTestRunDuration; instance.iterationsCompleted; instance.iterationsInterrupted;
+             instance.vusActive; instance.vusInitialized; test.abort; test.fail; test.options.scenarios;
+             secrets.get; secrets.source;
+             const counts = [6, 6, 5, 3];
+             check([vu, scenario, instance, test], {
+                 all: (found) => found.every((one, at) => Object.keys(one).length === counts[at]),
+             });
+         }",
+    );
+    let ran = ran.run();
+    assert!(!ran.said("has no member"), "{:?}", ran.messages);
+    ran.assert_all_checks_passed();
+}
+
 /// All but the first are given what the first has compiled.
 #[test]
 fn all_virtual_users_have_the_same_script() {

@@ -157,7 +157,7 @@ fn an_outline_lists_variables_imports_and_opened_files() {
     write("data.txt", "1");
     write(
         "script.js",
-        "import { kind } from './lib.js'; const data = open('./data.txt');
+        "import { kind } from './lib.js'; import { sleep } from 'k6'; import http from 'k6/http'; const data = open('./data.txt');
          export default function () { if (late) __ENV.SIZE; }",
     );
     let config = madang_load::Config { script: path("script.js"), ..Default::default() };
@@ -165,6 +165,8 @@ fn an_outline_lists_variables_imports_and_opened_files() {
     assert!(outline.variables.unwrap().iter().eq(["KIND", "SIZE"]));
     assert!(outline.imports.iter().eq([&path("lib.js")]));
     assert!(outline.opened.iter().eq([&path("data.txt")]));
+    assert!(outline.modules.iter().eq(["k6", "k6/http"]));
+    assert_eq!(outline.shape, madang_load::Shape::Steady);
     write("lib.js", "export const kind = (name) => __ENV[name];");
     assert_eq!(madang_load::check(&config).unwrap().variables, None);
 }

@@ -5,6 +5,17 @@ use std::time::Duration;
 use crate::support::{Script, Server, ok};
 use madang_load::ExitStatus;
 
+/// Each is told, in a line of its own.
+fn all_told(script: &str, told: &[&str]) {
+    let ran = Script::new(script).run();
+    for one in told {
+        let said = ran.messages.iter().filter(|message| message.contains(one));
+        assert_eq!(said.count(), 1, "{one}: {:?}", ran.messages);
+    }
+    assert_eq!(ran.messages.len(), told.len(), "{:?}", ran.messages);
+    assert_eq!(ran.status, ExitStatus::InvalidConfig);
+}
+
 fn refused(script: Script, name: &str) {
     let ran = script.run();
     assert!(ran.said(&format!("{name} is not supported yet")), "{name}: {:?}", ran.messages);
@@ -22,13 +33,67 @@ fn modules() {
 
 #[test]
 fn all_that_is_missing_is_told_at_once() {
-    let script = Script::new(
-        "import grpc from 'k6/net/grpc'; import x509 from 'k6/crypto/x509';
+    all_told(
+        "import grpc, { StatusOK } from 'k6/net/grpc'; import x509 from 'k6/crypto/x509';
+         const browser = require('k6/browser').browser;
+         const client = new grpc.Client(); client.load([StatusOK + 1], 'a.proto');
+         export const options = { vuss: 1, paused: true, scenarios: { a: {} }, thresholds: { m: ['avg'] } };
          export default function () {}",
+        &[
+            "module `k6/net/grpc` is not supported yet; k6 itself runs",
+            "module `k6/crypto/x509` is not supported yet; read the certificate",
+            "module `k6/browser` is not supported yet; k6 itself runs",
+            "unknown option `vuss`",
+            "option `paused` is not supported yet; ",
+            "option `scenarios.a.executor`: it is required",
+            "option `thresholds.m`: `avg` is no threshold",
+        ],
     );
-    let ran = script.run();
-    let told = "each of module `k6/net/grpc`, module `k6/crypto/x509` is not supported yet";
-    assert!(ran.said(told), "{:?}", ran.messages);
+    all_told(
+        "export const options = { scenarios: {
+             a: { executor: 'shared-iterations', exec: 'one' }, b: { executor: 'shared-iterations', exec: 'two' },
+         }, thresholds: { none: ['avg<1'], iterations: ['avg<1', 'p(9)<1'] } };",
+        &["function `one`", "function `two`", "none", "has no `avg`", "has no `p(9)`"],
+    );
+}
+
+#[test]
+fn modules_whose_names_are_computed() {
+    let name = "['k6', 'net', 'grpc'].join('/')";
+    for script in [
+        format!("try {{ require({name}).x(); }} catch (e) {{}} export default function () {{}}"),
+        format!("import({name}).catch(() => {{}}); export default function () {{}}"),
+        format!(
+            "export default async function () {{ try {{ await import({name}); }} catch (e) {{}} }}"
+        ),
+    ] {
+        refused(Script::new(&script), "module `k6/net/grpc`");
+    }
+}
+
+#[test]
+fn modules_that_are_no_more_say_what_to_do() {
+    for (name, told) in [
+        ("timers", "k6/experimental/timers: its functions are global: remove the import"),
+        ("webcrypto", "k6/experimental/webcrypto: `crypto` is global: remove the import"),
+        ("tracing", "k6/experimental/tracing: it has been removed"),
+        ("nothing", "unknown module: k6/experimental/nothing"),
+    ] {
+        let script =
+            format!("import x from 'k6/experimental/{name}'; export default function () {{}}");
+        let ran = Script::new(&script).run();
+        assert!(ran.said(told), "{:?}", ran.messages);
+        assert_eq!(ran.status, ExitStatus::ScriptException);
+    }
+    for (name, told) in [
+        ("k6/experimental/grpc", "k6 has it as k6/net/grpc"),
+        ("k6/experimental/browser", "k6 has it as k6/browser"),
+        ("k6/x/redis", "k6/experimental/redis is"),
+        ("k6/x/sql", "a k6 that is built with it"),
+    ] {
+        let told = format!("module `{name}` is not supported yet; {told}");
+        all_told(&format!("import x from '{name}'; export default function () {{}}"), &[&told]);
+    }
 }
 
 #[test]
@@ -65,6 +130,24 @@ fn parts_of_a_response() {
     refused(script, "`the selector :matches(`");
     let script = Script::body("http.get(URL).json('a.@reverse');").against(&server);
     refused(script, "`response.json(a.@reverse)`");
+}
+
+#[test]
+fn archives() {
+    let mut script = Script::body("");
+    script.config.script = script.path("archive.tar");
+    let told = format!("the archive `{}`", script.config.script.display());
+    refused(script, &told);
+}
+
+#[test]
+fn messages_of_level_debug() {
+    let said = |verbose| {
+        let mut script = Script::body("console.debug('seen', 1);");
+        script.config.verbose = verbose;
+        script.run().said("seen 1")
+    };
+    assert!(said(true) && !said(false));
 }
 
 #[test]

@@ -73,7 +73,7 @@ pub struct Show<'a> {
 }
 
 impl Show<'_> {
-    pub fn finished(&self, finished: Finished, out: &Path) -> anyhow::Result<exit::Ended> {
+    pub fn finished(&self, finished: Finished, out: &Path) -> anyhow::Result<exit::ExitReason> {
         let Finished { report, written } = finished;
         self.show(&report)?;
         // Shown above all the same: it may be hours of work.
@@ -93,7 +93,7 @@ impl Show<'_> {
     }
 
     /// A run that ended early or broken is that first. `--fail-on` comes before an open answer.
-    fn ended(&self, report: &Report) -> exit::Ended {
+    fn ended(&self, report: &Report) -> exit::ExitReason {
         let on = |what: FailOn| self.fail_on.contains(&what);
         let conclusion = report.conclusion();
         if !matches!(conclusion, Conclusion::Done | Conclusion::CannotTell) {
@@ -113,7 +113,7 @@ impl Show<'_> {
         let matched = (on(FailOn::Refuted) && refuted)
             || (on(FailOn::Undecided) && undecided)
             || (limit.is_some() && worse == Some(true));
-        if matched { exit::Ended::FailOn } else { conclusion.into() }
+        if matched { exit::ExitReason::FailOn } else { conclusion.into() }
     }
 
     fn show(&self, report: &Report) -> anyhow::Result<()> {
@@ -129,7 +129,7 @@ pub fn report_again(
     dir: &Path,
     language: Option<Language>,
     show: &Show<'_>,
-) -> anyhow::Result<exit::Ended> {
+) -> anyhow::Result<exit::ExitReason> {
     let stored = Stored::read(dir)?;
     let report = madang_lab::report_again(&stored, language)?;
     show.show(&report)?;

@@ -1,12 +1,10 @@
-//! k6's command line: flags that set an option, flags that change nothing here, and why others are refused.
+//! k6's command line: flags that set an option, and flags that change nothing here.
 
 use anyhow::Context as _;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use madang_load::{
     ConfigFile, Layer, LogFormat, Messages, OptionsError, OutputSpec, Secrets, SecretsError,
     SummaryMode,
 };
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Flags whose values are those of the options of the same name.
@@ -41,7 +39,7 @@ pub struct Flags {
     rps: Option<String>,
     /// Which of the engine's own tags values have, such as status,url; also vu, iter and ip
     #[arg(long, value_name = "NAMES")]
-    system_tags: Option<String>,
+    system_tags: Vec<String>,
     /// Write every single value: json=FILE, csv=FILE, or csv=fileName=FILE,timeFormat=unix_milli,saveInterval=1s; `-` is
     /// standard output, a name with .gz is compressed; influxdb=http://HOST:8086/DATABASE pushes them; experimental-prometheus-rw and opentelemetry push
     /// sums (K6_PROMETHEUS_RW_…, K6_OTEL_…); may be repeated
@@ -68,7 +66,7 @@ pub struct Flags {
     #[arg(long, hide = true)]
     no_usage_report: bool,
     /// Accepted, changes nothing: there is one language
-    #[arg(long, hide = true, value_parser = ["extended", "base"])]
+    #[arg(long, hide = true, value_parser = ["extended", "base", "experimental_enhanced"])]
     compatibility_mode: Option<String>,
     /// Accepted, changes nothing
     #[arg(long = "type", short = 't', hide = true, value_parser = ["js"])]
@@ -76,9 +74,9 @@ pub struct Flags {
     /// Accepted, changes nothing: there is no server to be asked
     #[arg(long, short = 'a', hide = true)]
     address: Option<String>,
-    /// Accepted, changes nothing
-    #[arg(long, short = 'v', hide = true)]
-    verbose: bool,
+    /// Show messages of level debug, too, such as those of console.debug()
+    #[arg(long, short = 'v')]
+    pub verbose: bool,
 }
 
 impl Flags {
@@ -86,6 +84,7 @@ impl Flags {
     pub fn set(&self, layer: &mut Layer) -> Result<(), OptionsError> {
         let skip = self.insecure_skip_tls_verify.then(|| "true".to_owned());
         let list = |list: &[String]| (!list.is_empty()).then(|| list.join(","));
+        let mut problems = Vec::new();
         for (option, value) in [
             ("batch", self.batch.clone()),
             ("batchPerHost", self.batch_per_host.clone()),
@@ -95,13 +94,15 @@ impl Flags {
             ("dns", self.dns.clone()),
             ("httpDebug", self.http_debug.clone()),
             ("rps", self.rps.clone()),
-            ("systemTags", self.system_tags.clone()),
+            ("systemTags", list(&self.system_tags)),
         ] {
-            if let Some(text) = value {
-                layer.set(option, &text)?;
-            }
+            let wrong = value.and_then(|text| layer.set(option, &text).err());
+            problems.extend(wrong);
         }
-        Ok(())
+        match problems.len() {
+            0 => Ok(()),
+            _ => Err(OptionsError::Several(problems)),
+        }
     }
 
     /// The file of options, empty without one.
@@ -130,10 +131,15 @@ impl Flags {
         outputs.into_iter().flatten().map(|one| OutputSpec::parse(one, &variable)).collect()
     }
 
-    /// What `k6/secrets` gives to the script.
-    pub fn secrets(&self) -> Result<Secrets, SecretsError> {
+    /// What `k6/secrets` gives to the script: what the flags say, without them K6_SECRET_SOURCE.
+    pub fn secrets(
+        &self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Secrets, SecretsError> {
         let mut secrets = Secrets::default();
-        self.secret_source.iter().try_for_each(|source| secrets.add(source))?;
+        let named: Vec<_> = named(variable, "K6_SECRET_SOURCE").into_iter().collect();
+        let sources = if self.secret_source.is_empty() { &named } else { &self.secret_source };
+        sources.iter().try_for_each(|source| secrets.add(source))?;
         Ok(secrets)
     }
 
@@ -186,48 +192,29 @@ pub fn named(variable: impl Fn(&str) -> Option<String>, name: &str) -> Option<St
 }
 
 pub fn switch(variable: impl Fn(&str) -> Option<String>, name: &str) -> anyhow::Result<bool> {
+    Ok(choice(variable, name)?.unwrap_or(false))
+}
+
+/// The same; `None` when nothing is said.
+pub fn choice(
+    variable: impl Fn(&str) -> Option<String>,
+    name: &str,
+) -> anyhow::Result<Option<bool>> {
     match named(variable, name).as_deref() {
-        None | Some("false" | "FALSE" | "False" | "f" | "F" | "0") => Ok(false),
-        Some("true" | "TRUE" | "True" | "t" | "T" | "1") => Ok(true),
+        None => Ok(None),
+        Some("false" | "FALSE" | "False" | "f" | "F" | "0") => Ok(Some(false)),
+        Some("true" | "TRUE" | "True" | "t" | "T" | "1") => Ok(Some(true)),
         Some(other) => anyhow::bail!("{name} = {other}: true or false is expected"),
     }
 }
 
-/// Flags of k6 that are not there, and what to do instead.
-const REFUSED: &[(&str, &str)] = &[
-    ("--local-ips", "requests come from the address that the system chooses"),
-    ("--execution-segment", "one process runs the whole test"),
-    ("--execution-segment-sequence", "one process runs the whole test"),
-    ("--paused", "there is no server through which it could go on"),
-    ("-p", "there is no server through which it could go on"),
-    ("--linger", "there is no server that could stay"),
-    ("-l", "there is no server that could stay"),
-    ("--traces-output", "nothing is traced"),
-    ("--new-machine-readable-summary", "--report FILE writes everything measured as JSON"),
-    ("--profiling-enabled", "perf can look at the process"),
-];
-
-/// What to say about a command line of `load` with a flag of k6 that is missing.
-pub fn explain(error: &clap::Error) -> Option<String> {
-    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
-    if error.kind() != ErrorKind::UnknownArgument {
-        return None;
-    }
-    let (flag, instead) = REFUSED.iter().find(|(known, _)| known == flag)?;
-    Some(format!("madang: {flag} is not supported yet; {instead}"))
-}
-
-/// The command line, without the `run` of a command line of k6, and with a flag for `vendor`.
-pub fn without_word(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut args: Vec<_> = args.collect();
-    if args.len() > 3 && args[1] == "load" {
-        if args[2] == "run" {
-            args.remove(2);
-        } else if args[2] == "vendor" {
-            args[2] = "--vendor".into();
-        }
-    }
-    args
+/// Headers for Prometheus that the environment has, one in each variable.
+pub fn headers(variables: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
+    let named = variables.filter_map(|(name, value)| {
+        let name = name.strip_prefix("K6_PROMETHEUS_RW_HEADERS_")?;
+        (!name.is_empty()).then(|| (name.to_owned(), value))
+    });
+    named.collect()
 }
 
 #[cfg(test)]
@@ -239,38 +226,6 @@ mod tests {
     struct Typed {
         #[command(flatten)]
         args: super::super::Args,
-    }
-
-    /// The flags of `k6 run` in 1.8.1, after its `internal/cmd`.
-    const OF_K6: &str = "--vus --duration --iterations --stage --execution-segment --execution-segment-sequence \
-        --paused --no-setup --no-teardown --max-redirects --batch --batch-per-host --rps --user-agent --http-debug \
-        --insecure-skip-tls-verify --no-connection-reuse --no-vu-connection-reuse --min-iteration-duration --throw \
-        --blacklist-ip --block-hostnames --summary-trend-stats --summary-time-unit --system-tags --tag \
-        --console-output --discard-response-bodies --local-ips --dns --include-system-env-vars \
-        --compatibility-mode --type --env --no-thresholds --no-summary --summary-mode --summary-export \
-        --new-machine-readable-summary --traces-output --out --linger --no-usage-report --secret-source \
-        --log-output --log-format --config --no-color --verbose --quiet --address --profiling-enabled";
-
-    #[test]
-    fn every_flag_of_k6_is_taken_or_refused_by_its_name() {
-        let command = <Typed as clap::CommandFactory>::command();
-        for flag in OF_K6.split_whitespace() {
-            let taken =
-                command.get_arguments().any(|arg| arg.get_long() == flag.strip_prefix("--"));
-            let refused = REFUSED.iter().any(|(known, _)| *known == flag);
-            assert!(taken != refused, "{flag}");
-        }
-    }
-
-    #[test]
-    fn a_missing_flag_is_told_with_what_to_do_instead() {
-        for flag in ["--local-ips=x", "-p", "--linger"] {
-            let error = Typed::try_parse_from(["load", "s.js", flag]).unwrap_err();
-            let said = explain(&error).unwrap_or_else(|| panic!("{error}"));
-            assert!(said.contains("is not supported yet; "), "{said}");
-        }
-        let error = Typed::try_parse_from(["load", "s.js", "--vuss", "3"]).unwrap_err();
-        assert_eq!(explain(&error), None);
     }
 
     #[test]
@@ -356,14 +311,34 @@ mod tests {
     }
 
     #[test]
-    fn run_is_left_out_where_k6_has_it() {
-        let left = |line: &str| {
-            let args = without_word(line.split(' ').map(OsString::from));
-            args.join(&OsString::from(" ")).into_string().unwrap()
+    fn lists_may_be_one_text_or_several_flags() {
+        let typed = |typed: &[&str]| {
+            Typed::try_parse_from([&["load", "s.js"], typed].concat()).unwrap().args
         };
-        assert_eq!(left("madang load run s.js -u 1"), "madang load s.js -u 1");
-        assert_eq!(left("madang load vendor s.js"), "madang load --vendor s.js");
-        assert_eq!(left("madang load run"), "madang load run");
-        assert_eq!(left("madang load s.js run"), "madang load s.js run");
+        assert_eq!(typed(&["--stage", "1s:1,2s:2", "-s", "3s:3"]).stages.len(), 3);
+        let tags = |flags: &[&str]| {
+            let mut layer = Layer::default();
+            typed(flags).more.set(&mut layer).unwrap();
+            layer.system_tags
+        };
+        let both = tags(&["--system-tags", "url,status"]);
+        assert_eq!(tags(&["--system-tags", "url", "--system-tags=status"]), both);
+        assert_ne!(tags(&["--system-tags=status"]), both);
+        typed(&["--compatibility-mode=experimental_enhanced"]);
+    }
+
+    #[test]
+    fn secrets_and_headers_come_from_the_environment() {
+        let flags = |typed: &[&str]| {
+            Typed::try_parse_from([&["load", "s.js"], typed].concat()).unwrap().args.more
+        };
+        let wrong = |typed: &[&str]| {
+            let variable = |name: &str| (name == "K6_SECRET_SOURCE").then(|| "nope".to_owned());
+            flags(typed).secrets(variable).is_err()
+        };
+        assert!(wrong(&[]) && !wrong(&["--secret-source=mock=a=b"]));
+        let variables = ["K6_PROMETHEUS_RW_HEADERS_X-Scope", "K6_PROMETHEUS_RW_HEADERS_", "PATH"];
+        let variables = variables.map(|name| (name.to_owned(), "a".to_owned()));
+        assert_eq!(headers(variables.into_iter()), [("X-Scope".to_owned(), "a".to_owned())]);
     }
 }

@@ -7,7 +7,7 @@ use super::directory::PREFIX;
 use super::kept::{Kept, Means};
 use super::plan::FrontPlan;
 use super::report::tell;
-use crate::exit::Ended;
+use crate::exit::ExitReason;
 use crate::settings::usage;
 use anyhow::Context as _;
 use std::fs::{self, File};
@@ -49,7 +49,7 @@ pub struct Args {
     dir: Option<PathBuf>,
 }
 
-pub fn run(args: &Args) -> anyhow::Result<Ended> {
+pub fn run(args: &Args) -> anyhow::Result<ExitReason> {
     let stream = match &args.dir {
         Some(dir) => {
             connect(dir).with_context(|| format!("no `madang up` runs in {}", dir.display()))?
@@ -60,8 +60,8 @@ pub fn run(args: &Args) -> anyhow::Result<Ended> {
     let mut out = io::stdout().lock();
     for line in BufReader::new(&stream).lines() {
         match line.context("cannot read how it goes")?.as_str() {
-            DONE => return Ok(Ended::Done),
-            FAILED => return Ok(Ended::Failed),
+            DONE => return Ok(ExitReason::Done),
+            FAILED => return Ok(ExitReason::Failed),
             line => writeln!(out, "{line}").and_then(|()| out.flush())?,
         }
     }

@@ -58,6 +58,7 @@ mod incremental;
 mod like_stream;
 mod likes;
 mod likes_crash;
+mod load_command_line;
 mod load_page;
 mod made_up;
 mod market_views;

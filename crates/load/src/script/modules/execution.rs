@@ -43,6 +43,16 @@ const FROZEN: &str = "(text) => {
     return freeze(JSON.parse(text));
 }";
 
+/// Members of the objects that the module exports, for those who look for others.
+pub(super) const INSTANCE: &str =
+    "currentTestRunDuration iterationsCompleted iterationsInterrupted vusActive vusInitialized";
+pub(super) const SCENARIO: &str =
+    "executor iterationInInstance iterationInTest name progress startTime";
+pub(super) const TEST: &str = "abort fail options";
+pub(super) const VU: &str =
+    "idInInstance idInTest iterationInInstance iterationInScenario metrics tags";
+pub(super) const VU_METRICS: &str = "metadata tags";
+
 pub(super) struct Execution;
 
 impl BuiltIn for Execution {

@@ -38,6 +38,51 @@ fn other_names_destructuring_and_scopes_are_followed() {
 }
 
 #[test]
+fn what_else_may_stand_for_a_module_is_followed() {
+    for (source, told) in [
+        ("let c; c = n; c.x", vec!["m.x"]),
+        ("const o = { n, p: n }; o.n.x; o.p['y']", vec!["m.x", "m.y"]),
+        ("({ n }).n.x; ({ 'p': n }.p.y)", vec!["m.x", "m.y"]),
+        ("function f(h, k) { h.x; k.y } f(n); f(n, 1)", vec!["m.x"]),
+        ("function f({ x: { y } }) { y.z } f(n)", vec!["m.x", "m.x.y.z"]),
+        ("import * as all from 'm'; all.default.x", vec!["m.x"]),
+        (
+            "n.x.y; const { x } = n; x.z; const { x: { w } } = n",
+            vec!["m.x", "m.x.y", "m.x.z", "m.x.w"],
+        ),
+        ("import { v } from 'm'; v.x; v.y.z", vec!["m.v", "m.v.x", "m.v.y", "m.v.y.z"]),
+        ("const a = await import('m'); a.x", vec!["m.x"]),
+        ("const p = q; const q = r; const r = n; p.x", vec!["m.x"]),
+    ] {
+        let mut expected = told.iter().map(|one| format!("{one}:1")).collect::<Vec<_>>();
+        let mut found = members(&format!("import n from 'm'; {source}"));
+        found.sort();
+        expected.sort();
+        for one in expected {
+            assert!(found.contains(&one), "{source}: {one} is not among {found:?}");
+        }
+    }
+}
+
+#[test]
+fn what_may_stand_for_something_else_is_not() {
+    for source in [
+        "let c; c = n; c = other; c.x",
+        "let c = other; c = n; c.x",
+        "function f(h) { h.x } f(n); f(other)",
+        "export function f(h) { h.x } f(n)",
+        "const g = function f(h) { h.x; f(n) }; g(other)",
+        "function f(h) { h.x } f(n); list.map(f)",
+        "function f(h = other) { h.x } f(n); f()",
+        "const o = { ...n }; o.n.x",
+        "c.x; n().x; n.a().x",
+    ] {
+        let found = members(&format!("import n from 'm'; {source}"));
+        assert!(!found.iter().any(|one| one.ends_with(".x:1")), "{source}: {found:?}");
+    }
+}
+
+#[test]
 fn comments_texts_and_regular_expressions_are_not_code() {
     let source = "import h from 'm';
         // h.a
