@@ -86,7 +86,7 @@ pub(super) fn read(ctx: &Ctx<'_>, user: &User, name: &str) -> Result<Source> {
         Some(path) => sources.read(Path::new(path)),
         None => sources.read_fetched(&user.run.script, name),
     };
-    let checked = read.and_then(|source| {
+    let checked = read.inspect(|source| {
         // Once is enough: virtual users have the same text.
         if user.id == 0 {
             for error in modules::missing(&source.syntax) {
@@ -97,7 +97,6 @@ pub(super) fn read(ctx: &Ctx<'_>, user: &User, name: &str) -> Result<Source> {
                 user.run.log.write(Level::Warning, &message, &[]);
             }
         }
-        Ok(source)
     });
     checked.map_err(|error| user.refuse(ctx, error))
 }
