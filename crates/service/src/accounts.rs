@@ -35,7 +35,7 @@ pub(crate) use caller::bearer;
 pub use caller::{Caller, MaybeCaller};
 pub(crate) use key::FILE as KEY_FILE;
 pub use key::{KeyError, TokenKey};
-pub(crate) use operator::Named;
+pub(crate) use operator::{Named, nickname_start};
 pub(crate) use quota::OwnedRows;
 pub use quota::Quota;
 pub use regions::{LONGEST as LONGEST_REGION, RegionError, RegionId, RegionRow, Regions};

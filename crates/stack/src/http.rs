@@ -227,7 +227,8 @@ impl Received {
         let body = &self.bytes[end..];
         match length {
             Length::Bytes(length) => body.len() >= length,
-            Length::Chunks => body == b"0\r\n\r\n" || body.ends_with(b"\r\n0\r\n\r\n"),
+            // The last chunk may have an extension, and fields after it; and data may end like that.
+            Length::Chunks => body.ends_with(b"\r\n\r\n") && joined(body).1,
             Length::UntilClosed => false,
         }
     }
@@ -242,10 +243,7 @@ impl Received {
         let body = self.bytes.split_off(end);
         let (body, is_whole) = match length {
             Length::Bytes(_) => (body, is_complete),
-            Length::Chunks => {
-                let (body, has_end) = joined(&body);
-                (body, has_end && is_complete)
-            }
+            Length::Chunks => joined(&body),
             Length::UntilClosed => (body, closed),
         };
         Some(Answer { status, body, is_whole })
@@ -417,6 +415,9 @@ mod tests {
         let chunked = "Transfer-Encoding: chunked\r\n";
         assert!(is_whole(chunked, "3\r\nabc\r\n0\r\n\r\n", false));
         assert!(!is_whole(chunked, "3\r\nabc\r\n", true));
+        // An extension, fields after the last chunk, and data that looks like an end.
+        assert!(is_whole(chunked, "3\r\nabc\r\n0;x=y\r\nsum: 1\r\n\r\n", false));
+        assert!(!is_whole(chunked, "9\r\nab\r\n0\r\n\r\n", false));
         assert!(is_whole("", "abc", true) && !is_whole("", "abc", false));
     }
 

@@ -1,9 +1,11 @@
 //! What a request says before its body, whatever the protocol it goes by.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use http::uri::PathAndQuery;
 
 use super::client::{ClientConfig, Hop, Request};
 use super::cookies::{cookie_header, unix_now};
@@ -31,6 +33,20 @@ pub(super) struct OutgoingHead<'a> {
     proxy: Option<&'a Proxy>,
     /// The connection is closed after this request, and HTTP/1.1 has to say so.
     closes: bool,
+}
+
+/// Path and query; where `http` refuses them, with what it refuses in a query percent-encoded. Go sends that as it is.
+fn path_and_query(target: &str) -> std::result::Result<PathAndQuery, http::Error> {
+    PathAndQuery::try_from(target).or_else(|_| {
+        let mut encoded = String::with_capacity(target.len() + 8);
+        for c in target.chars() {
+            match c {
+                ' ' | '"' | '<' | '>' => _ = write!(encoded, "%{:02X}", u32::from(c)),
+                _ => encoded.push(c),
+            }
+        }
+        Ok(PathAndQuery::try_from(encoded)?)
+    })
 }
 
 impl<'a> OutgoingHead<'a> {
@@ -111,7 +127,7 @@ impl<'a> OutgoingHead<'a> {
         let uri = http::Uri::builder()
             .scheme("https")
             .authority(self.host)
-            .path_and_query(self.target)
+            .path_and_query(path_and_query(self.target).map_err(invalid)?)
             .build()
             .map_err(invalid)?;
         let mut fields = Fields(http::HeaderMap::with_capacity(self.headers.len() + 2));
@@ -277,4 +293,20 @@ fn is_host_byte(byte: u8) -> bool {
 /// Bytes of a token (RFC 9110 §5.6.2).
 pub(super) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_http_refuses_in_a_query_is_encoded_and_nothing_else() {
+        for (target, sent) in [
+            ("/a?q=hello world <b>&x=%20", "/a?q=hello%20world%20%3Cb%3E&x=%20"),
+            ("/a?q= ", "/a?q=%20"),
+            ("/%20?a|b^{}", "/%20?a|b^{}"),
+        ] {
+            assert_eq!(path_and_query(target).unwrap().as_str(), sent);
+        }
+    }
 }

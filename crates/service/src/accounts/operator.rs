@@ -31,6 +31,11 @@ impl Named {
     }
 }
 
+/// What nicknames may begin with, as they are stored; nothing where none can.
+pub(crate) fn nickname_start(text: &str) -> Option<String> {
+    one_line(text, 0..=*NICKNAME_CHARS.end())
+}
+
 /// Why what was typed names nobody.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum NotNamed {

@@ -3,7 +3,7 @@
 use super::audit::{Audit, Peer};
 use super::maintenance::message;
 use super::{Command, CommandError, LONGEST_MESSAGE, Reply, SetLog};
-use crate::accounts::{Named, User};
+use crate::accounts::{Named, User, nickname_start};
 use crate::app::App;
 use crate::config::{Settings, log_filter};
 use crate::http::{Remover, rfc3339};
@@ -168,6 +168,9 @@ impl Admin {
     }
 
     async fn list(&self, begins: String, last: u32) -> Reply {
+        let wrong =
+            || format!("{begins:?} begins no nickname: expected up to 64 characters in one line");
+        let begins = nickname_start(&begins).ok_or_else(wrong)?;
         let most = last.clamp(1, MOST_LISTED);
         let found = self.app.accounts.newest(begins.clone(), most).await?;
         if found.is_empty() {

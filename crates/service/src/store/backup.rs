@@ -47,7 +47,9 @@ use chain::{Archives, Chain};
 use manifest::CHANGES;
 use pace::Pace;
 use snapshot::Check;
+use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use time::OffsetDateTime;
@@ -193,13 +195,19 @@ impl Drop for Work {
 /// When the directory cannot be written to.
 pub fn note_success(data: &Path) -> Result<(), BackupError> {
     let file = data.join(LAST);
-    // Made anew: one that another user has made can be replaced, but not changed.
-    match std::fs::remove_file(&file) {
+    // Made anew: one that another user has made can be replaced, but not changed. Never through a link: this may run as
+    // root in a directory of somebody else's.
+    let removed = std::fs::remove_file(&file);
+    let made = match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ if !data.is_dir() => Ok(()),
-        _ => private::open(&file).map(drop),
+        _ => OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file).map(drop),
+    };
+    match made {
+        // Another backup has ended at the same moment.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map_err(BackupError::at(&file)),
     }
-    .map_err(BackupError::at(&file))
 }
 
 /// When the store in this directory was last backed up, to a second or better.

@@ -19,6 +19,8 @@ pub(super) type Tags = Vec<(String, String)>;
 
 /// Default of `timeout`, as k6's.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+/// More than 100 years; a clock cannot be asked for much more.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(1 << 32);
 
 /// Why arguments cannot be used.
 pub(super) enum Wrong {
@@ -185,7 +187,8 @@ pub(super) fn headers_from(value: &Value<'_>) -> Result<Vec<(Rc<str>, Rc<str>)>>
 /// As in k6, where the time is over before a request is sent with a timeout that is no positive number.
 fn timeout_from(value: &Value<'_>) -> Read<Duration> {
     if let Some(milliseconds) = value.as_number() {
-        return Ok(Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or(Duration::ZERO));
+        let timeout = Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or(Duration::ZERO);
+        return Ok(timeout.min(LONGEST_TIMEOUT));
     }
     let wrong = |reason| Err(Wrong::Parameter(format!("invalid timeout value: {reason}")));
     let Some(text) = value.as_string() else {

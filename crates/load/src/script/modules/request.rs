@@ -70,7 +70,11 @@ fn read<'js>(
         }
         None if url.is_string() || url.is_object() => url.get::<Coerced<String>>()?.0,
         None => {
-            let error = RequestError::InvalidUrl("it is no text");
+            let error = RequestError::InvalidUrl(match url.type_name() {
+                "undefined" => "it is undefined",
+                "null" => "it is null",
+                _ => "it is not a string",
+            });
             let refused = Refused { method: method.into(), url: String::new(), error };
             return Ok(Prepared { request: Err(refused), params });
         }
@@ -306,7 +310,7 @@ pub(super) fn finish<'js>(
 
 /// `GET` as `Get`, the way these messages have it in k6.
 fn titled(method: &str) -> String {
-    let (first, rest) = method.split_at(method.len().min(1));
+    let (first, rest) = method.split_at(method.chars().next().map_or(0, char::len_utf8));
     format!("{first}{}", rest.to_ascii_lowercase())
 }
 
@@ -323,5 +327,13 @@ fn warn_of_redirect(user: &User, request: &Request, exchange: &Exchange) {
         );
         let fields = [("url", &*request.url.text)];
         user.run.log.write_limited(Level::Warning, &message, &fields);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_method_in_any_script_is_titled() {
+        assert_eq!(["GET", "é", "한글", ""].map(super::titled), ["Get", "é", "한글", ""]);
     }
 }
