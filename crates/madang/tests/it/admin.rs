@@ -171,16 +171,31 @@ fn what_is_taken_away_at_one_node_is_gone_from_the_cache_of_another_before_the_c
     let nodes = [0, 1].map(|n| cluster.setup().data(dirs[n].path()).start());
     let mina = nodes[0].somebody("mina");
     let others_misses = || nodes[1].metric("madang_cache_misses_total", &[]);
-    for round in 0..10 {
-        let id = made(&nodes[0], &mina, &bicycle());
-        let (path, here) = (format!("/v1/posts/{id}"), round % 2);
+    let walk = write(&nodes[0], &mina, "walk");
+    let comments = format!("/v1/articles/{walk}/comments");
+    for (round, kind) in ["post", "comment", "track", "article"].iter().cycle().take(12).enumerate()
+    {
+        let id = match *kind {
+            "post" => made(&nodes[0], &mina, &bicycle()),
+            "comment" => comment(&nodes[0], walk, &mina),
+            "track" => track(&nodes[0], &mina),
+            _ => write(&nodes[0], &mina, "run"),
+        };
+        let path = match *kind {
+            "comment" => comments.clone(),
+            kind => format!("/v1/{kind}s/{id}"),
+        };
         nodes.iter().for_each(|node| drop(cached(node, &path)));
         let misses = others_misses();
         cached(&nodes[1], &path);
         assert!((others_misses() - misses).abs() < 0.5, "not cached: nothing is tested");
-        done(dirs[here].path(), &["post", "delete", &id.to_string()]);
+        done(dirs[round / 4 % 2].path(), &[kind, "delete", &id.to_string()]);
         for node in &nodes {
-            assert_eq!(node.get(&path).status, 404, "round {round}");
+            let answer = node.get(&path);
+            match *kind {
+                "comment" => assert_eq!(answer.json()["items"], json!([]), "round {round}"),
+                _ => assert_eq!(answer.status, 404, "{kind}, round {round}"),
+            }
         }
     }
 
