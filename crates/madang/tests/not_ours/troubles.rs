@@ -143,12 +143,12 @@ fn a_ready_address_that_answers_already_is_refused() {
 fn a_front_that_waits_for_the_server_is_measured_with_it() {
     let (front, ready) = listen();
     let variant = server("good", &ready);
-    // Not goodput: a generator that others kept waiting could not tell it.
-    let lab = lab("cpu_per_good_request", &script(PLAIN), &variant, &variant);
+    let lab = lab("goodput", &script(PLAIN), &variant, &variant);
     let dir = lab.dir().to_owned();
     serve(front, move |client| pass_on(client, &dir));
     let ran = lab.run("", &[]);
-    assert_eq!(ran.code, Some(0), "{:#}", ran.report);
+    // Others may keep the generator waiting, so that no verdict is given.
+    assert!(matches!(ran.code, Some(0 | 3)), "{:#}", ran.report);
     assert_eq!(ran.rounds().count(), 4, "{:#}", ran.report);
     assert!(ran.rounds().all(|round| round["load"]["requests"]["good"].as_u64() > Some(0)));
 }
