@@ -129,7 +129,7 @@ impl Conductor {
     }
 
     /// Takes back what is done, gives out what waits, ends what expired. Workers get their next job
-    /// before anybody is told anything: settling and answering cost no hashing time.
+    /// before any answer is given: settling and answering cost no hashing time.
     fn step(&mut self) -> Step {
         let done: Vec<_> = self.workers.iter_mut().filter_map(Worker::collect).collect();
         let mut begin = Vec::new();
