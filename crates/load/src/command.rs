@@ -154,14 +154,14 @@ fn log(config: &Config) -> Log {
 }
 
 fn refuse(config: &Config, error: &ScriptError) -> ExitStatus {
-    tell(&log(config), error);
+    report_errors(&log(config), error);
     status_of(error)
 }
 
 /// One message for each problem.
-fn tell(log: &Log, error: &ScriptError) {
+fn report_errors(log: &Log, error: &ScriptError) {
     match error {
-        ScriptError::Several(problems) => problems.iter().for_each(|one| tell(log, one)),
+        ScriptError::Several(problems) => problems.iter().for_each(|one| report_errors(log, one)),
         one => log.write(Level::Error, &one.to_string(), &[]),
     }
 }

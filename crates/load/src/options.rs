@@ -39,7 +39,7 @@ pub enum OptionsError {
     /// The same, and what to do instead.
     #[error("{what} is not supported yet; {instead}")]
     Replaced { what: String, instead: &'static str },
-    /// More than one problem, each of which is told.
+    /// More than one problem, each reported in a message of its own.
     #[error("{}", lines(.0))]
     Several(Vec<OptionsError>),
     /// Nobody has it.

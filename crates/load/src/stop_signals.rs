@@ -53,7 +53,7 @@ impl StopSignals {
     }
 }
 
-/// The wishes that have come so far, for whoever can heed them. By default nobody wishes anything.
+/// Signals received so far, for code that can stop early. None by default.
 #[derive(Debug, Clone)]
 pub(crate) struct Wishes(watch::Receiver<u32>);
 
@@ -145,7 +145,7 @@ impl Drop for Attention {
     }
 }
 
-/// At a second signal: whoever sends it has waited long enough.
+/// At a second signal the process ends at once.
 pub(crate) fn end_at_once(end: Option<fn()>) -> ! {
     if let Some(end) = end {
         end();

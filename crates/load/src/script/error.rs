@@ -24,7 +24,7 @@ pub(crate) enum ScriptError {
     /// The same, and what to do instead.
     #[error("{what} is not supported yet; {instead}")]
     Replaced { what: String, instead: &'static str },
-    /// More than one problem, each of which is told.
+    /// More than one problem, each reported in a message of its own.
     #[error("{}", lines(.0))]
     Several(Vec<ScriptError>),
     /// The options cannot be used.

@@ -105,7 +105,7 @@ fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Expo
         }
         user.take_refusal().unwrap_or_else(|| ScriptError::Exception(describe(&caught)))
     })?;
-    // A script must not hide a refusal by catching it. What is wrong with its options is told as well.
+    // A script must not hide a refusal by catching it. What is wrong with its options is reported as well.
     if let Some(error) = user.take_refusal() {
         let options =
             read_exports(ctx, &namespace).catch(ctx).ok().and_then(|(_, options)| options);

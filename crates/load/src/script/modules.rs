@@ -72,7 +72,7 @@ const REMOVED_MODULES: &[(&str, &str)] = &[
     ("k6/experimental/webcrypto", "`crypto` is global: remove the import"),
 ];
 
-/// Stands for a module that is missing, so that the init code can tell what else is: whatever is asked of it, it gives.
+/// Stands for a missing module and has every member, so that the init code goes on and shows what else is missing.
 const STAND_IN: &str = "const any = new Proxy(function () {}, {
     get: (_, key) => key === 'then' ? undefined : key === Symbol.toPrimitive ? () => '' : any,
     apply: () => any,

@@ -192,7 +192,7 @@ impl User {
         exception
     }
 
-    /// Refuses something in the init code, which goes on: more may have to be told.
+    /// Refuses something in the init code, which goes on, so that later problems are reported as well.
     pub(crate) fn note_refusal(&self, error: ScriptError) {
         let mut refused = self.refused.borrow_mut();
         if !refused.contains(&error) {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::support::{Script, Server, ok};
 use madang_load::ExitStatus;
 
-/// Each is told, in a line of its own.
-fn all_told(script: &str, told: &[&str]) {
+/// Each is reported in a line of its own.
+fn all_reported(script: &str, told: &[&str]) {
     let ran = Script::new(script).run();
     for one in told {
         let said = ran.messages.iter().filter(|message| message.contains(one));
@@ -33,7 +33,7 @@ fn modules() {
 
 #[test]
 fn all_that_is_missing_is_told_at_once() {
-    all_told(
+    all_reported(
         "import grpc, { StatusOK } from 'k6/net/grpc'; import x509 from 'k6/crypto/x509';
          const browser = require('k6/browser').browser;
          const client = new grpc.Client(); client.load([StatusOK + 1], 'a.proto');
@@ -49,7 +49,7 @@ fn all_that_is_missing_is_told_at_once() {
             "option `thresholds.m`: `avg` is no threshold",
         ],
     );
-    all_told(
+    all_reported(
         "export const options = { scenarios: {
              a: { executor: 'shared-iterations', exec: 'one' }, b: { executor: 'shared-iterations', exec: 'two' },
          }, thresholds: { none: ['avg<1'], iterations: ['avg<1', 'p(9)<1'] } };",
@@ -92,7 +92,7 @@ fn modules_that_are_no_more_say_what_to_do() {
         ("k6/x/sql", "a k6 that is built with it"),
     ] {
         let told = format!("module `{name}` is not supported yet; {told}");
-        all_told(&format!("import x from '{name}'; export default function () {{}}"), &[&told]);
+        all_reported(&format!("import x from '{name}'; export default function () {{}}"), &[&told]);
     }
 }
 
