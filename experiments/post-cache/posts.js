@@ -16,7 +16,7 @@ const freshMs = 2000;
 export const lifeMs = 3000;
 
 // Municipalities with a town and their population in 10,000, as the seed has them.
-const places = [
+export const places = [
   ['경기도', '화성시', '동탄동', 94],
   ['경기도', '남양주시', '다산동', 73],
   ['서울특별시', '송파구', '잠실동', 66],
