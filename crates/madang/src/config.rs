@@ -1,10 +1,7 @@
 //! `madang config`: every setting, its value, where that came from, what it means.
 
-use crate::exit::Partly;
 use crate::settings::SettingsArgs;
 use madang_service::config::{KEYS, Origin};
-use madang_service::ops::check::{Finding, check};
-use madang_service::store::Store;
 use std::io::Write as _;
 
 /// Arguments of `madang config`.
@@ -15,7 +12,6 @@ The output is a valid madang.toml, without secrets. Precedence: file < MADANG_â€
 Examples:
   madang config                               all settings, explained
   madang config --set tracks.detail=full      the settings with this flag
-  madang config --check                       what would keep a node from serving with them
   madang config > madang.toml                 a file to edit")]
 pub struct Args {
     #[command(flatten)]
@@ -23,36 +19,13 @@ pub struct Args {
     /// Print only settings that a file, variable or flag sets
     #[arg(long)]
     changed: bool,
-    /// Check them, and the directory, addresses and servers that they name, and print no settings
-    #[arg(long, conflicts_with = "changed")]
-    check: bool,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let sources = args.settings.sources()?;
-    let settings = sources.resolve()?;
+    // Wrong settings are refused, not printed.
+    sources.resolve()?;
     let mut out = std::io::stdout().lock();
-    if args.check {
-        writeln!(out, "settings: right")?;
-        let mut is_right = true;
-        for found in check(&settings)? {
-            match found {
-                Finding::Right(line) => writeln!(out, "{line}")?,
-                Finding::Wrong(line) => {
-                    is_right = false;
-                    writeln!(out, "wrong: {line}")?;
-                }
-            }
-        }
-        let database = Store::check(&settings.data_dir, &settings.database);
-        for line in database.iter().flatten() {
-            writeln!(out, "{line}")?;
-        }
-        out.flush()?;
-        // The database decides the exit code: without it nothing is served.
-        database?;
-        return if is_right { Ok(()) } else { Err(Partly.into()) };
-    }
     let mut table = "";
     for key in KEYS.iter() {
         let (value, origin) = sources.effective(key);

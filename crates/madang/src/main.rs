@@ -3,6 +3,7 @@
 
 mod admin;
 mod backup;
+mod check;
 mod compare;
 mod config;
 mod copy;
@@ -53,6 +54,7 @@ Examples:
                                                    move the data to MariaDB
   madang backup --to /var/backups/madang           save everything in one file, while it is
                                                    served
+  madang check --config madang.toml                what would keep a node from serving
   madang admin status                              how a running server is
   madang load script.js -u 50 -d 10s               run a k6 script
   madang compare experiments/long-track            is a variant better or worse?
@@ -78,6 +80,8 @@ enum Command {
     Admin(admin::Args),
     /// Print every setting with its value, origin and meaning
     Config(config::Args),
+    /// Check settings, and the directory, addresses and servers that they name
+    Check(check::Args),
     /// Import running tracks or traditional markets from files
     Import(import::Args),
     /// Copy a data directory to MariaDB, so that several nodes can serve it
@@ -143,6 +147,7 @@ fn run(command: Command) -> ExitCode {
         Command::Up(args) => exit::code(up::run(args)),
         Command::Admin(args) => exit::code(admin::run(&args)),
         Command::Config(args) => exit::code(config::run(&args)),
+        Command::Check(args) => exit::code(check::run(&args)),
         Command::Import(args) => exit::code(import::run(&args)),
         Command::Copy(args) => exit::code(copy::run(&args)),
         Command::Backup(args) => exit::code(backup::run(&args)),

@@ -111,16 +111,14 @@ fn what_would_fail_is_said_before_a_node_is_started() {
     let dir = tempfile::tempdir().unwrap();
     let nobody = "redis://127.0.0.1:1";
     let check = |cache: &str, guard: &str, data: &Path| {
-        Madang::new([
-            "config", "--check", "--set", "cache.mode=remote", "--set", "likes.write=stream",
-        ])
-        .env("MADANG_DATABASE_URL", &shared.cluster.database.url())
-        .env("MADANG_DATA_DIR", data.to_str().unwrap())
-        .env("MADANG_ACCOUNTS_TOKEN_KEY", KEY)
-        .env("MADANG_SERVER_LISTEN", "127.0.0.1:0")
-        .env("MADANG_CACHE_URL", cache)
-        .env("MADANG_GUARD_URL", guard)
-        .env("MADANG_LIKES_URL", &shared.redis.url())
+        Madang::new(["check", "--set", "cache.mode=remote", "--set", "likes.write=stream"])
+            .env("MADANG_DATABASE_URL", &shared.cluster.database.url())
+            .env("MADANG_DATA_DIR", data.to_str().unwrap())
+            .env("MADANG_ACCOUNTS_TOKEN_KEY", KEY)
+            .env("MADANG_SERVER_LISTEN", "127.0.0.1:0")
+            .env("MADANG_CACHE_URL", cache)
+            .env("MADANG_GUARD_URL", guard)
+            .env("MADANG_LIKES_URL", &shared.redis.url())
     };
     let redis = shared.redis.url();
     let right = check(&redis, &redis, dir.path()).succeeds().stdout;

@@ -4,8 +4,8 @@
 use crate::harness::{Madang, Setup};
 use std::net::TcpListener;
 
-const COMMANDS: [&str; 8] =
-    ["serve", "admin", "config", "import", "seed", "load", "compare", "limit"];
+const COMMANDS: [&str; 9] =
+    ["serve", "admin", "config", "check", "import", "seed", "load", "compare", "limit"];
 
 fn table(help: &str) -> &str {
     help.split_once("Exit codes:\n").unwrap_or_else(|| panic!("no table in {help}")).1

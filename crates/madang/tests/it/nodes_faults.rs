@@ -13,7 +13,7 @@ fn serve(url: &str) -> (Madang, tempfile::TempDir) {
 }
 
 fn check(url: &str) -> Madang {
-    Madang::new(["config", "--check"]).env("MADANG_DATABASE_URL", url)
+    Madang::new(["check"]).env("MADANG_DATABASE_URL", url)
 }
 
 #[test]
