@@ -67,6 +67,22 @@ fn bytes_that_are_no_text_are_refused() {
 }
 
 #[test]
+fn what_would_fail_with_a_file_is_said_and_nothing_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, data) = (dir.path().join("node.toml"), dir.path().join("data"));
+    let mut text = format!("[server]\nlisten = \"127.0.0.1:0\"\n[data]\ndir = {data:?}\n");
+    std::fs::write(&path, &text).unwrap();
+    let check = ["check", "--config", path.to_str().unwrap()];
+    let said = Madang::new(check).succeeds().stdout;
+    assert!(said.starts_with("settings: right\n"), "{said}");
+    assert!(said.contains("data.dir: ") && said.contains("store: "), "{said}");
+    assert!(!data.exists());
+    text += "[tracks]\ndetail = \"nonsense\"\n";
+    std::fs::write(&path, &text).unwrap();
+    Madang::new(check).fails_with(2).complains(&["node.toml", "tracks.detail", "nonsense"]);
+}
+
+#[test]
 fn a_named_file_must_be_there() {
     Madang::new(["serve", "--config", "/nowhere/madang.toml"])
         .fails_with(2)
