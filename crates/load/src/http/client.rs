@@ -49,13 +49,12 @@ impl Network {
         Self { config, resolver, tls, debug }
     }
 
-    /// A stream to a server that does not speak HTTP, by the same rules of names and settings of TLS. Of the address only
+    /// A stream for a protocol that others speak, by the same rules of names and settings of TLS. Of the address only
     /// the host, the port and whether it is secure count.
-    pub(crate) async fn connect(&self, url: &Url) -> Result<Stream> {
+    pub(crate) async fn connect(&self, url: &Url, offer: Offer) -> Result<Stream> {
         let (address, _) = self.resolver.resolve(&url.host, url.port).await?;
         let trace = &mut Trace::begin();
         let stream = connection::connect(address, trace).await?;
-        let offer = Offer::Http1;
         let dialled = connection::secure(url, stream, address, &self.tls, offer, trace).await?;
         Ok(dialled.stream)
     }

@@ -167,7 +167,7 @@ pub(super) struct Secured {
 
 /// What a server may choose from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Offer {
+pub(crate) enum Offer {
     /// HTTP/1.1 alone, for what is to become another protocol.
     Http1,
     /// HTTP/2 or HTTP/1.1.
@@ -260,11 +260,6 @@ impl Tls {
         })?;
         Ok(self.configs.get_or_init(|| built))
     }
-}
-
-/// A configuration for connections whose OCSP responses nobody reads.
-pub(crate) fn client_config(settings: &TlsSettings) -> Result<rustls::ClientConfig, rustls::Error> {
-    config(settings, Stapled::default())
 }
 
 fn config(settings: &TlsSettings, stapled: Stapled) -> Result<rustls::ClientConfig, rustls::Error> {

@@ -118,7 +118,7 @@ impl InfluxSettings {
     }
 
     pub(super) fn describe(&self) -> String {
-        format!("InfluxDBv1 ({})", self.server.address())
+        format!("InfluxDBv1 ({})", self.server.address)
     }
 }
 

@@ -91,7 +91,7 @@ impl OpenTelemetrySettings {
     }
 
     pub(super) fn describe(&self) -> String {
-        let address = self.server.address();
+        let address = &self.server.address;
         match &self.path {
             Some(path) => format!("opentelemetry (http/protobuf, {address}{path})"),
             None => format!("opentelemetry (grpc, {address})"),
