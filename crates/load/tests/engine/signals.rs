@@ -131,19 +131,25 @@ fn a_second_signal_ends_a_program_that_writes_its_last_values() {
     // A database that never answers.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (_directory, script) = script("export default function () {}");
-    let child = child(&script)
-        .env(OUTPUT, format!("influxdb=http://{}/db", listener.local_addr().unwrap()))
+    let database = format!("influxdb=http://{}", listener.local_addr().unwrap());
+    let mut child = child(&script)
+        .env(OUTPUT, format!("{database}/db"))
         .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
     let _connection = listener.accept().unwrap();
     signal(&child, Signal::INT);
-    // Sooner it would be the same wish.
     let first = Instant::now();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let waits = |line: &String| line.contains("a second signal ends this at once");
+    let told = lines.find(waits).expect("what it waits for");
+    assert!(told.contains("InfluxDBv1 (http://"), "{told}");
+    // Sooner it would be the same wish.
     wait_until("time passes", || first.elapsed() > Duration::from_millis(700));
     signal(&child, Signal::INT);
     assert_eq!(ended(child).signal(), Some(Signal::ABORT.as_raw()));
+    assert!(!lines.any(|line| waits(&line)), "once");
 }
 
 #[test]
