@@ -45,6 +45,8 @@ pub enum ExitStatus {
     ScriptException = 107,
     /// The script called `exec.test.abort()`.
     ScriptAborted = 108,
+    /// The engine panicked.
+    Panic = 109,
     /// The script called `exec.test.fail()`.
     MarkedAsFailed = 110,
 }
@@ -181,6 +183,7 @@ pub(crate) fn status_of(error: &ScriptError) -> ExitStatus {
             problems.first().map_or(ExitStatus::InvalidConfig, status_of)
         }
         ScriptError::Interrupted => ExitStatus::ExternalAbort,
+        ScriptError::Panic(_) => ExitStatus::Panic,
         ScriptError::Start(_) => ExitStatus::Failure,
     }
 }
@@ -374,4 +377,63 @@ fn output_names(config: &Config) -> String {
     let names: Vec<String> =
         config.outputs.iter().map(OutputSpec::describe).chain(report).collect();
     if names.is_empty() { "-".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::run::RunClock;
+
+    /// Runs a script in which `exec.scenario.startTime` of a scenario that starts late panics.
+    fn run_with_a_bug(text: &str) -> (Outcome, Vec<String>) {
+        let script = tempfile::NamedTempFile::with_suffix(".js").unwrap();
+        std::fs::write(script.path(), text).unwrap();
+        let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+        let config = Config {
+            script: script.path().to_owned(),
+            quiet: true,
+            no_summary: true,
+            messages: Messages::Keep(lines.clone()),
+            ..Config::default()
+        };
+        let attention = pay_attention(&config).unwrap();
+        let (run, plan) = prepare(&config, &attention).unwrap();
+        // No clock of a run is like this one: the sum of two times is too long for a `Duration`.
+        let clock = RunClock {
+            start: Instant::now(),
+            start_time: std::time::SystemTime::now(),
+            warm_up: Duration::MAX,
+        };
+        run.clock.set(clock).unwrap();
+        let outcome = execute(&config, &run, &plan, &attention);
+        let lines = lines.lock().unwrap().clone();
+        (outcome, lines)
+    }
+
+    #[test]
+    fn a_panic_in_a_virtual_user_ends_the_run_with_code_109_and_the_scenario() {
+        for executor in [
+            "{ executor: 'constant-vus', vus: 2, duration: '10m', startTime: '1ms' }",
+            "{ executor: 'ramping-vus', startTime: '1ms', stages: [
+                { duration: '1ms', target: 2 }, { duration: '10m', target: 1 }] }",
+            "{ executor: 'constant-arrival-rate', rate: 1, duration: '10m', preAllocatedVUs: 2,
+               startTime: '1ms' }",
+        ] {
+            let (outcome, lines) = run_with_a_bug(&format!(
+                "import exec from 'k6/execution'; import {{ sleep }} from 'k6';
+                 export const options = {{ scenarios: {{ broken: {executor}, other: {{
+                    executor: 'constant-vus', vus: 1, duration: '10m', exec: 'wait' }} }} }};
+                 export default function () {{ exec.scenario.startTime; }}
+                 export function wait() {{ sleep(600); }}"
+            ));
+            assert_eq!((outcome.status, outcome.status.code()), (ExitStatus::Panic, 109));
+            let told = "the engine panicked in the scenario `broken`; this is a bug";
+            assert_eq!(lines.iter().filter(|line| line.contains(told)).count(), 1, "{lines:?}");
+            assert!(outcome.report.is_some_and(|report| report.aborted));
+        }
+    }
 }

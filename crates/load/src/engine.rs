@@ -32,7 +32,7 @@ use crate::run::{Run, Stop};
 use crate::script::ScriptError;
 use crate::script::coroutine::Coroutine;
 use crate::script::life::{Exports, live};
-use crate::script::mailbox::{Mailbox, Outputs};
+use crate::script::mailbox::{Mailbox, Outputs, Served};
 use crate::script::user::{Assignment, User};
 use lifecycle::Function;
 use thresholds::Board;
@@ -343,16 +343,20 @@ async fn settle_within(
     mailbox: &Rc<Mailbox>,
 ) -> Result<Exports, ScriptError> {
     let (sender, receiver) = oneshot::channel();
-    let (living, mailbox) = (user.clone(), mailbox.clone());
-    let coroutine = Coroutine::new(move || live(&living, &mailbox, sender))
+    let (living, served) = (user.clone(), Served(mailbox.clone()));
+    let coroutine = Coroutine::new(move || live(&living, &served.0, sender))
         .map_err(|error| ScriptError::Start(error.to_string()))?;
-    tokio::task::spawn_local(coroutine);
-    let mut settled = pin!(receiver);
+    user.spawn(coroutine);
+    let mut settled = pin!(async {
+        // Without an answer it has panicked.
+        let stopped = |_| Err(user.run.stopped_early().unwrap_or(ScriptError::Interrupted));
+        receiver.await.unwrap_or_else(stopped)
+    });
     tokio::select! {
-        settled = &mut settled => return settled.unwrap_or(Err(ScriptError::Interrupted)),
+        settled = &mut settled => return settled,
         () = tokio::time::sleep(limit) => user.control.interrupt_overdue(),
     }
-    settled.await.unwrap_or(Err(ScriptError::Interrupted))
+    settled.await
 }
 
 /// Waits for a virtual user's init code, which `stop` interrupts.

@@ -72,6 +72,11 @@ pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Fi
 /// What the run came to. Tells why, where that has not been told yet.
 fn status(run: &Run, finished: &Finished, data: &SummaryData<'_>) -> ExitStatus {
     let error = |message: &str| run.log.write(Level::Error, message, &[]);
+    // Also one in `handleSummary()`.
+    if let Some(Stop::Panic(place)) = run.stop_requested() {
+        error(&ScriptError::Panic(place).to_string());
+        return ExitStatus::Panic;
+    }
     if finished.aborted {
         error("test run was aborted because a signal was received");
         return ExitStatus::ExternalAbort;

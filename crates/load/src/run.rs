@@ -1,11 +1,13 @@
 //! What all threads of a run share.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use futures_util::FutureExt as _;
 use tokio::time::Instant;
 
 use crate::limiter::Limiter;
@@ -47,6 +49,8 @@ pub(crate) enum Stop {
     Script(Option<String>),
     /// Thresholds on these metrics failed, one of them with `abortOnFail`.
     Thresholds(Vec<String>),
+    /// The engine itself panicked, and where: what has been measured since is incomplete.
+    Panic(String),
 }
 
 /// When the scenarios begin.
@@ -185,14 +189,27 @@ impl Run {
         self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The error for a run that the script ended before it began.
-    pub(crate) fn aborted_by_script(&self) -> Option<ScriptError> {
-        match self.stop_requested() {
-            Some(Stop::Script(message)) => {
+    /// The error for a run that the script or a panic ended before the scenarios began.
+    pub(crate) fn stopped_early(&self) -> Option<ScriptError> {
+        match self.stop_requested()? {
+            Stop::Script(message) => {
                 let message = message.map(|message| format!(": {message}")).unwrap_or_default();
                 Some(ScriptError::Aborted(message))
             }
-            _ => None,
+            Stop::Panic(place) => Some(ScriptError::Panic(place)),
+            Stop::Thresholds(_) => None,
+        }
+    }
+
+    /// Runs a task of an event loop. A panic would end that task alone: it stops the run.
+    pub(crate) async fn stop_on_panic(
+        &self,
+        place: impl FnOnce() -> String,
+        task: impl Future<Output = ()>,
+    ) {
+        // Nothing that the task has left half done is relied upon: the run ends.
+        if AssertUnwindSafe(task).catch_unwind().await.is_err() {
+            self.request_stop(Stop::Panic(place()));
         }
     }
 }

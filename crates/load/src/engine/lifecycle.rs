@@ -98,7 +98,7 @@ async fn call_on(
             seconds: function.timeout.as_secs_f64(),
         }),
         Ok(Err(CallError::Interrupted)) | Err(_) => {
-            Err(run.aborted_by_script().unwrap_or(ScriptError::Interrupted))
+            Err(run.stopped_early().unwrap_or(ScriptError::Interrupted))
         }
     }
 }

@@ -85,7 +85,7 @@ impl Watcher<'_> {
             };
             let (result, measured) = self.call(function, signals).await;
             // `exec.test.abort()` in a function that ended all the same.
-            if let Some(error) = self.run.aborted_by_script() {
+            if let Some(error) = self.run.stopped_early() {
                 return Err(error);
             }
             let told = |error: &ScriptError| {

@@ -101,8 +101,14 @@ async fn prepare(mailbox: &Mailbox) {
 /// Runs all scenarios of this loop to their ends.
 async fn run_all(post: &mut Post, staff: Staff, clock: Clock) {
     let mut tasks = Vec::with_capacity(staff.workers.len() + staff.crews.len());
+    let spawn = |scenario: &str, task: Pin<Box<dyn Future<Output = ()>>>| {
+        let (run, place) = (post.run.clone(), format!("the scenario `{scenario}`"));
+        tokio::task::spawn_local(async move { run.stop_on_panic(|| place, task).await })
+    };
     for worker in staff.workers {
-        tasks.push(tokio::task::spawn_local(worker.run(clock.start, post.stop.clone())));
+        let scenario = worker.assignment.clone();
+        let run = worker.run(clock.start, post.stop.clone());
+        tasks.push(spawn(&scenario.scenario, Box::pin(run)));
     }
     let seats = std::mem::take(&mut post.roster.crews);
     for (crew, seat) in staff.crews.into_iter().zip(seats) {
@@ -111,10 +117,10 @@ async fn run_all(post: &mut Post, staff: Staff, clock: Clock) {
         let arrivals = executor::arrivals(scenario, post.warm_up, seat.part as u64, parts);
         let times = (clock.start, times(scenario, post.warm_up), (post.timer)());
         let run = crew.run(times, arrivals, seat.orders, post.stop.clone());
-        tasks.push(tokio::task::spawn_local(run));
+        tasks.push(spawn(&scenario.name, Box::pin(run)));
     }
     for task in tasks {
-        // A panic has been reported by the panic hook; the others go on.
+        // It does not panic.
         let _ = task.await;
     }
 }

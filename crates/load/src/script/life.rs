@@ -100,7 +100,7 @@ fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Expo
             if user.control.is_overdue() {
                 return ScriptError::Overdue(describe(&caught));
             }
-            let stopped = user.run.failure().or_else(|| user.run.aborted_by_script());
+            let stopped = user.run.failure().or_else(|| user.run.stopped_early());
             return stopped.unwrap_or(ScriptError::Interrupted);
         }
         user.take_refusal().unwrap_or_else(|| ScriptError::Exception(describe(&caught)))

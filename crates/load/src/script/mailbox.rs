@@ -79,6 +79,18 @@ pub(crate) enum Task {
     Call(Call),
 }
 
+/// A mailbox as its virtual user has it. When that ends, if by a panic, what it leaves undone is
+/// dropped, so that no one waits for it.
+pub(crate) struct Served(pub(crate) Rc<Mailbox>);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.close();
+        let left = std::mem::take(&mut self.0.state.borrow_mut().tasks);
+        drop(left);
+    }
+}
+
 /// Work for one virtual user, in order.
 #[derive(Default)]
 pub(crate) struct Mailbox {
@@ -98,8 +110,13 @@ impl Mailbox {
         self.put(Task::Iterate(work));
     }
 
+    /// Drops the task when the mailbox is closed.
     pub(crate) fn put(&self, task: Task) {
-        self.update(|state| state.tasks.push_back(task));
+        self.update(|state| {
+            if !state.closed {
+                state.tasks.push_back(task);
+            }
+        });
     }
 
     /// Ends the virtual user once it has nothing left to do.

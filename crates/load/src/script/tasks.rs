@@ -144,11 +144,11 @@ impl Tasks {
         let (promise, resolve, reject) = ctx.promise()?;
         let number = user.tasks.keep(ctx, [resolve.into_value(), reject.into_value()])?;
         let finishing = user.clone();
-        let handle = tokio::task::spawn_local(async move {
+        let handle = user.spawn(async move {
             let settle = work.await;
             finishing.tasks.finish(number, Done::Settled(settle));
         });
-        user.tasks.running.borrow_mut().insert(number, handle.abort_handle());
+        user.tasks.running.borrow_mut().insert(number, handle);
         Ok(promise.into_value())
     }
 
@@ -161,8 +161,8 @@ impl Tasks {
         source: impl FnOnce(Feed) -> F,
     ) -> Result<()> {
         let number = user.tasks.keep(ctx, [function.into_value()])?;
-        let handle = tokio::task::spawn_local(source(Feed { user: user.clone(), number }));
-        user.tasks.running.borrow_mut().insert(number, handle.abort_handle());
+        let handle = user.spawn(source(Feed { user: user.clone(), number }));
+        user.tasks.running.borrow_mut().insert(number, handle);
         Ok(())
     }
 

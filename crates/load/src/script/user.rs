@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rquickjs::{Ctx, Error, Exception, JsLifetime};
+use tokio::task::AbortHandle;
 
 use super::rejections::Rejections;
 use super::sockets::Sockets;
@@ -159,6 +160,22 @@ impl User {
     pub(crate) fn attach(self: &Rc<Self>, ctx: &Ctx<'_>) {
         let stored = ctx.store_userdata(Handle(self.clone()));
         assert!(stored.is_ok(), "nothing borrows the user data of a new context");
+    }
+
+    /// Runs a part of the virtual user's work on its event loop.
+    pub(crate) fn spawn(self: &Rc<Self>, task: impl Future<Output = ()> + 'static) -> AbortHandle {
+        let user = self.clone();
+        let task = async move { user.run.stop_on_panic(|| user.place(), task).await };
+        tokio::task::spawn_local(task).abort_handle()
+    }
+
+    /// What the virtual user is running, for messages.
+    fn place(&self) -> String {
+        match &*self.assignment.borrow().scenario {
+            _ if self.is_initialising() => "the init code".to_owned(),
+            "" => "setup(), teardown() or handleSummary()".to_owned(),
+            scenario => format!("the scenario `{scenario}`"),
+        }
     }
 
     /// Whether the init code is running.
