@@ -53,7 +53,7 @@ pub(crate) struct Options {
 impl Options {
     /// Fills in the defaults and checks what only shows when all layers are known.
     pub(crate) fn resolve(layer: Layer) -> Result<Self, OptionsError> {
-        let scenarios = scenarios(&layer)?;
+        let (scenarios, http) = (scenarios(&layer)?, HttpOptions::of(&layer));
         for stat in layer.summary_trend_stats.iter().flatten() {
             super::script::check_trend_stat("summaryTrendStats", stat)?;
         }
@@ -79,7 +79,7 @@ impl Options {
             discard_response_bodies: layer.discard_response_bodies.unwrap_or(false),
             throw: layer.throw.unwrap_or(false),
             max_redirects: layer.max_redirects.unwrap_or(DEFAULT_MAX_REDIRECTS),
-            http: layer.http.resolve(),
+            http,
             thresholds: layer.thresholds.unwrap_or_default(),
             no_setup: layer.no_setup.unwrap_or(false),
             no_teardown: layer.no_teardown.unwrap_or(false),
