@@ -12,7 +12,7 @@ use std::time::Instant;
 
 pub use destination::Messages;
 pub use format::LogFormat;
-pub(crate) use format::rfc_3339;
+pub(crate) use format::{rfc_3339, rfc_3339_nano};
 
 /// Messages about single requests or iterations per second; further ones are only counted. A
 /// script that fails at once would otherwise write millions of lines.

@@ -6,9 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::executors::scenarios;
-use super::http::{
-    certificates, cipher_suites, debug, dns, hosts, names, ranges, tls_versions,
-};
+use super::http::{certificates, cipher_suites, debug, dns, hosts, names, ranges, tls_versions};
 use super::script::{
     Result, boolean, count, duration, owned_text, positive, positive_duration, redirects, stages,
     system_tags, time_unit, trend_stats,
