@@ -18,7 +18,7 @@ use crate::run::Run;
 use crate::samples::{OutputSpec, Writer};
 use crate::script::ScriptError;
 use crate::secrets::Secrets;
-use crate::stop_signals::Attention;
+use crate::stop_signals::SignalListener;
 use crate::summary::SummaryMode;
 use crate::{generator, output};
 
@@ -119,15 +119,16 @@ pub struct Outcome {
 pub fn run(config: &Config) -> Outcome {
     raise_open_files_limit();
     let run = || {
-        let attention = pay_attention(config)?;
-        let (run, plan) = prepare(config, &attention)?;
-        Ok(execute(config, &run, &plan, &attention))
+        let listener = listen_for_signals(config)?;
+        let (run, plan) = prepare(config, &listener)?;
+        Ok(execute(config, &run, &plan, &listener))
     };
     run().unwrap_or_else(|error| Outcome { status: refuse(config, &error), report: None })
 }
 
-fn pay_attention(config: &Config) -> Result<Attention, ScriptError> {
-    Attention::pay(config.on_second_signal).map_err(|error| ScriptError::Start(error.to_string()))
+fn listen_for_signals(config: &Config) -> Result<SignalListener, ScriptError> {
+    SignalListener::start(config.on_second_signal)
+        .map_err(|error| ScriptError::Start(error.to_string()))
 }
 
 /// Raises the soft limit on open files to the hard one: every virtual user has connections. A
@@ -142,7 +143,7 @@ fn raise_open_files_limit() {
 /// # Errors
 /// How it ended when something is wrong, which is written as a message.
 pub fn check(config: &Config) -> Result<Outline, ExitStatus> {
-    let prepared = pay_attention(config).and_then(|attention| prepare(config, &attention));
+    let prepared = listen_for_signals(config).and_then(|listener| prepare(config, &listener));
     match prepared {
         Ok((run, plan)) => Ok(Outline::from_plan(&run, &plan)),
         Err(error) => Err(refuse(config, &error)),
@@ -202,7 +203,7 @@ impl From<OptionsError> for ScriptError {
 }
 
 /// Runs the init code once, and resolves the options and what they are about.
-fn prepare(config: &Config, attention: &Attention) -> Result<(Arc<Run>, Plan), ScriptError> {
+fn prepare(config: &Config, listener: &SignalListener) -> Result<(Arc<Run>, Plan), ScriptError> {
     if config.script.extension().is_some_and(|extension| extension == "tar") {
         let what = format!("the archive `{}`", config.script.display());
         return Err(ScriptError::Replaced { what, instead: "run the script that is in it" });
@@ -217,7 +218,7 @@ fn prepare(config: &Config, attention: &Attention) -> Result<(Arc<Run>, Plan), S
         })?;
     }
     let mut run = Run::new(script, config.environment.clone(), log);
-    run.wishes = attention.wishes.clone();
+    run.signals = listener.signals.clone();
     run.secrets = config.secrets.clone();
     run.has_breakdown = config.summary_mode == SummaryMode::Full;
     if config.script.as_os_str() == "-" {
@@ -330,7 +331,7 @@ fn refuse_warm_up_of_iterations(warm_up: Duration, options: &Options) -> Result<
     }
 }
 
-fn execute(config: &Config, run: &Arc<Run>, plan: &Plan, attention: &Attention) -> Outcome {
+fn execute(config: &Config, run: &Arc<Run>, plan: &Plan, listener: &SignalListener) -> Outcome {
     let writer = match open_outputs(config, run) {
         Ok(writer) => writer,
         Err(error) => return Outcome { status: refuse(config, &error), report: None },
@@ -340,10 +341,10 @@ fn execute(config: &Config, run: &Arc<Run>, plan: &Plan, attention: &Attention) 
         output::show(&header(&script, &output_names(config), &plan.options));
     }
     let mut progress = Progress::new(run.clone(), &plan.options, config.warm_up, config.quiet);
-    attention.leave_to_others(true);
+    listener.leave_to_engine(true);
     let result = engine::execute(run, plan, &mut progress);
     // What comes now may last: a function of the script, and an output that waits for a server.
-    attention.leave_to_others(false);
+    listener.leave_to_engine(false);
     let written = writer.is_none_or(|writer| writer.finish(run));
     match result {
         Err(error) => {
@@ -400,8 +401,8 @@ mod tests {
             messages: Messages::Keep(lines.clone()),
             ..Config::default()
         };
-        let attention = pay_attention(&config).unwrap();
-        let (run, plan) = prepare(&config, &attention).unwrap();
+        let listener = listen_for_signals(&config).unwrap();
+        let (run, plan) = prepare(&config, &listener).unwrap();
         // No clock of a run is like this one: the sum of two times is too long for a `Duration`.
         let clock = RunClock {
             start: Instant::now(),
@@ -409,7 +410,7 @@ mod tests {
             warm_up: Duration::MAX,
         };
         run.clock.set(clock).unwrap();
-        let outcome = execute(&config, &run, &plan, &attention);
+        let outcome = execute(&config, &run, &plan, &listener);
         let lines = lines.lock().unwrap().clone();
         (outcome, lines)
     }

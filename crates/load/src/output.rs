@@ -62,7 +62,7 @@ pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Fi
     }
     let status = status(run, finished, &data);
     let status = match status {
-        ExitStatus::Success if !written && run.wishes.have_come() => ExitStatus::ExternalAbort,
+        ExitStatus::Success if !written && run.signals.any() => ExitStatus::ExternalAbort,
         ExitStatus::Success if !written => ExitStatus::Failure,
         other => other,
     };

@@ -17,7 +17,7 @@ use crate::options::{Options, Scenario};
 use crate::samples::Samples;
 use crate::script::{Files, ScriptError, SharedArrays, Sources};
 use crate::secrets::Secrets;
-use crate::stop_signals::Wishes;
+use crate::stop_signals::Signals;
 
 /// Counts for the progress line.
 #[derive(Debug, Default)]
@@ -26,9 +26,9 @@ pub(crate) struct Live {
     pub(crate) interrupted: AtomicU64,
     pub(crate) active: AtomicU64,
     pub(crate) initialised: AtomicU64,
-    /// Somebody looks at `recent`.
+    /// `recent` is read, by a terminal.
     pub(crate) is_watched: AtomicBool,
-    /// Requests of all event loops since somebody last looked.
+    /// Requests of all event loops since it was last read.
     recent: Mutex<Recent>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Run {
     /// What each scenario and group measures is kept apart, for the summary.
     pub(crate) has_breakdown: bool,
     /// Signals that ask for an end.
-    pub(crate) wishes: Wishes,
+    pub(crate) signals: Signals,
     /// Ends every script at once.
     pub(crate) abort: Arc<AtomicBool>,
     pub(crate) live: Live,
@@ -115,7 +115,7 @@ impl Run {
             sources: Sources::default(),
             environment,
             log,
-            wishes: Wishes::default(),
+            signals: Signals::default(),
             abort: Arc::default(),
             live: Live::default(),
             shared: SharedArrays::default(),
@@ -179,12 +179,12 @@ impl Run {
         all.get(scenario).cloned().unwrap_or_default()
     }
 
-    /// Asks for an end of the run; the first reason is kept.
+    /// Requests the end of the run; the first reason is kept.
     pub(crate) fn request_stop(&self, reason: Stop) {
         self.stop.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
     }
 
-    /// Why the run is to end, if somebody asked for it.
+    /// Why the run is to end, if that was requested.
     pub(crate) fn stop_requested(&self) -> Option<Stop> {
         self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -14,6 +14,7 @@ pub(crate) mod life;
 mod loader;
 pub(crate) mod mailbox;
 mod modules;
+mod pending_requests;
 mod raw;
 mod rejections;
 mod shared;
@@ -21,7 +22,6 @@ mod sockets;
 mod source;
 mod syntax;
 mod tasks;
-mod under_way;
 pub(crate) mod user;
 mod vendor;
 

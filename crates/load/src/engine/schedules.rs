@@ -76,20 +76,20 @@ fn on_controlled_clock(run: &Arc<Run>, options: &Arc<Options>, warm_up: Duration
         let (_phase, phase) = watch::channel(Phase::Running(clock));
         let (_stop, stop) = watch::channel(false);
         let (ready, _ready) = mpsc::unbounded_channel();
-        let post = Post {
+        let context = LoopContext {
             run: run.clone(),
             options: options.clone(),
             warm_up,
             index: 0,
-            roster: spread(run, options, warm_up, 1).remove(0),
+            plan: spread(run, options, warm_up, 1).remove(0),
             ready,
             phase,
             stop,
-            board: None,
+            figures: None,
             timer: || Timer::Coarse,
         };
         let event_loop = Rc::new(EventLoop::new(run.clone(), client_config(options)));
-        work::work(post, event_loop).await.unwrap().0
+        work::work(context, event_loop).await.unwrap().0
     }))
 }
 

@@ -228,7 +228,7 @@ pub(crate) fn escape_query(text: &str, out: &mut String) {
 
 /// A path or fragment as Go's `net/url` writes it: as it was given if that is a valid encoding, otherwise decoded and
 /// encoded anew. (Queries are left as they are, there and here.)
-fn escaped(text: &str, set: &'static AsciiSet) -> Result<Cow<'_, str>> {
+fn escaped<'t>(text: &'t str, set: &'static AsciiSet) -> Result<Cow<'t, str>> {
     let is_hex = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
     if !text.split('%').skip(1).all(is_hex) {
         return Err(RequestError::InvalidUrl("a `%` without two hexadecimal digits"));

@@ -287,7 +287,7 @@ impl Writer {
                 Err(RecvTimeoutError::Disconnected) => break false,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if !signalled && run.wishes.have_come() {
+            if !signalled && run.signals.any() {
                 signalled = true;
                 let message = format!(
                     "waiting until the last values are written to {}; a second signal ends this at once",

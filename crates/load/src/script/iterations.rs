@@ -168,7 +168,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
         // Iterations of the warm-up count in sums over the whole run only.
         let counted = u64::from(self.user.event_loop.recorder.borrow().is_recording());
         // After an exception some may be left that nobody waits for any more.
-        let waiting = self.user.under_way.give_up();
+        let waiting = self.user.pending.give_up();
         if !matches!(outcome, IterationOutcome::Interrupted) {
             self.user.group.set(GroupId::ROOT);
         }
@@ -240,7 +240,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
         };
         let outcome = self.conclude(thrown);
         user.end_iteration();
-        user.under_way.give_up();
+        user.pending.give_up();
         user.settle_iteration();
         match outcome {
             IterationOutcome::Complete => Ok(returned),

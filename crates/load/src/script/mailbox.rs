@@ -34,7 +34,7 @@ pub(crate) struct Activation {
     /// Added to `__ENV`.
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) turns: Box<dyn Turns>,
-    /// Told when the last iteration is over.
+    /// Notified when the last iteration is over.
     pub(crate) done: oneshot::Sender<()>,
     /// Held while there is work, also when it ends in a panic.
     pub(crate) busy: Option<OwnedMutexGuard<()>>,

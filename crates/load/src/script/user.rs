@@ -10,10 +10,10 @@ use std::time::Duration;
 use rquickjs::{Ctx, Error, Exception, JsLifetime};
 use tokio::task::AbortHandle;
 
+use super::pending_requests::PendingRequests;
 use super::rejections::Rejections;
 use super::sockets::Sockets;
 use super::tasks::Tasks;
-use super::under_way::UnderWay;
 use super::{Control, ExpectedStatuses, Interrupted, ScriptError};
 use crate::event_loop::EventLoop;
 use crate::http::cookies::Jar;
@@ -117,7 +117,7 @@ pub(crate) struct User {
     pub(crate) expected: RefCell<Rc<ExpectedStatuses>>,
     pub(super) tasks: Tasks,
     pub(super) sockets: Sockets,
-    pub(crate) under_way: UnderWay,
+    pub(crate) pending: PendingRequests,
     pub(crate) group: Cell<GroupId>,
     pub(crate) assignment: RefCell<Rc<Assignment>>,
     pub(crate) position: Cell<Position>,
@@ -140,7 +140,7 @@ impl User {
             expected: RefCell::default(),
             tasks: Tasks::default(),
             sockets: Sockets::default(),
-            under_way: UnderWay::default(),
+            pending: PendingRequests::default(),
             group: Cell::new(GroupId::ROOT),
             assignment: RefCell::default(),
             position: Cell::default(),
@@ -327,7 +327,7 @@ impl User {
 
     /// Notes how long an answer took.
     pub(crate) fn end_request(&self, number: u64, exchange: &Exchange) {
-        let took = self.under_way.end(number, exchange.end);
+        let took = self.pending.end(number, exchange.end);
         let took = took.filter(|_| exchange.outcome.is_ok());
         if let (Some(took), Some(waits)) = (took, self.event_loop.recorder.borrow_mut().waits()) {
             waits.add_answer(took);

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 /// They are kept here and not by the calls that wait for them: an asynchronous one is dropped some
 /// time after its iteration, when its scenario may be over.
 #[derive(Debug, Default)]
-pub(crate) struct UnderWay {
+pub(crate) struct PendingRequests {
     next: Cell<u64>,
     /// Few at a time: one, but for batches and asynchronous requests.
     since: RefCell<Vec<(u64, Instant)>>,
 }
 
-impl UnderWay {
+impl PendingRequests {
     /// A request is sent; gives the number to [`end`](Self::end) it with.
     pub(crate) fn begin(&self) -> u64 {
         let number = self.next.get();
