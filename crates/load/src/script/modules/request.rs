@@ -13,7 +13,8 @@ use crate::http::digest::{self, Asked};
 use crate::http::{Exchange, Request, RequestError, Timings, Traffic, Url};
 use crate::log::Level;
 use crate::options::DEFAULT_MAX_REDIRECTS;
-use crate::script::user::{RequestTagging, User};
+use crate::script::requests::RequestTagging;
+use crate::script::user::User;
 
 /// A request that can be sent, or why it cannot.
 pub(super) struct Prepared {

@@ -21,7 +21,8 @@ use crate::http::{
     ErrorCode, Exchange, Head, Ocsp, Peer, Request, RequestError, Timings, TlsInfo, canonical,
 };
 use crate::script::raw;
-use crate::script::user::{RequestRef, User};
+use crate::script::requests::RequestRef;
+use crate::script::user::User;
 
 /// `expires` of a cookie that has none: what k6 makes of Go's zero time.
 const NEVER: f64 = -6_795_364_578_871.0;
