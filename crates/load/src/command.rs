@@ -22,7 +22,7 @@ use crate::stop_signals::SignalListener;
 use crate::summary::SummaryMode;
 use crate::{generator, output};
 
-/// How a run ended, in the ways that k6 tells apart by its exit codes.
+/// How a run ended, in the ways that k6 distinguishes by its exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ExitStatus {

@@ -41,7 +41,7 @@ pub enum OptionsError {
     /// More than one problem, each reported in a message of its own.
     #[error("{}", lines(.0))]
     Several(Vec<OptionsError>),
-    /// Nobody has it.
+    /// Neither has it.
     #[error("unknown option `{0}`")]
     Unknown(String),
     /// The value makes no sense.

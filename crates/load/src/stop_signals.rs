@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 /// Signals this soon after another are the same request: `timeout` of coreutils signals the command and then its
-/// process group, and a terminal that closes sends SIGHUP from the shell and from the kernel. Nobody presses
+/// process group, and a terminal that closes sends SIGHUP from the shell and from the kernel. No one presses
 /// Ctrl-C twice as fast as this and means it.
 const SAME_REQUEST: Duration = Duration::from_millis(500);
 

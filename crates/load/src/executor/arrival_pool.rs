@@ -58,14 +58,14 @@ impl ArrivalPool {
         loops: usize,
     ) -> (Arc<Self>, Vec<mpsc::UnboundedReceiver<Order>>) {
         let loops = loops.min(config.max_vus as usize).max(1);
-        let (loops, receivers): (Vec<LoopSide>, Vec<_>) = (0..loops)
+        let (sides, receivers): (Vec<LoopSide>, Vec<_>) = (0..loops)
             .map(|_| {
                 let (orders, receiver) = mpsc::unbounded_channel();
                 (LoopSide { free: AtomicU32::new(0), orders }, receiver)
             })
             .unzip();
         let pool = Self {
-            loops,
+            loops: sides,
             unplanned: AtomicU32::new(config.max_vus - config.pre_allocated_vus),
             spawning: AtomicBool::new(false),
             starting: AtomicUsize::new(loops),
@@ -133,7 +133,7 @@ impl ArrivalPool {
     }
 
     /// One event loop has started its last iteration; the last of them closes all loops. An order
-    /// given before reaches its crew before the closing does.
+    /// given before reaches its part before the closing does.
     pub(crate) fn all_started(&self) {
         if self.starting.fetch_sub(1, Ordering::AcqRel) == 1 {
             for side in &self.loops {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_loop_to_finish_closes_all_crews() {
+    fn the_last_loop_to_finish_closes_all_parts() {
         let (pool, mut orders) = pool(2, 2, 2);
         pool.all_started();
         assert!(orders[0].try_recv().is_err());

@@ -41,11 +41,11 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// `tell` gets what `config.debug` wants to be shown, and the id of the request it is about.
-    pub(crate) fn new(config: ClientConfig, tell: impl Fn(&str, &str) + 'static) -> Self {
+    /// `write` gets what `config.debug` wants to be shown, and the id of the request it is about.
+    pub(crate) fn new(config: ClientConfig, write: impl Fn(&str, &str) + 'static) -> Self {
         let tls = Tls::new(config.tls.clone());
         let resolver = Resolver::new(config.names.clone());
-        let debug = config.debug.map(|shows| Debug { shows, tell: Box::new(tell) });
+        let debug = config.debug.map(|shows| Debug { shows, write: Box::new(write) });
         Self { config, resolver, tls, debug }
     }
 
@@ -90,7 +90,7 @@ pub(crate) struct Exchange {
     /// When the last byte of the answer (or the error) arrived.
     pub(crate) end: Instant,
     pub(crate) outcome: Result<Answer>,
-    /// Who answered; `None` when nobody could be reached.
+    /// The server that answered; `None` when none could be reached.
     pub(crate) peer: Option<Peer>,
 }
 
@@ -308,7 +308,7 @@ impl Client {
     }
 }
 
-/// Tries of one request beyond the first, of which the server says that it has not looked at them; Go's number.
+/// Tries beyond the first of a request that the server reports as not processed; Go's number.
 const MAX_RETRIES: u32 = 7;
 
 /// The pause before another try: none before the first, then 1 s, twice as long each time, and up to a tenth more;
@@ -322,7 +322,7 @@ fn pause_before(retries: u32) -> Duration {
 struct Track {
     trace: Trace,
     traffic: Traffic,
-    /// Who answers; `None` when nobody could be reached.
+    /// The server that answers; `None` when none could be reached.
     peer: Option<Peer>,
 }
 
@@ -361,7 +361,7 @@ impl Hop {
         let keeps_host = self.keeps_host && Url::is_relative(&location);
         let url = Rc::new(url);
         let is_first = false;
-        // Nobody is told over plain HTTP where on a TLS server somebody was (RFC 9110 §10.1.3).
+        // An address on a TLS server is not sent over plain HTTP (RFC 9110 §10.1.3).
         let told = !self.url.secure || url.secure;
         let referer = told.then(|| self.url.text.split('#').next().unwrap_or_default().into());
         Some(Ok(if repeat {
@@ -374,7 +374,7 @@ impl Hop {
     }
 }
 
-/// Undoes the codings of a body. Not for redirects, whose bodies nobody sees, and not part of the
+/// Undoes the codings of a body. Not for redirects, whose bodies are not shown, and not part of the
 /// timings: they end with the last byte from the network.
 fn decoded(mut exchange: Exchange) -> Exchange {
     exchange.outcome = exchange.outcome.and_then(|answer| {

@@ -1,4 +1,4 @@
-//! The form of a message: short on a terminal, and otherwise as `--log-format` says.
+//! The form of a message: short on a terminal, and otherwise by `--log-format`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -13,7 +13,7 @@ use crate::http::Proxies;
 const OPTION: &str = "the script's options and --config have it";
 
 /// Variables of k6 that this engine would have to obey and does not, and what to do instead. k6 itself ignores
-/// K6_HOSTS, K6_THRESHOLDS and K6_TLS_VERSION, but whoever sets them means something: the options exist.
+/// K6_HOSTS, K6_THRESHOLDS and K6_TLS_VERSION, but a user who sets them expects an effect: the options exist.
 const MISSING: &[(&str, &str)] = &[
     ("K6_EXIT_ON_RUNNING", ""),
     ("K6_HOSTS", OPTION),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     /// All of them, after `envconfig` in k6 1.8.1 and what its commands look up themselves; without those that are no
-    /// options but flags, such as `K6_OUT`: whoever reads the flag reads them.
+    /// options but flags, such as `K6_OUT`: they are read with the flag.
     #[test]
     fn every_option_of_k6_that_a_variable_sets_is_known() {
         for name in "BATCH BATCH_PER_HOST BLACKLIST_IPS BLOCK_HOSTNAMES \

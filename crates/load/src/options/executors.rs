@@ -168,7 +168,7 @@ fn scenario(name: &str, value: &Value) -> Result<Scenario> {
     Ok(scenario)
 }
 
-/// A ramp in which somebody runs for some time; `key` is that of its stages.
+/// A ramp in which a virtual user runs for some time; `key` is that of its stages.
 pub(super) fn checked_ramp(
     key: &str,
     start_vus: u32,

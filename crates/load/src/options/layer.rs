@@ -22,7 +22,7 @@ use crate::metrics::SystemTags;
 /// and the function that reads it.
 macro_rules! options {
     ($($(#[$doc:meta])* $field:ident: $Type:ty = $name:literal, $variable:literal, $read:expr;)*) => {
-        /// What one source (script, environment, command line) says; `None` where it says nothing.
+        /// The options of one source (script, environment, command line); `None` where it sets none.
         #[derive(Debug, Clone, Default, PartialEq)]
         pub struct Layer {
             $($(#[$doc])* pub $field: Option<$Type>,)*
@@ -30,7 +30,7 @@ macro_rules! options {
             pub tags: Vec<(String, String)>,
             /// Servers that pass requests on; only the environment names them.
             pub proxies: Option<Proxies>,
-            /// Options that nobody knows, by name.
+            /// Unknown options, by name.
             pub unknown: Vec<String>,
         }
 
@@ -47,7 +47,7 @@ macro_rules! options {
                 Ok(true)
             }
 
-            /// Puts `upper` on top of this layer. Whatever says *how long* to run (duration, iterations,
+            /// Puts `upper` on top of this layer. Whatever sets *how long* to run (duration, iterations,
             /// stages, scenarios) replaces all of these together, as in k6.
             #[must_use]
             pub fn apply(mut self, upper: Self) -> Self {
@@ -140,7 +140,7 @@ options! {
 }
 
 impl Layer {
-    /// Whether it says how long to run.
+    /// Whether it sets how long to run.
     pub(crate) fn says_how_long(&self) -> bool {
         self.duration.is_some()
             || self.iterations.is_some()

@@ -1,5 +1,5 @@
 //! Reading `export const options`, key by key. Nothing is ignored: a key that k6 has and this
-//! engine does not is refused by name, and so is a key nobody knows.
+//! engine does not is refused by name, and so is an unknown key.
 
 use std::time::Duration;
 

@@ -36,7 +36,7 @@ pub(super) struct InfluxSettings {
 }
 
 impl InfluxSettings {
-    /// From `http://user:password@host:port/database?pushInterval=2s`, with what the environment says below it.
+    /// From `http://user:password@host:port/database?pushInterval=2s`, with the settings of the environment below it.
     pub(super) fn parse(
         address: &str,
         variable: impl Fn(&str) -> Option<String>,

@@ -1,6 +1,6 @@
 //! Numbers as Go writes them.
 
-/// `strconv.FormatFloat(value, 'g', -1, 64)`: as few digits as tell the number from all others, with an
+/// `strconv.FormatFloat(value, 'g', -1, 64)`: as few digits as distinguish the number from all others, with an
 /// exponent below 1e-4 and from 1e6 on.
 pub(super) fn shortest(value: f64) -> String {
     let scientific = format!("{value:e}");

@@ -78,7 +78,7 @@ pub(super) fn script<'js, V: FromJs<'js>>(
     evaluate(ctx, name, text, compiled, &WriteOptions::default())
 }
 
-/// Nobody asks a library for the texts of its functions, which each virtual user would keep.
+/// The texts of a library's functions are not needed, which each virtual user would keep.
 fn without_texts() -> WriteOptions {
     WriteOptions { strip_source: true, ..WriteOptions::default() }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong in a script, and how it is told.
+//! What can go wrong in a script, and how it is reported.
 
 use std::path::Path;
 

@@ -62,7 +62,7 @@ const OF_K6: &str = "k6 itself runs such scripts";
 /// The same of extensions, which are parts of another k6.
 const EXTENSION: &str = "a k6 that is built with it runs such scripts";
 
-/// Modules that k6 had before, and what it says of them.
+/// Modules that k6 had before, and its message about them.
 const REMOVED_MODULES: &[(&str, &str)] = &[
     ("k6/experimental/timers", "its functions are global: remove the import"),
     (

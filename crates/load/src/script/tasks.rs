@@ -27,7 +27,7 @@ const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Makes what a promise is settled with, once the script's engine is at hand.
 pub(super) type Settle = Box<dyn for<'js> FnOnce(&Ctx<'js>) -> Result<Value<'js>>>;
 
-/// Makes the arguments of an event's function; none when there is nothing to tell any more.
+/// Makes the arguments of an event's function; none when there is nothing to report any more.
 pub(super) type Happening = Box<dyn for<'js> FnOnce(&Ctx<'js>) -> Result<Vec<Value<'js>>>>;
 
 /// What a task of the event loop has come to.
@@ -167,7 +167,7 @@ impl Tasks {
     }
 
     fn finish(&self, number: u32, done: Done) {
-        // Nobody waits any more for what was cleared.
+        // What was cleared is not waited for any more.
         if self.running.borrow().contains_key(&number) {
             self.finished.borrow_mut().push_back((number, done));
             self.wake.notify_one();

@@ -232,7 +232,7 @@ fn write(script: &Path, fetched: BTreeMap<String, Vec<u8>>) -> Result<PathBuf, V
     Ok(path)
 }
 
-/// A name that says what it is, and is another one for each address.
+/// A descriptive name, different for each address.
 fn file_name(url: &str) -> String {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default();

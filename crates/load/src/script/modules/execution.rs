@@ -1,7 +1,7 @@
 //! `k6/execution`: where the script is, and how to end the test.
 //!
 //! Every figure is an accessor and read when it is asked for. One process is one instance, so what
-//! k6 tells of the instance and of the whole test is the same here.
+//! k6 reports of the instance and of the whole test is the same here.
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering;

@@ -15,7 +15,7 @@ use crate::script::user::User;
 pub(crate) enum ExpectedStatuses {
     /// These ranges of statuses, both ends included.
     Within(Vec<(u16, u16)>),
-    /// Nobody judges: `http_req_failed` is not counted.
+    /// Not judged: `http_req_failed` is not counted.
     Unjudged,
 }
 
@@ -27,7 +27,7 @@ impl Default for ExpectedStatuses {
 }
 
 impl ExpectedStatuses {
-    /// Whether `status` (0 for no response) is expected; `None` when nobody judges.
+    /// Whether `status` (0 for no response) is expected; `None` when it is not judged.
     pub(crate) fn judge(&self, status: u16) -> Option<bool> {
         match self {
             Self::Within(ranges) => {
@@ -86,7 +86,7 @@ pub(super) fn set_response_callback<'js>(ctx: Ctx<'js>, callback: Value<'js>) ->
     Ok(())
 }
 
-/// What a callback stands for; `null` for nobody.
+/// What a callback stands for; `null` for no judgement.
 pub(super) fn read<'js>(ctx: &Ctx<'js>, callback: &Value<'js>) -> Result<Rc<ExpectedStatuses>> {
     if callback.is_null() || callback.is_undefined() {
         return Ok(Rc::new(ExpectedStatuses::Unjudged));

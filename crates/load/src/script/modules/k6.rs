@@ -88,7 +88,7 @@ fn check<'js>(
         if !passed {
             all = false;
             match request {
-                // An answer to a request that was never made says nothing about another one.
+                // The answer to a request that was never made is not about another one.
                 Some(None) => {}
                 Some(Some(request)) => user.spoil(Some(request)),
                 None => user.spoil(None),

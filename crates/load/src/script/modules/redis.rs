@@ -40,7 +40,7 @@ type Answered = std::result::Result<Reply, LinkError>;
 struct Connection {
     target: Target,
     link: Mutex<Option<Link>>,
-    /// As k6 says it: a command has been sent.
+    /// In k6's words: a command has been sent.
     used: Cell<bool>,
 }
 
@@ -101,7 +101,7 @@ impl Connection {
     /// One command after the other.
     async fn call(&self, user: &User, command: &[Rc<str>]) -> Answered {
         let mut kept = self.link.lock().await;
-        // Whoever is interrupted from here on leaves no connection that waits for a reply.
+        // An interruption from here on leaves no connection that waits for a reply.
         let mut idle = kept.take();
         if let Some(mut link) = idle.take_if(Link::is_idle) {
             let reply = self.exchange(user, &mut link, command).await;

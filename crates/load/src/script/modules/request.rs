@@ -318,7 +318,7 @@ fn titled(method: &str) -> String {
     format!("{first}{}", rest.to_ascii_lowercase())
 }
 
-/// Says that an answer is still a redirection, unless the script has set a limit of its own.
+/// Warns that an answer is still a redirection, unless the script has set a limit of its own.
 fn warn_of_redirect(user: &User, request: &Request, exchange: &Exchange) {
     let Ok(answer) = &exchange.outcome else { return };
     let stopped = matches!(answer.head.status, 301..=303 | 307 | 308)

@@ -369,7 +369,7 @@ fn json<'js>(
     json_path::select(&ctx, document, &steps)
 }
 
-/// Says that it was the body that could not be parsed.
+/// Adds that it was the body that could not be parsed.
 fn not_json(ctx: &Ctx<'_>, error: rquickjs::Error) -> rquickjs::Error {
     match rquickjs::CaughtError::from_error(ctx, error) {
         rquickjs::CaughtError::Exception(exception) => {
