@@ -7,17 +7,15 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use rquickjs::{Array, Coerced, Ctx, Exception, Object, Result, Value};
 use tokio::sync::Semaphore;
 
-use super::ensure;
 use super::request::{Arguments, Performed, Prepared, finish, perform, prepare};
+use super::running_user;
 use crate::script::user::User;
 
 const MAX_REQUESTS: usize = 10_000;
 
 /// `batch(requests)`: the responses under the keys of the requests.
 pub(super) fn batch<'js>(ctx: Ctx<'js>, requests: Value<'js>) -> Result<Value<'js>> {
-    let user = User::of(&ctx);
-    let message = "Using batch in the init context is not supported";
-    ensure(&ctx, !user.is_initialising(), message)?;
+    let user = running_user(&ctx, "Using batch in the init context is not supported")?;
     let Some(object) = requests.as_object() else {
         let message = format!("invalid http.batch() argument type {}", requests.type_name());
         return Err(Exception::throw_type(&ctx, &message));

@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use rquickjs::class::{JsClass, Readable, Trace};
-use rquickjs::function::{Constructor, Rest};
+use rquickjs::class::Trace;
+use rquickjs::function::Rest;
 use rquickjs::{Class, Coerced, Ctx, Exception, JsLifetime, Result, Value};
 
 use super::ensure;
@@ -42,14 +42,7 @@ impl ExpectedStatuses {
 #[derive(JsLifetime, Trace)]
 pub(super) struct Callback(#[qjs(skip_trace)] Rc<ExpectedStatuses>);
 
-impl<'js> JsClass<'js> for Callback {
-    const NAME: &'static str = "ExpectedStatuses";
-    type Mutable = Readable;
-
-    fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
-        Ok(None)
-    }
-}
+script_class!(Callback, "ExpectedStatuses");
 
 /// `expectedStatuses(200, {min: 300, max: 302}, …)`.
 pub(super) fn expected_statuses<'js>(

@@ -9,7 +9,7 @@ use super::cookie_jar::{CookieJar, cookie_jar};
 use super::expected_statuses::{expected_statuses, set_response_callback};
 use super::request::{Arguments, Prepared, finish, perform, prepare, url_template};
 use super::response::Response;
-use super::{BuiltIn, batch, define, ensure, multipart};
+use super::{BuiltIn, batch, define, multipart, running_user};
 use crate::script::tasks::{Settle, Tasks};
 use crate::script::user::User;
 
@@ -98,16 +98,16 @@ fn arguments<'js>(
     Arguments { method: method.into(), url, body: body.0, params: params.0 }
 }
 
-fn ready<'js>(ctx: &Ctx<'js>, user: &User, arguments: Arguments<'js>) -> Result<Prepared> {
-    let message = "Making http requests in the init context is not supported";
-    ensure(ctx, !user.is_initialising(), message)?;
-    prepare(ctx, user, arguments)
+/// The virtual user and its request.
+fn ready<'js>(ctx: &Ctx<'js>, arguments: Arguments<'js>) -> Result<(Rc<User>, Prepared)> {
+    let user = running_user(ctx, "Making http requests in the init context is not supported")?;
+    let prepared = prepare(ctx, &user, arguments)?;
+    Ok((user, prepared))
 }
 
 /// Sends a request and blocks until it is answered or has failed.
 fn send<'js>(ctx: &Ctx<'js>, arguments: Arguments<'js>) -> Result<Class<'js, Response>> {
-    let user = User::of(ctx);
-    let prepared = ready(ctx, &user, arguments)?;
+    let (user, prepared) = ready(ctx, arguments)?;
     let performed = user.wait(ctx, perform(&user, prepared))?;
     finish(ctx, &user, performed)
 }
@@ -120,9 +120,8 @@ fn async_request<'js>(
     body: Opt<Value<'js>>,
     params: Opt<Value<'js>>,
 ) -> Result<Value<'js>> {
-    let user = User::of(&ctx);
     let arguments = arguments(&ctx, in_capitals(method), url, body, params);
-    let prepared = ready(&ctx, &user, arguments)?;
+    let (user, prepared) = ready(&ctx, arguments)?;
     let sender = user.clone();
     Tasks::start_work(&user, &ctx, async move {
         let performed = perform(&sender, prepared).await;
