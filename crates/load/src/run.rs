@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt as _;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use crate::limiter::Limiter;
@@ -34,11 +35,11 @@ pub(crate) struct Live {
 
 impl Live {
     pub(crate) fn add_recent(&self, recent: &Recent) {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner).merge(recent);
+        self.recent.lock().merge(recent);
     }
 
     pub(crate) fn take_recent(&self) -> Recent {
-        std::mem::take(&mut self.recent.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.recent.lock())
     }
 }
 
@@ -136,8 +137,7 @@ impl Run {
     }
 
     pub(crate) fn registry(&self) -> MutexGuard<'_, Registry> {
-        // A registry is consistent between any two operations, also after a panic.
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+        self.registry.lock()
     }
 
     /// A recorder for the metrics that exist now.
@@ -163,13 +163,13 @@ impl Run {
 
     /// Ends the run because of `error`; the first one is kept.
     pub(crate) fn fail(&self, error: ScriptError) {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.failure.lock().get_or_insert(error);
         self.abort.store(true, Ordering::Relaxed);
     }
 
     /// Why the run was ended, if it was.
     pub(crate) fn failure(&self) -> Option<ScriptError> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.failure.lock().clone()
     }
 
     pub(crate) fn iterations_of(&self, scenario: usize) -> Arc<AtomicU64> {
@@ -181,12 +181,12 @@ impl Run {
 
     /// Requests the end of the run; the first reason is kept.
     pub(crate) fn request_stop(&self, reason: Stop) {
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+        self.stop.lock().get_or_insert(reason);
     }
 
     /// Why the run is to end, if that was requested.
     pub(crate) fn stop_requested(&self) -> Option<Stop> {
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.stop.lock().clone()
     }
 
     /// The error for a run that the script or a panic ended before the scenarios began.

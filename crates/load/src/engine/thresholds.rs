@@ -1,7 +1,9 @@
 //! Thresholds: judged when the run is over, and those that may end it also meanwhile.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::metrics::{Measured, MetricId, Sink};
 use crate::options::MetricThresholds;
@@ -66,22 +68,18 @@ impl LiveFigures {
     /// Shares what was measured before the event loops began.
     pub(super) fn share_setup(&self, measured: &Measured) {
         let sinks = self.metrics.iter().filter_map(|id| measured.sinks.get(id.0 as usize));
-        let last = self.lock().len() - 1;
+        let last = self.shared.lock().len() - 1;
         self.share(last, sinks.cloned().collect());
     }
 
     pub(super) fn share(&self, place: usize, sinks: Vec<Sink>) {
-        self.lock()[place] = sinks;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Vec<Sink>>> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.lock()[place] = sinks;
     }
 
     /// The metrics whose thresholds fail `elapsed` after the start, when one of these is to end the
     /// run.
     pub(super) fn breached(&self, elapsed: Duration) -> Option<Vec<String>> {
-        let shared = self.lock().clone();
+        let shared = self.shared.lock().clone();
         let (mut names, mut ends) = (Vec::new(), false);
         for (at, one) in self.guarded.iter().enumerate() {
             let merged =

@@ -11,8 +11,8 @@ macro_rules! script_class {
             const NAME: &'static str = $name;
             type Mutable = rquickjs::class::Readable;
 
-            fn prototype(ctx: &Ctx<'js>) -> Result<Option<Object<'js>>> {
-                let prototype = Object::new(ctx.clone())?;
+            fn prototype(ctx: &Ctx<'js>) -> Result<Option<rquickjs::Object<'js>>> {
+                let prototype = rquickjs::Object::new(ctx.clone())?;
                 $(super::define(&prototype, stringify!($method), $method)?;)*
                 Ok(Some(prototype))
             }

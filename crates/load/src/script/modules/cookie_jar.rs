@@ -9,7 +9,6 @@ use rquickjs::{Array, Class, Coerced, Ctx, Exception, JsLifetime, Object, Result
 use super::{define, running_user};
 use crate::http::cookies::{Jar, RequestCookie, SetCookie, parse_date, unix_now};
 use crate::http::{RequestError, Url};
-use crate::script::user::User;
 
 #[derive(JsLifetime, Trace)]
 pub(super) struct CookieJar(#[qjs(skip_trace)] Rc<Jar>);

@@ -10,7 +10,6 @@ use super::arguments::tags_from;
 use super::response::Response;
 use super::{BuiltIn, define, ensure, running_user};
 use crate::metrics::Builtin;
-use crate::script::user::User;
 use crate::script::{coroutine, raw};
 
 /// Longest sleep; a year is as good as for ever.
