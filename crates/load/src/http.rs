@@ -31,7 +31,7 @@ mod tls;
 mod upgrade;
 mod url;
 
-pub(crate) use client::{Client, ClientConfig, Exchange, Network, Request};
+pub(crate) use client::{Client, ClientConfig, Exchange, Network, Request, block_on};
 pub(crate) use connection::{Peer, Traffic};
 pub use debug::HttpDebug;
 use error::Result;

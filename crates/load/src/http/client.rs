@@ -1,8 +1,11 @@
 //! The client of one virtual user: its kept connections, redirects, timeouts.
 
 use std::cell::{OnceCell, RefCell};
+use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+
+use tokio::task::LocalSet;
 
 use super::connection::{self, Connection, Dialled, Peer, Progress, RawResponse, Traffic};
 use super::cookies::{Jar, RequestCookie};
@@ -16,6 +19,13 @@ use super::{
     Head, NameRules, Proxies, RequestError, Resolver, Result, Stream, Timings, TlsSettings, Url,
     encoding,
 };
+
+/// Blocks this thread for an exchange outside of all event loops.
+pub(crate) fn block_on<F: Future>(exchange: F) -> io::Result<F::Output> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // HTTP/2 has a task of its own.
+    Ok(runtime.block_on(LocalSet::new().run_until(exchange)))
+}
 
 /// Settings that hold for every request of a run.
 #[derive(Debug, Clone, Default)]
@@ -387,4 +397,14 @@ fn decoded(mut exchange: Exchange) -> Exchange {
         Ok(Answer { head, body })
     });
     exchange
+}
+
+#[cfg(test)]
+mod tests {
+    /// That of an HTTP/2 connection is one of these.
+    #[test]
+    fn tasks_run_while_their_thread_is_blocked_for_an_exchange() {
+        let exchange = async { tokio::task::spawn_local(async { 7 }).await.unwrap() };
+        assert_eq!(super::block_on(exchange).unwrap(), 7);
+    }
 }

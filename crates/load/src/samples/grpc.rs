@@ -6,8 +6,8 @@ use std::io;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{HeaderMap, Request, Version};
 
-use super::post::{Server, USER_AGENT, wait};
-use crate::http::{Offer, Stream};
+use super::post::{Server, TIMEOUT, USER_AGENT};
+use crate::http::{Offer, Stream, block_on};
 
 /// Sends `message` to the method at `path` over a connection of its own.
 pub(super) fn call(
@@ -18,10 +18,11 @@ pub(super) fn call(
 ) -> io::Result<()> {
     let request = request(server, path, headers).map_err(io::Error::other)?;
     let (url, body) = (server.url(path)?, body(message)?);
-    wait(async {
+    let answer = async {
         let stream = server.network().connect(&url, Offer::Http2).await;
         exchange(stream.map_err(io::Error::other)?, request, body).await
-    })
+    };
+    block_on(async { tokio::time::timeout(TIMEOUT, answer).await })??
 }
 
 fn request(

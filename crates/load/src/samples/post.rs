@@ -5,12 +5,12 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::task::LocalSet;
-
-use crate::http::{Client, ClientConfig, Network, Request, RequestError, TlsSettings, Url, basic};
+use crate::http::{
+    Client, ClientConfig, Network, Request, RequestError, TlsSettings, Url, basic, block_on,
+};
 
 /// How long an exchange with a server may take.
-const TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// So much of an answer that refuses is shown.
 const MAX_SHOWN_BYTES: usize = 64 << 10;
@@ -85,7 +85,7 @@ impl Server {
             sent_cookies: OnceCell::new(),
         };
         let client = Client::new(self.network());
-        let exchange = wait(async { Ok(client.send(&request, |_| {}).await) })?;
+        let exchange = block_on(client.send(&request, |_| {}))?;
         let answer = exchange.outcome.map_err(io::Error::other)?;
         let shown = &answer.body[..answer.body.len().min(MAX_SHOWN_BYTES)];
         match answer.head.status {
@@ -96,13 +96,4 @@ impl Server {
             ))),
         }
     }
-}
-
-/// Blocks this thread for an exchange with a server.
-pub(super) fn wait<T>(exchange: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(LocalSet::new().run_until(async {
-        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-        tokio::time::timeout(TIMEOUT, exchange).await.map_err(late)?
-    }))
 }
