@@ -417,17 +417,20 @@ mod tests {
 
     #[test]
     fn a_panic_in_a_virtual_user_ends_the_run_with_code_109_and_the_scenario() {
+        // Without an end at the panic a run would last for two seconds, and succeed.
         for executor in [
-            "{ executor: 'constant-vus', vus: 2, duration: '10m', startTime: '1ms' }",
-            "{ executor: 'ramping-vus', startTime: '1ms', stages: [
-                { duration: '1ms', target: 2 }, { duration: '10m', target: 1 }] }",
-            "{ executor: 'constant-arrival-rate', rate: 1, duration: '10m', preAllocatedVUs: 2,
-               startTime: '1ms' }",
+            "executor: 'constant-vus', vus: 2, duration: '2s'",
+            "executor: 'ramping-vus', stages: [
+                { duration: '1ms', target: 2 }, { duration: '2s', target: 1 }]",
+            "executor: 'constant-arrival-rate', rate: 1, duration: '2s', preAllocatedVUs: 2",
         ] {
             let (outcome, lines) = run_with_a_bug(&format!(
                 "import exec from 'k6/execution'; import {{ sleep }} from 'k6';
-                 export const options = {{ scenarios: {{ broken: {executor}, other: {{
-                    executor: 'constant-vus', vus: 1, duration: '10m', exec: 'wait' }} }} }};
+                 export const options = {{ scenarios: {{
+                    broken: {{ {executor}, startTime: '1ms' }},
+                    other: {{ executor: 'constant-vus', vus: 1, duration: '2s', gracefulStop: '0s',
+                              exec: 'wait' }},
+                 }} }};
                  export default function () {{ exec.scenario.startTime; }}
                  export function wait() {{ sleep(600); }}"
             ));

@@ -200,16 +200,19 @@ impl Run {
             Stop::Thresholds(_) => None,
         }
     }
+}
 
-    /// Runs a task of an event loop. A panic would end that task alone: it stops the run.
-    pub(crate) async fn stop_on_panic(
-        &self,
-        place: impl FnOnce() -> String,
-        task: impl Future<Output = ()>,
-    ) {
-        // Nothing that the task has left half done is relied upon: the run ends.
-        if AssertUnwindSafe(task).catch_unwind().await.is_err() {
-            self.request_stop(Stop::Panic(place()));
+/// A task of an event loop. A panic would end that task alone: this one stops the run. Of combinators, as an
+/// `async` block would keep a second copy of every task.
+pub(crate) fn stop_on_panic<F: Future<Output = ()>, P: FnOnce() -> String>(
+    run: Arc<Run>,
+    place: P,
+    task: F,
+) -> impl Future<Output = ()> {
+    // Nothing that the task has left half done is relied upon: the run ends.
+    AssertUnwindSafe(task).catch_unwind().map(move |result| {
+        if result.is_err() {
+            run.request_stop(Stop::Panic(place()));
         }
-    }
+    })
 }

@@ -19,7 +19,7 @@ use crate::executor::runner::{Worker, wait_for_stop};
 use crate::generator::{self, LoopHealth, Spent};
 use crate::metrics::{Histogram, Measured};
 use crate::options::{ExecutorConfig, Scenario};
-use crate::run::Run;
+use crate::run::{Run, stop_on_panic};
 use crate::script::ScriptError;
 use crate::script::mailbox::{Mailbox, Task};
 use crate::script::user::User;
@@ -105,14 +105,10 @@ async fn prepare(mailbox: &Mailbox) {
 /// Runs all scenarios of this loop to their ends.
 async fn run_all(context: &mut LoopContext, users: LoopUsers, clock: Clock) {
     let mut tasks = Vec::with_capacity(users.workers.len() + users.pools.len());
-    let spawn = |scenario: &str, task: Pin<Box<dyn Future<Output = ()>>>| {
-        let (run, place) = (context.run.clone(), format!("the scenario `{scenario}`"));
-        tokio::task::spawn_local(async move { run.stop_on_panic(|| place, task).await })
-    };
     for worker in users.workers {
         let scenario = worker.assignment.clone();
         let run = worker.run(clock.start, context.stop.clone());
-        tasks.push(spawn(&scenario.scenario, Box::pin(run)));
+        tasks.push(spawn(&context.run, scenario.scenario.clone(), run));
     }
     let parts = std::mem::take(&mut context.plan.pools);
     for (pool, part) in users.pools.into_iter().zip(parts) {
@@ -121,12 +117,21 @@ async fn run_all(context: &mut LoopContext, users: LoopUsers, clock: Clock) {
         let arrivals = executor::arrivals(scenario, context.warm_up, part.part as u64, parts);
         let times = (clock.start, times(scenario, context.warm_up), (context.timer)());
         let run = pool.run(times, arrivals, part.orders, context.stop.clone());
-        tasks.push(spawn(&scenario.name, Box::pin(run)));
+        tasks.push(spawn(&context.run, scenario.name.clone(), run));
     }
     for task in tasks {
         // It does not panic.
         let _ = task.await;
     }
+}
+
+fn spawn(
+    run: &Arc<Run>,
+    scenario: String,
+    task: impl Future<Output = ()> + 'static,
+) -> JoinHandle<()> {
+    let place = move || format!("the scenario `{scenario}`");
+    tokio::task::spawn_local(stop_on_panic(run.clone(), place, task))
 }
 
 fn times(scenario: &Scenario, warm_up: Duration) -> Times {

@@ -79,7 +79,7 @@ pub(crate) enum Task {
     Call(Call),
 }
 
-/// A mailbox as its virtual user has it. When that ends, if by a panic, what it leaves undone is
+/// A mailbox as its virtual user has it. When that ends, even by a panic, what it leaves undone is
 /// dropped, so that no one waits for it.
 pub(crate) struct Served(pub(crate) Rc<Mailbox>);
 

@@ -19,7 +19,7 @@ use crate::event_loop::EventLoop;
 use crate::http::Client;
 use crate::http::cookies::Jar;
 use crate::metrics::{GroupId, SampleTags};
-use crate::run::{Run, Stop};
+use crate::run::{Run, Stop, stop_on_panic};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum IterationOutcome {
@@ -130,7 +130,7 @@ impl User {
     /// Runs a part of the virtual user's work on its event loop.
     pub(crate) fn spawn(self: &Rc<Self>, task: impl Future<Output = ()> + 'static) -> AbortHandle {
         let user = self.clone();
-        let task = async move { user.run.stop_on_panic(|| user.place(), task).await };
+        let task = stop_on_panic(self.run.clone(), move || user.place(), task);
         tokio::task::spawn_local(task).abort_handle()
     }
 
