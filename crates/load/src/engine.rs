@@ -296,7 +296,7 @@ pub(crate) fn handle_summary(
         option: "handleSummaryTimeout",
     };
     let (stopping, stop) = watch::channel(false);
-    let mut signals = run.signals.from_now();
+    let mut signals = run.signals.later();
     let call = async {
         let mut call = pin!(lifecycle::call(run, options, function, stop));
         tokio::select! {
@@ -387,21 +387,10 @@ async fn interrupt_on(
     initialising.await
 }
 
-fn client_config(options: &Options) -> ClientConfig {
-    ClientConfig {
-        user_agent: options.user_agent.clone(),
-        no_connection_reuse: options.no_connection_reuse,
-        tls: options.http.tls.clone(),
-        names: options.http.names.clone(),
-        proxies: options.http.proxies.clone(),
-        debug: options.http.debug,
-    }
-}
-
 /// The life of an event loop's thread.
 fn serve(context: LoopContext) -> LoopResult {
     let runtime = event_loop_runtime()?;
-    let event_loop = Rc::new(EventLoop::new(context.run.clone(), client_config(&context.options)));
+    let event_loop = Rc::new(EventLoop::new(context.run.clone(), context.options.client.clone()));
     let local = LocalSet::new();
     let result = runtime.block_on(local.run_until(work::work(context, event_loop)));
     // Tasks that are left belong to scripts that could not be interrupted; see `Coroutine`.

@@ -18,7 +18,6 @@ mod threshold;
 pub(crate) use document::document;
 pub use duration::{DurationError, parse_duration};
 pub use file::ConfigFile;
-pub(crate) use http::HttpOptions;
 pub use layer::Layer;
 pub(crate) use resolve::{DEFAULT_MAX_REDIRECTS, Options};
 pub use scenario::{ExecutorConfig, Scenario, Stage, VuPool};

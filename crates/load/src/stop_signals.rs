@@ -72,7 +72,7 @@ impl Signals {
     }
 
     /// Those from now on.
-    pub(crate) fn from_now(&self) -> Self {
+    pub(crate) fn later(&self) -> Self {
         let mut later = self.clone();
         later.0.mark_unchanged();
         later

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::{client_config, init, interrupt_on};
+use super::{init, interrupt_on};
 use crate::event_loop::EventLoop;
 use crate::executor::runner::wait_for_stop;
 use crate::metrics::Measured;
@@ -39,7 +39,7 @@ pub(crate) async fn call(
     function: Function,
     stop: watch::Receiver<bool>,
 ) -> (Result<Returned, ScriptError>, Measured) {
-    let event_loop = Rc::new(EventLoop::new(run.clone(), client_config(options)));
+    let event_loop = Rc::new(EventLoop::new(run.clone(), options.client.clone()));
     let result = call_on(&event_loop, options, function, stop).await;
     let measured = event_loop.recorder.replace(run.recorder()).finish();
     (result, measured)

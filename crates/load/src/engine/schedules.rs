@@ -88,7 +88,7 @@ fn on_controlled_clock(run: &Arc<Run>, options: &Arc<Options>, warm_up: Duration
             figures: None,
             timer: || Timer::Coarse,
         };
-        let event_loop = Rc::new(EventLoop::new(run.clone(), client_config(options)));
+        let event_loop = Rc::new(EventLoop::new(run.clone(), options.client.clone()));
         work::work(context, event_loop).await.unwrap().0
     }))
 }

@@ -28,7 +28,7 @@ pub(crate) fn block_on<F: Future>(exchange: F) -> io::Result<F::Output> {
 }
 
 /// Settings that hold for every request of a run.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClientConfig {
     /// The `User-Agent` header unless a request sets its own; empty sends none.
     pub(crate) user_agent: String,

@@ -8,46 +8,33 @@ use super::duration::parse_duration;
 use super::script::{Result, fields, list, object, only, text, texts};
 use super::{Layer, OptionsError};
 use crate::http::{
-    AddressRange, ClientCertificate, Dns, HttpDebug, NameError, NameRules, Patterns, Policy,
-    Proxies, Select, Target, TlsSettings, TlsVersion, cipher_suite,
+    AddressRange, ClientCertificate, ClientConfig, Dns, HttpDebug, NameError, NameRules, Patterns,
+    Policy, Select, Target, TlsSettings, TlsVersion, cipher_suite,
 };
 
-/// Options of requests with the defaults filled in; they are k6's.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct HttpOptions {
-    pub(crate) batch: u32,
-    pub(crate) batch_per_host: u32,
-    pub(crate) no_cookies_reset: bool,
-    pub(crate) tls: TlsSettings,
-    pub(crate) names: NameRules,
-    pub(crate) proxies: Proxies,
-    pub(crate) debug: Option<HttpDebug>,
-}
-
-impl HttpOptions {
-    pub(super) fn of(layer: &Layer) -> Self {
-        let default = TlsSettings::default();
-        let (min, max) = layer.tls_version.unwrap_or((default.min, default.max));
-        Self {
-            batch: layer.batch.unwrap_or(20),
-            batch_per_host: layer.batch_per_host.unwrap_or(6),
-            no_cookies_reset: layer.no_cookies_reset.unwrap_or(false),
-            tls: TlsSettings {
-                insecure: layer.insecure_skip_tls_verify.unwrap_or(default.insecure),
-                min,
-                max,
-                cipher_suites: layer.tls_cipher_suites.clone().unwrap_or_default(),
-                certificates: layer.tls_auth.clone().unwrap_or_default(),
-            },
-            names: NameRules {
-                hosts: layer.hosts.clone().unwrap_or_default(),
-                blocked: layer.block_hostnames.clone().unwrap_or_default(),
-                blacklist: layer.blacklist_ips.clone().unwrap_or_default(),
-                dns: layer.dns.unwrap_or_default(),
-            },
-            proxies: layer.proxies.clone().unwrap_or_default(),
-            debug: layer.http_debug.flatten(),
-        }
+/// What the client is set to, with k6's defaults filled in.
+pub(super) fn client_config(layer: &Layer) -> ClientConfig {
+    let default = TlsSettings::default();
+    let (min, max) = layer.tls_version.unwrap_or((default.min, default.max));
+    let user_agent = || concat!("madang-load/", env!("CARGO_PKG_VERSION")).to_owned();
+    ClientConfig {
+        user_agent: layer.user_agent.clone().unwrap_or_else(user_agent),
+        no_connection_reuse: layer.no_connection_reuse.unwrap_or(false),
+        tls: TlsSettings {
+            insecure: layer.insecure_skip_tls_verify.unwrap_or(default.insecure),
+            min,
+            max,
+            cipher_suites: layer.tls_cipher_suites.clone().unwrap_or_default(),
+            certificates: layer.tls_auth.clone().unwrap_or_default(),
+        },
+        names: NameRules {
+            hosts: layer.hosts.clone().unwrap_or_default(),
+            blocked: layer.block_hostnames.clone().unwrap_or_default(),
+            blacklist: layer.blacklist_ips.clone().unwrap_or_default(),
+            dns: layer.dns.unwrap_or_default(),
+        },
+        proxies: layer.proxies.clone().unwrap_or_default(),
+        debug: layer.http_debug.flatten(),
     }
 }
 
@@ -212,6 +199,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::options::Options;
     use crate::options::layer::OPTIONS;
     use crate::options::script::read_option;
 
@@ -241,7 +229,7 @@ mod tests {
         layer.read("blockHostnames", &json!("b.example,*.c.example")).unwrap();
         layer.read("blacklistIPs", &json!(["10.0.0.0/8"])).unwrap();
         layer.read("dns", &json!("ttl=inf,select=ROUNDROBIN")).unwrap();
-        let names = HttpOptions::of(&layer).names;
+        let names = client_config(&layer).names;
         let dns = Dns { ttl: None, select: Select::RoundRobin, policy: Policy::PreferIPv4 };
         assert_eq!((names.dns, names.blacklist.len()), (dns, 1));
         let mut layer = Layer::default();
@@ -279,10 +267,10 @@ mod tests {
     fn later_sources_win_and_the_rest_is_as_in_k6() {
         let below = Layer { batch: Some(3), batch_per_host: Some(2), ..Layer::default() };
         let above = Layer { batch: Some(5), ..Layer::default() };
-        let options = HttpOptions::of(&below.apply(above));
+        let options = Options::resolve(below.apply(above)).unwrap();
         assert_eq!((options.batch, options.batch_per_host), (5, 2));
-        let defaults = HttpOptions::of(&Layer::default());
+        let defaults = Options::resolve(Layer::default()).unwrap();
         assert_eq!((defaults.batch, defaults.batch_per_host), (20, 6));
-        assert!(!defaults.no_cookies_reset && !defaults.tls.insecure);
+        assert!(!defaults.no_cookies_reset && !defaults.client.tls.insecure);
     }
 }

@@ -194,7 +194,7 @@ impl User {
 
     /// Forgets the cookies of the iteration before. A jar the script has kept stays as it is.
     pub(crate) fn reset_cookies(&self) {
-        if !self.run.settings().http.no_cookies_reset && !self.jar.borrow().is_empty() {
+        if !self.run.settings().no_cookies_reset && !self.jar.borrow().is_empty() {
             self.jar.replace(Rc::default());
         }
     }

@@ -44,7 +44,7 @@ pub(super) fn batch<'js>(ctx: Ctx<'js>, requests: Value<'js>) -> Result<Value<'j
 
 /// Sends all requests within the limits; the answers in the order of the requests.
 async fn send_all(user: &User, requests: Vec<Prepared>) -> Vec<Performed> {
-    let limits = &user.run.settings().http;
+    let limits = user.run.settings();
     let all = Semaphore::new(limits.batch.max(1) as usize);
     let per_host = match limits.batch_per_host {
         0 => Semaphore::MAX_PERMITS,
