@@ -21,7 +21,7 @@ use crate::metrics::SystemTags;
 /// Declares [`Layer`]. A row is an option: its field and type, k6's name for it, k6's variable for it (empty for none),
 /// and the function that reads it.
 macro_rules! options {
-    ($($(#[$doc:meta])* $field:ident: $Type:ty = $name:literal, $variable:literal, $read:expr;)*) => {
+    ($($(#[$doc:meta])* $field:ident: $Type:ty = $name:literal, $env:literal, $read:expr;)*) => {
         /// The options of one source (script, environment, command line); `None` where it sets none.
         #[derive(Debug, Clone, Default, PartialEq)]
         pub struct Layer {
@@ -35,7 +35,7 @@ macro_rules! options {
         }
 
         /// The options by k6's names, each with k6's variable for it.
-        pub(super) const OPTIONS: &[(&str, &str)] = &[("tags", "K6_TAGS"), $(($name, $variable)),*];
+        pub(super) const OPTIONS: &[(&str, &str)] = &[("tags", "K6_TAGS"), $(($name, $env)),*];
 
         impl Layer {
             /// Reads the option `name`, unless it is `tags`; false when there is no such option.
@@ -74,7 +74,8 @@ options! {
     /// Length of the implied constant-vus scenario.
     duration: Duration = "duration", "K6_DURATION", positive_duration;
     /// Iterations shared by all virtual users of the implied scenario.
-    iterations: u64 = "iterations", "K6_ITERATIONS", |key, value| positive(key, value).map(u64::from);
+    iterations: u64 =
+        "iterations", "K6_ITERATIONS", |key, value| positive(key, value).map(u64::from);
     /// Stages of the implied ramping-vus scenario.
     stages: Vec<Stage> = "stages", "K6_STAGES", stages;
     /// Scenarios, by name in the order given.
@@ -112,7 +113,8 @@ options! {
     /// Requests per second over all virtual users; 0 is no limit.
     rps: u32 = "rps", "K6_RPS", count;
     /// A shorter iteration is followed by a pause that fills it up.
-    min_iteration_duration: Duration = "minIterationDuration", "K6_MIN_ITERATION_DURATION", duration;
+    min_iteration_duration: Duration =
+        "minIterationDuration", "K6_MIN_ITERATION_DURATION", duration;
     /// Requests one `http.batch()` has under way at a time.
     batch: u32 = "batch", "K6_BATCH", positive;
     /// The same to one host; 0 is no limit.
@@ -120,7 +122,8 @@ options! {
     /// Keep the cookies of a virtual user from one iteration to the next.
     no_cookies_reset: bool = "noCookiesReset", "K6_NO_COOKIES_RESET", boolean;
     /// Accept any certificate.
-    insecure_skip_tls_verify: bool = "insecureSkipTLSVerify", "K6_INSECURE_SKIP_TLS_VERIFY", boolean;
+    insecure_skip_tls_verify: bool =
+        "insecureSkipTLSVerify", "K6_INSECURE_SKIP_TLS_VERIFY", boolean;
     /// Lowest and highest version of TLS.
     tls_version: (TlsVersion, TlsVersion) = "tlsVersion", "", tls_versions;
     /// Certificates for servers that ask for one.

@@ -290,7 +290,8 @@ impl Writer {
             if !signalled && run.signals.any() {
                 signalled = true;
                 let message = format!(
-                    "waiting until the last values are written to {}; a second signal ends this at once",
+                    "waiting until the last values are written to {}; \
+                     a second signal ends this at once",
                     self.names
                 );
                 run.log.write(Level::Warning, &message, &[]);

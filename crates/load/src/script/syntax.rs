@@ -1,4 +1,4 @@
-//! What is known of a script before it runs: what it imports, which members of the built-in modules it uses, which variables
+//! What is known of a script before it runs: its imports, which members of the built-in modules it uses, which variables
 //! it reads. A missing module is therefore reported before the test starts, not in the middle of it.
 //!
 //! Names are followed through scopes, aliases and destructuring. A member whose name is computed is refused when it is
