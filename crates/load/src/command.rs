@@ -18,11 +18,11 @@ use crate::run::Run;
 use crate::samples::{OutputSpec, Writer};
 use crate::script::ScriptError;
 use crate::secrets::Secrets;
-use crate::stop_signals::Attention;
+use crate::stop_signals::SignalListener;
 use crate::summary::SummaryMode;
 use crate::{generator, output};
 
-/// How a run ended, in the ways that k6 tells apart by its exit codes.
+/// How a run ended, in the ways that k6 distinguishes by its exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ExitStatus {
@@ -45,6 +45,8 @@ pub enum ExitStatus {
     ScriptException = 107,
     /// The script called `exec.test.abort()`.
     ScriptAborted = 108,
+    /// The engine panicked.
+    Panic = 109,
     /// The script called `exec.test.fail()`.
     MarkedAsFailed = 110,
 }
@@ -117,15 +119,16 @@ pub struct Outcome {
 pub fn run(config: &Config) -> Outcome {
     raise_open_files_limit();
     let run = || {
-        let attention = pay_attention(config)?;
-        let (run, plan) = prepare(config, &attention)?;
-        Ok(execute(config, &run, &plan, &attention))
+        let listener = listen_for_signals(config)?;
+        let (run, plan) = prepare(config, &listener)?;
+        Ok(execute(config, &run, &plan, &listener))
     };
     run().unwrap_or_else(|error| Outcome { status: refuse(config, &error), report: None })
 }
 
-fn pay_attention(config: &Config) -> Result<Attention, ScriptError> {
-    Attention::pay(config.on_second_signal).map_err(|error| ScriptError::Start(error.to_string()))
+fn listen_for_signals(config: &Config) -> Result<SignalListener, ScriptError> {
+    SignalListener::start(config.on_second_signal)
+        .map_err(|error| ScriptError::Start(error.to_string()))
 }
 
 /// Raises the soft limit on open files to the hard one: every virtual user has connections. A
@@ -140,7 +143,7 @@ fn raise_open_files_limit() {
 /// # Errors
 /// How it ended when something is wrong, which is written as a message.
 pub fn check(config: &Config) -> Result<Outline, ExitStatus> {
-    let prepared = pay_attention(config).and_then(|attention| prepare(config, &attention));
+    let prepared = listen_for_signals(config).and_then(|listener| prepare(config, &listener));
     match prepared {
         Ok((run, plan)) => Ok(Outline::from_plan(&run, &plan)),
         Err(error) => Err(refuse(config, &error)),
@@ -181,6 +184,7 @@ pub(crate) fn status_of(error: &ScriptError) -> ExitStatus {
             problems.first().map_or(ExitStatus::InvalidConfig, status_of)
         }
         ScriptError::Interrupted => ExitStatus::ExternalAbort,
+        ScriptError::Panic(_) => ExitStatus::Panic,
         ScriptError::Start(_) => ExitStatus::Failure,
     }
 }
@@ -199,7 +203,7 @@ impl From<OptionsError> for ScriptError {
 }
 
 /// Runs the init code once, and resolves the options and what they are about.
-fn prepare(config: &Config, attention: &Attention) -> Result<(Arc<Run>, Plan), ScriptError> {
+fn prepare(config: &Config, listener: &SignalListener) -> Result<(Arc<Run>, Plan), ScriptError> {
     if config.script.extension().is_some_and(|extension| extension == "tar") {
         let what = format!("the archive `{}`", config.script.display());
         return Err(ScriptError::Replaced { what, instead: "run the script that is in it" });
@@ -214,7 +218,7 @@ fn prepare(config: &Config, attention: &Attention) -> Result<(Arc<Run>, Plan), S
         })?;
     }
     let mut run = Run::new(script, config.environment.clone(), log);
-    run.wishes = attention.wishes.clone();
+    run.signals = listener.signals.clone();
     run.secrets = config.secrets.clone();
     run.has_breakdown = config.summary_mode == SummaryMode::Full;
     if config.script.as_os_str() == "-" {
@@ -327,7 +331,7 @@ fn refuse_warm_up_of_iterations(warm_up: Duration, options: &Options) -> Result<
     }
 }
 
-fn execute(config: &Config, run: &Arc<Run>, plan: &Plan, attention: &Attention) -> Outcome {
+fn execute(config: &Config, run: &Arc<Run>, plan: &Plan, listener: &SignalListener) -> Outcome {
     let writer = match open_outputs(config, run) {
         Ok(writer) => writer,
         Err(error) => return Outcome { status: refuse(config, &error), report: None },
@@ -337,10 +341,10 @@ fn execute(config: &Config, run: &Arc<Run>, plan: &Plan, attention: &Attention) 
         output::show(&header(&script, &output_names(config), &plan.options));
     }
     let mut progress = Progress::new(run.clone(), &plan.options, config.warm_up, config.quiet);
-    attention.leave_to_others(true);
+    listener.leave_to_engine(true);
     let result = engine::execute(run, plan, &mut progress);
     // What comes now may last: a function of the script, and an output that waits for a server.
-    attention.leave_to_others(false);
+    listener.leave_to_engine(false);
     let written = writer.is_none_or(|writer| writer.finish(run));
     match result {
         Err(error) => {
@@ -374,4 +378,66 @@ fn output_names(config: &Config) -> String {
     let names: Vec<String> =
         config.outputs.iter().map(OutputSpec::describe).chain(report).collect();
     if names.is_empty() { "-".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::run::RunClock;
+
+    /// Runs a script in which `exec.scenario.startTime` of a scenario that starts late panics.
+    fn run_with_a_bug(text: &str) -> (Outcome, Vec<String>) {
+        let script = tempfile::NamedTempFile::with_suffix(".js").unwrap();
+        std::fs::write(script.path(), text).unwrap();
+        let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+        let config = Config {
+            script: script.path().to_owned(),
+            quiet: true,
+            no_summary: true,
+            messages: Messages::Keep(lines.clone()),
+            ..Config::default()
+        };
+        let listener = listen_for_signals(&config).unwrap();
+        let (run, plan) = prepare(&config, &listener).unwrap();
+        // No clock of a run is like this one: the sum of two times is too long for a `Duration`.
+        let clock = RunClock {
+            start: Instant::now(),
+            start_time: std::time::SystemTime::now(),
+            warm_up: Duration::MAX,
+        };
+        run.clock.set(clock).unwrap();
+        let outcome = execute(&config, &run, &plan, &listener);
+        let lines = lines.lock().unwrap().clone();
+        (outcome, lines)
+    }
+
+    #[test]
+    fn a_panic_in_a_virtual_user_ends_the_run_with_code_109_and_the_scenario() {
+        // Without an end at the panic a run would last for two seconds, and succeed.
+        for executor in [
+            "executor: 'constant-vus', vus: 2, duration: '2s'",
+            "executor: 'ramping-vus', stages: [
+                { duration: '1ms', target: 2 }, { duration: '2s', target: 1 }]",
+            "executor: 'constant-arrival-rate', rate: 1, duration: '2s', preAllocatedVUs: 2",
+        ] {
+            let (outcome, lines) = run_with_a_bug(&format!(
+                "import exec from 'k6/execution'; import {{ sleep }} from 'k6';
+                 export const options = {{ scenarios: {{
+                    broken: {{ {executor}, startTime: '1ms' }},
+                    other: {{ executor: 'constant-vus', vus: 1, duration: '2s', gracefulStop: '0s',
+                              exec: 'wait' }},
+                 }} }};
+                 export default function () {{ exec.scenario.startTime; }}
+                 export function wait() {{ sleep(600); }}"
+            ));
+            assert_eq!((outcome.status, outcome.status.code()), (ExitStatus::Panic, 109));
+            let told = "the engine panicked in the scenario `broken`; this is a bug";
+            assert_eq!(lines.iter().filter(|line| line.contains(told)).count(), 1, "{lines:?}");
+            assert!(outcome.report.is_some_and(|report| report.aborted));
+        }
+    }
 }

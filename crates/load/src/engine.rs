@@ -32,10 +32,10 @@ use crate::run::{Run, Stop};
 use crate::script::ScriptError;
 use crate::script::coroutine::Coroutine;
 use crate::script::life::{Exports, live};
-use crate::script::mailbox::{Mailbox, Outputs};
+use crate::script::mailbox::{Mailbox, Outputs, Served};
 use crate::script::user::{Assignment, User};
 use lifecycle::Function;
-use thresholds::Board;
+use thresholds::LiveFigures;
 pub(crate) use thresholds::{Guarded, judge};
 use watcher::{Watched, Watcher};
 
@@ -117,9 +117,9 @@ impl Finished {
     }
 }
 
-/// Told what happens while it happens.
+/// Gets the progress of a run.
 pub(crate) trait Observer {
-    /// A virtual user more is ready.
+    /// Another virtual user is ready.
     fn initialising(&mut self, ready: u64, of: u32);
     /// Some time has passed since the start (warm-up included).
     fn running(&mut self, elapsed: Duration);
@@ -143,7 +143,7 @@ enum Phase {
 }
 
 /// One virtual user before it exists.
-struct Seat {
+struct PlannedUser {
     id: u32,
     scenario: usize,
     spans: Vec<Span>,
@@ -151,35 +151,38 @@ struct Seat {
 }
 
 /// An event loop's part of an open model.
-struct CrewSeat {
+struct PoolPart {
     scenario: usize,
-    pool: Arc<ArrivalPool>,
+    shared: Arc<ArrivalPool>,
     part: usize,
     orders: mpsc::UnboundedReceiver<Order>,
 }
 
-/// Who works on one event loop.
+/// The virtual users of one event loop before they exist.
 #[derive(Default)]
-struct Roster {
-    seats: Vec<Seat>,
-    crews: Vec<CrewSeat>,
+struct LoopPlan {
+    users: Vec<PlannedUser>,
+    pools: Vec<PoolPart>,
 }
 
 /// What an event loop's thread needs.
-struct Post {
+struct LoopContext {
     run: Arc<Run>,
     options: Arc<Options>,
     warm_up: Duration,
     index: usize,
-    roster: Roster,
+    plan: LoopPlan,
     ready: mpsc::UnboundedSender<Result<(), ScriptError>>,
     phase: watch::Receiver<Phase>,
     stop: watch::Receiver<bool>,
-    /// Where thresholds that may end the run look.
-    board: Option<Arc<Board>>,
+    /// For thresholds that may end the run.
+    figures: Option<Arc<LiveFigures>>,
     /// What times the starts of open models.
     timer: fn() -> Timer,
 }
+
+/// What an event loop measured, and its own state.
+type LoopResult = Result<(Measured, LoopHealth), ScriptError>;
 
 /// Runs the init code once, without a virtual user, to learn what the script exports.
 pub(crate) fn inspect(run: &Arc<Run>) -> Result<Exports, ScriptError> {
@@ -194,8 +197,8 @@ fn inspect_within(limit: Duration, run: &Arc<Run>) -> Result<Exports, ScriptErro
         let user = Rc::new(User::new(0, event_loop));
         let mailbox = Rc::new(Mailbox::default());
         mailbox.close();
-        let mut wishes = run.wishes.clone();
-        unless(wishes.next(), &user, settle_within(limit, &user, &mailbox)).await
+        let mut signals = run.signals.clone();
+        interrupt_on(signals.next(), &user, init_within(limit, &user, &mailbox)).await
     }))
 }
 
@@ -205,52 +208,63 @@ pub(crate) fn execute(
     plan: &Plan,
     observer: &mut dyn Observer,
 ) -> Result<Finished, ScriptError> {
-    let options = plan.options.clone();
     let loops = plan.event_loops.max(1);
     let (ready_sender, ready) = mpsc::unbounded_channel();
     let (phase, phase_receiver) = watch::channel(Phase::Initialising);
     let (stop, stop_receiver) = watch::channel(false);
     let (done_sender, done) = mpsc::unbounded_channel();
-    let board = Board::new(&plan.guarded, loops);
+    let figures = LiveFigures::new(&plan.guarded, loops);
     let mut threads = Vec::new();
-    for (index, roster) in spread(run, &options, plan.warm_up, loops).into_iter().enumerate() {
-        let post = Post {
+    for (index, of_loop) in spread(run, &plan.options, plan.warm_up, loops).into_iter().enumerate()
+    {
+        let context = LoopContext {
             run: run.clone(),
-            options: options.clone(),
+            options: plan.options.clone(),
             warm_up: plan.warm_up,
             index,
-            roster,
+            plan: of_loop,
             ready: ready_sender.clone(),
             phase: phase_receiver.clone(),
             stop: stop_receiver.clone(),
-            board: board.clone(),
+            figures: figures.clone(),
             timer: Timer::precise,
         };
         let done = done_sender.clone();
         let thread = thread::Builder::new().name(format!("loop-{index}")).spawn(move || {
-            let result = serve(post);
+            let result = serve(context);
             let _ = done.send(());
             result
         });
         threads.push(thread.map_err(|error| ScriptError::Start(error.to_string()))?);
     }
     drop((ready_sender, done_sender));
-    let watcher = Watcher { run, plan, observer, ready, phase, stop, done, loops, board };
+    let signals = run.signals.clone();
+    let watcher =
+        Watcher { run, plan, observer, signals, ready, phase, stop, done, loops, figures };
     let runtime = event_loop_runtime()?;
     let watched = runtime.block_on(LocalSet::new().run_until(watcher.watch()));
-    let results: Vec<_> = threads.into_iter().map(thread::JoinHandle::join).collect();
-    // Why the run was given up comes before what the loops say of that.
-    let Watched { finished, vus, vus_max } = watched?;
+    let results = threads.into_iter().map(thread::JoinHandle::join).collect();
+    // The reason why the run was given up takes precedence over the errors of its loops.
+    finish(run, watched?, results)
+}
+
+/// Adds what the event loops measured to what the watching thread did.
+fn finish(
+    run: &Run,
+    watched: Watched,
+    loops: Vec<thread::Result<LoopResult>>,
+) -> Result<Finished, ScriptError> {
+    let Watched { finished, vus, vus_max } = watched;
     let mut measured = Measured::default();
     let mut health = LoopHealth::default();
-    let never_began = finished.lifecycle.setup_error.is_some();
-    if never_began {
+    let began = finished.lifecycle.setup_error.is_none();
+    if !began {
         // The loops have ended; `handleSummary()` is still to be called.
         run.abort.store(false, Ordering::Relaxed);
     }
-    for result in results.into_iter().filter(|_| !never_began) {
+    for result in loops.into_iter().filter(|_| began) {
         let (one, its_health) =
-            result.map_err(|_| ScriptError::Start("an event loop panicked".to_owned()))??;
+            result.map_err(|_| ScriptError::Panic("an event loop".to_owned()))??;
         measured.merge(one);
         health.merge(&its_health.over(finished.duration));
     }
@@ -258,7 +272,7 @@ pub(crate) fn execute(
         return Err(failure);
     }
     let max_vus = u32::try_from(run.live.initialised.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
-    if !never_began {
+    if began {
         measured.sinks[Builtin::Vus as usize].merge(&vus);
         let all = &mut measured.sinks[Builtin::VusMax as usize];
         all.merge(&vus_max);
@@ -282,12 +296,12 @@ pub(crate) fn handle_summary(
         option: "handleSummaryTimeout",
     };
     let (stopping, stop) = watch::channel(false);
-    let mut wishes = run.wishes.later();
+    let mut signals = run.signals.later();
     let call = async {
         let mut call = pin!(lifecycle::call(run, options, function, stop));
         tokio::select! {
             result = &mut call => return result,
-            () = wishes.next() => {}
+            () = signals.next() => {}
         }
         let _ = stopping.send(true);
         call.await
@@ -304,8 +318,8 @@ fn event_loop_runtime() -> Result<tokio::runtime::Runtime, ScriptError> {
 }
 
 /// Deals the virtual users of all scenarios to the loops, one after the other.
-fn spread(run: &Run, options: &Options, warm_up: Duration, loops: usize) -> Vec<Roster> {
-    let mut rosters: Vec<Roster> = (0..loops).map(|_| Roster::default()).collect();
+fn spread(run: &Run, options: &Options, warm_up: Duration, loops: usize) -> Vec<LoopPlan> {
+    let mut plans: Vec<LoopPlan> = (0..loops).map(|_| LoopPlan::default()).collect();
     let mut dealt = 0;
     for (scenario, config) in options.scenarios.iter().enumerate() {
         let shared = Budget::of(&config.executor);
@@ -314,8 +328,8 @@ fn spread(run: &Run, options: &Options, warm_up: Duration, loops: usize) -> Vec<
             let (pool, receivers) = ArrivalPool::new(open, loops);
             parts = pool.parts();
             for (part, orders) in receivers.into_iter().enumerate() {
-                let pool = pool.clone();
-                rosters[part].crews.push(CrewSeat { scenario, pool, part, orders });
+                let shared = pool.clone();
+                plans[part].pools.push(PoolPart { scenario, shared, part, orders });
             }
             dealt = 0;
         }
@@ -325,67 +339,60 @@ fn spread(run: &Run, options: &Options, warm_up: Duration, loops: usize) -> Vec<
                 ExecutorConfig::PerVuIterations { .. } => Budget::of(&config.executor),
                 _ => shared.clone(),
             };
-            rosters[dealt % parts].seats.push(Seat { id, scenario, spans, budget });
+            plans[dealt % parts].users.push(PlannedUser { id, scenario, spans, budget });
             dealt += 1;
         }
     }
-    rosters
+    plans
 }
 
-/// Puts a virtual user's script on its stack and waits for its init code.
-async fn settle_in(user: &Rc<User>, mailbox: &Rc<Mailbox>) -> Result<Exports, ScriptError> {
-    settle_within(INIT_TIMEOUT, user, mailbox).await
+/// Starts a virtual user's script on its own stack and waits for its init code.
+async fn init(user: &Rc<User>, mailbox: &Rc<Mailbox>) -> Result<Exports, ScriptError> {
+    init_within(INIT_TIMEOUT, user, mailbox).await
 }
 
-async fn settle_within(
+async fn init_within(
     limit: Duration,
     user: &Rc<User>,
     mailbox: &Rc<Mailbox>,
 ) -> Result<Exports, ScriptError> {
     let (sender, receiver) = oneshot::channel();
-    let (living, mailbox) = (user.clone(), mailbox.clone());
-    let coroutine = Coroutine::new(move || live(&living, &mailbox, sender))
+    let (living, served) = (user.clone(), Served(mailbox.clone()));
+    let coroutine = Coroutine::new(move || live(&living, &served.0, sender))
         .map_err(|error| ScriptError::Start(error.to_string()))?;
-    tokio::task::spawn_local(coroutine);
-    let mut settled = pin!(receiver);
+    user.spawn(coroutine);
+    let mut settled = pin!(async {
+        // Without an answer it has panicked.
+        let stopped = |_| Err(user.run.stopped_early().unwrap_or(ScriptError::Interrupted));
+        receiver.await.unwrap_or_else(stopped)
+    });
     tokio::select! {
-        settled = &mut settled => return settled.unwrap_or(Err(ScriptError::Interrupted)),
+        settled = &mut settled => return settled,
         () = tokio::time::sleep(limit) => user.control.interrupt_overdue(),
     }
-    settled.await.unwrap_or(Err(ScriptError::Interrupted))
+    settled.await
 }
 
-/// Waits for a virtual user's init code, which `stop` interrupts.
-async fn unless(
+/// Waits for a virtual user's init code, which is interrupted when `stop` is ready.
+async fn interrupt_on(
     stop: impl Future<Output = ()>,
     user: &User,
-    settling: impl Future<Output = Result<Exports, ScriptError>>,
+    initialising: impl Future<Output = Result<Exports, ScriptError>>,
 ) -> Result<Exports, ScriptError> {
-    let mut settling = pin!(settling);
+    let mut initialising = pin!(initialising);
     tokio::select! {
-        settled = &mut settling => return settled,
+        settled = &mut initialising => return settled,
         () = stop => user.control.interrupt(),
     }
-    settling.await
-}
-
-fn client_config(options: &Options) -> ClientConfig {
-    ClientConfig {
-        user_agent: options.user_agent.clone(),
-        no_connection_reuse: options.no_connection_reuse,
-        tls: options.http.tls.clone(),
-        names: options.http.names.clone(),
-        proxies: options.http.proxies.clone(),
-        debug: options.http.debug,
-    }
+    initialising.await
 }
 
 /// The life of an event loop's thread.
-fn serve(post: Post) -> Result<(Measured, LoopHealth), ScriptError> {
+fn serve(context: LoopContext) -> LoopResult {
     let runtime = event_loop_runtime()?;
-    let event_loop = Rc::new(EventLoop::new(post.run.clone(), client_config(&post.options)));
+    let event_loop = Rc::new(EventLoop::new(context.run.clone(), context.options.client.clone()));
     let local = LocalSet::new();
-    let result = runtime.block_on(local.run_until(work::work(post, event_loop)));
+    let result = runtime.block_on(local.run_until(work::work(context, event_loop)));
     // Tasks that are left belong to scripts that could not be interrupted; see `Coroutine`.
     drop(local);
     runtime.shutdown_background();
@@ -422,11 +429,9 @@ mod tests {
             BTreeMap::new(),
             Log::new(Messages::default(), LogFormat::Text),
         );
-        let rosters = spread(&run, &options, Duration::ZERO, 2);
-        let ids: Vec<Vec<u32>> = rosters
-            .iter()
-            .map(|roster| roster.seats.iter().map(|seat| seat.id).collect())
-            .collect();
+        let plans = spread(&run, &options, Duration::ZERO, 2);
+        let ids: Vec<Vec<u32>> =
+            plans.iter().map(|plan| plan.users.iter().map(|user| user.id).collect()).collect();
         assert_eq!(ids, [vec![1, 3, 5], vec![2, 4]]);
     }
 

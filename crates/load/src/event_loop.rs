@@ -26,13 +26,13 @@ impl EventLoop {
     pub(crate) fn new(run: Arc<Run>, client_config: ClientConfig) -> Self {
         let recorder = run.recorder();
         let log = run.clone();
-        let tell = move |message: &str, id: &str| {
+        let write = move |message: &str, id: &str| {
             log.log.write(Level::Info, message, &[("request_id", id)]);
         };
         Self {
             run,
             recorder: RefCell::new(recorder),
-            network: Rc::new(Network::new(client_config, tell)),
+            network: Rc::new(Network::new(client_config, write)),
             urls: RefCell::default(),
         }
     }

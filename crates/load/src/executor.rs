@@ -4,13 +4,13 @@
 //! In closed models a virtual user starts its next iteration when the last one is over: the
 //! executor comes down to a list of [`Span`]s per virtual user, and [`runner`] makes them happen. In
 //! open models iterations start by the clock: the executor comes down to a sequence of moments
-//! ([`arrivals`]), and [`crew`] finds a virtual user for each. Where a number of iterations is given,
-//! a [`Budget`] says what is left of it.
+//! ([`arrivals`]), and [`local_pool`] finds a virtual user for each. Where a number of iterations is given,
+//! a [`Budget`] counts what is left of it.
 
 mod arrival_pool;
 mod budget;
 mod constant_arrival_rate;
-pub(crate) mod crew;
+pub(crate) mod local_pool;
 mod ramping_arrival_rate;
 mod ramping_vus;
 pub(crate) mod runner;
@@ -42,7 +42,7 @@ pub(crate) fn plan(scenario: &Scenario, warm_up: Duration) -> Vec<Vec<Span>> {
         ExecutorConfig::ConstantVus { vus, duration }
         | ExecutorConfig::PerVuIterations { vus, max_duration: duration, .. }
         | ExecutorConfig::SharedIterations { vus, max_duration: duration, .. } => {
-            // Everybody iterates all the time.
+            // All of them iterate all the time.
             let (end, limit) = (*duration, *duration + scenario.graceful_stop);
             vec![vec![Span { start: Duration::ZERO, end, limit }]; *vus as usize]
         }

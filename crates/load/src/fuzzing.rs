@@ -45,7 +45,7 @@ fn answers(data: &[u8]) {
     });
 }
 
-/// A compressed body: its first byte says how.
+/// A compressed body: its first byte selects the coding.
 fn encoded_bodies(data: &[u8]) {
     let Some((first, body)) = data.split_first() else { return };
     let codings = ["gzip", "deflate", "br", "zstd", "gzip, br", "zstd, deflate, gzip"];

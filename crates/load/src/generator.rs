@@ -88,7 +88,7 @@ pub(crate) fn thread_waited() -> Duration {
 thread_local! {
     /// How long this event loop has had nothing to do, and since when if it has nothing now.
     static REST: Cell<(Duration, Option<std::time::Instant>)> = const { Cell::new((Duration::ZERO, None)) };
-    /// Whether anybody counts that.
+    /// Whether that is counted.
     static COUNTS_REST: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn watch_rest(runtime: &mut Builder) -> &mut Builder {
 pub(crate) struct Spent {
     cpu: Duration,
     waited: Duration,
-    /// Unknown of a loop that nobody watches.
+    /// Unknown of a loop that is not watched.
     rest: Option<Duration>,
 }
 
@@ -256,7 +256,7 @@ mod tests {
             let mut runtime = Builder::new_current_thread();
             let runtime = watch_rest(runtime.enable_all()).build().unwrap();
             runtime.block_on(async {
-                // The first rest shows that somebody counts.
+                // The first rest shows that it is counted.
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 let (start, then) = (Instant::now(), Spent::now());
                 if sleep_inside {

@@ -31,7 +31,7 @@ mod tls;
 mod upgrade;
 mod url;
 
-pub(crate) use client::{Client, ClientConfig, Exchange, Network, Request};
+pub(crate) use client::{Client, ClientConfig, Exchange, Network, Request, block_on};
 pub(crate) use connection::{Peer, Traffic};
 pub use debug::HttpDebug;
 use error::Result;
@@ -46,7 +46,7 @@ use resolve::Resolver;
 pub(crate) use stream::Stream;
 pub(crate) use timings::Timings;
 pub use tls::{ClientCertificate, TlsSettings, TlsVersion};
-pub(crate) use tls::{TlsInfo, cipher_suite, client_config};
+pub(crate) use tls::{Offer, TlsInfo, cipher_suite};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use url::percent_decode;
 pub(crate) use url::{Url, escape_query};

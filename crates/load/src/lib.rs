@@ -36,8 +36,8 @@ pub use http::{
 pub use log::{LogError, LogFormat, Messages};
 pub use metrics::SystemTags;
 pub use options::{
-    ConfigFile, DurationError, ExecutorConfig, HttpLayer, Layer, MetricThresholds, OptionsError,
-    Scenario, Stage, Threshold, VuPool, parse_duration, parse_stage,
+    ConfigFile, DurationError, ExecutorConfig, Layer, MetricThresholds, OptionsError, Scenario,
+    Stage, Threshold, VuPool, parse_duration, parse_stage,
 };
 pub use outline::{Outline, Shape};
 pub use samples::OutputSpec;

@@ -1,8 +1,8 @@
 //! `rps`: requests per second over all virtual users.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Gives every request a moment of its own. The rule is that of `golang.org/x/time/rate` with a burst of
@@ -22,7 +22,7 @@ impl Limiter {
 
     /// When a request that is ready at `now` may be sent.
     pub(crate) fn reserve(&self, now: Instant) -> Instant {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.next.lock();
         let own = next.map_or(now, |next| next.max(now));
         *next = Some(own + self.spacing);
         own

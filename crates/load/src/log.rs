@@ -7,12 +7,13 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+
+use parking_lot::Mutex;
 
 pub use destination::Messages;
 pub use format::LogFormat;
-pub(crate) use format::rfc_3339;
+pub(crate) use format::{rfc_3339, rfc_3339_nano};
 
 /// Messages about single requests or iterations per second; further ones are only counted. A
 /// script that fails at once would otherwise write millions of lines.
@@ -106,7 +107,7 @@ impl Log {
             return self.write(level, message, &[("source", "console")]);
         };
         let line = self.format.line(level, &self.without_hidden(message), &[]);
-        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = file.lock();
         if let Err(error) = file.write_all(line.as_bytes()) {
             drop(file);
             let message = format!("the messages of the script cannot be written: {error}");
@@ -116,7 +117,7 @@ impl Log {
 
     /// From here on messages show something else in place of this text.
     pub(crate) fn hide(&self, text: &str) {
-        let mut hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hidden = self.hidden.lock();
         if !text.trim().is_empty() && !hidden.iter().any(|known| known == text) {
             hidden.push(text.to_owned());
             // One may be a part of another.
@@ -125,7 +126,7 @@ impl Log {
     }
 
     fn without_hidden<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
+        let hidden = self.hidden.lock();
         hidden.iter().fold(text.into(), |text, one| match text.contains(&**one) {
             true => text.replace(one, "***SECRET_REDACTED***").into(),
             false => text,
@@ -152,7 +153,7 @@ impl Log {
     /// As [`Self::write`], but only [`MAX_PER_SECOND`] times per second over the whole run.
     pub(crate) fn write_limited(&self, level: Level, message: &str, fields: &[(&str, &str)]) {
         let second = self.start.elapsed().as_secs();
-        let mut limiter = self.limiter.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut limiter = self.limiter.lock();
         if limiter.second != second {
             limiter.second = second;
             limiter.written = 0;
@@ -180,7 +181,7 @@ mod tests {
 
     #[test]
     fn what_is_hidden_is_in_no_message() {
-        let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+        let lines: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
         let log = Log::new(Messages::Keep(lines.clone()), LogFormat::Text);
         for text in ["abc", "abcdef", " "] {
             log.hide(text);

@@ -18,8 +18,6 @@ mod threshold;
 pub(crate) use document::document;
 pub use duration::{DurationError, parse_duration};
 pub use file::ConfigFile;
-pub use http::HttpLayer;
-pub(crate) use http::HttpOptions;
 pub use layer::Layer;
 pub(crate) use resolve::{DEFAULT_MAX_REDIRECTS, Options};
 pub use scenario::{ExecutorConfig, Scenario, Stage, VuPool};
@@ -42,7 +40,7 @@ pub enum OptionsError {
     /// More than one problem, each reported in a message of its own.
     #[error("{}", lines(.0))]
     Several(Vec<OptionsError>),
-    /// Nobody has it.
+    /// Neither has it.
     #[error("unknown option `{0}`")]
     Unknown(String),
     /// The value makes no sense.

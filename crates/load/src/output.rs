@@ -62,16 +62,21 @@ pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Fi
     }
     let status = status(run, finished, &data);
     let status = match status {
-        ExitStatus::Success if !written && run.wishes.have_come() => ExitStatus::ExternalAbort,
+        ExitStatus::Success if !written && run.signals.any() => ExitStatus::ExternalAbort,
         ExitStatus::Success if !written => ExitStatus::Failure,
         other => other,
     };
     Outcome { status, report: Some(report) }
 }
 
-/// What the run came to. Tells why, where that has not been told yet.
+/// The exit status of the run. Logs its reason unless that has been logged already.
 fn status(run: &Run, finished: &Finished, data: &SummaryData<'_>) -> ExitStatus {
     let error = |message: &str| run.log.write(Level::Error, message, &[]);
+    // Also one in `handleSummary()`.
+    if let Some(Stop::Panic(place)) = run.stop_requested() {
+        error(&ScriptError::Panic(place).to_string());
+        return ExitStatus::Panic;
+    }
     if finished.aborted {
         error("test run was aborted because a signal was received");
         return ExitStatus::ExternalAbort;
@@ -154,7 +159,7 @@ fn write_outputs(run: &Run, outputs: &[(String, Vec<u8>)]) -> bool {
     written
 }
 
-/// Says when a file could not be written.
+/// Logs when a file could not be written.
 fn told(run: &Run, path: &Path, result: &std::io::Result<()>) -> bool {
     if let Err(error) = result {
         let message = format!("could not write {}: {error}", path.display());
@@ -163,7 +168,7 @@ fn told(run: &Run, path: &Path, result: &std::io::Result<()>) -> bool {
     result.is_ok()
 }
 
-/// Says when the figures say less about the server than they seem to.
+/// Warns when the figures show less about the server than they seem to.
 fn warn(run: &Run, report: &Report) {
     if let Some(reason) = &report.generator.reason {
         let message = format!(
@@ -246,7 +251,7 @@ pub(crate) fn show(text: &str) {
 }
 
 fn show_bytes(stream: &mut impl std::io::Write, bytes: &[u8]) {
-    // Whoever closed the pipe does not want to see more.
+    // A reader that has closed the pipe wants no more.
     let _ = stream.write_all(bytes).and_then(|()| stream.flush());
 }
 

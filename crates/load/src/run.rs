@@ -1,11 +1,14 @@
 //! What all threads of a run share.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, SystemTime};
 
+use futures_util::FutureExt as _;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use crate::limiter::Limiter;
@@ -15,7 +18,7 @@ use crate::options::{Options, Scenario};
 use crate::samples::Samples;
 use crate::script::{Files, ScriptError, SharedArrays, Sources};
 use crate::secrets::Secrets;
-use crate::stop_signals::Wishes;
+use crate::stop_signals::Signals;
 
 /// Counts for the progress line.
 #[derive(Debug, Default)]
@@ -24,19 +27,19 @@ pub(crate) struct Live {
     pub(crate) interrupted: AtomicU64,
     pub(crate) active: AtomicU64,
     pub(crate) initialised: AtomicU64,
-    /// Somebody looks at `recent`.
+    /// `recent` is read, by a terminal.
     pub(crate) is_watched: AtomicBool,
-    /// Requests of all event loops since somebody last looked.
+    /// Requests of all event loops since it was last read.
     recent: Mutex<Recent>,
 }
 
 impl Live {
     pub(crate) fn add_recent(&self, recent: &Recent) {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner).merge(recent);
+        self.recent.lock().merge(recent);
     }
 
     pub(crate) fn take_recent(&self) -> Recent {
-        std::mem::take(&mut self.recent.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.recent.lock())
     }
 }
 
@@ -47,6 +50,8 @@ pub(crate) enum Stop {
     Script(Option<String>),
     /// Thresholds on these metrics failed, one of them with `abortOnFail`.
     Thresholds(Vec<String>),
+    /// The engine itself panicked, and where: what has been measured since is incomplete.
+    Panic(String),
 }
 
 /// When the scenarios begin.
@@ -75,7 +80,7 @@ pub(crate) struct Run {
     /// What each scenario and group measures is kept apart, for the summary.
     pub(crate) has_breakdown: bool,
     /// Signals that ask for an end.
-    pub(crate) wishes: Wishes,
+    pub(crate) signals: Signals,
     /// Ends every script at once.
     pub(crate) abort: Arc<AtomicBool>,
     pub(crate) live: Live,
@@ -111,7 +116,7 @@ impl Run {
             sources: Sources::default(),
             environment,
             log,
-            wishes: Wishes::default(),
+            signals: Signals::default(),
             abort: Arc::default(),
             live: Live::default(),
             shared: SharedArrays::default(),
@@ -132,8 +137,7 @@ impl Run {
     }
 
     pub(crate) fn registry(&self) -> MutexGuard<'_, Registry> {
-        // A registry is consistent between any two operations, also after a panic.
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+        self.registry.lock()
     }
 
     /// A recorder for the metrics that exist now.
@@ -159,13 +163,13 @@ impl Run {
 
     /// Ends the run because of `error`; the first one is kept.
     pub(crate) fn fail(&self, error: ScriptError) {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.failure.lock().get_or_insert(error);
         self.abort.store(true, Ordering::Relaxed);
     }
 
     /// Why the run was ended, if it was.
     pub(crate) fn failure(&self) -> Option<ScriptError> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.failure.lock().clone()
     }
 
     pub(crate) fn iterations_of(&self, scenario: usize) -> Arc<AtomicU64> {
@@ -175,24 +179,40 @@ impl Run {
         all.get(scenario).cloned().unwrap_or_default()
     }
 
-    /// Asks for an end of the run; the first reason is kept.
+    /// Requests the end of the run; the first reason is kept.
     pub(crate) fn request_stop(&self, reason: Stop) {
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+        self.stop.lock().get_or_insert(reason);
     }
 
-    /// Why the run is to end, if somebody asked for it.
+    /// Why the run is to end, if that was requested.
     pub(crate) fn stop_requested(&self) -> Option<Stop> {
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.stop.lock().clone()
     }
 
-    /// The error for a run that the script ended before it began.
-    pub(crate) fn aborted_by_script(&self) -> Option<ScriptError> {
-        match self.stop_requested() {
-            Some(Stop::Script(message)) => {
+    /// The error for a run that the script or a panic ended before the scenarios began.
+    pub(crate) fn stopped_early(&self) -> Option<ScriptError> {
+        match self.stop_requested()? {
+            Stop::Script(message) => {
                 let message = message.map(|message| format!(": {message}")).unwrap_or_default();
                 Some(ScriptError::Aborted(message))
             }
-            _ => None,
+            Stop::Panic(place) => Some(ScriptError::Panic(place)),
+            Stop::Thresholds(_) => None,
         }
     }
+}
+
+/// A task of an event loop. A panic would end that task alone: this one stops the run. Of combinators, as an
+/// `async` block would keep a second copy of every task.
+pub(crate) fn stop_on_panic<F: Future<Output = ()>, P: FnOnce() -> String>(
+    run: Arc<Run>,
+    place: P,
+    task: F,
+) -> impl Future<Output = ()> {
+    // Nothing that the task has left half done is relied upon: the run ends.
+    AssertUnwindSafe(task).catch_unwind().map(move |result| {
+        if result.is_err() {
+            run.request_stop(Stop::Panic(place()));
+        }
+    })
 }

@@ -13,15 +13,16 @@ mod jslib;
 pub(crate) mod life;
 mod loader;
 pub(crate) mod mailbox;
+mod measure;
 mod modules;
 mod raw;
 mod rejections;
+mod requests;
 mod shared;
 mod sockets;
 mod source;
 mod syntax;
 mod tasks;
-mod under_way;
 pub(crate) mod user;
 mod vendor;
 

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
-/// Signals this soon after another are the same wish: `timeout` of coreutils signals the command and then its
-/// process group, and a terminal that closes sends SIGHUP from the shell and from the kernel. Nobody presses
+/// Signals this soon after another are the same request: `timeout` of coreutils signals the command and then its
+/// process group, and a terminal that closes sends SIGHUP from the shell and from the kernel. No one presses
 /// Ctrl-C twice as fast as this and means it.
-const SAME_WISH: Duration = Duration::from_millis(500);
+const SAME_REQUEST: Duration = Duration::from_millis(500);
 
-/// The wishes of others that this process stop, each once however often it was signalled.
+/// Requests that this process stop, each once however often it was signalled.
 #[derive(Debug)]
 pub struct StopSignals {
     signals: Vec<Signal>,
@@ -32,7 +32,7 @@ impl StopSignals {
         Ok(Self { signals, last: None })
     }
 
-    /// Waits for the next wish. Dropping the future loses none.
+    /// Waits for the next request. Dropping the future loses none.
     pub async fn next(&mut self) {
         loop {
             let come = poll_fn(|cx| {
@@ -45,7 +45,7 @@ impl StopSignals {
                 }
             });
             let come = come.await;
-            if self.last.is_none_or(|last| come.duration_since(last) >= SAME_WISH) {
+            if self.last.is_none_or(|last| come.duration_since(last) >= SAME_REQUEST) {
                 self.last = Some(come);
                 return;
             }
@@ -55,15 +55,15 @@ impl StopSignals {
 
 /// Signals received so far, for code that can stop early. None by default.
 #[derive(Debug, Clone)]
-pub(crate) struct Wishes(watch::Receiver<u32>);
+pub(crate) struct Signals(watch::Receiver<u32>);
 
-impl Default for Wishes {
+impl Default for Signals {
     fn default() -> Self {
         Self(watch::channel(0).1)
     }
 }
 
-impl Wishes {
+impl Signals {
     /// Waits for one that has not been waited for. Dropping the future loses none.
     pub(crate) async fn next(&mut self) {
         if self.0.changed().await.is_err() {
@@ -78,7 +78,7 @@ impl Wishes {
         later
     }
 
-    pub(crate) fn have_come(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         *self.0.borrow() > 0
     }
 }
@@ -86,28 +86,28 @@ impl Wishes {
 /// Listens on a thread of its own: once a handler is installed signals do nothing by themselves, and a thread that runs
 /// init code or writes the last values has no event loop that could look at them.
 #[derive(Debug)]
-pub(crate) struct Attention {
-    pub(crate) wishes: Wishes,
-    left_to_others: Arc<AtomicBool>,
+pub(crate) struct SignalListener {
+    pub(crate) signals: Signals,
+    left_to_engine: Arc<AtomicBool>,
     /// Dropped before the thread is waited for.
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Attention {
-    /// Listens until it is dropped. The second wish ends the process at once, as `end` does it.
+impl SignalListener {
+    /// Listens until it is dropped. The second request ends the process at once, by `end`.
     ///
     /// # Errors
     /// When the system refuses a handler or a thread.
-    pub(crate) fn pay(end: Option<fn()>) -> io::Result<Self> {
+    pub(crate) fn start(end: Option<fn()>) -> io::Result<Self> {
         let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         // Before the first line of a script is run.
         let mut signals = runtime.block_on(async { StopSignals::listen(&kinds) })?;
         let (sender, receiver) = watch::channel(0);
         let (ending, mut ended) = oneshot::channel();
-        let left_to_others = Arc::new(AtomicBool::new(false));
-        let others = left_to_others.clone();
+        let left_to_engine = Arc::new(AtomicBool::new(false));
+        let others = left_to_engine.clone();
         let listen = async move {
             loop {
                 tokio::select! {
@@ -123,20 +123,20 @@ impl Attention {
         let thread = thread::Builder::new().name("signals".to_owned());
         let thread = thread.spawn(move || runtime.block_on(listen))?;
         Ok(Self {
-            wishes: Wishes(receiver),
-            left_to_others,
+            signals: Signals(receiver),
+            left_to_engine,
             end: Some(ending),
             thread: Some(thread),
         })
     }
 
-    /// Leaves it to others, or no longer, what becomes of a second wish.
-    pub(crate) fn leave_to_others(&self, leave: bool) {
-        self.left_to_others.store(leave, Ordering::Relaxed);
+    /// Whether the engine, and not this thread, ends the process at a second request.
+    pub(crate) fn leave_to_engine(&self, leave: bool) {
+        self.left_to_engine.store(leave, Ordering::Relaxed);
     }
 }
 
-impl Drop for Attention {
+impl Drop for SignalListener {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {

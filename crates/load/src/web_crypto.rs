@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     pub(crate) hash: Option<Hash>,
     pub(crate) key: Vec<u8>,
     pub(crate) data: Vec<u8>,
-    /// A signature, the key of somebody else, a salt, an initialization vector or a label.
+    /// A signature, the key of another party, a salt, an initialization vector or a label.
     pub(crate) other: Vec<u8>,
     /// Additional authenticated data.
     pub(crate) extra: Vec<u8>,

@@ -40,6 +40,7 @@ Exit codes:
   105  stopped by a signal
   107  the script threw in its init code, setup() or teardown()
   108  exec.test.abort() was called
+  109  the load engine panicked
   110  exec.test.fail() was called";
 
 /// How a command ended.
@@ -201,7 +202,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// The ways to end that the table lists. A new one has to be added here and there.
-    const ALL: [ExitReason; 18] = [
+    const ALL: [ExitReason; 19] = [
         ExitReason::Done,
         ExitReason::Failed,
         ExitReason::WrongUsage,
@@ -219,6 +220,7 @@ mod tests {
         ExitReason::Load(ExitStatus::ExternalAbort),
         ExitReason::Load(ExitStatus::ScriptException),
         ExitReason::Load(ExitStatus::ScriptAborted),
+        ExitReason::Load(ExitStatus::Panic),
         ExitReason::Load(ExitStatus::MarkedAsFailed),
     ];
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::{client_config, settle_in, unless};
+use super::{init, interrupt_on};
 use crate::event_loop::EventLoop;
 use crate::executor::runner::wait_for_stop;
 use crate::metrics::Measured;
@@ -29,7 +29,7 @@ pub(crate) struct Function {
     pub(crate) option: &'static str,
 }
 
-/// Calls a function of the script, and tells what was measured meanwhile. Must be polled inside of a
+/// Calls a function of the script; returns its result and what was measured meanwhile. Must be polled inside of a
 /// `LocalSet`.
 ///
 /// The result is an error when the function throws, takes too long or is stopped.
@@ -39,7 +39,7 @@ pub(crate) async fn call(
     function: Function,
     stop: watch::Receiver<bool>,
 ) -> (Result<Returned, ScriptError>, Measured) {
-    let event_loop = Rc::new(EventLoop::new(run.clone(), client_config(options)));
+    let event_loop = Rc::new(EventLoop::new(run.clone(), options.client.clone()));
     let result = call_on(&event_loop, options, function, stop).await;
     let measured = event_loop.recorder.replace(run.recorder()).finish();
     (result, measured)
@@ -54,7 +54,7 @@ async fn call_on(
     let run = &event_loop.run;
     let user = Rc::new(User::new(0, event_loop.clone()));
     let mailbox = Rc::new(Mailbox::default());
-    unless(wait_for_stop(stop.clone()), &user, settle_in(&user, &mailbox)).await?;
+    interrupt_on(wait_for_stop(stop.clone()), &user, init(&user, &mailbox)).await?;
     let mut recorder = run.recorder();
     recorder.emit_to(run.samples.get().filter(|_| function.name != "handleSummary"));
     recorder.start(Instant::now().into_std());
@@ -98,7 +98,7 @@ async fn call_on(
             seconds: function.timeout.as_secs_f64(),
         }),
         Ok(Err(CallError::Interrupted)) | Err(_) => {
-            Err(run.aborted_by_script().unwrap_or(ScriptError::Interrupted))
+            Err(run.stopped_early().unwrap_or(ScriptError::Interrupted))
         }
     }
 }

@@ -20,7 +20,7 @@ struct Ran {
     dropped: u64,
 }
 
-/// Runs `body` as the function of all `scenarios`; it tells of its start first.
+/// Runs `body` as the function of all `scenarios`; it logs its start first.
 fn run(scenarios: &str, body: &str, warm_up: Duration) -> Ran {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("script.js");
@@ -57,7 +57,7 @@ fn run(scenarios: &str, body: &str, warm_up: Duration) -> Ran {
     Ran { starts, complete, interrupted, dropped }
 }
 
-/// What one scenario comes to whose iterations are told by `body`.
+/// The result of one scenario whose iterations run `body`.
 fn all_of(scenario: &str, body: &str) -> Ran {
     run(&format!("s: {scenario}"), body, Duration::ZERO)
 }
@@ -76,20 +76,20 @@ fn on_controlled_clock(run: &Arc<Run>, options: &Arc<Options>, warm_up: Duration
         let (_phase, phase) = watch::channel(Phase::Running(clock));
         let (_stop, stop) = watch::channel(false);
         let (ready, _ready) = mpsc::unbounded_channel();
-        let post = Post {
+        let context = LoopContext {
             run: run.clone(),
             options: options.clone(),
             warm_up,
             index: 0,
-            roster: spread(run, options, warm_up, 1).remove(0),
+            plan: spread(run, options, warm_up, 1).remove(0),
             ready,
             phase,
             stop,
-            board: None,
+            figures: None,
             timer: || Timer::Coarse,
         };
-        let event_loop = Rc::new(EventLoop::new(run.clone(), client_config(options)));
-        work::work(post, event_loop).await.unwrap().0
+        let event_loop = Rc::new(EventLoop::new(run.clone(), options.client.clone()));
+        work::work(context, event_loop).await.unwrap().0
     }))
 }
 
@@ -164,7 +164,7 @@ fn a_constant_arrival_rate_starts_by_the_clock_and_drops_when_nobody_is_free() {
                 preAllocatedVUs: 2, maxVUs: {most} }}"
         )
     };
-    // Each is busy for 600 ms: at 500 ms nobody is free.
+    // Each is busy for 600 ms: at 500 ms none is free.
     let expected = vec![(0, 1), (250, 2), (750, 1), (1000, 2)];
     assert_eq!(exact(&rate(2), "sleep(0.6)"), (expected, 2));
     // The one made for the start that was dropped serves the next, having waited longest.
@@ -205,7 +205,7 @@ fn a_stage_without_length_is_a_jump_and_a_ramp_down_has_a_grace_of_its_own() {
         "{ executor: 'ramping-vus', startVUs: 0, gracefulRampDown: 'GRACE', gracefulStop: '0s',
            stages: [{ duration: 0, target: 2 }, { duration: '1s', target: 2 },
                     { duration: 0, target: 1 }, { duration: '1s', target: 1 }] }";
-    // Whoever leaves at one second is in an iteration up to 1.05 s; the last one of the other is
+    // The one that leaves at one second is in an iteration up to 1.05 s; the last one of the other is
     // interrupted at the end.
     let stays = (0..6).map(|turn| (turn * 350, 1));
     let mut starts: Starts = stays.chain([(0, 2), (350, 2), (700, 2)]).collect();

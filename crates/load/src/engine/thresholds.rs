@@ -1,7 +1,9 @@
 //! Thresholds: judged when the run is over, and those that may end it also meanwhile.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::metrics::{Measured, MetricId, Sink};
 use crate::options::MetricThresholds;
@@ -40,49 +42,48 @@ pub(crate) fn judge(guarded: &[Guarded], measured: &Measured, duration: Duration
         .collect()
 }
 
-/// Where event loops show the figures that may end the run.
+/// Figures of all event loops that thresholds may end the run by.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct LiveFigures {
     guarded: Vec<Guarded>,
     metrics: Vec<MetricId>,
-    shown: Mutex<Vec<Vec<Sink>>>,
+    /// By event loop; the last ones are those of `setup()`.
+    shared: Mutex<Vec<Vec<Sink>>>,
 }
 
-impl Board {
-    /// A board for the thresholds with `abortOnFail`; `None` when there are none.
+impl LiveFigures {
+    /// Those for the thresholds with `abortOnFail`; `None` when there are none.
     pub(super) fn new(guarded: &[Guarded], loops: usize) -> Option<Arc<Self>> {
         let aborts = |one: &&Guarded| one.rules.thresholds.iter().any(|rule| rule.abort_on_fail);
         let guarded: Vec<Guarded> = guarded.iter().filter(aborts).cloned().collect();
         let metrics = guarded.iter().map(|one| one.metric).collect();
-        let shown = Mutex::new(vec![Vec::new(); loops + 1]);
-        (!guarded.is_empty()).then(|| Arc::new(Self { guarded, metrics, shown }))
+        let shared = Mutex::new(vec![Vec::new(); loops + 1]);
+        (!guarded.is_empty()).then(|| Arc::new(Self { guarded, metrics, shared }))
     }
 
     pub(super) fn metrics(&self) -> &[MetricId] {
         &self.metrics
     }
 
-    /// The place after the event loops: what was measured before they began.
-    pub(super) fn show_before(&self, measured: &Measured) {
-        let sinks = &measured.sinks;
-        let shown =
-            self.metrics.iter().filter_map(|id| sinks.get(id.0 as usize)).cloned().collect();
-        let last = self.shown.lock().unwrap_or_else(PoisonError::into_inner).len() - 1;
-        self.show(last, shown);
+    /// Shares what was measured before the event loops began.
+    pub(super) fn share_setup(&self, measured: &Measured) {
+        let sinks = self.metrics.iter().filter_map(|id| measured.sinks.get(id.0 as usize));
+        let last = self.shared.lock().len() - 1;
+        self.share(last, sinks.cloned().collect());
     }
 
-    pub(super) fn show(&self, place: usize, sinks: Vec<Sink>) {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)[place] = sinks;
+    pub(super) fn share(&self, place: usize, sinks: Vec<Sink>) {
+        self.shared.lock()[place] = sinks;
     }
 
     /// The metrics whose thresholds fail `elapsed` after the start, when one of these is to end the
     /// run.
     pub(super) fn breached(&self, elapsed: Duration) -> Option<Vec<String>> {
-        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let shared = self.shared.lock().clone();
         let (mut names, mut ends) = (Vec::new(), false);
         for (at, one) in self.guarded.iter().enumerate() {
             let merged =
-                shown.iter().filter_map(|sinks| sinks.get(at)).cloned().reduce(|mut sum, sink| {
+                shared.iter().filter_map(|sinks| sinks.get(at)).cloned().reduce(|mut sum, sink| {
                     sum.merge(&sink);
                     sum
                 });
@@ -123,18 +124,18 @@ mod tests {
 
     #[test]
     fn only_thresholds_that_may_end_the_run_are_watched() {
-        assert!(Board::new(&[guarded("count<1", false, 0)], 1).is_none());
-        assert!(Board::new(&[guarded("count<1", true, 0)], 1).is_some());
+        assert!(LiveFigures::new(&[guarded("count<1", false, 0)], 1).is_none());
+        assert!(LiveFigures::new(&[guarded("count<1", true, 0)], 1).is_some());
     }
 
     #[test]
     fn the_figures_of_all_loops_are_judged_together_and_not_before_the_delay() {
-        let board = Board::new(&[guarded("count<5", true, 10)], 2).unwrap();
-        let after = |seconds| board.breached(Duration::from_secs(seconds));
-        assert_eq!(after(20), None, "nothing was shown");
-        board.show(0, counter(2.0));
+        let figures = LiveFigures::new(&[guarded("count<5", true, 10)], 2).unwrap();
+        let after = |seconds| figures.breached(Duration::from_secs(seconds));
+        assert_eq!(after(20), None, "nothing was shared");
+        figures.share(0, counter(2.0));
         assert_eq!(after(20), None);
-        board.show(1, counter(3.0));
+        figures.share(1, counter(3.0));
         assert_eq!(after(9), None);
         assert_eq!(after(10), Some(vec!["iterations".to_owned()]));
     }

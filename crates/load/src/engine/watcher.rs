@@ -1,5 +1,5 @@
 //! The thread that started a run: calls `setup()`, starts the clock, watches, stops on a signal,
-//! a threshold or the script's word, calls `teardown()`.
+//! a threshold or a call of the script, calls `teardown()`.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::lifecycle::{self, Function};
-use super::thresholds::Board;
+use super::thresholds::LiveFigures;
 use super::{Clock, Finished, Lifecycle, Observer, Phase, Plan};
 use crate::generator::{self, LoopHealth};
 use crate::log::Level;
 use crate::metrics::{Builtin, Measured, MetricKind, SampleTags, Sink};
 use crate::run::{Run, RunClock, Stop};
 use crate::script::ScriptError;
-use crate::stop_signals::{Wishes, end_at_once};
+use crate::stop_signals::{Signals, end_at_once};
 
 /// How often the watching thread looks: for the progress line and a script that gave up.
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
@@ -25,7 +25,7 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 /// How often thresholds that may end the run are judged; k6's.
 const THRESHOLD_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Between "everybody is ready" and the start, so that all loops see the start before it comes.
+/// Between the last virtual user's readiness and the start, so that all loops see the start before it comes.
 const START_DELAY: Duration = Duration::from_millis(5);
 
 /// The thread that called [`execute`](super::execute).
@@ -33,12 +33,13 @@ pub(super) struct Watcher<'a> {
     pub(super) run: &'a Arc<Run>,
     pub(super) plan: &'a Plan,
     pub(super) observer: &'a mut dyn Observer,
+    pub(super) signals: Signals,
     pub(super) ready: mpsc::UnboundedReceiver<Result<(), ScriptError>>,
     pub(super) phase: watch::Sender<Phase>,
     pub(super) stop: watch::Sender<bool>,
     pub(super) done: mpsc::UnboundedReceiver<()>,
     pub(super) loops: usize,
-    pub(super) board: Option<Arc<Board>>,
+    pub(super) figures: Option<Arc<LiveFigures>>,
 }
 
 pub(super) struct Watched {
@@ -50,8 +51,7 @@ pub(super) struct Watched {
 
 impl Watcher<'_> {
     pub(super) async fn watch(mut self) -> Result<Watched, ScriptError> {
-        let mut signals = self.run.wishes.clone();
-        let lifecycle = match self.before(&mut signals).await {
+        let lifecycle = match self.before().await {
             Ok(lifecycle) if lifecycle.setup_error.is_none() => lifecycle,
             Ok(lifecycle) => {
                 self.give_up();
@@ -62,16 +62,16 @@ impl Watcher<'_> {
                 return Err(error);
             }
         };
-        let mut watched = self.scenarios(&mut signals, lifecycle).await;
+        let mut watched = self.scenarios(lifecycle).await;
         if self.run.failure().is_none() {
-            self.teardown(&mut signals, &mut watched).await;
+            self.teardown(&mut watched).await;
         }
         Ok(watched)
     }
 
-    /// Everything before the scenarios: init code, `setup()`, its data to everybody.
-    async fn before(&mut self, signals: &mut Wishes) -> Result<Lifecycle, ScriptError> {
-        self.everybody_ready(signals).await?;
+    /// Everything before the scenarios: init code, `setup()`, its data to all virtual users.
+    async fn before(&mut self) -> Result<Lifecycle, ScriptError> {
+        self.all_ready().await?;
         let mut lifecycle = Lifecycle::default();
         let begin = Instant::now();
         let _ = self.run.began.set(begin);
@@ -83,12 +83,12 @@ impl Watcher<'_> {
                 timeout: self.plan.options.setup_timeout,
                 option: "setupTimeout",
             };
-            let (result, measured) = self.call(function, signals).await;
+            let (result, measured) = self.call(function).await;
             // `exec.test.abort()` in a function that ended all the same.
-            if let Some(error) = self.run.aborted_by_script() {
+            if let Some(error) = self.run.stopped_early() {
                 return Err(error);
             }
-            let told = |error: &ScriptError| {
+            let is_of_script = |error: &ScriptError| {
                 matches!(error, ScriptError::Exception(_) | ScriptError::Timeout { .. })
             };
             match result {
@@ -97,11 +97,11 @@ impl Watcher<'_> {
                         let _ = self.run.setup_data.set(json.into());
                     }
                 }
-                Err(error) if told(&error) => lifecycle.setup_error = Some(error),
+                Err(error) if is_of_script(&error) => lifecycle.setup_error = Some(error),
                 Err(error) => return Err(error),
             }
-            if let Some(board) = &self.board {
-                board.show_before(&measured);
+            if let Some(figures) = &self.figures {
+                figures.share_setup(&measured);
             }
             lifecycle.setup = measured;
             lifecycle.setup_took = begin.elapsed();
@@ -110,13 +110,12 @@ impl Watcher<'_> {
             }
         }
         let _ = self.phase.send(Phase::Preparing);
-        self.everybody_ready(signals).await?;
+        self.all_ready().await?;
         Ok(lifecycle)
     }
 
-    /// Writes when the recording begins, for whoever wants to do something at a moment of it. A run is
-    /// worth something without.
-    fn tell_start(&self, moment: SystemTime) {
+    /// Writes when the recording begins, for programs that act at a moment of it. The run goes on without.
+    fn write_start(&self, moment: SystemTime) {
         let Some(path) = &self.plan.started else { return };
         let seconds = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         if let Err(error) = std::fs::write(path, format!("{}\n", seconds.as_secs_f64())) {
@@ -125,14 +124,14 @@ impl Watcher<'_> {
         }
     }
 
-    async fn scenarios(&mut self, signals: &mut Wishes, lifecycle: Lifecycle) -> Watched {
+    async fn scenarios(&mut self, lifecycle: Lifecycle) -> Watched {
         let start = Instant::now() + START_DELAY;
         let start_time = SystemTime::now() + START_DELAY;
         let record_from = start + self.plan.warm_up;
         let warm_up = self.plan.warm_up;
         let _ = self.run.clock.set(RunClock { start, start_time, warm_up });
         let _ = self.phase.send(Phase::Running(Clock { start, record_from }));
-        self.tell_start(start_time + warm_up);
+        self.write_start(start_time + warm_up);
         let mut watched = Watched::new(start_time + warm_up, lifecycle);
         let mut cpu_before = generator::process_cpu();
         let mut recording = false;
@@ -143,7 +142,7 @@ impl Watcher<'_> {
         while left > 0 {
             tokio::select! {
                 _ = self.done.recv() => left -= 1,
-                () = signals.next() => {
+                () = self.signals.next() => {
                     if watched.finished.aborted {
                         end_at_once(self.plan.on_second_signal);
                     }
@@ -191,7 +190,7 @@ impl Watcher<'_> {
         let Some(samples) = self.run.samples.get() else { return };
         let values = [(Builtin::Vus.id(), active), (Builtin::VusMax.id(), made)];
         let custom = &self.plan.options.tags;
-        // Nobody's group: there is no such tag on them.
+        // Outside of all groups: there is no such tag on them.
         let enabled = self.plan.options.system_tags.without("group");
         samples.send(
             now.into_std(),
@@ -200,15 +199,15 @@ impl Watcher<'_> {
         );
     }
 
-    /// Stops the run when a threshold says so.
+    /// Stops the run when a threshold fails that is to end it.
     fn judge(&self, elapsed: Duration) {
-        if let Some(metrics) = self.board.as_ref().and_then(|board| board.breached(elapsed)) {
+        if let Some(metrics) = self.figures.as_ref().and_then(|figures| figures.breached(elapsed)) {
             self.run.request_stop(Stop::Thresholds(metrics));
         }
     }
 
     /// Also after a signal or `exec.test.abort()`, as in k6.
-    async fn teardown(&mut self, signals: &mut Wishes, watched: &mut Watched) {
+    async fn teardown(&mut self, watched: &mut Watched) {
         if !self.plan.has("teardown") || self.plan.options.no_teardown {
             return;
         }
@@ -222,7 +221,7 @@ impl Watcher<'_> {
         };
         // What stopped the scenarios does not stop this.
         self.stop.send_replace(false);
-        let (result, measured) = self.call(function, signals).await;
+        let (result, measured) = self.call(function).await;
         watched.finished.lifecycle.teardown = measured;
         watched.finished.lifecycle.teardown_error = result.err();
         watched.finished.lifecycle.teardown_took = begin.elapsed();
@@ -232,7 +231,6 @@ impl Watcher<'_> {
     async fn call(
         &mut self,
         function: Function,
-        signals: &mut Wishes,
     ) -> (Result<crate::script::mailbox::Returned, ScriptError>, Measured) {
         let call = lifecycle::call(self.run, &self.plan.options, function, self.stop.subscribe());
         let mut call = pin!(call);
@@ -240,7 +238,7 @@ impl Watcher<'_> {
         loop {
             tokio::select! {
                 result = &mut call => return result,
-                () = signals.next() => {
+                () = self.signals.next() => {
                     if signalled {
                         end_at_once(self.plan.on_second_signal);
                     }
@@ -251,7 +249,7 @@ impl Watcher<'_> {
         }
     }
 
-    async fn everybody_ready(&mut self, signals: &mut Wishes) -> Result<(), ScriptError> {
+    async fn all_ready(&mut self) -> Result<(), ScriptError> {
         let mut left = self.loops;
         let mut tick = tokio::time::interval(WATCH_INTERVAL);
         while left > 0 {
@@ -260,7 +258,7 @@ impl Watcher<'_> {
                     ready.unwrap_or(Err(ScriptError::Interrupted))?;
                     left -= 1;
                 }
-                () = signals.next() => return Err(ScriptError::Interrupted),
+                () = self.signals.next() => return Err(ScriptError::Interrupted),
                 _ = tick.tick() => {
                     let ready = self.run.live.initialised.load(Ordering::Relaxed);
                     self.observer.initialising(ready, self.plan.options.planned_vus());

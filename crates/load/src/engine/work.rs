@@ -11,46 +11,46 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::{Clock, Phase, Post, assignment, settle_in};
+use super::{Clock, LoopContext, Phase, assignment, init};
 use crate::event_loop::EventLoop;
 use crate::executor;
-use crate::executor::crew::{Crew, Hand, Hire, Times};
+use crate::executor::local_pool::{LocalPool, SpawnUser, Times, UserHandle};
 use crate::executor::runner::{Worker, wait_for_stop};
 use crate::generator::{self, LoopHealth, Spent};
 use crate::metrics::{Histogram, Measured};
 use crate::options::{ExecutorConfig, Scenario};
-use crate::run::Run;
+use crate::run::{Run, stop_on_panic};
 use crate::script::ScriptError;
 use crate::script::mailbox::{Mailbox, Task};
 use crate::script::user::User;
 
-/// How often a loop shows its figures to thresholds that may end the run.
-const BOARD_INTERVAL: Duration = Duration::from_millis(500);
+/// How often a loop shares its figures with thresholds that may end the run.
+const FIGURES_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Everybody who works on this loop.
-struct Staff {
+/// The virtual users of this loop.
+struct LoopUsers {
     workers: Vec<Worker>,
-    /// With the places of their seats in the roster.
-    crews: Vec<Rc<Crew>>,
+    /// In the order of the plan's pools.
+    pools: Vec<Rc<LocalPool>>,
 }
 
 /// The work of one event loop, from the init code of its virtual users to its figures.
 pub(super) async fn work(
-    mut post: Post,
+    mut context: LoopContext,
     event_loop: Rc<EventLoop>,
 ) -> Result<(Measured, LoopHealth), ScriptError> {
-    let staff = match initialise(&mut post, &event_loop).await {
-        Ok(staff) => staff,
+    let users = match initialise(&mut context, &event_loop).await {
+        Ok(users) => users,
         Err(error) => {
-            let _ = post.ready.send(Err(error.clone()));
+            let _ = context.ready.send(Err(error.clone()));
             return Err(error);
         }
     };
-    let _ = post.ready.send(Ok(()));
-    let clock = await_start(&mut post, &staff).await?;
+    let _ = context.ready.send(Ok(()));
+    let clock = await_start(&mut context, &users).await?;
     // Only now are all metrics of all virtual users defined.
-    let mut recorder = post.run.recorder();
-    recorder.emit_to(post.run.samples.get());
+    let mut recorder = context.run.recorder();
+    recorder.emit_to(context.run.samples.get());
     event_loop.recorder.replace(recorder);
     if clock.record_from == clock.start {
         // Without a warm-up nothing may come before the recording, not even an iteration that
@@ -59,12 +59,12 @@ pub(super) async fn work(
     }
     let watch = Rc::new(RefCell::new(LoopWatch::default()));
     let watching = tokio::task::spawn_local(record(clock, event_loop.clone(), watch.clone()));
-    let showing = [show_on_board(&post, &event_loop), show_recent(&post, &event_loop)];
-    run_all(&mut post, staff, clock).await;
+    let showing = [share_figures(&context, &event_loop), show_recent(&context, &event_loop)];
+    run_all(&mut context, users, clock).await;
     watching.abort();
     showing.into_iter().flatten().for_each(|task| task.abort());
     let mut health = watch.borrow().health();
-    let fresh = post.run.recorder();
+    let fresh = context.run.recorder();
     let measured = event_loop.recorder.replace(fresh).finish();
     for scenario in &measured.scenarios {
         health.start_lag.merge(&scenario.start_lag);
@@ -72,20 +72,24 @@ pub(super) async fn work(
     Ok((measured, health))
 }
 
-/// Waits for the end of `setup()`, lets everybody take its data, and waits for the start.
-async fn await_start(post: &mut Post, staff: &Staff) -> Result<Clock, ScriptError> {
+/// Waits for the end of `setup()`, has all virtual users take its data, and waits for the start.
+async fn await_start(context: &mut LoopContext, users: &LoopUsers) -> Result<Clock, ScriptError> {
     // An error means that the run was given up before it started.
-    let gone = |_| ScriptError::Interrupted;
-    post.phase.wait_for(|phase| !matches!(phase, Phase::Initialising)).await.map_err(gone)?;
-    if post.run.setup_data.get().is_some() {
-        let workers = staff.workers.iter().map(|worker| worker.mailbox.clone());
-        let hands = staff.crews.iter().flat_map(|crew| crew.mailboxes());
-        for mailbox in workers.chain(hands) {
+    let given_up = |_| ScriptError::Interrupted;
+    context
+        .phase
+        .wait_for(|phase| !matches!(phase, Phase::Initialising))
+        .await
+        .map_err(given_up)?;
+    if context.run.setup_data.get().is_some() {
+        let workers = users.workers.iter().map(|worker| worker.mailbox.clone());
+        let pooled = users.pools.iter().flat_map(|pool| pool.mailboxes());
+        for mailbox in workers.chain(pooled) {
             prepare(&mailbox).await;
         }
     }
-    let _ = post.ready.send(Ok(()));
-    let phase = post.phase.wait_for(|phase| matches!(phase, Phase::Running(_))).await;
+    let _ = context.ready.send(Ok(()));
+    let phase = context.phase.wait_for(|phase| matches!(phase, Phase::Running(_))).await;
     match phase.as_deref() {
         Ok(Phase::Running(clock)) => Ok(*clock),
         _ => Err(ScriptError::Interrupted),
@@ -99,24 +103,35 @@ async fn prepare(mailbox: &Mailbox) {
 }
 
 /// Runs all scenarios of this loop to their ends.
-async fn run_all(post: &mut Post, staff: Staff, clock: Clock) {
-    let mut tasks = Vec::with_capacity(staff.workers.len() + staff.crews.len());
-    for worker in staff.workers {
-        tasks.push(tokio::task::spawn_local(worker.run(clock.start, post.stop.clone())));
+async fn run_all(context: &mut LoopContext, users: LoopUsers, clock: Clock) {
+    let mut tasks = Vec::with_capacity(users.workers.len() + users.pools.len());
+    for worker in users.workers {
+        let scenario = worker.assignment.clone();
+        let run = worker.run(clock.start, context.stop.clone());
+        tasks.push(spawn(&context.run, scenario.scenario.clone(), run));
     }
-    let seats = std::mem::take(&mut post.roster.crews);
-    for (crew, seat) in staff.crews.into_iter().zip(seats) {
-        let scenario = &post.options.scenarios[seat.scenario];
-        let parts = seat.pool.parts() as u64;
-        let arrivals = executor::arrivals(scenario, post.warm_up, seat.part as u64, parts);
-        let times = (clock.start, times(scenario, post.warm_up), (post.timer)());
-        let run = crew.run(times, arrivals, seat.orders, post.stop.clone());
-        tasks.push(tokio::task::spawn_local(run));
+    let parts = std::mem::take(&mut context.plan.pools);
+    for (pool, part) in users.pools.into_iter().zip(parts) {
+        let scenario = &context.options.scenarios[part.scenario];
+        let parts = part.shared.parts() as u64;
+        let arrivals = executor::arrivals(scenario, context.warm_up, part.part as u64, parts);
+        let times = (clock.start, times(scenario, context.warm_up), (context.timer)());
+        let run = pool.run(times, arrivals, part.orders, context.stop.clone());
+        tasks.push(spawn(&context.run, scenario.name.clone(), run));
     }
     for task in tasks {
-        // A panic has been reported by the panic hook; the others go on.
+        // It does not panic.
         let _ = task.await;
     }
+}
+
+fn spawn(
+    run: &Arc<Run>,
+    scenario: String,
+    task: impl Future<Output = ()> + 'static,
+) -> JoinHandle<()> {
+    let place = move || format!("the scenario `{scenario}`");
+    tokio::task::spawn_local(stop_on_panic(run.clone(), place, task))
 }
 
 fn times(scenario: &Scenario, warm_up: Duration) -> Times {
@@ -134,76 +149,80 @@ fn times(scenario: &Scenario, warm_up: Duration) -> Times {
 }
 
 /// Runs the init code of every virtual user of this loop.
-async fn initialise(post: &mut Post, event_loop: &Rc<EventLoop>) -> Result<Staff, ScriptError> {
-    let count = post.options.scenarios.len();
-    let assignments: Vec<_> =
-        (0..count).map(|at| assignment(&post.options, at, post.run.iterations_of(at))).collect();
-    let mut staff =
-        Staff { workers: Vec::with_capacity(post.roster.seats.len()), crews: Vec::new() };
-    for seat in &post.roster.crews {
-        let scenario = &post.options.scenarios[seat.scenario];
-        staff.crews.push(Rc::new(Crew {
-            pool: seat.pool.clone(),
-            part: seat.part,
+async fn initialise(
+    context: &mut LoopContext,
+    event_loop: &Rc<EventLoop>,
+) -> Result<LoopUsers, ScriptError> {
+    let count = context.options.scenarios.len();
+    let assignments: Vec<_> = (0..count)
+        .map(|at| assignment(&context.options, at, context.run.iterations_of(at)))
+        .collect();
+    let mut users =
+        LoopUsers { workers: Vec::with_capacity(context.plan.users.len()), pools: Vec::new() };
+    for part in &context.plan.pools {
+        let scenario = &context.options.scenarios[part.scenario];
+        users.pools.push(Rc::new(LocalPool {
+            shared: part.shared.clone(),
+            part: part.part,
             event_loop: event_loop.clone(),
-            assignment: assignments[seat.scenario].clone(),
+            assignment: assignments[part.scenario].clone(),
             exec: scenario.exec.clone(),
             environment: scenario.env.clone(),
             max_vus: scenario.executor.max_vus(),
-            hire: hire(event_loop),
+            spawn_user: spawn_user(event_loop),
             free: RefCell::default(),
             closed: false.into(),
             members: RefCell::default(),
         }));
     }
-    for seat in std::mem::take(&mut post.roster.seats) {
-        let scenario = &post.options.scenarios[seat.scenario];
-        let Hand { user, mailbox } = tokio::select! {
-            made = make(event_loop, seat.id) => made?,
-            () = wait_for_stop(post.stop.clone()) => return Err(ScriptError::Interrupted),
+    for planned in std::mem::take(&mut context.plan.users) {
+        let scenario = &context.options.scenarios[planned.scenario];
+        let UserHandle { user, mailbox } = tokio::select! {
+            made = make(event_loop, planned.id) => made?,
+            () = wait_for_stop(context.stop.clone()) => return Err(ScriptError::Interrupted),
         };
-        let crew = post.roster.crews.iter().position(|crew| crew.scenario == seat.scenario);
-        if let Some(crew) = crew {
-            staff.crews[crew].join(Hand { user, mailbox });
+        let pool = context.plan.pools.iter().position(|part| part.scenario == planned.scenario);
+        if let Some(pool) = pool {
+            users.pools[pool].join(UserHandle { user, mailbox });
             continue;
         }
-        staff.workers.push(Worker {
+        users.workers.push(Worker {
             user,
             mailbox,
-            assignment: assignments[seat.scenario].clone(),
+            assignment: assignments[planned.scenario].clone(),
             exec: scenario.exec.clone(),
             environment: scenario.env.clone(),
-            spans: seat.spans,
-            budget: seat.budget,
+            spans: planned.spans,
+            budget: planned.budget,
             busy: Arc::default(),
         });
     }
-    Ok(staff)
+    Ok(users)
 }
 
 /// Makes a virtual user and runs its init code.
-async fn make(event_loop: &Rc<EventLoop>, id: u32) -> Result<Hand, ScriptError> {
+async fn make(event_loop: &Rc<EventLoop>, id: u32) -> Result<UserHandle, ScriptError> {
     let user = Rc::new(User::new(id, event_loop.clone()));
     let mailbox = Rc::new(Mailbox::default());
-    settle_in(&user, &mailbox).await?;
+    init(&user, &mailbox).await?;
     event_loop.run.live.initialised.fetch_add(1, Ordering::Relaxed);
-    Ok(Hand { user, mailbox })
+    Ok(UserHandle { user, mailbox })
 }
 
-/// How a crew gets a virtual user more while its scenario runs.
-fn hire(event_loop: &Rc<EventLoop>) -> Hire {
+/// How a pool gets another virtual user while its scenario runs.
+fn spawn_user(event_loop: &Rc<EventLoop>) -> SpawnUser {
     let event_loop = event_loop.clone();
     Rc::new(move || -> Pin<Box<dyn Future<Output = _>>> {
         let event_loop = event_loop.clone();
         Box::pin(async move {
             let run: &Run = &event_loop.run;
             let id = run.vu_ids.fetch_add(1, Ordering::Relaxed) + 1;
-            let hand = make(&event_loop, id).await?;
+            let handle = make(&event_loop, id).await?;
             event_loop.recorder.borrow_mut().learn(&run.registry());
             if run.setup_data.get().is_some() {
-                prepare(&hand.mailbox).await;
+                prepare(&handle.mailbox).await;
             }
-            Ok(hand)
+            Ok(handle)
         })
     })
 }
@@ -234,29 +253,30 @@ async fn record(clock: Clock, event_loop: Rc<EventLoop>, watch: Rc<RefCell<LoopW
     generator::watch_lag(|late| watch.borrow_mut().lag.record(late)).await;
 }
 
-/// Shows the loop's figures to the thresholds that may end the run, now and then.
-fn show_on_board(post: &Post, event_loop: &Rc<EventLoop>) -> Option<JoinHandle<()>> {
-    let (board, event_loop, index) = (post.board.clone()?, event_loop.clone(), post.index);
-    Some(now_and_then(move || {
-        let shown = event_loop.recorder.borrow().snapshot(board.metrics());
-        board.show(index, shown);
+/// Shares the loop's figures with the thresholds that may end the run.
+fn share_figures(context: &LoopContext, event_loop: &Rc<EventLoop>) -> Option<JoinHandle<()>> {
+    let (figures, event_loop, index) =
+        (context.figures.clone()?, event_loop.clone(), context.index);
+    Some(every_interval(move || {
+        let sinks = event_loop.recorder.borrow().snapshot(figures.metrics());
+        figures.share(index, sinks);
     }))
 }
 
-/// Hands on what a terminal shows, if there is one.
-fn show_recent(post: &Post, event_loop: &Rc<EventLoop>) -> Option<JoinHandle<()>> {
-    let (run, event_loop) = (post.run.clone(), event_loop.clone());
+/// Passes on what a terminal shows, if there is one.
+fn show_recent(context: &LoopContext, event_loop: &Rc<EventLoop>) -> Option<JoinHandle<()>> {
+    let (run, event_loop) = (context.run.clone(), event_loop.clone());
     run.live.is_watched.load(Ordering::Relaxed).then(|| {
-        now_and_then(move || {
+        every_interval(move || {
             let recent = event_loop.recorder.borrow_mut().take_recent();
             run.live.add_recent(&recent);
         })
     })
 }
 
-fn now_and_then(show: impl Fn() + 'static) -> JoinHandle<()> {
+fn every_interval(show: impl Fn() + 'static) -> JoinHandle<()> {
     tokio::task::spawn_local(async move {
-        let mut tick = tokio::time::interval(BOARD_INTERVAL);
+        let mut tick = tokio::time::interval(FIGURES_INTERVAL);
         loop {
             tick.tick().await;
             show();

@@ -2,7 +2,7 @@
 //!
 //! Every event loop starts its part of the iterations and first looks among its own virtual users
 //! for one that is free, then among those of the other loops. A loop's number of free virtual users
-//! is *claimed* before anything else happens: whoever got a claim has a virtual user for certain,
+//! is *claimed* before anything else happens: a loop with a claim has a virtual user for certain,
 //! and an iteration is dropped exactly when none is free anywhere, as with k6's one pool.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::options::VuPool;
 
-/// What one event loop tells another one's crew.
+/// What one event loop sends to another one's part of the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Start an iteration that should start at this moment; a virtual user is claimed for it.
@@ -29,22 +29,23 @@ pub(crate) enum Claim {
     Own,
     /// It was handed to another event loop.
     HandedOver,
-    Nobody,
+    /// No virtual user is free.
+    NoneFree,
 }
 
 #[derive(Debug)]
 pub(crate) struct ArrivalPool {
-    crews: Vec<Side>,
+    loops: Vec<LoopSide>,
     /// Virtual users that may still be made while the scenario runs.
     unplanned: AtomicU32,
     /// One is being made: never two at once, as in k6.
-    hiring: AtomicBool,
+    spawning: AtomicBool,
     starting: AtomicUsize,
     exhausted: AtomicBool,
 }
 
 #[derive(Debug)]
-struct Side {
+struct LoopSide {
     free: AtomicU32,
     orders: mpsc::UnboundedSender<Order>,
 }
@@ -57,16 +58,16 @@ impl ArrivalPool {
         loops: usize,
     ) -> (Arc<Self>, Vec<mpsc::UnboundedReceiver<Order>>) {
         let loops = loops.min(config.max_vus as usize).max(1);
-        let (crews, receivers): (Vec<Side>, Vec<_>) = (0..loops)
+        let (sides, receivers): (Vec<LoopSide>, Vec<_>) = (0..loops)
             .map(|_| {
                 let (orders, receiver) = mpsc::unbounded_channel();
-                (Side { free: AtomicU32::new(0), orders }, receiver)
+                (LoopSide { free: AtomicU32::new(0), orders }, receiver)
             })
             .unzip();
         let pool = Self {
-            crews,
+            loops: sides,
             unplanned: AtomicU32::new(config.max_vus - config.pre_allocated_vus),
-            hiring: AtomicBool::new(false),
+            spawning: AtomicBool::new(false),
             starting: AtomicUsize::new(loops),
             exhausted: AtomicBool::new(false),
         };
@@ -75,21 +76,21 @@ impl ArrivalPool {
 
     /// How many event loops take part.
     pub(crate) fn parts(&self) -> usize {
-        self.crews.len()
+        self.loops.len()
     }
 
     /// A virtual user of `part` has become free.
     pub(crate) fn release(&self, part: usize) {
-        self.crews[part].free.fetch_add(1, Ordering::Release);
+        self.loops[part].free.fetch_add(1, Ordering::Release);
     }
 
     /// Finds a virtual user for an iteration of `part`.
     pub(crate) fn claim(&self, part: usize, intended: Instant) -> Claim {
-        let parts = self.crews.len();
+        let parts = self.loops.len();
         for distance in 0..parts {
             let at = (part + distance) % parts;
             let taken =
-                self.crews[at]
+                self.loops[at]
                     .free
                     .fetch_update(Ordering::Acquire, Ordering::Relaxed, |free| free.checked_sub(1));
             if taken.is_err() {
@@ -98,45 +99,45 @@ impl ArrivalPool {
             if distance == 0 {
                 return Claim::Own;
             }
-            // A crew that is gone was stopped together with the whole run.
-            let _ = self.crews[at].orders.send(Order::Start(intended));
+            // Without a receiver the whole run was stopped.
+            let _ = self.loops[at].orders.send(Order::Start(intended));
             return Claim::HandedOver;
         }
-        Claim::Nobody
+        Claim::NoneFree
     }
 
-    /// Whether a virtual user is to be made now; [`Self::hired`] must follow.
-    pub(crate) fn hire(&self) -> bool {
-        if self.hiring.swap(true, Ordering::AcqRel) {
+    /// Whether a virtual user is to be made now; [`Self::end_spawn`] must follow.
+    pub(crate) fn begin_spawn(&self) -> bool {
+        if self.spawning.swap(true, Ordering::AcqRel) {
             return false;
         }
         let left = self
             .unplanned
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         if left.is_err() {
-            self.hiring.store(false, Ordering::Release);
+            self.spawning.store(false, Ordering::Release);
         }
         left.is_ok()
     }
 
     /// The virtual user is made, or could not be.
-    pub(crate) fn hired(&self) {
-        self.hiring.store(false, Ordering::Release);
+    pub(crate) fn end_spawn(&self) {
+        self.spawning.store(false, Ordering::Release);
     }
 
     /// True for the first caller after all virtual users there may be were made.
     pub(crate) fn is_exhausted_now(&self) -> bool {
         self.unplanned.load(Ordering::Relaxed) == 0
-            && !self.hiring.load(Ordering::Acquire)
+            && !self.spawning.load(Ordering::Acquire)
             && !self.exhausted.swap(true, Ordering::Relaxed)
     }
 
-    /// One event loop has started its last iteration; the last of them closes all crews. An order
-    /// given before reaches its crew before the closing does.
+    /// One event loop has started its last iteration; the last of them closes all loops. An order
+    /// given before reaches its part before the closing does.
     pub(crate) fn all_started(&self) {
         if self.starting.fetch_sub(1, Ordering::AcqRel) == 1 {
-            for crew in &self.crews {
-                let _ = crew.orders.send(Order::Close);
+            for side in &self.loops {
+                let _ = side.orders.send(Order::Close);
             }
         }
     }
@@ -163,7 +164,7 @@ mod tests {
         assert_eq!(pool.claim(0, now), Claim::Own);
         assert_eq!(pool.claim(0, now), Claim::HandedOver);
         assert_eq!(orders[1].try_recv(), Ok(Order::Start(now)));
-        assert_eq!(pool.claim(0, now), Claim::Nobody);
+        assert_eq!(pool.claim(0, now), Claim::NoneFree);
         pool.release(0);
         assert_eq!(pool.claim(1, now), Claim::HandedOver);
         assert_eq!(orders[0].try_recv(), Ok(Order::Start(now)));
@@ -172,11 +173,11 @@ mod tests {
     #[test]
     fn one_virtual_user_at_a_time_is_made_until_there_are_as_many_as_allowed() {
         let (pool, _orders) = pool(1, 3, 1);
-        assert!(pool.hire() && !pool.hire() && !pool.is_exhausted_now());
-        pool.hired();
-        assert!(pool.hire());
-        pool.hired();
-        assert!(!pool.hire());
+        assert!(pool.begin_spawn() && !pool.begin_spawn() && !pool.is_exhausted_now());
+        pool.end_spawn();
+        assert!(pool.begin_spawn());
+        pool.end_spawn();
+        assert!(!pool.begin_spawn());
         assert!(pool.is_exhausted_now() && !pool.is_exhausted_now());
     }
 
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_loop_to_finish_closes_all_crews() {
+    fn the_last_loop_to_finish_closes_all_parts() {
         let (pool, mut orders) = pool(2, 2, 2);
         pool.all_started();
         assert!(orders[0].try_recv().is_err());
@@ -209,7 +210,7 @@ mod tests {
                     let pool = &pool;
                     scope.spawn(move || {
                         let now = Instant::now();
-                        (0..2000).filter(|_| pool.claim(part, now) != Claim::Nobody).count()
+                        (0..2000).filter(|_| pool.claim(part, now) != Claim::NoneFree).count()
                     })
                 })
                 .collect();

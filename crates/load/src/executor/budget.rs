@@ -34,7 +34,7 @@ impl Budget {
         self.0.is_some()
     }
 
-    /// Empties the budget and says what was left in it: iterations that were never started.
+    /// Empties the budget and returns what was left in it: iterations that were never started.
     pub(crate) fn drain(&self) -> u64 {
         self.0.as_ref().map_or(0, |left| left.swap(0, Ordering::Relaxed))
     }

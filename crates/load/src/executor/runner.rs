@@ -1,4 +1,4 @@
-//! Makes the spans of one virtual user happen.
+//! Runs the spans of one virtual user.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -153,7 +153,7 @@ pub(super) async fn wait_until(instant: Instant) {
 
 /// Completes when the run is stopped from outside.
 pub(crate) async fn wait_for_stop(mut stop: watch::Receiver<bool>) {
-    // An error means that nobody can stop the run any more.
+    // An error means that the run cannot be stopped any more.
     if stop.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -142,7 +142,7 @@ pub(super) enum PseudoClass {
     Lang(String),
     Has(Box<Selector>),
     HasChild(Box<Selector>),
-    /// Of a page that somebody looks at.
+    /// Of a page that is shown.
     Never,
 }
 

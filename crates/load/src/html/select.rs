@@ -156,7 +156,7 @@ impl Candidate<'_> {
         std::iter::successors(self.prev_sibling_element(), Self::prev_sibling_element)
     }
 
-    /// Whether it, or else an element it is in, says that it is in this language.
+    /// Whether it, or else an element it is in, is declared to be in this language.
     fn is_in_language(&self, wanted: &str) -> bool {
         let parents = std::iter::successors(Some(self.clone()), Self::parent_element);
         parents.into_iter().any(|place| {

@@ -37,7 +37,7 @@ impl ChunkedDecoder {
         self.state == ChunkState::Done
     }
 
-    /// Reads from `input`, hands decoded bytes to `sink`, and says how much was read. Reads less
+    /// Reads from `input`, hands decoded bytes to `sink`, and returns how much was read. Reads less
     /// than all only when the body is complete.
     pub(super) fn decode(
         &mut self,

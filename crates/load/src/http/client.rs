@@ -1,8 +1,11 @@
 //! The client of one virtual user: its kept connections, redirects, timeouts.
 
 use std::cell::{OnceCell, RefCell};
+use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+
+use tokio::task::LocalSet;
 
 use super::connection::{self, Connection, Dialled, Peer, Progress, RawResponse, Traffic};
 use super::cookies::{Jar, RequestCookie};
@@ -17,8 +20,15 @@ use super::{
     encoding,
 };
 
+/// Blocks this thread for an exchange outside of all event loops.
+pub(crate) fn block_on<F: Future>(exchange: F) -> io::Result<F::Output> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // HTTP/2 has a task of its own.
+    Ok(runtime.block_on(LocalSet::new().run_until(exchange)))
+}
+
 /// Settings that hold for every request of a run.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClientConfig {
     /// The `User-Agent` header unless a request sets its own; empty sends none.
     pub(crate) user_agent: String,
@@ -41,21 +51,20 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// `tell` gets what `config.debug` wants to be shown, and the id of the request it is about.
-    pub(crate) fn new(config: ClientConfig, tell: impl Fn(&str, &str) + 'static) -> Self {
+    /// `write` gets what `config.debug` wants to be shown, and the id of the request it is about.
+    pub(crate) fn new(config: ClientConfig, write: impl Fn(&str, &str) + 'static) -> Self {
         let tls = Tls::new(config.tls.clone());
         let resolver = Resolver::new(config.names.clone());
-        let debug = config.debug.map(|shows| Debug { shows, tell: Box::new(tell) });
+        let debug = config.debug.map(|shows| Debug { shows, write: Box::new(write) });
         Self { config, resolver, tls, debug }
     }
 
-    /// A stream to a server that does not speak HTTP, by the same rules of names and settings of TLS. Of the address only
+    /// A stream for a protocol that others speak, by the same rules of names and settings of TLS. Of the address only
     /// the host, the port and whether it is secure count.
-    pub(crate) async fn connect(&self, url: &Url) -> Result<Stream> {
+    pub(crate) async fn connect(&self, url: &Url, offer: Offer) -> Result<Stream> {
         let (address, _) = self.resolver.resolve(&url.host, url.port).await?;
         let trace = &mut Trace::begin();
         let stream = connection::connect(address, trace).await?;
-        let offer = Offer::Http1;
         let dialled = connection::secure(url, stream, address, &self.tls, offer, trace).await?;
         Ok(dialled.stream)
     }
@@ -91,7 +100,7 @@ pub(crate) struct Exchange {
     /// When the last byte of the answer (or the error) arrived.
     pub(crate) end: Instant,
     pub(crate) outcome: Result<Answer>,
-    /// Who answered; `None` when nobody could be reached.
+    /// The server that answered; `None` when none could be reached.
     pub(crate) peer: Option<Peer>,
 }
 
@@ -309,7 +318,7 @@ impl Client {
     }
 }
 
-/// Tries of one request beyond the first, of which the server says that it has not looked at them; Go's number.
+/// Tries beyond the first of a request that the server reports as not processed; Go's number.
 const MAX_RETRIES: u32 = 7;
 
 /// The pause before another try: none before the first, then 1 s, twice as long each time, and up to a tenth more;
@@ -323,7 +332,7 @@ fn pause_before(retries: u32) -> Duration {
 struct Track {
     trace: Trace,
     traffic: Traffic,
-    /// Who answers; `None` when nobody could be reached.
+    /// The server that answers; `None` when none could be reached.
     peer: Option<Peer>,
 }
 
@@ -362,7 +371,7 @@ impl Hop {
         let keeps_host = self.keeps_host && Url::is_relative(&location);
         let url = Rc::new(url);
         let is_first = false;
-        // Nobody is told over plain HTTP where on a TLS server somebody was (RFC 9110 §10.1.3).
+        // An address on a TLS server is not sent over plain HTTP (RFC 9110 §10.1.3).
         let told = !self.url.secure || url.secure;
         let referer = told.then(|| self.url.text.split('#').next().unwrap_or_default().into());
         Some(Ok(if repeat {
@@ -375,7 +384,7 @@ impl Hop {
     }
 }
 
-/// Undoes the codings of a body. Not for redirects, whose bodies nobody sees, and not part of the
+/// Undoes the codings of a body. Not for redirects, whose bodies are not shown, and not part of the
 /// timings: they end with the last byte from the network.
 fn decoded(mut exchange: Exchange) -> Exchange {
     exchange.outcome = exchange.outcome.and_then(|answer| {
@@ -388,4 +397,14 @@ fn decoded(mut exchange: Exchange) -> Exchange {
         Ok(Answer { head, body })
     });
     exchange
+}
+
+#[cfg(test)]
+mod tests {
+    /// That of an HTTP/2 connection is one of these.
+    #[test]
+    fn tasks_run_while_their_thread_is_blocked_for_an_exchange() {
+        let exchange = async { tokio::task::spawn_local(async { 7 }).await.unwrap() };
+        assert_eq!(super::block_on(exchange).unwrap(), 7);
+    }
 }

@@ -13,12 +13,12 @@ pub enum HttpDebug {
 }
 
 /// Writes a message about the request with this id.
-type Tell = Box<dyn Fn(&str, &str)>;
+type WriteMessage = Box<dyn Fn(&str, &str)>;
 
 /// Shows what goes over the wire.
 pub(super) struct Debug {
     pub(super) shows: HttpDebug,
-    pub(super) tell: Tell,
+    pub(super) write: WriteMessage,
 }
 
 impl Debug {
@@ -47,7 +47,7 @@ impl Debug {
             bytes.extend_from_slice(body);
         }
         let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
-        (self.tell)(&format!("{what}:\n{text}\n"), id);
+        (self.write)(&format!("{what}:\n{text}\n"), id);
     }
 }
 

@@ -17,7 +17,7 @@ const MAX_HEADERS: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Version {
-    /// HTTP/1.0: a connection is closed after each response unless the server says otherwise.
+    /// HTTP/1.0: a connection is closed after each response unless the server sends otherwise.
     Http10,
     Http11,
     Http2,

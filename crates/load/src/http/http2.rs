@@ -230,7 +230,7 @@ impl Drop for OpenStream<'_> {
 struct Wire {
     /// `None` once it is closed.
     frames: RefCell<Option<Frames>>,
-    /// Of the task: whoever else polls the frames leaves the wake-ups to it.
+    /// Of the task: others that poll the frames leave the wake-ups to it.
     waker: RefCell<Waker>,
     /// Why the socket failed.
     failure: Cell<Option<io::ErrorKind>>,

@@ -84,7 +84,7 @@ fn basic(response: &[u8], algorithms: &[&dyn SignatureVerificationAlgorithm]) ->
     let signed = response.tlv_bytes().ok()?;
     let algorithm = next(&mut response, Tag::Sequence)?.value();
     let signature = bits(next(&mut response, Tag::BitString)?)?;
-    // As in k6, only the first certificate is looked at; without one there is nobody to verify against.
+    // As in k6, only the first certificate is looked at; without one there is no key to verify with.
     if let Some(certificates) = optional(&mut response, explicit(0))? {
         let mut certificates = sequence(whole(certificates.value())?)?;
         if !certificates.is_finished() {
@@ -111,7 +111,7 @@ fn data(data: AnyRef<'_>) -> Option<Ocsp> {
     let produced_at = time(&mut data)?;
     let mut statuses = sequence(data.decode().ok()?)?;
     let status = statuses.decode().ok()?;
-    // Nothing says which of several is meant.
+    // It is not defined which of several is meant.
     if !statuses.is_finished() {
         return None;
     }

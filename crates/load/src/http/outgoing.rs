@@ -1,4 +1,4 @@
-//! What a request says before its body, whatever the protocol it goes by.
+//! The head of a request, for either protocol.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -33,7 +33,7 @@ impl Resolver {
         Self { rules, ..Self::default() }
     }
 
-    /// Where a request to `host` and `port` goes. The flag says whether a look-up was needed.
+    /// Where a request to `host` and `port` goes. The flag is whether a look-up was needed.
     pub(super) async fn resolve(&self, host: &str, port: u16) -> Result<(SocketAddr, bool)> {
         let literal: Option<IpAddr> = host.parse().ok();
         if literal.is_none() && self.rules.blocked.find(host).is_some() {
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_name_that_cannot_exist_is_no_such_host() {
-        // A label of more than 63 bytes: the resolver refuses it without asking anybody.
+        // A label of more than 63 bytes: the resolver refuses it without a query.
         assert_eq!(resolve(&"a".repeat(70)).unwrap_err().code().0, 1101);
     }
 }

@@ -10,8 +10,9 @@ use std::future::{Future as _, poll_fn};
 use std::io;
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{
     ResolvesClientCert, Resumption, verify_server_cert_signed_by_trust_anchor, verify_server_name,
@@ -167,7 +168,7 @@ pub(super) struct Secured {
 
 /// What a server may choose from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Offer {
+pub(crate) enum Offer {
     /// HTTP/1.1 alone, for what is to become another protocol.
     Http1,
     /// HTTP/2 or HTTP/1.1.
@@ -230,7 +231,7 @@ impl Tls {
         let stream = poll_fn(|cx| {
             let polled = connecting.as_mut().poll(cx);
             // Other handshakes use the same verifier, between the polls of this one.
-            ocsp = configs.stapled.take().unwrap_or(ocsp);
+            ocsp = configs.stapled.lock().take().unwrap_or(ocsp);
             polled
         });
         let stream = stream.await.map_err(|error| failed(&error))?;
@@ -260,11 +261,6 @@ impl Tls {
         })?;
         Ok(self.configs.get_or_init(|| built))
     }
-}
-
-/// A configuration for connections whose OCSP responses nobody reads.
-pub(crate) fn client_config(settings: &TlsSettings) -> Result<rustls::ClientConfig, rustls::Error> {
-    config(settings, Stapled::default())
 }
 
 fn config(settings: &TlsSettings, stapled: Stapled) -> Result<rustls::ClientConfig, rustls::Error> {
@@ -339,18 +335,7 @@ fn suite_name(suite: CipherSuite) -> &'static str {
 }
 
 /// What the server of the last handshake has stapled to its certificate, from the verifier to the handshake.
-#[derive(Debug, Clone, Default)]
-struct Stapled(Arc<Mutex<Option<Ocsp>>>);
-
-impl Stapled {
-    fn put(&self, ocsp: Ocsp) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(ocsp);
-    }
-
-    fn take(&self) -> Option<Ocsp> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
+type Stapled = Arc<Mutex<Option<Ocsp>>>;
 
 /// Verifies a server's certificate, and reads the OCSP response with it.
 #[derive(Debug)]
@@ -380,7 +365,7 @@ impl ServerCertVerifier for Verifier {
             verify_server_name(&certificate, server_name)?;
         }
         if !ocsp_response.is_empty() {
-            self.stapled.put(Ocsp::parse(ocsp_response, algorithms));
+            *self.stapled.lock() = Some(Ocsp::parse(ocsp_response, algorithms));
         }
         Ok(ServerCertVerified::assertion())
     }

@@ -7,6 +7,10 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
+use percent_encoding::{
+    AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode, utf8_percent_encode,
+};
+
 use super::{RequestError, Result};
 
 /// Longest accepted address; longer ones are refused, not sent.
@@ -14,6 +18,18 @@ const MAX_URL_BYTES: usize = 64 * 1024;
 
 /// Longest scheme that is repeated in a message.
 const MAX_SCHEME_BYTES: usize = 32;
+
+/// What Go encodes in a form, in a path and in a fragment.
+const QUERY: &AsciiSet = &all_but(NON_ALPHANUMERIC, b"-_.~");
+const PATH: &AsciiSet = &all_but(QUERY, b"$&+,/:;=@");
+const FRAGMENT: &AsciiSet = &all_but(PATH, b"?!()*");
+
+const fn all_but(set: &AsciiSet, plain: &[u8]) -> AsciiSet {
+    match plain {
+        [] => set.union(AsciiSet::EMPTY),
+        [byte, rest @ ..] => all_but(&set.remove(*byte), rest),
+    }
+}
 
 /// A parsed address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,12 +80,13 @@ impl Url {
         let (host, port) = split_port(&ascii)?;
         let port = port.unwrap_or(if secure { 443 } else { 80 });
         let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
-        let path = escaped(path, false)?;
-        let shown = percent_encoded(authority);
+        let path = escaped(path, PATH)?;
+        // As Go writes a name that is not ASCII.
+        let shown = utf8_percent_encode(authority, &AsciiSet::EMPTY);
         let scheme = if secure { "https" } else { "http" };
         let mut text = format!("{scheme}://{shown}{path}{query}");
         if let Some(fragment) = fragment.filter(|fragment| !fragment.is_empty()) {
-            let _ = write!(text, "#{}", escaped(fragment, true)?);
+            let _ = write!(text, "#{}", escaped(fragment, FRAGMENT)?);
         }
         let target = format!("{}{query}", if path.is_empty() { "/" } else { &path });
         Ok(Self {
@@ -166,30 +183,6 @@ fn international(authority: &str) -> Result<Cow<'_, str>> {
     Ok(labels.collect::<Option<Vec<_>>>().ok_or(wrong)?.join(".").into())
 }
 
-/// How Go writes such a name in an address.
-fn percent_encoded(authority: &str) -> Cow<'_, str> {
-    if authority.is_ascii() {
-        return Cow::Borrowed(authority);
-    }
-    let mut encoded = String::new();
-    percent_encode(authority.bytes(), |byte| byte.is_ascii(), &mut encoded);
-    encoded.into()
-}
-
-fn percent_encode(
-    bytes: impl IntoIterator<Item = u8>,
-    is_plain: impl Fn(u8) -> bool,
-    out: &mut String,
-) {
-    for byte in bytes {
-        if is_plain(byte) {
-            out.push(byte.into());
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-}
-
 pub(super) fn split_port(authority: &str) -> Result<(&str, Option<u16>)> {
     let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
         let (host, after) =
@@ -227,61 +220,30 @@ pub(super) fn split_port(authority: &str) -> Result<(&str, Option<u16>)> {
 
 /// Percent-encodes all but letters, digits and `-_.~`, for queries and forms; a space becomes `+`.
 pub(crate) fn escape_query(text: &str, out: &mut String) {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     for (index, word) in text.split(' ').enumerate() {
         out.push_str(if index == 0 { "" } else { "+" });
-        percent_encode(word.bytes(), is_plain, out);
+        out.extend(utf8_percent_encode(word, QUERY));
     }
 }
 
 /// A path or fragment as Go's `net/url` writes it: as it was given if that is a valid encoding, otherwise decoded and
 /// encoded anew. (Queries are left as they are, there and here.)
-fn escaped(text: &str, is_fragment: bool) -> Result<Cow<'_, str>> {
-    let decoded =
-        unescaped(text).ok_or(RequestError::InvalidUrl("a `%` without two hexadecimal digits"))?;
-    let is_plain = |byte: u8| match byte {
-        b'-' | b'_' | b'.' | b'~' | b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'='
-        | b'@' => true,
-        b'?' | b'!' | b'(' | b')' | b'*' => is_fragment,
-        _ => byte.is_ascii_alphanumeric(),
-    };
-    if text.bytes().all(|byte| is_plain(byte) || b"!$&'()*+,;=:@[]%".contains(&byte)) {
+fn escaped<'t>(text: &'t str, set: &'static AsciiSet) -> Result<Cow<'t, str>> {
+    let is_hex = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    if !text.split('%').skip(1).all(is_hex) {
+        return Err(RequestError::InvalidUrl("a `%` without two hexadecimal digits"));
+    }
+    let is_valid =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~!$&'()*+,;=:@/?[]%".contains(&byte);
+    if text.bytes().all(is_valid) {
         return Ok(text.into());
     }
-    let mut out = String::with_capacity(text.len() + 8);
-    percent_encode(decoded, is_plain, &mut out);
-    Ok(out.into())
-}
-
-/// Without percent-encoding; `None` if it is no such text.
-fn unescaped(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-    let mut bytes = text.bytes();
-    let mut out = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        out.push(match byte {
-            b'%' => (digit(bytes.next())? * 16 + digit(bytes.next())?) as u8,
-            other => other,
-        });
-    }
-    Some(out)
+    let decoded: Vec<u8> = percent_decode_str(text).collect();
+    Ok(percent_encode(&decoded, set).to_string().into())
 }
 
 pub(crate) fn percent_decode(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len());
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        let hex = |offset: usize| bytes.get(at + offset).and_then(|b| (*b as char).to_digit(16));
-        if let (b'%', Some(high), Some(low)) = (bytes[at], hex(1), hex(2)) {
-            out.push((high * 16 + low) as u8);
-            at += 3;
-        } else {
-            out.push(bytes[at]);
-            at += 1;
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 /// RFC 3986 §5.2.4 on a path that may carry a query.

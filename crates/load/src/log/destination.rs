@@ -60,7 +60,7 @@ impl Messages {
         Ok(Self::File(LogFile { file: Arc::new(Mutex::new(file)), level }))
     }
 
-    /// Whether somebody sees them as they are written.
+    /// Whether they are shown as they are written.
     pub(super) fn is_terminal(&self) -> bool {
         match self {
             Self::Stderr => std::io::stderr().is_terminal(),

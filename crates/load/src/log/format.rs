@@ -1,8 +1,11 @@
-//! The form of a message: short on a terminal, and otherwise as `--log-format` says.
+//! The form of a message: short on a terminal, and otherwise by `--log-format`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::{Level, LogError};
 
@@ -123,29 +126,19 @@ fn quote(text: &str) -> String {
 
 /// A time in UTC with whole seconds, `2026-11-20T18:05:32Z`.
 pub(crate) fn rfc_3339(time: SystemTime) -> String {
-    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil_from_days(days);
-    let (hour, minute) = (second / 3600, second / 60 % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
+    let time = OffsetDateTime::from(time);
+    rfc_3339_nano(time.replace_nanosecond(0).unwrap_or(time).into())
 }
 
-/// Year, month and day of a number of days since 1970-01-01 (H. Hinnant, "chrono-compatible
-/// low-level date algorithms", `civil_from_days`, for dates after the epoch).
-fn civil_from_days(days: u64) -> (u64, u64, u64) {
-    let z = days + 719_468;
-    let (era, day_of_era) = (z / 146_097, z % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+/// A time in UTC, `2026-11-20T18:05:32.25Z`, with as many digits as it needs.
+pub(crate) fn rfc_3339_nano(time: SystemTime) -> String {
+    OffsetDateTime::from(time).format(&Rfc3339).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use super::*;
 
     #[test]
@@ -171,5 +164,12 @@ mod tests {
         let line = json(Level::Warning, UNIX_EPOCH, "a\n<\"&", &[("source", "console")]);
         let expected = r#"{"level":"warning","msg":"a\n\u003c\"\u0026","source":"console","time":"1970-01-01T00:00:00Z"}"#;
         assert_eq!(line, format!("{expected}\n"));
+    }
+
+    #[test]
+    fn a_time_has_the_digits_it_needs() {
+        let time = UNIX_EPOCH + Duration::new(1_795_197_932, 250_000_000);
+        assert_eq!(rfc_3339_nano(time), "2026-11-20T18:05:32.25Z");
+        assert_eq!(rfc_3339_nano(UNIX_EPOCH), "1970-01-01T00:00:00Z");
     }
 }

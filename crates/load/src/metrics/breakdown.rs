@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{Builtin, CheckCount, MetricId, MetricKind, SampleTags, Sink};
 
-/// Most scenarios and groups told apart. What is beyond it is in the totals.
+/// Most scenarios and groups kept apart. Further ones are in the totals only.
 const MAX_PARTS: usize = 1000;
 
 /// The measurements of one scenario, or of one group in it alone.

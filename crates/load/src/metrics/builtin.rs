@@ -2,69 +2,52 @@
 
 use super::{Contains, MetricId, MetricKind};
 
-/// A metric that is always there; its discriminant is its [`MetricId`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub(crate) enum Builtin {
-    Vus,
-    VusMax,
-    Iterations,
-    IterationDuration,
-    DroppedIterations,
-    Checks,
-    GroupDuration,
-    HttpReqs,
-    HttpReqFailed,
-    HttpReqDuration,
-    HttpReqBlocked,
-    HttpReqConnecting,
-    HttpReqTlsHandshaking,
-    HttpReqSending,
-    HttpReqWaiting,
-    HttpReqReceiving,
-    DataSent,
-    DataReceived,
-    WsSessions,
-    WsMsgsSent,
-    WsMsgsReceived,
-    WsPing,
-    WsSessionDuration,
-    WsConnecting,
+/// Declares [`Builtin`]. A row is a metric: its variant, name, kind and content.
+macro_rules! metrics {
+    ($($Metric:ident = $name:literal, $Kind:ident, $Contains:ident;)*) => {
+        /// A metric that is always there; its discriminant is its [`MetricId`].
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u32)]
+        pub(crate) enum Builtin {
+            $($Metric,)*
+        }
+
+        impl Builtin {
+            /// Name, kind and content, in the order of the discriminants.
+            pub(super) const ALL: &[(&str, MetricKind, Contains)] =
+                &[$(($name, MetricKind::$Kind, Contains::$Contains),)*];
+        }
+    };
+}
+
+metrics! {
+    Vus = "vus", Gauge, Default;
+    VusMax = "vus_max", Gauge, Default;
+    Iterations = "iterations", Counter, Default;
+    IterationDuration = "iteration_duration", Trend, Time;
+    DroppedIterations = "dropped_iterations", Counter, Default;
+    Checks = "checks", Rate, Default;
+    GroupDuration = "group_duration", Trend, Time;
+    HttpReqs = "http_reqs", Counter, Default;
+    HttpReqFailed = "http_req_failed", Rate, Default;
+    HttpReqDuration = "http_req_duration", Trend, Time;
+    HttpReqBlocked = "http_req_blocked", Trend, Time;
+    HttpReqConnecting = "http_req_connecting", Trend, Time;
+    HttpReqTlsHandshaking = "http_req_tls_handshaking", Trend, Time;
+    HttpReqSending = "http_req_sending", Trend, Time;
+    HttpReqWaiting = "http_req_waiting", Trend, Time;
+    HttpReqReceiving = "http_req_receiving", Trend, Time;
+    DataSent = "data_sent", Counter, Data;
+    DataReceived = "data_received", Counter, Data;
+    WsSessions = "ws_sessions", Counter, Default;
+    WsMsgsSent = "ws_msgs_sent", Counter, Default;
+    WsMsgsReceived = "ws_msgs_received", Counter, Default;
+    WsPing = "ws_ping", Trend, Time;
+    WsSessionDuration = "ws_session_duration", Trend, Time;
+    WsConnecting = "ws_connecting", Trend, Time;
 }
 
 impl Builtin {
-    /// Name, kind and content, in the order of the discriminants.
-    pub(super) const ALL: [(Self, &'static str, MetricKind, Contains); 24] = {
-        use Contains::{Data, Default, Time};
-        use MetricKind::{Counter, Gauge, Rate, Trend};
-        [
-            (Self::Vus, "vus", Gauge, Default),
-            (Self::VusMax, "vus_max", Gauge, Default),
-            (Self::Iterations, "iterations", Counter, Default),
-            (Self::IterationDuration, "iteration_duration", Trend, Time),
-            (Self::DroppedIterations, "dropped_iterations", Counter, Default),
-            (Self::Checks, "checks", Rate, Default),
-            (Self::GroupDuration, "group_duration", Trend, Time),
-            (Self::HttpReqs, "http_reqs", Counter, Default),
-            (Self::HttpReqFailed, "http_req_failed", Rate, Default),
-            (Self::HttpReqDuration, "http_req_duration", Trend, Time),
-            (Self::HttpReqBlocked, "http_req_blocked", Trend, Time),
-            (Self::HttpReqConnecting, "http_req_connecting", Trend, Time),
-            (Self::HttpReqTlsHandshaking, "http_req_tls_handshaking", Trend, Time),
-            (Self::HttpReqSending, "http_req_sending", Trend, Time),
-            (Self::HttpReqWaiting, "http_req_waiting", Trend, Time),
-            (Self::HttpReqReceiving, "http_req_receiving", Trend, Time),
-            (Self::DataSent, "data_sent", Counter, Data),
-            (Self::DataReceived, "data_received", Counter, Data),
-            (Self::WsSessions, "ws_sessions", Counter, Default),
-            (Self::WsMsgsSent, "ws_msgs_sent", Counter, Default),
-            (Self::WsMsgsReceived, "ws_msgs_received", Counter, Default),
-            (Self::WsPing, "ws_ping", Trend, Time),
-            (Self::WsSessionDuration, "ws_session_duration", Trend, Time),
-            (Self::WsConnecting, "ws_connecting", Trend, Time),
-        ]
-    };
-
     pub(crate) fn is_builtin(id: MetricId) -> bool {
         (id.0 as usize) < Self::ALL.len()
     }
@@ -80,8 +63,8 @@ mod tests {
 
     #[test]
     fn the_table_is_in_the_order_of_the_ids() {
-        for (index, (builtin, ..)) in Builtin::ALL.iter().enumerate() {
-            assert_eq!(*builtin as usize, index);
+        for (metric, name) in [(Builtin::Vus, "vus"), (Builtin::WsConnecting, "ws_connecting")] {
+            assert_eq!(Builtin::ALL[metric as usize].0, name);
         }
     }
 }

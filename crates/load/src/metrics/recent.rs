@@ -1,4 +1,4 @@
-//! Requests since somebody last looked, for a terminal.
+//! Requests since the last look, for a terminal.
 
 use super::Histogram;
 

@@ -198,13 +198,22 @@ impl Recorder {
 
     /// Counts a request; the mark is for [`Self::settle`].
     pub(crate) fn request(&mut self, sample: &RequestSample<'_>) -> RequestMark {
-        let Exchange { timings, traffic, end, .. } = sample.exchange;
-        let Timings { blocked, connecting, tls_handshaking, sending, waiting, receiving, .. } =
-            *timings;
-        let duration_ms = milliseconds(timings.duration());
+        let duration_ms = milliseconds(sample.exchange.timings.duration());
         if let Some(recent) = &mut self.recent {
             recent.add(!sample.expected, duration_ms);
         }
+        self.count_request(sample, duration_ms);
+        match self.recording_since {
+            Some(since) => self.record_request(sample, duration_ms, since),
+            None => RequestMark::WarmUp,
+        }
+    }
+
+    /// Adds the values of a request to their metrics, and gives them to outputs.
+    fn count_request(&mut self, sample: &RequestSample<'_>, duration_ms: f64) {
+        let Exchange { timings, traffic, end, .. } = sample.exchange;
+        let Timings { blocked, connecting, tls_handshaking, sending, waiting, receiving, .. } =
+            *timings;
         let values = [
             (Builtin::HttpReqs, 1.0),
             (Builtin::HttpReqDuration, duration_ms),
@@ -235,7 +244,15 @@ impl Recorder {
             let id = self.expected_duration;
             self.keep(id, duration_ms);
         }
-        let Some(since) = self.recording_since else { return RequestMark::WarmUp };
+    }
+
+    /// Counts a request by status, name, cause of failure and second.
+    fn record_request(
+        &mut self,
+        sample: &RequestSample<'_>,
+        duration_ms: f64,
+        since: Instant,
+    ) -> RequestMark {
         *self.measured.statuses.entry(sample.status).or_default() += 1;
         self.measured.totals.requests += 1;
         let name = self.name((sample.scenario, sample.group, sample.name.clone()));
@@ -259,7 +276,7 @@ impl Recorder {
             }
             Ok(_) => {}
         }
-        let second = end.saturating_duration_since(since).as_secs();
+        let second = sample.exchange.end.saturating_duration_since(since).as_secs();
         let second = u32::try_from(second).unwrap_or(u32::MAX);
         let step = self.measured.series.at(second);
         step.requests += 1;
@@ -267,7 +284,7 @@ impl Recorder {
         RequestMark::Recorded { second, name }
     }
 
-    /// Tells the outputs that an iteration is over.
+    /// Notifies the outputs that an iteration is over.
     pub(crate) fn end_iteration(&mut self, tags: &SampleTags<'_>) {
         if let Some(emitter) = self.emitter() {
             emitter.end_iteration(tags);

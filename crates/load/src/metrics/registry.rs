@@ -142,7 +142,7 @@ impl Registry {
     /// The built-in metrics.
     pub(crate) fn new() -> Self {
         let mut registry = Self { metrics: Vec::new(), by_name: HashMap::new() };
-        for (_, name, kind, contains) in Builtin::ALL {
+        for &(name, kind, contains) in Builtin::ALL {
             registry.push(Metric { name: name.into(), kind, contains, sub: None });
         }
         registry

@@ -14,7 +14,7 @@ const MAX_TROUBLES: usize = 50;
 const TROUBLE_CHARS: usize = 200;
 
 impl Troubles {
-    /// Only the first line tells what, the others where.
+    /// Only the first line is the message, the others are its place.
     pub(crate) fn add(&mut self, text: &str) {
         let line = text.lines().next().unwrap_or_default();
         let short: String = line.chars().take(TROUBLE_CHARS).collect();

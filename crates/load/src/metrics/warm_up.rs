@@ -1,4 +1,4 @@
-//! What a run did while it was warming up. No figure has it, but the server's data do: whoever compares a
+//! What a run did while it was warming up. No figure has it, but the server's data do: a comparison of a
 //! counter with what a server kept needs all that was sent to it. Only sums are kept, as distributions of a
 //! cold server say nothing.
 

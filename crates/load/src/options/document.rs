@@ -29,14 +29,14 @@ pub(crate) fn document(options: &Options) -> Value {
         "noTeardown": options.no_teardown,
         "discardResponseBodies": options.discard_response_bodies,
         "maxRedirects": options.max_redirects,
-        "noConnectionReuse": options.no_connection_reuse,
+        "noConnectionReuse": options.client.no_connection_reuse,
         "noVUConnectionReuse": options.no_vu_connection_reuse,
         "summaryTimeUnit": options.summary_time_unit,
         "summaryTrendStats": options.summary_trend_stats,
         "systemTags": options.system_tags.names(),
         "rps": (options.rps > 0).then_some(options.rps),
         "throw": options.throw,
-        "userAgent": options.user_agent,
+        "userAgent": options.client.user_agent,
     })
 }
 

@@ -4,52 +4,16 @@
 
 use serde_json::{Map, Value};
 
+use super::layer::OPTIONS;
 use super::script::{Result, read_option};
 use super::{Layer, OptionsError, all};
 use crate::http::Proxies;
-
-/// Environment variables and the option each one sets.
-const OPTIONS: &[(&str, &str)] = &[
-    ("K6_VUS", "vus"),
-    ("K6_DURATION", "duration"),
-    ("K6_ITERATIONS", "iterations"),
-    ("K6_STAGES", "stages"),
-    ("K6_TAGS", "tags"),
-    ("K6_USER_AGENT", "userAgent"),
-    ("K6_SUMMARY_TREND_STATS", "summaryTrendStats"),
-    ("K6_SUMMARY_TIME_UNIT", "summaryTimeUnit"),
-    ("K6_NO_CONNECTION_REUSE", "noConnectionReuse"),
-    ("K6_NO_VU_CONNECTION_REUSE", "noVUConnectionReuse"),
-    ("K6_DISCARD_RESPONSE_BODIES", "discardResponseBodies"),
-    ("K6_THROW", "throw"),
-    ("K6_MAX_REDIRECTS", "maxRedirects"),
-    ("K6_BATCH", "batch"),
-    ("K6_BATCH_PER_HOST", "batchPerHost"),
-    ("K6_NO_COOKIES_RESET", "noCookiesReset"),
-    ("K6_BLACKLIST_IPS", "blacklistIPs"),
-    ("K6_BLOCK_HOSTNAMES", "blockHostnames"),
-    ("K6_DNS", "dns"),
-    ("K6_HTTP_DEBUG", "httpDebug"),
-    ("K6_INSECURE_SKIP_TLS_VERIFY", "insecureSkipTLSVerify"),
-    ("K6_MIN_ITERATION_DURATION", "minIterationDuration"),
-    ("K6_NO_SETUP", "noSetup"),
-    ("K6_NO_TEARDOWN", "noTeardown"),
-    ("K6_RPS", "rps"),
-    ("K6_SYSTEM_TAGS", "systemTags"),
-    ("K6_SETUP_TIMEOUT", "setupTimeout"),
-    ("K6_TEARDOWN_TIMEOUT", "teardownTimeout"),
-];
-
-/// Names of the options that variables set.
-pub(super) fn options_of_variables() -> impl Iterator<Item = &'static str> {
-    OPTIONS.iter().map(|(_, option)| *option)
-}
 
 /// What to do instead of variables whose option exists.
 const OPTION: &str = "the script's options and --config have it";
 
 /// Variables of k6 that this engine would have to obey and does not, and what to do instead. k6 itself ignores
-/// K6_HOSTS, K6_THRESHOLDS and K6_TLS_VERSION, but whoever sets them means something: the options exist.
+/// K6_HOSTS, K6_THRESHOLDS and K6_TLS_VERSION, but a user who sets them expects an effect: the options exist.
 const MISSING: &[(&str, &str)] = &[
     ("K6_EXIT_ON_RUNNING", ""),
     ("K6_HOSTS", OPTION),
@@ -95,7 +59,8 @@ impl Layer {
             }
             _ => Ok(()),
         });
-        let read = OPTIONS.iter().map(|(name, option)| {
+        let with_variable = OPTIONS.iter().filter(|(_, name)| !name.is_empty());
+        let read = with_variable.map(|(option, name)| {
             let Some(text) = variable(name) else { return Ok(()) };
             layer.set(option, &text).map_err(|error| match error {
                 OptionsError::Invalid { problem, .. } => OptionsError::invalid(*name, problem),
@@ -104,7 +69,7 @@ impl Layer {
         });
         all(missing.chain(read))?;
         let proxies = Proxies::from_environment(variable);
-        layer.http.proxies = Some(proxies).filter(|proxies| *proxies != Proxies::default());
+        layer.proxies = Some(proxies).filter(|proxies| *proxies != Proxies::default());
         Ok(layer)
     }
 
@@ -215,7 +180,7 @@ mod tests {
     }
 
     /// All of them, after `envconfig` in k6 1.8.1 and what its commands look up themselves; without those that are no
-    /// options but flags, such as `K6_OUT`: whoever reads the flag reads them.
+    /// options but flags, such as `K6_OUT`: they are read with the flag.
     #[test]
     fn every_option_of_k6_that_a_variable_sets_is_known() {
         for name in "BATCH BATCH_PER_HOST BLACKLIST_IPS BLOCK_HOSTNAMES \
@@ -228,7 +193,7 @@ mod tests {
             .split_whitespace()
         {
             let name = format!("K6_{name}");
-            let read = OPTIONS.iter().any(|(known, _)| *known == name);
+            let read = OPTIONS.iter().any(|(_, known)| *known == name);
             assert!(read || MISSING.iter().any(|(missing, _)| *missing == name), "{name}");
         }
     }

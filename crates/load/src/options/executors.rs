@@ -106,13 +106,12 @@ impl Fields<'_> {
                 }
                 (config, &["startRate", "timeUnit", "stages", "preAllocatedVUs", "maxVUs"])
             }
-            missing if MISSING_EXECUTORS.iter().any(|(name, _)| *name == missing) => {
-                let known = MISSING_EXECUTORS.iter().find(|(name, _)| *name == missing);
-                let what = format!("executor `{missing}` (scenario `{scenario}`)");
-                let instead = known.map_or("", |(_, instead)| *instead);
-                return Err(OptionsError::unsupported(what, instead));
-            }
             unknown => {
+                let missing = MISSING_EXECUTORS.iter().find(|(name, _)| *name == unknown);
+                if let Some((missing, instead)) = missing {
+                    let what = format!("executor `{missing}` (scenario `{scenario}`)");
+                    return Err(OptionsError::unsupported(what, instead));
+                }
                 let problem = format!(
                     "unknown executor `{unknown}`: constant-vus, ramping-vus, per-vu-iterations, \
                      shared-iterations, constant-arrival-rate or ramping-arrival-rate"
@@ -169,7 +168,7 @@ fn scenario(name: &str, value: &Value) -> Result<Scenario> {
     Ok(scenario)
 }
 
-/// A ramp in which somebody runs for some time; `key` is that of its stages.
+/// A ramp in which a virtual user runs for some time; `key` is that of its stages.
 pub(super) fn checked_ramp(
     key: &str,
     start_vus: u32,

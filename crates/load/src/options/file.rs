@@ -1,4 +1,4 @@
-//! Reading the file of `--config`: options that hold where nothing else says another.
+//! Reading the file of `--config`: options that hold unless another source sets them.
 
 use serde_json::Value;
 
@@ -8,12 +8,12 @@ use super::{Layer, OptionsError, all};
 /// Keys of k6's file that change nothing in a run on one's own machine.
 const WITHOUT_EFFECT: &[&str] = &["collectors", "noArchiveUpload", "webDashboard"];
 
-/// What a file of settings says.
+/// The contents of a file of settings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ConfigFile {
     /// Options below those of the script.
     pub options: Layer,
-    /// Where single values are written (`out`), when nothing else says it.
+    /// Where single values are written (`out`), unless another source names outputs.
     pub outputs: Vec<String>,
 }
 

@@ -4,128 +4,37 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::OptionsError;
 use super::duration::parse_duration;
-use super::script::{Result, boolean, count, fields, list, object, only, positive, text, texts};
+use super::script::{Result, fields, list, object, only, text, texts};
+use super::{Layer, OptionsError};
 use crate::http::{
-    AddressRange, ClientCertificate, Dns, HttpDebug, NameError, NameRules, Patterns, Policy,
-    Proxies, Select, Target, TlsSettings, TlsVersion, cipher_suite,
+    AddressRange, ClientCertificate, ClientConfig, Dns, HttpDebug, NameError, NameRules, Patterns,
+    Policy, Select, Target, TlsSettings, TlsVersion, cipher_suite,
 };
 
-/// What one source says of requests; `None` where it says nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct HttpLayer {
-    /// Requests one `http.batch()` has under way at a time.
-    pub batch: Option<u32>,
-    /// The same to one host; 0 is no limit.
-    pub batch_per_host: Option<u32>,
-    /// Keep the cookies of a virtual user from one iteration to the next.
-    pub no_cookies_reset: Option<bool>,
-    /// Accept any certificate.
-    pub insecure_skip_tls_verify: Option<bool>,
-    /// Lowest and highest version of TLS.
-    pub tls_version: Option<(TlsVersion, TlsVersion)>,
-    /// Certificates for servers that ask for one.
-    pub tls_auth: Option<Vec<Arc<ClientCertificate>>>,
-    /// Suites to offer for TLS 1.2.
-    pub tls_cipher_suites: Option<Vec<rustls::CipherSuite>>,
-    /// Addresses of host names.
-    pub hosts: Option<Patterns<Target>>,
-    /// Host names that no request may go to.
-    pub block_hostnames: Option<Patterns<()>>,
-    /// Addresses that no request may go to.
-    pub blacklist_ips: Option<Vec<AddressRange>>,
-    /// How names are looked up.
-    pub dns: Option<Dns>,
-    /// Servers that pass requests on; only the environment names them.
-    pub proxies: Option<Proxies>,
-    /// Show requests and responses.
-    pub debug: Option<HttpDebug>,
-}
-
-/// The same with the defaults filled in; they are k6's.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct HttpOptions {
-    pub(crate) batch: u32,
-    pub(crate) batch_per_host: u32,
-    pub(crate) no_cookies_reset: bool,
-    pub(crate) tls: TlsSettings,
-    pub(crate) names: NameRules,
-    pub(crate) proxies: Proxies,
-    pub(crate) debug: Option<HttpDebug>,
-}
-
-impl HttpLayer {
-    /// Names of the options read here.
-    pub(super) const KEYS: &[&str] = &[
-        "batch", "batchPerHost", "blacklistIPs", "blockHostnames", "dns", "hosts", "httpDebug",
-        "insecureSkipTLSVerify", "noCookiesReset", "tlsAuth", "tlsCipherSuites", "tlsVersion",
-    ];
-
-    /// Reads the option `key`, one of [`Self::KEYS`].
-    pub(super) fn read(&mut self, key: &str, value: &Value) -> Result<()> {
-        match key {
-            "batch" => self.batch = Some(positive(key, value)?),
-            "batchPerHost" => self.batch_per_host = Some(count(key, value)?),
-            "insecureSkipTLSVerify" => self.insecure_skip_tls_verify = Some(boolean(key, value)?),
-            "blacklistIPs" => self.blacklist_ips = Some(ranges(key, value)?),
-            "blockHostnames" => self.block_hostnames = Some(names(key, value)?),
-            "dns" => self.dns = Some(dns(key, value)?),
-            "hosts" => self.hosts = Some(hosts(key, value)?),
-            "httpDebug" => self.debug = debug(text(key, value)?),
-            "noCookiesReset" => self.no_cookies_reset = Some(boolean(key, value)?),
-            "tlsAuth" => self.tls_auth = Some(certificates(key, value)?),
-            "tlsCipherSuites" => self.tls_cipher_suites = Some(cipher_suites(key, value)?),
-            "tlsVersion" => self.tls_version = Some(tls_versions(key, value)?),
-            _ => return Err(OptionsError::Unknown(key.to_owned())),
-        }
-        Ok(())
-    }
-
-    pub(super) fn apply(self, upper: Self) -> Self {
-        Self {
-            batch: upper.batch.or(self.batch),
-            batch_per_host: upper.batch_per_host.or(self.batch_per_host),
-            no_cookies_reset: upper.no_cookies_reset.or(self.no_cookies_reset),
-            insecure_skip_tls_verify: upper
-                .insecure_skip_tls_verify
-                .or(self.insecure_skip_tls_verify),
-            tls_version: upper.tls_version.or(self.tls_version),
-            tls_auth: upper.tls_auth.or(self.tls_auth),
-            tls_cipher_suites: upper.tls_cipher_suites.or(self.tls_cipher_suites),
-            hosts: upper.hosts.or(self.hosts),
-            block_hostnames: upper.block_hostnames.or(self.block_hostnames),
-            blacklist_ips: upper.blacklist_ips.or(self.blacklist_ips),
-            dns: upper.dns.or(self.dns),
-            proxies: upper.proxies.or(self.proxies),
-            debug: upper.debug.or(self.debug),
-        }
-    }
-
-    pub(super) fn resolve(self) -> HttpOptions {
-        let default = TlsSettings::default();
-        let (min, max) = self.tls_version.unwrap_or((default.min, default.max));
-        let insecure = self.insecure_skip_tls_verify.unwrap_or(default.insecure);
-        HttpOptions {
-            batch: self.batch.unwrap_or(20),
-            batch_per_host: self.batch_per_host.unwrap_or(6),
-            no_cookies_reset: self.no_cookies_reset.unwrap_or(false),
-            tls: TlsSettings {
-                insecure,
-                min,
-                max,
-                cipher_suites: self.tls_cipher_suites.unwrap_or_default(),
-                certificates: self.tls_auth.unwrap_or_default(),
-            },
-            names: NameRules {
-                hosts: self.hosts.unwrap_or_default(),
-                blocked: self.block_hostnames.unwrap_or_default(),
-                blacklist: self.blacklist_ips.unwrap_or_default(),
-                dns: self.dns.unwrap_or_default(),
-            },
-            proxies: self.proxies.unwrap_or_default(),
-            debug: self.debug,
-        }
+/// What the client is set to, with k6's defaults filled in.
+pub(super) fn client_config(layer: &Layer) -> ClientConfig {
+    let default = TlsSettings::default();
+    let (min, max) = layer.tls_version.unwrap_or((default.min, default.max));
+    let user_agent = || concat!("madang-load/", env!("CARGO_PKG_VERSION")).to_owned();
+    ClientConfig {
+        user_agent: layer.user_agent.clone().unwrap_or_else(user_agent),
+        no_connection_reuse: layer.no_connection_reuse.unwrap_or(false),
+        tls: TlsSettings {
+            insecure: layer.insecure_skip_tls_verify.unwrap_or(default.insecure),
+            min,
+            max,
+            cipher_suites: layer.tls_cipher_suites.clone().unwrap_or_default(),
+            certificates: layer.tls_auth.clone().unwrap_or_default(),
+        },
+        names: NameRules {
+            hosts: layer.hosts.clone().unwrap_or_default(),
+            blocked: layer.block_hostnames.clone().unwrap_or_default(),
+            blacklist: layer.blacklist_ips.clone().unwrap_or_default(),
+            dns: layer.dns.unwrap_or_default(),
+        },
+        proxies: layer.proxies.clone().unwrap_or_default(),
+        debug: layer.http_debug.flatten(),
     }
 }
 
@@ -134,16 +43,16 @@ fn invalid(key: &str, error: &dyn std::error::Error) -> OptionsError {
 }
 
 /// Anything but `full` shows the headers, as in k6.
-fn debug(text: &str) -> Option<HttpDebug> {
-    match text {
+pub(super) fn debug(key: &str, value: &Value) -> Result<Option<HttpDebug>> {
+    Ok(match text(key, value)? {
         "" => None,
         "full" => Some(HttpDebug::Full),
         _ => Some(HttpDebug::Headers),
-    }
+    })
 }
 
 /// `{ 'name': 'address' }`.
-fn hosts(key: &str, value: &Value) -> Result<Patterns<Target>> {
+pub(super) fn hosts(key: &str, value: &Value) -> Result<Patterns<Target>> {
     let entries = object(key, value)?.iter().map(|(name, value)| {
         let key = format!("{key}.{name}");
         let target = text(&key, value)?.parse();
@@ -154,7 +63,7 @@ fn hosts(key: &str, value: &Value) -> Result<Patterns<Target>> {
 }
 
 /// A list of names, also as one text with commas.
-fn names(key: &str, value: &Value) -> Result<Patterns<()>> {
+pub(super) fn names(key: &str, value: &Value) -> Result<Patterns<()>> {
     patterns(key, list(key, value)?.into_iter().map(|name| (name.to_owned(), ())).collect())
 }
 
@@ -162,13 +71,13 @@ fn patterns<T>(key: &str, entries: Vec<(String, T)>) -> Result<Patterns<T>> {
     Patterns::new(entries).map_err(|error| invalid(key, &error))
 }
 
-fn ranges(key: &str, value: &Value) -> Result<Vec<AddressRange>> {
+pub(super) fn ranges(key: &str, value: &Value) -> Result<Vec<AddressRange>> {
     let parse = |text: &str| text.parse().map_err(|error: NameError| invalid(key, &error));
     list(key, value)?.into_iter().map(parse).collect()
 }
 
 /// `{ ttl, select, policy }`, or `ttl=5m,select=first,policy=any` as variables and flags have it.
-fn dns(key: &str, value: &Value) -> Result<Dns> {
+pub(super) fn dns(key: &str, value: &Value) -> Result<Dns> {
     let fields: Vec<(String, String)> = match value.as_str() {
         None => texts(key, &Value::Object(fields(key, value, &["ttl", "select", "policy"])?))?,
         Some(text) => {
@@ -228,7 +137,7 @@ fn dns(key: &str, value: &Value) -> Result<Dns> {
 
 /// A list of `{ cert, key }` as PEM. `domains` has no effect, as in k6: which certificate is shown depends on what the
 /// server asks for.
-fn certificates(key: &str, value: &Value) -> Result<Vec<Arc<ClientCertificate>>> {
+pub(super) fn certificates(key: &str, value: &Value) -> Result<Vec<Arc<ClientCertificate>>> {
     let wrong = || OptionsError::invalid(key, "a list of { cert, key } is expected");
     let entries = value.as_array().ok_or_else(wrong)?.iter().map(|entry| {
         let fields = only(key, entry, &["cert", "key", "domains", "password"])?;
@@ -244,7 +153,7 @@ fn certificates(key: &str, value: &Value) -> Result<Vec<Arc<ClientCertificate>>>
 }
 
 /// Names of IANA; suites that k6 has and this client has not are refused: a server would see others.
-fn cipher_suites(key: &str, value: &Value) -> Result<Vec<rustls::CipherSuite>> {
+pub(super) fn cipher_suites(key: &str, value: &Value) -> Result<Vec<rustls::CipherSuite>> {
     let suites = list(key, value)?.into_iter().map(|name| {
         cipher_suite(name).ok_or_else(|| {
             if name.starts_with("TLS_") {
@@ -258,7 +167,7 @@ fn cipher_suites(key: &str, value: &Value) -> Result<Vec<rustls::CipherSuite>> {
 }
 
 /// `'tls1.3'`, or `{ min, max }`.
-fn tls_versions(key: &str, value: &Value) -> Result<(TlsVersion, TlsVersion)> {
+pub(super) fn tls_versions(key: &str, value: &Value) -> Result<(TlsVersion, TlsVersion)> {
     if value.is_string() {
         let version = tls_version(key, value)?;
         return Ok((version, version));
@@ -290,6 +199,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::options::Options;
+    use crate::options::layer::OPTIONS;
+    use crate::options::script::read_option;
 
     fn tls(value: impl std::borrow::Borrow<Value>) -> Result<(TlsVersion, TlsVersion)> {
         tls_versions("tlsVersion", value.borrow())
@@ -312,15 +224,15 @@ mod tests {
 
     #[test]
     fn where_names_lead_is_read_from_objects_and_from_texts() {
-        let mut layer = HttpLayer::default();
+        let mut layer = Layer::default();
         layer.read("hosts", &json!({"*.a.example": "127.0.0.1:8080"})).unwrap();
         layer.read("blockHostnames", &json!("b.example,*.c.example")).unwrap();
         layer.read("blacklistIPs", &json!(["10.0.0.0/8"])).unwrap();
         layer.read("dns", &json!("ttl=inf,select=ROUNDROBIN")).unwrap();
-        let names = layer.resolve().names;
+        let names = client_config(&layer).names;
         let dns = Dns { ttl: None, select: Select::RoundRobin, policy: Policy::PreferIPv4 };
         assert_eq!((names.dns, names.blacklist.len()), (dns, 1));
-        let mut layer = HttpLayer::default();
+        let mut layer = Layer::default();
         layer.read("dns", &json!({"ttl": "0", "policy": "any"})).unwrap();
         let ttl = Some(std::time::Duration::ZERO);
         assert_eq!(layer.dns, Some(Dns { ttl, policy: Policy::Any, ..Dns::default() }));
@@ -328,12 +240,11 @@ mod tests {
 
     #[test]
     fn every_key_is_read_and_no_other() {
-        for key in HttpLayer::KEYS {
-            let read = HttpLayer::default().read(key, &json!(7));
+        for (key, _) in OPTIONS {
+            let read = read_option(&mut Layer::default(), key, &json!(7));
             assert_ne!(read, Err(OptionsError::Unknown((*key).to_owned())), "{key}");
         }
-        let other = HttpLayer::default().read("tls", &json!("tls1.3"));
-        assert_eq!(other, Err(OptionsError::Unknown("tls".to_owned())));
+        assert_eq!(Layer::default().read("tls", &json!("tls1.3")), Ok(false));
     }
 
     #[test]
@@ -347,19 +258,19 @@ mod tests {
             ("dns", json!({"server": "x"}), "unknown option `dns.server`"),
             ("dns", json!("first"), "`first` is not ttl=5m"),
         ] {
-            let error = HttpLayer::default().read(key, &value).unwrap_err().to_string();
+            let error = Layer::default().read(key, &value).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }
 
     #[test]
     fn later_sources_win_and_the_rest_is_as_in_k6() {
-        let below = HttpLayer { batch: Some(3), batch_per_host: Some(2), ..HttpLayer::default() };
-        let above = HttpLayer { batch: Some(5), ..HttpLayer::default() };
-        let options = below.apply(above).resolve();
+        let below = Layer { batch: Some(3), batch_per_host: Some(2), ..Layer::default() };
+        let above = Layer { batch: Some(5), ..Layer::default() };
+        let options = Options::resolve(below.apply(above)).unwrap();
         assert_eq!((options.batch, options.batch_per_host), (5, 2));
-        let defaults = HttpLayer::default().resolve();
+        let defaults = Options::resolve(Layer::default()).unwrap();
         assert_eq!((defaults.batch, defaults.batch_per_host), (20, 6));
-        assert!(!defaults.no_cookies_reset && !defaults.tls.insecure);
+        assert!(!defaults.no_cookies_reset && !defaults.client.tls.insecure);
     }
 }

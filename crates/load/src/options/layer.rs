@@ -1,112 +1,154 @@
 //! The options of one source.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
+use super::executors::scenarios;
+use super::http::{certificates, cipher_suites, debug, dns, hosts, names, ranges, tls_versions};
+use super::script::{
+    Result, boolean, count, duration, owned_text, positive, positive_duration, redirects, stages,
+    system_tags, time_unit, trend_stats,
+};
+use super::threshold::thresholds;
+use super::{MetricThresholds, Scenario, Stage};
+use crate::http::{
+    AddressRange, ClientCertificate, Dns, HttpDebug, Patterns, Proxies, Target, TlsVersion,
+};
 use crate::metrics::SystemTags;
 
-use super::{HttpLayer, MetricThresholds, Scenario, Stage};
+/// Declares [`Layer`]. A row is an option: its field and type, k6's name for it, k6's variable for it (empty for none),
+/// and the function that reads it.
+macro_rules! options {
+    ($($(#[$doc:meta])* $field:ident: $Type:ty = $name:literal, $env:literal, $read:expr;)*) => {
+        /// The options of one source (script, environment, command line); `None` where it sets none.
+        #[derive(Debug, Clone, Default, PartialEq)]
+        pub struct Layer {
+            $($(#[$doc])* pub $field: Option<$Type>,)*
+            /// Tags of every value.
+            pub tags: Vec<(String, String)>,
+            /// Servers that pass requests on; only the environment names them.
+            pub proxies: Option<Proxies>,
+            /// Unknown options, by name.
+            pub unknown: Vec<String>,
+        }
 
-/// What one source (script, environment, command line) says; `None` where it says nothing.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Layer {
+        /// The options by k6's names, each with k6's variable for it.
+        pub(super) const OPTIONS: &[(&str, &str)] = &[("tags", "K6_TAGS"), $(($name, $env)),*];
+
+        impl Layer {
+            /// Reads the option `name`, unless it is `tags`; false when there is no such option.
+            pub(super) fn read(&mut self, name: &str, value: &Value) -> Result<bool> {
+                match name {
+                    $($name => self.$field = Some($read(name, value)?),)*
+                    _ => return Ok(false),
+                }
+                Ok(true)
+            }
+
+            /// Puts `upper` on top of this layer. Whatever sets *how long* to run (duration, iterations,
+            /// stages, scenarios) replaces all of these together, as in k6.
+            #[must_use]
+            pub fn apply(mut self, upper: Self) -> Self {
+                if upper.says_how_long() {
+                    (self.duration, self.iterations) = (None, None);
+                    (self.stages, self.scenarios) = (None, None);
+                }
+                for (key, value) in upper.tags {
+                    self.tags.retain(|(known, _)| *known != key);
+                    self.tags.push((key, value));
+                }
+                self.unknown.extend(upper.unknown);
+                $(self.$field = upper.$field.or(self.$field);)*
+                self.proxies = upper.proxies.or(self.proxies);
+                self
+            }
+        }
+    };
+}
+
+options! {
     /// Number of virtual users of the implied scenario.
-    pub vus: Option<u32>,
+    vus: u32 = "vus", "K6_VUS", count;
     /// Length of the implied constant-vus scenario.
-    pub duration: Option<Duration>,
+    duration: Duration = "duration", "K6_DURATION", positive_duration;
     /// Iterations shared by all virtual users of the implied scenario.
-    pub iterations: Option<u64>,
+    iterations: u64 =
+        "iterations", "K6_ITERATIONS", |key, value| positive(key, value).map(u64::from);
     /// Stages of the implied ramping-vus scenario.
-    pub stages: Option<Vec<Stage>>,
+    stages: Vec<Stage> = "stages", "K6_STAGES", stages;
     /// Scenarios, by name in the order given.
-    pub scenarios: Option<Vec<Scenario>>,
-    /// Tags of every value.
-    pub tags: Vec<(String, String)>,
+    scenarios: Vec<Scenario> = "scenarios", "", |_, value| scenarios(value);
     /// Columns of trends in the summary.
-    pub summary_trend_stats: Option<Vec<String>>,
+    summary_trend_stats: Vec<String> = "summaryTrendStats", "K6_SUMMARY_TREND_STATS", trend_stats;
     /// `s`, `ms` or `us`: one unit for all durations in the summary.
-    pub summary_time_unit: Option<String>,
+    summary_time_unit: String = "summaryTimeUnit", "K6_SUMMARY_TIME_UNIT", time_unit;
     /// The `User-Agent` header.
-    pub user_agent: Option<String>,
+    user_agent: String = "userAgent", "K6_USER_AGENT", owned_text;
     /// Close the connection after every request.
-    pub no_connection_reuse: Option<bool>,
+    no_connection_reuse: bool = "noConnectionReuse", "K6_NO_CONNECTION_REUSE", boolean;
     /// Close the connections after every iteration.
-    pub no_vu_connection_reuse: Option<bool>,
+    no_vu_connection_reuse: bool = "noVUConnectionReuse", "K6_NO_VU_CONNECTION_REUSE", boolean;
     /// Read response bodies but do not keep them.
-    pub discard_response_bodies: Option<bool>,
+    discard_response_bodies: bool = "discardResponseBodies", "K6_DISCARD_RESPONSE_BODIES", boolean;
     /// Failed requests throw.
-    pub throw: Option<bool>,
+    throw: bool = "throw", "K6_THROW", boolean;
     /// Redirects followed per request.
-    pub max_redirects: Option<u32>,
-    /// How many requests at once, cookies, TLS.
-    pub http: HttpLayer,
+    max_redirects: u32 = "maxRedirects", "K6_MAX_REDIRECTS", redirects;
     /// What must hold at the end, by metric.
-    pub thresholds: Option<Vec<MetricThresholds>>,
+    thresholds: Vec<MetricThresholds> = "thresholds", "", |_, value| thresholds(value);
     /// `setup()` is not called.
-    pub no_setup: Option<bool>,
+    no_setup: bool = "noSetup", "K6_NO_SETUP", boolean;
     /// `teardown()` is not called.
-    pub no_teardown: Option<bool>,
+    no_teardown: bool = "noTeardown", "K6_NO_TEARDOWN", boolean;
     /// How long `setup()` may take.
-    pub setup_timeout: Option<Duration>,
+    setup_timeout: Duration = "setupTimeout", "K6_SETUP_TIMEOUT", positive_duration;
     /// How long `teardown()` may take.
-    pub teardown_timeout: Option<Duration>,
+    teardown_timeout: Duration = "teardownTimeout", "K6_TEARDOWN_TIMEOUT", duration;
     /// How long `handleSummary()` may take.
-    pub handle_summary_timeout: Option<Duration>,
+    handle_summary_timeout: Duration = "handleSummaryTimeout", "", duration;
     /// Which of the engine's own tags values have.
-    pub system_tags: Option<SystemTags>,
+    system_tags: SystemTags = "systemTags", "K6_SYSTEM_TAGS", system_tags;
     /// Requests per second over all virtual users; 0 is no limit.
-    pub rps: Option<u32>,
+    rps: u32 = "rps", "K6_RPS", count;
     /// A shorter iteration is followed by a pause that fills it up.
-    pub min_iteration_duration: Option<Duration>,
-    /// Options that nobody knows, by name.
-    pub unknown: Vec<String>,
+    min_iteration_duration: Duration =
+        "minIterationDuration", "K6_MIN_ITERATION_DURATION", duration;
+    /// Requests one `http.batch()` has under way at a time.
+    batch: u32 = "batch", "K6_BATCH", positive;
+    /// The same to one host; 0 is no limit.
+    batch_per_host: u32 = "batchPerHost", "K6_BATCH_PER_HOST", count;
+    /// Keep the cookies of a virtual user from one iteration to the next.
+    no_cookies_reset: bool = "noCookiesReset", "K6_NO_COOKIES_RESET", boolean;
+    /// Accept any certificate.
+    insecure_skip_tls_verify: bool =
+        "insecureSkipTLSVerify", "K6_INSECURE_SKIP_TLS_VERIFY", boolean;
+    /// Lowest and highest version of TLS.
+    tls_version: (TlsVersion, TlsVersion) = "tlsVersion", "", tls_versions;
+    /// Certificates for servers that ask for one.
+    tls_auth: Vec<Arc<ClientCertificate>> = "tlsAuth", "", certificates;
+    /// Suites to offer for TLS 1.2.
+    tls_cipher_suites: Vec<rustls::CipherSuite> = "tlsCipherSuites", "", cipher_suites;
+    /// Addresses of host names.
+    hosts: Patterns<Target> = "hosts", "", hosts;
+    /// Host names that no request may go to.
+    block_hostnames: Patterns<()> = "blockHostnames", "K6_BLOCK_HOSTNAMES", names;
+    /// Addresses that no request may go to.
+    blacklist_ips: Vec<AddressRange> = "blacklistIPs", "K6_BLACKLIST_IPS", ranges;
+    /// How names are looked up.
+    dns: Dns = "dns", "K6_DNS", dns;
+    /// Show requests and responses.
+    http_debug: Option<HttpDebug> = "httpDebug", "K6_HTTP_DEBUG", debug;
 }
 
 impl Layer {
-    /// Whether it says how long to run.
+    /// Whether it sets how long to run.
     pub(crate) fn says_how_long(&self) -> bool {
         self.duration.is_some()
             || self.iterations.is_some()
             || self.stages.is_some()
             || self.scenarios.is_some()
-    }
-
-    /// Puts `upper` on top of this layer. Whatever says *how long* to run (duration, iterations,
-    /// stages, scenarios) replaces all of these together, as in k6.
-    #[must_use]
-    pub fn apply(mut self, upper: Self) -> Self {
-        if upper.says_how_long() {
-            self.duration = upper.duration;
-            self.iterations = upper.iterations;
-            self.stages = upper.stages;
-            self.scenarios = upper.scenarios;
-        }
-        for (key, value) in upper.tags {
-            self.tags.retain(|(known, _)| *known != key);
-            self.tags.push((key, value));
-        }
-        self.unknown.extend(upper.unknown);
-        Self {
-            vus: upper.vus.or(self.vus),
-            summary_trend_stats: upper.summary_trend_stats.or(self.summary_trend_stats),
-            summary_time_unit: upper.summary_time_unit.or(self.summary_time_unit),
-            user_agent: upper.user_agent.or(self.user_agent),
-            no_connection_reuse: upper.no_connection_reuse.or(self.no_connection_reuse),
-            no_vu_connection_reuse: upper.no_vu_connection_reuse.or(self.no_vu_connection_reuse),
-            discard_response_bodies: upper.discard_response_bodies.or(self.discard_response_bodies),
-            throw: upper.throw.or(self.throw),
-            max_redirects: upper.max_redirects.or(self.max_redirects),
-            http: self.http.apply(upper.http),
-            thresholds: upper.thresholds.or(self.thresholds),
-            no_setup: upper.no_setup.or(self.no_setup),
-            no_teardown: upper.no_teardown.or(self.no_teardown),
-            setup_timeout: upper.setup_timeout.or(self.setup_timeout),
-            teardown_timeout: upper.teardown_timeout.or(self.teardown_timeout),
-            handle_summary_timeout: upper.handle_summary_timeout.or(self.handle_summary_timeout),
-            system_tags: upper.system_tags.or(self.system_tags),
-            rps: upper.rps.or(self.rps),
-            min_iteration_duration: upper.min_iteration_duration.or(self.min_iteration_duration),
-            ..self
-        }
     }
 }
 

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use super::executors::checked_ramp;
 use super::scenario::{DEFAULT_GRACE, DEFAULT_MAX_DURATION};
+use crate::http::ClientConfig;
 use crate::metrics::SystemTags;
 
-use super::{ExecutorConfig, HttpOptions, Layer, MetricThresholds, OptionsError, Scenario};
+use super::http::client_config;
+use super::{ExecutorConfig, Layer, MetricThresholds, OptionsError, Scenario};
 
 /// Columns of trends unless the options say otherwise; k6's.
 pub(crate) const DEFAULT_TREND_STATS: [&str; 6] = ["avg", "min", "med", "max", "p(90)", "p(95)"];
@@ -31,13 +33,14 @@ pub(crate) struct Options {
     pub(crate) tags: Vec<(String, String)>,
     pub(crate) summary_trend_stats: Vec<String>,
     pub(crate) summary_time_unit: Option<String>,
-    pub(crate) user_agent: String,
-    pub(crate) no_connection_reuse: bool,
     pub(crate) no_vu_connection_reuse: bool,
     pub(crate) discard_response_bodies: bool,
     pub(crate) throw: bool,
     pub(crate) max_redirects: u32,
-    pub(crate) http: HttpOptions,
+    pub(crate) client: ClientConfig,
+    pub(crate) batch: u32,
+    pub(crate) batch_per_host: u32,
+    pub(crate) no_cookies_reset: bool,
     pub(crate) thresholds: Vec<MetricThresholds>,
     pub(crate) no_setup: bool,
     pub(crate) no_teardown: bool,
@@ -53,7 +56,7 @@ pub(crate) struct Options {
 impl Options {
     /// Fills in the defaults and checks what only shows when all layers are known.
     pub(crate) fn resolve(layer: Layer) -> Result<Self, OptionsError> {
-        let scenarios = scenarios(&layer)?;
+        let (scenarios, client) = (scenarios(&layer)?, client_config(&layer));
         for stat in layer.summary_trend_stats.iter().flatten() {
             super::script::check_trend_stat("summaryTrendStats", stat)?;
         }
@@ -71,15 +74,14 @@ impl Options {
                 .summary_trend_stats
                 .unwrap_or_else(|| DEFAULT_TREND_STATS.map(str::to_owned).to_vec()),
             summary_time_unit: layer.summary_time_unit,
-            user_agent: layer
-                .user_agent
-                .unwrap_or_else(|| concat!("madang-load/", env!("CARGO_PKG_VERSION")).to_owned()),
-            no_connection_reuse: layer.no_connection_reuse.unwrap_or(false),
             no_vu_connection_reuse: layer.no_vu_connection_reuse.unwrap_or(false),
             discard_response_bodies: layer.discard_response_bodies.unwrap_or(false),
             throw: layer.throw.unwrap_or(false),
             max_redirects: layer.max_redirects.unwrap_or(DEFAULT_MAX_REDIRECTS),
-            http: layer.http.resolve(),
+            client,
+            batch: layer.batch.unwrap_or(20),
+            batch_per_host: layer.batch_per_host.unwrap_or(6),
+            no_cookies_reset: layer.no_cookies_reset.unwrap_or(false),
             thresholds: layer.thresholds.unwrap_or_default(),
             no_setup: layer.no_setup.unwrap_or(false),
             no_teardown: layer.no_teardown.unwrap_or(false),

@@ -1,17 +1,14 @@
 //! Reading `export const options`, key by key. Nothing is ignored: a key that k6 has and this
-//! engine does not is refused by name, and so is a key nobody knows.
+//! engine does not is refused by name, and so is an unknown key.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use super::duration::parse_duration;
-use super::executors::scenarios;
-use super::threshold::thresholds;
+use super::layer::OPTIONS;
+use super::{Layer, OptionsError, Stage, all};
 use crate::metrics::SystemTags;
-
-use super::environment::options_of_variables;
-use super::{HttpLayer, Layer, OptionsError, Stage, all};
 
 pub(super) type Result<T> = std::result::Result<T, OptionsError>;
 
@@ -27,9 +24,6 @@ const MISSING: &[(&str, &str)] = &[
 
 /// Options of k6 that change nothing in a run on one's own machine.
 const WITHOUT_EFFECT: &[&str] = &["cloud", "ext", "metricSamplesBufferSize", "noUsageReport"];
-
-/// Options that neither a variable nor [`HttpLayer`] has.
-const OF_SCRIPTS: &[&str] = &["scenarios", "thresholds", "handleSummaryTimeout"];
 
 impl Layer {
     /// Reads the options a script exports.
@@ -48,41 +42,15 @@ impl Layer {
 /// Reads one option into `layer`. As in k6, capitals do not matter.
 pub(super) fn read_option(layer: &mut Layer, key: &str, value: &Value) -> Result<()> {
     let key = known().find(|known| known.eq_ignore_ascii_case(key)).unwrap_or(key);
+    if layer.read(key, value)? || WITHOUT_EFFECT.contains(&key) || changes_nothing(key, value) {
+        return Ok(());
+    }
+    if let Some((_, instead)) = MISSING.iter().find(|(name, _)| *name == key) {
+        return Err(OptionsError::unsupported(format!("option `{key}`"), instead));
+    }
     match key {
-        "vus" => layer.vus = Some(count(key, value)?),
-        "duration" => layer.duration = Some(positive_duration(key, value)?),
-        "iterations" => layer.iterations = Some(u64::from(positive(key, value)?)),
-        "stages" => layer.stages = Some(stages(key, value)?),
-        "scenarios" => layer.scenarios = Some(scenarios(value)?),
         "tags" => layer.tags = texts(key, value)?,
-        "summaryTrendStats" => layer.summary_trend_stats = Some(trend_stats(key, value)?),
-        "summaryTimeUnit" => layer.summary_time_unit = Some(time_unit(key, value)?),
-        "userAgent" => layer.user_agent = Some(text(key, value)?.to_owned()),
-        "noConnectionReuse" => layer.no_connection_reuse = Some(boolean(key, value)?),
-        "noVUConnectionReuse" => layer.no_vu_connection_reuse = Some(boolean(key, value)?),
-        "discardResponseBodies" => layer.discard_response_bodies = Some(boolean(key, value)?),
-        "throw" => layer.throw = Some(boolean(key, value)?),
-        "maxRedirects" => layer.max_redirects = Some(redirects(key, value)?),
-        "thresholds" => layer.thresholds = Some(thresholds(value)?),
-        "noSetup" => layer.no_setup = Some(boolean(key, value)?),
-        "noTeardown" => layer.no_teardown = Some(boolean(key, value)?),
-        "setupTimeout" => layer.setup_timeout = Some(positive_duration(key, value)?),
-        "teardownTimeout" => layer.teardown_timeout = Some(duration(key, value)?),
-        "handleSummaryTimeout" => layer.handle_summary_timeout = Some(duration(key, value)?),
-        "minIterationDuration" => layer.min_iteration_duration = Some(duration(key, value)?),
-        "systemTags" => layer.system_tags = Some(system_tags(key, value)?),
-        "rps" => layer.rps = Some(count(key, value)?),
-        http if HttpLayer::KEYS.contains(&http) => layer.http.read(key, value)?,
-        idle if WITHOUT_EFFECT.contains(&idle) => {}
-        whole if changes_nothing(whole, value) => {}
-        missing if MISSING.iter().any(|(name, _)| *name == missing) => {
-            let instead = MISSING.iter().find(|(name, _)| *name == missing);
-            let instead = instead.map_or("", |(_, instead)| *instead);
-            return Err(OptionsError::unsupported(format!("option `{missing}`"), instead));
-        }
-        unknown if is_misspelt(unknown) => {
-            return Err(OptionsError::Unknown(unknown.to_owned()));
-        }
+        unknown if is_misspelt(unknown) => return Err(OptionsError::Unknown(unknown.to_owned())),
         unknown => layer.unknown.push(unknown.to_owned()),
     }
     Ok(())
@@ -99,8 +67,7 @@ fn changes_nothing(option: &str, value: &Value) -> bool {
 }
 
 fn options() -> impl Iterator<Item = &'static str> {
-    let others = OF_SCRIPTS.iter().chain(HttpLayer::KEYS).copied();
-    options_of_variables().chain(others)
+    OPTIONS.iter().map(|(name, _)| *name)
 }
 
 /// Names that mean something, whatever that is.
@@ -116,7 +83,7 @@ fn is_misspelt(name: &str) -> bool {
 }
 
 /// As in k6, less than none are none.
-fn redirects(key: &str, value: &Value) -> Result<u32> {
+pub(super) fn redirects(key: &str, value: &Value) -> Result<u32> {
     let is_negative = value.as_i64().is_some_and(|number| number < 0);
     if is_negative { Ok(0) } else { count(key, value) }
 }
@@ -127,6 +94,10 @@ pub(super) fn object<'v>(key: &str, value: &'v Value) -> Result<&'v Map<String, 
 
 pub(super) fn text<'v>(key: &str, value: &'v Value) -> Result<&'v str> {
     value.as_str().ok_or_else(|| OptionsError::invalid(key, "a text is expected"))
+}
+
+pub(super) fn owned_text(key: &str, value: &Value) -> Result<String> {
+    text(key, value).map(str::to_owned)
 }
 
 pub(super) fn boolean(key: &str, value: &Value) -> Result<bool> {
@@ -235,7 +206,7 @@ pub fn parse_stage(key: &str, stage: &str) -> Result<Stage> {
 }
 
 /// A list of names, also as one text with commas, as variables and flags have it.
-fn system_tags(key: &str, value: &Value) -> Result<SystemTags> {
+pub(super) fn system_tags(key: &str, value: &Value) -> Result<SystemTags> {
     list(key, value)?.into_iter().map(str::trim).try_fold(SystemTags::NONE, |tags, name| {
         let problem = || OptionsError::invalid(key, format!("`{name}` is no tag of k6's"));
         tags.with(name).ok_or_else(problem)
@@ -254,7 +225,7 @@ fn array<'v>(key: &str, value: &'v Value) -> Result<&'v Vec<Value>> {
     value.as_array().ok_or_else(|| OptionsError::invalid(key, "a list of texts is expected"))
 }
 
-fn trend_stats(key: &str, value: &Value) -> Result<Vec<String>> {
+pub(super) fn trend_stats(key: &str, value: &Value) -> Result<Vec<String>> {
     let checked = |stat| {
         let stat = text(key, stat)?;
         check_trend_stat(key, stat).map(|()| stat.to_owned())
@@ -270,7 +241,7 @@ pub(super) fn check_trend_stat(key: &str, stat: &str) -> Result<()> {
         .ok_or_else(|| OptionsError::invalid(key, problem()))
 }
 
-fn time_unit(key: &str, value: &Value) -> Result<String> {
+pub(super) fn time_unit(key: &str, value: &Value) -> Result<String> {
     match text(key, value)? {
         unit @ ("s" | "ms" | "us") => Ok(unit.to_owned()),
         _ => Err(OptionsError::invalid(key, "`s`, `ms` or `us` is expected")),
@@ -338,11 +309,11 @@ mod tests {
             "Executor": "ramping-vus", "StartVus": 4, "Stages": [{"Duration": "1s", "Target": 5}],
         }}, "Thresholds": {"m": [{"Threshold": "avg<1", "AbortOnFail": true}]},
             "DNS": {"TTL": "0"}, "tlsVersion": {"Min": "tls1.3"}}));
-        assert_eq!((layer.vus, layer.http.batch), (Some(2), Some(3)));
+        assert_eq!((layer.vus, layer.batch), (Some(2), Some(3)));
         assert_eq!(layer.scenarios.unwrap()[0].executor.max_vus(), 5);
         assert!(layer.thresholds.unwrap()[0].thresholds[0].abort_on_fail);
-        assert!(layer.http.dns.unwrap().ttl.is_some_and(|ttl| ttl.is_zero()));
-        assert!(layer.http.tls_version.is_some() && layer.unknown.is_empty());
+        assert!(layer.dns.unwrap().ttl.is_some_and(|ttl| ttl.is_zero()));
+        assert!(layer.tls_version.is_some() && layer.unknown.is_empty());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::reply::{MAX_BYTES, Malformed, Reader};
 use super::{Reply, Target};
-use crate::http::{Network, RequestError, Stream, Traffic};
+use crate::http::{Network, Offer, RequestError, Stream, Traffic};
 
 /// Why there is no reply.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ impl Link {
     /// Connects and signs in.
     pub(crate) async fn open(network: &Network, target: &Target) -> Result<Self, LinkError> {
         let opening = async {
-            let stream = network.connect(&target.url).await?;
+            let stream = network.connect(&target.url, Offer::Http1).await?;
             let mut link = Self { stream, traffic: Traffic::default() };
             link.sign_in(target).await?;
             Ok(link)

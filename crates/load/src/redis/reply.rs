@@ -51,7 +51,7 @@ impl Reader {
     /// The reply, once all of it is there.
     ///
     /// # Errors
-    /// For what is no reply, is larger than [`MAX_BYTES`], or has bytes behind it: nobody has asked for more.
+    /// For what is no reply, is larger than [`MAX_BYTES`], or has bytes behind it: no more was requested.
     pub(super) fn reply(&mut self) -> Result<Option<Reply>, Malformed> {
         if self.taken + self.bytes.len() > MAX_BYTES {
             return Err(Malformed);

@@ -20,7 +20,7 @@ use crate::summary::ThresholdResult;
 /// So many different messages are enough to know what is wrong.
 const MOST_TROUBLES: usize = 10;
 
-/// What the report says beyond what was measured.
+/// What the report contains beyond what was measured.
 pub(crate) struct Context<'a> {
     pub(crate) script: &'a str,
     pub(crate) warm_up: Duration,

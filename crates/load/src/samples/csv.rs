@@ -4,8 +4,7 @@ use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::Batch;
-use super::number::rfc_3339_nano;
-use crate::log::rfc_3339;
+use crate::log::{rfc_3339, rfc_3339_nano};
 use crate::metrics::{Registry, SystemTags};
 
 /// How times are written.

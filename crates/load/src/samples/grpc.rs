@@ -2,16 +2,12 @@
 //! (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
 
 use std::io;
-use std::sync::Arc;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{HeaderMap, Request, Version};
-use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_rustls::TlsConnector;
 
-use super::post::{PATIENCE, Server};
-use crate::http::client_config;
+use super::post::{Server, TIMEOUT, USER_AGENT};
+use crate::http::{Offer, Stream, block_on};
 
 /// Sends `message` to the method at `path` over a connection of its own.
 pub(super) fn call(
@@ -20,26 +16,13 @@ pub(super) fn call(
     headers: &[(&str, &str)],
     message: &[u8],
 ) -> io::Result<()> {
-    let stream = server.connect()?;
-    stream.set_nonblocking(true)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let request = request(server, path, headers).map_err(io::Error::other)?;
-    let body = body(message)?;
-    runtime.block_on(async {
-        let stream = tokio::net::TcpStream::from_std(stream)?;
-        let answer = async {
-            if !server.secure {
-                return exchange(stream, request, body).await;
-            }
-            let mut config = client_config(&server.tls).map_err(io::Error::other)?;
-            config.alpn_protocols = vec![b"h2".to_vec()];
-            let name = ServerName::try_from(server.host.clone()).map_err(io::Error::other)?;
-            let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
-            exchange(stream, request, body).await
-        };
-        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-        tokio::time::timeout(PATIENCE, answer).await.map_err(late)?
-    })
+    let (url, body) = (server.url(path)?, body(message)?);
+    let answer = async {
+        let stream = server.network().connect(&url, Offer::Http2).await;
+        exchange(stream.map_err(io::Error::other)?, request, body).await
+    };
+    block_on(async { tokio::time::timeout(TIMEOUT, answer).await })??
 }
 
 fn request(
@@ -47,11 +30,11 @@ fn request(
     path: &str,
     headers: &[(&str, &str)],
 ) -> Result<Request<()>, http::Error> {
-    let mut request = Request::post(format!("{}{path}", server.address()))
+    let mut request = Request::post(format!("{}{path}", server.address))
         .version(Version::HTTP_2)
         .header("content-type", "application/grpc")
         .header("te", "trailers")
-        .header("user-agent", "madang");
+        .header("user-agent", USER_AGENT);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -68,11 +51,7 @@ fn body(message: &[u8]) -> io::Result<Bytes> {
     Ok(body.freeze())
 }
 
-async fn exchange(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    request: Request<()>,
-    body: Bytes,
-) -> io::Result<()> {
+async fn exchange(stream: Stream, request: Request<()>, body: Bytes) -> io::Result<()> {
     let (client, connection) = h2::client::handshake(stream).await.map_err(io::Error::other)?;
     let answer = async {
         let mut client = client.ready().await?;

@@ -36,7 +36,7 @@ pub(super) struct InfluxSettings {
 }
 
 impl InfluxSettings {
-    /// From `http://user:password@host:port/database?pushInterval=2s`, with what the environment says below it.
+    /// From `http://user:password@host:port/database?pushInterval=2s`, with the settings of the environment below it.
     pub(super) fn parse(
         address: &str,
         variable: impl Fn(&str) -> Option<String>,
@@ -118,7 +118,7 @@ impl InfluxSettings {
     }
 
     pub(super) fn describe(&self) -> String {
-        format!("InfluxDBv1 ({})", self.server.address())
+        format!("InfluxDBv1 ({})", self.server.address)
     }
 }
 

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use super::Batch;
-use super::number::{rfc_3339_nano, shortest};
+use super::number::shortest;
+use crate::log::rfc_3339_nano;
 use crate::metrics::{Metric, MetricId, Registry};
 use crate::options::duration::format_duration;
 use crate::options::{MetricThresholds, Threshold};

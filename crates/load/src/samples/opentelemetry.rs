@@ -16,7 +16,7 @@ use super::post::Server;
 use super::series::{Distribution, Table, Tags, Value, given};
 use super::variables::Variables;
 use crate::http::Url;
-use crate::metrics::{Contains, MetricId, Registry};
+use crate::metrics::{Contains, Metric, MetricId, Registry};
 use crate::options::OptionsError;
 
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -91,7 +91,7 @@ impl OpenTelemetrySettings {
     }
 
     pub(super) fn describe(&self) -> String {
-        let address = self.server.address();
+        let address = &self.server.address;
         match &self.path {
             Some(path) => format!("opentelemetry (http/protobuf, {address}{path})"),
             None => format!("opentelemetry (grpc, {address})"),
@@ -145,67 +145,16 @@ impl Exporter {
 
     /// Everything so far, as it goes over the wire; `None` when there is nothing.
     pub(super) fn message(&self, registry: &Registry, now: u64) -> Option<Vec<u8>> {
-        let start = self.start?;
-        let mut metrics: BTreeMap<(MetricId, u8), WireMetric> = BTreeMap::new();
+        let settings = &self.settings;
+        let mut metrics = WireMetrics { settings, start: self.start?, now, all: BTreeMap::new() };
         for (id, tags, series) in self.table.all() {
-            let metric = registry.get(id);
-            let unit = match metric.contains {
-                Contains::Time => "ms",
-                Contains::Data => "By",
-                Contains::Default => "",
-            };
-            let mut add = |place: u8, suffix: &str, data: fn() -> Data, point: Point| {
-                let name = format!("{}{}{suffix}", self.settings.prefix, metric.name);
-                // Rates have no unit in k6.
-                let unit = if suffix.is_empty() { unit.to_owned() } else { String::new() };
-                let new = || WireMetric { name, unit, data: Some(data()) };
-                metrics.entry((id, place)).or_insert_with(new).push(point);
-            };
-            let number = |value, attributes| {
-                Point::Number(NumberPoint { attributes, start, time: now, value: Some(value) })
-            };
-            let count = |count: u64, attributes| number(Number::Whole(count as i64), attributes);
-            let tags = attributes(tags);
-            match &series.value {
-                Value::Counter(sum) => add(0, "", Data::sum, number(Number::Real(*sum), tags)),
-                Value::Gauge(value) => add(0, "", Data::gauge, number(Number::Real(*value), tags)),
-                Value::Rate { trues, total } if self.settings.one_counter_for_rate => {
-                    for (condition, found) in [("nonzero", *trues), ("zero", total - trues)] {
-                        if found > 0 {
-                            let mut tags = tags.clone();
-                            tags.push(attribute("condition", condition));
-                            tags.sort_by(|one, other| one.key.cmp(&other.key));
-                            add(0, ".total", Data::sum, count(found, tags));
-                        }
-                    }
-                }
-                Value::Rate { trues, total } => {
-                    if *trues > 0 {
-                        add(0, ".occurred", Data::sum, count(*trues, tags.clone()));
-                    }
-                    add(1, ".total", Data::sum, count(*total, tags));
-                }
-                Value::Trend(buckets) => {
-                    let point = HistogramPoint {
-                        start,
-                        time: now,
-                        count: buckets.counts.iter().sum(),
-                        sum: Some(buckets.sum),
-                        counts: buckets.counts.to_vec(),
-                        bounds: BOUNDS.to_vec(),
-                        attributes: tags,
-                        min: Some(buckets.min),
-                        max: Some(buckets.max),
-                    };
-                    add(0, "", Data::histogram, Point::Histogram(point));
-                }
-            }
+            metrics.add_series((id, registry.get(id)), attributes(tags), &series.value);
         }
-        let [name, version] = &self.settings.service;
+        let [name, version] = &settings.service;
         let resource = vec![attribute("service.name", name), attribute("service.version", version)];
         let scope = ScopeMetrics {
             scope: Some(Scope { name: "k6".to_owned() }),
-            metrics: metrics.into_values().collect(),
+            metrics: metrics.all.into_values().collect(),
         };
         let all = ResourceMetrics {
             resource: Some(Resource { attributes: resource }),
@@ -233,6 +182,93 @@ impl Exporter {
 
     pub(super) fn take_left_out(&mut self) -> Option<String> {
         self.table.take_left_out()
+    }
+}
+
+/// The metrics of one message.
+struct WireMetrics<'s> {
+    settings: &'s OpenTelemetrySettings,
+    start: u64,
+    now: u64,
+    /// Some of k6's metrics are two here.
+    all: BTreeMap<(MetricId, u8), WireMetric>,
+}
+
+impl WireMetrics<'_> {
+    /// Adds the values of one metric with the same tags.
+    fn add_series(
+        &mut self,
+        metric: (MetricId, &Metric),
+        tags: Vec<KeyValue>,
+        value: &Value<Buckets>,
+    ) {
+        match value {
+            Value::Counter(sum) => {
+                self.add(metric, (0, ""), Data::sum, self.number(Number::Real(*sum), tags));
+            }
+            Value::Gauge(value) => {
+                self.add(metric, (0, ""), Data::gauge, self.number(Number::Real(*value), tags));
+            }
+            Value::Rate { trues, total } if self.settings.one_counter_for_rate => {
+                for (condition, found) in [("nonzero", *trues), ("zero", total - trues)] {
+                    if found > 0 {
+                        let mut tags = tags.clone();
+                        tags.push(attribute("condition", condition));
+                        tags.sort_by(|one, other| one.key.cmp(&other.key));
+                        self.add(metric, (0, ".total"), Data::sum, self.count(found, tags));
+                    }
+                }
+            }
+            Value::Rate { trues, total } => {
+                if *trues > 0 {
+                    let count = self.count(*trues, tags.clone());
+                    self.add(metric, (0, ".occurred"), Data::sum, count);
+                }
+                self.add(metric, (1, ".total"), Data::sum, self.count(*total, tags));
+            }
+            Value::Trend(buckets) => {
+                let point = HistogramPoint {
+                    start: self.start,
+                    time: self.now,
+                    count: buckets.counts.iter().sum(),
+                    sum: Some(buckets.sum),
+                    counts: buckets.counts.to_vec(),
+                    bounds: BOUNDS.to_vec(),
+                    attributes: tags,
+                    min: Some(buckets.min),
+                    max: Some(buckets.max),
+                };
+                self.add(metric, (0, ""), Data::histogram, Point::Histogram(point));
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        (id, metric): (MetricId, &Metric),
+        (place, suffix): (u8, &str),
+        data: fn() -> Data,
+        point: Point,
+    ) {
+        let name = format!("{}{}{suffix}", self.settings.prefix, metric.name);
+        let unit = match metric.contains {
+            // Rates have no unit in k6.
+            _ if !suffix.is_empty() => "",
+            Contains::Time => "ms",
+            Contains::Data => "By",
+            Contains::Default => "",
+        };
+        let new = || WireMetric { name, unit: unit.to_owned(), data: Some(data()) };
+        self.all.entry((id, place)).or_insert_with(new).push(point);
+    }
+
+    fn number(&self, value: Number, attributes: Vec<KeyValue>) -> Point {
+        let (start, time) = (self.start, self.now);
+        Point::Number(NumberPoint { attributes, start, time, value: Some(value) })
+    }
+
+    fn count(&self, count: u64, attributes: Vec<KeyValue>) -> Point {
+        self.number(Number::Whole(count as i64), attributes)
     }
 }
 

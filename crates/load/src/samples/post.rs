@@ -1,28 +1,28 @@
-//! Sends what was measured to a server, from the writing thread. The engine's own client belongs to its event loops.
+//! Sends what was measured to a server, from the writing thread, with the client of virtual users.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs as _};
-use std::sync::Arc;
+use std::cell::OnceCell;
+use std::io;
+use std::rc::Rc;
 use std::time::Duration;
 
-use rustls::pki_types::ServerName;
-use rustls::{ClientConnection, StreamOwned};
+use crate::http::{
+    Client, ClientConfig, Network, Request, RequestError, TlsSettings, Url, basic, block_on,
+};
 
-use crate::http::{RequestError, TlsSettings, Url, basic, client_config};
+/// How long an exchange with a server may take.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a server may take to be reached, and for each part of an exchange.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// So much of an answer that refuses is shown.
+const MAX_SHOWN_BYTES: usize = 64 << 10;
 
-/// Of an answer so much is read.
-const MAX_ANSWER_BYTES: usize = 64 << 10;
+/// The `User-Agent` header of what is sent.
+pub(super) const USER_AGENT: &str = "madang";
 
 /// An HTTP server that takes values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Server {
-    pub(super) host: String,
-    port: u16,
-    authority: String,
-    pub(super) secure: bool,
+    /// Scheme, host and port.
+    pub(super) address: String,
     authorization: Option<String>,
     pub(super) tls: TlsSettings,
 }
@@ -35,14 +35,8 @@ impl Server {
 
     /// The one that this address leads to.
     pub(super) fn at(url: &Url) -> Self {
-        let mut server = Self {
-            host: url.host.to_string(),
-            port: url.port,
-            authority: url.authority.to_string(),
-            secure: url.secure,
-            authorization: None,
-            tls: TlsSettings::default(),
-        };
+        let address = format!("{}://{}", url.scheme(), url.authority);
+        let mut server = Self { address, authorization: None, tls: TlsSettings::default() };
         if let Some(user_info) = &url.user_info {
             let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
             server.log_in(user, password);
@@ -54,9 +48,19 @@ impl Server {
         self.authorization.get_or_insert(basic(&format!("{user}:{password}")));
     }
 
-    /// Without a password.
-    pub(super) fn address(&self) -> String {
-        format!("{}://{}", if self.secure { "https" } else { "http" }, self.authority)
+    /// An address on this server.
+    pub(super) fn url(&self, target: &str) -> io::Result<Url> {
+        Url::parse(&format!("{}{target}", self.address)).map_err(io::Error::other)
+    }
+
+    pub(super) fn network(&self) -> Rc<Network> {
+        let config = ClientConfig {
+            user_agent: USER_AGENT.to_owned(),
+            no_connection_reuse: true,
+            tls: self.tls.clone(),
+            ..ClientConfig::default()
+        };
+        Rc::new(Network::new(config, |_, _| {}))
     }
 
     /// Sends a body and waits for the answer, which has to be one of success.
@@ -66,80 +70,30 @@ impl Server {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> io::Result<()> {
-        let mut head = format!(
-            "POST {target} HTTP/1.1\r\nHost: {}\r\nUser-Agent: madang\r\nContent-Length: {}\r\nConnection: close\r\n",
-            self.authority,
-            body.len()
-        );
-        let authorization =
-            self.authorization.iter().map(|authorization| ("Authorization", &**authorization));
-        for (name, value) in authorization.chain(headers.iter().copied()) {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        head.push_str("\r\n");
-        let message = [head.as_bytes(), body].concat();
-        let stream = self.connect()?;
-        if !self.secure {
-            return exchange(stream, &message);
-        }
-        let config = client_config(&self.tls).map_err(io::Error::other)?;
-        let name = ServerName::try_from(self.host.clone()).map_err(io::Error::other)?;
-        let session = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
-        exchange(StreamOwned::new(session, stream), &message)
-    }
-
-    pub(super) fn connect(&self) -> io::Result<TcpStream> {
-        let mut failed = io::Error::other("the name of the server has no address");
-        for address in (self.host.as_str(), self.port).to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, PATIENCE) {
-                Ok(stream) => {
-                    stream.set_read_timeout(Some(PATIENCE))?;
-                    stream.set_write_timeout(Some(PATIENCE))?;
-                    return Ok(stream);
-                }
-                Err(error) => failed = error,
-            }
-        }
-        Err(failed)
-    }
-}
-
-fn exchange(mut stream: impl Read + Write, message: &[u8]) -> io::Result<()> {
-    stream.write_all(message)?;
-    stream.flush()?;
-    let answer = answer(&mut stream)?;
-    let status = answer.split(' ').nth(1).and_then(|status| status.parse::<u16>().ok());
-    match status {
-        Some(200..=299) => Ok(()),
-        Some(status) => {
-            let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body.trim());
-            Err(io::Error::other(format!("the server answers {status} {body}")))
-        }
-        None => Err(io::Error::other("the server gives no answer of HTTP")),
-    }
-}
-
-/// The head of an answer, and of its body what its length says.
-fn answer(stream: &mut impl Read) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    let mut part = [0; 4096];
-    loop {
-        let text = String::from_utf8_lossy(&bytes);
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| {
-                let (name, value) = line.split_once(':')?;
-                name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
-            });
-            if body.len() >= length.unwrap_or(0) {
-                return Ok(text.into_owned());
-            }
-        }
-        if bytes.len() >= MAX_ANSWER_BYTES {
-            return Ok(text.into_owned());
-        }
-        match stream.read(&mut part)? {
-            0 => return Ok(text.into_owned()),
-            read => bytes.extend_from_slice(&part[..read]),
+        let authorization = self.authorization.iter().map(|text| ("Authorization", &**text));
+        let headers = authorization.chain(headers.iter().copied());
+        let request = Request {
+            method: "POST".into(),
+            url: Rc::new(self.url(target)?),
+            headers: headers.map(|(name, value)| (name.into(), value.into())).collect(),
+            body: (!body.is_empty()).then(|| body.into()),
+            timeout: TIMEOUT,
+            max_redirects: 0,
+            discard_body: false,
+            cookies: Vec::new(),
+            jar: Rc::default(),
+            sent_cookies: OnceCell::new(),
+        };
+        let client = Client::new(self.network());
+        let exchange = block_on(client.send(&request, |_| {}))?;
+        let answer = exchange.outcome.map_err(io::Error::other)?;
+        let shown = &answer.body[..answer.body.len().min(MAX_SHOWN_BYTES)];
+        match answer.head.status {
+            200..=299 => Ok(()),
+            status => Err(io::Error::other(format!(
+                "the server answers {status} {}",
+                String::from_utf8_lossy(shown).trim()
+            ))),
         }
     }
 }

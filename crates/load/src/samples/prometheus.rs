@@ -85,7 +85,7 @@ impl PrometheusSettings {
             let list = variables.text("TREND_STATS").unwrap_or_else(|| TREND_STATS.to_owned());
             Trend::Stats(stats(&list, &variables)?)
         };
-        let shown = format!("{}{}", server.address(), url.target);
+        let shown = format!("{}{}", server.address, url.target);
         Ok(Self {
             server,
             target: url.target.to_string(),

@@ -24,6 +24,9 @@ use crate::script::ScriptError;
 /// At the end a disk or pipe may take nothing for so long before what is left is given up.
 const STALL: Duration = Duration::from_secs(30);
 
+/// How often that wait looks for a signal.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
+
 enum Target {
     Gzip(Box<GzEncoder<BufWriter<File>>>),
     Plain(Box<dyn Write + Send>),
@@ -235,6 +238,8 @@ impl Output {
 /// The writing thread, as the rest of the engine sees it.
 pub(crate) struct Writer {
     samples: Arc<Samples>,
+    /// The outputs, for messages.
+    names: String,
     /// Whether everything was written.
     done: Receiver<bool>,
 }
@@ -249,6 +254,8 @@ impl Writer {
             });
             outputs.push(opened?);
         }
+        let names: Vec<&str> = outputs.iter().map(|output| &*output.name).collect();
+        let names = names.join(", ");
         let (sender, receiver) = channel();
         let queued = Arc::new(AtomicUsize::new(0));
         let samples = Arc::new(Samples::new(sender, queued.clone()));
@@ -259,7 +266,7 @@ impl Writer {
             let _ = done_sender.send(whole);
         });
         thread.map_err(|error| ScriptError::Start(error.to_string()))?;
-        Ok(Self { samples, done })
+        Ok(Self { samples, names, done })
     }
 
     /// Where values go.
@@ -272,19 +279,29 @@ impl Writer {
         // Without a receiver there is nothing to end.
         let _ = self.samples.sender.send(Message::End);
         let error = |message: &str| run.log.write(Level::Error, message, &[]);
-        let mut left = self.samples.queued.load(Ordering::Relaxed);
+        let queued = || self.samples.queued.load(Ordering::Relaxed);
+        let (mut left, mut since, mut signalled) = (queued(), Instant::now(), false);
         let whole = loop {
-            match self.done.recv_timeout(STALL) {
+            match self.done.recv_timeout(SIGNAL_INTERVAL) {
                 Ok(whole) => break whole,
-                Err(RecvTimeoutError::Timeout) => {
-                    let now = self.samples.queued.load(Ordering::Relaxed);
-                    if now == left {
-                        error("an output takes no more values; what is left is not written");
-                        break false;
-                    }
-                    left = now;
-                }
                 Err(RecvTimeoutError::Disconnected) => break false,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if !signalled && run.signals.any() {
+                signalled = true;
+                let message = format!(
+                    "waiting until the last values are written to {}; \
+                     a second signal ends this at once",
+                    self.names
+                );
+                run.log.write(Level::Warning, &message, &[]);
+            }
+            let now = queued();
+            if now != left {
+                (left, since) = (now, Instant::now());
+            } else if since.elapsed() >= STALL {
+                error("an output takes no more values; what is left is not written");
+                break false;
             }
         };
         let dropped = self.samples.dropped();

@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use rquickjs::module::{Declared, WriteOptions};
 use rquickjs::{Ctx, Error, FromJs, Module, Result, Value, qjs};
 
@@ -36,7 +37,7 @@ pub(crate) struct Libraries(Mutex<HashMap<String, Arc<OnceLock<Compiled>>>>);
 
 impl Libraries {
     fn get(&self, name: &str) -> Arc<OnceLock<Compiled>> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         match known.get(name) {
             Some(library) => library.clone(),
             None => known.entry(name.to_owned()).or_default().clone(),
@@ -78,7 +79,7 @@ pub(super) fn script<'js, V: FromJs<'js>>(
     evaluate(ctx, name, text, compiled, &WriteOptions::default())
 }
 
-/// Nobody asks a library for the texts of its functions, which each virtual user would keep.
+/// The texts of a library's functions are not needed, which each virtual user would keep.
 fn without_texts() -> WriteOptions {
     WriteOptions { strip_source: true, ..WriteOptions::default() }
 }

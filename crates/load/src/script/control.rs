@@ -22,7 +22,7 @@ const TIME_SLICE: Duration = Duration::from_millis(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interrupted;
 
-/// How a virtual user is told to stop. Shared between it and its executor, on one thread.
+/// How a virtual user is stopped. Shared between it and its executor, on one thread.
 #[derive(Debug)]
 pub(crate) struct Control {
     interrupted: Cell<bool>,
@@ -124,7 +124,7 @@ impl Control {
     }
 
     /// Called now and then while the script computes: lets others go on when it has had its
-    /// slice, and says whether it must end.
+    /// slice, and returns whether it must end.
     pub(crate) fn poll_interrupt(&self) -> bool {
         if !self.is_interrupted() {
             self.share(Instant::now());

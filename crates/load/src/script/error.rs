@@ -1,4 +1,4 @@
-//! What can go wrong in a script, and how it is told.
+//! What can go wrong in a script, and how it is reported.
 
 use std::path::Path;
 
@@ -50,6 +50,9 @@ pub(crate) enum ScriptError {
     /// The init code took too long; where it was.
     #[error("the init code did not end in time, {0}")]
     Overdue(String),
+    /// The engine panicked, and where.
+    #[error("the engine panicked in {0}; this is a bug, please report it")]
+    Panic(String),
     /// No thread, memory, signal handler or output file for the run.
     #[error("cannot start the run: {0}")]
     Start(String),

@@ -17,7 +17,7 @@ pub(crate) fn csv(text: &str) {
     }
 }
 
-/// What a script says.
+/// What a script contains.
 pub(crate) fn read(text: &str, language: Language) -> Option<Syntax> {
     syntax::read(text.to_owned(), language, "script").ok().map(|(syntax, _)| syntax)
 }

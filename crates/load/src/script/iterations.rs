@@ -43,7 +43,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
         while let Some(task) = mailbox.receive() {
             match task {
                 Task::Prepare(ready) => {
-                    // An error is told by the first iteration.
+                    // An error is reported by the first iteration.
                     let _ = CaughtError::catch(self.ctx, self.setup_data());
                     let _ = ready.send(());
                 }
@@ -134,7 +134,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
     /// left behind is done.
     fn conclude(&self, thrown: Option<CaughtError<'_>>) -> IterationOutcome {
         // An interruption shows in `take_cut`.
-        // After an exception nobody waits for timers and requests any more.
+        // After an exception timers and requests are not waited for any more.
         let thrown = thrown.map(|caught| describe(&caught));
         if thrown.is_some() {
             self.user.tasks.clear(self.ctx);
@@ -167,8 +167,8 @@ impl<'a, 'js> Iterations<'a, 'js> {
         let live = &self.user.run.live;
         // Iterations of the warm-up count in sums over the whole run only.
         let counted = u64::from(self.user.event_loop.recorder.borrow().is_recording());
-        // After an exception some may be left that nobody waits for any more.
-        let waiting = self.user.under_way.give_up();
+        // After an exception some may be left that are not waited for any more.
+        let waiting = self.user.pending.give_up();
         if !matches!(outcome, IterationOutcome::Interrupted) {
             self.user.group.set(GroupId::ROOT);
         }
@@ -204,7 +204,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
     }
 
     fn log_exception(&self, exception: &str) {
-        // What ended the run is told once, at its end.
+        // What ended the run is reported once, at its end.
         if self.user.run.failure().is_some() {
             return;
         }
@@ -240,7 +240,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
         };
         let outcome = self.conclude(thrown);
         user.end_iteration();
-        user.under_way.give_up();
+        user.pending.give_up();
         user.settle_iteration();
         match outcome {
             IterationOutcome::Complete => Ok(returned),

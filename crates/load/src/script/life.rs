@@ -48,7 +48,7 @@ pub(crate) fn live(
         }
         Ok((namespace, exports)) => {
             user.end_initialising();
-            // Nobody waits when the run has been given up meanwhile.
+            // Without a receiver the run has been given up meanwhile.
             if ready.send(Ok(exports)).is_ok() {
                 // Init code goes deeper than most iterations.
                 coroutine::release_unused();
@@ -100,7 +100,7 @@ fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Expo
             if user.control.is_overdue() {
                 return ScriptError::Overdue(describe(&caught));
             }
-            let stopped = user.run.failure().or_else(|| user.run.aborted_by_script());
+            let stopped = user.run.failure().or_else(|| user.run.stopped_early());
             return stopped.unwrap_or(ScriptError::Interrupted);
         }
         user.take_refusal().unwrap_or_else(|| ScriptError::Exception(describe(&caught)))
@@ -204,7 +204,7 @@ fn no_number(value: &Value<'_>, json: &serde_json::Value) -> Option<(String, &'s
     found.map(|(step, (path, number))| (step + &path, number))
 }
 
-/// Runs pending jobs until a promise is settled, and says how. A promise that is still pending when
+/// Runs pending jobs until a promise is settled, and returns how. A promise that is still pending when
 /// there is no timer and no request left to wait for never will be: it counts as fulfilled, as in
 /// k6, where the event loop ends when it has nothing left to wait for.
 pub(super) fn settle<'js>(
@@ -219,7 +219,7 @@ pub(super) fn settle<'js>(
     }
 }
 
-/// Runs what asynchronous functions that nobody awaited have left to do.
+/// Runs what asynchronous functions that were not awaited have left to do.
 pub(super) fn drain(ctx: &Ctx<'_>, user: &User) -> rquickjs::Result<()> {
     run_until(ctx, user, || false)
 }

@@ -34,7 +34,7 @@ pub(crate) struct Activation {
     /// Added to `__ENV`.
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) turns: Box<dyn Turns>,
-    /// Told when the last iteration is over.
+    /// Notified when the last iteration is over.
     pub(crate) done: oneshot::Sender<()>,
     /// Held while there is work, also when it ends in a panic.
     pub(crate) busy: Option<OwnedMutexGuard<()>>,
@@ -79,6 +79,18 @@ pub(crate) enum Task {
     Call(Call),
 }
 
+/// A mailbox as its virtual user has it. When that ends, even by a panic, what it leaves undone is
+/// dropped, so that no one waits for it.
+pub(crate) struct Served(pub(crate) Rc<Mailbox>);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.close();
+        let left = std::mem::take(&mut self.0.state.borrow_mut().tasks);
+        drop(left);
+    }
+}
+
 /// Work for one virtual user, in order.
 #[derive(Default)]
 pub(crate) struct Mailbox {
@@ -98,8 +110,13 @@ impl Mailbox {
         self.put(Task::Iterate(work));
     }
 
+    /// Drops the task when the mailbox is closed.
     pub(crate) fn put(&self, task: Task) {
-        self.update(|state| state.tasks.push_back(task));
+        self.update(|state| {
+            if !state.closed {
+                state.tasks.push_back(task);
+            }
+        });
     }
 
     /// Ends the virtual user once it has nothing left to do.

@@ -4,6 +4,26 @@
     reason = "native functions own the values that QuickJS hands them"
 )]
 
+/// Makes a type a class of scripts, which they cannot construct, with these methods.
+macro_rules! script_class {
+    ($Type:ident, $name:literal $(, $method:ident)*) => {
+        impl<'js> rquickjs::class::JsClass<'js> for $Type {
+            const NAME: &'static str = $name;
+            type Mutable = rquickjs::class::Readable;
+
+            fn prototype(ctx: &Ctx<'js>) -> Result<Option<rquickjs::Object<'js>>> {
+                let prototype = rquickjs::Object::new(ctx.clone())?;
+                $(super::define(&prototype, stringify!($method), $method)?;)*
+                Ok(Some(prototype))
+            }
+
+            fn constructor(_: &Ctx<'js>) -> Result<Option<rquickjs::function::Constructor<'js>>> {
+                Ok(None)
+            }
+        }
+    };
+}
+
 mod arguments;
 mod batch;
 mod bytes;
@@ -36,6 +56,7 @@ mod ws;
 mod ws_params;
 
 use std::marker::PhantomData;
+use std::rc::Rc;
 
 use rquickjs::function::IntoJsFunc;
 use rquickjs::module::{Declarations, Declared, Exports, ModuleDef};
@@ -45,6 +66,7 @@ use rquickjs::{Ctx, Exception, Function, Module, Object, Result, Value};
 pub(super) use self::bytes::text_or_bytes;
 
 use super::syntax::{Syntax, Use};
+use super::user::User;
 use super::{ScriptError, compiled, jslib};
 
 /// Modules k6 has and this engine does not, and what to do instead.
@@ -62,7 +84,7 @@ const OF_K6: &str = "k6 itself runs such scripts";
 /// The same of extensions, which are parts of another k6.
 const EXTENSION: &str = "a k6 that is built with it runs such scripts";
 
-/// Modules that k6 had before, and what it says of them.
+/// Modules that k6 had before, and its message about them.
 const REMOVED_MODULES: &[(&str, &str)] = &[
     ("k6/experimental/timers", "its functions are global: remove the import"),
     (
@@ -256,6 +278,13 @@ pub(super) fn define<'js, P>(
 /// Throws an error with this message unless something `holds`.
 pub(super) fn ensure(ctx: &Ctx<'_>, holds: bool, message: &str) -> Result<()> {
     if holds { Ok(()) } else { Err(Exception::throw_message(ctx, message)) }
+}
+
+/// The virtual user of a script, unless it is in its init code: then this throws.
+fn running_user(ctx: &Ctx<'_>, refused: &str) -> Result<Rc<User>> {
+    let user = User::of(ctx);
+    ensure(ctx, !user.is_initialising(), refused)?;
+    Ok(user)
 }
 
 /// The library of a virtual user that is made once, of native functions, and kept under a name of its own.

@@ -1,4 +1,4 @@
-//! Promises that were rejected and that nobody looked at.
+//! Promises that were rejected without a handler.
 
 use std::cell::{Cell, RefCell};
 
@@ -6,12 +6,12 @@ use rquickjs::{CaughtError, Ctx, Value};
 
 use super::error::describe;
 
-/// Most that are kept until the end of an iteration; further ones are not told.
+/// Most that are kept until the end of an iteration; further ones are not reported.
 const MAX_KEPT: usize = 64;
 
 /// The rejections of one virtual user that have no handler so far, as text.
 ///
-/// A promise is told from another one by what it was rejected with: for what is said in the end,
+/// A promise is distinguished from another one by what it was rejected with: for what is said in the end,
 /// two with the same text are interchangeable.
 #[derive(Debug, Default)]
 pub(crate) struct Rejections {
@@ -42,7 +42,7 @@ impl Rejections {
         }
     }
 
-    /// One with this text has been told otherwise.
+    /// One with this text has been reported already.
     pub(super) fn forget(&self, text: &str) {
         let mut unhandled = self.unhandled.borrow_mut();
         if let Some(at) = unhandled.iter().position(|known| known == text) {

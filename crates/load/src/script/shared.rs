@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// Largest file `open()` reads: what a script may allocate.
 const MAX_FILE_BYTES: u64 = super::MEMORY_LIMIT_BYTES as u64;
@@ -16,14 +18,14 @@ pub(crate) struct SharedArrays {
 impl SharedArrays {
     /// The array of that name, if a virtual user has made it already.
     pub(super) fn get(&self, name: &str) -> Option<Arc<Vec<Box<str>>>> {
-        self.arrays.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.arrays.lock().get(name).cloned()
     }
 
     /// Keeps the array unless there is one of that name; gives the one that is kept. The lock is
     /// not held while a script computes the array: it may be suspended meanwhile, with another
     /// virtual user of the same thread waiting for the lock.
     pub(super) fn insert(&self, name: &str, elements: Vec<Box<str>>) -> Arc<Vec<Box<str>>> {
-        let mut arrays = self.arrays.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut arrays = self.arrays.lock();
         arrays.entry(name.to_owned()).or_insert_with(|| Arc::new(elements)).clone()
     }
 }
@@ -53,7 +55,7 @@ pub(crate) struct Files {
 impl Files {
     /// The content of a file. Only with `may_read` is one read that was not read before.
     pub(super) fn open(&self, path: &Path, may_read: bool) -> Result<Arc<[u8]>, OpenError> {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.lock();
         if let Some(content) = files.get(path) {
             return Ok(content.clone());
         }
@@ -75,6 +77,6 @@ impl Files {
 
     /// Paths of the files opened so far.
     pub(crate) fn paths(&self) -> BTreeSet<PathBuf> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+        self.files.lock().keys().cloned().collect()
     }
 }

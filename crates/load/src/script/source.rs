@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 
 use super::compiled::{Compiled, Libraries};
 use super::syntax::{self, Language, Syntax};
@@ -44,7 +46,7 @@ impl Sources {
         path: &Path,
         look: impl FnOnce(&str) -> Result<(), ScriptError>,
     ) -> Result<Source, ScriptError> {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.lock();
         if let Some(source) = files.get(path) {
             return Ok(source.clone());
         }
@@ -68,7 +70,7 @@ impl Sources {
 
     /// A script that is no file; relative imports start as if it were at `path`.
     pub(crate) fn add(&self, path: &Path, text: &str) -> Result<(), ScriptError> {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.lock();
         insert(&mut files, path, text).map(drop)
     }
 
@@ -95,12 +97,12 @@ impl Sources {
 
     /// A file that has been read.
     pub(crate) fn known(&self, path: &Path) -> Option<Source> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
+        self.files.lock().get(path).cloned()
     }
 
     /// What the files read so far may import of a built-in module that does not export it.
     pub(crate) fn absent_members(&self, module: &str) -> Vec<String> {
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.lock();
         let names: BTreeSet<String> = files
             .values()
             .flat_map(|source| &source.syntax.uses)
@@ -113,12 +115,12 @@ impl Sources {
 
     /// Paths of the files read so far.
     pub(crate) fn paths(&self) -> BTreeSet<PathBuf> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+        self.files.lock().keys().cloned().collect()
     }
 
     /// Built-in modules and libraries that the files read so far import.
     pub(crate) fn built_in(&self) -> BTreeSet<String> {
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.lock();
         let imported = files.iter().flat_map(|(path, source)| {
             let base = module_name(path);
             source.syntax.specifiers.iter().map(move |specifier| resolve(&base, specifier))
@@ -132,7 +134,7 @@ impl Sources {
 
     /// Variables of `__ENV` that the files read so far use; `None` if one of them computes a name.
     pub(crate) fn variables(&self) -> Option<BTreeSet<String>> {
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.lock();
         let variables = files.values().map(|source| source.syntax.variables.clone());
         variables.collect::<Option<Vec<_>>>().map(|all| all.into_iter().flatten().collect())
     }

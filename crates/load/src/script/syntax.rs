@@ -1,4 +1,4 @@
-//! What a script says before it runs: what it imports, which members of the built-in modules it uses, which variables
+//! What is known of a script before it runs: its imports, which members of the built-in modules it uses, which variables
 //! it reads. A missing module is therefore reported before the test starts, not in the middle of it.
 //!
 //! Names are followed through scopes, aliases and destructuring. A member whose name is computed is refused when it is
@@ -18,7 +18,7 @@ use oxc_ast::ast::{
 };
 use oxc_codegen::{Codegen, CodegenOptions};
 use oxc_parser::Parser;
-use oxc_semantic::{Semantic, SemanticBuilder};
+use oxc_semantic::{NodeId, Semantic, SemanticBuilder};
 use oxc_span::{GetSpan, SourceType};
 use oxc_transformer::{TransformOptions, Transformer};
 
@@ -57,7 +57,7 @@ pub(crate) struct Use {
     pub(crate) line: usize,
 }
 
-/// What the text of a script says.
+/// What the text of a script contains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Syntax {
     /// It imports, exports, or awaits outside of all functions: an ES module. As k6 decides it.
@@ -72,7 +72,7 @@ pub(crate) struct Syntax {
     pub(crate) positions: Option<Positions>,
 }
 
-/// What a script says, and its text as JavaScript.
+/// What a script contains, and its text as JavaScript.
 ///
 /// # Errors
 /// If the text is not valid TypeScript or is nested too deeply. The engine itself reports invalid JavaScript.
@@ -166,12 +166,15 @@ struct Finder<'s, 'a> {
     names: Names<'s, 'a>,
     found: Vec<(u32, String)>,
     uses: Vec<(u32, String, String)>,
+    /// `await` outside of all functions makes a module.
+    awaits: bool,
+    variables: Option<BTreeSet<String>>,
 }
 
 impl<'s, 'a> Finder<'s, 'a> {
     fn new(text: &'s str, semantic: &'s Semantic<'a>) -> Self {
-        let (found, uses) = Default::default();
-        Self { text, semantic, names: Names::new(semantic), found, uses }
+        let (found, uses, names) = (Vec::new(), Vec::new(), Names::new(semantic));
+        Self { text, semantic, names, found, uses, awaits: false, variables: Some(BTreeSet::new()) }
     }
 
     fn find(mut self, program: &Program<'a>, has_module_syntax: bool) -> Syntax {
@@ -179,42 +182,8 @@ impl<'s, 'a> Finder<'s, 'a> {
             self.read_import(statement);
         }
         self.names.follow();
-        let mut awaits = false;
-        let mut variables = Some(BTreeSet::new());
         for node in self.semantic.nodes().iter() {
-            let parent = self.semantic.nodes().parent_kind(node.id());
-            match node.kind() {
-                AstKind::CallExpression(call) => {
-                    if let Some(module) = required(call) {
-                        self.found.push((call.span.start, module));
-                    }
-                }
-                AstKind::ImportExpression(import) => {
-                    if let Expression::StringLiteral(source) = &import.source {
-                        self.found.push((import.span.start, source.value.to_string()));
-                    }
-                }
-                AstKind::IdentifierReference(name) if name.name == "__ENV" => {
-                    read_variables(name.span, parent, &mut variables);
-                }
-                AstKind::StaticMemberExpression(member) => {
-                    let name = member.property.name.as_str();
-                    if name == "__ENV" {
-                        read_variables(member.span, parent, &mut variables);
-                    }
-                    self.read_member(&member.object, member.property.span.start, name);
-                }
-                AstKind::ComputedMemberExpression(member) => {
-                    if let Some(name) = text_of(&member.expression) {
-                        self.read_member(&member.object, member.span.start, &name);
-                    }
-                }
-                AstKind::AwaitExpression(_) => awaits |= self.is_outside_of_functions(node.id()),
-                AstKind::ForOfStatement(of) if of.r#await => {
-                    awaits |= self.is_outside_of_functions(node.id());
-                }
-                _ => {}
-            }
+            self.read_node(node.id(), node.kind());
         }
         self.uses.append(&mut self.names.destructured);
         self.found.sort();
@@ -227,15 +196,49 @@ impl<'s, 'a> Finder<'s, 'a> {
             line: line(text, at as usize),
         });
         Syntax {
-            is_module: has_module_syntax || awaits,
+            is_module: has_module_syntax || self.awaits,
             specifiers: self.found.into_iter().map(|(_, specifier)| specifier).collect(),
             uses: uses.collect(),
-            variables,
+            variables: self.variables,
             positions: None,
         }
     }
 
-    fn is_outside_of_functions(&self, node: oxc_semantic::NodeId) -> bool {
+    fn read_node(&mut self, id: NodeId, kind: AstKind<'a>) {
+        let parent = self.semantic.nodes().parent_kind(id);
+        match kind {
+            AstKind::CallExpression(call) => {
+                self.found.extend(required(call).map(|module| (call.span.start, module)));
+            }
+            AstKind::ImportExpression(import) => {
+                if let Expression::StringLiteral(source) = &import.source {
+                    self.found.push((import.span.start, source.value.to_string()));
+                }
+            }
+            AstKind::IdentifierReference(name) if name.name == "__ENV" => {
+                read_variables(name.span, parent, &mut self.variables);
+            }
+            AstKind::StaticMemberExpression(member) => {
+                let name = member.property.name.as_str();
+                if name == "__ENV" {
+                    read_variables(member.span, parent, &mut self.variables);
+                }
+                self.read_member(&member.object, member.property.span.start, name);
+            }
+            AstKind::ComputedMemberExpression(member) => {
+                if let Some(name) = text_of(&member.expression) {
+                    self.read_member(&member.object, member.span.start, &name);
+                }
+            }
+            AstKind::AwaitExpression(_) => self.awaits |= self.is_outside_of_functions(id),
+            AstKind::ForOfStatement(of) if of.r#await => {
+                self.awaits |= self.is_outside_of_functions(id);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_outside_of_functions(&self, node: NodeId) -> bool {
         self.semantic
             .nodes()
             .ancestor_kinds(node)
@@ -311,7 +314,7 @@ fn member_of(object: oxc_span::Span, parent: AstKind<'_>) -> Option<(u32, String
     }
 }
 
-/// What a text that is not computed says.
+/// The value of a text that is not computed.
 fn text_of(expression: &Expression<'_>) -> Option<String> {
     match expression {
         Expression::StringLiteral(text) => Some(text.value.to_string()),
@@ -333,7 +336,7 @@ fn read_variables(
     variables: &mut Option<BTreeSet<String>>,
 ) {
     let names = match parent {
-        // `globalThis.__ENV`: told by the member it is.
+        // `globalThis.__ENV`: read as the member it is.
         AstKind::StaticMemberExpression(member) if member.property.span == object => return,
         AstKind::VariableDeclarator(declarator) => match &declarator.id {
             BindingPattern::ObjectPattern(pattern) if pattern.rest.is_none() => {

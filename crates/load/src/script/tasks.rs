@@ -27,7 +27,7 @@ const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Makes what a promise is settled with, once the script's engine is at hand.
 pub(super) type Settle = Box<dyn for<'js> FnOnce(&Ctx<'js>) -> Result<Value<'js>>>;
 
-/// Makes the arguments of an event's function; none when there is nothing to tell any more.
+/// Makes the arguments of an event's function; none when there is nothing to report any more.
 pub(super) type Happening = Box<dyn for<'js> FnOnce(&Ctx<'js>) -> Result<Vec<Value<'js>>>>;
 
 /// What a task of the event loop has come to.
@@ -144,11 +144,11 @@ impl Tasks {
         let (promise, resolve, reject) = ctx.promise()?;
         let number = user.tasks.keep(ctx, [resolve.into_value(), reject.into_value()])?;
         let finishing = user.clone();
-        let handle = tokio::task::spawn_local(async move {
+        let handle = user.spawn(async move {
             let settle = work.await;
             finishing.tasks.finish(number, Done::Settled(settle));
         });
-        user.tasks.running.borrow_mut().insert(number, handle.abort_handle());
+        user.tasks.running.borrow_mut().insert(number, handle);
         Ok(promise.into_value())
     }
 
@@ -161,13 +161,13 @@ impl Tasks {
         source: impl FnOnce(Feed) -> F,
     ) -> Result<()> {
         let number = user.tasks.keep(ctx, [function.into_value()])?;
-        let handle = tokio::task::spawn_local(source(Feed { user: user.clone(), number }));
-        user.tasks.running.borrow_mut().insert(number, handle.abort_handle());
+        let handle = user.spawn(source(Feed { user: user.clone(), number }));
+        user.tasks.running.borrow_mut().insert(number, handle);
         Ok(())
     }
 
     fn finish(&self, number: u32, done: Done) {
-        // Nobody waits any more for what was cleared.
+        // What was cleared is not waited for any more.
         if self.running.borrow().contains_key(&number) {
             self.finished.borrow_mut().push_back((number, done));
             self.wake.notify_one();

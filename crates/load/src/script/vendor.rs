@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::ScriptError;
 use super::source::{self, Import, Sources};
 use super::syntax::{self, Language};
-use crate::http::{Client, ClientConfig, Network, Proxies, Request, Url};
+use crate::http::{Client, ClientConfig, Network, Proxies, Request, Url, block_on};
 
 const DIRECTORY: &str = "madang-vendor";
 
@@ -112,8 +112,6 @@ fn vendor_within(
     let mut total = 0;
     let script = std::path::absolute(script).map_err(because)?;
     let script = source::normalize(&script);
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(because)?;
     let sources = Sources::default();
     let mut fetched: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     let mut seen = BTreeSet::new();
@@ -135,7 +133,7 @@ fn vendor_within(
                 let message = format!("the modules could not be fetched within {seconds} s");
                 return Err(VendorError(message));
             }
-            let bytes = runtime.block_on(fetch(&name, left.min(TIMEOUT)))?;
+            let bytes = block_on(fetch(&name, left.min(TIMEOUT))).map_err(because)??;
             total += bytes.len();
             if total > limits.bytes {
                 let limit = limits.bytes >> 20;
@@ -232,7 +230,7 @@ fn write(script: &Path, fetched: BTreeMap<String, Vec<u8>>) -> Result<PathBuf, V
     Ok(path)
 }
 
-/// A name that says what it is, and is another one for each address.
+/// A descriptive name, different for each address.
 fn file_name(url: &str) -> String {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default();

@@ -211,7 +211,7 @@ fn section_of(metric: &SummaryMetric, is_full: bool) -> Option<&'static str> {
 }
 
 /// Checks of all groups, those of a group before those of the groups in it. The compact mode does
-/// not tell groups apart: checks of the same name are one line, where the first of them is.
+/// not distinguish groups: checks of the same name are one line, where the first of them is.
 fn all_checks(groups: &[GroupMeasured]) -> Vec<(&str, CheckCount)> {
     fn collect<'g>(groups: &'g [GroupMeasured], at: usize, into: &mut Vec<(&'g str, CheckCount)>) {
         let Some(group) = groups.get(at) else { return };

@@ -123,7 +123,7 @@ pub(super) fn verify(hash: Hash, arguments: &Arguments) -> Result<bool, Failure>
     })
 }
 
-/// The secret that a private key and somebody else's public key have in common.
+/// The secret that a private key and another party's public key have in common.
 pub(super) fn agree(key: &[u8], other: &[u8]) -> Result<Vec<u8>, Failure> {
     with_curve_of_key!(c => {
         let secret = private!(c, key)?.diffie_hellman(&public!(c, other)?);

@@ -146,7 +146,7 @@ impl Connection {
         }
     }
 
-    /// Says what the server did wrong, as gorilla does.
+    /// Sends what the server did wrong, as gorilla does.
     fn reproach(&mut self, end: &End) {
         // After a close frame of ours nothing more is said.
         let _ = match end {
@@ -162,7 +162,7 @@ impl Connection {
     /// Writes what can be written without waiting, and closes. Gives what went over the network.
     pub(crate) fn finish(mut self) -> Traffic {
         let mut cx = Context::from_waker(Waker::noop());
-        // Nobody is left to hear of an error.
+        // An error has no receiver any more.
         let _ = self.poll_flush(&mut cx);
         let _ = Pin::new(&mut self.stream).poll_shutdown(&mut cx);
         self.stream.take_traffic().unwrap_or(self.traffic)

@@ -62,7 +62,7 @@ impl End {
         Self::Closed { code: 1006, text: "unexpected EOF".to_owned() }
     }
 
-    /// Whether k6 reports it as an error. It says nothing of a broken protocol; a message that is too large is an
+    /// Whether k6 reports it as an error. It does not report a broken protocol; a message that is too large is an
     /// error here, because the limit is this engine's.
     pub(crate) fn is_unexpected(&self) -> bool {
         match self {
@@ -165,7 +165,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// `inflates` says whether `permessage-deflate` was agreed on.
+    /// `inflates`: `permessage-deflate` was negotiated.
     pub(super) fn new(inflates: bool) -> Self {
         Self { inflates, ..Self::default() }
     }
@@ -327,7 +327,7 @@ enum Step {
     NeedsMore,
 }
 
-/// What a close frame says.
+/// The contents of a close frame.
 fn closed(payload: &[u8]) -> End {
     let Some((code, text)) = payload.split_first_chunk() else {
         return End::Closed { code: 1005, text: String::new() };

@@ -1,6 +1,6 @@
 //! Cookies of virtual users.
 
-use madang_load::{HttpLayer, Layer};
+use madang_load::Layer;
 
 use crate::support::{Request, Script, Server, response};
 
@@ -40,7 +40,7 @@ fn every_iteration_begins_without_cookies_unless_the_options_say_otherwise() {
         script.config.overrides = Layer {
             iterations: Some(2),
             vus: Some(1),
-            http: HttpLayer { no_cookies_reset: Some(keep), ..HttpLayer::default() },
+            no_cookies_reset: Some(keep),
             ..Layer::default()
         };
         script.against(&server()).run().assert_all_checks_passed();

@@ -102,7 +102,7 @@ fn a_database_that_refuses_is_told_and_may_come_back() {
     let mut script = Script::body("");
     script.config.outputs = vec![output(&format!("influxdb=http://{free}"))];
     let ran = script.run();
-    assert!(ran.said("Connection refused"), "{:?}", ran.messages);
+    assert!(ran.said("connection refused"), "{:?}", ran.messages);
     assert_eq!(ran.status, ExitStatus::Failure);
 }
 

@@ -1,7 +1,7 @@
 //! Signals. They go to a whole process, so the run that gets them is a process of its own: this
 //! test binary again, told by an environment variable to run one script.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
@@ -128,22 +128,31 @@ fn a_signal_interrupts_an_endless_summary() {
 
 #[test]
 fn a_second_signal_ends_a_program_that_writes_its_last_values() {
-    // A database that never answers.
+    // A database that is made and then never answers.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (_directory, script) = script("export default function () {}");
-    let child = child(&script)
-        .env(OUTPUT, format!("influxdb=http://{}/db", listener.local_addr().unwrap()))
+    let database = format!("influxdb=http://{}", listener.local_addr().unwrap());
+    let mut child = child(&script)
+        .env(OUTPUT, format!("{database}/db?pushInterval=1h"))
         .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    let _connection = listener.accept().unwrap();
+    let (mut created, _) = listener.accept().unwrap();
+    assert!(created.read(&mut [0; 4096]).unwrap() > 0);
+    created.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+    let _last_values = listener.accept().unwrap();
     signal(&child, Signal::INT);
-    // Sooner it would be the same wish.
     let first = Instant::now();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let waits = |line: &String| line.contains("a second signal ends this at once");
+    let told = lines.find(waits).expect("what it waits for");
+    assert!(told.contains("InfluxDBv1 (http://"), "{told}");
+    // Sooner it would be the same wish.
     wait_until("time passes", || first.elapsed() > Duration::from_millis(700));
     signal(&child, Signal::INT);
     assert_eq!(ended(child).signal(), Some(Signal::ABORT.as_raw()));
+    assert!(!lines.any(|line| waits(&line)), "once");
 }
 
 #[test]

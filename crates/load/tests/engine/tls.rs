@@ -183,7 +183,7 @@ fn a_redirect_may_lead_to_tls() {
     let script = "const r = http.get(URL + '/to-tls');
          check(r, { led: (r) => r.status === 200 && r.url.startsWith('https://') });";
     let mut script = Script::body(script);
-    script.config.overrides.http.insecure_skip_tls_verify = Some(true);
+    script.config.overrides.insecure_skip_tls_verify = Some(true);
     script.against(&plain).run().assert_all_checks_passed();
 }
 
@@ -262,7 +262,7 @@ fn a_server_that_closes_without_a_farewell_has_closed() {
 
 /// Makes `URL` the server at this port, whose certificate nobody trusts.
 fn trusting(script: &mut Script, port: u16) {
-    script.config.overrides.http.insecure_skip_tls_verify = Some(true);
+    script.config.overrides.insecure_skip_tls_verify = Some(true);
     script.config.environment =
         crate::support::variable("URL", &format!("https://localhost:{port}"));
 }
@@ -337,7 +337,7 @@ fn a_proxy_passes_tls_on_as_it_is() {
         ));
         let given = |name: &str| (name == "https_proxy").then(|| proxy.clone());
         script.config.overrides = madang_load::Layer::from_environment(given).unwrap();
-        script.config.overrides.http.insecure_skip_tls_verify = Some(true);
+        script.config.overrides.insecure_skip_tls_verify = Some(true);
         let ran = script.run();
         ran.assert_all_checks_passed();
         assert_eq!(ran.check("answered"), (1, 0), "{:?}", ran.messages);

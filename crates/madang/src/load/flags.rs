@@ -235,11 +235,8 @@ mod tests {
         let flags = Typed::try_parse_from(typed).unwrap().args.more;
         let mut layer = Layer::default();
         flags.set(&mut layer).unwrap();
-        assert_eq!(
-            (layer.http.batch, layer.http.blacklist_ips.map(|list| list.len())),
-            (Some(3), Some(1))
-        );
-        assert!(layer.http.dns.is_some());
+        assert_eq!((layer.batch, layer.blacklist_ips.map(|list| list.len())), (Some(3), Some(1)));
+        assert!(layer.dns.is_some());
         let typed = ["load", "s.js", "--block-hostnames", "a b"];
         let flags = Typed::try_parse_from(typed).unwrap().args.more;
         assert!(flags.set(&mut Layer::default()).is_err());

@@ -1,5 +1,7 @@
 //! The date of `Expires`, by the lenient algorithm of RFC 6265 §5.1.1.
 
+use time::{Date, Month, UtcDateTime};
+
 /// Seconds since 1970; `None` for what is no date.
 pub(crate) fn parse(text: &str) -> Option<i64> {
     let (mut time, mut day, mut month, mut year) = (None, None, None, None);
@@ -25,7 +27,7 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
         year => year,
     };
     let valid = (1..=31).contains(&day) && year >= 1601;
-    valid.then(|| days_since_1970(year, month, day) * 86_400 + time)
+    Some(days_since_1970(year, month, day).filter(|_| valid)? * 86_400 + time)
 }
 
 /// The leading digits of a token: at least `min` of them, at most `max`.
@@ -41,22 +43,18 @@ fn time_of_day(token: &str) -> Option<i64> {
     (hour < 24 && minute < 60 && second < 60).then_some((hour * 60 + minute) * 60 + second)
 }
 
-fn month_of(token: &str) -> Option<i64> {
+fn month_of(token: &str) -> Option<Month> {
     const NAMES: [&str; 12] =
         ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
     let name = token.get(..3)?.to_ascii_lowercase();
-    NAMES.iter().position(|known| *known == name).map(|index| index as i64 + 1)
+    let index = NAMES.iter().position(|known| *known == name)?;
+    Month::try_from(index as u8 + 1).ok()
 }
 
-/// Days in the Gregorian calendar from 1970-01-01 on. A year is made to begin in March, so that
-/// the leap day is its last (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", 2014,
-/// `days_from_civil`).
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+/// Days from 1970-01-01 on. A day that the month does not have is one of the next.
+fn days_since_1970(year: i64, month: Month, day: i64) -> Option<i64> {
+    let first = Date::from_calendar_date(year.try_into().ok()?, month, 1).ok()?;
+    Some((first - UtcDateTime::UNIX_EPOCH.date()).whole_days() + day - 1)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ impl Stored {
     fn is_for(&self, url: &Url) -> bool {
         let host_matches =
             *url.host == *self.domain || (!self.host_only && is_below(&url.host, &self.domain));
-        // As browsers and Go's jar have it, nobody listens on the way to the own machine.
+        // As browsers and Go's jar have it, the way to the own machine cannot be tapped.
         let safe = !self.secure || url.secure || is_own_machine(&url.host);
         host_matches && safe && path_matches(url.path(), &self.path)
     }

@@ -75,7 +75,7 @@ impl Params {
         };
         for entry in object.props::<String, Value<'js>>() {
             let (key, value) = entry?;
-            // Nobody judges.
+            // Not judged.
             if key == "responseCallback" && value.is_null() {
                 params.expected = Some(Rc::new(ExpectedStatuses::Unjudged));
             }

@@ -7,17 +7,15 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use rquickjs::{Array, Coerced, Ctx, Exception, Object, Result, Value};
 use tokio::sync::Semaphore;
 
-use super::ensure;
-use super::request::{Performed, Prepared, finish, perform, prepare};
+use super::request::{Arguments, Performed, Prepared, finish, perform, prepare};
+use super::running_user;
 use crate::script::user::User;
 
 const MAX_REQUESTS: usize = 10_000;
 
 /// `batch(requests)`: the responses under the keys of the requests.
 pub(super) fn batch<'js>(ctx: Ctx<'js>, requests: Value<'js>) -> Result<Value<'js>> {
-    let user = User::of(&ctx);
-    let message = "Using batch in the init context is not supported";
-    ensure(&ctx, !user.is_initialising(), message)?;
+    let user = running_user(&ctx, "Using batch in the init context is not supported")?;
     let Some(object) = requests.as_object() else {
         let message = format!("invalid http.batch() argument type {}", requests.type_name());
         return Err(Exception::throw_type(&ctx, &message));
@@ -30,7 +28,7 @@ pub(super) fn batch<'js>(ctx: Ctx<'js>, requests: Value<'js>) -> Result<Value<'j
             let message = format!("more than {MAX_REQUESTS} requests in one http.batch()");
             return Err(Exception::throw_message(&ctx, &message));
         }
-        prepared.push(read(&ctx, &user, &key, value)?);
+        prepared.push(prepare(&ctx, &user, read(&ctx, &key, value)?)?);
         keys.push(key);
     }
     let answers = user.wait(&ctx, send_all(&user, prepared))?;
@@ -46,7 +44,7 @@ pub(super) fn batch<'js>(ctx: Ctx<'js>, requests: Value<'js>) -> Result<Value<'j
 
 /// Sends all requests within the limits; the answers in the order of the requests.
 async fn send_all(user: &User, requests: Vec<Prepared>) -> Vec<Performed> {
-    let limits = &user.run.settings().http;
+    let limits = user.run.settings();
     let all = Semaphore::new(limits.batch.max(1) as usize);
     let per_host = match limits.batch_per_host {
         0 => Semaphore::MAX_PERMITS,
@@ -80,10 +78,12 @@ async fn send_all(user: &User, requests: Vec<Prepared>) -> Vec<Performed> {
 
 /// One request of a batch: an address, `[method, url, body?, params?]`, or
 /// `{method?, url, body?, params?}`.
-fn read<'js>(ctx: &Ctx<'js>, user: &User, key: &str, value: Value<'js>) -> Result<Prepared> {
+fn read<'js>(ctx: &Ctx<'js>, key: &str, value: Value<'js>) -> Result<Arguments<'js>> {
     let present = |value: Value<'js>| Some(value).filter(|value| !value.is_undefined());
-    let Some(object) = value.as_object() else {
-        return prepare(ctx, user, "GET", &value, None, None);
+    // What `http.url` gives has an address under the same name.
+    let object = match value.as_object() {
+        Some(object) if object.is_array() || !object.contains_key("clean_url")? => object,
+        _ => return Ok(Arguments { method: "GET".into(), url: value, body: None, params: None }),
     };
     if let Some(list) = object.as_array() {
         if list.len() < 2 {
@@ -91,12 +91,9 @@ fn read<'js>(ctx: &Ctx<'js>, user: &User, key: &str, value: Value<'js>) -> Resul
             return Err(Exception::throw_type(ctx, &message));
         }
         let method: Coerced<String> = list.get(0)?;
-        let (url, body, params) = (list.get(1)?, present(list.get(2)?), present(list.get(3)?));
-        return prepare(ctx, user, &method.0.to_ascii_uppercase(), &url, body, params);
-    }
-    // What `http.url` gives has an address under the same name.
-    if object.contains_key("clean_url")? {
-        return prepare(ctx, user, "GET", &value, None, None);
+        let method = method.0.to_ascii_uppercase().into();
+        let (body, params) = (present(list.get(2)?), present(list.get(3)?));
+        return Ok(Arguments { method, url: list.get(1)?, body, params });
     }
     let Some(url) = present(object.get("url")?) else {
         let message = format!("batch request {key} doesn't have a url key");
@@ -107,5 +104,6 @@ fn read<'js>(ctx: &Ctx<'js>, user: &User, key: &str, value: Value<'js>) -> Resul
         None => "GET".to_owned(),
     };
     let body = present(object.get("body")?).filter(|_| !matches!(method.as_str(), "GET" | "HEAD"));
-    prepare(ctx, user, &method, &url, body, present(object.get("params")?))
+    let params = present(object.get("params")?);
+    Ok(Arguments { method: method.into(), url, body, params })
 }

@@ -6,10 +6,9 @@ use rquickjs::class::{JsClass, Readable, Trace};
 use rquickjs::function::{Constructor, Opt, This};
 use rquickjs::{Array, Class, Coerced, Ctx, Exception, JsLifetime, Object, Result, Value};
 
-use super::{define, ensure};
+use super::{define, running_user};
 use crate::http::cookies::{Jar, RequestCookie, SetCookie, parse_date, unix_now};
 use crate::http::{RequestError, Url};
-use crate::script::user::User;
 
 #[derive(JsLifetime, Trace)]
 pub(super) struct CookieJar(#[qjs(skip_trace)] Rc<Jar>);
@@ -35,9 +34,7 @@ impl<'js> JsClass<'js> for CookieJar {
 
 /// `http.cookieJar()`: the jar of this virtual user.
 pub(super) fn cookie_jar(ctx: Ctx<'_>) -> Result<Class<'_, CookieJar>> {
-    let user = User::of(&ctx);
-    let message = "Making cookie jars in the init context is not supported";
-    ensure(&ctx, !user.is_initialising(), message)?;
+    let user = running_user(&ctx, "Making cookie jars in the init context is not supported")?;
     let jar = user.jar.borrow().clone();
     Class::instance(ctx, CookieJar(jar))
 }

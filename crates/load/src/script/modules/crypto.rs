@@ -7,8 +7,8 @@ use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE, BASE64_URL_SAFE_NO_PAD};
 use hmac::digest::{Digest as _, DynDigest, KeyInit as _};
 use hmac::{Hmac, Mac};
-use rquickjs::class::{JsClass, Readable, Trace};
-use rquickjs::function::{Constructor, Opt, This};
+use rquickjs::class::Trace;
+use rquickjs::function::{Opt, This};
 use rquickjs::{
     ArrayBuffer, Class, Coerced, Ctx, Exception, IntoJs, JsLifetime, Object, Result, Value,
 };
@@ -142,21 +142,7 @@ impl<M: Mac + Clone> KeyedHash for M {
 #[derive(JsLifetime, Trace)]
 struct Hasher(#[qjs(skip_trace)] RefCell<HashState>);
 
-impl<'js> JsClass<'js> for Hasher {
-    const NAME: &'static str = "Hasher";
-    type Mutable = Readable;
-
-    fn prototype(ctx: &Ctx<'js>) -> Result<Option<Object<'js>>> {
-        let prototype = Object::new(ctx.clone())?;
-        define(&prototype, "update", update)?;
-        define(&prototype, "digest", digest)?;
-        Ok(Some(prototype))
-    }
-
-    fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
-        Ok(None)
-    }
-}
+script_class!(Hasher, "Hasher", update, digest);
 
 /// `update(input)`; may be chained.
 fn update<'js>(

@@ -1,7 +1,7 @@
 //! `k6/execution`: where the script is, and how to end the test.
 //!
 //! Every figure is an accessor and read when it is asked for. One process is one instance, so what
-//! k6 tells of the instance and of the whole test is the same here.
+//! k6 reports of the instance and of the whole test is the same here.
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use rquickjs::object::Accessor;
 use rquickjs::{Coerced, Ctx, Exception, Function, IntoJs, Object, Result, Value};
 use tokio::time::Instant;
 
-use super::{BuiltIn, define, ensure};
+use super::{BuiltIn, define, ensure, running_user};
 use crate::log::Level;
 use crate::options::{Scenario, document};
 use crate::script::user::{Assignment, User};
@@ -168,9 +168,8 @@ fn test<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     };
     define(&object, "abort", abort)?;
     let fail = |ctx: Ctx<'js>, message: Opt<Coerced<String>>| -> Result<()> {
-        let user = User::of(&ctx);
         let refused = "getting test.fail() in the init context is not supported";
-        ensure(&ctx, !user.is_initialising(), refused)?;
+        let user = running_user(&ctx, refused)?;
         user.run.marked_failed.store(true, Ordering::Relaxed);
         let reason = message.0.map(|text| format!(": {}", text.0)).unwrap_or_default();
         let text = format!("test marked as failed{reason}");
@@ -238,16 +237,14 @@ impl Kind {
     /// An object whose members are read, set, removed and listed by functions.
     fn object<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
         let get = move |ctx: Ctx<'js>, key: String| -> Result<Value<'js>> {
-            let user = User::of(&ctx);
-            ensure(&ctx, !user.is_initialising(), NO_VU)?;
+            let user = running_user(&ctx, NO_VU)?;
             match self {
                 Self::Tags => user.tag(&key).into_js(&ctx),
                 Self::Metadata => user.metadata(&key).into_js(&ctx),
             }
         };
         let set = move |ctx: Ctx<'js>, key: String, value: Value<'js>| -> Result<()> {
-            let user = User::of(&ctx);
-            ensure(&ctx, !user.is_initialising(), NO_VU)?;
+            let user = running_user(&ctx, NO_VU)?;
             let what = if matches!(self, Self::Tags) { "tag" } else { "metadata" };
             let text = simple(&ctx, what, &key, &value)?;
             self.set(&user, &key, Some(text));

@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use rquickjs::class::{JsClass, Readable, Trace};
-use rquickjs::function::{Constructor, Rest};
+use rquickjs::class::Trace;
+use rquickjs::function::Rest;
 use rquickjs::{Class, Coerced, Ctx, Exception, JsLifetime, Result, Value};
 
 use super::ensure;
@@ -15,7 +15,7 @@ use crate::script::user::User;
 pub(crate) enum ExpectedStatuses {
     /// These ranges of statuses, both ends included.
     Within(Vec<(u16, u16)>),
-    /// Nobody judges: `http_req_failed` is not counted.
+    /// Not judged: `http_req_failed` is not counted.
     Unjudged,
 }
 
@@ -27,7 +27,7 @@ impl Default for ExpectedStatuses {
 }
 
 impl ExpectedStatuses {
-    /// Whether `status` (0 for no response) is expected; `None` when nobody judges.
+    /// Whether `status` (0 for no response) is expected; `None` when it is not judged.
     pub(crate) fn judge(&self, status: u16) -> Option<bool> {
         match self {
             Self::Within(ranges) => {
@@ -42,14 +42,7 @@ impl ExpectedStatuses {
 #[derive(JsLifetime, Trace)]
 pub(super) struct Callback(#[qjs(skip_trace)] Rc<ExpectedStatuses>);
 
-impl<'js> JsClass<'js> for Callback {
-    const NAME: &'static str = "ExpectedStatuses";
-    type Mutable = Readable;
-
-    fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
-        Ok(None)
-    }
-}
+script_class!(Callback, "ExpectedStatuses");
 
 /// `expectedStatuses(200, {min: 300, max: 302}, …)`.
 pub(super) fn expected_statuses<'js>(
@@ -86,7 +79,7 @@ pub(super) fn set_response_callback<'js>(ctx: Ctx<'js>, callback: Value<'js>) ->
     Ok(())
 }
 
-/// What a callback stands for; `null` for nobody.
+/// What a callback stands for; `null` for no judgement.
 pub(super) fn read<'js>(ctx: &Ctx<'js>, callback: &Value<'js>) -> Result<Rc<ExpectedStatuses>> {
     if callback.is_null() || callback.is_undefined() {
         return Ok(Rc::new(ExpectedStatuses::Unjudged));

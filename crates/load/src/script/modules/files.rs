@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rquickjs::{Array, ArrayBuffer, Ctx, Exception, Function, Object, Result, Value};
+use rquickjs::convert::List;
+use rquickjs::{ArrayBuffer, Ctx, Exception, Object, Result, Value};
 
-use super::{BuiltIn, data, kept_library};
+use super::{BuiltIn, data, define, kept_library};
 use crate::script::source::normalize;
 use crate::script::user::User;
 
@@ -36,10 +37,10 @@ impl BuiltIn for Csv {
 
 fn library<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     kept_library(ctx, LOADED, ("files.js", LIBRARY), |native| {
-        native.set("isInit", Function::new(ctx.clone(), is_init)?)?;
-        native.set("open", Function::new(ctx.clone(), open)?)?;
-        native.set("read", Function::new(ctx.clone(), read)?)?;
-        native.set("rows", Function::new(ctx.clone(), rows)?)
+        define(native, "isInit", is_init)?;
+        define(native, "open", open)?;
+        define(native, "read", read)?;
+        define(native, "rows", rows)
     })
 }
 
@@ -60,14 +61,11 @@ pub(super) fn beside(file: &Path, path: &str) -> PathBuf {
 }
 
 /// Path and size of a file; as in k6, the path starts at the script.
-fn open<'js>(ctx: Ctx<'js>, path: String) -> Result<Array<'js>> {
+fn open(ctx: Ctx<'_>, path: String) -> Result<List<(String, f64)>> {
     let user = User::of(&ctx);
     let path = beside(&user.run.script, &path);
     let size = content(&ctx, &path)?.len();
-    let found = Array::new(ctx.clone())?;
-    found.set(0, path.display().to_string())?;
-    found.set(1, size as f64)?;
-    Ok(found)
+    Ok(List((path.display().to_string(), size as f64)))
 }
 
 fn read<'js>(ctx: Ctx<'js>, path: String, at: f64, length: f64) -> Result<ArrayBuffer<'js>> {

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use rquickjs::class::{JsClass, Readable, Trace};
-use rquickjs::function::{Constructor, Opt, This};
+use rquickjs::class::Trace;
+use rquickjs::function::{Opt, This};
 use rquickjs::{Class, Ctx, Exception, Function, JsLifetime, Object, Result, Value};
 
 use super::response::Response;
@@ -55,23 +55,27 @@ pub(super) fn define_on_responses<'js>(prototype: &Object<'js>) -> Result<()> {
 
 fn library<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     kept_library(ctx, LOADED, ("html.js", LIBRARY), |native| {
-        native.set("parse", Function::new(ctx.clone(), parse)?)?;
-        native.set("find", Function::new(ctx.clone(), find)?)?;
-        native.set("filter", Function::new(ctx.clone(), filter)?)?;
-        native.set("type", Function::new(ctx.clone(), node_type)?)?;
-        native.set("name", Function::new(ctx.clone(), name)?)?;
-        native.set("namespace", Function::new(ctx.clone(), namespace)?)?;
-        native.set("parent", Function::new(ctx.clone(), parent)?)?;
-        native.set("next", Function::new(ctx.clone(), next)?)?;
-        native.set("previous", Function::new(ctx.clone(), previous)?)?;
-        native.set("children", Function::new(ctx.clone(), children)?)?;
-        native.set("contains", Function::new(ctx.clone(), contains)?)?;
-        native.set("text", Function::new(ctx.clone(), text)?)?;
-        native.set("html", Function::new(ctx.clone(), inner_html)?)?;
-        native.set("attribute", Function::new(ctx.clone(), attribute)?)?;
-        native.set("attributes", Function::new(ctx.clone(), attributes)?)?;
-        native.set("request", Function::new(ctx.clone(), http::request)?)?;
-        native.set("elements", Function::new(ctx.clone(), elements)?)
+        define(native, "parse", parse)?;
+        define(native, "find", find)?;
+        define(native, "filter", filter)?;
+        define(native, "type", node_type)?;
+        define(native, "name", name)?;
+        define(native, "namespace", namespace)?;
+        define(native, "parent", |page: PageRef<'js>, at: usize| page.borrow().0.nodes[at].parent)?;
+        define(native, "next", |page: PageRef<'js>, at: usize| page.borrow().0.next(at))?;
+        define(native, "previous", |page: PageRef<'js>, at: usize| {
+            page.borrow().0.nodes[at].previous
+        })?;
+        define(native, "children", |page: PageRef<'js>, at: usize| -> Vec<usize> {
+            page.borrow().0.children(at).collect()
+        })?;
+        define(native, "contains", contains)?;
+        define(native, "text", |page: PageRef<'js>, at: usize| page.borrow().0.text(at))?;
+        define(native, "html", |page: PageRef<'js>, at: usize| page.borrow().0.inner_html(at))?;
+        define(native, "attribute", attribute)?;
+        define(native, "attributes", attributes)?;
+        define(native, "request", http::request)?;
+        define(native, "elements", elements)
     })
 }
 
@@ -83,14 +87,7 @@ fn elements<'js>(ctx: Ctx<'js>) -> Result<Function<'js>> {
 #[derive(JsLifetime, Trace)]
 struct Page(#[qjs(skip_trace)] Rc<Document>);
 
-impl<'js> JsClass<'js> for Page {
-    const NAME: &'static str = "Page";
-    type Mutable = Readable;
-
-    fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
-        Ok(None)
-    }
-}
+script_class!(Page, "Page");
 
 type PageRef<'js> = Class<'js, Page>;
 
@@ -157,32 +154,8 @@ fn namespace(page: PageRef<'_>, at: usize) -> String {
     page.element(at).map_or(&html5ever::ns!(html), |element| &element.name.ns).to_string()
 }
 
-fn parent(page: PageRef<'_>, at: usize) -> Option<usize> {
-    page.borrow().0.nodes[at].parent
-}
-
-fn next(page: PageRef<'_>, at: usize) -> Option<usize> {
-    page.borrow().0.next(at)
-}
-
-fn previous(page: PageRef<'_>, at: usize) -> Option<usize> {
-    page.borrow().0.nodes[at].previous
-}
-
-fn children(page: PageRef<'_>, at: usize) -> Vec<usize> {
-    page.borrow().0.children(at).collect()
-}
-
 fn contains(page: PageRef<'_>, at: usize, other: usize) -> bool {
     other > at && other < page.borrow().0.nodes[at].end
-}
-
-fn text(page: PageRef<'_>, at: usize) -> String {
-    page.borrow().0.text(at)
-}
-
-fn inner_html(page: PageRef<'_>, at: usize) -> String {
-    page.borrow().0.inner_html(at)
 }
 
 fn attribute(page: PageRef<'_>, at: usize, name: String) -> Option<String> {

@@ -1,13 +1,15 @@
 //! `k6/http`.
 
+use std::rc::Rc;
+
 use rquickjs::function::Opt;
 use rquickjs::{Class, Coerced, Ctx, IntoJs, Object, Result, Value};
 
 use super::cookie_jar::{CookieJar, cookie_jar};
 use super::expected_statuses::{expected_statuses, set_response_callback};
-use super::request::{Prepared, finish, perform, prepare, url_template};
+use super::request::{Arguments, Prepared, finish, perform, prepare, url_template};
 use super::response::Response;
-use super::{BuiltIn, batch, define, ensure, multipart};
+use super::{BuiltIn, batch, define, multipart, running_user};
 use crate::script::tasks::{Settle, Tasks};
 use crate::script::user::User;
 
@@ -31,7 +33,7 @@ impl BuiltIn for Http {
         let object = Object::new(ctx.clone())?;
         for (name, method) in [("get", "GET"), ("head", "HEAD")] {
             let call = move |ctx: Ctx<'js>, url: Opt<Value<'js>>, params: Opt<Value<'js>>| {
-                send(&ctx, method, url, None, params.0)
+                send(&ctx, arguments(&ctx, method, url, Opt(None), params))
             };
             define(&object, name, call)?;
         }
@@ -43,7 +45,7 @@ impl BuiltIn for Http {
             ("options", "OPTIONS"),
         ] {
             let call = move |ctx: Ctx<'js>, url: Opt<_>, body: Opt<_>, params: Opt<_>| {
-                send(&ctx, method, url, body.0, params.0)
+                send(&ctx, arguments(&ctx, method, url, body, params))
             };
             define(&object, name, call)?;
         }
@@ -78,37 +80,34 @@ pub(super) fn request<'js>(
     body: Opt<Value<'js>>,
     params: Opt<Value<'js>>,
 ) -> Result<Class<'js, Response>> {
-    send(&ctx, &in_capitals(method), url, body.0, params.0)
+    send(&ctx, arguments(&ctx, in_capitals(method), url, body, params))
 }
 
 fn in_capitals(method: Opt<Coerced<String>>) -> String {
     method.0.map_or_else(String::new, |method| method.0.to_ascii_uppercase())
 }
 
-fn ready<'js>(
+fn arguments<'js>(
     ctx: &Ctx<'js>,
-    user: &User,
-    method: &str,
+    method: impl Into<Rc<str>>,
     url: Opt<Value<'js>>,
-    body: Option<Value<'js>>,
-    params: Option<Value<'js>>,
-) -> Result<Prepared> {
-    let message = "Making http requests in the init context is not supported";
-    ensure(ctx, !user.is_initialising(), message)?;
+    body: Opt<Value<'js>>,
+    params: Opt<Value<'js>>,
+) -> Arguments<'js> {
     let url = url.0.unwrap_or_else(|| Value::new_undefined(ctx.clone()));
-    prepare(ctx, user, method, &url, body, params)
+    Arguments { method: method.into(), url, body: body.0, params: params.0 }
+}
+
+/// The virtual user and its request.
+fn ready<'js>(ctx: &Ctx<'js>, arguments: Arguments<'js>) -> Result<(Rc<User>, Prepared)> {
+    let user = running_user(ctx, "Making http requests in the init context is not supported")?;
+    let prepared = prepare(ctx, &user, arguments)?;
+    Ok((user, prepared))
 }
 
 /// Sends a request and blocks until it is answered or has failed.
-fn send<'js>(
-    ctx: &Ctx<'js>,
-    method: &str,
-    url: Opt<Value<'js>>,
-    body: Option<Value<'js>>,
-    params: Option<Value<'js>>,
-) -> Result<Class<'js, Response>> {
-    let user = User::of(ctx);
-    let prepared = ready(ctx, &user, method, url, body, params)?;
+fn send<'js>(ctx: &Ctx<'js>, arguments: Arguments<'js>) -> Result<Class<'js, Response>> {
+    let (user, prepared) = ready(ctx, arguments)?;
     let performed = user.wait(ctx, perform(&user, prepared))?;
     finish(ctx, &user, performed)
 }
@@ -121,8 +120,8 @@ fn async_request<'js>(
     body: Opt<Value<'js>>,
     params: Opt<Value<'js>>,
 ) -> Result<Value<'js>> {
-    let user = User::of(&ctx);
-    let prepared = ready(&ctx, &user, &in_capitals(method), url, body.0, params.0)?;
+    let arguments = arguments(&ctx, in_capitals(method), url, body, params);
+    let (user, prepared) = ready(&ctx, arguments)?;
     let sender = user.clone();
     Tasks::start_work(&user, &ctx, async move {
         let performed = perform(&sender, prepared).await;

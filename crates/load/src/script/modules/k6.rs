@@ -8,9 +8,8 @@ use rquickjs::{Class, Coerced, Ctx, Exception, Object, Result, Value};
 
 use super::arguments::tags_from;
 use super::response::Response;
-use super::{BuiltIn, define, ensure};
+use super::{BuiltIn, define, ensure, running_user};
 use crate::metrics::Builtin;
-use crate::script::user::User;
 use crate::script::{coroutine, raw};
 
 /// Longest sleep; a year is as good as for ever.
@@ -48,9 +47,7 @@ fn check<'js>(
     sets: Opt<Value<'js>>,
     tags: Opt<Value<'js>>,
 ) -> Result<bool> {
-    let user = User::of(&ctx);
-    let message = "Using check() in the init context is not supported";
-    ensure(&ctx, !user.is_initialising(), message)?;
+    let user = running_user(&ctx, "Using check() in the init context is not supported")?;
     let value = value.0.unwrap_or_else(|| Value::new_undefined(ctx.clone()));
     let Some(sets) = sets.0 else {
         return Err(Exception::throw_message(&ctx, "no checks provided to `check`"));
@@ -88,7 +85,7 @@ fn check<'js>(
         if !passed {
             all = false;
             match request {
-                // An answer to a request that was never made says nothing about another one.
+                // The answer to a request that was never made is not about another one.
                 Some(None) => {}
                 Some(Some(request)) => user.spoil(Some(request)),
                 None => user.spoil(None),
@@ -111,9 +108,7 @@ fn group<'js>(
     name: Coerced<String>,
     function: Opt<Value<'js>>,
 ) -> Result<Value<'js>> {
-    let user = User::of(&ctx);
-    let message = "Using group() in the init context is not supported";
-    ensure(&ctx, !user.is_initialising(), message)?;
+    let user = running_user(&ctx, "Using group() in the init context is not supported")?;
     let Some(function) = function.0.as_ref().and_then(Value::as_function) else {
         let message = "group() requires a callback as a second argument";
         return Err(Exception::throw_type(&ctx, message));
@@ -133,9 +128,7 @@ fn group<'js>(
 }
 
 fn sleep(ctx: Ctx<'_>, seconds: Opt<Coerced<f64>>) -> Result<()> {
-    let user = User::of(&ctx);
-    let message = "Using sleep() in the init context is not supported";
-    ensure(&ctx, !user.is_initialising(), message)?;
+    let user = running_user(&ctx, "Using sleep() in the init context is not supported")?;
     // Nothing, not a number and negative numbers do not wait.
     let seconds = seconds.0.map_or(0.0, |seconds| seconds.0);
     let duration =

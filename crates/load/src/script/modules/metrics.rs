@@ -6,7 +6,7 @@ use rquickjs::object::Accessor;
 use rquickjs::{Class, Coerced, Ctx, Exception, JsLifetime, Object, Result, Value};
 
 use super::arguments::tags_from;
-use super::{BuiltIn, define, ensure};
+use super::{BuiltIn, define, ensure, running_user};
 use crate::log::Level;
 use crate::metrics::{Contains, MetricId, MetricKind};
 use crate::script::error::to_text;
@@ -85,8 +85,7 @@ fn add<'js>(
     value: Value<'js>,
     tags: Opt<Value<'js>>,
 ) -> Result<bool> {
-    let user = User::of(&ctx);
-    ensure(&ctx, !user.is_initialising(), "metrics cannot be added in the init context")?;
+    let user = running_user(&ctx, "metrics cannot be added in the init context")?;
     let metric = this.0.borrow();
     let number = if value.is_null() { f64::NAN } else { value.get::<Coerced<f64>>()?.0 };
     if !number.is_finite() {

@@ -3,12 +3,11 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use rquickjs::class::{JsClass, Readable, Trace};
-use rquickjs::function::Constructor;
-use rquickjs::{Array, Class, Ctx, Exception, Function, IntoJs, JsLifetime, Object, Result, Value};
+use rquickjs::class::Trace;
+use rquickjs::{Class, Ctx, Exception, Function, IntoJs, JsLifetime, Object, Result, Value};
 use tokio::sync::Mutex;
 
-use super::{BuiltIn, ensure};
+use super::{BuiltIn, define, running_user};
 use crate::redis::{Link, LinkError, Reply, Target, TargetError};
 use crate::script::sockets::count_traffic;
 use crate::script::tasks::{Settle, Tasks};
@@ -25,9 +24,9 @@ impl BuiltIn for Redis {
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let native = Object::new(ctx.clone())?;
-        native.set("open", Function::new(ctx.clone(), open)?)?;
-        native.set("send", Function::new(ctx.clone(), send)?)?;
-        native.set("isConnected", Function::new(ctx.clone(), is_connected)?)?;
+        define(&native, "open", open)?;
+        define(&native, "send", send)?;
+        define(&native, "isConnected", is_connected)?;
         let library: Function<'js> = compiled::library(ctx, "redis.js", LIBRARY)?;
         library.call((native,))
     }
@@ -40,21 +39,14 @@ type Answered = std::result::Result<Reply, LinkError>;
 struct Connection {
     target: Target,
     link: Mutex<Option<Link>>,
-    /// As k6 says it: a command has been sent.
+    /// In k6's words: a command has been sent.
     used: Cell<bool>,
 }
 
 #[derive(JsLifetime, Trace)]
 struct Handle(#[qjs(skip_trace)] Rc<Connection>);
 
-impl<'js> JsClass<'js> for Handle {
-    const NAME: &'static str = "Connection";
-    type Mutable = Readable;
-
-    fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
-        Ok(None)
-    }
-}
+script_class!(Handle, "Connection");
 
 /// A client of the server at an address, or of options as JSON. Connects with its first command.
 fn open<'js>(ctx: Ctx<'js>, text: String, is_address: bool) -> Result<Class<'js, Handle>> {
@@ -80,10 +72,9 @@ fn send<'js>(
     handle: Class<'js, Handle>,
     command: Vec<String>,
 ) -> Result<Value<'js>> {
-    let user = User::of(&ctx);
+    let refused = "connecting to a redis server in the init context is not supported";
+    let user = running_user(&ctx, refused)?;
     let connection = handle.borrow().0.clone();
-    let message = "connecting to a redis server in the init context is not supported";
-    ensure(&ctx, !user.is_initialising(), message)?;
     connection.used.set(true);
     let sender = user.clone();
     let command: Vec<Rc<str>> = command.into_iter().map(Into::into).collect();
@@ -101,7 +92,7 @@ impl Connection {
     /// One command after the other.
     async fn call(&self, user: &User, command: &[Rc<str>]) -> Answered {
         let mut kept = self.link.lock().await;
-        // Whoever is interrupted from here on leaves no connection that waits for a reply.
+        // An interruption from here on leaves no connection that waits for a reply.
         let mut idle = kept.take();
         if let Some(mut link) = idle.take_if(Link::is_idle) {
             let reply = self.exchange(user, &mut link, command).await;
@@ -142,11 +133,8 @@ fn value<'js>(ctx: &Ctx<'js>, reply: &Reply) -> Result<Value<'js>> {
         // Inside of a list.
         Reply::Error(text) => text.as_str().into_js(ctx),
         Reply::List(members) => {
-            let list = Array::new(ctx.clone())?;
-            for (index, member) in members.iter().enumerate() {
-                list.set(index, value(ctx, member)?)?;
-            }
-            Ok(list.into_value())
+            let members = members.iter().map(|member| value(ctx, member));
+            members.collect::<Result<Vec<_>>>()?.into_js(ctx)
         }
     }
 }

@@ -13,7 +13,8 @@ use crate::http::digest::{self, Asked};
 use crate::http::{Exchange, Request, RequestError, Timings, Traffic, Url};
 use crate::log::Level;
 use crate::options::DEFAULT_MAX_REDIRECTS;
-use crate::script::user::{RequestTagging, User};
+use crate::script::requests::RequestTagging;
+use crate::script::user::User;
 
 /// A request that can be sent, or why it cannot.
 pub(super) struct Prepared {
@@ -29,27 +30,36 @@ struct Refused {
 }
 
 impl Prepared {
+    fn refused(method: Rc<str>, url: String, error: RequestError, params: Params) -> Self {
+        Self { request: Err(Refused { method, url, error }), params }
+    }
+
     /// Where it goes, for limits per host; `None` when nowhere.
     pub(super) fn authority(&self) -> Option<Rc<str>> {
         self.request.as_ref().ok().map(|request| request.url.authority.clone())
     }
 }
 
+/// The arguments of a request function.
+pub(super) struct Arguments<'js> {
+    pub(super) method: Rc<str>,
+    pub(super) url: Value<'js>,
+    pub(super) body: Option<Value<'js>>,
+    pub(super) params: Option<Value<'js>>,
+}
+
 /// Reads the arguments of a request function.
 pub(super) fn prepare<'js>(
     ctx: &Ctx<'js>,
     user: &User,
-    method: &str,
-    url: &Value<'js>,
-    body: Option<Value<'js>>,
-    params: Option<Value<'js>>,
+    arguments: Arguments<'js>,
 ) -> Result<Prepared> {
-    read(ctx, user, method, url, body, params).or_else(|wrong| match wrong {
+    let method = arguments.method.clone();
+    read(ctx, user, arguments).or_else(|wrong| match wrong {
         Wrong::Threw(error) => Err(error),
         Wrong::Parameter(text) => {
             let error = RequestError::Parameter(text);
-            let refused = Refused { method: method.into(), url: String::new(), error };
-            Ok(Prepared { request: Err(refused), params: Params::default() })
+            Ok(Prepared::refused(method, String::new(), error, Params::default()))
         }
     })
 }
@@ -57,13 +67,11 @@ pub(super) fn prepare<'js>(
 fn read<'js>(
     ctx: &Ctx<'js>,
     user: &User,
-    method: &str,
-    url: &Value<'js>,
-    body: Option<Value<'js>>,
-    params: Option<Value<'js>>,
+    arguments: Arguments<'js>,
 ) -> std::result::Result<Prepared, Wrong> {
+    let Arguments { method, url, body, params } = arguments;
     let mut params = Params::read(ctx, params)?;
-    let text = match tagged(url) {
+    let text = match tagged(&url) {
         Some((text, name)) => {
             params.name.get_or_insert_with(|| name.into());
             text
@@ -75,16 +83,12 @@ fn read<'js>(
                 "null" => "it is null",
                 _ => "it is not a string",
             });
-            let refused = Refused { method: method.into(), url: String::new(), error };
-            return Ok(Prepared { request: Err(refused), params });
+            return Ok(Prepared::refused(method, String::new(), error, params));
         }
     };
     let url = match user.event_loop.url(&text) {
         Ok(url) => url,
-        Err(error) => {
-            let refused = Refused { method: method.into(), url: text, error };
-            return Ok(Prepared { request: Err(refused), params });
-        }
+        Err(error) => return Ok(Prepared::refused(method, text, error, params)),
     };
     let body = body_from(ctx, body)?;
     let mut headers = std::mem::take(&mut params.headers);
@@ -114,7 +118,7 @@ fn read<'js>(
         None => settings.discard_response_bodies,
     };
     let request = Request {
-        method: method.into(),
+        method,
         url,
         headers,
         body,
@@ -215,7 +219,7 @@ async fn send(user: &User, request: &Request, redirected: impl FnMut(&Exchange))
     if let Some(limiter) = user.run.limiter.get() {
         tokio::time::sleep_until(limiter.reserve(tokio::time::Instant::now())).await;
     }
-    let number = user.under_way.begin();
+    let number = user.pending.begin();
     let exchange = user.client.send(request, redirected).await;
     user.end_request(number, &exchange);
     exchange
@@ -314,7 +318,7 @@ fn titled(method: &str) -> String {
     format!("{first}{}", rest.to_ascii_lowercase())
 }
 
-/// Says that an answer is still a redirection, unless the script has set a limit of its own.
+/// Warns that an answer is still a redirection, unless the script has set a limit of its own.
 fn warn_of_redirect(user: &User, request: &Request, exchange: &Exchange) {
     let Ok(answer) = &exchange.outcome else { return };
     let stopped = matches!(answer.head.status, 301..=303 | 307 | 308)

@@ -21,7 +21,8 @@ use crate::http::{
     ErrorCode, Exchange, Head, Ocsp, Peer, Request, RequestError, Timings, TlsInfo, canonical,
 };
 use crate::script::raw;
-use crate::script::user::{RequestRef, User};
+use crate::script::requests::RequestRef;
+use crate::script::user::User;
 
 /// `expires` of a cookie that has none: what k6 makes of Go's zero time.
 const NEVER: f64 = -6_795_364_578_871.0;
@@ -368,7 +369,7 @@ fn json<'js>(
     json_path::select(&ctx, document, &steps)
 }
 
-/// Says that it was the body that could not be parsed.
+/// Adds that it was the body that could not be parsed.
 fn not_json(ctx: &Ctx<'_>, error: rquickjs::Error) -> rquickjs::Error {
     match rquickjs::CaughtError::from_error(ctx, error) {
         rquickjs::CaughtError::Exception(exception) => {

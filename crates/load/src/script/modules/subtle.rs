@@ -70,9 +70,6 @@ fn value<'js>(ctx: &Ctx<'js>, outcome: CryptoResult) -> Result<Value<'js>> {
         CryptoResult::Verified(is_so) => return is_so.into_js(ctx),
         CryptoResult::Bytes(buffers) => buffers,
     };
-    let list = Array::new(ctx.clone())?;
-    for (index, bytes) in buffers.iter().enumerate() {
-        list.set(index, ArrayBuffer::new_copy(ctx.clone(), bytes)?)?;
-    }
-    Ok(list.into_value())
+    let buffers = buffers.into_iter().map(|bytes| ArrayBuffer::new(ctx.clone(), bytes));
+    buffers.collect::<Result<Vec<_>>>()?.into_js(ctx)
 }

@@ -1,9 +1,11 @@
 //! The globals `TextEncoder` and `TextDecoder`, made when a script first looks at them.
 
+use rquickjs::convert::List;
 use rquickjs::object::{Accessor, Property};
-use rquickjs::{Array, ArrayBuffer, Ctx, Function, Object, Result, Value};
+use rquickjs::{ArrayBuffer, Ctx, Function, Object, Result, Value};
 
 use super::bytes::buffer_bytes;
+use super::define;
 use crate::script::{compiled, raw};
 
 const LIBRARY: &str = include_str!("text_coding.js");
@@ -17,24 +19,24 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>) -> Result<()> {
             make(&ctx)?;
             ctx.globals().get(name)
         };
-        let set = move |ctx: Ctx<'js>, value: Value<'js>| define(&ctx, name, value);
+        let set = move |ctx: Ctx<'js>, value: Value<'js>| set_global(&ctx, name, value);
         ctx.globals().prop(name, Accessor::new(get, set).configurable())?;
     }
     Ok(())
 }
 
-fn define<'js>(ctx: &Ctx<'js>, name: &str, value: Value<'js>) -> Result<()> {
+fn set_global<'js>(ctx: &Ctx<'js>, name: &str, value: Value<'js>) -> Result<()> {
     ctx.globals().prop(name, Property::from(value).writable().configurable())
 }
 
 fn make(ctx: &Ctx<'_>) -> Result<()> {
     let native = Object::new(ctx.clone())?;
-    native.set("encode", Function::new(ctx.clone(), encode)?)?;
-    native.set("decode", Function::new(ctx.clone(), decode)?)?;
+    define(&native, "encode", encode)?;
+    define(&native, "decode", decode)?;
     let factory: Function<'_> = compiled::library(ctx, "text_coding.js", LIBRARY)?;
     let made: Object<'_> = factory.call((native,))?;
     for name in NAMES {
-        define(ctx, name, made.get(name)?)?;
+        set_global(ctx, name, made.get(name)?)?;
     }
     Ok(())
 }
@@ -45,15 +47,15 @@ fn encode(ctx: Ctx<'_>, text: String) -> Result<ArrayBuffer<'_>> {
 
 /// The text, how many of the bytes are in it, and whether all of those were UTF-8. With `stream`, the beginning of a
 /// character at the end is left for the next call.
-fn decode<'js>(ctx: Ctx<'js>, buffer: Object<'js>, stream: bool) -> Result<Array<'js>> {
+fn decode<'js>(
+    ctx: Ctx<'js>,
+    buffer: Object<'js>,
+    stream: bool,
+) -> Result<List<(Value<'js>, f64, bool)>> {
     let bytes = buffer_bytes(&buffer).unwrap_or_default();
     let cut = if stream { incomplete(&bytes) } else { 0 };
     let used = &bytes[..bytes.len() - cut];
-    let found = Array::new(ctx.clone())?;
-    found.set(0, raw::text(&ctx, used)?)?;
-    found.set(1, used.len() as f64)?;
-    found.set(2, std::str::from_utf8(used).is_ok())?;
-    Ok(found)
+    Ok(List((raw::text(&ctx, used)?, used.len() as f64, std::str::from_utf8(used).is_ok())))
 }
 
 /// Length of a character's beginning at the end of the bytes.

@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use rquickjs::{ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, Object, Result, Value};
 
-use super::BuiltIn;
 use super::bytes::bytes_of;
 use super::ws_params::{Handle, WsParams, check};
+use super::{BuiltIn, define};
 use crate::http::Head;
 use crate::script::sockets::{Found, ReadyState, Socket};
 use crate::script::tasks::{Feed, Tasks};
@@ -26,18 +26,22 @@ impl BuiltIn for WebSockets {
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let native = Object::new(ctx.clone())?;
-        native.set("check", Function::new(ctx.clone(), check)?)?;
-        native.set("open", Function::new(ctx.clone(), open)?)?;
-        native.set("state", Function::new(ctx.clone(), state)?)?;
-        native.set("unsent", Function::new(ctx.clone(), unsent)?)?;
-        native.set("send", Function::new(ctx.clone(), send)?)?;
-        native.set("ping", Function::new(ctx.clone(), ping)?)?;
-        native.set("close", Function::new(ctx.clone(), close)?)?;
-        native.set("drop", Function::new(ctx.clone(), drop_connection)?)?;
-        native.set("warn", Function::new(ctx.clone(), warn)?)?;
-        native.set("refuse", Function::new(ctx.clone(), refuse)?)?;
-        native.set("encode", Function::new(ctx.clone(), encode)?)?;
-        native.set("decode", Function::new(ctx.clone(), decode)?)?;
+        define(&native, "check", check)?;
+        define(&native, "open", open)?;
+        define(&native, "state", |handle: Class<'js, Handle>| {
+            Handle::socket(&handle).state() as u8
+        })?;
+        define(&native, "unsent", |handle: Class<'js, Handle>| {
+            Handle::socket(&handle).unsent() as f64
+        })?;
+        define(&native, "send", send)?;
+        define(&native, "ping", ping)?;
+        define(&native, "close", close)?;
+        define(&native, "drop", drop_connection)?;
+        define(&native, "warn", warn)?;
+        define(&native, "refuse", refuse)?;
+        define(&native, "encode", encode)?;
+        define(&native, "decode", decode)?;
         let library: Function<'js> = compiled::library(ctx, "websockets.js", LIBRARY)?;
         library.call((native,))
     }
@@ -184,14 +188,6 @@ fn feed_closed(
         let (code, reason) = (code.into_js(ctx)?, reason.into_js(ctx)?);
         Ok(vec!["closed".into_js(ctx)?, error.into_js(ctx)?, code, reason])
     }));
-}
-
-fn state(handle: Class<'_, Handle>) -> u8 {
-    Handle::socket(&handle).state() as u8
-}
-
-fn unsent(handle: Class<'_, Handle>) -> f64 {
-    Handle::socket(&handle).unsent() as f64
 }
 
 /// Counts what was sent. A connection that is gone is no error here: its event is on the way.

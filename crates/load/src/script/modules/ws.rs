@@ -3,14 +3,13 @@
 use std::future::poll_fn;
 use std::time::{Duration, Instant};
 
+use rquickjs::convert::List;
 use rquickjs::function::Opt;
-use rquickjs::{
-    Array, ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, Object, Result, Value,
-};
+use rquickjs::{ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, Object, Result, Value};
 
-use super::BuiltIn;
 use super::bytes::bytes_of;
 use super::ws_params::{Handle, WsParams, check};
+use super::{BuiltIn, define};
 use crate::http::{Head, canonical};
 use crate::script::sockets::{Found, Socket};
 use crate::script::user::User;
@@ -30,14 +29,14 @@ impl BuiltIn for Ws {
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let native = Object::new(ctx.clone())?;
-        native.set("check", Function::new(ctx.clone(), check)?)?;
-        native.set("now", Function::new(ctx.clone(), clock())?)?;
-        native.set("connect", Function::new(ctx.clone(), connect)?)?;
-        native.set("next", Function::new(ctx.clone(), next)?)?;
-        native.set("send", Function::new(ctx.clone(), send)?)?;
-        native.set("ping", Function::new(ctx.clone(), ping)?)?;
-        native.set("close", Function::new(ctx.clone(), close)?)?;
-        native.set("end", Function::new(ctx.clone(), end)?)?;
+        define(&native, "check", check)?;
+        define(&native, "now", clock())?;
+        define(&native, "connect", connect)?;
+        define(&native, "next", next)?;
+        define(&native, "send", send)?;
+        define(&native, "ping", ping)?;
+        define(&native, "close", close)?;
+        define(&native, "end", end)?;
         let library: Function<'js> = compiled::library(ctx, "ws.js", LIBRARY)?;
         let object = Object::new(ctx.clone())?;
         object.set("connect", library.call::<_, Function<'js>>((native,))?)?;
@@ -52,17 +51,20 @@ fn clock() -> impl Fn() -> f64 {
 }
 
 /// `[response, socket]`; without the socket when there is no connection.
-fn connect<'js>(ctx: Ctx<'js>, url: String, params: Opt<Value<'js>>) -> Result<Array<'js>> {
+fn connect<'js>(
+    ctx: Ctx<'js>,
+    url: String,
+    params: Opt<Value<'js>>,
+) -> Result<List<(Object<'js>, Option<Class<'js, Handle>>)>> {
     let user = User::of(&ctx);
     let WsParams { headers, tags, jar, deflates } = WsParams::read(&ctx, &user, params.0, false)?;
     let socket = Socket::new(&user, &[("url", &url)], &tags);
     let dial = Dial { url, headers, protocols: Vec::new(), deflates, jar };
     let result = user.wait(&ctx, Box::pin(socket.connect(&user, &dial)))?;
-    let found = Array::new(ctx.clone())?;
     match result {
         Ok(head) => {
-            found.set(0, response(&ctx, &dial.url, Some((&head, &[])), "")?)?;
-            found.set(1, Class::instance(ctx, Handle(socket))?)?;
+            let response = response(&ctx, &dial.url, Some((&head, &[])), "")?;
+            Ok(List((response, Some(Class::instance(ctx, Handle(socket))?))))
         }
         Err(error) => {
             socket.count_session(&user);
@@ -72,10 +74,9 @@ fn connect<'js>(ctx: Ctx<'js>, url: String, params: Opt<Value<'js>>) -> Result<A
             }
             let answer = error.answer();
             let error = if answer.is_some() { "" } else { &text };
-            found.set(0, response(&ctx, "", answer, error)?)?;
+            Ok(List((response(&ctx, "", answer, error)?, None)))
         }
     }
-    Ok(found)
 }
 
 fn response<'js>(
@@ -129,62 +130,52 @@ fn next<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, wait_ms: f64) -> Result<
 }
 
 fn event<'js>(ctx: &Ctx<'js>, user: &User, socket: &Socket, found: Found) -> Result<Value<'js>> {
-    let event = Array::new(ctx.clone())?;
+    const GOING_AWAY: u16 = 1001;
     match found {
         Found::Message(Incoming::Text(text)) => {
             socket.count_received(user);
-            event.set(0, "message")?;
-            event.set(1, raw::text(ctx, &text)?)?;
+            List(("message", raw::text(ctx, &text)?)).into_js(ctx)
         }
         Found::Message(Incoming::Binary(bytes)) => {
             socket.count_received(user);
-            event.set(0, "binaryMessage")?;
-            event.set(1, ArrayBuffer::new(ctx.clone(), bytes)?)?;
+            List(("binaryMessage", ArrayBuffer::new(ctx.clone(), bytes)?)).into_js(ctx)
         }
-        Found::Message(Incoming::Ping(_)) => event.set(0, "ping")?,
+        Found::Message(Incoming::Ping(_)) => List(("ping",)).into_js(ctx),
         Found::Message(Incoming::Pong(payload)) => {
             socket.track_pong(user, &payload);
-            event.set(0, "pong")?;
+            List(("pong",)).into_js(ctx)
         }
         Found::End(end) => {
-            const GOING_AWAY: u16 = 1001;
-            event.set(0, "end")?;
-            event.set(1, if let End::Closed { code, .. } = end { code } else { GOING_AWAY })?;
-            if end.is_unexpected() {
-                event.set(2, error(ctx, &end)?)?;
-            }
+            let code = if let End::Closed { code, .. } = end { code } else { GOING_AWAY };
+            List(("end", code, end.is_unexpected().then(|| failure(end)))).into_js(ctx)
         }
-        Found::Changed => {
-            event.set(0, "end")?;
-            event.set(1, 1001)?;
-        }
+        Found::Changed => List(("end", GOING_AWAY)).into_js(ctx),
     }
-    event.into_js(ctx)
 }
 
-/// `[text, code, reason]`, the latter two of a close frame.
-fn error<'js>(ctx: &Ctx<'js>, end: &End) -> Result<Array<'js>> {
-    let error = Array::new(ctx.clone())?;
-    error.set(0, end.to_string())?;
-    if let End::Closed { code, text } = end {
-        error.set(1, *code)?;
-        error.set(2, text.as_str())?;
+/// An error: its text, and code and reason of a close frame.
+type Failure = List<(String, Option<u16>, Option<String>)>;
+
+fn failure(end: End) -> Failure {
+    let text = end.to_string();
+    match end {
+        End::Closed { code, text: reason } => List((text, Some(code), Some(reason))),
+        _ => List((text, None, None)),
     }
-    Ok(error)
 }
 
 /// Waits until everything is written; gives the error, if there was one.
-fn flush<'js>(
-    ctx: &Ctx<'js>,
+fn flush(
+    ctx: &Ctx<'_>,
     user: &User,
     queued: std::result::Result<(), End>,
     flushed: impl Future<Output = std::result::Result<(), End>>,
-) -> Result<Option<Array<'js>>> {
+) -> Result<Option<Failure>> {
     let result = match queued {
         Ok(()) => user.wait(ctx, flushed)?,
         Err(end) => Err(end),
     };
-    result.err().map(|end| error(ctx, &end)).transpose()
+    Ok(result.err().map(failure))
 }
 
 /// Sends a text or a buffer; gives the error, if there was one.
@@ -192,7 +183,7 @@ fn send<'js>(
     ctx: Ctx<'js>,
     handle: Class<'js, Handle>,
     data: Value<'js>,
-) -> Result<Option<Array<'js>>> {
+) -> Result<Option<Failure>> {
     let user = User::of(&ctx);
     let socket = Handle::socket(&handle);
     let opcode = if data.is_string() { Opcode::Text } else { Opcode::Binary };
@@ -204,13 +195,13 @@ fn send<'js>(
 }
 
 /// Sends a ping; gives the error, if there was one.
-fn ping<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>) -> Result<Option<Array<'js>>> {
+fn ping<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>) -> Result<Option<Failure>> {
     let socket = Handle::socket(&handle);
     flush(&ctx, &User::of(&ctx), socket.ping(), poll_fn(|cx| socket.poll_flush(cx)))
 }
 
 /// Sends a close frame and closes; gives the error, if there was one.
-fn close<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, code: f64) -> Result<Option<Array<'js>>> {
+fn close<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, code: f64) -> Result<Option<Failure>> {
     let user = User::of(&ctx);
     let socket = Handle::socket(&handle);
     // Go's conversion of an integer to 16 bits.

@@ -3,13 +3,12 @@
 
 use std::rc::Rc;
 
-use rquickjs::class::{JsClass, Readable, Trace};
-use rquickjs::function::Constructor;
+use rquickjs::class::Trace;
 use rquickjs::{Class, Coerced, Ctx, Exception, JsLifetime, Result, Value};
 
 use super::arguments::{Tags, headers_from, tags_from};
 use super::cookie_jar::jar_from;
-use super::ensure;
+use super::running_user;
 use crate::http::cookies::Jar;
 use crate::script::sockets::Socket;
 use crate::script::user::User;
@@ -75,22 +74,14 @@ fn deflates<'js>(ctx: &Ctx<'js>, value: &Value<'js>, is_strict: bool) -> Result<
 
 /// Refuses what only an iteration, `setup()` or `teardown()` can do.
 pub(super) fn check(ctx: Ctx<'_>) -> Result<()> {
-    let message = "using websockets in the init context is not supported";
-    ensure(&ctx, !User::of(&ctx).is_initialising(), message)
+    running_user(&ctx, "using websockets in the init context is not supported").map(drop)
 }
 
 /// A [`Socket`] as the JavaScript part of the modules holds it.
 #[derive(JsLifetime, Trace)]
 pub(super) struct Handle(#[qjs(skip_trace)] pub(super) Rc<Socket>);
 
-impl<'js> JsClass<'js> for Handle {
-    const NAME: &'static str = "Socket";
-    type Mutable = Readable;
-
-    fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
-        Ok(None)
-    }
-}
+script_class!(Handle, "Socket");
 
 impl Handle {
     /// The socket of a native function's argument.

@@ -1,4 +1,4 @@
-//! Where the parts of a text without types stand in the file that somebody wrote.
+//! Where the parts of a text without types stand in the file as it was written.
 
 use oxc_codegen::CodegenReturn;
 
@@ -31,7 +31,7 @@ impl Positions {
     }
 }
 
-/// `text` with the places that follow addresses of files (`file:///a.ts:3:7`) as `written` says.
+/// `text` with the places that follow addresses of files (`file:///a.ts:3:7`) as `written` gives them.
 pub(crate) fn relocate(
     text: &str,
     written: impl Fn(&str, u32, u32) -> Option<(u32, u32)>,

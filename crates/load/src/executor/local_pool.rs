@@ -28,10 +28,11 @@ use crate::script::{ScriptError, coroutine};
 const LATEST_START: Duration = Duration::from_millis(100);
 
 /// Makes a virtual user on this event loop.
-pub(crate) type Hire = Rc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Hand, ScriptError>>>>>;
+pub(crate) type SpawnUser =
+    Rc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<UserHandle, ScriptError>>>>>;
 
 /// A virtual user and where its work is left.
-pub(crate) struct Hand {
+pub(crate) struct UserHandle {
     pub(crate) user: Rc<User>,
     pub(crate) mailbox: Rc<Mailbox>,
 }
@@ -48,8 +49,8 @@ pub(crate) struct Times {
 }
 
 /// The virtual users of one scenario on one event loop.
-pub(crate) struct Crew {
-    pub(crate) pool: Arc<ArrivalPool>,
+pub(crate) struct LocalPool {
+    pub(crate) shared: Arc<ArrivalPool>,
     /// This event loop's place in the pool.
     pub(crate) part: usize,
     pub(crate) event_loop: Rc<EventLoop>,
@@ -57,25 +58,25 @@ pub(crate) struct Crew {
     pub(crate) exec: String,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) max_vus: u32,
-    pub(crate) hire: Hire,
-    pub(crate) free: RefCell<VecDeque<Rc<Seat>>>,
+    pub(crate) spawn_user: SpawnUser,
+    pub(crate) free: RefCell<VecDeque<Rc<Slot>>>,
     pub(crate) closed: Cell<bool>,
     pub(crate) members: RefCell<Vec<Member>>,
 }
 
 pub(crate) struct Member {
-    hand: Hand,
+    handle: UserHandle,
     done: Option<oneshot::Receiver<()>>,
 }
 
 /// Where a free virtual user waits for its next iteration.
 #[derive(Default)]
-pub(crate) struct Seat {
+pub(crate) struct Slot {
     intended: Cell<Option<Instant>>,
     waker: RefCell<Option<Waker>>,
 }
 
-impl Seat {
+impl Slot {
     fn wake(&self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -83,34 +84,34 @@ impl Seat {
     }
 }
 
-/// The turns of one virtual user of a crew.
+/// The turns of one virtual user of a pool.
 struct ArrivalTurns {
-    crew: Rc<Crew>,
+    pool: Rc<LocalPool>,
     user: Rc<User>,
-    seat: Rc<Seat>,
+    slot: Rc<Slot>,
 }
 
 impl Turns for ArrivalTurns {
     /// Waits, on the virtual user's own stack, for an iteration to run. Those that have waited
     /// longest come first, as in k6.
     fn next(&self) -> Option<Turn> {
-        let (crew, seat) = (&self.crew, &self.seat);
-        if crew.closed.get() || self.user.control.is_stopping() {
+        let (pool, slot) = (&self.pool, &self.slot);
+        if pool.closed.get() || self.user.control.is_stopping() {
             return None;
         }
-        crew.free.borrow_mut().push_back(seat.clone());
-        crew.pool.release(crew.part);
+        pool.free.borrow_mut().push_back(slot.clone());
+        pool.shared.release(pool.part);
         // A virtual user that waits is not active.
         let active = &self.user.run.live.active;
         active.fetch_sub(1, Ordering::Relaxed);
         let intended = coroutine::block_on(std::future::poll_fn(|cx| {
-            if let Some(intended) = seat.intended.take() {
+            if let Some(intended) = slot.intended.take() {
                 return Poll::Ready(Some(intended));
             }
-            if crew.closed.get() {
+            if pool.closed.get() {
                 return Poll::Ready(None);
             }
-            seat.waker.replace(Some(cx.waker().clone()));
+            slot.waker.replace(Some(cx.waker().clone()));
             Poll::Pending
         }));
         active.fetch_add(1, Ordering::Relaxed);
@@ -119,7 +120,7 @@ impl Turns for ArrivalTurns {
     }
 }
 
-impl Crew {
+impl LocalPool {
     /// Runs this part of the scenario. `orders` is what other event loops want to be run here.
     pub(crate) async fn run(
         self: Rc<Self>,
@@ -134,7 +135,7 @@ impl Crew {
             (0..planned).for_each(|index| self.activate(index));
             tokio::join!(self.dispatch(start, times.end, arrivals, &timer), self.receive(orders));
             tokio::select! {
-                () = self.everybody_done() => {}
+                () = self.all_done() => {}
                 () = wait_until(start + times.limit) => self.interrupt().await,
             }
             wait_until(start + times.earliest_end).await;
@@ -146,18 +147,18 @@ impl Crew {
                 self.interrupt().await;
             }
         }
-        self.members.borrow().iter().for_each(|member| member.hand.mailbox.close());
+        self.members.borrow().iter().for_each(|member| member.handle.mailbox.close());
     }
 
-    /// A virtual user more, which waits for its first iteration.
-    pub(crate) fn join(self: &Rc<Self>, hand: Hand) -> usize {
+    /// Adds a virtual user, which waits for its first iteration.
+    pub(crate) fn join(self: &Rc<Self>, handle: UserHandle) -> usize {
         let mut members = self.members.borrow_mut();
-        members.push(Member { hand, done: None });
+        members.push(Member { handle, done: None });
         members.len() - 1
     }
 
     pub(crate) fn mailboxes(&self) -> Vec<Rc<Mailbox>> {
-        self.members.borrow().iter().map(|member| member.hand.mailbox.clone()).collect()
+        self.members.borrow().iter().map(|member| member.handle.mailbox.clone()).collect()
     }
 
     fn activate(self: &Rc<Self>, index: usize) {
@@ -165,11 +166,11 @@ impl Crew {
         let member = &mut self.members.borrow_mut()[index];
         member.done = Some(done);
         let turns = ArrivalTurns {
-            crew: self.clone(),
-            user: member.hand.user.clone(),
-            seat: Rc::default(),
+            pool: self.clone(),
+            user: member.handle.user.clone(),
+            slot: Rc::default(),
         };
-        member.hand.mailbox.send(Activation {
+        member.handle.mailbox.send(Activation {
             assignment: self.assignment.clone(),
             exec: self.exec.clone(),
             environment: self.environment.clone(),
@@ -198,23 +199,23 @@ impl Crew {
             if self.start(intended) {
                 continue;
             }
-            // Whoever is about to become free on this event loop gets the chance to say so.
+            // A virtual user that is about to become free on this event loop gets the chance to.
             tokio::task::yield_now().await;
             if !self.start(intended) {
                 self.drop_iterations(1);
-                self.ask_for_another();
+                self.spawn_another();
             }
         }
         self.drop_iterations(arrivals.count() as u64);
-        self.pool.all_started();
+        self.shared.all_started();
     }
 
-    /// Starts an iteration on whoever is free; false when nobody is.
+    /// Starts an iteration on a free virtual user; false when none is free.
     fn start(&self, intended: Instant) -> bool {
-        match self.pool.claim(self.part, intended) {
+        match self.shared.claim(self.part, intended) {
             Claim::Own => self.assign(intended),
             Claim::HandedOver => {}
-            Claim::Nobody => return false,
+            Claim::NoneFree => return false,
         }
         true
     }
@@ -229,15 +230,15 @@ impl Crew {
 
     /// Gives an iteration to the free virtual user that was claimed for it.
     fn assign(&self, intended: Instant) {
-        if let Some(seat) = self.free.borrow_mut().pop_front() {
-            seat.intended.set(Some(intended));
-            seat.wake();
+        if let Some(slot) = self.free.borrow_mut().pop_front() {
+            slot.intended.set(Some(intended));
+            slot.wake();
         }
     }
 
     fn close(&self) {
         self.closed.set(true);
-        self.free.borrow_mut().drain(..).for_each(|seat| seat.wake());
+        self.free.borrow_mut().drain(..).for_each(|slot| slot.wake());
     }
 
     fn drop_iterations(&self, count: u64) {
@@ -247,25 +248,25 @@ impl Crew {
     }
 
     /// Has a further virtual user made in the background, if there may be one.
-    fn ask_for_another(self: &Rc<Self>) {
-        if self.pool.hire() {
-            let crew = self.clone();
+    fn spawn_another(self: &Rc<Self>) {
+        if self.shared.begin_spawn() {
+            let pool = self.clone();
             tokio::task::spawn_local(async move {
-                let made = (crew.hire)().await;
+                let made = (pool.spawn_user)().await;
                 match made {
-                    Ok(hand) if crew.closed.get() => hand.mailbox.close(),
-                    Ok(hand) => {
-                        let index = crew.join(hand);
-                        crew.activate(index);
+                    Ok(handle) if pool.closed.get() => handle.mailbox.close(),
+                    Ok(handle) => {
+                        let index = pool.join(handle);
+                        pool.activate(index);
                     }
                     Err(error) => {
                         let message = format!("a further virtual user could not be made: {error}");
-                        crew.event_loop.run.log.write(Level::Error, &message, &[]);
+                        pool.event_loop.run.log.write(Level::Error, &message, &[]);
                     }
                 }
-                crew.pool.hired();
+                pool.shared.end_spawn();
             });
-        } else if self.pool.is_exhausted_now() {
+        } else if self.shared.is_exhausted_now() {
             let message = format!(
                 "Insufficient VUs, reached {} active VUs and cannot initialize more",
                 self.max_vus
@@ -277,10 +278,10 @@ impl Crew {
     }
 
     /// Waits for the last iteration of every member. May be given up and begun again.
-    async fn everybody_done(&self) {
+    async fn all_done(&self) {
         let mut at = 0;
         std::future::poll_fn(|cx| {
-            // Not borrowed between polls: somebody may join meanwhile.
+            // Not borrowed between polls: another one may join meanwhile.
             let mut members = self.members.borrow_mut();
             while let Some(member) = members.get_mut(at) {
                 if let Some(done) = &mut member.done {
@@ -296,7 +297,7 @@ impl Crew {
     }
 
     async fn interrupt(&self) {
-        self.members.borrow().iter().for_each(|member| member.hand.user.control.interrupt());
-        self.everybody_done().await;
+        self.members.borrow().iter().for_each(|member| member.handle.user.control.interrupt());
+        self.all_done().await;
     }
 }
