@@ -1,11 +1,13 @@
 //! Databases beside the server: the real MariaDB and Redis, observed and asked.
 
 use madang_testing::Finish as _;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use madang_lab::{Conclusion, Failure, FailureKind, Host, Outcome, Report};
 use madang_stack::mariadb::MariaDb;
+use madang_stack::nginx::{Balancer, Nginx, Profile};
 use madang_stack::redis::Redis;
 
 use crate::help::{FIXTURE, Lab, measured, two};
@@ -104,7 +106,7 @@ fn what_happened_in_the_databases_is_counted_to_the_statement() {
     assert_eq!(report.rounds.len(), 2);
     for round in &report.rounds {
         let databases = &measured(round).databases;
-        assert_eq!(databases.len(), 15, "{databases:?}");
+        assert_eq!(databases.len(), 16, "{databases:?}");
         for (name, expected) in [
             // Ten statements, and that the client says goodbye.
             ("mysql.Questions", 11.0),
@@ -115,6 +117,7 @@ fn what_happened_in_the_databases_is_counted_to_the_statement() {
             ("mysql.Com_commit", 1.0),
             ("mysql.Com_rollback", 1.0),
             ("mysql.Innodb_row_lock_waits", 0.0),
+            ("mysql.Innodb_deadlocks", 0.0),
             ("redis.total_commands_processed", 5.0),
             ("redis.keyspace_hits", 2.0),
             ("redis.keyspace_misses", 1.0),
@@ -155,6 +158,86 @@ fn waiting_for_a_row_and_threads_that_run_are_seen() {
     let waited = databases["mysql.Innodb_row_lock_time"];
     assert!(waited >= 1.0, "{databases:?}");
     assert!(databases["mysql.Threads_running.max"] >= 1.0, "{databases:?}");
+}
+
+/// Each of two transactions holds a row and then wants that of the other one, which it waits for until both are held.
+#[test]
+fn a_deadlock_is_counted() {
+    let mariadb = mariadb();
+    let create = "create table t (id int primary key, n int) engine = innodb";
+    shell(&sql(&mariadb.server, &format!("{create}; insert into t values (1, 1), (2, 1)")));
+    let connect = sql(&mariadb.server, "").replace("--execute ''", "--unbuffered");
+    let dirty = "set session transaction isolation level read uncommitted; \
+                 select count(*) from t where n = 2";
+    let held = sql(&mariadb.server, dirty);
+    let session = |own: u8, other: u8| {
+        format!(
+            "(echo 'begin; update t set n = 2 where id = {own};'; until {held} | grep -q 2; do :; done; \
+             echo 'update t set n = 2 where id = {other}; commit;') | {connect}"
+        )
+    };
+    // The client of the one that is rolled back fails.
+    let line = format!("{} & {}; wait", session(1, 2), session(2, 1));
+    let lines = format!("[observe]\nmysql = {:?}\n{}", mariadb.server.url(), during(&line));
+    let lines = lines.replace("[hooks]", "[hooks]\nreset = [\"sh\", \"-c\", RESET]");
+    let reset = format!("{:?}", sql(&mariadb.server, "update t set n = 1"));
+    let report = lab(&lines.replace("RESET", &reset)).run();
+    for round in &report.rounds {
+        let databases = &measured(round).databases;
+        assert_eq!(databases["mysql.Innodb_deadlocks"], 1.0, "{databases:?}");
+        assert_eq!(databases["mysql.Innodb_row_lock_waits"], 1.0, "{databases:?}");
+    }
+}
+
+/// Opens connections that have begun a request, which nginx does not close for others, and holds them for a second or
+/// until the last one is closed.
+const CROWD: &str = "
+import socket, sys
+from contextlib import suppress
+port, count = map(int, sys.argv[1:])
+def client():
+    connection = socket.create_connection(('127.0.0.1', port))
+    with suppress(OSError): connection.sendall(b'GET / HTTP/1.1')
+    return connection
+clients = [client() for _ in range(count)]
+clients[-1].settimeout(1)
+with suppress(OSError): clients[-1].recv(1)
+";
+
+/// What the lab asks itself is in no number.
+#[test]
+fn what_nginx_answered_is_counted_to_the_request_and_so_is_what_it_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let supervisor = TestHost::new(Path::new(FIXTURE)).supervisor();
+    // Nobody listens there: nginx answers 502.
+    let nobody = madang_stack::PortReservation::new().unwrap();
+    let balancer = Balancer {
+        nodes: vec![(Ipv4Addr::LOCALHOST, nobody.port()).into()],
+        profile: Profile::Stock,
+        workers: Some(1),
+        certificate: None,
+    };
+    let nginx = Nginx::balancer(&supervisor, dir.path(), &balancer).unwrap();
+    let page = nginx.status_url().unwrap();
+    let ask = format!("curl -s -o /dev/null http://127.0.0.1:{}/[1-7]", nginx.port());
+    let crowd = format!("python3 -c \"{CROWD}\" {}", nginx.port());
+    let line = format!("{ask}; case $LAB_VARIANT in fast) {crowd} 1000;; *) {crowd} 30;; esac");
+    let lines = format!("[observe]\nnginx = {page:?}\n{}", during(&line));
+    let report = lab(&lines).run();
+    for round in &report.rounds {
+        let figures = &measured(round).databases;
+        let count = |name: &str| figures[&format!("nginx.{name}")];
+        assert_eq!(count("requests"), 7.0, "{figures:?}");
+        if round.variant == "fast" {
+            assert_eq!(count("accepted"), 1001.0, "{figures:?}");
+            assert!((200.0..300.0).contains(&count("dropped")), "768 have room: {figures:?}");
+        } else {
+            assert_eq!((count("accepted"), count("dropped")), (31.0, 0.0), "{figures:?}");
+            assert_eq!(count("active.max"), 30.0, "{figures:?}");
+        }
+        assert_eq!(count("handled"), count("accepted") - count("dropped"), "{figures:?}");
+    }
+    assert!(report.to_text().contains("nginx.dropped"), "{}", report.to_text());
 }
 
 #[test]

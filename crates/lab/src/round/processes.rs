@@ -4,26 +4,23 @@ use std::collections::BTreeMap;
 
 use madang_stack::{Glance, Scope};
 
-/// CPU time of processes since a moment.
-pub struct Processes(Vec<(String, u32, Option<f64>)>);
+/// CPU time of groups of processes since a moment.
+pub struct Processes(Vec<(String, Vec<u32>, Option<f64>)>);
 
 impl Processes {
-    pub fn begin(all: &[(String, u32)]) -> Self {
-        Self(all.iter().map(|(part, pid)| (part.clone(), *pid, seconds(*pid))).collect())
+    pub fn begin(groups: &BTreeMap<String, Vec<u32>>) -> Self {
+        let groups = groups.iter();
+        Self(groups.map(|(name, pids)| (name.clone(), pids.clone(), seconds(pids))).collect())
     }
 
-    /// Until now, in seconds, by part. A part of which a process has ended is left out: nobody knows what it used.
+    /// Until now, in seconds. A group of which a process has ended is left out: nobody knows what it used.
     pub fn end(self) -> BTreeMap<String, f64> {
-        let mut used: BTreeMap<String, Option<f64>> = BTreeMap::new();
-        for (part, pid, before) in self.0 {
-            let since = seconds(pid).zip(before).map(|(now, before)| now - before);
-            let sum = used.entry(part).or_insert(Some(0.0));
-            *sum = sum.zip(since).map(|(sum, since)| sum + since);
-        }
-        used.into_iter().filter_map(|(part, used)| Some((part, used?))).collect()
+        let groups = self.0.into_iter();
+        groups.filter_map(|(name, pids, before)| Some((name, seconds(&pids)? - before?))).collect()
     }
 }
 
-fn seconds(pid: u32) -> Option<f64> {
-    Glance::take(pid, Scope::Tree).ok().map(|glance| glance.cpu.as_secs_f64())
+fn seconds(pids: &[u32]) -> Option<f64> {
+    let of = |pid: &u32| Glance::take(*pid, Scope::Tree).ok();
+    pids.iter().map(|pid| Some(of(pid)?.cpu.as_secs_f64())).sum()
 }

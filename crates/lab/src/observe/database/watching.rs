@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::figure::Taken;
 use super::{
-    ANSWER_TIME, Address, Addresses, CONNECT_TIME, DatabaseError, Engine, Figure, mysql, patiently,
-    redis,
+    ANSWER_TIME, Address, Addresses, CONNECT_TIME, DatabaseError, Engine, Figure, mysql, nginx,
+    patiently, redis,
 };
 use crate::observe;
 use crate::run::cancel::Cancel;
@@ -20,7 +20,7 @@ const END_TIME: Duration = ANSWER_TIME.saturating_mul(3);
 
 /// One connection to a database that tells its counters.
 pub trait Client {
-    /// Counters, in the order of the names.
+    /// Counters, in the order of the names; one that it does not have is no number.
     fn counters(&mut self, names: &[&str]) -> Result<Vec<f64>, DatabaseError>;
 
     /// The one that is no counter.
@@ -94,6 +94,8 @@ impl One {
                     .and_then(|client| observe(engine, client, &has_begun, &stopped)),
                 Engine::Redis => redis::Info::connect(&target)
                     .and_then(|client| observe(engine, client, &has_begun, &stopped)),
+                Engine::Nginx => nginx::Status::connect(&target)
+                    .and_then(|client| observe(engine, client, &has_begun, &stopped)),
             };
             if let Err(why) = &observed {
                 // Whoever waits for the beginning wants to know; nobody else listens.
@@ -139,5 +141,6 @@ fn observe(
         };
         (figure, value)
     });
-    Ok(figures.collect())
+    // What this server does not count.
+    Ok(figures.filter(|(_, value)| !value.is_nan()).collect())
 }
