@@ -69,7 +69,7 @@ pub enum Absent {
     NoSuchStatistic,
     #[error("the server's metrics page does not have it")]
     NotOnPage,
-    #[error("this variant has no such database")]
+    #[error("this variant has no such server beside it")]
     NoDatabase,
     /// Or not all of its processes lived.
     #[error("this variant has no such part")]

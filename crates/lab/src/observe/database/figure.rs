@@ -21,6 +21,13 @@ impl Engine {
             Self::Nginx => "nginx",
         }
     }
+
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Self::Mysql | Self::Redis => "database",
+            Self::Nginx => "nginx",
+        }
+    }
 }
 
 /// How a round's value comes from what the database says.

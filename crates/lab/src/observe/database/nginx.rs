@@ -18,7 +18,7 @@ const LOOK_TIME: Duration = Duration::from_secs(1);
 pub struct Status {
     page: Url,
     answered: f64,
-    /// Connections of the lab that nginx dropped.
+    /// Connections of the lab that nginx dropped. Of one that it took and closed for another's sake nobody can tell.
     dropped: f64,
     /// As last seen.
     accepted: f64,
@@ -88,7 +88,11 @@ impl Client for Status {
         Ok(names.iter().map(value).collect())
     }
 
+    /// Not any more once one look found no connection: the next ones would take theirs from clients.
     fn level(&mut self) -> Result<f64, DatabaseError> {
+        if self.dropped > 0.0 {
+            return Ok(0.0);
+        }
         Ok(self.look(LOOK_TIME)?.map_or(0.0, |page| page.active - 1.0))
     }
 
