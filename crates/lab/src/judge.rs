@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod conclusion;
 pub mod metric;
+pub mod part;
 pub mod rules;
 pub mod stats;
 pub mod verdict;

@@ -4,6 +4,7 @@ pub mod database;
 pub mod prometheus;
 mod watched;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -201,6 +202,9 @@ pub struct Observer<'p> {
     generator: &'p Process,
     hooks_cpu: Duration,
     samples: Vec<UsageSample>,
+    groups: BTreeMap<String, Vec<u32>>,
+    /// Memory of each of them, whenever shares were looked at.
+    group_memory: Vec<(f64, Vec<u64>)>,
     /// When the details were last looked at.
     detailed: Option<Instant>,
     /// From when on what processes share may be looked at again.
@@ -220,6 +224,8 @@ impl<'p> Observer<'p> {
             generator,
             hooks_cpu,
             samples,
+            groups: running.processes.clone(),
+            group_memory: Vec::new(),
             detailed: None,
             shares_due: None,
             others: machine::Others::default(),
@@ -279,6 +285,8 @@ impl<'p> Observer<'p> {
                 let begun = madang_stack::thread_cpu_time();
                 let sample = server.sample(shares);
                 if shares {
+                    let memory = self.groups.values().map(|pids| server.memory_of(pids));
+                    self.group_memory.push((seconds(SystemTime::now()), memory.collect()));
                     let took = madang_stack::thread_cpu_time().saturating_sub(begun);
                     self.shares_due = Some(Instant::now() + took * SHARES_PAUSE);
                 }
@@ -360,6 +368,15 @@ impl<'p> Observer<'p> {
             involuntary_switches: switches(|seen| Some(seen.detail?.involuntary as f64)),
             steps: self.steps(start, end, step),
         })
+    }
+
+    /// The most memory that groups of its processes had, as [`ServerUse::peak_memory_bytes`].
+    pub fn memory_of_groups(&self, start: f64, end: f64) -> BTreeMap<String, u64> {
+        let most = |(at, name): (usize, &String)| {
+            let memory = around(&self.group_memory, start, end).map(|(_, memory)| memory[at]);
+            Some((name.clone(), memory.max()?))
+        };
+        self.groups.keys().enumerate().filter_map(most).collect()
     }
 
     /// Whether processes of the server ended between two moments whose CPU time nobody got.

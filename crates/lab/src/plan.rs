@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::file::experiment::{Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant};
 use crate::journal::record::Warning;
-use crate::judge::metric::{Metric, StackPart, Statistic};
+use crate::judge::metric::{Metric, Statistic};
 use crate::observe::database::Figure;
 use crate::report::Language;
 
@@ -323,12 +323,10 @@ fn metrics(experiment: &Experiment) -> Vec<Metric> {
             variant.has_stack() || experiment.databases(variant).get(figure.engine).is_some()
         })
     };
-    let has_parts = experiment.variants.iter().any(Variant::has_stack);
-    let parts = StackPart::ALL.into_iter().filter(|_| has_parts).map(Metric::Part);
     let databases = Figure::ALL.into_iter().filter(is_observed).map(Metric::Database);
     let predicted = experiment.predictions.iter().map(|prediction| prediction.metric.clone());
     let mut metrics = Metric::ALL.to_vec();
-    for metric in predicted.chain(load).chain(server).chain(databases).chain(parts) {
+    for metric in predicted.chain(load).chain(server).chain(databases) {
         if !metrics.contains(&metric) {
             metrics.push(metric);
         }

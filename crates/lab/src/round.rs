@@ -300,6 +300,8 @@ impl Bench<'_> {
         }
         let drained = experiment.hooks.drain.is_some();
         let server = observer.server_use(start, end, step, drained);
+        let mut process_memory = observer.memory_of_groups(start, end);
+        process_memory.retain(|name, _| processes.contains_key(name));
         let mut warnings = warnings(&load, machine.as_ref(), exit, scene.sharing(running));
         warnings.extend(server.iter().flat_map(|server| {
             let cores = server.cpu_seconds.map(|cpu| cpu / load.duration_seconds);
@@ -326,6 +328,7 @@ impl Bench<'_> {
             }),
             databases,
             processes,
+            process_memory,
             events,
         })
     }

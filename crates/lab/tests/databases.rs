@@ -1,11 +1,13 @@
 //! Databases beside the server: the real MariaDB and Redis, observed and asked.
 
 use madang_testing::Finish as _;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use madang_lab::{Conclusion, Failure, FailureKind, Host, Outcome, Report};
 use madang_stack::mariadb::MariaDb;
+use madang_stack::nginx::{Balancer, Nginx, Profile};
 use madang_stack::redis::Redis;
 
 use crate::help::{FIXTURE, Lab, measured, two};
@@ -36,6 +38,15 @@ pub fn mariadb() -> Database<MariaDb> {
 
 pub fn redis() -> Database<Redis> {
     Database::start(Redis::start)
+}
+
+/// As Debian configures it, with one worker. Nobody listens where its node would be: it answers 502.
+fn nginx() -> Database<Nginx> {
+    Database::start(|supervisor, dir| {
+        let (nodes, profile) = (vec![(Ipv4Addr::LOCALHOST, 1).into()], Profile::Stock);
+        let balancer = Balancer { nodes, profile, workers: Some(1), certificate: None };
+        Nginx::balancer(supervisor, dir, &balancer)
+    })
 }
 
 /// A command that sends these statements.
@@ -104,7 +115,7 @@ fn what_happened_in_the_databases_is_counted_to_the_statement() {
     assert_eq!(report.rounds.len(), 2);
     for round in &report.rounds {
         let databases = &measured(round).databases;
-        assert_eq!(databases.len(), 15, "{databases:?}");
+        assert_eq!(databases.len(), 16, "{databases:?}");
         for (name, expected) in [
             // Ten statements, and that the client says goodbye.
             ("mysql.Questions", 11.0),
@@ -115,6 +126,7 @@ fn what_happened_in_the_databases_is_counted_to_the_statement() {
             ("mysql.Com_commit", 1.0),
             ("mysql.Com_rollback", 1.0),
             ("mysql.Innodb_row_lock_waits", 0.0),
+            ("mysql.Innodb_deadlocks", 0.0),
             ("redis.total_commands_processed", 5.0),
             ("redis.keyspace_hits", 2.0),
             ("redis.keyspace_misses", 1.0),
@@ -157,6 +169,81 @@ fn waiting_for_a_row_and_threads_that_run_are_seen() {
     assert!(databases["mysql.Threads_running.max"] >= 1.0, "{databases:?}");
 }
 
+/// Each of two transactions holds a row and then wants that of the other one, which it waits for until both are held.
+#[test]
+fn a_deadlock_is_counted() {
+    let mariadb = mariadb();
+    let create = "create table t (id int primary key, n int) engine = innodb";
+    shell(&sql(&mariadb.server, &format!("{create}; insert into t values (1, 1), (2, 1)")));
+    let connect = sql(&mariadb.server, "").replace("--execute ''", "--unbuffered");
+    let dirty = "set session transaction isolation level read uncommitted; \
+                 select count(*) from t where n = 2";
+    let held = sql(&mariadb.server, dirty);
+    let session = |own: u8, other: u8| {
+        format!(
+            "(echo 'begin; update t set n = 2 where id = {own};'; until {held} | grep -q 2; do :; done; \
+             echo 'update t set n = 2 where id = {other}; commit;') | {connect}"
+        )
+    };
+    // The client of the one that is rolled back fails.
+    let line = format!("{} & {}; wait", session(1, 2), session(2, 1));
+    let lines = format!("[observe]\nmysql = {:?}\n{}", mariadb.server.url(), during(&line));
+    let lines = lines.replace("[hooks]", "[hooks]\nreset = [\"sh\", \"-c\", RESET]");
+    let reset = format!("{:?}", sql(&mariadb.server, "update t set n = 1"));
+    let report = lab(&lines.replace("RESET", &reset)).run();
+    for round in &report.rounds {
+        let databases = &measured(round).databases;
+        assert_eq!(databases["mysql.Innodb_deadlocks"], 1.0, "{databases:?}");
+        assert!(databases["mysql.Innodb_row_lock_waits"] >= 1.0, "{databases:?}");
+    }
+}
+
+/// Opens connections one after the other and holds them for a second or until the last one is closed. Each has been told
+/// to send a body or was closed: nginx closes none that waits for a body in favour of others.
+const CROWD: &str = "
+import socket, sys
+from contextlib import suppress
+port, count = map(int, sys.argv[1:])
+def client():
+    connection = socket.create_connection(('127.0.0.1', port))
+    with suppress(OSError):
+        connection.sendall(b'POST / HTTP/1.1\\r\\nHost: a\\r\\nContent-Length: 1\\r\\n')
+        connection.sendall(b'Expect: 100-continue\\r\\n\\r\\n')
+        connection.recv(99)
+    return connection
+clients = [client() for _ in range(count)]
+clients[-1].settimeout(1)
+with suppress(OSError): clients[-1].recv(1)
+";
+
+/// What the lab asks itself is in no number.
+#[test]
+fn what_nginx_answered_is_counted_to_the_request_and_so_is_what_it_dropped() {
+    let nginx = nginx();
+    let (page, nginx) = (nginx.server.status_url().unwrap(), &nginx.server);
+    let ask = format!("curl -s -o /dev/null http://127.0.0.1:{}/[1-7]", nginx.port());
+    let crowd = format!("python3 -c \"{CROWD}\" {}", nginx.port());
+    let line = format!("{ask}; case $LAB_VARIANT in fast) {crowd} 1000;; *) {crowd} 30;; esac");
+    let lines = format!("[observe]\nnginx = {page:?}\n{}", during(&line));
+    let report = lab(&lines).run();
+    for round in &report.rounds {
+        let figures = &measured(round).databases;
+        let count = |name: &str| figures[&format!("nginx.{name}")];
+        if round.variant == "fast" {
+            assert_eq!(count("accepted"), 1001.0, "{figures:?}");
+            assert!((200.0..300.0).contains(&count("dropped")), "768 have room: {figures:?}");
+            // A look of the lab may have been closed instead of dropped.
+            let dropped = 1007.0 - count("requests");
+            assert!((count("dropped") - dropped).abs() <= 1.0, "{dropped}: {figures:?}");
+        } else {
+            assert_eq!((count("accepted"), count("dropped")), (31.0, 0.0), "{figures:?}");
+            assert_eq!((count("active.max"), count("requests")), (30.0, 37.0), "{figures:?}");
+        }
+        assert_eq!(count("handled"), count("accepted") - count("dropped"), "{figures:?}");
+    }
+    assert!(report.to_text().contains("nginx.dropped"), "{}", report.to_text());
+}
+
 #[test]
 fn a_variant_can_have_a_database_of_its_own_and_predictions_can_be_about_it() {
     let (first, second) = (redis(), redis());
@@ -189,19 +276,33 @@ fn a_variant_can_have_a_database_of_its_own_and_predictions_can_be_about_it() {
 
 #[test]
 fn a_database_that_is_not_there_breaks_the_round_and_says_which() {
-    for (key, scheme) in [("mysql", "mysql://root:secret"), ("redis", "redis://:secret")] {
+    for (key, start) in
+        [("mysql", "mysql://root:secret@"), ("redis", "redis://:secret@"), ("nginx", "http://")]
+    {
         let free = madang_stack::PortReservation::new().unwrap();
-        let address = format!("{scheme}@127.0.0.1:{}", free.port());
+        let address = format!("{start}127.0.0.1:{}", free.port());
         let lab = lab(&format!("[observe]\n{key} = {address:?}\n"));
         let report = lab.run();
         let failure = failure(&report);
         assert_eq!(failure.kind, FailureKind::Database, "{failure:?}");
-        let place = format!("{key}://127.0.0.1:{}", free.port());
+        let scheme = start.split_once("//").unwrap().0;
+        let place = format!("{scheme}//127.0.0.1:{}", free.port());
         assert!(failure.message.contains(&place), "{failure:?}");
         assert!(failure.message.contains("refused"), "{failure:?}");
         assert!(!failure.message.contains("secret"), "{failure:?}");
         assert_eq!(report.conclusion(), Conclusion::SystemBroken);
     }
+}
+
+#[test]
+fn an_nginx_that_ends_in_the_middle_of_a_round_breaks_it() {
+    let nginx = nginx();
+    let page = nginx.server.status_url().unwrap();
+    let kill = during(&format!("kill {}", nginx.server.pid()));
+    let report = lab(&format!("[observe]\nnginx = {page:?}\n{kill}")).run();
+    let failure = failure(&report);
+    assert_eq!(failure.kind, FailureKind::Database, "{failure:?}");
+    assert!(failure.message.contains(&page) && failure.message.contains("refused"), "{failure:?}");
 }
 
 #[test]
@@ -229,9 +330,9 @@ fn something_else_in_place_of_a_database_is_told_from_it_in_time() {
     let port = silent.local_addr().unwrap().port();
     let begun = Instant::now();
     std::thread::scope(|scope| {
-        for key in ["mysql", "redis"] {
+        for (key, scheme) in [("mysql", "mysql"), ("redis", "redis"), ("nginx", "http")] {
             scope.spawn(move || {
-                let lab = lab(&format!("[observe]\n{key} = \"{key}://127.0.0.1:{port}\"\n"));
+                let lab = lab(&format!("[observe]\n{key} = \"{scheme}://127.0.0.1:{port}\"\n"));
                 let report = lab.run();
                 let failure = failure(&report);
                 assert_eq!(failure.kind, FailureKind::Database, "{failure:?}");

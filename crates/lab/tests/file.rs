@@ -303,6 +303,7 @@ fn databases_are_checked() {
     only(&observe("mysql = \"postgres://h\""), 20, &["`mysql` in [observe]", mysql]);
     only(&observe("redis = \"redis://h:x\""), 20, &["`redis` in [observe]", "redis://HOST:PORT"]);
     only(&observe("redis = \"rediss://h\""), 20, &["TLS is not supported"]);
+    only(&observe("nginx = \"127.0.0.1:80\""), 20, &["`nginx` in [observe]", "http://"]);
     only(&observe("mysql = 3306"), 20, &["`mysql` in [observe] must be a string, not 3306"]);
     let own = good().replacen("serve = {}", "serve = {}\nredis = \"h:1\"", 1);
     only(&wrong(&own), 18, &["`redis` in [variants.fast]"]);
@@ -326,6 +327,15 @@ fn databases_are_checked() {
     let read = |text: String| Lab::new("get", &text).read().unwrap();
     read(about("mysql.Questions") + observed);
     read(about("redis.used_memory.max") + observed);
+    read(about("nginx.dropped") + "[observe]\nnginx = \"http://h:{port}/\"\n");
+    only(&wrong(&about("nginx.dropped")), 5, &["`nginx.dropped` needs `nginx` in [observe]"]);
+    for (process, wrong_one) in [
+        ("peak_memory.node-2", "peak_memory.node"),
+        ("cpu_per_good_request.primary", "goodput.primary"),
+    ] {
+        read(about(process));
+        only(&wrong(&about(wrong_one)), 5, &["unknown metric"]);
+    }
 }
 
 #[test]

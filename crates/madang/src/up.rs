@@ -55,7 +55,8 @@ With --dir the data stay, and the next start with the same directory continues w
 
 --json prints one line once all is ready, with the addresses and the nodes' process ids:
   {\"url\": …, \"nodes\": [{\"url\": …, \"metrics\": …, \"pid\": …}], \"database\": …,
-   \"replicas\": […], \"cache\": …, \"counts\": …, \"dir\": …, \"processes\": [{\"name\": …, \"pid\": …}]}
+   \"replicas\": […], \"cache\": …, \"counts\": …, \"nginx\": …, \"dir\": …,
+   \"processes\": [{\"name\": …, \"pid\": …}]}
 A node that was started again keeps its addresses and has another process id.
 
 Examples:
@@ -153,6 +154,8 @@ struct Addresses {
     replicas: Vec<String>,
     cache: Option<String>,
     counts: Option<String>,
+    /// Counters of the balancer.
+    nginx: Option<String>,
     nodes: Vec<node::Addresses>,
     dir: PathBuf,
 }
@@ -183,12 +186,14 @@ impl Stack {
         }
         let Databases { url: database, replicas } = databases;
         let mut url = nodes.first().map_or_else(|| database.clone(), |node| node.url.clone());
+        let mut nginx = None;
         if let Some(balance) = &plan.front {
             let (front, log) = front::start(balance, &nodes, dir, means)?;
-            url = front.server.url();
+            (url, nginx) = (front.server.url(), front.server.status_url());
             self.front = Some(Arc::new(Kept::new("nginx".to_owned(), log, front)));
         }
-        Ok(Addresses { url, database, replicas, cache, counts, nodes, dir: dir.to_owned() })
+        let dir = dir.to_owned();
+        Ok(Addresses { url, database, replicas, cache, counts, nginx, nodes, dir })
     }
 
     fn all(&self) -> impl Iterator<Item = &Arc<Kept>> {

@@ -42,6 +42,8 @@ pub struct Nginx {
     neighbour: Neighbour,
     /// Keeps the port of TLS for it.
     secure: Option<PortReservation>,
+    /// Keeps the port of its counters.
+    status: Option<PortReservation>,
     dir: PathBuf,
 }
 
@@ -68,7 +70,7 @@ impl Nginx {
         let port = PortReservation::new();
         let port = port.map_err(|source| Error::at("no free port for", dir, source))?;
         let text = configuration(port.port(), site.workers, STATIC_SERVER);
-        let nginx = Self::run(supervisor, dir, &text, port, None)?;
+        let nginx = Self::run(supervisor, dir, &text, port, [None, None])?;
         let url = http::Url::parse(&nginx.url()).map_err(|reason| Error::Io {
             what: "own address".to_owned(),
             source: io::Error::other(reason),
@@ -86,7 +88,7 @@ impl Nginx {
         dir: &Path,
         configuration: &str,
         reservation: PortReservation,
-        secure: Option<PortReservation>,
+        [secure, status]: [Option<PortReservation>; 2],
     ) -> Result<Self> {
         installed()?;
         let write = || {
@@ -97,7 +99,8 @@ impl Nginx {
         };
         let dir = write().map_err(|source| Error::at("cannot configure nginx in", dir, source))?;
         let process = spawn(supervisor, &dir)?;
-        Ok(Self { neighbour: Neighbour { process, reservation, grace: STOP_GRACE }, secure, dir })
+        let neighbour = Neighbour { process, reservation, grace: STOP_GRACE };
+        Ok(Self { neighbour, secure, status, dir })
     }
 
     /// `http://127.0.0.1:PORT`, or `https` with the port of TLS, without a slash at the end.
@@ -106,6 +109,11 @@ impl Nginx {
             Some(reservation) => format!("https://127.0.0.1:{}", reservation.port()),
             None => format!("http://127.0.0.1:{}", self.port()),
         }
+    }
+
+    /// Address of its counters (`stub_status`), which a [balancer](Self::balancer) has at a port of its own.
+    pub fn status_url(&self) -> Option<String> {
+        Some(format!("http://127.0.0.1:{}/", self.status.as_ref()?.port()))
     }
 }
 

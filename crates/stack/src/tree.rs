@@ -100,7 +100,7 @@ impl Sample {
             pids.push(found.pid);
         })?;
         sample.cpu = totals.cpu();
-        sample.pss_bytes = shared_memory(&pids);
+        sample.pss_bytes = shares(&pids).map(|shares| shares.iter().sum());
         Ok(sample)
     }
 
@@ -146,15 +146,15 @@ pub(crate) fn cpu_time(root: u32, scope: Scope) -> io::Result<Duration> {
     Ok(walk(root, scope, |_| {})?.cpu())
 }
 
-/// The memory of several processes without counting a page twice. `None` of one, and where one of
+/// The memory of each of several processes without counting a page twice. `None` of one, and where one of
 /// several is not to be looked at.
-pub(crate) fn shared_memory(pids: &[u32]) -> Option<u64> {
+pub(crate) fn shares(pids: &[u32]) -> Option<Vec<u64>> {
     if pids.len() < 2 {
         return None;
     }
     // One that has just ended has no memory any more.
     let of = |pid: &u32| procfs::pss_bytes(*pid).or_else(|| Stat::has_no_memory(*pid).then_some(0));
-    pids.iter().map(of).sum()
+    pids.iter().map(of).collect()
 }
 
 pub(crate) struct Found<'w> {

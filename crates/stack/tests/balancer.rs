@@ -164,6 +164,26 @@ fn a_worker_short_of_connections_closes_those_of_clients_who_are_between_two_req
 }
 
 #[test]
+fn its_counters_are_at_a_port_of_their_own_and_clients_get_what_nodes_have_at_every_path() {
+    let files = tempfile::tempdir().unwrap();
+    for profile in [Profile::Stock, Profile::Tuned] {
+        let node = Node::start(SHED);
+        let front = Front::of(&[node.address], profile, Some(certificate(files.path())));
+        let status = Url::parse(&front.nginx.status_url().unwrap()).unwrap();
+        assert_ne!(status.port(), front.nginx.port());
+        let requests = || {
+            let page = http::get(&status, DEADLINE).unwrap();
+            let page = String::from_utf8(page.body).unwrap();
+            let sums = page.lines().nth(2).unwrap().split_whitespace();
+            sums.last().unwrap().parse::<u32>().unwrap()
+        };
+        let before = requests();
+        assert_eq!(front.get(), 503, "the node answers `/`");
+        assert_eq!(requests(), before + 2, "this one counts as well");
+    }
+}
+
+#[test]
 fn no_get_fails_when_a_node_is_killed() {
     let site = tempfile::tempdir().unwrap();
     fs::write(site.path().join("index.html"), "here").unwrap();

@@ -161,6 +161,15 @@ fn memory_that_processes_share_counts_once() {
     process.ready_line("ready", DEADLINE).unwrap();
     let sample = sample_until(&process, |sample| sample.processes == 5);
     let pss = sample.pss_bytes.unwrap();
+    let mut follower = process.follow();
+    let whole = follower.sample(true).unwrap().pss_bytes.unwrap();
+    assert_eq!(follower.memory_of(&[process.pid()]), whole);
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", process.pid()));
+    let children: Vec<u32> =
+        children.unwrap().split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+    let own = follower.memory_of(&children[..1]);
+    assert!((10 << 20..whole / 3).contains(&own), "a fifth of {whole}: {own}");
+    assert!(follower.memory_of(&children) >= own * 3, "{own}");
     assert!(sample.rss_bytes > 5 * (64 << 20), "{sample:?}");
     assert!((64 << 20..150 << 20).contains(&pss), "{sample:?}");
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::judge::part::StackPart;
 use crate::load::report::LoadReport;
 use crate::observe::{MachineUse, ServerUse};
 
@@ -71,10 +72,13 @@ pub struct Measured {
     /// Figures of the databases beside the server, by the names of [`Figure`](crate::observe::database::Figure).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub databases: BTreeMap<String, f64>,
-    /// CPU time of the server's processes by what they are part of, in seconds, from the start of the generator until the
-    /// load was over: warm-up included.
+    /// CPU time of the server's processes by [their names](crate::judge::part::groups), in seconds, from the start of
+    /// the generator until the load was over: warm-up included.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub processes: BTreeMap<String, f64>,
+    /// The most memory that they had in the window, in bytes, as that of the whole server.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub process_memory: BTreeMap<String, u64>,
     /// What was done to the server while it was loaded.
     #[serde(default)]
     pub events: Vec<Event>,
@@ -143,7 +147,8 @@ impl Measured {
     /// The part of the server's CPU time in the window that processes had which used so many seconds of
     /// [`processes`](Self::processes): in the same proportion.
     pub(crate) fn in_window(&self, seconds: f64) -> Option<f64> {
-        let all: f64 = self.processes.values().sum();
+        let parts = StackPart::ALL.iter().filter_map(|part| self.processes.get(part.name()));
+        let all: f64 = parts.sum();
         let used = self.server.as_ref()?.cpu_with_drain()?;
         (all > 0.0).then(|| used * seconds / all)
     }

@@ -4,6 +4,7 @@ use serde::{Serialize, Serializer};
 
 use crate::journal::record::Measured;
 use crate::judge::answer::Direction;
+use crate::judge::part::StackPart;
 use crate::load::metric::LoadMetric;
 use crate::observe::database::Figure;
 use crate::observe::prometheus::Selector;
@@ -35,34 +36,8 @@ pub enum Metric {
     /// By how much a series of the server's metrics page changed over the round, warm-up included.
     Server(Selector),
     Database(Figure),
-    /// CPU time of one part of a stack per good request.
-    Part(StackPart),
-}
-
-/// A part of a stack: what its host calls it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum StackPart {
-    Nodes,
-    Nginx,
-    /// All MariaDB servers.
-    Mariadb,
-    /// All Valkey or Redis servers.
-    Valkey,
-}
-
-impl StackPart {
-    /// All, in the order of tables.
-    pub const ALL: [Self; 4] = [Self::Nodes, Self::Nginx, Self::Mariadb, Self::Valkey];
-
-    /// Its name in records and files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Nodes => "nodes",
-            Self::Nginx => "nginx",
-            Self::Mariadb => "mariadb",
-            Self::Valkey => "valkey",
-        }
-    }
+    /// The same of some processes of a stack, by their name among [`groups`](crate::judge::part::groups).
+    Part(Box<Metric>, String),
 }
 
 /// What is taken of a round's response times.
@@ -94,7 +69,7 @@ pub enum Absent {
     NoSuchStatistic,
     #[error("the server's metrics page does not have it")]
     NotOnPage,
-    #[error("this variant has no such database")]
+    #[error("this variant has no such server beside it")]
     NoDatabase,
     /// Or not all of its processes lived.
     #[error("this variant has no such part")]
@@ -137,7 +112,7 @@ impl Metric {
             Self::Load(metric) => metric.to_string(),
             Self::Server(series) => series.to_string(),
             Self::Database(figure) => figure.to_string(),
-            Self::Part(part) => format!("cpu_per_good_request.{}", part.name()),
+            Self::Part(whole, name) => format!("{}.{name}", whole.id()),
         }
     }
 
@@ -150,11 +125,24 @@ impl Metric {
             Self::Response(Statistic::P90),
             Self::Response(Statistic::Max),
         ];
-        Self::ALL.into_iter().chain(further).chain(StackPart::ALL.map(Self::Part))
+        let parts = |whole: Self| StackPart::ALL.map(|part| whole.of_group(part.name()));
+        Self::ALL.into_iter().chain(further).chain(Self::OF_GROUPS.into_iter().flat_map(parts))
+    }
+
+    /// Figures that groups of processes have as well.
+    pub const OF_GROUPS: [Self; 2] = [Self::CpuPerGoodRequest, Self::PeakMemory];
+
+    /// The same of some processes of a stack.
+    pub fn of_group(&self, name: &str) -> Self {
+        Self::Part(Box::new(self.clone()), name.to_owned())
     }
 
     pub fn from_id(id: &str) -> Option<Self> {
-        Self::own().find(|metric| metric.id() == id)
+        let process = id.rsplit_once('.').map(|(_, name)| name);
+        let process = process.filter(|name| StackPart::of(name).is_some());
+        let of_process = |name| Self::OF_GROUPS.map(|whole| whole.of_group(name));
+        let of_process = process.into_iter().flat_map(of_process);
+        Self::own().chain(of_process).find(|metric| metric.id() == id)
     }
 
     /// Whether it tells how many requests were good, so that it is zero when none was.
@@ -168,9 +156,11 @@ impl Metric {
 
     /// Whether it tells nothing about a round in which no request was good.
     pub fn needs_good(&self) -> bool {
-        matches!(self, Self::CpuPerGoodRequest | Self::Part(_))
-            || self.counts_good()
-            || self.is_response_time()
+        match self {
+            Self::CpuPerGoodRequest => true,
+            Self::Part(whole, _) => whole.needs_good(),
+            _ => self.counts_good() || self.is_response_time(),
+        }
     }
 
     /// Whether zero is a value of it, not a sign that it could not be measured.
@@ -189,7 +179,7 @@ impl Metric {
         match self {
             Self::Goodput | Self::GoodShare => Direction::More,
             Self::Latency(_) | Self::Response(_) => Direction::Less,
-            Self::CpuPerGoodRequest | Self::Part(_) | Self::PeakMemory | Self::PeakRss => {
+            Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss | Self::Part(..) => {
                 Direction::Less
             }
             Self::Load(metric) => metric.direction(),
@@ -241,10 +231,7 @@ impl Metric {
             Self::Response(Statistic::P95) => "response time, p95",
             Self::Response(Statistic::P99) => "response time, p99",
             Self::CpuPerGoodRequest => "CPU per good request",
-            Self::Part(StackPart::Nodes) => "CPU per good request, nodes",
-            Self::Part(StackPart::Nginx) => "CPU per good request, nginx",
-            Self::Part(StackPart::Mariadb) => "CPU per good request, MariaDB",
-            Self::Part(StackPart::Valkey) => "CPU per good request, Valkey",
+            Self::Part(whole, name) => return format!("{}, {name}", whole.label()),
             Self::PeakMemory => "memory, peak",
             Self::PeakRss => "sum of resident memory, peak",
             _ => return self.id(),
@@ -259,7 +246,8 @@ impl Metric {
             Self::Server(_) | Self::GoodShare => "",
             Self::Goodput => "1/s",
             Self::Latency(_) | Self::Response(_) => "ms",
-            Self::CpuPerGoodRequest | Self::Part(_) => "us",
+            Self::Part(whole, _) => whole.unit(),
+            Self::CpuPerGoodRequest => "us",
             Self::PeakMemory | Self::PeakRss => "bytes",
         }
     }
@@ -313,8 +301,11 @@ impl Metric {
                 let change = round.observed.iter().find(|observed| observed.series == name);
                 change.and_then(|observed| observed.change).ok_or(Absent::NotOnPage)?
             }
-            Self::Part(part) => {
-                let seconds = round.processes.get(part.name()).ok_or(Absent::NoPart)?;
+            Self::Part(whole, name) if **whole == Self::PeakMemory => {
+                *round.process_memory.get(name).ok_or(Absent::NoPart)? as f64
+            }
+            Self::Part(_, name) => {
+                let seconds = round.processes.get(name).ok_or(Absent::NoPart)?;
                 if good == 0.0 {
                     return Err(Absent::NoGoodRequest);
                 }
@@ -336,8 +327,8 @@ impl Metric {
             _ if time && value >= 1000.0 => format!("{} s", digits(value / 1000.0)),
             _ if time && value < 1.0 => format!("{} µs", digits(value * 1000.0)),
             _ if time => format!("{} ms", digits(value)),
-            Self::CpuPerGoodRequest if value >= 1000.0 => format!("{} ms", digits(value / 1000.0)),
-            Self::CpuPerGoodRequest => format!("{} µs", digits(value)),
+            _ if self.unit() == "us" && value >= 1000.0 => format!("{} ms", digits(value / 1000.0)),
+            _ if self.unit() == "us" => format!("{} µs", digits(value)),
             _ if self.unit() == "bytes" => format!("{} MiB", digits(value / 1_048_576.0)),
             _ if self.unit() == "1/s" && value == 0.0 => "0 /s".to_owned(),
             _ if self.unit() == "1/s" => format!("{} /s", digits(value)),

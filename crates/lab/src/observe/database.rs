@@ -1,6 +1,6 @@
-//! Databases beside the server: MySQL's protocol (MySQL, MariaDB) and Redis's (Redis, Valkey).
+//! Servers beside the server: databases by MySQL's protocol (MySQL, MariaDB) and Redis's (Redis, Valkey), and nginx.
 //!
-//! Two things are asked of them. Their own counters, over a round: `Watching` asks on one
+//! Two things are asked of databases, one of nginx. Their own counters, over a round: `Watching` asks on one
 //! connection that it keeps, on a thread of its own, so that a database that hangs holds up
 //! nothing else. And single numbers, for invariants.
 //!
@@ -9,6 +9,7 @@
 mod error;
 mod figure;
 pub(crate) mod mysql;
+mod nginx;
 pub(crate) mod redis;
 mod watching;
 
@@ -49,6 +50,7 @@ impl Address {
         match engine {
             Engine::Mysql => mysql::parse(text).map(drop),
             Engine::Redis => redis::parse(text).map(drop),
+            Engine::Nginx => nginx::parse(text).map(drop),
         }
         .map_err(|why| DatabaseError::Address(format!("`{self}`: {why}")))
     }
@@ -87,6 +89,8 @@ impl Serialize for Address {
 pub struct Addresses {
     pub mysql: Option<Address>,
     pub redis: Option<Address>,
+    /// The page of nginx's `stub_status`.
+    pub nginx: Option<Address>,
 }
 
 impl Addresses {
@@ -95,20 +99,21 @@ impl Addresses {
         match engine {
             Engine::Mysql => self.mysql.as_ref(),
             Engine::Redis => self.redis.as_ref(),
+            Engine::Nginx => self.nginx.as_ref(),
         }
     }
 
     /// These, and where there is none, those.
     pub fn or(&self, others: &Self) -> Self {
-        Self {
-            mysql: self.mysql.clone().or_else(|| others.mysql.clone()),
-            redis: self.redis.clone().or_else(|| others.redis.clone()),
-        }
+        let [mysql, redis, nginx] =
+            Engine::ALL.map(|engine| self.get(engine).or(others.get(engine)).cloned());
+        Self { mysql, redis, nginx }
     }
 
     pub fn filled(&self, fill: &dyn Fn(&str) -> String) -> Self {
         let fill = |address: &Address| Address(fill(&address.0));
-        Self { mysql: self.mysql.as_ref().map(fill), redis: self.redis.as_ref().map(fill) }
+        let [mysql, redis, nginx] = Engine::ALL.map(|engine| self.get(engine).map(fill));
+        Self { mysql, redis, nginx }
     }
 }
 

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::figures::{self, Figures};
-use super::{Language, counted};
+use super::{Language, all, counted};
 use crate::file::experiment::Variant;
 use crate::journal::record::{Measured, RoundRecord};
 use crate::judge::answer::Answer;
 use crate::judge::metric::{Absent, Metric};
+use crate::judge::part::StackPart;
 use crate::judge::stats::{self, Estimate, Interference};
 use crate::judge::verdict::Undecided;
 use crate::plan::Plan;
@@ -75,10 +76,11 @@ impl Comparison {
 }
 
 pub fn summarise(plan: &Plan, rounds: &[RoundRecord]) -> Vec<VariantSummary> {
+    let metrics = metrics(plan, rounds);
     let summary = |variant: &Variant| {
         let name = variant.name.as_str();
         let is_reference = name == plan.reference;
-        let rows = plan.metrics.iter().map(|metric| {
+        let rows = metrics.iter().map(|metric| {
             let sides = Sides::select(plan, rounds, metric, name);
             let (comparison, interference) = if is_reference {
                 (Comparison::Reference, None)
@@ -110,6 +112,32 @@ pub fn summarise(plan: &Plan, rounds: &[RoundRecord]) -> Vec<VariantSummary> {
         }
     };
     plan.variants.iter().map(summary).collect()
+}
+
+/// Those of the plan and, where a variant is a stack, what its processes used.
+fn metrics(plan: &Plan, rounds: &[RoundRecord]) -> Vec<Metric> {
+    let mut metrics = plan.metrics.clone();
+    if !plan.variants.iter().any(Variant::has_stack) {
+        return metrics;
+    }
+    let variants = plan.variants.iter().flat_map(|variant| all(rounds, &variant.name));
+    let rounds: Vec<&Measured> = variants.map(|(_, round)| round).collect();
+    let mut names: Vec<&String> = rounds.iter().flat_map(|round| round.processes.keys()).collect();
+    // Each part, then its processes.
+    names.sort_by_cached_key(|name| {
+        let part = StackPart::of(name);
+        (part, part.is_some_and(|part| part.name() != name.as_str()), *name)
+    });
+    names.dedup();
+    for metric in
+        Metric::OF_GROUPS.iter().flat_map(|whole| names.iter().map(|name| whole.of_group(name)))
+    {
+        let is_known = rounds.iter().any(|round| metric.level(round) != Err(Absent::NoPart));
+        if is_known && !metrics.contains(&metric) {
+            metrics.push(metric);
+        }
+    }
+    metrics
 }
 
 /// The geometric mean, so that two variants' values stand in the ratio that is printed.
@@ -146,7 +174,7 @@ impl<'r> Sides<'r> {
                 round.beside.is_some()
                     && other.is_none_or(|other| round.beside.as_deref() == Some(other))
             };
-            let rounds = super::all(rounds, name).filter(move |(round, _)| is_meant(round));
+            let rounds = all(rounds, name).filter(move |(round, _)| is_meant(round));
             rounds.map(|(round, measured)| (round.block, measured))
         };
         let other = Some(plan.reference.as_str()).filter(|reference| *reference != name);

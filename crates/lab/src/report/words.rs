@@ -233,7 +233,7 @@ impl Language {
             }
             Absent::NotReported => "부하 보고서에 없습니다",
             Absent::NoSuchStatistic => "이 종류의 지표에는 없는 통계입니다",
-            Absent::NoDatabase => "이 변형에는 그런 데이터베이스가 없습니다",
+            Absent::NoDatabase => "이 변형 옆에는 그런 서버가 없습니다",
             Absent::NoPart => "이 변형에는 그런 부분이 없습니다",
             Absent::NotOnPage => "서버의 지표 페이지에 없습니다",
             Absent::TooSmall => "짧은 시간에 측정하기에는 너무 작습니다",

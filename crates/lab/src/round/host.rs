@@ -14,7 +14,6 @@ pub use crate::observe::database::{Address, Addresses};
 
 use crate::Cancel;
 pub use crate::file::experiment::Served;
-pub use crate::judge::metric::StackPart;
 
 /// What the lab asks of the program it is part of.
 pub trait Host: Sync {
@@ -128,7 +127,8 @@ pub struct Said {
     /// The Prometheus pages of its nodes.
     pub metrics: Vec<String>,
     pub databases: Addresses,
-    /// Its processes: what each is part of, and its id.
+    /// Its processes: the name of each (`nginx`, `node-1`, `primary`, `replica-1`, `galera-1`, `cache`, `counts`), and its
+    /// id.
     pub processes: Vec<(String, u32)>,
 }
 

@@ -1,5 +1,6 @@
 //! From a variant to something that answers.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use madang_stack::{Cgroup, CpuBudget, CpuList, Output, Patience, PortReservation
 
 use crate::file::experiment::{Experiment, Target, Variant};
 use crate::journal::record::{FailureKind, Warning};
-use crate::judge::metric::StackPart;
+use crate::judge::part::{self, StackPart};
 use crate::observe::database::Addresses;
 use crate::round::containers::{ContainerPlace, Containers};
 use crate::round::host::{Host, HostError, Launch, Page, Ready, Said, Served};
@@ -29,8 +30,8 @@ pub struct Running {
     pub base_url: String,
     /// Its Prometheus pages, one of each node.
     pub metrics: Vec<Url>,
-    /// Its processes, where it says what they are part of.
-    pub processes: Vec<(String, u32)>,
+    /// Its processes by [their names](part::groups), where it says them.
+    pub processes: BTreeMap<String, Vec<u32>>,
     /// Where its data are, such as `sqlite:PATH`, if that is known.
     pub database: Option<String>,
     /// Databases beside it.
@@ -139,7 +140,7 @@ pub fn launch(
                 cgroups: cgroups()?,
                 base_url: url.clone(),
                 metrics: page.into_iter().collect(),
-                processes: Vec::new(),
+                processes: BTreeMap::new(),
                 database,
                 databases,
                 without_budget: false,
@@ -223,9 +224,9 @@ pub fn launch(
         }
     };
     let databases = databases.or(&said.databases);
-    let mut processes = said.processes;
+    let mut processes = part::groups(&said.processes);
     if let (Target::Serve(_), true) = (&variant.target, processes.is_empty()) {
-        processes.push((StackPart::Nodes.name().to_owned(), process.pid()));
+        processes.insert(StackPart::Nodes.name().to_owned(), vec![process.pid()]);
     }
     let database = match &variant.target {
         Target::Serve(served) => host.database(served, data),

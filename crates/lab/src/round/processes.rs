@@ -4,26 +4,31 @@ use std::collections::BTreeMap;
 
 use madang_stack::{Glance, Scope};
 
-/// CPU time of processes since a moment.
-pub struct Processes(Vec<(String, u32, Option<f64>)>);
+/// CPU time of groups of processes since a moment.
+pub struct Processes {
+    groups: BTreeMap<String, Vec<u32>>,
+    before: BTreeMap<u32, f64>,
+}
 
 impl Processes {
-    pub fn begin(all: &[(String, u32)]) -> Self {
-        Self(all.iter().map(|(part, pid)| (part.clone(), *pid, seconds(*pid))).collect())
+    pub fn begin(groups: &BTreeMap<String, Vec<u32>>) -> Self {
+        Self { groups: groups.clone(), before: seconds(groups) }
     }
 
-    /// Until now, in seconds, by part. A part of which a process has ended is left out: nobody knows what it used.
+    /// Until now, in seconds. A group of which a process has ended is left out: nobody knows what it used.
     pub fn end(self) -> BTreeMap<String, f64> {
-        let mut used: BTreeMap<String, Option<f64>> = BTreeMap::new();
-        for (part, pid, before) in self.0 {
-            let since = seconds(pid).zip(before).map(|(now, before)| now - before);
-            let sum = used.entry(part).or_insert(Some(0.0));
-            *sum = sum.zip(since).map(|(sum, since)| sum + since);
-        }
-        used.into_iter().filter_map(|(part, used)| Some((part, used?))).collect()
+        let now = seconds(&self.groups);
+        let since = |pid: &u32| Some(now.get(pid)? - self.before.get(pid)?);
+        let used = |pids: &[u32]| pids.iter().map(since).sum::<Option<f64>>();
+        self.groups.iter().filter_map(|(name, pids)| Some((name.clone(), used(pids)?))).collect()
     }
 }
 
-fn seconds(pid: u32) -> Option<f64> {
-    Glance::take(pid, Scope::Tree).ok().map(|glance| glance.cpu.as_secs_f64())
+/// Of each process once, so that the sums of groups fit together.
+fn seconds(groups: &BTreeMap<String, Vec<u32>>) -> BTreeMap<u32, f64> {
+    let mut all: Vec<u32> = groups.values().flatten().copied().collect();
+    all.sort_unstable();
+    all.dedup();
+    let of = |pid| Some((pid, Glance::take(pid, Scope::Tree).ok()?.cpu.as_secs_f64()));
+    all.into_iter().filter_map(of).collect()
 }

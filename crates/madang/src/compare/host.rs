@@ -3,9 +3,7 @@
 use super::data::Data;
 use anyhow::anyhow;
 use madang_lab::Cancel;
-use madang_lab::host::{
-    Address, Addresses, Host, HostError, Launch, Page, Ready, Said, Served, StackPart,
-};
+use madang_lab::host::{Address, Addresses, Host, HostError, Launch, Page, Ready, Said, Served};
 use madang_service::config::{ConfigError, Origin, Sources};
 use madang_stack::{Patience, Spec, Supervisor};
 use std::collections::BTreeSet;
@@ -258,16 +256,11 @@ fn said(line: &str) -> Result<Said, HostError> {
             .starts_with("mysql:")
             .then(|| Address::new(line.database.split(',').next().unwrap_or_default())),
         redis: cache.map(|url| Address::new(url.split(',').next().unwrap_or_default())).next(),
+        nginx: line.nginx.map(Address::new),
     };
-    let part = |name: &str| match name {
-        "nginx" => StackPart::Nginx,
-        name if name.starts_with("node-") => StackPart::Nodes,
-        name if ["mariadb", "replica", "galera"].iter().any(|kind| name.starts_with(kind)) => {
-            StackPart::Mariadb
-        }
-        _ => StackPart::Valkey,
-    };
-    let named = |process: UpProcess| (part(&process.name).name().to_owned(), process.pid);
+    // All of them together are `mariadb` in a report.
+    let name = |name: String| if name == "mariadb" { "primary".to_owned() } else { name };
+    let named = |process: UpProcess| (name(process.name), process.pid);
     Ok(Said {
         base_url: line.url,
         metrics: line.nodes.into_iter().map(|node| format!("{}/metrics", node.metrics)).collect(),
@@ -283,6 +276,7 @@ struct UpLine {
     database: String,
     cache: Option<String>,
     counts: Option<String>,
+    nginx: Option<String>,
     processes: Vec<UpProcess>,
 }
 

@@ -38,6 +38,7 @@ fn line(addresses: &Addresses, stack: &Stack) -> String {
         "replicas": addresses.replicas,
         "cache": addresses.cache,
         "counts": addresses.counts,
+        "nginx": addresses.nginx,
         "dir": addresses.dir,
         "processes": processes.collect::<Vec<_>>(),
     });
@@ -48,6 +49,7 @@ fn table(addresses: &Addresses, stack: &Stack, took: Duration) -> String {
     let mut rows = Vec::new();
     if let Some(front) = &stack.front {
         rows.push([front.name.clone(), addresses.url.clone(), front.log.display().to_string()]);
+        rows.extend(addresses.nginx.clone().map(|status| [String::new(), status, String::new()]));
     }
     for (node, kept) in addresses.nodes.iter().zip(&stack.nodes) {
         rows.push([kept.name.clone(), node.url.clone(), kept.log.display().to_string()]);

@@ -61,7 +61,7 @@ fn the_line_names_every_server_and_settings_reach_every_node() {
     let keys: Vec<_> = up.line.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(
         keys,
-        ["url", "nodes", "database", "replicas", "cache", "counts", "dir", "processes"]
+        ["url", "nodes", "database", "replicas", "cache", "counts", "nginx", "dir", "processes"]
     );
     assert!(up.line["cache"].is_null());
     assert_eq!(up.line["dir"], up.dir.path().canonicalize().unwrap().to_str().unwrap());
@@ -193,7 +193,7 @@ fn a_variant_may_be_a_stack() {
         [variants.alone]
         serve = { 'cache.mode' = 'off' }
         [variants.stack]
-        stack = { nodes = 2, database = 'mariadb', cache = 'valkey', balance = 'nginx' }
+        stack = { nodes = 2, replicas = 1, cache = 'valkey', balance = 'nginx' }
         serve = { 'cache.mode' = 'remote', 'likes.write' = 'stream' }
         ";
     let file = dir.path().join("e.toml");
@@ -209,21 +209,42 @@ fn a_variant_may_be_a_stack() {
         row.unwrap_or_else(|| panic!("{name}: {report}"))["value"].as_f64()
     };
     assert_eq!(report["variants"][1]["name"], "stack");
-    for part in ["nodes", "nginx", "mariadb", "valkey"] {
-        let used = value(1, &format!("cpu_per_good_request.{part}")).unwrap_or_default();
-        assert!(used > 0.0, "{part}: {report}");
+    for figure in ["cpu_per_good_request", "peak_memory"] {
+        let of = |name: &str| {
+            let used = value(1, &format!("{figure}.{name}")).unwrap_or_default();
+            assert!(used > 0.0, "{figure}.{name}: {report}");
+            used
+        };
+        let whole = value(1, figure).unwrap();
+        let sum = of("nodes") + of("nginx") + of("mariadb") + of("valkey");
+        // `madang up` itself belongs to no part.
+        assert!((whole / 2.0..=whole * 1.001).contains(&sum), "{figure}: {sum} of {whole}");
+        for (part, processes) in [
+            ("nodes", ["node-1", "node-2"]),
+            ("mariadb", ["primary", "replica-1"]),
+            ("valkey", ["cache", "counts"]),
+        ] {
+            let sum: f64 = processes.map(of).iter().sum();
+            // Peaks of processes need not be at the same moment.
+            assert!((1.0 - 1e-6..1.2).contains(&(sum / of(part))), "{figure}.{part}: {sum}");
+        }
     }
-    for counted in ["mysql.Questions", "redis.used_memory.max"] {
+    let [requests, accepted] = ["nginx.requests", "nginx.accepted"].map(|name| value(1, name));
+    assert!(requests > Some(10.0) && accepted >= Some(2.0), "{report}");
+    assert_eq!(value(1, "nginx.dropped"), Some(0.0));
+    for counted in ["mysql.Questions", "redis.used_memory.max", "nginx.active.max"] {
         assert!(value(1, counted).is_some_and(|count| count > 0.0), "{counted}: {report}");
     }
     assert!(value(0, "cpu_per_good_request.nodes").is_some_and(|used| used > 0.0));
-    assert!(value(0, "cpu_per_good_request.nginx").is_none());
+    for other in ["nginx", "node-1"] {
+        assert!(value(0, &format!("cpu_per_good_request.{other}")).is_none(), "{other}: {report}");
+    }
     for (stack, reason) in [
         ("nodes = 2, database = 'sqlite'", "cannot share a file"),
         ("ports = 3", "`stack` has no `ports`"),
     ] {
         let wrong = experiment
-            .replace("nodes = 2, database = 'mariadb', cache = 'valkey', balance = 'nginx'", stack);
+            .replace("nodes = 2, replicas = 1, cache = 'valkey', balance = 'nginx'", stack);
         std::fs::write(file, wrong).unwrap();
         Madang::new(["compare", file, "--check"]).fails_with(2).complains(&[reason]);
     }

@@ -42,6 +42,7 @@ impl Nginx {
         let plain = PortReservation::new().map_err(no_port)?;
         let secure = balancer.certificate.as_ref().map(|_| PortReservation::new());
         let secure = secure.transpose().map_err(no_port)?;
+        let status = PortReservation::new().map_err(no_port)?;
         let listen = |port: u16| format!("127.0.0.1:{port}");
         let tls = match (&balancer.certificate, &secure) {
             (Some(certificate), Some(reservation)) => {
@@ -57,9 +58,11 @@ impl Nginx {
             nodes: &balancer.nodes,
             workers: balancer.workers,
             listen: listen(plain.port()),
+            status: listen(status.port()),
             tls,
         };
-        let nginx = Self::run(supervisor, dir, &template.text(), plain, secure)?;
+        let more = [secure, Some(status)];
+        let nginx = Self::run(supervisor, dir, &template.text(), plain, more)?;
         nginx.await_sockets()?;
         Ok(nginx)
     }
@@ -75,12 +78,13 @@ impl Nginx {
     }
 
     fn await_sockets(&self) -> Result<()> {
-        let ports = [Some(self.port()), self.secure.as_ref().map(PortReservation::port)];
+        let more = [&self.secure, &self.status].into_iter().flatten().map(PortReservation::port);
+        let ports: Vec<_> = more.chain([self.port()]).collect();
         self.neighbour.process.ready_when("its sockets", READY_TIME, |left| {
             let connect = |port| {
                 TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), left)
             };
-            ports.into_iter().flatten().try_for_each(|port| connect(port).map(drop))
+            ports.iter().copied().try_for_each(|port| connect(port).map(drop))
         })
     }
 }
@@ -115,8 +119,9 @@ mod tests {
         for (profile, name) in FILES {
             for tls in [None, Some(Tls { listen: "127.0.0.1:9444".to_owned(), port: 9444 })] {
                 let (workers, listen) = (Some(2), "127.0.0.1:9080".to_owned());
+                let status = "127.0.0.1:9081".to_owned();
                 let has_tls = tls.is_some();
-                let text = Template { profile, nodes: &nodes, workers, listen, tls }.text();
+                let text = Template { profile, nodes: &nodes, workers, listen, status, tls }.text();
                 let directives = || text.lines().filter(|line| !line.trim().starts_with('#'));
                 for of_the_system in [
                     "www-data", "/etc/", "/var/", "/run/", " auto;", ":808", "listen 80",
@@ -127,8 +132,14 @@ mod tests {
                         "{name}: {text}"
                     );
                 }
+                assert!(!profile.deployed().contains("stub_status"), "nobody else has it");
                 let count = |what: &str| directives().filter(|line| line.contains(what)).count();
-                assert_eq!(count(" server {"), if has_tls { 2 } else { 1 }, "{name}: {text}");
+                assert_eq!(count(" server {"), if has_tls { 3 } else { 2 }, "{name}: {text}");
+                assert_eq!(
+                    (count("stub_status"), count("listen 127.0.0.1:9081;")),
+                    (1, 1),
+                    "{name}"
+                );
                 assert_eq!(
                     (count("server 127.0.0.1:9001"), count("location / {")),
                     (1, 1),

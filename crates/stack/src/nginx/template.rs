@@ -53,6 +53,8 @@ pub(super) struct Template<'t> {
     pub workers: Option<u16>,
     /// Address of plain HTTP.
     pub listen: String,
+    /// Address of its counters, apart from what clients ask for and from `deploy/nginx`.
+    pub status: String,
     pub tls: Option<Tls>,
 }
 
@@ -90,6 +92,13 @@ impl Template<'_> {
         put(&server(&"127.0.0.1:8082"), "");
         let nodes: String = self.nodes.iter().map(|node| server(node)).collect();
         put(&server(&"127.0.0.1:8081"), &nodes);
+        let upstream = "    upstream madang {";
+        let status = self.status.as_str();
+        let counters = format!(
+            "    server {{\n        listen {status};\n        access_log off;\n        \
+             location = / {{ stub_status; }}\n    }}\n\n"
+        );
+        put(upstream, &(counters + upstream));
         put("listen 80", &format!("listen {}", self.listen));
         match (&self.tls, self.profile) {
             (Some(Tls { listen, port }), Profile::Tuned) => {

@@ -1,23 +1,31 @@
-//! What a report says of a database over a round, by the names that the database uses itself.
+//! What a report says of a database or nginx over a round, by the names that it uses itself.
 
 use std::fmt;
 
-/// A kind of database, by the protocol that it speaks.
+/// A kind of database by the protocol that it speaks, or nginx.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Engine {
     Mysql,
     Redis,
+    Nginx,
 }
 
 impl Engine {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Mysql, Self::Redis];
+    pub const ALL: [Self; 3] = [Self::Mysql, Self::Redis, Self::Nginx];
 
     /// The key that names its address in an experiment.
     pub fn key(self) -> &'static str {
         match self {
             Self::Mysql => "mysql",
             Self::Redis => "redis",
+            Self::Nginx => "nginx",
+        }
+    }
+
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Self::Mysql | Self::Redis => "database",
+            Self::Nginx => "nginx",
         }
     }
 }
@@ -51,10 +59,15 @@ const fn redis(name: &'static str, taken: Taken, unit: &'static str) -> Figure {
     Figure { engine: Engine::Redis, name, taken, unit }
 }
 
+const fn nginx(name: &'static str, taken: Taken) -> Figure {
+    Figure { engine: Engine::Nginx, name, taken, unit: "" }
+}
+
 impl Figure {
     /// All of them, in the order of reports. Meanings: MySQL 8.4 Reference Manual, "Server Status
-    /// Variables" (MariaDB's are the same); Redis documentation, "INFO".
-    pub const ALL: [Self; 15] = [
+    /// Variables" (MariaDB's are the same, and `Innodb_deadlocks`); Redis documentation, "INFO"; nginx documentation,
+    /// "ngx_http_stub_status_module".
+    pub const ALL: [Self; 21] = [
         mysql("Questions", Taken::ChangeWithoutLab, ""),
         mysql("Com_select", Taken::Change, ""),
         mysql("Com_insert", Taken::Change, ""),
@@ -64,12 +77,18 @@ impl Figure {
         mysql("Com_rollback", Taken::Change, ""),
         mysql("Innodb_row_lock_waits", Taken::Change, ""),
         mysql("Innodb_row_lock_time", Taken::Change, "ms"),
+        mysql("Innodb_deadlocks", Taken::Change, ""),
         mysql("Threads_running", Taken::Largest, ""),
         redis("total_commands_processed", Taken::ChangeWithoutLab, ""),
         redis("keyspace_hits", Taken::Change, ""),
         redis("keyspace_misses", Taken::Change, ""),
         redis("evicted_keys", Taken::Change, ""),
         redis("used_memory", Taken::Largest, "bytes"),
+        nginx("accepted", Taken::Change),
+        nginx("handled", Taken::Change),
+        nginx("dropped", Taken::Change),
+        nginx("requests", Taken::Change),
+        nginx("active", Taken::Largest),
     ];
 
     pub fn all(engine: Engine) -> impl Iterator<Item = Self> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::figure::Taken;
 use super::{
-    ANSWER_TIME, Address, Addresses, CONNECT_TIME, DatabaseError, Engine, Figure, mysql, patiently,
-    redis,
+    ANSWER_TIME, Address, Addresses, CONNECT_TIME, DatabaseError, Engine, Figure, mysql, nginx,
+    patiently, redis,
 };
 use crate::observe;
 use crate::run::cancel::Cancel;
@@ -20,7 +20,7 @@ const END_TIME: Duration = ANSWER_TIME.saturating_mul(3);
 
 /// One connection to a database that tells its counters.
 pub trait Client {
-    /// Counters, in the order of the names.
+    /// Counters, in the order of the names; one that it does not have is no number.
     fn counters(&mut self, names: &[&str]) -> Result<Vec<f64>, DatabaseError>;
 
     /// The one that is no counter.
@@ -33,6 +33,7 @@ pub trait Client {
 pub struct Watching(Vec<One>);
 
 struct One {
+    engine: Engine,
     address: Address,
     /// Dropping it ends the thread, too.
     stop: Sender<()>,
@@ -41,10 +42,11 @@ struct One {
 
 type Figures = Vec<(Figure, f64)>;
 
-/// A database that is observed, and why it gave no figures.
+/// A database or nginx that is observed, and why it gave no figures.
 #[derive(Debug, thiserror::Error)]
-#[error("the database {address}, which is observed, cannot be asked: {why}")]
+#[error("the {} {address}, which is observed, cannot be asked: {why}", .engine.noun())]
 pub struct Unobserved {
+    engine: Engine,
     address: Address,
     why: DatabaseError,
 }
@@ -56,7 +58,7 @@ impl Watching {
         for engine in Engine::ALL {
             let Some(address) = addresses.get(engine) else { continue };
             let one = One::begin(engine, address, cancel);
-            all.push(one.map_err(|why| Unobserved { address: address.clone(), why })?);
+            all.push(one.map_err(|why| Unobserved { engine, address: address.clone(), why })?);
         }
         Ok(Self(all))
     }
@@ -64,7 +66,9 @@ impl Watching {
     /// Why a database cannot be observed any more, if one cannot.
     pub fn failed(&self) -> Option<Unobserved> {
         self.0.iter().find_map(|one| match one.end.try_recv() {
-            Ok(Err(why)) => Some(Unobserved { address: one.address.clone(), why }),
+            Ok(Err(why)) => {
+                Some(Unobserved { engine: one.engine, address: one.address.clone(), why })
+            }
             Ok(Ok(_)) | Err(_) => None,
         })
     }
@@ -72,10 +76,10 @@ impl Watching {
     /// Reads all counters again.
     pub fn end(self, cancel: &Cancel) -> Result<BTreeMap<String, f64>, Unobserved> {
         let mut all = BTreeMap::new();
-        for One { address, stop, end } in self.0 {
+        for One { engine, address, stop, end } in self.0 {
             drop(stop);
             let figures = patiently(END_TIME, cancel, &end);
-            let figures = figures.map_err(|why| Unobserved { address, why })?;
+            let figures = figures.map_err(|why| Unobserved { engine, address, why })?;
             all.extend(figures.into_iter().map(|(figure, value)| (figure.to_string(), value)));
         }
         Ok(all)
@@ -94,6 +98,8 @@ impl One {
                     .and_then(|client| observe(engine, client, &has_begun, &stopped)),
                 Engine::Redis => redis::Info::connect(&target)
                     .and_then(|client| observe(engine, client, &has_begun, &stopped)),
+                Engine::Nginx => nginx::Status::connect(&target)
+                    .and_then(|client| observe(engine, client, &has_begun, &stopped)),
             };
             if let Err(why) = &observed {
                 // Whoever waits for the beginning wants to know; nobody else listens.
@@ -104,7 +110,7 @@ impl One {
         let thread = thread::Builder::new().name(format!("lab-{}", engine.key())).spawn(run);
         thread.map_err(|error| DatabaseError::NoThread(error.to_string()))?;
         patiently(BEGIN_TIME, cancel, &begun)?;
-        Ok(Self { address: address.clone(), stop, end })
+        Ok(Self { engine, address: address.clone(), stop, end })
     }
 }
 
@@ -139,5 +145,6 @@ fn observe(
         };
         (figure, value)
     });
-    Ok(figures.collect())
+    // What this server does not count.
+    Ok(figures.filter(|(_, value)| !value.is_nan()).collect())
 }

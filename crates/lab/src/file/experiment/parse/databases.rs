@@ -1,14 +1,14 @@
-//! `mysql` and `redis`: where databases beside the server are.
+//! `mysql`, `redis` and `nginx`: where such servers are beside the server.
 
 use super::super::reader::Reader;
 use crate::observe::database::{Address, Addresses, Engine};
 
 pub fn beside(reader: &mut Reader<'_>) -> Addresses {
-    let [mysql, redis] = Engine::ALL.map(|engine| {
+    let [mysql, redis, nginx] = Engine::ALL.map(|engine| {
         let address = reader.text(engine.key());
         address.and_then(|address| checked(reader, engine, address, true))
     });
-    Addresses { mysql, redis }
+    Addresses { mysql, redis, nginx }
 }
 
 /// An address, if it is one. In a `template`, placeholders are filled in later.
