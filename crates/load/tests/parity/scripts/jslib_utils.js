@@ -5,8 +5,8 @@ import exec from 'k6/execution';
 export const options = {
   scenarios: {
     staged: {
-      executor: 'ramping-vus', startVUs: 1, startTime: '500ms', gracefulRampDown: '0s', gracefulStop: '0s', exec: 'staged',
-      stages: [{ duration: '300ms', target: 1 }, { duration: '300ms', target: 2 }, { duration: '300ms', target: 2 }, { duration: '1s', target: 0 }],
+      executor: 'ramping-vus', startVUs: 1, startTime: '300ms', gracefulRampDown: '0s', gracefulStop: '0s', exec: 'staged',
+      stages: [{ duration: '200ms', target: 1 }, { duration: '200ms', target: 2 }, { duration: '200ms', target: 2 }, { duration: '300ms', target: 0 }],
     },
     calls: { executor: 'per-vu-iterations', exec: 'calls' },
   },
@@ -61,7 +61,7 @@ export function staged() {
     utils.tagWithCurrentStageIndex();
     utils.tagWithCurrentStageProfile();
     console.log(`${utils.getCurrentStageIndex()} ${exec.vu.tags.stage} ${exec.vu.tags.stage_profile}`);
-    sleep(0.3);
+    sleep(0.2);
   }
   sleep(5);
 }
