@@ -49,11 +49,12 @@ pub(super) fn plan(
     let mut users: Vec<Vec<Span>> = vec![Vec::new(); most];
     let mut active: Vec<Duration> = Vec::new();
     let last = end + graceful_stop;
-    let release = |users: &mut Vec<Vec<Span>>, index, start, at, limit: Duration| {
-        if at > start {
-            users[index].push(Span { start, end: at, limit: limit.min(last) });
-        }
-    };
+    let release =
+        |users: &mut Vec<Vec<Span>>, index: usize, start: Duration, at, limit: Duration| {
+            if at > start {
+                users[index].push(Span { start, end: at, limit: limit.min(last) });
+            }
+        };
     for step in steps {
         let wanted = step.vus as usize;
         while active.len() > wanted {

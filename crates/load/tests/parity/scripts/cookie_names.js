@@ -8,7 +8,7 @@ export default function () {
   ]) {
     const jar = new http.CookieJar();
     console.log(JSON.stringify(name), jar.set(__ENV.URL, name, value), JSON.stringify(jar.cookiesForURL(__ENV.URL)));
-    const response = http.get(`${__ENV.URL}/cookies`, { jar, cookies: name === 'ok' ? { 'sp ace': 'v w', 'a;b': 'c' } : {} });
+    const response = http.get(`${__ENV.URL}/cookies`, { jar, cookies: { ok: { 'sp ace': 'v w' }, back: { 'a;b': 'c' } }[name] });
     console.log(JSON.stringify(response.request.headers.Cookie), response.error_code);
   }
 }

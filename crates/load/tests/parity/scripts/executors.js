@@ -3,7 +3,7 @@ import { sleep } from 'k6';
 
 // One after the other, so that their messages have an order.
 const at = (place, scenario) => ({
-  startTime: `${place * 100}ms`, gracefulStop: '5s', env: { OWN: `env ${place}` }, tags: { own: `tag ${place}` }, ...scenario,
+  startTime: `${place * 150}ms`, gracefulStop: '5s', env: { OWN: `env ${place}` }, tags: { own: `tag ${place}` }, ...scenario,
 });
 export const options = {
   tags: { run: 'all' },
