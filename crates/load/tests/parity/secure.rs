@@ -13,8 +13,12 @@ use crate::stapled::openssl;
 
 type Log = Arc<Mutex<Vec<String>>>;
 
+type Versions = &'static [&'static SupportedProtocolVersion];
+
+type Protocols = &'static [&'static [u8]];
+
 /// By name: the versions of TLS and the protocols a server offers, and for whom its certificate is.
-const SERVERS: [(&str, &[&SupportedProtocolVersion], &[&[u8]], &str); 5] = [
+const SERVERS: [(&str, Versions, Protocols, &str); 5] = [
     ("H2", &[&version::TLS13, &version::TLS12], &[b"h2", b"http/1.1"], "localhost"),
     ("H2_TLS12", &[&version::TLS12], &[b"h2"], "localhost"),
     ("H1", &[&version::TLS13], &[b"http/1.1"], "localhost"),
@@ -31,17 +35,14 @@ pub fn start(log: &Log) -> Vec<(String, String)> {
 }
 
 /// With a new certificate for that host, which nobody has signed.
-pub fn config(
-    versions: &[&'static SupportedProtocolVersion],
-    protocols: &[&[u8]],
-    host: &str,
-) -> Arc<ServerConfig> {
+pub fn config(versions: Versions, protocols: Protocols, host: &str) -> Arc<ServerConfig> {
     let directory = tempfile::tempdir().unwrap();
     openssl(
         directory.path(),
         &format!(
-            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem -out cert.pem -days 2 \
-             -subj /CN={host} -addext subjectAltName=DNS:{host} -addext basicConstraints=critical,CA:FALSE"
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem \
+             -out cert.pem -days 2 -subj /CN={host} -addext subjectAltName=DNS:{host} \
+             -addext basicConstraints=critical,CA:FALSE"
         ),
     );
     let file = |name: &str| directory.path().join(name);
@@ -105,17 +106,18 @@ async fn serve_2(tls: Tls, server: &str, log: &Log) {
         let host = head.uri.host().unwrap();
         let scheme = head.uri.scheme_str().unwrap();
         let line = format!("HTTP/2 {} {scheme}://{host} {target}", head.method);
-        // Its connection has to be driven meanwhile.
+        let text = async {
+            let mut text = Vec::new();
+            while let Some(Ok(data)) = body.data().await {
+                body.flow_control().release_capacity(data.len()).unwrap();
+                text.extend_from_slice(&data);
+            }
+            text
+        };
+        // The connection has to be driven meanwhile.
         let text = tokio::select! {
-            text = async {
-                let mut text = Vec::new();
-                while let Some(Ok(data)) = body.data().await {
-                    body.flow_control().release_capacity(data.len()).unwrap();
-                    text.extend_from_slice(&data);
-                }
-                text
-            } => text,
-            () = async { std::future::poll_fn(|context| requests.poll_closed(context)).await.ok(); } => return,
+            text = text => text,
+            _ = std::future::poll_fn(|context| requests.poll_closed(context)) => return,
         };
         let text = String::from_utf8(text).unwrap();
         let record = format!("{server} {line}\n{}\n\n{text}", headers.join("\n"));
@@ -157,8 +159,8 @@ async fn serve_1(mut tls: Tls, server: &str, log: &Log) {
         let target = head.split(' ').nth(1).unwrap();
         let (content, code) = (format!("{target} {body}"), status(target));
         let answer = format!(
-            "HTTP/1.1 {code} Said\r\nX-Custom: one\r\nX-Custom: two\r\nSet-Cookie: kept=here\r\nLocation: /arrived\r\n\
-             Content-Length: {}\r\n\r\n{}",
+            "HTTP/1.1 {code} Said\r\nX-Custom: one\r\nX-Custom: two\r\nSet-Cookie: kept=here\r\n\
+             Location: /arrived\r\nContent-Length: {}\r\n\r\n{}",
             content.len(),
             if head.starts_with("HEAD ") { "" } else { &content },
         );

@@ -181,7 +181,8 @@ fn answer_all<S: Read + Write>(
 /// With what scripts most often look for.
 const ANYTHING: &str = concat!(
     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 139\r\n\r\n",
-    r#"{"id":1,"token":"t","access":"t","access_token":"t","name":"n","status":"ok","success":true,"data":{"id":1,"token":"t"},"items":[{"id":1}]}"#
+    r#"{"id":1,"token":"t","access":"t","access_token":"t","name":"n","status":"ok","#,
+    r#""success":true,"data":{"id":1,"token":"t"},"items":[{"id":1}]}"#
 );
 
 const SEARCH: &str = r##"<form action="/find?x=1#y"><input name=q value="1 2"><input type=checkbox name=c checked="checked">

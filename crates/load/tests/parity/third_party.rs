@@ -71,8 +71,10 @@ fn third_party_scripts_do_what_they_do_in_k6() {
     let documented = count(|one| matches!(one, Verdict::Documented(_)));
     let different = count(|one| matches!(one, Verdict::Different(_)));
     println!(
-        "\n{} scripts; k6 could not run {not_run}. Of the other {ran}: same {same} ({:.1} %), refused by name {refused} \
-         ({:.1} %), different as documented {documented} ({:.1} %), otherwise different {different} ({:.1} %)",
+        "\n{} scripts; k6 could not run {not_run}. Of the other {ran}: same {same} ({:.1} %), \
+         refused by name {refused} \
+         ({:.1} %), different as documented {documented} ({:.1} %), \
+         otherwise different {different} ({:.1} %)",
         verdicts.len(),
         share(same),
         share(refused),
