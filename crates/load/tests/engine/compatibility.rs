@@ -244,7 +244,7 @@ fn k6_summary_makes_text_and_junit() {
         ">    level..........................: 4 min=3 max=4",
         ">    size...........................: avg=5",
         "1.23s|250µs|1m15s|1.5 kB|98.76%|0.01s",
-        "<testsuites tests=\"3\" failures=\"1\">",
+        "    <testsuites tests=\"3\" failures=\"1\">",
         "<testcase name=\"http_reqs - count&gt;9\" classname=\"Unnamed folder\"><failure \
          message=\"counter threshold failed: count value: 2, rate value: ",
     ] {
