@@ -48,23 +48,25 @@ pub(super) fn plan(
     let most = steps.iter().map(|step| step.vus).max().unwrap_or(0) as usize;
     let mut users: Vec<Vec<Span>> = vec![Vec::new(); most];
     let mut active: Vec<Duration> = Vec::new();
-    let release = |users: &mut Vec<Vec<Span>>, index: usize, start: Duration, at: Duration| {
-        let last = end + graceful_stop;
-        let limit = if at >= end { last } else { (at + graceful_ramp_down).min(last) };
-        if at > start {
-            users[index].push(Span { start, end: at, limit });
-        }
-    };
+    let last = end + graceful_stop;
+    let release =
+        |users: &mut Vec<Vec<Span>>, index: usize, start: Duration, at, limit: Duration| {
+            if at > start {
+                users[index].push(Span { start, end: at, limit: limit.min(last) });
+            }
+        };
     for step in steps {
         let wanted = step.vus as usize;
         while active.len() > wanted {
             let start = active.pop().unwrap_or_default();
-            release(&mut users, active.len(), start, step.offset);
+            // As in k6, also at the very end of the last stage.
+            let limit = step.offset + graceful_ramp_down;
+            release(&mut users, active.len(), start, step.offset, limit);
         }
         active.resize(wanted, step.offset);
     }
     while let Some(start) = active.pop() {
-        release(&mut users, active.len(), start, end);
+        release(&mut users, active.len(), start, end, last);
     }
     users
 }
@@ -105,7 +107,7 @@ mod tests {
     #[test]
     fn a_stage_without_duration_jumps() {
         let plan = plan(0, &[stage(0, 2), stage(3, 2), stage(0, 0)], second(1), second(9));
-        let span = Span { start: second(0), end: second(3), limit: second(12) };
+        let span = Span { start: second(0), end: second(3), limit: second(4) };
         assert_eq!(plan, vec![vec![span]; 2]);
     }
 

@@ -52,7 +52,8 @@ fn push(out: &mut String, name: &str, value: &str, quoted: bool) {
     if !out.is_empty() {
         out.push_str("; ");
     }
-    out.extend(name.chars().map(|c| if c.is_ascii_control() { '-' } else { c }));
+    let in_header = |c: char| c == '\t' || !c.is_ascii_control();
+    out.extend(name.chars().map(|c| if in_header(c) { c } else { '-' }));
     out.push('=');
     let quotes = quoted || value.contains([' ', ',']);
     let value = value.bytes().filter(|byte| set_cookie::is_value_byte(*byte)).map(char::from);

@@ -12,7 +12,9 @@ pub(crate) struct ErrorCode(pub(crate) u16);
 
 impl ErrorCode {
     /// Anything without a number of its own.
-    const GENERIC: Self = Self(1000);
+    pub(super) const GENERIC: Self = Self(1000);
+    /// The other side has ended it, not with TCP.
+    pub(super) const NET: Self = Self(1010);
     pub(super) const TCP_RESET: Self = Self(1220);
     /// TLS failed in a way without a number of its own.
     pub(super) const TLS: Self = Self(1300);
@@ -140,7 +142,7 @@ pub(crate) enum RequestError {
     ConnectTimeout,
     #[error("dial: {}", describe(.0))]
     Connect(io::Error),
-    #[error("tls: {message}")]
+    #[error("{message}")]
     Tls { message: String, code: ErrorCode },
     #[error("write: {}", describe(.0))]
     Write(io::Error),

@@ -23,8 +23,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{
-    CertificateError, CipherSuite, DigitallySignedStruct, ProtocolVersion, RootCertStore,
-    SignatureScheme, SupportedProtocolVersion,
+    AlertDescription, CertificateError, CipherSuite, DigitallySignedStruct, ProtocolVersion,
+    RootCertStore, SignatureScheme, SupportedProtocolVersion,
 };
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -217,7 +217,7 @@ impl Tls {
         offer: Offer,
     ) -> Result<Secured, RequestError> {
         let name = ServerName::try_from(url.host.to_string()).map_err(|_| RequestError::Tls {
-            message: format!("`{}` is not a name a certificate can have", url.host),
+            message: format!("tls: `{}` is not a name a certificate can have", url.host),
             code: ErrorCode::X509_HOSTNAME,
         })?;
         let configs = self.configs()?;
@@ -256,7 +256,7 @@ impl Tls {
             return Ok(configs);
         }
         let built = Configs::new(&self.settings).map_err(|error| RequestError::Tls {
-            message: error.to_string(),
+            message: format!("tls: {error}"),
             code: ErrorCode::TLS,
         })?;
         Ok(self.configs.get_or_init(|| built))
@@ -265,6 +265,17 @@ impl Tls {
 
 fn config(settings: &TlsSettings, stapled: Stapled) -> Result<rustls::ClientConfig, rustls::Error> {
     let mut provider = rustls::crypto::ring::default_provider();
+    // In the order in which Go offers them, or a server would choose another one than for k6.
+    provider.cipher_suites.sort_by_key(|suite| match suite.suite() {
+        CipherSuite::TLS13_AES_128_GCM_SHA256 => 0,
+        CipherSuite::TLS13_AES_256_GCM_SHA384 => 1,
+        CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => 2,
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 => 3,
+        CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 => 4,
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 => 5,
+        CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 => 6,
+        _ => 7,
+    });
     if !settings.cipher_suites.is_empty() {
         // As in Go, those of TLS 1.3 are always offered.
         provider.cipher_suites.retain(|suite| {
@@ -297,31 +308,69 @@ fn config(settings: &TlsSettings, stapled: Stapled) -> Result<rustls::ClientConf
     Ok(config)
 }
 
-/// What went wrong in a handshake, or later inside a session.
+/// What went wrong in a handshake, or later inside a session, in k6's words.
 pub(super) fn failed(error: &io::Error) -> RequestError {
-    use CertificateError::{NotValidForName, NotValidForNameContext, UnknownIssuer};
+    use CertificateError as Wrong;
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
-    let x509 = |reason: &dyn std::fmt::Display, code| {
-        (format!("failed to verify certificate: x509: {reason}"), code)
-    };
     let (message, code) = match cause {
-        Some(rustls::Error::InvalidCertificate(UnknownIssuer)) => {
-            x509(&"certificate signed by unknown authority", ErrorCode::X509_UNKNOWN_AUTHORITY)
+        Some(rustls::Error::InvalidCertificate(reason)) => match reason {
+            Wrong::NotValidForName | Wrong::NotValidForNameContext { .. } => {
+                ("x509: certificate doesn't match hostname".to_owned(), ErrorCode::X509_HOSTNAME)
+            }
+            // An authority of that name is trusted, but has not signed this. The last one: among others a self-signed
+            // authority used as a server's own certificate.
+            Wrong::UnknownIssuer
+            | Wrong::BadSignature
+            | Wrong::UnsupportedSignatureAlgorithmContext { .. }
+            | Wrong::UnsupportedSignatureAlgorithmForPublicKeyContext { .. }
+            | Wrong::Other(_) => {
+                ("x509: unknown authority".to_owned(), ErrorCode::X509_UNKNOWN_AUTHORITY)
+            }
+            reason => {
+                (format!("tls: failed to verify certificate: x509: {reason}"), ErrorCode::GENERIC)
+            }
+        },
+        Some(rustls::Error::AlertReceived(alert)) => {
+            (format!("remote error: tls: {}", alert_text(*alert)), ErrorCode::NET)
         }
-        Some(rustls::Error::InvalidCertificate(
-            reason @ (NotValidForName | NotValidForNameContext { .. }),
-        )) => x509(reason, ErrorCode::X509_HOSTNAME),
-        // Among them a self-signed authority used as a server's own certificate.
-        Some(rustls::Error::InvalidCertificate(CertificateError::Other(reason))) => {
-            x509(reason, ErrorCode::X509_UNKNOWN_AUTHORITY)
-        }
-        Some(cause) => (cause.to_string(), ErrorCode::TLS),
-        None if error.kind() == io::ErrorKind::ConnectionReset => {
-            ("connection reset by peer".to_owned(), ErrorCode::TCP_RESET)
-        }
-        None => (error.to_string(), ErrorCode::TLS),
+        Some(cause) => (format!("tls: {cause}"), ErrorCode::TLS),
+        None => match error.kind() {
+            io::ErrorKind::ConnectionReset => {
+                ("tls: connection reset by peer".to_owned(), ErrorCode::TCP_RESET)
+            }
+            // Closed before the handshake was over: perhaps no TLS is spoken there.
+            io::ErrorKind::UnexpectedEof => ("EOF".to_owned(), ErrorCode::GENERIC),
+            _ => (format!("tls: {error}"), ErrorCode::TLS),
+        },
     };
     RequestError::Tls { message, code }
+}
+
+/// Go's words for what the other side complains of.
+fn alert_text(alert: AlertDescription) -> String {
+    let text = match alert {
+        AlertDescription::UnexpectedMessage => "unexpected message",
+        AlertDescription::BadRecordMac => "bad record MAC",
+        AlertDescription::HandshakeFailure => "handshake failure",
+        AlertDescription::BadCertificate => "bad certificate",
+        AlertDescription::UnsupportedCertificate => "unsupported certificate",
+        AlertDescription::CertificateRevoked => "revoked certificate",
+        AlertDescription::CertificateExpired => "expired certificate",
+        AlertDescription::CertificateUnknown => "unknown certificate",
+        AlertDescription::IllegalParameter => "illegal parameter",
+        AlertDescription::UnknownCA => "unknown certificate authority",
+        AlertDescription::AccessDenied => "access denied",
+        AlertDescription::DecodeError => "error decoding message",
+        AlertDescription::DecryptError => "error decrypting message",
+        AlertDescription::ProtocolVersion => "protocol version not supported",
+        AlertDescription::InsufficientSecurity => "insufficient security level",
+        AlertDescription::InternalError => "internal error",
+        AlertDescription::UnrecognisedName => "unrecognized name",
+        AlertDescription::CertificateRequired => "certificate required",
+        AlertDescription::NoApplicationProtocol => "no application protocol",
+        other => return format!("alert({})", u8::from(other)),
+    };
+    text.to_owned()
 }
 
 /// rustls puts the version into its names of TLS 1.3's suites, IANA and k6 do not.
@@ -359,10 +408,11 @@ impl ServerCertVerifier for Verifier {
         let algorithms = self.provider.signature_verification_algorithms.all;
         if let Some(roots) = &self.roots {
             let certificate = ParsedCertificate::try_from(end_entity)?;
+            // The name first, as in Go: of what is wrong the first thing is told.
+            verify_server_name(&certificate, server_name)?;
             verify_server_cert_signed_by_trust_anchor(
                 &certificate, roots, intermediates, now, algorithms,
             )?;
-            verify_server_name(&certificate, server_name)?;
         }
         if !ocsp_response.is_empty() {
             *self.stapled.lock() = Some(Ocsp::parse(ocsp_response, algorithms));

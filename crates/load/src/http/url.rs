@@ -48,6 +48,8 @@ pub(crate) struct Url {
     pub(crate) target: Rc<str>,
     /// `user:password`, percent-decoded, when the address has them.
     pub(crate) user_info: Option<Rc<str>>,
+    /// The same as the address has it.
+    user_text: Option<Rc<str>>,
 }
 
 impl Url {
@@ -72,8 +74,8 @@ impl Url {
         };
         let split = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(split);
-        let (user_info, authority) = match authority.rsplit_once('@') {
-            Some((user_info, authority)) => (Some(percent_decode(user_info).into()), authority),
+        let (user_text, authority) = match authority.rsplit_once('@') {
+            Some((user, authority)) => (Some(user), authority),
             None => (None, authority),
         };
         let ascii = international(authority)?;
@@ -96,8 +98,28 @@ impl Url {
             secure,
             authority: (&*ascii).into(),
             target: target.into(),
-            user_info,
+            user_info: user_text.map(|user| percent_decode(user).into()),
+            user_text: user_text.map(Rc::from),
         })
+    }
+
+    /// The whole address, with its user.
+    pub(crate) fn full(&self) -> Rc<str> {
+        self.with_user(|user| user.into())
+    }
+
+    /// The whole address as tags have it: of its user only that there is one.
+    pub(crate) fn masked(&self) -> Rc<str> {
+        self.with_user(|user| (if user.contains(':') { "****:****" } else { "****" }).into())
+    }
+
+    fn with_user(&self, shown: impl FnOnce(&str) -> Cow<'_, str>) -> Rc<str> {
+        match (&self.user_text, self.text.split_once("://")) {
+            (Some(user), Some((scheme, rest))) => {
+                format!("{scheme}://{}@{rest}", shown(user)).into()
+            }
+            _ => self.text.clone(),
+        }
     }
 
     /// Stands for an address that cannot be used, as the name of its failed request.
@@ -125,7 +147,8 @@ impl Url {
         };
         let joined = Self::parse(&format!("{}://{}{target}", self.scheme(), self.authority))?;
         // As in Go and in browsers: the same server, so the same user.
-        Ok(Self { user_info: self.user_info.clone(), ..joined })
+        let (user_info, user_text) = (self.user_info.clone(), self.user_text.clone());
+        Ok(Self { user_info, user_text, ..joined })
     }
 
     pub(crate) fn is_relative(location: &str) -> bool {

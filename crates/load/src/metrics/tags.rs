@@ -11,7 +11,7 @@ pub(crate) struct SampleTags<'a> {
     pub(crate) scenario: &'a str,
     pub(crate) group: &'a str,
     pub(crate) check: &'a str,
-    /// Tags of the run, the scenario and the call; later ones win.
+    /// Tags of the run, the scenario and the call; later ones win, but not over what is known of the value itself.
     pub(crate) custom: &'a [(String, String)],
     pub(crate) request: Option<RequestTags<'a>>,
     /// What `vu.metrics.metadata` has, for outputs alone.
@@ -48,18 +48,28 @@ const KEYS: [&str; 14] = [
 
 impl SampleTags<'_> {
     pub(crate) fn get(&self, key: &str) -> Option<Cow<'_, str>> {
+        // As in k6 no tag of the script hides what is known of a check or a request itself.
+        if self.enabled.allows(key)
+            && let Some(own) = self.own(key)
+        {
+            return Some(own);
+        }
         if let Some((_, value)) = self.custom.iter().rev().find(|(found, _)| found == key) {
             return Some(value.as_str().into());
         }
-        if !self.enabled.allows(key) {
-            return None;
-        }
-        let text = |text: &'_ str| (!text.is_empty()).then(|| Cow::Owned(text.to_owned()));
         match key {
-            "scenario" => return text(self.scenario),
-            "group" => return Some(self.group.into()),
-            "check" => return text(self.check),
-            _ => {}
+            _ if !self.enabled.allows(key) => None,
+            "scenario" => (!self.scenario.is_empty()).then(|| self.scenario.into()),
+            "group" => Some(self.group.into()),
+            _ => None,
+        }
+    }
+
+    /// What comes of the value itself.
+    fn own(&self, key: &str) -> Option<Cow<'_, str>> {
+        let text = |text: &'_ str| (!text.is_empty()).then(|| Cow::Owned(text.to_owned()));
+        if key == "check" {
+            return text(self.check);
         }
         let request = self.request?;
         match key {

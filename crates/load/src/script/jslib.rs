@@ -1,5 +1,5 @@
 //! Libraries that scripts import from `jslib.k6.io`, built in: a run needs no network, and no version of theirs can change
-//! under it. They are written anew; only k6chaijs has Chai in it, as npm has it.
+//! under it. They are written anew; only Papa Parse, and Chai in k6chaijs, are as npm has them.
 
 /// What the addresses of all libraries begin with; name, version and `/index.js` follow.
 const HOST: &str = "https://jslib.k6.io/";
@@ -12,13 +12,17 @@ const STAGES: &str = include_str!("jslib/k6_utils_stages.js");
 
 const SUMMARY: &str = include_str!("jslib/k6_summary.js");
 
-const PAPAPARSE: &str = include_str!("jslib/papaparse.js");
+const PAPAPARSE: &str = include_str!("jslib/papaparse.min.js");
+
+/// What scripts import from a CommonJS module whose exports have these names.
+const PAPAPARSE_EXPORTS: &str =
+    "export default module.exports; export const { parse, unparse } = module.exports;";
 
 const FORMDATA: &str = include_str!("jslib/formdata.js");
 
 const HTTPX: &str = include_str!("jslib/httpx.js");
 
-/// Chai is a CommonJS module.
+/// Chai and Papa Parse are CommonJS modules.
 const COMMONJS: &str = "const module = { exports: {} }, exports = module.exports;";
 
 const CHAI: &str = include_str!("jslib/chai.min.js");
@@ -47,7 +51,7 @@ fn parts(address: &str) -> &'static [&'static str] {
         "k6-utils" => &[STAGES, UTILS],
         "k6chaijs" => &[COMMONJS, CHAI, K6_CHAI],
         "k6-summary" => &[SUMMARY],
-        "papaparse" => &[PAPAPARSE],
+        "papaparse" => &[COMMONJS, PAPAPARSE, PAPAPARSE_EXPORTS],
         _ => &[],
     }
 }

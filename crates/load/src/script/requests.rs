@@ -79,13 +79,22 @@ impl PendingRequests {
 }
 
 impl User {
+    /// The tag `name` that all requests of this moment have.
+    pub(crate) fn assigned_name(&self) -> Option<Rc<str>> {
+        let assignment = self.assignment.borrow();
+        let mut tags = assignment.tags.iter().rev();
+        tags.find(|(tag, _)| tag == "name").map(|(_, name)| name.as_str().into())
+    }
+
     pub(crate) fn add_request(
         &self,
         exchange: &Exchange,
         tagging: &RequestTagging<'_>,
     ) -> RequestRef {
         let RequestTagging { name, tags, expected, group } = *tagging;
-        let name = name.unwrap_or(&exchange.url.text);
+        let assigned = self.assigned_name();
+        let address = exchange.url.masked();
+        let name = name.or(assigned.as_ref()).unwrap_or(&address);
         let (status, error, code) = match &exchange.outcome {
             Ok(answer) => (answer.head.status, None, ErrorCode::of_status(answer.head.status)),
             Err(error) => (0, Some(error.to_string()), Some(error.code())),

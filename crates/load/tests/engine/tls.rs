@@ -102,7 +102,7 @@ fn a_certificate_nobody_trusts_fails_the_request() {
 fn a_server_without_the_wanted_version_fails_the_request() {
     let server = TlsServer::start("-tls1_2");
     let options = "{ insecureSkipTLSVerify: true, tlsVersion: { min: 'tls1.3' } }";
-    let body = "check(http.get(URL), { refused: (r) => r.status === 0 && r.error_code === 1300 });";
+    let body = "check(http.get(URL), { refused: (r) => r.status === 0 && r.error_code === 1010 });";
     server.script(options, body).run().assert_all_checks_passed();
 }
 
@@ -149,7 +149,7 @@ fn a_server_that_asks_for_a_certificate_is_shown_one() {
             assert_eq!(ran.status, madang_load::ExitStatus::InvalidConfig, "{:?}", ran.messages);
         }
         let body =
-            "check(http.get(URL), { refused: (r) => r.status === 0 && r.error_code === 1300 });";
+            "check(http.get(URL), { refused: (r) => r.status === 0 && r.error_code === 1010 });";
         server.script("{ insecureSkipTLSVerify: true }", body).run().assert_all_checks_passed();
         let mixed = format!("{{ tlsAuth: [{{ cert: {cert:?}, key: {other_key:?} }}] }}");
         let ran = server.script(&mixed, "").run();

@@ -1,8 +1,10 @@
 //! A server that keeps every byte of its requests, and answers by path.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 pub struct Server {
     address: SocketAddr,
@@ -12,14 +14,23 @@ pub struct Server {
 impl Server {
     /// On a free port; ends with the test's process.
     pub fn start() -> Self {
+        Self::start_with(None)
+    }
+
+    /// Stands for any server: with and without TLS at one port; answers by JSON what it does not know.
+    pub fn of_anything() -> Self {
+        Self::start_with(Some(crate::secure::config(rustls::ALL_VERSIONS, &[], "localhost")))
+    }
+
+    fn start_with(secure: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let seen: Arc<Mutex<Vec<String>>> = Arc::default();
         let log = seen.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (stream, log) = (stream.unwrap(), log.clone());
-                std::thread::spawn(move || serve(&stream, &log));
+                let (stream, log, secure) = (stream.unwrap(), log.clone(), secure.clone());
+                std::thread::spawn(move || serve(stream, &log, secure));
             }
         });
         Self { address, seen }
@@ -27,6 +38,15 @@ impl Server {
 
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    pub fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// Where requests to servers beside this one are kept, too.
+    pub fn log(&self) -> &Arc<Mutex<Vec<String>>> {
+        &self.seen
     }
 
     /// The requests so far, each as its bytes, with fixed texts for what differs from run to run.
@@ -79,13 +99,39 @@ fn settled(text: &str) -> String {
     text
 }
 
-fn serve(stream: &TcpStream, log: &Mutex<Vec<String>>) {
-    let mut reader = BufReader::new(stream);
+/// The first byte of a handshake of TLS.
+const HANDSHAKE: u8 = 22;
+
+fn serve(stream: TcpStream, log: &Mutex<Vec<String>>, secure: Option<Arc<ServerConfig>>) {
+    let anything = secure.is_some();
+    if let Some(config) = secure {
+        let mut first = [0];
+        if stream.peek(&mut first).is_err() {
+            return;
+        }
+        if first[0] == HANDSHAKE {
+            let connection = ServerConnection::new(config).unwrap();
+            // No WebSockets there.
+            let _ = answer_all(BufReader::new(StreamOwned::new(connection, stream)), log, anything);
+            return;
+        }
+    }
+    if let Some((reader, target, key)) = answer_all(BufReader::new(&stream), log, anything) {
+        crate::sockets::serve(reader, &target, &key, log);
+    }
+}
+
+/// Until the connection is to be a WebSocket: then also gives its address and key.
+fn answer_all<S: Read + Write>(
+    mut reader: BufReader<S>,
+    log: &Mutex<Vec<String>>,
+    anything: bool,
+) -> Option<(BufReader<S>, String, String)> {
     loop {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             if !matches!(reader.read_line(&mut head), Ok(1..)) {
-                return;
+                return None;
             }
         }
         let header = |name: &str| {
@@ -99,7 +145,7 @@ fn serve(stream: &TcpStream, log: &Mutex<Vec<String>>) {
         let chunks = if header("transfer-encoding").is_some() { b"0\r\n\r\n".len() } else { 0 };
         let mut body = vec![0; length + chunks];
         if reader.read_exact(&mut body).is_err() {
-            return;
+            return None;
         }
         let body = String::from_utf8_lossy(&body).into_owned();
         log.lock().unwrap().push(format!("{head}{body}"));
@@ -109,22 +155,35 @@ fn serve(stream: &TcpStream, log: &Mutex<Vec<String>>) {
             .strip_prefix("http://")
             .map_or(target, |rest| rest.find('/').map_or("/", |at| &rest[at..]));
         let target = target.to_owned();
-        if let Some(key) = header("sec-websocket-key").filter(|_| target.starts_with("/ws")) {
-            return crate::sockets::serve(reader, &target, &key, log);
+        if let Some(key) =
+            header("sec-websocket-key").filter(|_| anything || target.starts_with("/ws"))
+        {
+            return Some((reader, target, key));
         }
-        let answer =
+        let mut answer =
             answer(&target, header("authorization").as_deref(), header("cookie").as_deref());
+        if anything && answer.ends_with("\r\n\r\nok") {
+            answer = ANYTHING.to_owned();
+        }
         let is_head = head.starts_with("HEAD ");
         let answer = if is_head {
             answer.split_inclusive("\r\n\r\n").next().unwrap_or_default()
         } else {
             &answer
         };
-        if (&mut &*stream).write_all(answer.as_bytes()).is_err() {
-            return;
+        let stream = reader.get_mut();
+        if stream.write_all(answer.as_bytes()).and_then(|()| stream.flush()).is_err() {
+            return None;
         }
     }
 }
+
+/// With what scripts most often look for.
+const ANYTHING: &str = concat!(
+    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 139\r\n\r\n",
+    r#"{"id":1,"token":"t","access":"t","access_token":"t","name":"n","status":"ok","#,
+    r#""success":true,"data":{"id":1,"token":"t"},"items":[{"id":1}]}"#
+);
 
 const SEARCH: &str = r##"<form action="/find?x=1#y"><input name=q value="1 2"><input type=checkbox name=c checked="checked">
 <input type=submit name=s value=Go></form><a href="/first?a=1#b">1</a><a id=rel href="deep/../two">2</a><a href="?only">3</a>

@@ -55,7 +55,7 @@ pub fn start() -> Vec<(String, String)> {
     addresses
 }
 
-fn openssl(directory: &Path, arguments: &str) {
+pub fn openssl(directory: &Path, arguments: &str) {
     let mut command = Command::new("openssl");
     command.args(arguments.split(' ').filter(|word| !word.is_empty())).current_dir(directory);
     let ran = command.output().expect("openssl is installed");

@@ -71,18 +71,16 @@ impl Jar {
 
     /// Keeps the cookies of a response.
     pub(crate) fn store(&self, url: &Url, head: &Head) {
-        for cookie in head.values("set-cookie").filter_map(SetCookie::parse) {
+        let cookies = head.values("set-cookie").filter_map(SetCookie::parse);
+        for cookie in cookies.filter(|cookie| is_name(&cookie.name)) {
             self.set(url, &cookie, unix_now());
         }
     }
 
     /// Keeps `cookie`, set by `url` at `now` (seconds since 1970). An expired one deletes the one
-    /// it replaces. False when that host may not set it.
+    /// it replaces. False when that host may not set it. A script may give it any name, as in k6.
     pub(crate) fn set(&self, url: &Url, cookie: &SetCookie, now: i64) -> bool {
         let Some((domain, host_only)) = domain_of(url, &cookie.domain) else { return false };
-        if !is_name(&cookie.name) {
-            return false;
-        }
         let path: Box<str> = if cookie.path.starts_with('/') {
             cookie.path.as_str().into()
         } else {

@@ -19,11 +19,8 @@ function merged(below, above) {
 }
 
 export class Request {
-  constructor(method, url, params = {}) {
-    this.params = params || {};
-    this.method = method;
-    this.url = url;
-    this.body = this.params.body || null;
+  constructor(method, url, params) {
+    Object.assign(this, { method, url, body: params?.body || null, params: params || {} });
     delete this.params.body;
     if (isNamed(url)) {
       this.url = url.url;
@@ -64,6 +61,8 @@ export class Httpx {
       tags = {},
       ...others
     } = options;
+    // The original takes them out of the object it is given: so does this one, or a second use would differ.
+    for (const name of ['baseURL', 'errorMetricCondition', 'headers', 'tags', 'errorMetric']) delete options[name];
     this.k6params = { headers, tags, ...others };
     this.baseURL = baseURL;
     this.lastRequest = { responseObject: null, responseChainDuration: null };

@@ -1,11 +1,16 @@
 // k6-summary: the summary as text and as JUnit's XML, in the layout that k6 had before its version 1.
 
 const UNITS = { s: ['s', 1e-3, 2], ms: ['ms', 1, 2], us: ['µs', 1e3, 2] };
-const COLORS = { green: 32, red: 31, cyan: 36, faint: 2 };
+const STYLES = { green: [32], red: [31], faint: [2], value: [36], beside: [36, 2] };
 
 /** At most `places` digits after the point, without zeros at the end. */
 function trimmed(value, places) {
   return String(Number(value.toFixed(places)));
+}
+
+/** The same, of which the digits beyond are cut off. */
+function cut(value, places) {
+  return trimmed(Math.trunc(10 ** places * value) / 10 ** places, places);
 }
 
 function humanizeDuration(milliseconds, timeUnit) {
@@ -14,20 +19,20 @@ function humanizeDuration(milliseconds, timeUnit) {
     return (milliseconds * factor).toFixed(places) + name;
   }
   if (milliseconds === 0) return '0s';
-  if (milliseconds < 0.001) return trimmed(milliseconds * 1e6, 0) + 'ns';
-  if (milliseconds < 1) return trimmed(milliseconds * 1e3, 2) + 'µs';
-  if (milliseconds < 1000) return trimmed(milliseconds, 2) + 'ms';
-  const seconds = milliseconds / 1000;
-  if (seconds < 60) return trimmed(seconds, 2) + 's';
-  const whole = Math.trunc(seconds);
-  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60)];
-  return (hours > 0 ? `${hours}h` : '') + `${minutes}m${whole % 60}s`;
+  if (milliseconds < 0.001) return `${Math.trunc(milliseconds * 1e6)}ns`;
+  if (milliseconds < 1) return `${cut(milliseconds * 1e3, 2)}µs`;
+  if (milliseconds < 1000) return `${cut(milliseconds, 2)}ms`;
+  const seconds = `${cut((milliseconds % 60000) / 1000, milliseconds > 60000 ? 0 : 2)}s`;
+  const minutes = Math.trunc(milliseconds / 60000);
+  if (minutes < 1) return seconds;
+  const hours = Math.trunc(minutes / 60);
+  return `${hours > 0 ? `${hours}h` : ''}${minutes % 60}m${seconds}`;
 }
 
 function humanizeBytes(bytes) {
   const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB', 'ZB', 'YB'];
-  if (Math.abs(bytes) < 10) return `${bytes} B`;
-  const power = Math.min(Math.floor(Math.log10(Math.abs(bytes)) / 3), units.length - 1);
+  if (bytes < 10) return `${bytes} B`;
+  const power = Math.floor(Math.log(bytes) / Math.log(1000));
   const scaled = Math.floor((bytes / 1000 ** power) * 10 + 0.5) / 10;
   return `${scaled.toFixed(scaled < 10 ? 1 : 0)} ${units[power]}`;
 }
@@ -45,8 +50,7 @@ export function humanizeValue(value, metric, timeUnit) {
 /** What stands in front of the columns: the groups with their checks. */
 function* groupLines(group, indent, paint) {
   if (group.name !== '') {
-    yield `${indent}█ ${group.name}`;
-    yield '';
+    yield `${indent}█ ${group.name}\n`;
     indent += '  ';
   }
   for (const { name, passes, fails } of group.checks) {
@@ -54,8 +58,7 @@ function* groupLines(group, indent, paint) {
       yield paint(`${indent}✓ ${name}`, 'green');
     } else {
       const percent = Math.floor((100 * passes) / (passes + fails));
-      yield paint(`${indent}✗ ${name}`, 'red');
-      yield paint(`${indent} ↳  ${percent}% — ✓ ${passes} / ✗ ${fails}`, 'red');
+      yield paint(`${indent}✗ ${name}\n${indent} ↳  ${percent}% — ✓ ${passes} / ✗ ${fails}`, 'red');
     }
   }
   if (group.checks.length > 0) yield '';
@@ -70,85 +73,115 @@ function figures(metric, timeUnit) {
     case 'counter': return [show(values.count), `${show(values.rate)}/s`];
     case 'gauge': return [show(values.value), `min=${show(values.min)}`, `max=${show(values.max)}`];
     case 'rate': return [show(values.rate), `✓ ${values.passes}`, `✗ ${values.fails}`];
-    default: return [];
+    default: return ['[no data]'];
   }
 }
+
+const width = (text) => [...text.normalize('NFKC')].length;
 
 /** The widest text of each column. */
 function widths(rows) {
   const widest = [];
   for (const row of rows) {
-    row.forEach((text, at) => { widest[at] = Math.max(widest[at] ?? 0, [...text].length); });
+    row.forEach((text, at) => { widest[at] = Math.max(widest[at] ?? 0, width(text)); });
   }
   return widest;
 }
 
-function padded(row, columns) {
-  return row.map((text, at) => text + ' '.repeat(columns[at] - [...text].length)).join(' ');
+/** Names as a dictionary sorts them: signs, digits, letters, and capitals only where all else is the same. */
+function byName(left, right) {
+  const rank = (character) => (/[\p{L}]/u.test(character) ? 2 : Number(/[0-9]/.test(character)));
+  const [one, other] = [[...left], [...right]];
+  for (let at = 0; at < Math.min(one.length, other.length); at += 1) {
+    const [a, b] = [one[at].toLowerCase(), other[at].toLowerCase()];
+    if (a !== b) return rank(a) - rank(b) || (a < b ? -1 : 1);
+  }
+  if (one.length !== other.length) return one.length - other.length;
+  return left === right ? 0 : left < right ? 1 : -1;
 }
 
-function* metricLines(data, indent, timeUnit, paint) {
-  const parent = (name) => name.split('{')[0];
+function* metricLines(data, { indent, timeUnit, stats, paint }) {
+  const split = (name) => {
+    const at = name.indexOf('{');
+    return at < 0 ? [name, ''] : [name.slice(0, at), name.slice(at)];
+  };
   const names = Object.keys(data.metrics).sort((left, right) => {
-    const order = parent(left) < parent(right) ? -1 : Number(parent(left) > parent(right));
-    return order || (left < right ? -1 : 1);
+    const [[one, tags], [other, otherTags]] = [split(left), split(right)];
+    return byName(one, other) || byName(tags, otherTags);
   });
   const title = (name) => {
     const at = name.indexOf('{');
-    return at < 0 ? name : `  { ${name.slice(at + 1, -1)} }`;
+    return at < 0 ? ['', name] : ['  ', `{ ${name.slice(at + 1, -1)} }`];
   };
-  const column = Math.max(0, ...names.map((name) => [...title(name)].length)) + 3;
-  const stats = data.options?.summaryTrendStats ?? [];
+  const column = Math.max(0, ...names.map((name) => width(title(name).join('')))) + 3;
+  const isTrend = (name) => data.metrics[name].type === 'trend';
   const rows = new Map(names.map((name) => {
     const metric = data.metrics[name];
     const cell = (stat) => {
       const value = metric.values[stat];
-      return `${stat}=${stat === 'count' ? value : humanizeValue(value, metric, timeUnit)}`;
+      return stat === 'count' ? String(value) : humanizeValue(value, metric, timeUnit);
     };
-    const shown = stats.length > 0 ? stats : Object.keys(metric.values);
-    return [name, metric.type === 'trend' ? shown.map(cell) : figures(metric, timeUnit)];
+    return [name, isTrend(name) ? stats.map(cell) : figures(metric, timeUnit)];
   }));
-  const of = (trend) => names.filter((name) => (data.metrics[name].type === 'trend') === trend);
-  const [trends, others] = [true, false].map((trend) => widths(of(trend).map((name) => rows.get(name))));
+  const of = (trend) => names.filter((name) => isTrend(name) === trend).map((name) => rows.get(name));
+  const [trends, others] = [widths(of(true)), widths(of(false))];
+  const figure = (name) => {
+    const row = rows.get(name);
+    const columns = isTrend(name) ? trends : others;
+    return row.map((text, at) => {
+      const padding = ' '.repeat(columns[at] - width(text));
+      if (isTrend(name)) return `${stats[at]}=${paint(text, 'value')}${padding}`;
+      // A text that is alone beside its value ends the line.
+      return paint(text, at === 0 ? 'value' : 'beside') + (at === 1 && row.length === 2 ? '' : padding);
+    }).join(' ');
+  };
   for (const name of names) {
-    const metric = data.metrics[name];
-    const results = Object.values(metric.thresholds ?? {});
+    const { thresholds } = data.metrics[name];
     let mark = ' ';
-    if (results.length > 0) {
-      mark = results.every(({ ok }) => ok) ? paint('✓', 'green') : paint('✗', 'red');
+    if (thresholds) {
+      const kept = Object.values(thresholds).every(({ ok }) => ok);
+      mark = kept ? paint('✓', 'green') : paint('✗', 'red');
     }
-    const dots = '.'.repeat(column - [...title(name)].length);
-    const figure = padded(rows.get(name), metric.type === 'trend' ? trends : others);
-    yield `${indent}${mark} ${title(name)}${paint(dots, 'faint')}: ${paint(figure.trimEnd(), 'cyan')}`;
+    const [before, text] = title(name);
+    const dots = paint(`${'.'.repeat(column - width(before + text))}:`, 'faint');
+    yield `${indent}${before}${mark} ${text}${dots} ${figure(name)}`;
   }
 }
 
 /** The whole summary as text. */
-export function textSummary(data, options = {}) {
-  const { indent = ' ', enableColors = !data.options?.noColor } = options;
-  const timeUnit = options.summaryTimeUnit ?? data.options?.summaryTimeUnit;
-  const shown = { ...data, options: { ...data.options } };
-  if (options.summaryTrendStats) shown.options.summaryTrendStats = options.summaryTrendStats;
-  const paint = (text, color) => (enableColors ? `\x1b[${COLORS[color]}m${text}\x1b[0m` : text);
-  const lines = [...groupLines(data.root_group, `${indent}    `, paint)];
-  return [...lines, ...metricLines(shown, `${indent}  `, timeUnit, paint)].join('\n') + '\n';
+export function textSummary(data, options) {
+  const all = { indent: ' ', enableColors: true, ...data.options, ...options };
+  const paint = (text, style) =>
+    (all.enableColors ? `\x1b[${STYLES[style].join(';')}m${text}\x1b[0m` : text);
+  const shown = { indent: `${all.indent}  `, timeUnit: all.summaryTimeUnit, stats: all.summaryTrendStats, paint };
+  const lines = [...groupLines(data.root_group, `${all.indent}    `, paint), ...metricLines(data, shown)];
+  return lines.join('\n');
 }
 
 /** Every threshold as a test case. */
-export function jUnit(data, options = {}) {
+export function jUnit(data, options) {
   const escapes = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-  const escape = (text) => String(text).replace(/[&<>"']/g, (found) => escapes[found]);
+  const escape = (text) => text.replace(/[&<>"']/g, (found) => escapes[found]);
+  const suite = options?.name ? escape(options.name) : 'k6 thresholds';
+  const folder = options?.classname ? escape(options.classname) : 'Unnamed folder';
   const cases = [];
   let failures = 0;
   for (const [name, metric] of Object.entries(data.metrics)) {
     for (const [threshold, { ok }] of Object.entries(metric.thresholds ?? {})) {
-      const attribute = `name="${escape(`${name} - ${threshold}`)}"`;
-      if (!ok) failures += 1;
-      cases.push(ok ? `<testcase ${attribute} />`
-        : `<testcase ${attribute}><failure message="failed" /></testcase>`);
+      const start = `<testcase name="${escape(name)} - ${escape(threshold)}" classname="${folder}"`;
+      if (ok) {
+        cases.push(`${start} />`);
+        continue;
+      }
+      failures += 1;
+      const values = Object.entries(metric.values).map(([stat, value]) => `${stat} value: ${value}`);
+      const message = escape(`${metric.type} threshold failed: ${values.join(', ')}`);
+      cases.push(`${start}><failure message="${message}" /></testcase>`);
     }
   }
   const counts = `tests="${cases.length}" failures="${failures}"`;
-  const suite = `<testsuite name="${escape(options.name ?? 'k6 thresholds')}" ${counts}>`;
-  return `<?xml version="1.0"?>\n<testsuites ${counts}>\n${suite}\n${cases.join('\n')}\n</testsuite>\n</testsuites>`;
+  return [
+    '<?xml version="1.0"?>', `    <testsuites ${counts}>`, `      <testsuite name="${suite}" ${counts}>`,
+    `        ${cases.join('\n')}`, '      </testsuite>', '    </testsuites>',
+  ].join('\n');
 }

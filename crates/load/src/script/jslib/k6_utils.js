@@ -3,7 +3,7 @@ import { check as k6Check } from 'k6';
 
 /** A whole number from `min` to `max`, both included. */
 export function randomIntBetween(min, max) {
-  return min + Math.floor(Math.random() * (max - min + 1));
+  return Math.floor(Math.random() * (max - min + 1) + min);
 }
 
 /** One element of an array. */
@@ -14,7 +14,7 @@ export function randomItem(array) {
 /** `length` characters of `charset`. */
 export function randomString(length, charset = 'abcdefghijklmnopqrstuvwxyz') {
   let text = '';
-  while (text.length < length) text += charset[Math.floor(Math.random() * charset.length)];
+  for (let left = length; left > 0; left -= 1) text += charset[Math.floor(Math.random() * charset.length)];
   return text;
 }
 
@@ -27,7 +27,7 @@ export function uuidv4(secure = false) {
   });
 }
 
-/** What stands between `left` and `right`: the first time, or with `repeat` all in an array. */
+/** What stands between `left` and `right`: the first time, or with `repeat` all in an array; `null` if never. */
 export function findBetween(content, left, right, repeat = false) {
   const found = [];
   let from = 0;
@@ -39,7 +39,8 @@ export function findBetween(content, left, right, repeat = false) {
     if (!repeat) break;
     from = end + right.length;
   }
-  return repeat ? found : found.length > 0 ? found[0] : null;
+  if (found.length === 0) return null;
+  return repeat ? found : found[0];
 }
 
 /**
@@ -47,56 +48,58 @@ export function findBetween(content, left, right, repeat = false) {
  * A sixth of the time leads up to it and a sixth down to nothing; the stages share the rest.
  */
 export function normalDistributionStages(maxVUs, durationSeconds, numberOfStages = 10) {
-  const ramp = Math.ceil(durationSeconds / 6);
-  const step = Math.ceil((durationSeconds * 4) / (6 * numberOfStages));
-  const stages = [];
+  const ramp = `${Math.ceil(durationSeconds / 6)}s`;
+  const step = `${Math.ceil((durationSeconds * 4) / (6 * numberOfStages))}s`;
+  const curve = [];
   for (let index = 0; index <= numberOfStages; index += 1) {
-    const deviations = -2 + (4 * index) / numberOfStages;
-    const target = Math.round(maxVUs * Math.exp(-(deviations * deviations) / 2));
-    stages.push({ duration: `${index === 0 ? ramp : step}s`, target });
+    const deviations = (4 * index) / numberOfStages - 2;
+    curve.push(Math.exp(-(deviations * deviations) / 2));
   }
-  stages.push({ duration: `${ramp}s`, target: 0 });
-  return stages;
+  // An odd number of stages has none in the middle: the highest ones are the peak.
+  const highest = Math.max(...curve);
+  const stages = curve.map((height, index) => {
+    return { duration: index === 0 ? ramp : step, target: Math.round((height * maxVUs) / highest) };
+  });
+  return [...stages, { duration: ramp, target: 0 }];
 }
 
-/** A duration such as `1h30m`, `2d` or `500ms` in milliseconds; a bare number is milliseconds. */
+const UNITS = new Map([['d', 86400000], ['h', 3600000], ['m', 60000], ['s', 1000], ['ms', 1]]);
+
+/** A duration such as `1h30m`, `2d` or `500ms` in milliseconds; a number without a unit is milliseconds. */
 export function parseDuration(text) {
-  if (text === undefined || text === null || text === '') {
-    throw new Error('the duration is empty');
+  if (text === undefined || text === null || text.length < 1) throw new Error('str is empty');
+  const isDigit = (character) => (character >= '0' && character <= '9') || character === '.';
+  const seen = new Set();
+  let [sum, number] = [0, ''];
+  for (let at = 0; at < text.length; at += 1) {
+    // What is no digit where a number should be is passed over, as in the original.
+    if (isDigit(text[at])) number += text[at];
+    let unit = text[at + 1];
+    if (unit === undefined || isDigit(unit)) continue;
+    at += 1;
+    if (unit === 'm' && text[at + 1] === 's') {
+      unit = 'ms';
+      at += 1;
+    }
+    if (!UNITS.has(unit)) throw new Error(`${unit} is an unsupported time unit`);
+    if (seen.has(unit)) throw new Error(`${unit} time unit is provided multiple times`);
+    seen.add(unit);
+    const value = parseFloat(number);
+    sum += unit === 'ms' ? Math.trunc(value) : value * UNITS.get(unit);
+    number = '';
   }
-  const given = String(text).trim();
-  if (/^\d+(\.\d+)?$/.test(given)) return Number(given);
-  const units = { d: 86400000, h: 3600000, m: 60000, s: 1000, ms: 1, us: 0.001, 'µs': 0.001, ns: 0.000001 };
-  const part = /(\d+(?:\.\d+)?)(ms|us|µs|ns|d|h|m|s)/y;
-  let sum = 0;
-  while (part.lastIndex < given.length) {
-    const match = part.exec(given);
-    if (match === null) throw new Error(`"${given}" is not a valid duration`);
-    sum += Number(match[1]) * units[match[2]];
-  }
-  return sum;
+  return number === '' ? sum : sum + parseFloat(number);
 }
 
-/** `check()` of k6, also with conditions and values that are promises: then it gives one, too. */
+/** Like `check()` of k6, also with conditions and values that are promises: then it gives one, too. */
 export function check(value, sets, tags = {}) {
-  const results = {};
-  let later = value instanceof Promise;
-  if (!later) {
-    for (const name of Object.keys(sets)) {
-      const condition = sets[name];
-      results[name] = typeof condition === 'function' ? condition(value) : condition;
-      later = later || results[name] instanceof Promise;
-    }
-    if (!later) return k6Check(value, results, tags);
-  }
-  return (async () => {
-    const awaited = await value;
-    let all = true;
-    for (const name of Object.keys(sets)) {
-      let result = name in results ? results[name] : sets[name];
-      if (!(name in results) && typeof result === 'function') result = result(awaited);
-      all = k6Check(awaited, { [name]: await result }, tags) && all;
-    }
-    return all;
-  })();
+  if (value instanceof Promise) return value.then((awaited) => check(awaited, sets, tags));
+  const { check: _, ...others } = tags ?? {};
+  const results = Object.keys(sets).map((name) => {
+    const note = (result) => k6Check(null, { [name]: Boolean(result) }, others);
+    const result = typeof sets[name] === 'function' ? sets[name](value) : sets[name];
+    return result instanceof Promise ? result.then(note) : note(result);
+  });
+  if (!results.some((result) => result instanceof Promise)) return results.every(Boolean);
+  return Promise.all(results).then((all) => all.every(Boolean));
 }

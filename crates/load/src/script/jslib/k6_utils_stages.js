@@ -3,10 +3,10 @@ import execution from 'k6/execution';
 /** The stages of the scenario that runs, and how long it has been running, in milliseconds. */
 function stagesAndElapsed() {
   const { scenario } = execution;
-  const { scenarios } = execution.test.options;
-  const stages = scenarios && scenarios[scenario.name] && scenarios[scenario.name].stages;
+  const { stages } = execution.test.options.scenarios?.[scenario.name] ?? {};
   if (!stages || stages.length === 0) {
-    throw new Error(`the scenario \`${scenario.name}\` has no stages`);
+    throw new Error('only ramping-vus or ramping-arravial-rate supports stages, '
+      + 'it is not possible to get a stage index on other executors.');
   }
   return { stages, elapsed: Date.now() - scenario.startTime };
 }
@@ -31,9 +31,7 @@ export function tagWithCurrentStageIndex() {
 export function tagWithCurrentStageProfile() {
   const { stages } = stagesAndElapsed();
   const index = getCurrentStageIndex();
-  const before = index > 0 ? stages[index - 1].target : 0;
-  const { target } = stages[index];
-  const steady = target === before;
-  const profile = steady ? 'steady' : target > before ? 'ramp-up' : 'ramp-down';
+  const change = index > 0 ? stages[index].target - stages[index - 1].target : 1;
+  const profile = change === 0 ? 'steady' : change > 0 ? 'ramp-up' : 'ramp-down';
   execution.vu.metrics.tags.stage_profile = profile;
 }

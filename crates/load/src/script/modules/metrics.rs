@@ -8,7 +8,7 @@ use rquickjs::{Class, Coerced, Ctx, Exception, JsLifetime, Object, Result, Value
 use super::arguments::tags_from;
 use super::{BuiltIn, define, ensure, running_user};
 use crate::log::Level;
-use crate::metrics::{Contains, MetricId, MetricKind};
+use crate::metrics::{Builtin, Contains, MetricId, MetricKind};
 use crate::script::error::to_text;
 use crate::script::user::User;
 
@@ -101,6 +101,13 @@ fn add<'js>(
         return Ok(false);
     }
     let tags = tags_from(&ctx, tags.0)?;
-    user.add(metric.id, number, tags.as_deref());
+    let check = tags.iter().flatten().find(|(tag, name)| tag == "check" && !name.contains("::"));
+    match check {
+        // The metric of `check()` is a metric like any other, and its tag says what was checked.
+        Some((_, name)) if metric.id == Builtin::Checks.id() => {
+            user.add_check(name, number != 0.0, tags.as_deref());
+        }
+        _ => user.add(metric.id, number, tags.as_deref()),
+    }
     Ok(true)
 }

@@ -73,7 +73,9 @@ fn read<'js>(
     let mut params = Params::read(ctx, params)?;
     let text = match tagged(&url) {
         Some((text, name)) => {
-            params.name.get_or_insert_with(|| name.into());
+            if params.name.is_none() {
+                params.name = user.assigned_name().or_else(|| Some(name.into()));
+            }
             text
         }
         None if url.is_string() || url.is_object() => url.get::<Coerced<String>>()?.0,

@@ -55,7 +55,7 @@ impl Received {
             binary,
             timings: exchange.timings,
             peer: exchange.peer,
-            ..Self::empty(exchange.method, exchange.url.text.to_string(), Some(reference))
+            ..Self::empty(exchange.method, exchange.url.full().to_string(), Some(reference))
         };
         let error = match exchange.outcome {
             Ok(answer) => {
@@ -182,7 +182,8 @@ impl Received {
         let object = Object::new(ctx.clone())?;
         let asked = self.request.as_ref();
         object.set("method", asked.map_or(&*self.method, |request| &*request.method))?;
-        object.set("url", asked.map_or(self.url.as_str(), |request| &*request.url.text))?;
+        let url = asked.map_or_else(|| self.url.as_str().into(), |request| request.url.full());
+        object.set("url", &*url)?;
         let headers = Object::new(ctx.clone())?;
         let mut body = String::new();
         if let Some(request) = &self.request {

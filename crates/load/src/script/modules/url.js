@@ -3,6 +3,10 @@
   /** Told by a URL what it is, and telling it. */
   const linked = new WeakMap();
 
+  const need = (given, count) => {
+    if (given.length < count) throw new TypeError('Not enough arguments');
+  };
+
   class URLSearchParams {
     #pairs = [];
     constructor(init = '') {
@@ -25,28 +29,34 @@
     static reload(params, query) { params.#pairs = pairs(query.replace(/^\?/, '')); }
     get size() { return this.#pairs.length; }
     append(name, value) {
+      need(arguments, 2);
       this.#pairs.push([String(name), String(value)]);
       this.#changed();
     }
     delete(name, value) {
+      need(arguments, 1);
       const goes = ([key, found]) =>
         key === String(name) && (value === undefined || found === String(value));
       this.#pairs = this.#pairs.filter((pair) => !goes(pair));
       this.#changed();
     }
     get(name) {
+      need(arguments, 1);
       const found = this.#pairs.find(([key]) => key === String(name));
       return found ? found[1] : null;
     }
     getAll(name) {
+      need(arguments, 1);
       return this.#pairs.filter(([key]) => key === String(name)).map(([, value]) => value);
     }
     has(name, value) {
+      need(arguments, 1);
       return this.#pairs.some(
         ([key, found]) => key === String(name) && (value === undefined || found === String(value)),
       );
     }
     set(name, value) {
+      need(arguments, 2);
       const at = this.#pairs.findIndex(([key]) => key === String(name));
       const rest = this.#pairs.filter(([key], place) => place === at || key !== String(name));
       if (at < 0) rest.push([String(name), String(value)]);
@@ -66,6 +76,7 @@
     *values() { for (const [, value] of this) yield value; }
     [Symbol.iterator]() { return this.entries(); }
     toString() { return serialized(this.#pairs); }
+    get [Symbol.toStringTag]() { return 'URLSearchParams'; }
   }
   const { reload } = URLSearchParams;
   delete URLSearchParams.reload;
@@ -74,6 +85,7 @@
     #href;
     #params;
     constructor(address, base) {
+      need(arguments, 1);
       const href = parse(String(address), base === undefined ? undefined : String(base));
       if (href === undefined) throw new TypeError(`Invalid URL: ${address}`);
       this.#href = href;
@@ -99,6 +111,7 @@
     get searchParams() { return this.#params; }
     toString() { return this.#href; }
     toJSON() { return this.#href; }
+    get [Symbol.toStringTag]() { return 'URL'; }
   }
   const { read, write } = URL;
   delete URL.read;
