@@ -41,7 +41,7 @@ use crate::http::rfc3339::now_ms;
 use crate::http::{By, Problem, Refusal};
 use crate::ops::openapi::Api;
 use crate::response_cache::{LoadError, ResponseCache};
-use crate::store::{ChangeError, Store, StoreError};
+use crate::store::{ChangeError, Result, Store};
 use counts::CountMemory;
 use likes::{LikeLog, LikeMetrics, LikeStore};
 pub(crate) use likes::{PendingLikes, Replayed, replay};
@@ -124,7 +124,7 @@ impl Articles {
     ///
     /// # Errors
     /// When another node uses another one, or the store cannot answer.
-    pub fn agree_on_likes(&self) -> Result<(), StoreError> {
+    pub fn agree_on_likes(&self) -> Result<()> {
         self.likes.agree()
     }
 

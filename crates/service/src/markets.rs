@@ -29,7 +29,7 @@ use crate::accounts::{Accounts, Regions};
 use crate::config::Settings;
 use crate::ops::openapi::Api;
 use crate::response_cache::{LoadError, ResponseCache};
-use crate::store::{Store, StoreError};
+use crate::store::{Result, Store, StoreError};
 use madang_cache::{ConfigError, NamedCache, Stamp};
 use parking_lot::{Mutex, RwLock};
 use std::net::IpAddr;
@@ -119,7 +119,7 @@ impl Markets {
     }
 
     /// Reads all markets anew. Blocks the thread.
-    fn reload(&self) -> Result<(), StoreError> {
+    fn reload(&self) -> Result<()> {
         let inner = &self.inner;
         let _alone = inner.reloading.lock();
         let index = Arc::new(Index::new(inner.store.all()?, self.regions()));

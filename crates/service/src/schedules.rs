@@ -30,7 +30,7 @@ use crate::http::{By, Refusal};
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
 use crate::response_cache::{LoadError, ResponseCache};
-use crate::store::{Store, StoreError};
+use crate::store::{Result, Store, StoreError};
 use madang_cache::{ConfigError, NamedCache};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -121,11 +121,7 @@ impl Schedules {
     }
 
     /// Deletes a schedule of this user. Dropping the future does not undo it.
-    async fn remove(
-        &self,
-        id: ScheduleId,
-        by: By<Schedule>,
-    ) -> Result<Result<(), Refusal>, StoreError> {
+    async fn remove(&self, id: ScheduleId, by: By<Schedule>) -> Result<Result<(), Refusal>> {
         let metrics = Arc::clone(&self.metrics);
         let committed = move || _ = metrics.deleted.fetch_add(1, Relaxed);
         self.store.delete(id, by, committed).await

@@ -10,7 +10,7 @@ use crate::http::Problem;
 use crate::http::page::{Page, asked, write_whole_cursor};
 use crate::http::rfc3339::format_utc;
 use crate::posts::Status;
-use crate::store::{Conn, Row, StoreError, columns, params};
+use crate::store::{Conn, Result, Row, columns, params};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
@@ -169,7 +169,7 @@ struct ExportedKind {
     /// Rows to look at for one page; nothing when all that are found are the user's.
     at_once: Option<usize>,
     /// What a row is; nothing when it is not the user's.
-    read: fn(&Row<'_>) -> Result<Option<Exported>, StoreError>,
+    read: fn(&Row<'_>) -> Result<Option<Exported>>,
 }
 
 impl ExportedKind {
@@ -180,7 +180,7 @@ impl ExportedKind {
         user: UserId,
         after: i64,
         limit: usize,
-    ) -> Result<(Vec<Exported>, Option<i64>), StoreError> {
+    ) -> Result<(Vec<Exported>, Option<i64>)> {
         let rows = self.at_once.unwrap_or(limit);
         let found = conn.rows(self.find, params![user, after, rows], |row| {
             Ok((row.get::<i64>(0)?, (self.read)(row)?))

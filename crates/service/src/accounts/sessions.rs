@@ -7,7 +7,7 @@ use super::token::{Claims, TokenId};
 use super::{AccountStore, Caller, UserId, token};
 use crate::app::App;
 use crate::http::{PathId, Problem, not_stored, rfc3339};
-use crate::store::{Conn, Row, Sql, StoreError, Tx, columns, params};
+use crate::store::{Conn, Result, Row, Sql, Tx, columns, params};
 use axum::extract::{Path, State};
 use axum::response::Response;
 use base64::Engine as _;
@@ -113,12 +113,12 @@ impl Session {
 
 impl AccountStore {
     /// Notes a session that begins. When that fails, its token must not be given out.
-    pub(super) async fn begin_session(&self, session: Session) -> Result<(), StoreError> {
+    pub(super) async fn begin_session(&self, session: Session) -> Result<()> {
         self.store.write(move |tx| begin(tx, &session)).await
     }
 
     /// Sessions of a user that have not expired, the newest first.
-    async fn sessions(&self, user: UserId, now: i64) -> Result<Vec<Session>, StoreError> {
+    async fn sessions(&self, user: UserId, now: i64) -> Result<Vec<Session>> {
         let sql = "SELECT id, issued_at, expires_at, device FROM sessions
              WHERE user_id = ? AND expires_at > ? ORDER BY issued_at DESC, id LIMIT ?";
         let read = move |row: &Row<'_>| {
@@ -131,7 +131,7 @@ impl AccountStore {
     }
 
     /// Ends a session of a user; answers whether there was one.
-    async fn end_session(&self, user: UserId, id: TokenId, now: i64) -> Result<bool, StoreError> {
+    async fn end_session(&self, user: UserId, id: TokenId, now: i64) -> Result<bool> {
         let job = move |tx: &mut Tx<'_>| {
             let sql = "SELECT issued_at, expires_at FROM sessions WHERE id = ? AND user_id = ?";
             let found = tx.first(sql, params![id.0, user], columns)?;
@@ -143,7 +143,7 @@ impl AccountStore {
     }
 }
 
-fn begin(tx: &Tx<'_>, session: &Session) -> Result<(), StoreError> {
+fn begin(tx: &Tx<'_>, session: &Session) -> Result<()> {
     let Session { claims, device } = session;
     tx.run(
         "INSERT INTO sessions (id, user_id, issued_at, expires_at, device) VALUES (?, ?, ?, ?, ?)",
@@ -166,13 +166,13 @@ const EXPIRED: Sql<'_> = Sql::each(
 );
 
 /// Forgets a session whose token is revoked.
-pub(super) fn forget(tx: &Tx<'_>, id: TokenId) -> Result<(), StoreError> {
+pub(super) fn forget(tx: &Tx<'_>, id: TokenId) -> Result<()> {
     tx.run("DELETE FROM sessions WHERE id = ?", params![id.0])?;
     Ok(())
 }
 
 /// Forgets the sessions of a user that began until then: their tokens are revoked.
-pub(super) fn forget_until(tx: &Tx<'_>, user: UserId, until: i64) -> Result<(), StoreError> {
+pub(super) fn forget_until(tx: &Tx<'_>, user: UserId, until: i64) -> Result<()> {
     tx.run("DELETE FROM sessions WHERE user_id = ? AND issued_at <= ?", params![user, until])?;
     Ok(())
 }
