@@ -2,15 +2,10 @@
 
 use super::Posts;
 use super::types::Category;
-use crate::app::App;
-use crate::http::Problem;
+use crate::http::{Answer, Read};
 use crate::response_cache::{Wanted, no_listing};
-use axum::extract::State;
-use axum::response::Response;
-use http::HeaderMap;
 use madang_cache::Stamp;
 use serde::Serialize;
-use std::sync::Arc;
 
 /// A category.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -49,10 +44,7 @@ pub(super) struct CategoryList {
         (status = 200, description = "All categories", body = CategoryList),
         (status = 304, description = "The client has it already (If-None-Match)"),
     ))]
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(super) async fn list(Read { app, headers, .. }: Read) -> Answer {
     let Posts { store, responses, category_responses, .. } = &app.posts;
     // They change with migrations only; whoever will one day write them announces this.
     let stamps = [Stamp::new("post_categories")];
