@@ -7,33 +7,12 @@ use crate::response_cache::{Wanted, no_listing};
 use madang_cache::Stamp;
 use serde::Serialize;
 
-/// A category.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CategoryItem {
-    /// Identifier.
-    id: i64,
-    /// Its name in addresses and bodies.
-    slug: String,
-    /// Name in Korean.
-    name: String,
-    /// Name in English.
-    name_english: String,
-}
-
-impl From<Category> for CategoryItem {
-    fn from(category: Category) -> Self {
-        let Category { id, slug, name, name_english } = category;
-        Self { id, slug, name, name_english }
-    }
-}
-
 /// All of them: there are few, so there are no pages.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CategoryList {
     /// Categories, in the order in which they are shown.
-    items: Vec<CategoryItem>,
+    items: Vec<Category>,
     /// Always null.
     next_cursor: Option<String>,
 }
@@ -51,8 +30,7 @@ pub(super) async fn list(Read { app, headers, .. }: Read) -> Answer {
     let wanted = Wanted { key: "", stamps: &stamps, kept: true };
     let store = store.clone();
     let make = move || async move {
-        let found = store.categories().await?;
-        let items = found.into_iter().map(CategoryItem::from).collect();
+        let items = store.categories().await?;
         Ok(Some(CategoryList { items, next_cursor: None }))
     };
     responses.answer(category_responses, wanted, &headers, make, no_listing).await

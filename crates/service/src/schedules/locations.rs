@@ -5,34 +5,12 @@ use crate::http::page::{Page, asked, write_whole_cursor};
 use crate::http::{Answer, Read};
 use crate::response_cache::{Wanted, no_listing};
 use madang_cache::Stamp;
-use serde::Serialize;
-
-/// A place.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct LocationItem {
-    /// Identifier, the `locationId` of schedules.
-    id: i64,
-    /// Name in Korean.
-    name: String,
-    /// Name in English.
-    name_english: String,
-    /// Latitude and longitude, WGS 84 degrees.
-    position: [f64; 2],
-}
-
-impl From<Location> for LocationItem {
-    fn from(location: Location) -> Self {
-        let Location { id, name, name_english, lat, lon } = location;
-        Self { id, name, name_english, position: [lat, lon] }
-    }
-}
 
 /// Places, by id.
 #[utoipa::path(get, path = "/v1/locations", tag = "schedules", operation_id = "listLocations",
     params(("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query)),
     responses(
-        (status = 200, description = "One page", body = Page<LocationItem>),
+        (status = 200, description = "One page", body = Page<Location>),
         (status = 304, description = "The client has it already (If-None-Match)"),
     ))]
 pub(super) async fn list(read: Read) -> Answer {
@@ -49,7 +27,7 @@ pub(super) async fn list(read: Read) -> Answer {
     let make = move || async move {
         let found = store.locations(after.unwrap_or(0), limit + 1).await?;
         let cursor = |last: &Location| write_whole_cursor(LISTING, 0, last.id);
-        Ok(Some(Page::cut(found, limit, cursor, LocationItem::from)))
+        Ok(Some(Page::cut(found, limit, cursor, |place| place)))
     };
     let Schedules { responses, locations, .. } = &read.app.schedules;
     responses.answer(locations, wanted, &read.headers, make, no_listing).await

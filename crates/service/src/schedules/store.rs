@@ -232,5 +232,5 @@ fn schedule(row: &Row<'_>) -> Result<Schedule> {
 
 fn location(row: &Row<'_>) -> Result<Location> {
     let (id, name, name_english, lat, lon) = columns(row)?;
-    Ok(Location { id, name, name_english, lat, lon })
+    Ok(Location { id, name, name_english, position: [lat, lon] })
 }
