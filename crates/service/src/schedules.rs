@@ -29,9 +29,9 @@ use crate::housekeeping::DependentRows;
 use crate::http::{By, Refusal};
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
-use crate::response_cache::{LoadError, ResponseCache};
+use crate::response_cache::{Bodies, ResponseCache};
 use crate::store::{Result, Store, StoreError};
-use madang_cache::{ConfigError, NamedCache};
+use madang_cache::ConfigError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -57,7 +57,7 @@ pub struct Schedules {
     store: ScheduleStore,
     limit: ScheduleLimit,
     responses: ResponseCache,
-    locations: NamedCache<LoadError>,
+    locations: Bodies,
     pub(crate) metrics: Arc<ScheduleMetrics>,
 }
 
