@@ -15,7 +15,7 @@ use serde::Deserialize;
 use std::time::Duration;
 
 settings! {
-    /// `accounts.*`.
+    /// `accounts.*`: hashing and tokens.
     #[derive(Clone, Debug, PartialEq)]
     pub struct AccountSettings {
         hash: Scheme = "accounts.hash", "argon2id:m=19456,t=2,p=1",

@@ -5,7 +5,7 @@ use super::value::{optional, switch};
 use sha2::{Digest as _, Sha256};
 
 settings! {
-    /// `home.*`.
+    /// `home.*`: the pages for a browser.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct HomeSettings {
         page: bool = "home.page", "on", switch(),

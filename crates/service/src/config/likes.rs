@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::time::Duration;
 
 settings! {
-    /// `likes.*`.
+    /// `likes.*`: the way to the tables.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct LikeSettings {
         write: LikesWrite = "likes.write", "behind",

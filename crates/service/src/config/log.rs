@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::time::Duration;
 
 settings! {
-    /// `log.*`.
+    /// `log.*`: what is logged, and how.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct LogSettings {
         level: String = "log.level", "info",
@@ -23,7 +23,7 @@ settings! {
 }
 
 settings! {
-    /// `trace.*`.
+    /// `trace.*`: spans, and who gets them.
     #[derive(Clone, Debug, PartialEq)]
     pub struct TraceSettings {
         endpoint: Option<Endpoint> = "trace.endpoint", "",

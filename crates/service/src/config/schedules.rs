@@ -5,7 +5,7 @@ use super::value::{off_or, up_to, word};
 use serde::Deserialize;
 
 settings! {
-    /// `schedules.*`.
+    /// `schedules.*`: the limit per user.
     #[derive(Clone, Debug, PartialEq)]
     pub struct ScheduleSettings {
         limit: Option<u32> = "schedules.limit", "30", off_or(up_to(1_000_000)),

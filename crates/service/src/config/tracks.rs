@@ -5,7 +5,7 @@ use super::value::{kind, named, word};
 use serde::Deserialize;
 
 settings! {
-    /// `tracks.*`.
+    /// `tracks.*`: detail, and what is cached.
     #[derive(Clone, Debug, PartialEq)]
     pub struct TrackSettings {
         detail: Detail = "tracks.detail", "medium", word("full, high, medium or low"),
