@@ -15,6 +15,7 @@ pub type CategoryId = i64;
 #[serde(rename_all = "camelCase")]
 pub struct Category {
     /// Identifier.
+    #[schema(value_type = i64)]
     pub id: CategoryId,
     /// Its name in addresses and bodies.
     pub slug: String,

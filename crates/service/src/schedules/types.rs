@@ -41,6 +41,7 @@ pub struct Schedule {
 #[serde(rename_all = "camelCase")]
 pub struct Location {
     /// Identifier, the `locationId` of schedules.
+    #[schema(value_type = i64)]
     pub id: LocationId,
     /// Name in Korean.
     pub name: String,
