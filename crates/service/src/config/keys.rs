@@ -72,7 +72,7 @@ macro_rules! settings {
 
             fn read(from: &$crate::config::Sources) -> Result<Self, $crate::config::ConfigError> {
                 Ok(Self {
-                    $($field: from.parsed($key, $kind)?,)*
+                    $($field: from.parsed($key, &$kind)?,)*
                     $($part: <$Part as $crate::config::keys::Section>::read(from)?,)*
                 })
             }

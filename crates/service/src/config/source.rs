@@ -169,7 +169,7 @@ impl Sources {
     }
 
     /// The effective value of a row of [`KEYS`], parsed.
-    pub(super) fn parsed<T>(&self, key: &'static str, kind: Kind<T>) -> Result<T, ConfigError> {
+    pub(super) fn parsed<T>(&self, key: &'static str, kind: &Kind<T>) -> Result<T, ConfigError> {
         let Key { accepts, secret, .. } = row(key);
         let (value, origin) = self.effective(row(key));
         (kind.parse)(value).ok_or_else(|| {

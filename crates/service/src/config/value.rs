@@ -59,10 +59,12 @@ pub(crate) fn whole(text: &str, low: usize, high: usize) -> Option<usize> {
     text.trim().parse().ok().filter(|number| (low..=high).contains(number))
 }
 
+type Parse<T> = Box<dyn Fn(&str) -> Option<T>>;
+
 /// What a setting accepts: how it is said, and how it is parsed.
 pub(crate) struct Kind<T> {
     pub(super) accepts: String,
-    pub(super) parse: Box<dyn Fn(&str) -> Option<T>>,
+    pub(super) parse: Parse<T>,
 }
 
 /// What `parse` takes, said in these words.
