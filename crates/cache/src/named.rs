@@ -87,12 +87,12 @@ impl<E> fmt::Debug for NamedCache<E> {
 }
 
 impl<E> NamedCache<E> {
-    /// The name.
+    /// The name under which metrics show it; no two parts of a cache share one.
     pub fn name(&self) -> &str {
         self.shared.name()
     }
 
-    /// The policy.
+    /// What its entries may take and how long they live; fixed when it is made.
     pub fn policy(&self) -> &Policy {
         &self.shared.policy
     }

@@ -54,7 +54,10 @@ impl Guard {
     }
 
     /// A guard that goes by this clock, and shares with other processes what these stores keep. While a store fails, the
-    /// memory of this process does. Modes `off` and `ip` have no use for stores. Errors as of [`Guard::new`].
+    /// memory of this process does. Modes `off` and `ip` have no use for stores.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
     pub fn with_stores(
         config: GuardConfig,
         stores: Stores,

@@ -45,7 +45,7 @@ pub use token::{Claims, TokenError, TokenId, Tokens};
 
 use crate::config::Settings;
 use crate::ops::openapi::Api;
-use crate::store::{Store, StoreError};
+use crate::store::{Result, Store, StoreError};
 use madang_guard::Guard;
 use madang_guard::hash::{HashPool, StartError};
 pub(crate) use revoked::{Change, Cutoff, Revoked};
@@ -150,7 +150,7 @@ impl Accounts {
     ///
     /// # Errors
     /// When another one is used there, or the store cannot answer.
-    pub fn agree_on_key(&self) -> Result<(), StoreError> {
+    pub fn agree_on_key(&self) -> Result<()> {
         self.inner.store.agree_on_key(self.derived_key("madang key of a database 1"))
     }
 

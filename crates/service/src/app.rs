@@ -86,9 +86,9 @@ pub enum AppError {
     /// Accounts cannot be served.
     #[error(transparent)]
     Accounts(#[from] AccountsError),
-    /// Articles cannot be served.
+    /// Likes cannot be taken.
     #[error(transparent)]
-    Articles(#[from] articles::ArticlesError),
+    Likes(#[from] articles::StreamError),
 }
 
 /// CPU-heavy jobs that may wait; beyond it requests are answered 503 rather than slower and slower.

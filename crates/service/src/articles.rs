@@ -35,17 +35,18 @@ pub use types::{ArticleId, Edit, NewArticle, NewComment};
 use upkeep::Kept;
 
 use crate::accounts::UserId;
+use crate::app::AppError;
 use crate::config::Settings;
 use crate::housekeeping::Leftovers;
 use crate::http::rfc3339::now_ms;
 use crate::http::{By, Problem, Refusal};
 use crate::ops::openapi::Api;
-use crate::response_cache::{LoadError, ResponseCache};
-use crate::store::{ChangeError, Store, StoreError};
+use crate::response_cache::{Bodies, ResponseCache};
+use crate::store::{ChangeError, Result, Store};
 use counts::CountMemory;
 use likes::{LikeLog, LikeMetrics, LikeStore};
 pub(crate) use likes::{PendingLikes, Replayed, replay};
-use madang_cache::{ConfigError, NamedCache, Stamp};
+use madang_cache::Stamp;
 use std::sync::Arc;
 use std::time::Duration;
 use utoipa_axum::routes;
@@ -77,20 +78,9 @@ pub struct Articles {
     counts: Arc<CountMemory>,
     kept: Arc<Kept>,
     responses: ResponseCache,
-    details: NamedCache<LoadError>,
-    lists: NamedCache<LoadError>,
-    comment_lists: NamedCache<LoadError>,
-}
-
-/// Why articles cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub enum ArticlesError {
-    /// The cache refuses its parts.
-    #[error("cache: {0}")]
-    Cache(#[from] ConfigError),
-    /// Likes cannot be taken.
-    #[error(transparent)]
-    Likes(#[from] StreamError),
+    details: Bodies,
+    lists: Bodies,
+    comment_lists: Bodies,
 }
 
 impl Articles {
@@ -100,7 +90,7 @@ impl Articles {
         responses: ResponseCache,
         settings: &Settings,
         replayed: Replayed,
-    ) -> Result<Self, ArticlesError> {
+    ) -> Result<Self, AppError> {
         let ttl = settings.cache.ttl;
         let counts = Arc::new(CountMemory::of(&store));
         Ok(Self {
@@ -124,7 +114,7 @@ impl Articles {
     ///
     /// # Errors
     /// When another node uses another one, or the store cannot answer.
-    pub fn agree_on_likes(&self) -> Result<(), StoreError> {
+    pub fn agree_on_likes(&self) -> Result<()> {
         self.likes.agree()
     }
 

@@ -36,23 +36,19 @@ pub use tracks::{Detail, Simplify, TrackSettings};
 use keys::settings;
 use std::path::PathBuf;
 use std::time::Duration;
-use value::{directory, positive, switch};
+use value::{directory, kind, switch, time};
 
 settings! {
     /// All settings, typed. Built by [`Sources::resolve`]; handlers receive values, never the environment.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Settings {
-        unsafe_experiments: bool = "unsafe_experiments", "false", switch,
-            "true or false",
+        unsafe_experiments: bool = "unsafe_experiments", "false", switch(),
             "Permission to use values marked unsafe, which give up a guarantee so that its cost can be measured";
-        data_dir: PathBuf = "data.dir", "madang-data", directory,
-            "a directory",
+        data_dir: PathBuf = "data.dir", "madang-data", kind("a directory", directory),
             "Directory of the store; created if missing; only one process at a time can use it";
-        compression: bool = "http.compression", "on", switch,
-            "on or off",
+        compression: bool = "http.compression", "on", switch(),
             "Compression for clients that accept it (gzip, br, zstd); a cached body is compressed once";
-        idempotency_keep: Duration = "idempotency.keep", "24h", positive,
-            "a duration: 10min, 24h",
+        idempotency_keep: Duration = "idempotency.keep", "24h", time(),
             "Time during which a create repeated with its Idempotency-Key creates nothing new";
         /// Listener, worker threads, limits and deadlines.
         server: ServerSettings;

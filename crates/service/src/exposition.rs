@@ -51,168 +51,154 @@ struct AppCollector {
 }
 
 impl Collector for AppCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let (encoder, app) = (&mut encoder, &*self.app);
-        store_metrics(encoder, &app.store.metrics())?;
-        replica_metrics(encoder, &app.store.replicas())?;
-        store_sizes(encoder, app.store.sizes())?;
-        backup_metrics(encoder, app.store.last_backup())?;
-        app.accounts.encode_metrics(encoder)?;
-        schedule_metrics(encoder, &app.schedules.metrics)?;
-        app.articles.encode_metrics(encoder)?;
-        app.markets.encode_metrics(encoder)?;
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let (out, app) = (&mut Figures(encoder), &*self.app);
+        store_metrics(out, &app.store.metrics())?;
+        replica_metrics(out, &app.store.replicas())?;
+        store_sizes(out, app.store.sizes())?;
+        backup_metrics(out, app.store.last_backup())?;
+        app.accounts.encode_metrics(out)?;
+        schedule_metrics(out, &app.schedules.metrics)?;
+        app.articles.encode_metrics(out)?;
+        app.markets.encode_metrics(out)?;
         let waiting = app.compute.waiting() as u64;
-        gauge(encoder, "compute_queue", "CPU-heavy jobs waiting", waiting)?;
-        counter(encoder, "compute_jobs", "CPU-heavy jobs run", app.compute.jobs())?;
+        out.gauge("compute_queue", "CPU-heavy jobs waiting", waiting)?;
+        out.counter("compute_jobs", "CPU-heavy jobs run", app.compute.jobs())?;
         let (used, capacity) = (app.cache.used_bytes(), app.cache.capacity_bytes());
-        gauge(encoder, "cache_used_bytes", "Size of all cached bodies in bytes", used)?;
-        gauge(encoder, "cache_capacity_bytes", "Cache capacity in bytes", capacity)?;
+        out.gauge("cache_used_bytes", "Size of all cached bodies in bytes", used)?;
+        out.gauge("cache_capacity_bytes", "Cache capacity in bytes", capacity)?;
         let gates = [("reads", &app.reads), ("writes", &app.writes), ("uploads", &app.uploads)];
-        gate_metrics(encoder, gates)?;
-        rate_metrics(encoder, app, gates)?;
-        answer_metrics(encoder, app.answers.metrics())?;
+        gate_metrics(out, gates)?;
+        rate_metrics(out, app, gates)?;
+        answer_metrics(out, app.answers.metrics())?;
         let is_on = u64::from(app.maintenance.message().is_some());
-        gauge(encoder, "maintenance", "Whether maintenance mode refuses writes: 1 or 0", is_on)?;
+        out.gauge("maintenance", "Whether maintenance mode refuses writes: 1 or 0", is_on)?;
         let help = "Requests whose X-Forwarded-For was ignored because the peer is not in server.trusted_proxies";
-        counter(encoder, "untrusted_forwards", help, app.proxies.ignored())?;
-        cache_metrics(encoder, &app.cache.metrics(), app.cache.remote_is_up())
+        out.counter("untrusted_forwards", help, app.proxies.ignored())?;
+        cache_metrics(out, &app.cache.metrics(), app.cache.remote_is_up())
     }
 }
 
-pub(crate) fn counter<N: EncodeCounterValue>(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    value: N,
-) -> fmt::Result {
-    let metric = ConstCounter::new(value);
-    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
-}
+/// The page as far as it is written.
+pub(crate) struct Figures<'e>(pub(crate) DescriptorEncoder<'e>);
 
-#[allow(clippy::cast_precision_loss, reason = "no figure of this program is above 2^53")]
-pub(crate) fn gauge(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    value: u64,
-) -> fmt::Result {
-    let metric = ConstGauge::new(value as f64);
-    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
-}
-
-pub(crate) fn counters<N: EncodeCounterValue>(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    values: impl IntoIterator<Item = (impl EncodeLabelSet, N)>,
-) -> fmt::Result {
-    let kind = ConstCounter::new(0u64).metric_type();
-    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-    for (labels, value) in values {
-        ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
+impl Figures<'_> {
+    pub(crate) fn counter<N>(&mut self, name: &str, help: &str, value: N) -> fmt::Result
+    where
+        N: EncodeCounterValue,
+    {
+        let metric = ConstCounter::new(value);
+        metric.encode(self.0.encode_descriptor(name, help, None, metric.metric_type())?)
     }
-    Ok(())
-}
 
-pub(crate) fn gauges<N: EncodeGaugeValue>(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    values: impl IntoIterator<Item = (impl EncodeLabelSet, N)>,
-) -> fmt::Result {
-    let kind = ConstGauge::new(0i64).metric_type();
-    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-    for (labels, value) in values {
-        ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+    #[allow(clippy::cast_precision_loss, reason = "no figure of this program is above 2^53")]
+    pub(crate) fn gauge(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        let metric = ConstGauge::new(value as f64);
+        metric.encode(self.0.encode_descriptor(name, help, None, metric.metric_type())?)
     }
-    Ok(())
+
+    pub(crate) fn counters<N: EncodeCounterValue>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (impl EncodeLabelSet, N)>,
+    ) -> fmt::Result {
+        let kind = ConstCounter::new(0u64).metric_type();
+        let mut family = self.0.encode_descriptor(name, help, None, kind)?;
+        values.into_iter().try_for_each(|(labels, value)| {
+            ConstCounter::new(value).encode(family.encode_family(&labels)?)
+        })
+    }
+
+    fn gauges<N: EncodeGaugeValue>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (impl EncodeLabelSet, N)>,
+    ) -> fmt::Result {
+        let kind = ConstGauge::new(0i64).metric_type();
+        let mut family = self.0.encode_descriptor(name, help, None, kind)?;
+        values.into_iter().try_for_each(|(labels, value)| {
+            ConstGauge::new(value).encode(family.encode_family(&labels)?)
+        })
+    }
 }
 
-fn store_metrics(encoder: &mut DescriptorEncoder<'_>, metrics: &StoreMetrics) -> fmt::Result {
-    counter(encoder, "store_commits", "Commits of changes, each synced once", metrics.commits)?;
+fn store_metrics(out: &mut Figures<'_>, metrics: &StoreMetrics) -> fmt::Result {
+    out.counter("store_commits", "Commits of changes, each synced once", metrics.commits)?;
     let help = "Commits that failed, with all of their writes";
-    counter(encoder, "store_commit_failures", help, metrics.failed_commits)?;
-    counter(encoder, "store_writes", "Writes that succeeded", metrics.committed_jobs)?;
+    out.counter("store_commit_failures", help, metrics.failed_commits)?;
+    out.counter("store_writes", "Writes that succeeded", metrics.committed_jobs)?;
     let help = "Writes that failed and were rolled back on their own";
-    counter(encoder, "store_write_failures", help, metrics.failed_jobs)?;
+    out.counter("store_write_failures", help, metrics.failed_jobs)?;
     let seconds = Duration::from_micros(metrics.commit_micros).as_secs_f64();
-    counter(encoder, "store_commit_seconds", "Total time spent in commits", seconds)?;
-    counter(encoder, "store_reads", "Read transactions", metrics.reads)?;
-    gauge(encoder, "store_read_queue", "Read transactions waiting", metrics.waiting_reads)?;
-    gauge(encoder, "store_write_queue", "Writes waiting", metrics.waiting_writes)?;
+    out.counter("store_commit_seconds", "Total time spent in commits", seconds)?;
+    out.counter("store_reads", "Read transactions", metrics.reads)?;
+    out.gauge("store_read_queue", "Read transactions waiting", metrics.waiting_reads)?;
+    out.gauge("store_write_queue", "Writes waiting", metrics.waiting_writes)?;
     let help =
         "Transactions that were run again, because they met another one or lost their connection";
-    counter(encoder, "store_retries", help, metrics.retries)?;
+    out.counter("store_retries", help, metrics.retries)?;
     let help = "Whether this node does the housekeeping for all nodes of a database";
-    gauge(encoder, "cluster_housekeeper", help, u64::from(metrics.keeps_house))?;
-    let help = "Queries for what other nodes have written";
-    counter(encoder, "cluster_polls", help, metrics.polls)?;
-    let help = "Requests that had to wait for such a query";
-    counter(encoder, "cluster_waits", help, metrics.waits)?;
+    out.gauge("cluster_housekeeper", help, u64::from(metrics.keeps_house))?;
+    out.counter("cluster_polls", "Queries for what other nodes have written", metrics.polls)?;
+    out.counter("cluster_waits", "Requests that had to wait for such a query", metrics.waits)?;
     let help = "Copies of the write-ahead log into the database";
-    counter(encoder, "store_checkpoints", help, metrics.checkpoints)?;
+    out.counter("store_checkpoints", help, metrics.checkpoints)?;
     let help = "Pauses of reads and writes because the log reached database.log_limit";
-    counter(encoder, "store_log_cuts", help, metrics.log_cuts)
+    out.counter("store_log_cuts", help, metrics.log_cuts)
 }
 
 /// Nothing where there is no replica.
-fn replica_metrics(encoder: &mut DescriptorEncoder<'_>, metrics: &[ReplicaMetrics]) -> fmt::Result {
+fn replica_metrics(out: &mut Figures<'_>, metrics: &[ReplicaMetrics]) -> fmt::Result {
     if metrics.is_empty() {
         return Ok(());
     }
     let label = |one: &ReplicaMetrics| [("replica", one.name.clone())];
     let reads = metrics.iter().map(|one| (label(one), one.reads));
     let help = "Read transactions that a replica has answered; the primary has answered the others";
-    counters(encoder, "replica_reads", help, reads)?;
+    out.counters("replica_reads", help, reads)?;
     let used = metrics.iter().map(|one| (label(one), f64::from(u8::from(one.is_used))));
     let help = "Whether reads are sent to a replica: not while it is away, or far behind";
-    gauges(encoder, "replica_used", help, used)?;
+    out.gauges("replica_used", help, used)?;
     let lags = metrics.iter().map(|one| (label(one), one.lag.as_secs_f64()));
     let help = "Time for which a replica has not had something that this node knows of";
-    gauges(encoder, "replica_lag_seconds", help, lags)
+    out.gauges("replica_lag_seconds", help, lags)
 }
 
-fn store_sizes(encoder: &mut DescriptorEncoder<'_>, sizes: StoreSizes) -> fmt::Result {
+fn store_sizes(out: &mut Figures<'_>, sizes: StoreSizes) -> fmt::Result {
     if let Some(files) = sizes.files {
-        gauge(encoder, "store_database_bytes", "Size of the database file", files.database_bytes)?;
-        gauge(encoder, "store_log_bytes", "Size of the write-ahead log", files.log_bytes)?;
+        out.gauge("store_database_bytes", "Size of the database file", files.database_bytes)?;
+        out.gauge("store_log_bytes", "Size of the write-ahead log", files.log_bytes)?;
     }
     let help = "Free space on the disk of the data directory";
-    gauge(encoder, "store_disk_free_bytes", help, sizes.disk_free_bytes)
+    out.gauge("store_disk_free_bytes", help, sizes.disk_free_bytes)
 }
 
-fn backup_metrics(encoder: &mut DescriptorEncoder<'_>, last: Option<SystemTime>) -> fmt::Result {
+fn backup_metrics(out: &mut Figures<'_>, last: Option<SystemTime>) -> fmt::Result {
     let last = last.and_then(|last| last.duration_since(SystemTime::UNIX_EPOCH).ok());
     let help = "When `madang backup` last succeeded on this data directory; 0 = not yet";
-    gauge(
-        encoder,
-        "backup_last_success_timestamp_seconds",
-        help,
-        last.map_or(0, |last| last.as_secs()),
-    )
+    out.gauge("backup_last_success_timestamp_seconds", help, last.map_or(0, |last| last.as_secs()))
 }
 
-fn schedule_metrics(encoder: &mut DescriptorEncoder<'_>, metrics: &ScheduleMetrics) -> fmt::Result {
-    counter(encoder, "schedules_created", "Schedules stored", metrics.created.load(Relaxed))?;
+fn schedule_metrics(out: &mut Figures<'_>, metrics: &ScheduleMetrics) -> fmt::Result {
+    out.counter("schedules_created", "Schedules stored", metrics.created.load(Relaxed))?;
     let help = "Schedules refused because of schedules.limit";
-    counter(encoder, "schedules_refused", help, metrics.refused.load(Relaxed))?;
+    out.counter("schedules_refused", help, metrics.refused.load(Relaxed))?;
     let help = "Schedules deleted by their users";
-    counter(encoder, "schedules_deleted", help, metrics.deleted.load(Relaxed))
+    out.counter("schedules_deleted", help, metrics.deleted.load(Relaxed))
 }
 
-fn answer_metrics(encoder: &mut DescriptorEncoder<'_>, metrics: AnswerMetrics) -> fmt::Result {
+fn answer_metrics(out: &mut Figures<'_>, metrics: AnswerMetrics) -> fmt::Result {
     let help = "Memory of large answers in progress, each buffer counted once";
-    gauge(encoder, "answer_bytes", help, metrics.held as u64)?;
+    out.gauge("answer_bytes", help, metrics.held as u64)?;
     let help = "Large answers refused because the memory (all) or the share of the address (share) was used up";
     let refused = [("all", metrics.refused), ("share", metrics.refused_share)];
     let refused = refused.map(|(reason, value)| ([("reason", reason)], value));
-    counters(encoder, "answers_refused", help, refused)
+    out.counters("answers_refused", help, refused)
 }
 
-fn gate_metrics(
-    encoder: &mut DescriptorEncoder<'_>,
-    gates: [(&'static str, &Gate); 3],
-) -> fmt::Result {
+fn gate_metrics(out: &mut Figures<'_>, gates: [(&'static str, &Gate); 3]) -> fmt::Result {
     type Read = fn(&GateMetrics) -> usize;
     let gates = gates.map(|(gate, metrics)| (gate, metrics.metrics()));
     let metrics: [(&str, &str, Read); 2] = [
@@ -222,18 +208,18 @@ fn gate_metrics(
     for (name, help, read) in metrics {
         let number = |metrics| i64::try_from(read(metrics)).unwrap_or(i64::MAX);
         let values = gates.iter().map(|(gate, metrics)| ([("gate", *gate)], number(metrics)));
-        gauges(encoder, name, help, values)?;
+        out.gauges(name, help, values)?;
     }
     let help = "Requests refused because the queue was full (full) or the wait too long (late)";
     let shed = gates.iter().flat_map(|(gate, metrics)| {
         let reasons = [("full", metrics.shed_full), ("late", metrics.shed_late)];
         reasons.map(|(reason, value)| ([("gate", *gate), ("reason", reason)], value))
     });
-    counters(encoder, "work_shed", help, shed)?;
+    out.counters("work_shed", help, shed)?;
     let kind = gates[0].1.waits.metric_type();
     let help = "Time that work waited in the queue";
     let mut family =
-        encoder.encode_descriptor("work_queue_time", help, Some(&Unit::Seconds), kind)?;
+        out.0.encode_descriptor("work_queue_time", help, Some(&Unit::Seconds), kind)?;
     for (gate, metrics) in &gates {
         metrics.waits.encode(family.encode_family(&[("gate", *gate)])?)?;
     }
@@ -242,7 +228,7 @@ fn gate_metrics(
 
 /// Nothing where there is no limit.
 fn rate_metrics(
-    encoder: &mut DescriptorEncoder<'_>,
+    out: &mut Figures<'_>,
     app: &App,
     gates: [(&'static str, &Gate); 3],
 ) -> fmt::Result {
@@ -250,19 +236,19 @@ fn rate_metrics(
     let help = "Requests refused because their user or address exceeded limits.*";
     let refused =
         gates.into_iter().filter_map(|(gate, one)| Some(([("gate", gate)], one.over_rate()?)));
-    counters(encoder, "rate_limited", help, refused)?;
-    gauge(encoder, "rate_limit_buckets", "Users and addresses counted", metrics.buckets)?;
+    out.counters("rate_limited", help, refused)?;
+    out.gauge("rate_limit_buckets", "Users and addresses counted", metrics.buckets)?;
     let help = "Users and addresses forgotten before their count had expired, to make room";
-    counter(encoder, "rate_limit_evictions", help, metrics.evictions)?;
+    out.counter("rate_limit_evictions", help, metrics.evictions)?;
     let help = "Requests counted by this node alone because the server of guard.url did not answer";
-    counter(encoder, "rate_limit_alone", help, metrics.alone)
+    out.counter("rate_limit_alone", help, metrics.alone)
 }
 
 /// One figure of a part of the cache.
 type Read = fn(&MetricsSnapshot) -> u64;
 
 fn cache_metrics(
-    encoder: &mut DescriptorEncoder<'_>,
+    out: &mut Figures<'_>,
     parts: &[(Box<str>, MetricsSnapshot)],
     is_up: Option<bool>,
 ) -> fmt::Result {
@@ -311,17 +297,17 @@ fn cache_metrics(
     for (name, help, read) in local {
         let remote = remote.iter().filter(|one| one.0 == name);
         let values = of(read, "local").chain(remote.flat_map(|one| of(one.2, "remote")));
-        counters(encoder, name, help, values)?;
+        out.counters(name, help, values)?;
     }
     for (name, help, read) in
         remote.iter().filter(|one| !local.iter().any(|other| other.0 == one.0))
     {
-        counters(encoder, name, help, of(*read, "remote"))?;
+        out.counters(name, help, of(*read, "remote"))?;
     }
     if let Some(is_up) = is_up {
         let gauge = ConstGauge::new(i64::from(is_up));
         let help = "1 while the server of cache.url answers";
-        let up = encoder.encode_descriptor("cache_remote_up", help, None, gauge.metric_type())?;
+        let up = out.0.encode_descriptor("cache_remote_up", help, None, gauge.metric_type())?;
         gauge.encode(up)?;
     }
     let metrics: [(&str, &str, Read); 2] = [
@@ -331,7 +317,7 @@ fn cache_metrics(
     for (name, help, read) in metrics {
         let number = |value| i64::try_from(value).unwrap_or(i64::MAX);
         let values = of(read, "local").map(|(labels, value)| (labels, number(value)));
-        gauges(encoder, name, help, values)?;
+        out.gauges(name, help, values)?;
     }
     Ok(())
 }

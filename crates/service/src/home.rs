@@ -153,8 +153,7 @@ impl Home {
     pub(crate) fn router<S: Clone + Send + Sync + 'static>(&self) -> Router<S> {
         let files = Arc::clone(&self.files);
         let part = get(async move |name: PathId<String>, headers: HeaderMap| {
-            // What is no text is no file either.
-            files.answer(name.as_ref().map_or("?", |name| name.as_str()), &headers).await
+            files.answer(&name.or(no_such_file)?, &headers).await
         });
         let mut router = Router::new().route(PARTS, part);
         if let Some(view) = self.view.clone() {
@@ -190,8 +189,7 @@ impl Files {
             |of| of == Of::Both || if of == Of::Home { self.home } else { self.operator };
         let found =
             FILES.iter().zip(&self.made).find(|(file, _)| file.name == name && is_shown(file.of));
-        let (file, made) =
-            found.ok_or_else(|| Problem::not_found("the home page has no file of this name"))?;
+        let (file, made) = found.ok_or_else(no_such_file)?;
         let value = made.get_or_try_init(|| self.make(file)).await?;
         let mut response = respond(value, headers);
         protect(response.headers_mut(), POLICY, true);
@@ -207,6 +205,10 @@ impl Files {
             .await;
         made.map_err(|error| StoreError::from(error).into())
     }
+}
+
+fn no_such_file() -> Problem {
+    Problem::not_found("the home page has no file of this name")
 }
 
 /// Without the page there is nothing at `/`.

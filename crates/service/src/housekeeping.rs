@@ -17,7 +17,7 @@ pub(crate) use leftovers::{DependentRows, Leftovers};
 
 use crate::articles::Articles;
 use crate::ops::thread::Joined;
-use crate::store::StoreError;
+use crate::store::Result;
 use crate::{articles, idempotency, posts, schedules, search, tracks};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -125,7 +125,7 @@ async fn sweep(articles: &Articles, is_ours: &impl Fn() -> bool) {
 }
 
 /// Whether anything is noted that hung on what was deleted, or more towns may be without posts than go at once.
-async fn is_due(articles: &Articles) -> Result<bool, StoreError> {
+async fn is_due(articles: &Articles) -> Result<bool> {
     for kind in KINDS {
         if !kind.noted(articles.sql()).await?.is_empty() {
             return Ok(true);
@@ -135,7 +135,7 @@ async fn is_due(articles: &Articles) -> Result<bool, StoreError> {
 }
 
 /// Takes away everything that is noted now, and if so asked the towns without posts.
-async fn sweep_all(articles: &Articles, towns: bool) -> Result<(), StoreError> {
+async fn sweep_all(articles: &Articles, towns: bool) -> Result<()> {
     for kind in KINDS {
         sweep_kind(articles, kind).await?;
     }
@@ -146,7 +146,7 @@ async fn sweep_all(articles: &Articles, towns: bool) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn sweep_kind(articles: &Articles, kind: Leftovers) -> Result<(), StoreError> {
+async fn sweep_kind(articles: &Articles, kind: Leftovers) -> Result<()> {
     let store = articles.sql();
     loop {
         let noted = kind.noted(store).await?;

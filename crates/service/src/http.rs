@@ -22,6 +22,7 @@ mod operations;
 pub mod page;
 pub mod page_policy;
 pub mod problem;
+mod request;
 mod request_id;
 pub mod rfc3339;
 pub mod server;
@@ -36,10 +37,8 @@ pub use edge::LargestBody;
 pub use gate::Gate;
 pub use json::{JsonBody, JsonObject, Secret};
 pub use problem::{FieldError, Problem};
+pub(crate) use request::{Answer, Create, PathId, Read, Write};
 pub use request_id::RequestId;
-
-/// The id in a path, which is answered like one that does not exist when it is none.
-pub(crate) type PathId<T> = Result<axum::extract::Path<T>, axum::extract::rejection::PathRejection>;
 
 /// 201 with what was made and where it is.
 pub(crate) fn created(location: String, body: impl serde::Serialize) -> axum::response::Response {

@@ -28,9 +28,9 @@ pub use views::{Counting, ViewMetrics};
 use crate::accounts::{Accounts, Regions};
 use crate::config::Settings;
 use crate::ops::openapi::Api;
-use crate::response_cache::{LoadError, ResponseCache};
-use crate::store::{Store, StoreError};
-use madang_cache::{ConfigError, NamedCache, Stamp};
+use crate::response_cache::{Bodies, ResponseCache};
+use crate::store::{Result, Store, StoreError};
+use madang_cache::{ConfigError, Stamp};
 use parking_lot::{Mutex, RwLock};
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -53,8 +53,8 @@ struct Inner {
     store: MarketStore,
     responses: ResponseCache,
     accounts: Accounts,
-    lists: NamedCache<LoadError>,
-    details: NamedCache<LoadError>,
+    lists: Bodies,
+    details: Bodies,
     view_key: [u8; 16],
     /// All markets; none in an import.
     index: RwLock<Arc<Index>>,
@@ -119,7 +119,7 @@ impl Markets {
     }
 
     /// Reads all markets anew. Blocks the thread.
-    fn reload(&self) -> Result<(), StoreError> {
+    fn reload(&self) -> Result<()> {
         let inner = &self.inner;
         let _alone = inner.reloading.lock();
         let index = Arc::new(Index::new(inner.store.all()?, self.regions()));

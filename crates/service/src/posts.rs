@@ -37,9 +37,9 @@ use crate::app::AppError;
 use crate::config::Settings;
 use crate::housekeeping::DependentRows;
 use crate::ops::openapi::Api;
-use crate::response_cache::{LoadError, ResponseCache};
+use crate::response_cache::{Bodies, ResponseCache};
 use crate::store::Store;
-use madang_cache::{NamedCache, Stamp};
+use madang_cache::Stamp;
 use std::sync::Arc;
 use utoipa_axum::routes;
 
@@ -62,9 +62,9 @@ pub struct Posts {
     responses: ResponseCache,
     /// They come with migrations, so they stay the same while the program runs.
     categories: Arc<[Category]>,
-    category_responses: NamedCache<LoadError>,
-    lists: NamedCache<LoadError>,
-    details: NamedCache<LoadError>,
+    category_responses: Bodies,
+    lists: Bodies,
+    details: Bodies,
 }
 
 impl Posts {

@@ -49,6 +49,9 @@ pub enum LoadError {
     Damaged(String),
 }
 
+/// The bodies of one kind: a part of the cache.
+pub type Bodies = NamedCache<LoadError>;
+
 /// Which cached body a request asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
@@ -59,6 +62,19 @@ pub struct Wanted<'a> {
     /// Whether it may be kept, as far as its part keeps it; a body that is not kept is shared by those who wait
     /// for it now.
     pub kept: bool,
+}
+
+/// Looks for what a body says, when it is not cached; finds nothing where there is none.
+pub trait Find<T>: FnOnce() -> Self::Found {
+    /// The search.
+    type Found: Future<Output = Result<Option<T>, LoadError>> + Send + 'static;
+}
+
+impl<T, F: FnOnce() -> Found, Found> Find<T> for F
+where
+    Found: Future<Output = Result<Option<T>, LoadError>> + Send + 'static,
+{
+    type Found = Found;
 }
 
 impl ResponseCache {
@@ -86,18 +102,14 @@ impl ResponseCache {
     ///
     /// # Errors
     /// When the cache has a part of this name already, or the settings cannot work.
-    pub fn things(&self, name: &str, ttl: Duration) -> Result<NamedCache<LoadError>, ConfigError> {
+    pub fn things(&self, name: &str, ttl: Duration) -> Result<Bodies, ConfigError> {
         self.named(name, ttl, stale_until(ttl), Admission::Values)
     }
 
     /// [`things`](Self::things), for listings. Anybody can make up places to go on from, sizes of pages, towns
     /// and searches, so each page is kept when it is asked for the second time, and no listing has a rule of
     /// its own.
-    pub fn listings(
-        &self,
-        name: &str,
-        ttl: Duration,
-    ) -> Result<NamedCache<LoadError>, ConfigError> {
+    pub fn listings(&self, name: &str, ttl: Duration) -> Result<Bodies, ConfigError> {
         self.named(name, ttl, stale_until(ttl), Admission::Nothing)
     }
 
@@ -110,7 +122,7 @@ impl ResponseCache {
         name: &str,
         ttl: Duration,
         oldest: Duration,
-    ) -> Result<NamedCache<LoadError>, ConfigError> {
+    ) -> Result<Bodies, ConfigError> {
         self.named(name, ttl, oldest, Admission::Nothing)
     }
 
@@ -120,7 +132,7 @@ impl ResponseCache {
         ttl: Duration,
         oldest: Duration,
         admission: Admission,
-    ) -> Result<NamedCache<LoadError>, ConfigError> {
+    ) -> Result<Bodies, ConfigError> {
         let policy = if self.settings.mode == CacheMode::Off || ttl.is_zero() {
             Policy::off()
         } else {
@@ -176,18 +188,13 @@ impl ResponseCache {
     ///
     /// # Errors
     /// As a problem, when the store or the compute pool cannot answer.
-    pub async fn get<T, F, Fut>(
+    pub async fn get<T: Serialize + Send + 'static>(
         &self,
-        part: &NamedCache<LoadError>,
+        part: &Bodies,
         wanted: Wanted<'_>,
         headers: &HeaderMap,
-        make: F,
-    ) -> Result<Option<Value>, Problem>
-    where
-        T: Serialize + Send + 'static,
-        F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<Option<T>, LoadError>> + Send + 'static,
-    {
+        make: impl Find<T>,
+    ) -> Result<Option<Value>, Problem> {
         let compress = self.compress(false, headers);
         let encoding = Encodings::accepted(headers).by_preference().next();
         let Some(encoding) = encoding.filter(|_| self.compression) else {
@@ -203,54 +210,39 @@ impl ResponseCache {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub async fn answer<T, F, Fut>(
+    pub async fn answer<T: Serialize + Send + 'static>(
         &self,
-        part: &NamedCache<LoadError>,
+        part: &Bodies,
         wanted: Wanted<'_>,
         headers: &HeaderMap,
-        make: F,
+        make: impl Find<T>,
         absent: impl FnOnce() -> Problem,
-    ) -> Result<Response, Problem>
-    where
-        T: Serialize + Send + 'static,
-        F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<Option<T>, LoadError>> + Send + 'static,
-    {
+    ) -> Result<Response, Problem> {
         let value = self.get(part, wanted, headers, make).await?.ok_or_else(absent)?;
         Ok(respond(&value, headers))
     }
 
     /// [`get`](Self::get) for an object that is answered with members of the moment, which are in no cache.
-    pub async fn get_dynamic<T, F, Fut>(
+    pub async fn get_dynamic<T: Serialize + Send + 'static>(
         &self,
-        part: &NamedCache<LoadError>,
+        part: &Bodies,
         wanted: Wanted<'_>,
         headers: &HeaderMap,
-        make: F,
-    ) -> Result<Option<DynamicObject>, Problem>
-    where
-        T: Serialize + Send + 'static,
-        F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<Option<T>, LoadError>> + Send + 'static,
-    {
+        make: impl Find<T>,
+    ) -> Result<Option<DynamicObject>, Problem> {
         let kept = wanted.kept && part.policy().enabled;
         let compress = self.compress(kept, headers);
         let value = self.load(part, wanted, make, (dynamic, compress)).await?;
         Ok(value.map(DynamicObject::new))
     }
 
-    async fn load<T, F, Fut>(
+    async fn load<T: Serialize + Send + 'static>(
         &self,
-        part: &NamedCache<LoadError>,
+        part: &Bodies,
         wanted: Wanted<'_>,
-        make: F,
+        make: impl Find<T>,
         (write, compress): (Write, Compress),
-    ) -> Result<Option<Value>, Problem>
-    where
-        T: Serialize + Send + 'static,
-        F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<Option<T>, LoadError>> + Send + 'static,
-    {
+    ) -> Result<Option<Value>, Problem> {
         if let Some(value) = part.peek_fresh(wanted.key) {
             current::cached(true);
             return Ok(Some(value));

@@ -29,9 +29,9 @@ use crate::housekeeping::DependentRows;
 use crate::http::{By, Refusal};
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
-use crate::response_cache::{LoadError, ResponseCache};
-use crate::store::{Store, StoreError};
-use madang_cache::{ConfigError, NamedCache};
+use crate::response_cache::{Bodies, ResponseCache};
+use crate::store::{Result, Store, StoreError};
+use madang_cache::ConfigError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -57,7 +57,7 @@ pub struct Schedules {
     store: ScheduleStore,
     limit: ScheduleLimit,
     responses: ResponseCache,
-    locations: NamedCache<LoadError>,
+    locations: Bodies,
     pub(crate) metrics: Arc<ScheduleMetrics>,
 }
 
@@ -121,11 +121,7 @@ impl Schedules {
     }
 
     /// Deletes a schedule of this user. Dropping the future does not undo it.
-    async fn remove(
-        &self,
-        id: ScheduleId,
-        by: By<Schedule>,
-    ) -> Result<Result<(), Refusal>, StoreError> {
+    async fn remove(&self, id: ScheduleId, by: By<Schedule>) -> Result<Result<(), Refusal>> {
         let metrics = Arc::clone(&self.metrics);
         let committed = move || _ = metrics.deleted.fetch_add(1, Relaxed);
         self.store.delete(id, by, committed).await

@@ -26,7 +26,7 @@ mod tx;
 
 pub use effects::Effects;
 use error::JobError;
-pub use error::{ChangeError, StoreError};
+pub use error::{ChangeError, Result, StoreError};
 pub use handover::Handover;
 pub use lock::{DirLock, LockError};
 pub(crate) use maria::{Freshness, now};
@@ -92,7 +92,7 @@ impl Store {
     ///
     /// # Errors
     /// When it cannot be opened, is damaged, is not a store of Madang, or is newer than this program.
-    pub fn open(dir: &Path, settings: &DatabaseSettings) -> Result<Store, StoreError> {
+    pub fn open(dir: &Path, settings: &DatabaseSettings) -> Result<Store> {
         let memory = Arc::new(Memory::default());
         let engine = match &settings.url {
             None => Engine::Sqlite(Box::new(Embedded::open(dir, settings, &memory)?)),
@@ -117,15 +117,15 @@ impl Store {
     /// when it takes longer than [`READ_TIME`], or when the future is dropped.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        job: impl Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
-    ) -> Result<T, StoreError> {
+        job: impl Fn(&Conn<'_>) -> Result<T> + Send + Sync + 'static,
+    ) -> Result<T> {
         self.read_within(Some(READ_TIME), job).await
     }
 
-    async fn read_within<T, F>(&self, time: Option<Duration>, job: F) -> Result<T, StoreError>
+    async fn read_within<T, F>(&self, time: Option<Duration>, job: F) -> Result<T>
     where
         T: Send + 'static,
-        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
+        F: Fn(&Conn<'_>) -> Result<T> + Send + Sync + 'static,
     {
         let _time = current::time(Part::Store);
         match &self.inner.engine {
@@ -140,8 +140,8 @@ impl Store {
     /// [`read`](Self::read) for a thread without an event loop, as long as it takes: opening the application.
     pub(crate) fn read_blocking<T: Send + 'static>(
         &self,
-        job: impl Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
-    ) -> Result<T, StoreError> {
+        job: impl Fn(&Conn<'_>) -> Result<T> + Send + Sync + 'static,
+    ) -> Result<T> {
         wait(self.read_within(None, job))
     }
 
@@ -218,7 +218,7 @@ impl Store {
         &self,
         job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
         settle: impl FnOnce(Result<T, E>) + Send + 'static,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         self.hand_over(Company::Shared, job, settle)
     }
 
@@ -245,7 +245,7 @@ impl Store {
         company: Company,
         job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
         settle: impl FnOnce(Result<T, E>) + Send + 'static,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         match &self.inner.engine {
             Engine::Sqlite(embedded) => embedded.writer.submit(company, job, settle),
             Engine::Maria(maria) => maria.submit(job, settle),
@@ -280,7 +280,7 @@ impl Store {
     }
 
     /// What can be said of the store of these settings without changing it, a line for each server.
-    pub fn check(dir: &Path, settings: &DatabaseSettings) -> Result<Vec<String>, StoreError> {
+    pub fn check(dir: &Path, settings: &DatabaseSettings) -> Result<Vec<String>> {
         match &settings.url {
             Some(url) => maria::check(url, settings),
             None => {
@@ -296,7 +296,7 @@ impl Store {
     ///
     /// # Errors
     /// When the log cannot be copied: the disk is full, or fails.
-    pub fn checkpoint(&self) -> Result<Option<bool>, StoreError> {
+    pub fn checkpoint(&self) -> Result<Option<bool>> {
         match &self.inner.engine {
             Engine::Sqlite(embedded) => embedded.checkpoint().map(Some),
             Engine::Maria(_) => Ok(None),
@@ -304,7 +304,7 @@ impl Store {
     }
 
     /// Ends everything that is cached, on every node, as a transaction does.
-    pub(crate) async fn end_everything(&self) -> Result<(), StoreError> {
+    pub(crate) async fn end_everything(&self) -> Result<()> {
         let job = |tx: &mut Tx<'_>| {
             tx.effects().end_everything();
             Ok(())

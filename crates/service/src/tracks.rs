@@ -23,9 +23,9 @@ use crate::config::{Settings, TrackSettings};
 use crate::housekeeping::{DependentRows, Leftovers};
 use crate::http::Problem;
 use crate::ops::openapi::Api;
-use crate::response_cache::{LoadError, ResponseCache};
+use crate::response_cache::{Bodies, ResponseCache};
 use crate::store::Store;
-use madang_cache::{ConfigError, NamedCache, Stamp};
+use madang_cache::{ConfigError, Stamp};
 use records::RecordStore;
 use utoipa_axum::routes;
 
@@ -53,10 +53,10 @@ pub(crate) const OF_USER: &[DependentRows] = &[
 pub struct Tracks {
     store: TrackStore,
     responses: ResponseCache,
-    details: NamedCache<LoadError>,
-    lists: NamedCache<LoadError>,
+    details: Bodies,
+    lists: Bodies,
     records: RecordStore,
-    rankings: NamedCache<LoadError>,
+    rankings: Bodies,
     settings: TrackSettings,
 }
 

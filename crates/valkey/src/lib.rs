@@ -86,6 +86,9 @@ impl Server {
     }
 
     /// Runs a command on a connection of its own, whatever happened before: to find out why a server cannot be used.
+    ///
+    /// # Errors
+    /// No connection or no answer in time, or an error instead of an answer.
     pub async fn check(&self, command: &Cmd) -> Result<(), Error> {
         let run = async { self.links.connect_in_time().await?.run::<redis::Value>(command).await };
         let asked = tokio::time::timeout(self.answer, run).await;

@@ -156,7 +156,10 @@ impl Database {
         self.logged_at.push(now);
     }
 
-    /// Commits a row and gives its commit; if there is one with this number, that row is the error.
+    /// Commits a row and gives its commit.
+    ///
+    /// # Errors
+    /// The thing of the row that has this number already.
     pub fn commit(
         &mut self,
         now: u64,

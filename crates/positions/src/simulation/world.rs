@@ -65,6 +65,9 @@ pub struct World {
 
 impl World {
     /// Runs one world to its end; answers how often each way of answering was taken.
+    ///
+    /// # Errors
+    /// The first answer that is older than what was acknowledged before it was asked for.
     pub fn run(kind: Kind, seed: u64) -> Result<[u64; 5], Violation> {
         let delay = if kind == Kind::Suspended { 0 } else { 25 };
         let mut world = World {

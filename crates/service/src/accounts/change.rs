@@ -7,13 +7,9 @@ use super::login::{Given, LONGEST_PROOF, LoggedIn};
 use super::store::Credentials;
 use super::types::{PASSWORD_BYTES, account_key};
 use super::{Accounts, Caller, token};
-use crate::app::App;
 use crate::http::json::table::{Asked, GivenSecret, Line, NewSecret, optional, required, table};
-use crate::http::{ClientAddress, JsonObject, OverTls, Problem};
-use axum::extract::State;
-use axum::response::Response;
+use crate::http::{Answer, ClientAddress, JsonObject, OverTls, Problem, Write};
 use http::{HeaderMap, StatusCode};
-use std::sync::Arc;
 
 table! {
     /// A new password.
@@ -47,13 +43,12 @@ table! {
         (status = 429, description = "Too many failures; with `challenge` (ALTCHA) where solving it helps"),
     ))]
 pub(super) async fn change_password(
-    State(app): State<Arc<App>>,
     ClientAddress(address): ClientAddress,
     OverTls(secure): OverTls,
-    caller: Caller,
+    Write { app, caller, .. }: Write,
     headers: HeaderMap,
     mut body: JsonObject,
-) -> Result<Response, Problem> {
+) -> Answer {
     let Passwords { password, new_password, altcha } = Passwords::read(&mut body, Asked::All);
     let (password, new) = body.finish((password, new_password))?;
     let given = Given { password, altcha, address, headers: &headers };
@@ -74,10 +69,7 @@ pub(super) async fn change_password(
     responses(
         (status = 204, description = "Logged out everywhere"),
     ))]
-pub(super) async fn log_out_everywhere(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-) -> Result<StatusCode, Problem> {
+pub(super) async fn log_out_everywhere(Write { app, caller, .. }: Write) -> Answer<StatusCode> {
     let accounts = app.accounts.clone();
     let ending = accounts.ending(&caller);
     app.writes.run(async move { accounts.store().end_tokens(ending).await }).await??;
@@ -97,12 +89,11 @@ pub(super) async fn log_out_everywhere(
         (status = 429, description = "Too many failures; with `challenge` (ALTCHA) where solving it helps"),
     ))]
 pub(super) async fn delete_account(
-    State(app): State<Arc<App>>,
     ClientAddress(address): ClientAddress,
-    caller: Caller,
+    Write { app, caller, .. }: Write,
     headers: HeaderMap,
     mut body: JsonObject,
-) -> Result<StatusCode, Problem> {
+) -> Answer<StatusCode> {
     let Owner { password, altcha } = Owner::read(&mut body, Asked::All);
     let (password,) = body.finish((password,))?;
     let given = Given { password, altcha, address, headers: &headers };

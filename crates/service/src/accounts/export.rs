@@ -5,17 +5,12 @@
 //! a kind, so a client needs no list of kinds.
 
 use super::{Caller, UserId};
-use crate::app::App;
-use crate::http::Problem;
 use crate::http::page::{Page, asked, write_whole_cursor};
 use crate::http::rfc3339::format_utc;
+use crate::http::{Answer, Problem, Read};
 use crate::posts::Status;
-use crate::store::{Conn, Row, StoreError, columns, params};
-use axum::extract::{RawQuery, State};
-use axum::response::Response;
-use http::HeaderMap;
+use crate::store::{Conn, Result, Row, columns, params};
 use serde::Serialize;
-use std::sync::Arc;
 
 /// Articles that one read looks through for likes of the caller, which have no index by user.
 const ARTICLES_AT_ONCE: usize = 2000;
@@ -141,25 +136,21 @@ pub(super) enum Exported {
         (status = 200, description = "One page", body = Page<Exported>),
         (status = 304, description = "The client has it already (If-None-Match)"),
     ))]
-pub(super) async fn export(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(super) async fn export(caller: Caller, read: Read) -> Answer {
     let listing = format!("export:{}", caller.id);
-    let (limit, after) = asked(query.as_deref().unwrap_or(""), &listing)?;
+    let (limit, after) = asked(read.query(), &listing)?;
     let (at, after) = after.unwrap_or((0, 0));
     let kind = usize::try_from(at).ok().and_then(|at| KINDS.get(at));
     let wrong = || Problem::invalid_field("cursor", "a nextCursor of this program's version");
     let kind = kind.ok_or_else(wrong)?;
+    let (app, headers) = (&read.app, &read.headers);
     let _turn = app.reads.enter().await?;
     let user = caller.id;
     let (items, more) = app.store.read(move |conn| kind.page(conn, user, after, limit)).await?;
     let next_kind = (at + 1 < KINDS.len() as i64).then_some((at + 1, 0));
     let next = more.map(|id| (at, id)).or(next_kind);
     let next_cursor = next.map(|(at, id)| write_whole_cursor(&listing, at, id));
-    Ok(app.responses.private(Page { items, next_cursor }, &headers).await?)
+    Ok(app.responses.private(Page { items, next_cursor }, headers).await?)
 }
 
 /// Rows of one kind.
@@ -169,7 +160,7 @@ struct ExportedKind {
     /// Rows to look at for one page; nothing when all that are found are the user's.
     at_once: Option<usize>,
     /// What a row is; nothing when it is not the user's.
-    read: fn(&Row<'_>) -> Result<Option<Exported>, StoreError>,
+    read: fn(&Row<'_>) -> Result<Option<Exported>>,
 }
 
 impl ExportedKind {
@@ -180,7 +171,7 @@ impl ExportedKind {
         user: UserId,
         after: i64,
         limit: usize,
-    ) -> Result<(Vec<Exported>, Option<i64>), StoreError> {
+    ) -> Result<(Vec<Exported>, Option<i64>)> {
         let rows = self.at_once.unwrap_or(limit);
         let found = conn.rows(self.find, params![user, after, rows], |row| {
             Ok((row.get::<i64>(0)?, (self.read)(row)?))

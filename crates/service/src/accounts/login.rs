@@ -9,10 +9,11 @@ use super::{Accounts, hashing};
 use crate::app::App;
 use crate::current;
 use crate::http::json::table::{Asked, GivenSecret, Line, optional, required, table};
-use crate::http::{ClientAddress, JsonObject, OverTls, Problem, Secret, not_stored, rfc3339};
+use crate::http::{
+    Answer, ClientAddress, JsonObject, OverTls, Problem, Secret, not_stored, rfc3339,
+};
 use crate::ops::record::Part;
 use axum::extract::State;
-use axum::response::Response;
 use http::{HeaderMap, header};
 use madang_guard::hash::{CheckOutcome, Password, PasswordCheck, StoredHash};
 use madang_guard::{Attempt, Reservation};
@@ -68,7 +69,7 @@ pub(super) async fn login(
     OverTls(secure): OverTls,
     headers: HeaderMap,
     mut body: JsonObject,
-) -> Result<Response, Problem> {
+) -> Answer {
     let Fields { nickname, password, altcha: proof } = Fields::read(&mut body, Asked::All);
     let (nickname, password) = body.finish((nickname, password))?;
     let accounts = &app.accounts;
@@ -92,11 +93,7 @@ pub(super) struct Given<'r> {
 
 impl Accounts {
     /// [`check`](Self::check), if the guard admits the attempt.
-    pub(super) async fn attempt(
-        &self,
-        key: &str,
-        given: Given<'_>,
-    ) -> Result<Option<Credentials>, Problem> {
+    pub(super) async fn attempt(&self, key: &str, given: Given<'_>) -> Answer<Option<Credentials>> {
         // A device token is good for the password of now. The password itself is compared with what is stored after the
         // guard, where an attempt may have waited.
         let token = device_token(given.headers);
@@ -126,7 +123,7 @@ impl Accounts {
         key: &str,
         password: &Secret,
         reservation: Reservation,
-    ) -> Result<Option<Credentials>, Problem> {
+    ) -> Answer<Option<Credentials>> {
         let uncompared = Uncompared(Some(reservation));
         let found = self.store().credentials(key.to_owned()).await?;
         // Neither can be right, and both are still compared: the answer must not come sooner.
@@ -184,7 +181,7 @@ impl Accounts {
         address: IpAddr,
         secure: bool,
         headers: &HeaderMap,
-    ) -> Result<Response, Problem> {
+    ) -> Answer {
         // A token of the second in which all others were ended is a new one all the same.
         let now = token::now().max(self.inner.revoked.cutoff(user.id) + 1);
         let issued = self.inner.tokens.issue(user.id, now);

@@ -5,7 +5,7 @@ use super::quota::OwnedRows;
 use super::types::{NICKNAME_CHARS, NICKNAME_RULE, is_nickname};
 use super::{Accounts, User, UserId, token};
 use crate::http::json::one_line;
-use crate::store::{Conn, StoreError, params};
+use crate::store::{Conn, Result, params};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use madang_guard::hash::{Password, PoolError};
@@ -78,7 +78,7 @@ pub(crate) enum PasswordError {
 
 impl Accounts {
     /// The user, if there is one.
-    pub(crate) async fn named(&self, named: Named) -> Result<Option<User>, StoreError> {
+    pub(crate) async fn named(&self, named: Named) -> Result<Option<User>> {
         let id = match named {
             Named::Id(id) => id,
             Named::Nickname(name) => match self.store().credentials(name).await? {
@@ -90,12 +90,12 @@ impl Accounts {
     }
 
     /// The newest users whose nicknames begin so, the newest first.
-    pub(crate) async fn newest(&self, begins: String, most: u32) -> Result<Vec<User>, StoreError> {
+    pub(crate) async fn newest(&self, begins: String, most: u32) -> Result<Vec<User>> {
         self.store().newest(begins, most).await
     }
 
     /// What is stored of a user.
-    pub(crate) async fn overview(&self, user: User) -> Result<Overview, StoreError> {
+    pub(crate) async fn overview(&self, user: User) -> Result<Overview> {
         let read = move |conn: &Conn<'_>| {
             let id = user.id;
             let count = |rows: &str| {
@@ -106,7 +106,7 @@ impl Accounts {
             let cutoff = "SELECT until FROM revoked_users WHERE user_id = ?";
             Ok(Overview {
                 user: user.clone(),
-                rows: rows.collect::<Result<_, StoreError>>()?,
+                rows: rows.collect::<Result<_>>()?,
                 cutoff: conn.first(cutoff, params![id], |row| row.get(0))?,
                 revoked: count("revoked_tokens WHERE user_id = ?")?,
             })
@@ -115,13 +115,13 @@ impl Accounts {
     }
 
     /// Ends every token of a user, on every node.
-    pub(crate) async fn log_out_user(&self, user: UserId) -> Result<(), StoreError> {
+    pub(crate) async fn log_out_user(&self, user: UserId) -> Result<()> {
         self.store().end_tokens(self.ending_of(user)).await
     }
 
     /// Deletes an account as its owner can. Its nickname is in no cached body either from then on: those are all
     /// ended, which nobody but the operator may cause at will.
-    pub(crate) async fn delete_user(&self, user: UserId) -> Result<(), StoreError> {
+    pub(crate) async fn delete_user(&self, user: UserId) -> Result<()> {
         self.store().delete_at_once(self.ending_of(user)).await
     }
 
@@ -135,7 +135,7 @@ impl Accounts {
     }
 
     /// Gives an account the password of this hash, and ends every token.
-    pub(crate) async fn set_password(&self, user: UserId, hash: String) -> Result<(), StoreError> {
+    pub(crate) async fn set_password(&self, user: UserId, hash: String) -> Result<()> {
         self.store().change_password(self.ending_of(user), hash).await
     }
 

@@ -1,7 +1,7 @@
 //! Proofs of work that were used, in the database that nodes share.
 
 use super::AccountStore;
-use crate::store::{StoreError, params};
+use crate::store::{Result, StoreError, params};
 use madang_guard::limit::{Answer, ProofStore, StoreError as GuardError};
 
 /// Expired proofs that one used proof takes away.
@@ -27,7 +27,7 @@ impl ProofStore for SqlProofs {
 
 impl AccountStore {
     /// Whether it is used for the first time.
-    async fn use_proof(&self, proof: i64, expires: i64, now: i64) -> Result<bool, StoreError> {
+    async fn use_proof(&self, proof: i64, expires: i64, now: i64) -> Result<bool> {
         let write = self.store.write(move |tx| {
             let sweep = "DELETE FROM used_proofs WHERE expires < ? ORDER BY expires LIMIT ?";
             // A minute more than it counts: clocks of nodes differ.
@@ -38,7 +38,7 @@ impl AccountStore {
         write.await
     }
 
-    async fn give_proof_back(&self, proof: i64) -> Result<(), StoreError> {
+    async fn give_proof_back(&self, proof: i64) -> Result<()> {
         let delete = "DELETE FROM used_proofs WHERE proof = ?";
         self.store.write(move |tx| tx.run(delete, params![proof]).map(drop)).await
     }

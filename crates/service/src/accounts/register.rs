@@ -10,7 +10,7 @@ use crate::http::json::table::{Asked, Line, NewSecret, required, table};
 use crate::http::rfc3339::now_ms;
 use crate::http::{ClientAddress, JsonObject, Problem, Secret};
 use crate::idempotency::{Done, IdempotencyKey};
-use crate::store::StoreError;
+use crate::store::Result;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
@@ -117,7 +117,7 @@ impl Accounts {
     }
 
     /// Whether there is an account of this name, and the same request made it.
-    async fn made_before(&self, new: &SignUp) -> Result<Made, StoreError> {
+    async fn made_before(&self, new: &SignUp) -> Result<Made> {
         let Some(found) = self.store().credentials(new.nickname.clone()).await? else {
             return Ok(Made::Never);
         };

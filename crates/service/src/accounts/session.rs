@@ -1,13 +1,9 @@
 //! `POST /v1/auth/user/logout` and `GET /v1/users/me`.
 
 use super::{Caller, UserId, token};
-use crate::app::App;
-use crate::http::{Problem, not_stored, rfc3339};
-use axum::extract::State;
-use axum::response::Response;
+use crate::http::{Answer, Problem, Read, Write, not_stored, rfc3339};
 use http::StatusCode;
 use serde::Serialize;
-use std::sync::Arc;
 
 /// An account, as its owner sees it.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -32,7 +28,7 @@ pub(super) struct Me {
     responses(
         (status = 200, description = "The account of the token", body = Me),
     ))]
-pub(super) async fn me(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
+pub(super) async fn me(caller: Caller, Read { app, .. }: Read) -> Answer {
     let accounts = &app.accounts;
     let _turn = app.reads.enter().await?;
     let user = accounts.store().find(caller.id).await?.ok_or_else(Problem::account_gone)?;
@@ -56,10 +52,7 @@ pub(super) async fn me(State(app): State<Arc<App>>, caller: Caller) -> Result<Re
     responses(
         (status = 204, description = "Logged out"),
     ))]
-pub(super) async fn logout(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-) -> Result<StatusCode, Problem> {
+pub(super) async fn logout(Write { app, caller, .. }: Write) -> Answer<StatusCode> {
     let accounts = app.accounts.clone();
     let revoke = async move { accounts.store().revoke(caller.claims, token::now()).await };
     // To its end, and within the gate until then, also when the client leaves.

@@ -5,16 +5,12 @@
 
 use super::token::{Claims, TokenId};
 use super::{AccountStore, Caller, UserId, token};
-use crate::app::App;
-use crate::http::{PathId, Problem, not_stored, rfc3339};
-use crate::store::{Conn, Row, Sql, StoreError, Tx, columns, params};
-use axum::extract::{Path, State};
-use axum::response::Response;
+use crate::http::{Answer, PathId, Problem, Read, Write, not_stored, rfc3339};
+use crate::store::{Conn, Result, Row, Sql, Tx, columns, params};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Serialize;
-use std::sync::Arc;
 
 /// Sessions of one user that are listed; of more the newest. The tokens of the others stay valid until they end.
 const MOST_OF_ONE_USER: usize = 50;
@@ -56,7 +52,7 @@ pub(super) struct SessionList {
     responses(
         (status = 200, description = "The sessions", body = SessionList),
     ))]
-pub(super) async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
+pub(super) async fn list(caller: Caller, Read { app, .. }: Read) -> Answer {
     let _turn = app.reads.enter().await?;
     let accounts = &app.accounts;
     let found = accounts.store().sessions(caller.id, token::now()).await?;
@@ -79,14 +75,11 @@ pub(super) async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<
         (status = 204, description = "It has ended"),
         (status = 404, description = "The caller has no such session, or no longer"),
     ))]
-pub(super) async fn end(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    id: PathId<String>,
-) -> Result<StatusCode, Problem> {
+pub(super) async fn end(id: PathId<String>, write: Write) -> Answer<StatusCode> {
     let unknown = || Problem::not_found("no such session of yours");
-    let id = id.ok().and_then(|Path(id)| URL_SAFE_NO_PAD.decode(id).ok()?.try_into().ok());
+    let id = URL_SAFE_NO_PAD.decode(id.or(unknown)?).ok().and_then(|id| id.try_into().ok());
     let id = TokenId(id.ok_or_else(unknown)?);
+    let Write { app, caller, .. } = write;
     let accounts = app.accounts.clone();
     let end = async move { accounts.store().end_session(caller.id, id, token::now()).await };
     if app.writes.run(end).await?? { Ok(StatusCode::NO_CONTENT) } else { Err(unknown()) }
@@ -113,12 +106,12 @@ impl Session {
 
 impl AccountStore {
     /// Notes a session that begins. When that fails, its token must not be given out.
-    pub(super) async fn begin_session(&self, session: Session) -> Result<(), StoreError> {
+    pub(super) async fn begin_session(&self, session: Session) -> Result<()> {
         self.store.write(move |tx| begin(tx, &session)).await
     }
 
     /// Sessions of a user that have not expired, the newest first.
-    async fn sessions(&self, user: UserId, now: i64) -> Result<Vec<Session>, StoreError> {
+    async fn sessions(&self, user: UserId, now: i64) -> Result<Vec<Session>> {
         let sql = "SELECT id, issued_at, expires_at, device FROM sessions
              WHERE user_id = ? AND expires_at > ? ORDER BY issued_at DESC, id LIMIT ?";
         let read = move |row: &Row<'_>| {
@@ -131,7 +124,7 @@ impl AccountStore {
     }
 
     /// Ends a session of a user; answers whether there was one.
-    async fn end_session(&self, user: UserId, id: TokenId, now: i64) -> Result<bool, StoreError> {
+    async fn end_session(&self, user: UserId, id: TokenId, now: i64) -> Result<bool> {
         let job = move |tx: &mut Tx<'_>| {
             let sql = "SELECT issued_at, expires_at FROM sessions WHERE id = ? AND user_id = ?";
             let found = tx.first(sql, params![id.0, user], columns)?;
@@ -143,7 +136,7 @@ impl AccountStore {
     }
 }
 
-fn begin(tx: &Tx<'_>, session: &Session) -> Result<(), StoreError> {
+fn begin(tx: &Tx<'_>, session: &Session) -> Result<()> {
     let Session { claims, device } = session;
     tx.run(
         "INSERT INTO sessions (id, user_id, issued_at, expires_at, device) VALUES (?, ?, ?, ?, ?)",
@@ -166,13 +159,13 @@ const EXPIRED: Sql<'_> = Sql::each(
 );
 
 /// Forgets a session whose token is revoked.
-pub(super) fn forget(tx: &Tx<'_>, id: TokenId) -> Result<(), StoreError> {
+pub(super) fn forget(tx: &Tx<'_>, id: TokenId) -> Result<()> {
     tx.run("DELETE FROM sessions WHERE id = ?", params![id.0])?;
     Ok(())
 }
 
 /// Forgets the sessions of a user that began until then: their tokens are revoked.
-pub(super) fn forget_until(tx: &Tx<'_>, user: UserId, until: i64) -> Result<(), StoreError> {
+pub(super) fn forget_until(tx: &Tx<'_>, user: UserId, until: i64) -> Result<()> {
     tx.run("DELETE FROM sessions WHERE user_id = ? AND issued_at <= ?", params![user, until])?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use super::revoked::{Change, Cutoff, MARGIN_SECONDS, MOST_OF_ONE_USER};
 use super::token::{Claims, TokenId};
 use super::{UserId, sessions};
 use crate::idempotency::IdempotencyKey;
-use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, Value, columns, params};
+use crate::store::{Conn, Result, Row, Sql, Store, StoreError, Tx, Value, columns, params};
 
 /// Expired rows that one log-out takes away with its own write.
 const SWEPT_AT_ONCE: usize = 256;
@@ -74,7 +74,7 @@ impl AccountStore {
 
     /// Reads what is kept in memory: regions with their further names, and revocations. Blocks the
     /// thread: it is for the start.
-    pub fn remembered(&self) -> Result<Remembered, StoreError> {
+    pub fn remembered(&self) -> Result<Remembered> {
         self.store.read_blocking(|conn| {
             let regions =
                 conn.rows("SELECT id, province_id, name, name_en FROM regions", &[], region)?;
@@ -89,17 +89,13 @@ impl AccountStore {
     }
 
     /// Stores accounts in one transaction, in order; none for a nickname that is taken. For filling a store.
-    pub async fn insert_all(&self, users: Vec<NewUser>) -> Result<Vec<Option<UserId>>, StoreError> {
+    pub async fn insert_all(&self, users: Vec<NewUser>) -> Result<Vec<Option<UserId>>> {
         self.store.write(move |tx| users.iter().map(|user| insert(tx, user)).collect()).await
     }
 
     /// Stores a new account, with the key of the request beside it; nothing when the nickname is taken. Of several at
     /// once exactly one is stored.
-    pub async fn insert(
-        &self,
-        user: NewUser,
-        key: IdempotencyKey,
-    ) -> Result<Option<UserId>, StoreError> {
+    pub async fn insert(&self, user: NewUser, key: IdempotencyKey) -> Result<Option<UserId>> {
         let job = move |tx: &mut Tx<'_>| {
             let Some(id) = insert(tx, &user)? else { return Ok(None) };
             let once = key.clone().used_by(id, &request(&user.nickname, user.region));
@@ -119,7 +115,7 @@ impl AccountStore {
         id: UserId,
         nickname: &str,
         region: RegionId,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         let once = key.clone().used_by(id, &request(nickname, region));
         if !once.has_key() {
             return Ok(false);
@@ -130,7 +126,7 @@ impl AccountStore {
 
     /// Notes what is derived from the key that tokens are signed with, where several nodes must have the same one,
     /// or compares it with what is noted. A file has one process. Blocks the thread.
-    pub(super) fn agree_on_key(&self, derived: [u8; 32]) -> Result<(), StoreError> {
+    pub(super) fn agree_on_key(&self, derived: [u8; 32]) -> Result<()> {
         if !self.store.is_shared() {
             return Ok(());
         }
@@ -152,7 +148,7 @@ impl AccountStore {
     }
 
     /// What log-in needs of the account of this name.
-    pub async fn credentials(&self, nickname: String) -> Result<Option<Credentials>, StoreError> {
+    pub async fn credentials(&self, nickname: String) -> Result<Option<Credentials>> {
         let sql = "SELECT id, nickname, password_hash FROM users WHERE nickname = ?";
         let read = |row: &Row<'_>| {
             let (id, nickname, password_hash) = columns(row)?;
@@ -162,13 +158,13 @@ impl AccountStore {
     }
 
     /// The account of this id.
-    pub async fn find(&self, id: UserId) -> Result<Option<User>, StoreError> {
+    pub async fn find(&self, id: UserId) -> Result<Option<User>> {
         let sql = "SELECT id, nickname, region_id, created_at_ms FROM users WHERE id = ?";
         self.store.read(move |conn| conn.first(sql, params![id], user)).await
     }
 
     /// The last accounts that were made whose nicknames begin so, the newest first. Reads the whole table where few do.
-    pub async fn newest(&self, begins: String, most: u32) -> Result<Vec<User>, StoreError> {
+    pub async fn newest(&self, begins: String, most: u32) -> Result<Vec<User>> {
         let sql = "SELECT id, nickname, region_id, created_at_ms FROM users
              WHERE nickname LIKE ? ESCAPE '!' ORDER BY id DESC LIMIT ?";
         let mut pattern = String::new();
@@ -184,32 +180,23 @@ impl AccountStore {
 
     /// Puts `new` in the place of the hash `old`; answers whether it did. Whoever has changed the
     /// password meanwhile has changed the hash: it is then left alone.
-    pub async fn renew_hash(
-        &self,
-        id: UserId,
-        old: String,
-        new: String,
-    ) -> Result<bool, StoreError> {
+    pub async fn renew_hash(&self, id: UserId, old: String, new: String) -> Result<bool> {
         let update = "UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?";
         self.store.write(move |tx| Ok(tx.run(update, params![new, id, old])? > 0)).await
     }
 
     /// Revokes a token.
-    pub async fn revoke(&self, token: Claims, now: i64) -> Result<(), StoreError> {
+    pub async fn revoke(&self, token: Claims, now: i64) -> Result<()> {
         self.store.write(move |tx| revoke(tx, &token, now)).await
     }
 
     /// Revokes all tokens of a user.
-    pub(super) async fn end_tokens(&self, ending: Ending) -> Result<(), StoreError> {
+    pub(super) async fn end_tokens(&self, ending: Ending) -> Result<()> {
         self.store.write(move |tx| end_tokens(tx, ending)).await
     }
 
     /// Stores a new hash and revokes all tokens.
-    pub(super) async fn change_password(
-        &self,
-        ending: Ending,
-        hash: String,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn change_password(&self, ending: Ending, hash: String) -> Result<()> {
         let job = move |tx: &mut Tx<'_>| {
             tx.run("UPDATE users SET password_hash = ? WHERE id = ?", params![hash, ending.user])?;
             end_tokens(tx, ending)
@@ -218,12 +205,12 @@ impl AccountStore {
     }
 
     /// Deletes a user and revokes all tokens. What hangs on the user goes, or loses the name, beside the requests.
-    pub(super) async fn delete(&self, ending: Ending) -> Result<(), StoreError> {
+    pub(super) async fn delete(&self, ending: Ending) -> Result<()> {
         self.store.write(move |tx| delete(tx, ending)).await
     }
 
     /// The same, and no cached body has the user's name from then on.
-    pub(super) async fn delete_at_once(&self, ending: Ending) -> Result<(), StoreError> {
+    pub(super) async fn delete_at_once(&self, ending: Ending) -> Result<()> {
         let job = move |tx: &mut Tx<'_>| {
             tx.effects().end_everything();
             delete(tx, ending)
@@ -232,7 +219,7 @@ impl AccountStore {
     }
 }
 
-fn delete(tx: &mut Tx<'_>, ending: Ending) -> Result<(), StoreError> {
+fn delete(tx: &mut Tx<'_>, ending: Ending) -> Result<()> {
     tx.run("DELETE FROM users WHERE id = ?", params![ending.user])?;
     // In a file a trigger has noted it already; a server has none.
     tx.insert_new("INSERT INTO deleted_users (id) VALUES (?)", params![ending.user])?;
@@ -240,7 +227,7 @@ fn delete(tx: &mut Tx<'_>, ending: Ending) -> Result<(), StoreError> {
     end_tokens(tx, ending)
 }
 
-fn insert(tx: &Tx<'_>, user: &NewUser) -> Result<Option<UserId>, StoreError> {
+fn insert(tx: &Tx<'_>, user: &NewUser) -> Result<Option<UserId>> {
     tx.insert_new(
         "INSERT INTO users (nickname, password_hash, region_id, created_at_ms) VALUES (?, ?, ?, ?)",
         params![user.nickname, user.password_hash, user.region, user.created_at_ms],
@@ -248,12 +235,12 @@ fn insert(tx: &Tx<'_>, user: &NewUser) -> Result<Option<UserId>, StoreError> {
 }
 
 /// Whether there is such a user. A token says only that there was when it was issued.
-pub(crate) fn exists(conn: &Conn<'_>, id: UserId) -> Result<bool, StoreError> {
+pub(crate) fn exists(conn: &Conn<'_>, id: UserId) -> Result<bool> {
     conn.exists("SELECT 1 FROM users WHERE id = ?", params![id])
 }
 
 /// The same within a transaction that writes something of theirs: the user stays until its end.
-pub(crate) fn stays(tx: &Tx<'_>, id: UserId) -> Result<bool, StoreError> {
+pub(crate) fn stays(tx: &Tx<'_>, id: UserId) -> Result<bool> {
     tx.keep("users", id)
 }
 
@@ -264,7 +251,7 @@ fn request(nickname: &str, region: RegionId) -> Vec<u8> {
 }
 
 /// Revokes a token, of which no session is left.
-pub(super) fn revoke(tx: &mut Tx<'_>, token: &Claims, now: i64) -> Result<(), StoreError> {
+pub(super) fn revoke(tx: &mut Tx<'_>, token: &Claims, now: i64) -> Result<()> {
     sessions::forget(tx, token.id)?;
     let added = tx.insert_new(
         "INSERT INTO revoked_tokens (id, user_id, issued_at, expires_at) VALUES (?, ?, ?, ?)",
@@ -278,7 +265,7 @@ pub(super) fn revoke(tx: &mut Tx<'_>, token: &Claims, now: i64) -> Result<(), St
 }
 
 /// Takes away revocations of tokens that have expired by themselves.
-fn forget_expired(tx: &Tx<'_>, now: i64, change: &mut Change) -> Result<(), StoreError> {
+fn forget_expired(tx: &Tx<'_>, now: i64, change: &mut Change) -> Result<()> {
     let dead = now - MARGIN_SECONDS;
     change.forgotten.extend(ids(tx, EXPIRED, params![dead, SWEPT_AT_ONCE])?);
     let users = "DELETE FROM revoked_users WHERE expires_at < ? RETURNING user_id";
@@ -287,7 +274,7 @@ fn forget_expired(tx: &Tx<'_>, now: i64, change: &mut Change) -> Result<(), Stor
 }
 
 /// Revokes all tokens of a user by a cutoff, in the place of those that were revoked one by one.
-fn end_tokens(tx: &mut Tx<'_>, ending: Ending) -> Result<(), StoreError> {
+fn end_tokens(tx: &mut Tx<'_>, ending: Ending) -> Result<()> {
     let Ending { user, until, expires_at, now } = ending;
     tx.run(END_TOKENS, params![user, until, expires_at])?;
     let mut change = Change::default();
@@ -328,7 +315,7 @@ const CUT_OFF: Sql<'_> = Sql::each(
 /// Folds the older half of a user's revocations into a cutoff when there are too many. Tokens that were
 /// issued and revoked while the clock was ahead of `now` stay: a cutoff after now would refuse every
 /// token that the user is given until then.
-fn fold(tx: &Tx<'_>, user: UserId, now: i64, change: &mut Change) -> Result<(), StoreError> {
+fn fold(tx: &Tx<'_>, user: UserId, now: i64, change: &mut Change) -> Result<()> {
     let count: usize =
         tx.one("SELECT count(*) FROM revoked_tokens WHERE user_id = ?", params![user])?;
     if count <= MOST_OF_ONE_USER {
@@ -346,12 +333,7 @@ fn fold(tx: &Tx<'_>, user: UserId, now: i64, change: &mut Change) -> Result<(), 
 }
 
 /// Takes away revocations that the cutoff of a user makes unnecessary.
-fn replace_by_cutoff(
-    tx: &Tx<'_>,
-    user: UserId,
-    until: i64,
-    change: &mut Change,
-) -> Result<(), StoreError> {
+fn replace_by_cutoff(tx: &Tx<'_>, user: UserId, until: i64, change: &mut Change) -> Result<()> {
     let read = "SELECT until, expires_at FROM revoked_users WHERE user_id = ?";
     let cutoff = tx.first(read, params![user], |row| {
         Ok(Cutoff { until: row.get(0)?, expires_at: row.get(1)? })
@@ -363,20 +345,16 @@ fn replace_by_cutoff(
     Ok(())
 }
 
-fn ids<'s>(
-    conn: &Conn<'_>,
-    sql: impl Into<Sql<'s>>,
-    values: &[Value<'_>],
-) -> Result<Vec<TokenId>, StoreError> {
+fn ids<'s>(conn: &Conn<'_>, sql: impl Into<Sql<'s>>, values: &[Value<'_>]) -> Result<Vec<TokenId>> {
     conn.rows(sql, values, |row| Ok(TokenId(row.get(0)?)))
 }
 
-fn user(row: &Row<'_>) -> Result<User, StoreError> {
+fn user(row: &Row<'_>) -> Result<User> {
     let (id, nickname, region, created_at_ms) = columns(row)?;
     Ok(User { id, nickname, region, created_at_ms })
 }
 
-fn region(row: &Row<'_>) -> Result<RegionRow, StoreError> {
+fn region(row: &Row<'_>) -> Result<RegionRow> {
     let (id, province, name, name_en) = columns(row)?;
     Ok(RegionRow { id, province, name, name_en })
 }

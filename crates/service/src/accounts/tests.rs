@@ -3,9 +3,8 @@
 use super::*;
 use crate::app::App;
 use crate::config::Sources;
-use crate::http::Secret;
+use crate::http::{Conditions, Secret, Write};
 use crate::idempotency::IdempotencyKey;
-use axum::extract::State;
 use madang_guard::Attempt;
 use madang_guard::hash::Password;
 use madang_testing::until_async;
@@ -136,7 +135,8 @@ async fn a_log_out_whose_client_leaves_holds_its_place_until_it_is_written() {
     assert!(poll(standing.as_mut()).is_pending());
     {
         let caller = Caller { id: user, claims };
-        let leaving = pin!(session::logout(State(Arc::clone(&app)), caller));
+        let conditions = Conditions::default();
+        let leaving = pin!(session::logout(Write { app: Arc::clone(&app), caller, conditions }));
         assert!(poll(leaving).is_pending());
     }
     assert_eq!(app.writes.metrics().in_flight, 1);

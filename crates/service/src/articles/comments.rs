@@ -9,16 +9,10 @@ use super::list::Created;
 use super::represent::CommentItem;
 use super::types::{ArticleId, Comment, CommentId};
 use super::{comments_of, no_such_article, one_article};
-use crate::accounts::Caller;
-use crate::app::App;
 use crate::http::page::{self, Page, write_whole_cursor};
-use crate::http::{By, Conditions, JsonObject, PathId, Problem};
-use crate::idempotency::IdempotencyKey;
+use crate::http::{Answer, By, Create, PathId, Problem, Read, Write};
 use crate::response_cache::Wanted;
-use axum::extract::{Path, RawQuery, State};
-use axum::response::Response;
-use http::{HeaderMap, StatusCode};
-use std::sync::Arc;
+use http::StatusCode;
 
 /// Comments on an article, the oldest first.
 #[utoipa::path(get, path = "/v1/articles/{id}/comments", tag = "articles", operation_id = "listComments",
@@ -32,19 +26,14 @@ use std::sync::Arc;
         (status = 304, description = "The client has it already (If-None-Match)"),
         (status = 404, description = "There is no such article"),
     ))]
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    id: PathId<ArticleId>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let Ok(Path(article)) = id else { return Err(no_such_article()) };
+pub(super) async fn list(id: PathId<ArticleId>, read: Read) -> Answer {
+    let article = id.or(no_such_article)?;
     let listing = format!("article-comments:{article}");
-    let (limit, after) = page::asked(query.as_deref().unwrap_or(""), &listing)?;
+    let (limit, after) = page::asked(read.query(), &listing)?;
     let after = after.map_or(0, |(_, id)| id);
     let key = format!("{article}.{limit}.{after}");
     let stamps = [one_article(article), comments_of(article)];
-    let articles = &app.articles;
+    let articles = &read.app.articles;
     let kept = after == 0 || articles.responses.keeps_later_pages();
     let wanted = Wanted { key: &key, stamps: &stamps, kept };
     let store = articles.comments.clone();
@@ -54,7 +43,7 @@ pub(super) async fn list(
         Ok(found.map(|rows| Page::cut(rows, limit, cursor, CommentItem::from)))
     };
     let part = &articles.comment_lists;
-    articles.responses.answer(part, wanted, &headers, make, no_such_article).await
+    articles.responses.answer(part, wanted, &read.headers, make, no_such_article).await
 }
 
 /// Writes a comment on an article.
@@ -69,15 +58,9 @@ pub(super) async fn list(
         (status = 201, description = "Written; `Location` leads to the comments", body = Created),
         (status = 404, description = "There is no such article"),
     ))]
-pub(super) async fn create(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    id: PathId<ArticleId>,
-    key: IdempotencyKey,
-    body: JsonObject,
-) -> Result<Response, Problem> {
-    let Ok(Path(article)) = id else { return Err(no_such_article()) };
-    let once = key.used_by(caller.id, body.bytes());
+pub(super) async fn create(id: PathId<ArticleId>, create: Create) -> Answer {
+    let article = id.or(no_such_article)?;
+    let Create { app, caller, once, body } = create;
     let new = draft::comment(body, article, caller.id)?;
     let comments = app.articles.comments().clone();
     let made = app.writes.run(async move { comments.add(new, once).await }).await??;
@@ -100,13 +83,11 @@ pub(super) async fn create(
         (status = 404, description = "There is no such comment on this article, or no longer"),
     ))]
 pub(super) async fn delete(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    conditions: Conditions,
     ids: PathId<(ArticleId, CommentId)>,
-) -> Result<StatusCode, Problem> {
+    Write { app, caller, conditions }: Write,
+) -> Answer<StatusCode> {
     let absent = || Problem::not_found("this article has no comment with this id");
-    let Ok(Path((article, id))) = ids else { return Err(absent()) };
+    let (article, id) = ids.or(absent)?;
     let comments = app.articles.comments().clone();
     // A comment has no answer of its own, so no tag.
     let by = By::new(caller.id, conditions, |()| None);

@@ -44,7 +44,7 @@ use super::types::{ArticleId, Counts};
 use crate::accounts::UserId;
 use crate::config::{LikeSettings, LikesWrite};
 use crate::http::gate::Permit;
-use crate::store::{Store, StoreError, Tx};
+use crate::store::{Result, Store, StoreError, Tx};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Applied, Decides};
@@ -184,7 +184,7 @@ impl LikeLog {
     }
 
     /// As [`LikeStore::agree`].
-    pub(super) fn agree(&self) -> Result<(), StoreError> {
+    pub(super) fn agree(&self) -> Result<()> {
         self.parts.store.agree(match &self.way {
             Way::Stream(stream) if stream.is_queue() => Decides::Queue,
             Way::Stream(_) => Decides::Stream,
@@ -203,7 +203,7 @@ impl LikeLog {
     }
 
     /// The counts of an article from the store, kept in memory from then on; nothing when there is none.
-    pub(super) async fn read_counts(&self, id: ArticleId) -> Result<Option<Counts>, StoreError> {
+    pub(super) async fn read_counts(&self, id: ArticleId) -> Result<Option<Counts>> {
         self.parts.read_counts(id).await
     }
 
@@ -314,7 +314,7 @@ struct Look {
 }
 
 impl Parts {
-    async fn read_counts(&self, article: ArticleId) -> Result<Option<Counts>, StoreError> {
+    async fn read_counts(&self, article: ArticleId) -> Result<Option<Counts>> {
         for _ in 0..TRIES {
             let version = self.counts.version(article);
             let Some(found) = self.store.counts(article).await? else { return Ok(None) };
@@ -331,11 +331,7 @@ impl Parts {
     }
 
     /// Writes what a queue holds now; answers whether it could. What cannot be written stays, for the next time.
-    async fn write_chunks<T>(
-        &self,
-        all: &[T],
-        write: impl AsyncFn(&[T]) -> Result<(), StoreError>,
-    ) -> bool {
+    async fn write_chunks<T>(&self, all: &[T], write: impl AsyncFn(&[T]) -> Result<()>) -> bool {
         let mut done = true;
         for chunk in all.chunks(CHUNK) {
             if let Err(error) = write(chunk).await {

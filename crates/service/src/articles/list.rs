@@ -5,17 +5,11 @@ use super::represent::ArticleItem;
 use super::store::listing::{Asked, Listed};
 use super::types::Order;
 use super::{Articles, all_articles};
-use crate::accounts::Caller;
-use crate::app::App;
 use crate::http::page::{self, Page, Query, write_whole_cursor};
-use crate::http::problem::FieldError;
-use crate::http::{JsonObject, Problem};
-use crate::idempotency::IdempotencyKey;
+use crate::http::{Answer, Create, FieldError, Problem, Read};
 use crate::markets::read_words;
 use crate::response_cache::{Wanted, no_listing};
 use crate::store::load_with;
-use axum::extract::{RawQuery, State};
-use axum::response::Response;
 use http::HeaderMap;
 use serde::Serialize;
 use std::sync::Arc;
@@ -40,13 +34,9 @@ use std::sync::Arc;
         (status = 200, description = "One page", body = Page<ArticleItem>),
         (status = 304, description = "The client has it already (If-None-Match)"),
     ))]
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let (asked, limit) = read(query.as_deref().unwrap_or(""))?;
-    app.articles.page(asked, limit, &headers).await
+pub(super) async fn list(read: Read) -> Answer {
+    let (asked, limit) = self::read(read.query())?;
+    read.app.articles.page(asked, limit, &read.headers).await
 }
 
 /// What was made.
@@ -64,13 +54,8 @@ pub(super) struct Created {
     responses(
         (status = 201, description = "Written; `Location` leads to it", body = Created),
     ))]
-pub(super) async fn create(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    key: IdempotencyKey,
-    body: JsonObject,
-) -> Result<Response, Problem> {
-    let once = key.used_by(caller.id, body.bytes());
+pub(super) async fn create(create: Create) -> Answer {
+    let Create { app, caller, once, body } = create;
     let new = draft::article(body, caller.id)?;
     let articles = app.articles.store().clone();
     let made = app.writes.run(async move { articles.create(new, once).await }).await??;
@@ -109,12 +94,7 @@ fn listing(asked: &Asked) -> String {
 }
 
 impl Articles {
-    async fn page(
-        &self,
-        asked: Asked,
-        limit: usize,
-        headers: &HeaderMap,
-    ) -> Result<Response, Problem> {
+    async fn page(&self, asked: Asked, limit: usize, headers: &HeaderMap) -> Answer {
         let (name, order, after) = (listing(&asked), asked.order, asked.after);
         let key = match after {
             None => format!("{limit} {name}"),

@@ -4,15 +4,11 @@ use super::draft::ArticleChangesBody;
 use super::represent::{ArticleBody, ArticleText};
 use super::types::{Article, ArticleId, Counts};
 use super::{Articles, draft, no_such_article, one_article};
-use crate::accounts::{Caller, MaybeCaller};
-use crate::app::App;
+use crate::accounts::MaybeCaller;
 use crate::http::dynamic_members::{DynamicObject, Member};
-use crate::http::{By, Conditions, JsonObject, PathId, Problem};
+use crate::http::{Answer, By, JsonObject, PathId, Problem, Read, Write};
 use crate::response_cache::{Wanted, make_private};
-use axum::extract::{Path, State};
-use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use std::sync::Arc;
 
 /// One article.
 ///
@@ -26,12 +22,11 @@ use std::sync::Arc;
         (status = 404, description = "There is no such article"),
     ))]
 pub(super) async fn one(
-    State(app): State<Arc<App>>,
     MaybeCaller(caller): MaybeCaller,
     id: PathId<ArticleId>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let Ok(Path(id)) = id else { return Err(no_such_article()) };
+    Read { app, headers, .. }: Read,
+) -> Answer {
+    let id = id.or(no_such_article)?;
     let articles = &app.articles;
     let text = articles.text(id, &headers).await?.ok_or_else(no_such_article)?;
     let liked = match &caller {
@@ -57,14 +52,12 @@ pub(super) async fn one(
         (status = 404, description = "There is no such article"),
     ))]
 pub(super) async fn patch(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    conditions: Conditions,
     id: PathId<ArticleId>,
+    Write { app, caller, conditions }: Write,
     headers: HeaderMap,
     body: JsonObject,
-) -> Result<Response, Problem> {
-    let Ok(Path(id)) = id else { return Err(no_such_article()) };
+) -> Answer {
+    let id = id.or(no_such_article)?;
     let edit = draft::edit(body)?;
     let articles = app.articles.clone();
     let (user, by) = (caller.id, By::new(caller.id, conditions, version));
@@ -87,13 +80,9 @@ pub(super) async fn patch(
         (status = 403, description = "It is somebody else's"),
         (status = 404, description = "There is no such article, or no longer"),
     ))]
-pub(super) async fn delete(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    conditions: Conditions,
-    id: PathId<ArticleId>,
-) -> Result<StatusCode, Problem> {
-    let Ok(Path(id)) = id else { return Err(no_such_article()) };
+pub(super) async fn delete(id: PathId<ArticleId>, write: Write) -> Answer<StatusCode> {
+    let id = id.or(no_such_article)?;
+    let Write { app, caller, conditions } = write;
     let articles = app.articles.store().clone();
     let by = By::new(caller.id, conditions, version);
     let removed = app.writes.run(async move { articles.delete(id, by).await });
@@ -122,11 +111,7 @@ fn members(counts: Counts, liked: Option<bool>) -> [(&'static str, Member); 3] {
 
 impl Articles {
     /// What is cached of an article.
-    async fn text(
-        &self,
-        id: ArticleId,
-        headers: &HeaderMap,
-    ) -> Result<Option<DynamicObject>, Problem> {
+    async fn text(&self, id: ArticleId, headers: &HeaderMap) -> Answer<Option<DynamicObject>> {
         let (key, stamps) = (id.to_string(), [one_article(id)]);
         let wanted = Wanted { key: &key, stamps: &stamps, kept: true };
         let store = self.store.clone();

@@ -11,7 +11,7 @@ use crate::housekeeping::DependentRows;
 use crate::http::{By, Refusal, Remover};
 use crate::idempotency::{Done, Once};
 use crate::search as index;
-use crate::store::{ChangeError, Conn, Row, Store, StoreError, Tx, params};
+use crate::store::{ChangeError, Conn, Result, Row, Store, Tx, params};
 
 /// What hangs on an article.
 pub(super) const OF_ARTICLE: &[DependentRows] = &[
@@ -85,11 +85,10 @@ impl ArticleStore {
     ///
     /// # Errors
     /// Also when one is refused; none is stored then.
-    pub async fn create_all(&self, all: Vec<NewArticle>) -> Result<Vec<ArticleId>, StoreError> {
+    pub async fn create_all(&self, all: Vec<NewArticle>) -> Result<Vec<ArticleId>> {
         let job = move |tx: &mut Tx<'_>| {
             tx.effects().end_everything();
-            let ids =
-                all.iter().map(|new| insert(tx, new)).collect::<Result<Vec<_>, StoreError>>()?;
+            let ids = all.iter().map(|new| insert(tx, new)).collect::<Result<Vec<_>>>()?;
             let text = |new: &NewArticle| index::text(&[&new.title, &new.content]);
             let texts = ids.iter().zip(&all).map(|(id, new)| (*id, text(new)));
             index::add_all(tx, index::ARTICLES, texts)?;
@@ -99,18 +98,18 @@ impl ArticleStore {
     }
 
     /// How many articles there are.
-    pub async fn count(&self) -> Result<u64, StoreError> {
+    pub async fn count(&self) -> Result<u64> {
         self.store.read(|conn| conn.one("SELECT count(*) FROM articles", &[])).await
     }
 
     /// Ids of the first `limit` articles. For filling a store.
-    pub async fn ids(&self, limit: usize) -> Result<Vec<ArticleId>, StoreError> {
+    pub async fn ids(&self, limit: usize) -> Result<Vec<ArticleId>> {
         let sql = "SELECT id FROM articles ORDER BY id LIMIT ?";
         self.store.read(move |conn| conn.rows(sql, params![limit], |row| row.get(0))).await
     }
 
     /// The article of this id.
-    pub async fn find(&self, id: ArticleId) -> Result<Option<Article>, StoreError> {
+    pub async fn find(&self, id: ArticleId) -> Result<Option<Article>> {
         self.store.read(move |conn| find(conn, id)).await
     }
 
@@ -156,7 +155,7 @@ impl ArticleStore {
         &self,
         id: ArticleId,
         by: impl Into<Remover<Article>>,
-    ) -> Result<Result<(), Refusal>, StoreError> {
+    ) -> Result<Result<(), Refusal>> {
         let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
             tx.hold("articles", id)?;
@@ -179,7 +178,7 @@ pub(super) fn author_exists(tx: &Tx<'_>, user: UserId) -> Result<(), ChangeError
     if accounts::stays(tx, user)? { Ok(()) } else { Err(ChangeError::UnknownUser) }
 }
 
-fn insert(tx: &Tx<'_>, new: &NewArticle) -> Result<ArticleId, StoreError> {
+fn insert(tx: &Tx<'_>, new: &NewArticle) -> Result<ArticleId> {
     let id = tx.insert("INSERT INTO articles (author_id, title, created_at_ms, updated_at_ms) VALUES (?1, ?2, ?3, ?3)", params![new.author, new.title, new.created_at_ms])?;
     let content = "INSERT INTO article_contents (article_id, content) VALUES (?, ?)";
     tx.run(content, params![id, new.content])?;
@@ -187,7 +186,7 @@ fn insert(tx: &Tx<'_>, new: &NewArticle) -> Result<ArticleId, StoreError> {
 }
 
 /// The row goes; its text is nobody's, and what else hung on it goes later.
-fn delete(tx: &Tx<'_>, id: ArticleId) -> Result<(), StoreError> {
+fn delete(tx: &Tx<'_>, id: ArticleId) -> Result<()> {
     tx.run("DELETE FROM articles WHERE id = ?", params![id])?;
     // In a file a trigger does the rest, so that it also follows from what an operator does by hand.
     if tx.is_shared() {
@@ -198,13 +197,13 @@ fn delete(tx: &Tx<'_>, id: ArticleId) -> Result<(), StoreError> {
 }
 
 /// The user whose article this is, if they still exist; nothing when there is no such article.
-fn owner(tx: &Tx<'_>, id: ArticleId) -> Result<Option<Option<UserId>>, StoreError> {
+fn owner(tx: &Tx<'_>, id: ArticleId) -> Result<Option<Option<UserId>>> {
     let sql = "SELECT u.id FROM articles a LEFT JOIN users u ON u.id = a.author_id WHERE a.id = ?";
     tx.first(sql, params![id], |row| row.get(0))
 }
 
 /// Writes what differs; answers whether anything did.
-fn change(tx: &Tx<'_>, id: ArticleId, edit: &Edit, now: i64) -> Result<bool, StoreError> {
+fn change(tx: &Tx<'_>, id: ArticleId, edit: &Edit, now: i64) -> Result<bool> {
     let mut changed = 0;
     if let Some(title) = &edit.title {
         let update = "UPDATE articles SET title = ?2 WHERE id = ?1 AND title <> ?2";
@@ -223,7 +222,7 @@ fn change(tx: &Tx<'_>, id: ArticleId, edit: &Edit, now: i64) -> Result<bool, Sto
     Ok(changed > 0)
 }
 
-fn find(conn: &Conn<'_>, id: ArticleId) -> Result<Option<Article>, StoreError> {
+fn find(conn: &Conn<'_>, id: ArticleId) -> Result<Option<Article>> {
     let sql =
         "SELECT a.id, a.author_id, u.nickname, a.title, a.created_at_ms, a.updated_at_ms, c.content
          FROM articles a JOIN article_contents c ON c.article_id = a.id
@@ -236,20 +235,20 @@ fn find(conn: &Conn<'_>, id: ArticleId) -> Result<Option<Article>, StoreError> {
 }
 
 /// The counts of an article; nothing when there is none of this id.
-pub(super) fn counts(conn: &Conn<'_>, id: ArticleId) -> Result<Option<Counts>, StoreError> {
+pub(super) fn counts(conn: &Conn<'_>, id: ArticleId) -> Result<Option<Counts>> {
     conn.first("SELECT like_count, comment_count FROM articles WHERE id = ?", params![id], |row| {
         Ok(Counts { likes: row.get(0)?, comments: row.get(1)? })
     })
 }
 
 /// Whether this user likes this article.
-pub(super) fn likes(conn: &Conn<'_>, article: ArticleId, user: UserId) -> Result<bool, StoreError> {
+pub(super) fn likes(conn: &Conn<'_>, article: ArticleId, user: UserId) -> Result<bool> {
     let sql = "SELECT 1 FROM article_likes WHERE article_id = ? AND user_id = ?";
     conn.exists(sql, params![article, user])
 }
 
 /// The author from two columns, of which the second is null when the account is gone.
-pub(super) fn author(row: &Row<'_>, at: usize) -> Result<Option<Author>, StoreError> {
+pub(super) fn author(row: &Row<'_>, at: usize) -> Result<Option<Author>> {
     let nickname: Option<String> = row.get(at + 1)?;
     nickname.map(|nickname| Ok(Author { id: row.get(at)?, nickname })).transpose()
 }

@@ -9,7 +9,7 @@ use super::*;
 use crate::config::{LikeSettings, LikesWrite, Origin, Quota, Sources};
 use crate::http::{AnswerRoom, Gate};
 use crate::idempotency::Once;
-use crate::store::{StoreError, Tx, columns};
+use crate::store::{Result, StoreError, Tx, columns};
 use std::collections::HashSet;
 
 pub(super) struct Bench {
@@ -24,7 +24,7 @@ pub(super) struct Bench {
 /// The writer, held up with a job.
 pub(super) struct Held {
     release: std::sync::mpsc::Sender<()>,
-    job: tokio::task::JoinHandle<Result<(), StoreError>>,
+    job: tokio::task::JoinHandle<Result<()>>,
 }
 
 impl Held {
@@ -105,7 +105,7 @@ impl Bench {
         };
         let sql =
             format!("CREATE TRIGGER broken BEFORE INSERT ON article_likes FOR EACH ROW {refuse}");
-        let done: Result<(), StoreError> = self.store.write(move |tx| tx.definition(&sql)).await;
+        let done: Result<()> = self.store.write(move |tx| tx.definition(&sql)).await;
         done.unwrap();
     }
 

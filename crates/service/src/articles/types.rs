@@ -12,9 +12,9 @@ pub type CommentId = i64;
 /// How many comments and likes an article has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Likes.
+    /// Users who like it.
     pub likes: u64,
-    /// Comments.
+    /// Comments on it.
     pub comments: u64,
 }
 
@@ -56,9 +56,9 @@ pub struct Article {
     pub id: ArticleId,
     /// Its author; nobody when the account is gone.
     pub author: Option<Author>,
-    /// Title.
+    /// 1 to 100 characters on one line.
     pub title: String,
-    /// Content.
+    /// 1 to 10,000 characters on any number of lines.
     pub content: String,
     /// When it was written, in milliseconds since 1970, UTC.
     pub created_at_ms: i64,
@@ -73,7 +73,7 @@ pub struct Summary {
     pub id: ArticleId,
     /// Its author; nobody when the account is gone.
     pub author: Option<Author>,
-    /// Title.
+    /// 1 to 100 characters on one line.
     pub title: String,
     /// When it was written, in milliseconds since 1970, UTC.
     pub created_at_ms: i64,
@@ -119,7 +119,7 @@ pub struct Comment {
     pub id: CommentId,
     /// Its author; nobody when the account is gone.
     pub author: Option<Author>,
-    /// Content.
+    /// 1 to 1,000 characters on any number of lines.
     pub content: String,
     /// When it was written, in milliseconds since 1970, UTC.
     pub created_at_ms: i64,

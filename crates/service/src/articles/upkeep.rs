@@ -16,7 +16,7 @@
 use super::Articles;
 use super::types::ArticleId;
 use crate::housekeeping::SWEEP_ROWS;
-use crate::store::StoreError;
+use crate::store::{Result, StoreError};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -63,7 +63,7 @@ impl Articles {
         }
     }
 
-    async fn check_all(&self) -> Result<(), StoreError> {
+    async fn check_all(&self) -> Result<()> {
         let mut after = 0;
         loop {
             let started = Instant::now();
@@ -74,10 +74,7 @@ impl Articles {
     }
 
     /// Checks some articles after this one; answers the last of them.
-    pub(super) async fn check_some(
-        &self,
-        after: ArticleId,
-    ) -> Result<Option<ArticleId>, StoreError> {
+    pub(super) async fn check_some(&self, after: ArticleId) -> Result<Option<ArticleId>> {
         let found = match self.store.compare(after, CHECKED_AT_ONCE).await {
             // A hundred articles with a great many likes each: one by one then.
             Err(StoreError::GivenUp(_)) => self.store.compare(after, 1).await?,
@@ -105,7 +102,7 @@ impl Articles {
     }
 
     /// Takes the likes back of users who no longer exist.
-    pub(crate) async fn take_back_likes_of_the_gone(&self) -> Result<(), StoreError> {
+    pub(crate) async fn take_back_likes_of_the_gone(&self) -> Result<()> {
         let mut after = (0, 0);
         loop {
             let started = Instant::now();

@@ -1,7 +1,7 @@
 //! Settings of the cache.
 
 use super::keys::settings;
-use super::value::{duration, size, switch, word};
+use super::value::{Kind, bytes, kind, lifetime, switch, word};
 use madang_valkey::Url;
 use serde::Deserialize;
 use std::time::Duration;
@@ -10,20 +10,15 @@ settings! {
     /// `cache.*`: the cache of finished bodies.
     #[derive(Clone, Debug, PartialEq)]
     pub struct CacheSettings {
-        mode: CacheMode = "cache.mode", "local", word,
-            "off, remote, local or local+remote",
+        mode: CacheMode = "cache.mode", "local", word("off, remote, local or local+remote"),
             "Place where finished bodies are kept: in this process, in the server of cache.url (documented system: remote), or both; off = every request is computed anew";
-        url: Vec<Url> = secret "cache.url", "", servers,
-            SERVERS,
+        url: Vec<Url> = secret "cache.url", "", servers(),
             "Valkey or Redis (7.0 or newer) that keeps bodies for all nodes; it may lose them at any time";
-        capacity: usize = "cache.capacity", "32MiB", size,
-            "a size: 8MiB, 1GiB",
+        capacity: usize = "cache.capacity", "32MiB", bytes(),
             "Cache capacity in bytes, for all cached bodies together";
-        max_entry: usize = "cache.max_entry", "4MiB", size,
-            "a size: 512KiB, 4MiB",
+        max_entry: usize = "cache.max_entry", "4MiB", bytes(),
             "Maximum size of a cached body with all its encodings; a larger one is served but not cached";
-        first_pages_only: bool = "cache.first_pages_only", "off", switch,
-            "on or off",
+        first_pages_only: bool = "cache.first_pages_only", "off", switch(),
             "Caching of only the first page of each listing of posts or articles (documented system: on)";
         /// Times after which bodies are refreshed.
         ttl: Lifetimes;
@@ -35,23 +30,17 @@ settings! {
     /// ends it at once whatever they say.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Lifetimes {
-        tracks: Duration = "cache.ttl.tracks", "10min", duration,
-            "a duration: 30s, 10min; 0 = not kept",
+        tracks: Duration = "cache.ttl.tracks", "10min", lifetime(),
             "Time to live of cached tracks; a change is visible at once regardless";
-        lists: Duration = "cache.ttl.lists", "5min", duration,
-            "a duration: 30s, 10min; 0 = not kept",
+        lists: Duration = "cache.ttl.lists", "5min", lifetime(),
             "Time to live of cached listings of posts and articles (documented system: 5min)";
-        categories: Duration = "cache.ttl.categories", "24h", duration,
-            "a duration: 30s, 24h; 0 = not kept",
+        categories: Duration = "cache.ttl.categories", "24h", lifetime(),
             "Time to live of the cached categories of posts (documented system: 24h)";
-        posts: Duration = "cache.ttl.posts", "10min", duration,
-            "a duration: 30s, 10min; 0 = not kept",
+        posts: Duration = "cache.ttl.posts", "10min", lifetime(),
             "Time to live of cached posts (documented system: 0, as only listings and categories are cached)";
-        articles: Duration = "cache.ttl.articles", "10min", duration,
-            "a duration: 30s, 10min; 0 = not kept",
+        articles: Duration = "cache.ttl.articles", "10min", lifetime(),
             "Time to live of cached articles and comments; likes are never part of a cached body";
-        markets: Duration = "cache.ttl.markets", "1h", duration,
-            "a duration: 30s, 10min; 0 = not kept",
+        markets: Duration = "cache.ttl.markets", "1h", lifetime(),
             "Time to live of cached markets and searches; view counts are never part of a cached body";
     }
 }
@@ -78,11 +67,11 @@ impl CacheMode {
     }
 }
 
-/// What keys with Valkey or Redis servers accept.
-pub(super) const SERVERS: &str = "redis://[USER:PASSWORD@]HOST:PORT or rediss:// with TLS, several separated by commas for a cluster, or empty";
-
-/// One server, or nodes of a cluster.
-pub(super) fn servers(value: &str) -> Option<Vec<Url>> {
-    let urls = value.split(',').map(str::trim).filter(|url| !url.is_empty());
-    urls.map(|url| Url::parse(url).ok()).collect()
+/// One Valkey or Redis server, or nodes of a cluster.
+pub(super) fn servers() -> Kind<Vec<Url>> {
+    let accepts = "redis://[USER:PASSWORD@]HOST:PORT or rediss:// with TLS, several separated by commas for a cluster, or empty";
+    kind(accepts, |value| {
+        let urls = value.split(',').map(str::trim).filter(|url| !url.is_empty());
+        urls.map(|url| Url::parse(url).ok()).collect()
+    })
 }

@@ -1,30 +1,28 @@
 //! `database.*` and `cluster.*`: the store, and nodes that share one.
 
 use super::keys::settings;
-use super::value::{auto, duration, positive, set_or_none, size, whole};
+use super::value::{auto, duration, kind, optional, size, time, up_to};
 use std::time::Duration;
 
 settings! {
     /// `database.*`: the store.
     #[derive(Clone, PartialEq)]
     pub struct DatabaseSettings {
-        url: Option<String> = secret "database.url", "", |v| set_or_none(v, database_url),
-            "mysql://USER:PASSWORD@HOST:PORT/DATABASE, several separated by commas for a Galera cluster, or empty",
+        url: Option<String> = secret "database.url", "",
+            optional("mysql://USER:PASSWORD@HOST:PORT/DATABASE, several separated by commas for a Galera cluster, or empty",
+                database_url),
             "MariaDB database that holds the data, for several nodes; of a cluster the first server that can be used; empty = a file in the data directory";
-        replicas: Vec<String> = secret "database.replicas", "", replica_urls,
-            "URLs as database.url, separated by commas, or empty",
+        replicas: Vec<String> = secret "database.replicas", "",
+            kind("URLs as database.url, separated by commas, or empty", replica_urls),
             "Replicas of database.url, for reads; one that is behind what a read needs, slow or away is passed over";
-        max_connections: Option<usize> = "database.max_connections", "auto", |v| auto(v, 256),
-            "auto or 1 to 256",
+        max_connections: Option<usize> = "database.max_connections", "auto", auto(256),
             "Number of read connections to the store (file: auto = one per core, at least 2), or of all connections to MariaDB (auto = 48)";
-        commit_group: usize = "database.commit_group", "256", |v| whole(v, 1, 10_000),
-            "1 to 10000",
+        commit_group: usize = "database.commit_group", "256", up_to(10_000),
             "Maximum number of writes that share one commit; 1 = a commit for each write";
-        queue: usize = "database.queue", "4096", |v| whole(v, 1, 1_000_000),
-            "1 to 1000000",
+        queue: usize = "database.queue", "4096", up_to(1_000_000),
             "Maximum number of jobs waiting for the store; further ones are answered 503";
-        log_limit: usize = "database.log_limit", "64MiB", log_limit,
-            "a size: 16MiB, 1GiB; at least 64KiB",
+        log_limit: usize = "database.log_limit", "64MiB",
+            kind("a size: 16MiB, 1GiB; at least 64KiB", log_limit),
             "Size of the write-ahead log at which reads and writes pause until it is copied into the database";
         /// How nodes keep in step that share it.
         cluster: ClusterSettings;
@@ -35,14 +33,13 @@ settings! {
     /// `cluster.*`: nodes that share a store.
     #[derive(Clone, Debug, PartialEq)]
     pub struct ClusterSettings {
-        delay: Duration = "cluster.delay", "25ms", |v| duration(v).filter(|delay| *delay <= Duration::from_secs(1)),
-            "a duration: 0, 25ms, 40ms; at most 1s",
+        delay: Duration = "cluster.delay", "25ms",
+            kind("a duration: 0, 25ms, 40ms; at most 1s",
+                |v| duration(v).filter(|delay| *delay <= Duration::from_secs(1))),
             "Time between the commit of a write and its answer when database.url is set, the same on all nodes; 0 = no wait, but every request waits for a query of its own (for machines that are suspended or migrated live)";
-        poll: Duration = "cluster.poll", "8ms", positive,
-            "a duration: 8ms, 16ms",
+        poll: Duration = "cluster.poll", "8ms", time(),
             "Time between two queries for what other nodes have written, while requests come; must be shorter than two thirds of cluster.delay";
-        wait: Duration = "cluster.wait", "1s", positive,
-            "a duration: 250ms, 1s",
+        wait: Duration = "cluster.wait", "1s", time(),
             "Maximum time that a request waits for such a query; then 503";
     }
 }

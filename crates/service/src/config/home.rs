@@ -1,18 +1,18 @@
 //! Settings of the home page.
 
 use super::keys::settings;
-use super::value::{set_or_none, switch};
+use super::value::{optional, switch};
 use sha2::{Digest as _, Sha256};
 
 settings! {
-    /// `home.*`.
+    /// `home.*`: the pages for a browser.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct HomeSettings {
-        page: bool = "home.page", "on", switch,
-            "on or off",
+        page: bool = "home.page", "on", switch(),
             "Page at / with trails, markets, request rate and latency; off = 404";
-        operator_token: Option<OperatorToken> = secret "home.operator_token", "", |v| set_or_none(v, OperatorToken::parse),
-            "32 to 256 visible ASCII characters without spaces (openssl rand -hex 32)",
+        operator_token: Option<OperatorToken> = secret "home.operator_token", "",
+            optional("32 to 256 visible ASCII characters without spaces (openssl rand -hex 32)",
+                OperatorToken::parse),
             "Token for the operator's view at /home/operator: rates, latency, cache, guard, store, last errors; unset = 404. Set it in a file or the environment: other users can see flags";
     }
 }

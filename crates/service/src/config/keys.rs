@@ -4,14 +4,14 @@ use super::{ConfigError, Settings, Sources};
 use std::sync::LazyLock;
 
 /// One setting.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Key {
     /// Dotted name, as in `madang.toml` and `--set`.
     pub name: &'static str,
     /// Default, in the form a person would write.
     pub default: &'static str,
     /// What is accepted, with units.
-    pub accepts: &'static str,
+    pub accepts: String,
     /// What it means, and what the unset or zero value does.
     pub meaning: &'static str,
     /// Whether the value is never printed, neither by `madang config` nor in an error.
@@ -45,11 +45,10 @@ pub(super) trait Section: Sized {
 }
 
 /// Makes the struct of a section. A row is a field: its type, `secret` if it is never printed, the key, its default,
-/// what parses it, what is accepted, what it means. Sections within it follow, each with its documentation.
+/// its [kind](super::value::Kind), what it means. Sections within it follow, each with its documentation.
 macro_rules! settings {
     ($(#[$about:meta])* $vis:vis struct $Section:ident {
-        $($field:ident: $Type:ty = $($secret:ident)? $key:literal, $default:literal, $parse:expr,
-            $accepts:expr,
+        $($field:ident: $Type:ty = $($secret:ident)? $key:literal, $default:literal, $kind:expr,
             $meaning:literal;)*
         $($(#[$says:meta])+ $part:ident: $Part:ty;)*
     }) => {
@@ -64,7 +63,7 @@ macro_rules! settings {
                 all.extend([$($crate::config::Key {
                     name: $key,
                     default: $default,
-                    accepts: $accepts,
+                    accepts: { let kind: $crate::config::value::Kind<$Type> = $kind; kind.accepts },
                     meaning: $meaning,
                     secret: [$(stringify!($secret),)? ""].contains(&"secret"),
                 },)*]);
@@ -73,7 +72,7 @@ macro_rules! settings {
 
             fn read(from: &$crate::config::Sources) -> Result<Self, $crate::config::ConfigError> {
                 Ok(Self {
-                    $($field: from.parsed($key, $parse)?,)*
+                    $($field: from.parsed($key, &$kind)?,)*
                     $($part: <$Part as $crate::config::keys::Section>::read(from)?,)*
                 })
             }

@@ -1,24 +1,22 @@
 //! Settings of likes.
 
-use super::cache::{SERVERS, servers};
+use super::cache::servers;
 use super::keys::settings;
-use super::value::{positive, word};
+use super::value::{time, word};
 use madang_valkey::Url;
 use serde::Deserialize;
 use std::time::Duration;
 
 settings! {
-    /// `likes.*`.
+    /// `likes.*`: the way to the tables.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct LikeSettings {
-        write: LikesWrite = "likes.write", "behind", word,
-            "direct, behind, stream, queue or discard",
+        write: LikesWrite = "likes.write", "behind",
+            word("direct, behind, stream, queue or discard"),
             "Method of storing likes; behind = commits shared by all that wait; direct = one commit each; stream = acknowledged by the server of likes.url and written within a second (MariaDB only); queue (documented system; unsafe) = acknowledged from memory, or by the server of likes.url, and written later; discard (unsafe) = not stored, to measure the rest";
-        url: Vec<Url> = secret "likes.url", "", servers,
-            SERVERS,
+        url: Vec<Url> = secret "likes.url", "", servers(),
             "Valkey or Redis (7.0 or newer) of likes.write = stream or queue; for stream with appendonly yes, appendfsync always and without eviction: what it loses before it is in the tables is lost";
-        queue_flush: Duration = "likes.queue_flush", "60s", positive,
-            "a duration: 5s, 60s",
+        queue_flush: Duration = "likes.queue_flush", "60s", time(),
             "Time between two writes of acknowledged likes with likes.write = queue";
     }
 }

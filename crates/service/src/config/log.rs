@@ -1,38 +1,36 @@
 //! Settings of the log, of its lines for requests, and of spans.
 
 use super::keys::settings;
-use super::value::{off_or, positive, set_or_none, word};
+use super::value::{kind, off_or, optional, time, word};
 use serde::Deserialize;
 use std::time::Duration;
 
 settings! {
-    /// `log.*`.
+    /// `log.*`: what is logged, and how.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct LogSettings {
-        level: String = "log.level", "info", filter,
-            "error, warn, info, debug, trace, or a filter such as madang_service=debug,info",
+        level: String = "log.level", "info",
+            kind("error, warn, info, debug, trace, or a filter such as madang_service=debug,info",
+                filter),
             "Minimum level of log lines, or a filter; logs go to stderr";
-        format: LogFormat = "log.format", "text", word,
-            "text or json",
+        format: LogFormat = "log.format", "text", word("text or json"),
             "Format of log lines";
-        access: Option<AccessLog> = "log.access", "off", |v| off_or(v, word),
-            "off, stdout or stderr",
+        access: Option<AccessLog> = "log.access", "off", off_or(word("stdout or stderr")),
             "Output of the access log, one line of JSON for each request; off = none";
-        slow: Option<Duration> = "log.slow", "off", |v| off_or(v, positive),
-            "off or a duration: 250ms, 1s",
+        slow: Option<Duration> = "log.slow", "off", off_or(time()),
             "Duration of a request from which a warning is logged with where the time went; off = none";
     }
 }
 
 settings! {
-    /// `trace.*`.
+    /// `trace.*`: spans, and who gets them.
     #[derive(Clone, Debug, PartialEq)]
     pub struct TraceSettings {
-        endpoint: Option<Endpoint> = "trace.endpoint", "", |v| set_or_none(v, Endpoint::parse),
-            "http://HOST:PORT of an OpenTelemetry collector, with or without a path, or empty",
+        endpoint: Option<Endpoint> = "trace.endpoint", "",
+            optional("http://HOST:PORT of an OpenTelemetry collector, with or without a path, or empty",
+                Endpoint::parse),
             "Collector that receives a span for each sampled request (OTLP over HTTP, JSON; path /v1/traces unless given); empty = no spans";
-        sample: f64 = "trace.sample", "1", share,
-            "0 to 1",
+        sample: f64 = "trace.sample", "1", kind("0 to 1", share),
             "Share of the requests without a traceparent header that get a span; with one, its sampled flag decides";
     }
 }

@@ -1,18 +1,17 @@
 //! `schedules.*`.
 
 use super::keys::settings;
-use super::value::{off_or, whole_u32, word};
+use super::value::{off_or, up_to, word};
 use serde::Deserialize;
 
 settings! {
-    /// `schedules.*`.
+    /// `schedules.*`: the limit per user.
     #[derive(Clone, Debug, PartialEq)]
     pub struct ScheduleSettings {
-        limit: Option<u32> = "schedules.limit", "30", |v| off_or(v, |v| whole_u32(v, 1_000_000)),
-            "off or 1 to 1000000",
+        limit: Option<u32> = "schedules.limit", "30", off_or(up_to(1_000_000)),
             "Maximum number of schedules of a user; further ones are answered 409; off = no limit";
-        limit_check: LimitCheck = "schedules.limit_check", "counter", word,
-            "load-all, count, insert-select, row-lock or counter",
+        limit_check: LimitCheck = "schedules.limit_check", "counter",
+            word("load-all, count, insert-select, row-lock or counter"),
             "Method of enforcing that limit (documented system: load-all, count or insert-select; the first two let parallel requests exceed it)";
     }
 }

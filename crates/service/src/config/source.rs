@@ -2,6 +2,7 @@
 
 use super::Settings;
 use super::keys::{KEYS, Key, Section as _};
+use super::value::Kind;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -168,15 +169,11 @@ impl Sources {
     }
 
     /// The effective value of a row of [`KEYS`], parsed.
-    pub(super) fn parsed<T>(
-        &self,
-        key: &'static str,
-        parse: impl Fn(&str) -> Option<T>,
-    ) -> Result<T, ConfigError> {
-        let Key { accepts, secret, .. } = *row(key);
+    pub(super) fn parsed<T>(&self, key: &'static str, kind: &Kind<T>) -> Result<T, ConfigError> {
+        let Key { accepts, secret, .. } = row(key);
         let (value, origin) = self.effective(row(key));
-        parse(value).ok_or_else(|| {
-            let value = if secret { HIDDEN } else { value }.to_owned();
+        (kind.parse)(value).ok_or_else(|| {
+            let value = if *secret { HIDDEN } else { value }.to_owned();
             ConfigError::Setting(origin, SettingProblem::Invalid { key, value, accepts })
         })
     }
@@ -357,7 +354,7 @@ mod tests {
             let mut sources = Sources::new();
             sources.set(key, value, Origin::Flag("--set".to_owned())).unwrap();
             let text = sources.resolve().unwrap_err().to_string();
-            let accepts = Key::find(key).unwrap().accepts;
+            let accepts = &*Key::find(key).unwrap().accepts;
             for part in [key, value, "--set", accepts] {
                 assert!(text.contains(part), "{text} does not name {part}");
             }

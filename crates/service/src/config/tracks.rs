@@ -1,21 +1,20 @@
 //! `tracks.*`.
 
 use super::keys::settings;
-use super::value::word;
+use super::value::{kind, named, word};
 use serde::Deserialize;
 
 settings! {
-    /// `tracks.*`.
+    /// `tracks.*`: detail, and what is cached.
     #[derive(Clone, Debug, PartialEq)]
     pub struct TrackSettings {
-        detail: Detail = "tracks.detail", "medium", word,
-            "full, high, medium or low",
+        detail: Detail = "tracks.detail", "medium", word("full, high, medium or low"),
             "Detail of a track if the request names none (documented system: full)";
-        simplify: Simplify = "tracks.simplify", "metres", simplify,
-            "metres, or degrees:TOLERANCE",
+        simplify: Simplify = "tracks.simplify", "metres",
+            kind("metres, or degrees:TOLERANCE", simplify),
             "Unit in which paths are simplified (documented system: degrees:0.0005)";
-        cache_from_metres: f64 = "tracks.cache_from_metres", "0", metres,
-            "a length in metres",
+        cache_from_metres: f64 = "tracks.cache_from_metres", "0",
+            kind("a length in metres", metres),
             "Minimum length of a cached track; 0 = all are cached (documented system: 10000)";
     }
 }
@@ -37,7 +36,7 @@ pub enum Detail {
 impl Detail {
     /// The level of this name, as in `?detail=`.
     pub fn parse(text: &str) -> Option<Detail> {
-        word(text)
+        named(text)
     }
 
     /// The name, as in `?detail=`.

@@ -4,6 +4,7 @@
 use madang_guard::net::Cidr;
 use serde::de::value::StrDeserializer;
 use serde::de::{self, DeserializeOwned};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -58,38 +59,97 @@ pub(crate) fn whole(text: &str, low: usize, high: usize) -> Option<usize> {
     text.trim().parse().ok().filter(|number| (low..=high).contains(number))
 }
 
+type Parse<T> = Box<dyn Fn(&str) -> Option<T>>;
+
+/// What a setting accepts: how it is said, and how it is parsed.
+pub(crate) struct Kind<T> {
+    pub(super) accepts: String,
+    pub(super) parse: Parse<T>,
+}
+
+/// What `parse` takes, said in these words.
+pub(super) fn kind<T: 'static>(
+    accepts: impl Into<String>,
+    parse: impl Fn(&str) -> Option<T> + 'static,
+) -> Kind<T> {
+    Kind { accepts: accepts.into(), parse: Box::new(parse) }
+}
+
 /// A [`whole`] number from 1.
-pub(super) fn whole_u32(text: &str, high: u32) -> Option<u32> {
-    u32::try_from(whole(text, 1, high as usize)?).ok()
+pub(super) fn up_to<T: TryFrom<usize> + 'static>(high: usize) -> Kind<T> {
+    kind(format!("1 to {high}"), move |text| whole(text, 1, high)?.try_into().ok())
 }
 
 /// `auto`, or a [`whole`] number from 1.
-pub(super) fn auto(text: &str, high: usize) -> Option<Option<usize>> {
-    if text == "auto" { Some(None) } else { whole(text, 1, high).map(Some) }
+pub(super) fn auto(high: usize) -> Kind<Option<usize>> {
+    instead("auto", up_to(high))
 }
 
-/// `off`, or what `parse` takes.
-pub(super) fn off_or<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
-    if text == "off" { Some(None) } else { parse(text).map(Some) }
+/// `off`, or what `other` accepts.
+pub(super) fn off_or<T: 'static>(other: Kind<T>) -> Kind<Option<T>> {
+    instead("off", other)
 }
 
-/// Nothing, or what `parse` takes.
-pub(super) fn set_or_none<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
-    if text.is_empty() { Some(None) } else { parse(text).map(Some) }
+fn instead<T: 'static>(word: &'static str, Kind { accepts, parse }: Kind<T>) -> Kind<Option<T>> {
+    kind(format!("{word} or {accepts}"), move |text| {
+        if text == word { Some(None) } else { parse(text).map(Some) }
+    })
+}
+
+/// An empty text, or what `parse` takes.
+pub(super) fn optional<T: 'static>(accepts: &str, parse: fn(&str) -> Option<T>) -> Kind<Option<T>> {
+    kind(accepts, move |text| if text.is_empty() { Some(None) } else { parse(text).map(Some) })
+}
+
+/// A [`duration`] other than zero.
+pub(super) fn time() -> Kind<Duration> {
+    kind("a duration: 250ms, 5s, 10min, 24h", positive)
+}
+
+/// Any [`duration`].
+pub(super) fn time_or_0() -> Kind<Duration> {
+    kind("a duration: 0, 250ms, 5s, 2min", duration)
+}
+
+/// The [`duration`] for which something is cached.
+pub(super) fn lifetime() -> Kind<Duration> {
+    kind("a duration: 30s, 10min, 24h; 0 = not kept", duration)
+}
+
+/// A [`size`].
+pub(super) fn bytes<T: TryFrom<usize> + 'static>() -> Kind<T> {
+    kind("a size: 512KiB, 8MiB, 1GiB", |text| size(text)?.try_into().ok())
+}
+
+/// [`ranges`] of addresses.
+pub(super) fn addresses() -> Kind<Vec<Cidr>> {
+    let accepts =
+        "addresses or ranges, separated by commas: 127.0.0.1, 10.0.0.0/8, fd00::/8; empty = none";
+    kind(accepts, ranges)
+}
+
+/// An address to listen on.
+pub(super) fn listener() -> Kind<SocketAddr> {
+    kind("ADDRESS:PORT, port 0 = any free one", |text| text.parse().ok())
+}
+
+/// One of the names of a type's variants.
+pub(super) fn word<T: DeserializeOwned + 'static>(accepts: &str) -> Kind<T> {
+    kind(accepts, named)
 }
 
 /// The variant of this name.
-pub(super) fn word<T: DeserializeOwned>(text: &str) -> Option<T> {
+pub(super) fn named<T: DeserializeOwned>(text: &str) -> Option<T> {
     T::deserialize(StrDeserializer::<de::value::Error>::new(text)).ok()
 }
 
 /// `on` or `true`, `off` or `false`.
-pub(super) fn switch(text: &str) -> Option<bool> {
-    match text {
+pub(super) fn switch() -> Kind<bool> {
+    kind("on or off", |text| match text {
         "on" | "true" => Some(true),
         "off" | "false" => Some(false),
         _ => None,
-    }
+    })
 }
 
 pub(super) fn directory(text: &str) -> Option<PathBuf> {

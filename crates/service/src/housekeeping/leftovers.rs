@@ -8,7 +8,7 @@
     reason = "runs the statements that systems have for what is left"
 )]
 
-use crate::store::{Store, StoreError, Tx, columns, params};
+use crate::store::{Result, Store, StoreError, Tx, columns, params};
 use madang_cache::Stamp;
 
 /// One kind of things that are deleted.
@@ -73,19 +73,14 @@ const AT_ONCE: usize = 1000;
 
 impl Leftovers {
     /// Ids of which something may be left, the oldest first.
-    pub(crate) async fn noted(self, store: &Store) -> Result<Vec<i64>, StoreError> {
+    pub(crate) async fn noted(self, store: &Store) -> Result<Vec<i64>> {
         let sql = format!("SELECT id FROM {} ORDER BY id LIMIT {AT_ONCE}", self.noted);
         store.read(move |conn| conn.rows(&sql, &[], |r| r.get(0))).await
     }
 
     /// Takes away up to `rows` rows of what is left of `id` in one transaction; answers whether there may be
     /// more.
-    pub(crate) async fn sweep(
-        self,
-        store: &Store,
-        id: i64,
-        rows: usize,
-    ) -> Result<bool, StoreError> {
+    pub(crate) async fn sweep(self, store: &Store, id: i64, rows: usize) -> Result<bool> {
         let job = move |tx: &mut Tx<'_>| {
             let (mut left, mut ended) = (rows, Vec::new());
             for one in self.dependents.iter().copied().flatten() {

@@ -52,8 +52,11 @@ fn filled(dir: &std::path::Path) -> App {
 /// Sweeps of what is left of one id, and the rows that each changed.
 async fn sweeps(app: &App, kind: Leftovers, id: i64, rows: usize) -> Vec<u64> {
     let store = &app.store;
-    let changes =
-        || store.write(|tx: &mut Tx<'_>| Ok::<_, StoreError>(tx.embedded().total_changes()));
+    let changes = || {
+        store.write(|tx: &mut Tx<'_>| {
+            Ok::<_, crate::store::StoreError>(tx.embedded().total_changes())
+        })
+    };
     let mut all = Vec::new();
     loop {
         let before = changes().await.unwrap();

@@ -9,13 +9,10 @@
 
 use super::Problem;
 use crate::accounts::UserId;
-use axum::extract::FromRequestParts;
 use http::header::{AsHeaderName, IF_MATCH, IF_NONE_MATCH};
-use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
-use std::convert::Infallible;
 
-/// The conditions of a request. An extractor; most requests have none.
+/// The conditions of a request. Most have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
     matches: Option<Tags>,
@@ -69,14 +66,6 @@ impl Tags {
         Some(Tags::Of(
             inner.filter_map(|tag| tag.split(['.', '-']).next()).map(Into::into).collect(),
         ))
-    }
-}
-
-impl<S: Sync> FromRequestParts<S> for Conditions {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
-        Ok(Self::of(&parts.headers))
     }
 }
 

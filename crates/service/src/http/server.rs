@@ -70,7 +70,7 @@ impl Server {
         self.api.local_addr()
     }
 
-    /// Address of `/metrics`.
+    /// Address of `/metrics`, with the port that was picked.
     pub fn metrics_address(&self) -> io::Result<SocketAddr> {
         self.metrics.local_addr()
     }
@@ -145,7 +145,7 @@ impl Server {
 
 /// What is served where.
 pub struct Routes {
-    /// The API.
+    /// Everything below `/` of `server.listen`, behind the edge.
     pub api: Router,
     /// `/metrics` and nothing else.
     pub operations: Router,

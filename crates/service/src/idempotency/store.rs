@@ -1,7 +1,7 @@
 //! Outcomes beside their keys, in the transaction of the create.
 
 use super::{Claim, Done, KEYS_PER_USER, Once, Replayable, now_ms};
-use crate::store::{Conn, Sql, Store, StoreError, Tx, params};
+use crate::store::{Conn, Result, Sql, Store, StoreError, Tx, params};
 
 impl Once {
     /// Runs `create`, unless the same request has made something before: then that is its outcome.
@@ -38,13 +38,13 @@ impl Once {
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub(crate) fn find<T: Replayable>(&self, conn: &Conn<'_>) -> Result<Option<T>, StoreError> {
+    pub(crate) fn find<T: Replayable>(&self, conn: &Conn<'_>) -> Result<Option<T>> {
         self.0.as_ref().map_or(Ok(None), |claim| claim.find(conn, now_ms()))
     }
 }
 
 impl Claim {
-    fn find<T: Replayable>(&self, conn: &Conn<'_>, now: i64) -> Result<Option<T>, StoreError> {
+    fn find<T: Replayable>(&self, conn: &Conn<'_>, now: i64) -> Result<Option<T>> {
         let found = conn.first(
             "SELECT fingerprint, outcome FROM idempotency_keys
              WHERE user_id = ? AND route = ? AND `key` = ? AND expires_at_ms > ?",
@@ -55,7 +55,7 @@ impl Claim {
     }
 
     /// What a row says, if it is of the same request.
-    fn outcome<T: Replayable>(&self, fingerprint: &[u8], outcome: &str) -> Result<T, StoreError> {
+    fn outcome<T: Replayable>(&self, fingerprint: &[u8], outcome: &str) -> Result<T> {
         if fingerprint != self.fingerprint {
             return Err(StoreError::KeyReused);
         }
@@ -66,7 +66,7 @@ impl Claim {
 
     /// Where the same request may run at the same time: makes the row first, which the other then waits for. Answers
     /// what the other has made.
-    fn claim<T: Replayable>(&self, tx: &Tx<'_>, now: i64) -> Result<Option<T>, StoreError> {
+    fn claim<T: Replayable>(&self, tx: &Tx<'_>, now: i64) -> Result<Option<T>> {
         let insert = "INSERT INTO idempotency_keys (user_id, route, `key`, fingerprint, outcome, expires_at_ms)
              VALUES (?, ?, ?, ?, '', ?)";
         let expires = now.saturating_add(self.keep_ms);
@@ -93,7 +93,7 @@ impl Claim {
     }
 
     /// Writes the outcome into the claimed row, and takes the oldest keys of the user away.
-    fn fill<T: Replayable>(&self, tx: &Tx<'_>, outcome: &T) -> Result<(), StoreError> {
+    fn fill<T: Replayable>(&self, tx: &Tx<'_>, outcome: &T) -> Result<()> {
         let outcome = serde_json::to_string(outcome)
             .map_err(|e| StoreError::Other(format!("cannot store an outcome: {e}")))?;
         tx.run(
@@ -113,17 +113,12 @@ impl Claim {
     }
 
     /// Takes the row away: nothing was made.
-    fn release(&self, tx: &Tx<'_>) -> Result<(), StoreError> {
+    fn release(&self, tx: &Tx<'_>) -> Result<()> {
         let delete = "DELETE FROM idempotency_keys WHERE user_id = ? AND route = ? AND `key` = ?";
         tx.run(delete, params![self.user, self.route, self.key]).map(drop)
     }
 
-    fn keep<T: Replayable>(
-        &self,
-        conn: &Conn<'_>,
-        outcome: &T,
-        now: i64,
-    ) -> Result<(), StoreError> {
+    fn keep<T: Replayable>(&self, conn: &Conn<'_>, outcome: &T, now: i64) -> Result<()> {
         let outcome = serde_json::to_string(outcome)
             .map_err(|e| StoreError::Other(format!("cannot store an outcome: {e}")))?;
         let number: i64 = conn.only(
@@ -155,7 +150,7 @@ impl Claim {
 }
 
 /// Deletes up to so many expired rows, in one transaction; answers how many.
-pub(super) async fn sweep(store: &Store, now: i64, rows: u32) -> Result<usize, StoreError> {
+pub(super) async fn sweep(store: &Store, now: i64, rows: u32) -> Result<usize> {
     store.write(move |tx| tx.run(EXPIRED, params![now, rows])).await
 }
 

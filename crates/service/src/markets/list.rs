@@ -4,14 +4,10 @@ use super::index::{After, Filter, Order, RankedMarket, Words};
 use super::represent::MarketItem;
 use super::{Inner, Markets, all_markets};
 use crate::accounts::{LONGEST_REGION, RegionError, RegionId, Regions};
-use crate::app::App;
-use crate::http::Problem;
 use crate::http::page::{self, Page, Query, read_cursor, write_cursor};
-use crate::http::problem::FieldError;
+use crate::http::{Answer, FieldError, Problem, Read};
 use crate::response_cache::{Wanted, no_listing};
 use crate::store::StoreError;
-use axum::extract::{RawQuery, State};
-use axum::response::Response;
 use http::HeaderMap;
 use madang_path::Point;
 use std::sync::Arc;
@@ -43,13 +39,10 @@ const KINDS: [&str; 3] = ["상설장", "5일장", "3일장"];
         (status = 200, description = "One page", body = Page<MarketItem>),
         (status = 304, description = "The client has it already (If-None-Match)"),
     ))]
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let asked = Asked::parse(query.as_deref().unwrap_or(""), app.markets.regions());
-    app.markets.page(asked.map_err(Problem::invalid)?, &headers).await
+pub(super) async fn list(read: Read) -> Answer {
+    let markets = &read.app.markets;
+    let asked = Asked::parse(read.query(), markets.regions()).map_err(Problem::invalid)?;
+    markets.page(asked, &read.headers).await
 }
 
 /// What a request asks for.
@@ -168,7 +161,7 @@ fn read_order(sort: Option<&str>, near: Option<Point>) -> Result<Order, FieldErr
 }
 
 impl Markets {
-    async fn page(&self, asked: Asked, headers: &HeaderMap) -> Result<Response, Problem> {
+    async fn page(&self, asked: Asked, headers: &HeaderMap) -> Answer {
         let key = match asked.after {
             None => format!("{}\u{1}{}", asked.limit, asked.listing),
             Some((sort, id)) => {

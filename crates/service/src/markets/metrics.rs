@@ -1,24 +1,20 @@
 //! Metrics of markets on the metrics page.
 
 use super::Markets;
-use crate::exposition::{counter, gauge};
-use prometheus_client::encoding::DescriptorEncoder;
+use crate::exposition::Figures;
 
 impl Markets {
     /// Writes them.
-    pub(crate) fn encode_metrics(
-        &self,
-        encoder: &mut DescriptorEncoder<'_>,
-    ) -> Result<(), std::fmt::Error> {
+    pub(crate) fn encode_metrics(&self, out: &mut Figures<'_>) -> Result<(), std::fmt::Error> {
         let views = self.view_metrics();
-        gauge(encoder, "markets", "Markets in memory", self.index().count() as u64)?;
+        out.gauge("markets", "Markets in memory", self.index().count() as u64)?;
         let help = "Market views counted, one per visitor and day";
-        counter(encoder, "market_views_counted", help, views.counted)?;
+        out.counter("market_views_counted", help, views.counted)?;
         let help = "Market views not counted because the visitor was counted on that day";
-        counter(encoder, "market_views_repeated", help, views.repeated)?;
+        out.counter("market_views_repeated", help, views.repeated)?;
         let help = "Market views not counted: queue full, daily budget of the network used up, or store failure";
-        counter(encoder, "market_views_dropped", help, views.dropped)?;
+        out.counter("market_views_dropped", help, views.dropped)?;
         let help = "Market views that are waiting to be counted";
-        gauge(encoder, "market_views_pending", help, views.pending)
+        out.gauge("market_views_pending", help, views.pending)
     }
 }

@@ -5,13 +5,10 @@ use super::types::MarketId;
 use super::views::Visitor;
 use super::{Markets, all_markets};
 use crate::accounts::MaybeCaller;
-use crate::app::App;
-use crate::http::{ClientAddress, PathId, Problem};
+use crate::http::{Answer, ClientAddress, PathId, Problem, Read};
 use crate::response_cache::Wanted;
-use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderMap, Method, header};
-use std::sync::Arc;
 
 /// One market.
 ///
@@ -27,15 +24,13 @@ use std::sync::Arc;
         (status = 404, description = "There is no such market"),
     ))]
 pub(super) async fn one(
-    State(app): State<Arc<App>>,
-    method: Method,
     caller: MaybeCaller,
     address: ClientAddress,
     id: PathId<MarketId>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+    Read { app, method, headers, .. }: Read,
+) -> Answer {
     let missing = || Problem::not_found("there is no market with this id");
-    let Ok(Path(id)) = id else { return Err(missing()) };
+    let id = id.or(missing)?;
     let response = app.markets.detail(id, &headers).await?.ok_or_else(missing)?;
     if method == Method::GET {
         let agent = headers.get(header::USER_AGENT).map_or(&b""[..], |value| value.as_bytes());
@@ -47,7 +42,7 @@ pub(super) async fn one(
 }
 
 impl Markets {
-    async fn detail(&self, id: MarketId, headers: &HeaderMap) -> Result<Option<Response>, Problem> {
+    async fn detail(&self, id: MarketId, headers: &HeaderMap) -> Answer<Option<Response>> {
         // All are in memory: whether there is one is not worth a place in the cache.
         if self.index().number(id).is_none() {
             return Ok(None);

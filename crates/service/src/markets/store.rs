@@ -2,7 +2,7 @@
 
 use super::types::{AddressRegions, Market, MarketId, NewMarket};
 use super::views::View;
-use crate::store::{Row, Sql, Store, StoreError, Tx, columns, params};
+use crate::store::{Result, Row, Sql, Store, Tx, columns, params};
 use std::collections::BTreeMap;
 
 /// Columns of a market in the order that [`market`] reads them.
@@ -56,13 +56,13 @@ impl MarketStore {
     }
 
     /// All markets, by id. Blocks the thread.
-    pub fn all(&self) -> Result<Vec<Market>, StoreError> {
+    pub fn all(&self) -> Result<Vec<Market>> {
         let sql = format!("SELECT {COLUMNS} FROM markets ORDER BY id");
         self.store.read_blocking(move |conn| conn.rows(&sql, &[], market))
     }
 
     /// How often each market that was ever viewed has been. Blocks the thread.
-    pub fn view_counts(&self) -> Result<Vec<(MarketId, u64)>, StoreError> {
+    pub fn view_counts(&self) -> Result<Vec<(MarketId, u64)>> {
         let sql = "SELECT market_id, views FROM market_view_counts";
         self.store.read_blocking(move |conn| conn.rows(sql, &[], columns))
     }
@@ -73,13 +73,13 @@ impl MarketStore {
     }
 
     /// How many markets there are.
-    pub async fn count(&self) -> Result<u64, StoreError> {
+    pub async fn count(&self) -> Result<u64> {
         self.store.read(|conn| conn.one("SELECT count(*) FROM markets", &[])).await
     }
 
     /// Stores rows in one transaction: new ones, and those that say something new of a market that is
     /// there. Which of the two is the newer decides what holds, see [`NewMarket::over`].
-    pub async fn import(&self, rows: Vec<Prepared>) -> Result<Imported, StoreError> {
+    pub async fn import(&self, rows: Vec<Prepared>) -> Result<Imported> {
         let job = move |tx: &mut Tx<'_>| {
             let mut done = Imported::default();
             rows.iter().try_for_each(|row| put(tx, row, &mut done))?;
@@ -92,7 +92,7 @@ impl MarketStore {
     }
 
     /// Says which facilities markets have; answers for how many that is new.
-    pub async fn set_facilities(&self, rows: Vec<(MarketId, u32)>) -> Result<usize, StoreError> {
+    pub async fn set_facilities(&self, rows: Vec<(MarketId, u32)>) -> Result<usize> {
         let job = move |tx: &mut Tx<'_>| {
             tx.effects().change_markets();
             rows.iter().try_fold(0, |n, (id, bits)| Ok(n + tx.run(FACILITIES, params![id, bits])?))
@@ -101,7 +101,7 @@ impl MarketStore {
     }
 
     /// Counts views: each visitor once for each market and day.
-    pub(super) async fn count_views(&self, views: Vec<View>) -> Result<CountedViews, StoreError> {
+    pub(super) async fn count_views(&self, views: Vec<View>) -> Result<CountedViews> {
         let job = move |tx: &mut Tx<'_>| {
             let insert = "INSERT INTO market_views (day, market_id, visitor) VALUES (?, ?, ?)";
             let mut new: BTreeMap<MarketId, u64> = BTreeMap::new();
@@ -126,7 +126,7 @@ impl MarketStore {
     }
 
     /// Folds at most `most` rows of days before `day` into the counts; answers how many.
-    pub(super) async fn settle_views(&self, day: u32, most: usize) -> Result<usize, StoreError> {
+    pub(super) async fn settle_views(&self, day: u32, most: usize) -> Result<usize> {
         let job = move |tx: &mut Tx<'_>| {
             let mut gone: BTreeMap<MarketId, usize> = BTreeMap::new();
             for id in tx.rows(OLD_VIEWS, params![day, most], |row| row.get(0))? {
@@ -143,7 +143,7 @@ impl MarketStore {
 }
 
 /// Stores a row, and counts what became of it.
-fn put(tx: &Tx<'_>, row: &Prepared, done: &mut Imported) -> Result<(), StoreError> {
+fn put(tx: &Tx<'_>, row: &Prepared, done: &mut Imported) -> Result<()> {
     let Some(there) = by_key(tx, &row.key)? else {
         done.created += 1;
         return write(tx, INSERT, row);
@@ -159,13 +159,13 @@ fn put(tx: &Tx<'_>, row: &Prepared, done: &mut Imported) -> Result<(), StoreErro
     write(tx, UPDATE, &Prepared { market, place, key: row.key.clone() })
 }
 
-fn by_key(tx: &Tx<'_>, key: &str) -> Result<Option<Market>, StoreError> {
+fn by_key(tx: &Tx<'_>, key: &str) -> Result<Option<Market>> {
     let read = format!("SELECT {COLUMNS} FROM markets WHERE natural_key = ?");
     let lock = format!("{read} FOR UPDATE");
     tx.first(Sql::each(&read, &lock), params![key], market)
 }
 
-fn write(tx: &Tx<'_>, sql: &str, row: &Prepared) -> Result<(), StoreError> {
+fn write(tx: &Tx<'_>, sql: &str, row: &Prepared) -> Result<()> {
     let Prepared { key, place, market } = row;
     let (goods, vouchers) = (market.goods.join("+"), market.vouchers.join("+"));
     let (lat, lon) = (market.position.map(|p| p.0), market.position.map(|p| p.1));
@@ -212,7 +212,7 @@ const OLD_VIEWS: Sql<'_> = Sql::each(
     "DELETE FROM market_views WHERE day < ? LIMIT ? RETURNING market_id",
 );
 
-fn market(row: &Row<'_>) -> Result<Market, StoreError> {
+fn market(row: &Row<'_>) -> Result<Market> {
     let list = |text: String| {
         text.split('+').filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>()
     };

@@ -28,7 +28,7 @@ use super::store::{CountedViews, MarketStore};
 use super::types::MarketId;
 use crate::accounts::UserId;
 use crate::ops::thread::Joined;
-use crate::store::StoreError;
+use crate::store::Result;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use networks::{Networks, Waiting, network};
 use parking_lot::{RwLock, RwLockReadGuard};
@@ -183,7 +183,7 @@ impl Views {
     pub(super) fn start(
         store: MarketStore,
         counts: impl IntoIterator<Item = (MarketId, u64)>,
-        reload: impl Fn() -> Result<(), StoreError> + Send + 'static,
+        reload: impl Fn() -> Result<()> + Send + 'static,
     ) -> std::io::Result<(Arc<Views>, Counting)> {
         let (views, queue, worker) = Self::prepare(store, counts, OF_NETWORK, reload)?;
         let sender = views.queue.clone();
@@ -195,7 +195,7 @@ impl Views {
         store: MarketStore,
         counts: impl IntoIterator<Item = (MarketId, u64)>,
         of_network: u16,
-        reload: impl Fn() -> Result<(), StoreError> + Send + 'static,
+        reload: impl Fn() -> Result<()> + Send + 'static,
     ) -> std::io::Result<(Arc<Views>, Receiver<Message>, Worker)> {
         let (queue, receiver) = bounded(QUEUE);
         let views = Arc::new(Views {
@@ -267,7 +267,7 @@ impl Views {
 struct Worker {
     store: MarketStore,
     views: Arc<Views>,
-    reload: Box<dyn Fn() -> Result<(), StoreError> + Send>,
+    reload: Box<dyn Fn() -> Result<()> + Send>,
     runtime: tokio::runtime::Runtime,
     /// Views of `today` that are in the store for certain.
     remembered: HashSet<(MarketId, [u8; 16])>,
@@ -297,7 +297,7 @@ impl Worker {
         // Whoever still puts views here does so in vain: the server has stopped answering before.
     }
 
-    fn reload_if_outdated(&self) -> Result<(), StoreError> {
+    fn reload_if_outdated(&self) -> Result<()> {
         if !self.views.outdated.swap(false, SeqCst) {
             return Ok(());
         }

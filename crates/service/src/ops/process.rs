@@ -1,6 +1,6 @@
 //! This process's own metrics for Prometheus, read from `/proc` when the page is asked for.
 
-use crate::exposition::counter;
+use crate::exposition::Figures;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -44,7 +44,7 @@ impl Collector for Process {
         let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
         #[allow(clippy::cast_precision_loss, reason = "CPU seconds are far below 2^53")]
         let cpu = used.tv_sec as f64 + used.tv_nsec as f64 / 1e9;
-        counter(&mut encoder, "process_cpu_seconds", "CPU time, user and system", cpu)
+        Figures(encoder).counter("process_cpu_seconds", "CPU time, user and system", cpu)
     }
 }
 

@@ -2,43 +2,17 @@
 
 use super::Posts;
 use super::types::Category;
-use crate::app::App;
-use crate::http::Problem;
+use crate::http::{Answer, Read};
 use crate::response_cache::{Wanted, no_listing};
-use axum::extract::State;
-use axum::response::Response;
-use http::HeaderMap;
 use madang_cache::Stamp;
 use serde::Serialize;
-use std::sync::Arc;
-
-/// A category.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CategoryItem {
-    /// Identifier.
-    id: i64,
-    /// Its name in addresses and bodies.
-    slug: String,
-    /// Name in Korean.
-    name: String,
-    /// Name in English.
-    name_english: String,
-}
-
-impl From<Category> for CategoryItem {
-    fn from(category: Category) -> Self {
-        let Category { id, slug, name, name_english } = category;
-        Self { id, slug, name, name_english }
-    }
-}
 
 /// All of them: there are few, so there are no pages.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CategoryList {
     /// Categories, in the order in which they are shown.
-    items: Vec<CategoryItem>,
+    items: Vec<Category>,
     /// Always null.
     next_cursor: Option<String>,
 }
@@ -49,18 +23,14 @@ pub(super) struct CategoryList {
         (status = 200, description = "All categories", body = CategoryList),
         (status = 304, description = "The client has it already (If-None-Match)"),
     ))]
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(super) async fn list(Read { app, headers, .. }: Read) -> Answer {
     let Posts { store, responses, category_responses, .. } = &app.posts;
     // They change with migrations only; whoever will one day write them announces this.
     let stamps = [Stamp::new("post_categories")];
     let wanted = Wanted { key: "", stamps: &stamps, kept: true };
     let store = store.clone();
     let make = move || async move {
-        let found = store.categories().await?;
-        let items = found.into_iter().map(CategoryItem::from).collect();
+        let items = store.categories().await?;
         Ok(Some(CategoryList { items, next_cursor: None }))
     };
     responses.answer(category_responses, wanted, &headers, make, no_listing).await

@@ -5,21 +5,15 @@ use super::draft::{self, LONGEST_TOWN, Names, NewPostBody, asked_place};
 use super::represent::PostItem;
 use super::types::{Order, PostSummary};
 use super::{Asked, Posts, all_contents};
-use crate::accounts::{Accounts, Caller, Regions};
-use crate::app::App;
+use crate::accounts::{Accounts, Regions};
 use crate::http::json::one_line;
 use crate::http::page::{self, Page, Query, write_whole_cursor};
-use crate::http::problem::FieldError;
-use crate::http::{JsonObject, Problem};
-use crate::idempotency::IdempotencyKey;
+use crate::http::{Answer, Create, FieldError, Problem, Read};
 use crate::markets::{Words, read_words};
 use crate::response_cache::{Wanted, no_listing};
 use crate::search::Hits;
-use axum::extract::{RawQuery, State};
-use axum::response::Response;
 use http::HeaderMap;
 use serde::Serialize;
-use std::sync::Arc;
 
 /// Posts of an area and a category, or those of them that are searched for.
 ///
@@ -44,12 +38,8 @@ use std::sync::Arc;
         (status = 200, description = "One page", body = Page<PostItem>),
         (status = 304, description = "The client has it already (If-None-Match)"),
     ))]
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    app.posts.listing(&app.accounts, query.as_deref().unwrap_or(""), &headers).await
+pub(super) async fn list(read: Read) -> Answer {
+    read.app.posts.listing(&read.app.accounts, read.query(), &read.headers).await
 }
 
 /// The post that was made.
@@ -68,13 +58,8 @@ pub(super) struct CreatedPost {
     responses(
         (status = 201, description = "Made; `Location` leads to it", body = CreatedPost),
     ))]
-pub(super) async fn create(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    key: IdempotencyKey,
-    body: JsonObject,
-) -> Result<Response, Problem> {
-    let once = key.used_by(caller.id, body.bytes());
+pub(super) async fn create(create: Create) -> Answer {
+    let Create { app, caller, once, body } = create;
     let new = draft::post(body, app.posts.names(&app.accounts), caller.id)?;
     let posts = app.posts.store().clone();
     let made = app.writes.run(async move { posts.create(new, once).await }).await??;
@@ -147,7 +132,7 @@ impl Posts {
         accounts: &Accounts,
         query: &str,
         headers: &HeaderMap,
-    ) -> Result<Response, Problem> {
+    ) -> Answer {
         let (asked, words, limit) = read(query, self.names(accounts))?;
         let name = name(&asked, &words);
         let key = match asked.after {

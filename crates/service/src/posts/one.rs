@@ -3,13 +3,9 @@
 use super::draft::PostChangesBody;
 use super::represent::PostBody;
 use super::{Changes, Post, PostId, one_post};
-use crate::accounts::Caller;
-use crate::app::App;
 use crate::http::body::version;
-use crate::http::{By, Conditions, JsonObject, PathId, Problem};
+use crate::http::{Answer, By, JsonObject, PathId, Problem, Read, Write};
 use crate::response_cache::Wanted;
-use axum::extract::{Path, State};
-use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
 
@@ -21,12 +17,8 @@ use std::sync::Arc;
         (status = 304, description = "The client has it already (If-None-Match)"),
         (status = 404, description = "There is no such post, or no longer"),
     ))]
-pub(super) async fn one(
-    State(app): State<Arc<App>>,
-    id: PathId<PostId>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let Ok(Path(id)) = id else { return Err(no_such_post()) };
+pub(super) async fn one(id: PathId<PostId>, Read { app, headers, .. }: Read) -> Answer {
+    let id = id.or(no_such_post)?;
     let posts = &app.posts;
     let key = id.to_string();
     let wanted = Wanted { key: &key, stamps: &[one_post(id)], kept: true };
@@ -49,17 +41,16 @@ pub(super) async fn one(
         (status = 404, description = "There is no such post, or no longer"),
     ))]
 pub(super) async fn change(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    conditions: Conditions,
     id: PathId<PostId>,
+    write: Write,
     headers: HeaderMap,
     body: JsonObject,
-) -> Result<Response, Problem> {
-    let Ok(Path(id)) = id else { return Err(no_such_post()) };
+) -> Answer {
+    let id = id.or(no_such_post)?;
+    let app = Arc::clone(&write.app);
     let changes = Changes::read(body, app.posts.names(&app.accounts))?;
     let posts = app.posts.store().clone();
-    let by = by(&app, &caller, conditions);
+    let by = by(write);
     let changed = app.writes.run(async move { posts.change(id, by, changes).await });
     let post = changed.await??.map_err(|refusal| refusal.answer(not_the_owner, no_such_post))?;
     let body = PostBody::new(post, app.posts.names(&app.accounts));
@@ -75,23 +66,17 @@ pub(super) async fn change(
         (status = 403, description = "It is somebody else's"),
         (status = 404, description = "There is no such post, or no longer"),
     ))]
-pub(super) async fn delete(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    conditions: Conditions,
-    id: PathId<PostId>,
-) -> Result<StatusCode, Problem> {
-    let Ok(Path(id)) = id else { return Err(no_such_post()) };
-    let posts = app.posts.store().clone();
-    let by = by(&app, &caller, conditions);
+pub(super) async fn delete(id: PathId<PostId>, write: Write) -> Answer<StatusCode> {
+    let id = id.or(no_such_post)?;
+    let app = Arc::clone(&write.app);
+    let (posts, by) = (app.posts.store().clone(), by(write));
     let removed = app.writes.run(async move { posts.remove(id, by).await });
     removed.await??.map_err(|refusal| refusal.answer(not_the_owner, no_such_post))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// The caller, if the conditions hold for the post as it is answered.
-fn by(app: &Arc<App>, caller: &Caller, conditions: Conditions) -> By<Post> {
-    let app = Arc::clone(app);
+fn by(Write { app, caller, conditions }: Write) -> By<Post> {
     By::new(caller.id, conditions, move |post| {
         Some(version(&PostBody::new(post, app.posts.names(&app.accounts))))
     })

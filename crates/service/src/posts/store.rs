@@ -14,7 +14,7 @@ use crate::http::rfc3339::now_ms;
 use crate::http::{By, Refusal, Remover};
 use crate::idempotency::{Done, Once};
 use crate::search as index;
-use crate::store::{ChangeError, Conn, Row, Sql, Store, StoreError, Tx, columns, params};
+use crate::store::{ChangeError, Conn, Result, Row, Sql, Store, StoreError, Tx, columns, params};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -51,12 +51,12 @@ impl PostStore {
     }
 
     /// All categories, in the order in which they are shown.
-    pub async fn categories(&self) -> Result<Vec<Category>, StoreError> {
+    pub async fn categories(&self) -> Result<Vec<Category>> {
         self.store.read(all_categories).await
     }
 
     /// The same, for opening the application; blocks the thread.
-    pub fn remembered(&self) -> Result<Vec<Category>, StoreError> {
+    pub fn remembered(&self) -> Result<Vec<Category>> {
         self.store.read_blocking(all_categories)
     }
 
@@ -88,7 +88,7 @@ impl PostStore {
     ///
     /// # Errors
     /// Also when one is refused; none is stored then.
-    pub async fn create_all(&self, all: Vec<NewPost>) -> Result<(), StoreError> {
+    pub async fn create_all(&self, all: Vec<NewPost>) -> Result<()> {
         let job = move |tx: &mut Tx<'_>| {
             let mut towns: HashMap<(RegionId, &str), i64> = HashMap::new();
             let mut ids = Vec::with_capacity(all.len());
@@ -110,7 +110,7 @@ impl PostStore {
     }
 
     /// The post of this id, unless it was removed.
-    pub async fn find(&self, id: PostId) -> Result<Option<Post>, StoreError> {
+    pub async fn find(&self, id: PostId) -> Result<Option<Post>> {
         self.store.read(move |conn| Ok(find(conn, id)?.map(|(post, _)| post))).await
     }
 
@@ -175,7 +175,7 @@ impl PostStore {
     }
 
     /// How many posts were ever stored, removed ones included.
-    pub async fn count(&self) -> Result<u64, StoreError> {
+    pub async fn count(&self) -> Result<u64> {
         self.store.read(|conn| conn.one("SELECT count(*) FROM posts", &[])).await
     }
 }
@@ -197,12 +197,12 @@ fn owned(
 }
 
 /// The post of this id and its author's, unless it was removed.
-fn find(conn: &Conn<'_>, id: PostId) -> Result<Option<(Post, Option<UserId>)>, StoreError> {
+fn find(conn: &Conn<'_>, id: PostId) -> Result<Option<(Post, Option<UserId>)>> {
     conn.first(FIND, params![id], |row| Ok((post(row)?, row.get(14)?)))
 }
 
 /// The id of a town, which it gets when it is named for the first time.
-fn intern(tx: &Tx<'_>, city: RegionId, name: &str) -> Result<i64, StoreError> {
+fn intern(tx: &Tx<'_>, city: RegionId, name: &str) -> Result<i64> {
     let look = || tx.first(TOWN, params![city, name], |row| row.get(0));
     if let Some(id) = look()? {
         return Ok(id);
@@ -226,11 +226,7 @@ const TOWN: Sql<'_> = Sql::each(
 ///
 /// # Errors
 /// When the store cannot answer.
-pub(crate) async fn sweep_towns(
-    store: &Store,
-    after: i64,
-    limit: usize,
-) -> Result<Option<i64>, StoreError> {
+pub(crate) async fn sweep_towns(store: &Store, after: i64, limit: usize) -> Result<Option<i64>> {
     let read = move |conn: &Conn<'_>| conn.rows(TOWNS, params![after, limit], columns);
     let found: Vec<(i64, bool)> = store.read(read).await?;
     let last = found.last().filter(|_| found.len() == limit).map(|(id, _)| *id);
@@ -249,7 +245,7 @@ pub(crate) async fn sweep_towns(
     Ok(last)
 }
 
-fn insert(tx: &Tx<'_>, new: &NewPost, town: i64) -> Result<PostId, StoreError> {
+fn insert(tx: &Tx<'_>, new: &NewPost, town: i64) -> Result<PostId> {
     let PostValues { title, content, item_name, price, stock, category, place, status } =
         &new.values;
     tx.insert(
@@ -274,7 +270,7 @@ fn insert(tx: &Tx<'_>, new: &NewPost, town: i64) -> Result<PostId, StoreError> {
     )
 }
 
-fn update(tx: &Tx<'_>, post: &Post) -> Result<(), StoreError> {
+fn update(tx: &Tx<'_>, post: &Post) -> Result<()> {
     let PostValues { title, content, item_name, price, stock, category, place, status } =
         &post.values;
     let town = intern(tx, place.city, &place.town)?;
@@ -300,14 +296,14 @@ fn update(tx: &Tx<'_>, post: &Post) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn all_categories(conn: &Conn<'_>) -> Result<Vec<Category>, StoreError> {
+fn all_categories(conn: &Conn<'_>) -> Result<Vec<Category>> {
     conn.rows("SELECT id, slug, name, name_english FROM post_categories ORDER BY id", &[], |row| {
         let (id, slug, name, name_english) = columns(row)?;
         Ok(Category { id, slug, name, name_english })
     })
 }
 
-fn post(row: &Row<'_>) -> Result<Post, StoreError> {
+fn post(row: &Row<'_>) -> Result<Post> {
     Ok(Post {
         id: row.get(0)?,
         author: row.get(1)?,

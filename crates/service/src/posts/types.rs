@@ -1,6 +1,7 @@
 //! What posts are to the rest of the program.
 
 use crate::accounts::{RegionId, UserId};
+use serde::Serialize;
 
 /// Identifier of a post, never reused. The newest post has the highest.
 pub type PostId = i64;
@@ -9,9 +10,12 @@ pub type PostId = i64;
 pub type CategoryId = i64;
 
 /// A category.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = CategoryItem)]
+#[serde(rename_all = "camelCase")]
 pub struct Category {
     /// Identifier.
+    #[schema(value_type = i64)]
     pub id: CategoryId,
     /// Its name in addresses and bodies.
     pub slug: String,
@@ -66,7 +70,7 @@ pub struct PostValues {
     pub price: i64,
     /// How many there are.
     pub stock: i64,
-    /// Category.
+    /// One of the migrations' own.
     pub category: CategoryId,
     /// State, city and town of the offer.
     pub place: OfferPlace,
@@ -114,7 +118,7 @@ pub struct Post {
 pub struct PostSummary {
     /// Identifier.
     pub id: PostId,
-    /// Title.
+    /// 1 to 100 characters on one line.
     pub title: String,
     /// What is sold.
     pub item_name: String,
@@ -122,7 +126,7 @@ pub struct PostSummary {
     pub price: i64,
     /// How many there are.
     pub stock: i64,
-    /// Category.
+    /// One of the migrations' own.
     pub category: CategoryId,
     /// State, city and town of the offer.
     pub place: OfferPlace,

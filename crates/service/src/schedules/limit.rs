@@ -28,7 +28,7 @@ use super::store::{self, ScheduleStore};
 use super::types::{NewSchedule, ScheduleId};
 use crate::accounts::{self, UserId};
 use crate::config::LimitCheck;
-use crate::store::{StoreError, Tx};
+use crate::store::{Result, Tx};
 
 /// The limit, and the way it is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl ScheduleLimit {
     /// Whether there is such a user, who stays so long. The lock of `row-lock` must be this look: a lock that others
     /// share cannot become one's own while they wait for the same. And on MariaDB a plain read before it would fix the
     /// snapshot that the count then sees, and the limit would be overrun.
-    pub(super) fn finds_owner(self, tx: &Tx<'_>, user: UserId) -> Result<bool, StoreError> {
+    pub(super) fn finds_owner(self, tx: &Tx<'_>, user: UserId) -> Result<bool> {
         match (self.most, self.check) {
             (Some(_), LimitCheck::RowLock) => tx.hold("users", user),
             _ => accounts::stays(tx, user),
@@ -66,11 +66,7 @@ impl ScheduleLimit {
 
     /// Inserts the row, unless the user has as many as allowed; the count follows. When a row is refused, what was
     /// written until then must be rolled back.
-    pub(super) fn insert(
-        self,
-        tx: &Tx<'_>,
-        new: &NewSchedule,
-    ) -> Result<Option<ScheduleId>, StoreError> {
+    pub(super) fn insert(self, tx: &Tx<'_>, new: &NewSchedule) -> Result<Option<ScheduleId>> {
         match (self.most, self.check) {
             (Some(most), LimitCheck::InsertSelect) => insert_select::insert(tx, new, most),
             (Some(most), LimitCheck::Counter) => counter::insert(tx, new, most),

@@ -4,13 +4,8 @@ use super::draft::{self, NewScheduleBody};
 use super::one::ScheduleBody;
 use super::{CreateError, Schedule};
 use crate::accounts::Caller;
-use crate::app::App;
 use crate::http::page::{Page, asked, write_whole_cursor};
-use crate::http::{JsonObject, Problem};
-use crate::idempotency::IdempotencyKey;
-use axum::extract::{RawQuery, State};
-use axum::response::Response;
-use http::HeaderMap;
+use crate::http::{Answer, Create, Problem, Read};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -22,21 +17,16 @@ use std::sync::Arc;
         (status = 200, description = "One page", body = Page<ScheduleBody>),
         (status = 304, description = "The client has it already (If-None-Match)"),
     ))]
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(super) async fn list(caller: Caller, read: Read) -> Answer {
     // A cursor belongs to its user: it is a position among that user's schedules.
     let listing = format!("schedules:{}", caller.id);
-    let (limit, after) = asked(query.as_deref().unwrap_or(""), &listing)?;
-    let _turn = app.reads.enter().await?;
-    let schedules = &app.schedules;
+    let (limit, after) = asked(read.query(), &listing)?;
+    let _turn = read.app.reads.enter().await?;
+    let schedules = &read.app.schedules;
     let found = schedules.store().page(caller.id, after, limit + 1).await?;
     let cursor = |last: &Schedule| write_whole_cursor(&listing, last.values.start_at_ms, last.id);
     let page = Page::cut(found, limit, cursor, ScheduleBody::from);
-    Ok(schedules.responses.private(page, &headers).await?)
+    Ok(schedules.responses.private(page, &read.headers).await?)
 }
 
 /// The schedule that was made.
@@ -58,13 +48,8 @@ pub(super) struct CreatedSchedule {
         (status = 201, description = "Made; `Location` leads to it", body = CreatedSchedule),
         (status = 409, description = "The caller has as many schedules as allowed (`schedule-limit`)"),
     ))]
-pub(super) async fn create(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    key: IdempotencyKey,
-    body: JsonObject,
-) -> Result<Response, Problem> {
-    let once = key.used_by(caller.id, body.bytes());
+pub(super) async fn create(create: Create) -> Answer {
+    let Create { app, caller, once, body } = create;
     let new = draft::schedule(body, caller.id)?;
     let this = Arc::clone(&app);
     let made = app.writes.run(async move { this.schedules.add(new, once).await }).await??;

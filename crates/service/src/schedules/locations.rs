@@ -1,51 +1,20 @@
 //! `GET /v1/locations`: the places where something can be planned.
 
 use super::{Location, Schedules};
-use crate::app::App;
-use crate::http::Problem;
 use crate::http::page::{Page, asked, write_whole_cursor};
+use crate::http::{Answer, Read};
 use crate::response_cache::{Wanted, no_listing};
-use axum::extract::{RawQuery, State};
-use axum::response::Response;
-use http::HeaderMap;
 use madang_cache::Stamp;
-use serde::Serialize;
-use std::sync::Arc;
-
-/// A place.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct LocationItem {
-    /// Identifier, the `locationId` of schedules.
-    id: i64,
-    /// Name in Korean.
-    name: String,
-    /// Name in English.
-    name_english: String,
-    /// Latitude and longitude, WGS 84 degrees.
-    position: [f64; 2],
-}
-
-impl From<Location> for LocationItem {
-    fn from(location: Location) -> Self {
-        let Location { id, name, name_english, lat, lon } = location;
-        Self { id, name, name_english, position: [lat, lon] }
-    }
-}
 
 /// Places, by id.
 #[utoipa::path(get, path = "/v1/locations", tag = "schedules", operation_id = "listLocations",
     params(("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query)),
     responses(
-        (status = 200, description = "One page", body = Page<LocationItem>),
+        (status = 200, description = "One page", body = Page<Location>),
         (status = 304, description = "The client has it already (If-None-Match)"),
     ))]
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let (limit, after) = asked(query.as_deref().unwrap_or(""), LISTING)?;
+pub(super) async fn list(read: Read) -> Answer {
+    let (limit, after) = asked(read.query(), LISTING)?;
     let after = after.map(|(_, id)| id);
     let key = match after {
         None => format!("{limit}"),
@@ -54,14 +23,14 @@ pub(super) async fn list(
     // Whoever will one day write places announces this.
     let stamps = [Stamp::new("locations")];
     let wanted = Wanted { key: &key, stamps: &stamps, kept: true };
-    let store = app.schedules.store.clone();
+    let store = read.app.schedules.store.clone();
     let make = move || async move {
         let found = store.locations(after.unwrap_or(0), limit + 1).await?;
         let cursor = |last: &Location| write_whole_cursor(LISTING, 0, last.id);
-        Ok(Some(Page::cut(found, limit, cursor, LocationItem::from)))
+        Ok(Some(Page::cut(found, limit, cursor, |place| place)))
     };
-    let Schedules { responses, locations, .. } = &app.schedules;
-    responses.answer(locations, wanted, &headers, make, no_listing).await
+    let Schedules { responses, locations, .. } = &read.app.schedules;
+    responses.answer(locations, wanted, &read.headers, make, no_listing).await
 }
 
 const LISTING: &str = "locations";

@@ -2,12 +2,9 @@
 
 use super::{Schedule, ScheduleId};
 use crate::accounts::Caller;
-use crate::app::App;
 use crate::http::rfc3339::format_utc;
-use crate::http::{By, Conditions, PathId, Problem, body};
-use axum::extract::{Path, State};
-use axum::response::Response;
-use http::{HeaderMap, StatusCode};
+use crate::http::{Answer, By, PathId, Problem, Read, Write, body};
+use http::StatusCode;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -51,17 +48,12 @@ impl From<Schedule> for ScheduleBody {
         (status = 304, description = "The client has it already (If-None-Match)"),
         (status = 404, description = "The caller has no such schedule"),
     ))]
-pub(super) async fn one(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    id: PathId<ScheduleId>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let Ok(Path(id)) = id else { return Err(no_such_schedule()) };
-    let _turn = app.reads.enter().await?;
-    let schedules = &app.schedules;
+pub(super) async fn one(id: PathId<ScheduleId>, caller: Caller, read: Read) -> Answer {
+    let id = id.or(no_such_schedule)?;
+    let _turn = read.app.reads.enter().await?;
+    let schedules = &read.app.schedules;
     let found = schedules.store().find(id, caller.id).await?.ok_or_else(no_such_schedule)?;
-    Ok(schedules.responses.private(ScheduleBody::from(found), &headers).await?)
+    Ok(schedules.responses.private(ScheduleBody::from(found), &read.headers).await?)
 }
 
 /// Deletes one of the caller's schedules; it no longer counts towards the limit.
@@ -72,13 +64,9 @@ pub(super) async fn one(
         (status = 204, description = "It is gone"),
         (status = 404, description = "The caller has no such schedule, or no longer"),
     ))]
-pub(super) async fn delete(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    conditions: Conditions,
-    id: PathId<ScheduleId>,
-) -> Result<StatusCode, Problem> {
-    let Ok(Path(id)) = id else { return Err(no_such_schedule()) };
+pub(super) async fn delete(id: PathId<ScheduleId>, write: Write) -> Answer<StatusCode> {
+    let id = id.or(no_such_schedule)?;
+    let Write { app, caller, conditions } = write;
     let this = Arc::clone(&app);
     let version = |now: Schedule| Some(body::version(&ScheduleBody::from(now)));
     let by = By::new(caller.id, conditions, version);

@@ -7,7 +7,7 @@ use super::types::{Location, LocationId, NewSchedule, Schedule, ScheduleId};
 use crate::accounts::{self, UserId};
 use crate::http::{By, Refusal};
 use crate::idempotency::{Done, Once};
-use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, columns, params};
+use crate::store::{Conn, Result, Row, Sql, Store, StoreError, Tx, columns, params};
 
 const COLUMNS: &str = "id, user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms";
 
@@ -69,7 +69,7 @@ impl ScheduleStore {
     ///
     /// # Errors
     /// Also when one is refused; none is stored then.
-    pub async fn create_all(&self, all: Vec<NewSchedule>) -> Result<(), StoreError> {
+    pub async fn create_all(&self, all: Vec<NewSchedule>) -> Result<()> {
         let job = move |tx: &mut Tx<'_>| {
             for of_one in all.chunk_by(|a, b| a.user == b.user) {
                 if !accounts::stays(tx, of_one[0].user)? {
@@ -92,7 +92,7 @@ impl ScheduleStore {
         id: ScheduleId,
         by: impl Into<By<Schedule>>,
         committed: impl FnOnce() + Send + 'static,
-    ) -> Result<Result<(), Refusal>, StoreError> {
+    ) -> Result<Result<(), Refusal>> {
         let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
             let user = by.user;
@@ -117,11 +117,7 @@ impl ScheduleStore {
     }
 
     /// The schedule of this id, if it is this user's.
-    pub(super) async fn find(
-        &self,
-        id: ScheduleId,
-        user: UserId,
-    ) -> Result<Option<Schedule>, StoreError> {
+    pub(super) async fn find(&self, id: ScheduleId, user: UserId) -> Result<Option<Schedule>> {
         self.store.read(move |conn| find(conn, id, user)).await
     }
 
@@ -131,7 +127,7 @@ impl ScheduleStore {
         user: UserId,
         after: Option<(i64, ScheduleId)>,
         limit: usize,
-    ) -> Result<Vec<Schedule>, StoreError> {
+    ) -> Result<Vec<Schedule>> {
         // Before every begin, so that the first page needs no query of its own.
         let (start, id) = after.unwrap_or((i64::MIN, 0));
         let page =
@@ -140,34 +136,30 @@ impl ScheduleStore {
     }
 
     /// All schedules of a user, in no order, with all their columns.
-    pub(super) async fn all_of(&self, user: UserId) -> Result<Vec<Schedule>, StoreError> {
+    pub(super) async fn all_of(&self, user: UserId) -> Result<Vec<Schedule>> {
         let sql = format!("SELECT {COLUMNS} FROM schedules WHERE user_id = ?");
         self.store.read(move |conn| conn.rows(&sql, params![user], schedule)).await
     }
 
     /// How many schedules a user has, by counting them.
-    pub(super) async fn count_of(&self, user: UserId) -> Result<u64, StoreError> {
+    pub(super) async fn count_of(&self, user: UserId) -> Result<u64> {
         self.store.read(move |conn| count_rows(conn, user)).await
     }
 
     /// How many schedules each user has that ever had one, by the counts that are kept; by user.
-    pub async fn counts(&self) -> Result<Vec<(UserId, u64)>, StoreError> {
+    pub async fn counts(&self) -> Result<Vec<(UserId, u64)>> {
         let sql = "SELECT user_id, n FROM schedule_counts ORDER BY user_id";
         self.store.read(move |conn| conn.rows(sql, &[], columns)).await
     }
 
     /// Up to `limit` places after this one, by id.
-    pub async fn locations(
-        &self,
-        after: LocationId,
-        limit: usize,
-    ) -> Result<Vec<Location>, StoreError> {
+    pub async fn locations(&self, after: LocationId, limit: usize) -> Result<Vec<Location>> {
         let sql = "SELECT id, name, name_english, lat, lon FROM locations WHERE id > ? ORDER BY id LIMIT ?";
         self.store.read(move |conn| conn.rows(sql, params![after, limit], location)).await
     }
 }
 
-fn find(conn: &Conn<'_>, id: ScheduleId, user: UserId) -> Result<Option<Schedule>, StoreError> {
+fn find(conn: &Conn<'_>, id: ScheduleId, user: UserId) -> Result<Option<Schedule>> {
     let sql = format!("SELECT {COLUMNS} FROM schedules WHERE id = ? AND user_id = ?");
     conn.first(&sql, params![id, user], schedule)
 }
@@ -195,7 +187,7 @@ fn why(tx: &Tx<'_>, new: &NewSchedule, error: StoreError) -> CreateError {
 }
 
 /// Inserts a row; the count is up to the caller.
-pub(super) fn insert_row(tx: &Tx<'_>, new: &NewSchedule) -> Result<ScheduleId, StoreError> {
+pub(super) fn insert_row(tx: &Tx<'_>, new: &NewSchedule) -> Result<ScheduleId> {
     tx.insert(
         "INSERT INTO schedules (user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms)
          VALUES (?, ?, ?, ?, ?, ?)",
@@ -206,7 +198,7 @@ pub(super) fn insert_row(tx: &Tx<'_>, new: &NewSchedule) -> Result<ScheduleId, S
 }
 
 /// Takes a user's count up by `rows`, from nothing if there is none yet.
-pub(super) fn count_up(tx: &Tx<'_>, user: UserId, rows: u64) -> Result<(), StoreError> {
+pub(super) fn count_up(tx: &Tx<'_>, user: UserId, rows: u64) -> Result<()> {
     tx.run(COUNT_UP, params![user, rows])?;
     Ok(())
 }
@@ -219,7 +211,7 @@ const COUNT_UP: Sql<'_> = Sql::each(
 );
 
 /// How many rows a user has, by counting them.
-pub(super) fn count_rows(conn: &Conn<'_>, user: UserId) -> Result<u64, StoreError> {
+pub(super) fn count_rows(conn: &Conn<'_>, user: UserId) -> Result<u64> {
     conn.one("SELECT count(*) FROM schedules WHERE user_id = ?", params![user])
 }
 
@@ -232,13 +224,13 @@ pub(super) const PAGE: Sql<'_> = Sql::each(
      ORDER BY start_at_ms, id LIMIT ?4",
 );
 
-fn schedule(row: &Row<'_>) -> Result<Schedule, StoreError> {
+fn schedule(row: &Row<'_>) -> Result<Schedule> {
     let (id, user, location, title, start_at_ms, end_at_ms, created_at_ms) = columns(row)?;
     let values = NewSchedule { user, location, title, start_at_ms, end_at_ms, created_at_ms };
     Ok(Schedule { id, values })
 }
 
-fn location(row: &Row<'_>) -> Result<Location, StoreError> {
+fn location(row: &Row<'_>) -> Result<Location> {
     let (id, name, name_english, lat, lon) = columns(row)?;
-    Ok(Location { id, name, name_english, lat, lon })
+    Ok(Location { id, name, name_english, position: [lat, lon] })
 }

@@ -286,7 +286,10 @@ async fn the_places_are_there_from_the_start() {
     assert!(places.iter().zip(1..).all(|(place, id)| place.id == id));
     // All of them in South Korea.
     assert!(
-        places.iter().all(|p| (33.0..38.7).contains(&p.lat) && (124.5..131.0).contains(&p.lon))
+        places
+            .iter()
+            .map(|place| place.position)
+            .all(|[lat, lon]| { (33.0..38.7).contains(&lat) && (124.5..131.0).contains(&lon) })
     );
     assert_eq!(bench.schedules.locations(places.len() as i64 - 1, 100).await.unwrap().len(), 1);
 }

@@ -1,6 +1,7 @@
 //! What schedules and their places are to the rest of the program.
 
 use crate::accounts::UserId;
+use serde::Serialize;
 
 /// Identifier of a schedule, never reused.
 pub type ScheduleId = i64;
@@ -35,16 +36,17 @@ pub struct Schedule {
 }
 
 /// A place.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = LocationItem)]
+#[serde(rename_all = "camelCase")]
 pub struct Location {
-    /// Identifier.
+    /// Identifier, the `locationId` of schedules.
+    #[schema(value_type = i64)]
     pub id: LocationId,
     /// Name in Korean.
     pub name: String,
     /// Name in English.
     pub name_english: String,
-    /// Latitude, WGS 84 degrees.
-    pub lat: f64,
-    /// Longitude, WGS 84 degrees.
-    pub lon: f64,
+    /// Latitude and longitude, WGS 84 degrees.
+    pub position: [f64; 2],
 }

@@ -3,7 +3,7 @@
 use super::upkeep::FEWEST;
 use super::{Corpus, SEGMENT, pairs, pairs_of};
 use crate::markets::Words;
-use crate::store::{Conn, Parameter as _, Row, StoreError, Tx, params};
+use crate::store::{Conn, Parameter as _, Result, Row, StoreError, Tx, params};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
@@ -31,7 +31,7 @@ const APPEND: &str = "INSERT INTO search_pairs (kind, segment, pair, ids) VALUES
 ///
 /// # Errors
 /// When the store cannot answer.
-pub(crate) fn note(tx: &mut Tx<'_>, kind: Corpus, id: i64) -> Result<(), StoreError> {
+pub(crate) fn note(tx: &mut Tx<'_>, kind: Corpus, id: i64) -> Result<()> {
     let insert = "INSERT INTO search_changes (kind, item_id) VALUES (?, ?)";
     let number = tx.insert(insert, params![kind.number, id])?;
     // About so many have come since the last time.
@@ -49,7 +49,7 @@ pub(crate) fn add_all(
     tx: &Tx<'_>,
     kind: Corpus,
     texts: impl Iterator<Item = (i64, String)>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let mut texts = texts.map(|(id, text)| (kind, id, text)).peekable();
     while texts.peek().is_some() {
         append(tx, &Additions::of(texts.by_ref().take(ADDED_AT_ONCE)).0)?;
@@ -83,7 +83,7 @@ impl Additions {
 }
 
 /// Adds rows to the index.
-pub(super) fn append(tx: &Tx<'_>, rows: &[Addition]) -> Result<(), StoreError> {
+pub(super) fn append(tx: &Tx<'_>, rows: &[Addition]) -> Result<()> {
     if !tx.is_shared() {
         let append = |(kind, segment, pair, ids): &Addition| {
             tx.run(APPEND, params![kind, segment, pair, ids]).map(drop)
@@ -153,7 +153,7 @@ pub(super) struct Candidates<'c> {
 }
 
 impl<'c> Candidates<'c> {
-    pub(super) fn of(conn: &'c Conn<'c>, kind: Corpus, words: &Words) -> Result<Self, StoreError> {
+    pub(super) fn of(conn: &'c Conn<'c>, kind: Corpus, words: &Words) -> Result<Self> {
         let changes = conn.rows(
             "SELECT kind, item_id FROM search_changes ORDER BY number LIMIT ?",
             params![MOST_CHANGES],
@@ -170,11 +170,7 @@ impl<'c> Candidates<'c> {
     }
 
     /// The highest ids below this one, and whether these are all; a few more than `most`, or none more.
-    pub(super) fn newest(
-        &mut self,
-        below: i64,
-        most: usize,
-    ) -> Result<(Vec<i64>, bool), StoreError> {
+    pub(super) fn newest(&mut self, below: i64, most: usize) -> Result<(Vec<i64>, bool)> {
         let last = "SELECT max(segment) FROM search_pairs WHERE kind = ?";
         let last: Option<i64> = self.conn.one(last, params![self.kind.number])?;
         let last = last.unwrap_or(-1).min(below.saturating_sub(1) / SEGMENT);
@@ -203,7 +199,7 @@ impl<'c> Candidates<'c> {
     }
 
     /// Which of these ids are candidates.
-    pub(super) fn among(&mut self, ids: &[i64]) -> Result<Vec<bool>, StoreError> {
+    pub(super) fn among(&mut self, ids: &[i64]) -> Result<Vec<bool>> {
         let mut segments: Vec<i64> = ids.iter().map(|id| id / SEGMENT).collect();
         segments.sort_unstable();
         segments.dedup();
@@ -218,7 +214,7 @@ impl<'c> Candidates<'c> {
         Ok(ids.iter().map(is_one).collect())
     }
 
-    fn look_at(&mut self, segments: &[i64]) -> Result<(), StoreError> {
+    fn look_at(&mut self, segments: &[i64]) -> Result<()> {
         let mut wanted = segments.to_vec();
         wanted.retain(|segment| !self.known.contains_key(segment));
         if self.conn.is_shared() && !wanted.is_empty() {
@@ -232,7 +228,7 @@ impl<'c> Candidates<'c> {
     }
 
     /// Pair by pair, until no candidate is left.
-    fn in_segment(&self, segment: i64) -> Result<Option<Bits>, StoreError> {
+    fn in_segment(&self, segment: i64) -> Result<Option<Bits>> {
         let find = "SELECT ids FROM search_pairs WHERE kind = ? AND segment = ? AND pair = ?";
         let mut common: Option<Bits> = None;
         for pair in &self.pairs {
@@ -249,7 +245,7 @@ impl<'c> Candidates<'c> {
     }
 
     /// All pairs of all these segments in one statement, for each is a way there and back.
-    fn ask_server(&mut self, segments: &[i64]) -> Result<(), StoreError> {
+    fn ask_server(&mut self, segments: &[i64]) -> Result<()> {
         let mut values = vec![self.kind.number];
         let mut sql = "SELECT segment, pair, ids FROM search_pairs WHERE kind = ?".to_owned();
         for (column, wanted) in [("segment", segments), ("pair", &self.pairs)] {

@@ -3,7 +3,7 @@
 use super::index::Candidates;
 use super::{Corpus, are_in};
 use crate::markets::Words;
-use crate::store::{Conn, StoreError};
+use crate::store::{Conn, Result};
 
 /// Candidates that are sorted by themselves. Of more of them so many are in every part of a listing that it is read
 /// along its own index.
@@ -46,18 +46,14 @@ pub(crate) trait Listing {
     fn entries_for_each(&self) -> usize;
 
     /// The positions of those of these items that are in it.
-    fn positions(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<Position>, StoreError>;
+    fn positions(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<Position>>;
 
     /// The next places after one.
-    fn walk(
-        &self,
-        conn: &Conn<'_>,
-        after: Option<Position>,
-        limit: usize,
-    ) -> Result<Vec<Position>, StoreError>;
+    fn walk(&self, conn: &Conn<'_>, after: Option<Position>, limit: usize)
+    -> Result<Vec<Position>>;
 
     /// Those of these items that are in it, in their order, each with its [text](super::text).
-    fn read(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<(String, Self::Item)>, StoreError>;
+    fn read(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<(String, Self::Item)>>;
 }
 
 /// What was found.
@@ -86,7 +82,7 @@ pub(crate) fn page<L: Listing>(
     words: &Words,
     after: Option<Position>,
     limit: usize,
-) -> Result<Hits<L::Item>, StoreError> {
+) -> Result<Hits<L::Item>> {
     let mut candidates = Candidates::of(conn, L::KIND, words)?;
     let below = after.filter(|_| listing.is_by_id()).map_or(i64::MAX, |(_, id)| id);
     let mut look = Look { conn, listing, words, limit, texts: 0, bytes: 0, items: Vec::new() };
@@ -117,7 +113,7 @@ fn along<L: Listing>(
     mut look: Look<'_, L>,
     candidates: &mut Candidates<'_>,
     after: Option<Position>,
-) -> Result<Hits<L::Item>, StoreError> {
+) -> Result<Hits<L::Item>> {
     let mut from = after;
     let mut entries = 0;
     while entries < MOST_ENTRIES {
@@ -151,7 +147,7 @@ struct Look<'a, L: Listing> {
 
 impl<L: Listing> Look<'_, L> {
     /// Looks at these, until the page is full or enough was looked at; then where to go on, unless it is full.
-    fn at(&mut self, positions: &[Position]) -> Result<Option<Option<Position>>, StoreError> {
+    fn at(&mut self, positions: &[Position]) -> Result<Option<Option<Position>>> {
         for some in positions.chunks(TEXTS_AT_ONCE) {
             let ids: Vec<i64> = some.iter().map(|(_, id)| *id).collect();
             for (text, item) in self.listing.read(self.conn, &ids)? {

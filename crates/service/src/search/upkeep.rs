@@ -7,7 +7,7 @@
 
 use super::index::{Additions, append};
 use super::{KINDS, text};
-use crate::store::{Conn, Store, StoreError, Tx, params};
+use crate::store::{Conn, Result, Store, StoreError, Tx, params};
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
@@ -42,7 +42,7 @@ pub(crate) async fn index_changes(store: &Store, is_ours: &impl Fn() -> bool) {
 }
 
 /// Adds some of what has changed; answers whether there was as much as the `fewest`.
-pub(super) async fn index_some(store: &Store, fewest: usize) -> Result<bool, StoreError> {
+pub(super) async fn index_some(store: &Store, fewest: usize) -> Result<bool> {
     let (numbers, rows) = store.read(move |conn| changed(conn, fewest)).await?;
     for some in rows.0.chunks(ROWS) {
         let started = Instant::now();
@@ -65,7 +65,7 @@ pub(super) async fn index_some(store: &Store, fewest: usize) -> Result<bool, Sto
 }
 
 /// Changes by number, and what they add to the index.
-fn changed(conn: &Conn<'_>, fewest: usize) -> Result<(Vec<i64>, Additions), StoreError> {
+fn changed(conn: &Conn<'_>, fewest: usize) -> Result<(Vec<i64>, Additions)> {
     let mut changes: Vec<(i64, i64, i64)> = conn.rows(
         "SELECT number, kind, item_id FROM search_changes ORDER BY number LIMIT ?",
         params![MOST],

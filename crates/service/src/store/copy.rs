@@ -81,7 +81,7 @@ pub enum Progress<'a> {
 pub struct Copied {
     /// Its name.
     pub table: String,
-    /// All of its rows.
+    /// Number of its rows.
     pub rows: u64,
     /// Those of them that an earlier run had copied.
     pub before: u64,

@@ -8,7 +8,7 @@
 //! before, a listing of all places would never be stored while anybody writes, and anybody could keep a post out of
 //! the cache by asking to remove it: no load stores while a write is open.
 
-use super::StoreError;
+use super::{Result, StoreError};
 use crate::accounts::{Change, Cutoff, Revoked, TokenId};
 use crate::articles::{ArticleId, Counts, PendingLikes};
 use madang_cache::{Cache, Stamp};
@@ -100,7 +100,7 @@ impl Effects {
     }
 
     /// What another process has told.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, StoreError> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         if bytes.is_empty() {
             return Ok(Self::default());
         }
@@ -194,7 +194,7 @@ impl Memory {
     ///
     /// # Errors
     /// When the store cannot answer: then this is to be tried again before anything is used.
-    pub(super) fn forget(&self) -> Result<(), StoreError> {
+    pub(super) fn forget(&self) -> Result<()> {
         let reload = {
             let known = self.known.lock();
             if let Some(cache) = &known.cache {
@@ -211,7 +211,7 @@ impl Memory {
 type Told = Box<dyn Fn() + Send + Sync>;
 
 /// Reads what is revoked once more.
-type Reload = Arc<dyn Fn() -> Result<(), StoreError> + Send + Sync>;
+type Reload = Arc<dyn Fn() -> Result<()> + Send + Sync>;
 
 #[derive(Default)]
 struct Known {
@@ -246,7 +246,7 @@ impl super::Store {
     /// From now on this is run when what was remembered may be wrong, before anything of it is used again.
     pub(crate) fn reloaded_by(
         &self,
-        reload: impl Fn(super::Store) -> Result<(), StoreError> + Send + Sync + 'static,
+        reload: impl Fn(super::Store) -> Result<()> + Send + Sync + 'static,
     ) {
         // The store would keep itself open otherwise.
         let inner = Arc::downgrade(&self.inner);

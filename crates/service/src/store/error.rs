@@ -57,6 +57,9 @@ pub enum StoreError {
     Other(String),
 }
 
+/// The outcome of a transaction, or of another kind of work that can also fail in the store.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 /// Why something that users own could not be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {

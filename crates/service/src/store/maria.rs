@@ -27,7 +27,9 @@ use super::effects::{Effects, Memory};
 use super::error::JobError;
 use super::sql::Conn;
 use super::tx::{caught, follow};
-use super::{Counted, Pool, ReplicaMetrics, StoreError, StoreMetrics, Tx, backup, handover};
+use super::{
+    Counted, Pool, ReplicaMetrics, Result, StoreError, StoreMetrics, Tx, backup, handover,
+};
 use crate::config::DatabaseSettings;
 use crate::ops::record::micros;
 use madang_cache::{Horizon, Stamp};
@@ -91,7 +93,7 @@ impl Maria {
         dir: &Path,
         settings: &DatabaseSettings,
         memory: &Arc<Memory>,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self> {
         let servers = Servers::parse(url)?;
         servers.look()?;
         let (session, _) = servers.connect(Use::Writes)?;
@@ -140,8 +142,8 @@ impl Maria {
         &self,
         time: Option<Duration>,
         stamps: &[Stamp],
-        job: impl Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
-    ) -> Result<T, StoreError> {
+        job: impl Fn(&Conn<'_>) -> Result<T> + Send + Sync + 'static,
+    ) -> Result<T> {
         let Some(replica) = self.replica(stamps) else { return self.read_here(time, job).await };
         let job = Arc::new(job);
         match replica.read(time, &job).await {
@@ -154,10 +156,10 @@ impl Maria {
         }
     }
 
-    async fn read_here<T, F>(&self, time: Option<Duration>, job: F) -> Result<T, StoreError>
+    async fn read_here<T, F>(&self, time: Option<Duration>, job: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Conn<'_>) -> Result<T, StoreError> + Send + 'static,
+        F: FnOnce(&Conn<'_>) -> Result<T> + Send + 'static,
     {
         let reads = self.reads.ask(move |seat: &mut Seat, answer| {
             seat.read(time, job, |found| drop(answer.send(found)));
@@ -169,7 +171,7 @@ impl Maria {
         &self,
         job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
         settle: impl FnOnce(Result<T, E>) + Send + 'static,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let handed = handover::hand_over();
         let written = handed.clone();
         let taken = self.writes.hand_over(move |seat: &mut Seat| {
@@ -223,7 +225,7 @@ fn sizes(all: Option<usize>) -> (usize, usize) {
 }
 
 impl Seat {
-    fn session(&mut self) -> Result<&Session, StoreError> {
+    fn session(&mut self) -> Result<&Session> {
         let servers = &self.shared.servers;
         if self.session.is_none() || self.epoch != servers.epoch() {
             self.session = None;
@@ -237,8 +239,8 @@ impl Seat {
     fn read<T>(
         &mut self,
         time: Option<Duration>,
-        job: impl FnOnce(&Conn<'_>) -> Result<T, StoreError>,
-        answer: impl FnOnce(Result<T, StoreError>),
+        job: impl FnOnce(&Conn<'_>) -> Result<T>,
+        answer: impl FnOnce(Result<T>),
     ) {
         let session = match self.begin_read(time) {
             Ok(session) => session,
@@ -250,7 +252,7 @@ impl Seat {
     }
 
     /// Begins a read; a connection that was lost while nobody used it is made anew.
-    fn begin_read(&mut self, time: Option<Duration>) -> Result<&Session, StoreError> {
+    fn begin_read(&mut self, time: Option<Duration>) -> Result<&Session> {
         let seconds = time.map_or(0.0, |time| time.as_secs_f64());
         if self.session()?.begin_read(seconds).is_err() {
             self.session = None;
@@ -406,8 +408,8 @@ impl Seat {
 /// before the transaction is ended, which nobody needs to wait for.
 fn run_read<T>(
     session: &Session,
-    job: impl FnOnce(&Conn<'_>) -> Result<T, StoreError>,
-    answer: impl FnOnce(Result<T, StoreError>),
+    job: impl FnOnce(&Conn<'_>) -> Result<T>,
+    answer: impl FnOnce(Result<T>),
 ) -> bool {
     let found = catch_unwind(AssertUnwindSafe(|| job(&Conn::maria(session))));
     answer(found.unwrap_or_else(|panic| Err(StoreError::Panic(super::panic_text(&*panic)))));

@@ -8,8 +8,8 @@ mod value;
 
 pub(crate) use value::{Column, Parameter, Value, params};
 
-use super::StoreError;
 use super::maria::{Done, Session};
+use super::{Result, StoreError};
 use std::collections::HashMap;
 
 /// Ids of rows that are asked for together are a multiple of this: pages have 20 or 100 rows, and one more.
@@ -64,7 +64,7 @@ enum Cells<'r> {
 
 impl Row<'_> {
     /// The value of the column at `at`, from 0.
-    pub(crate) fn get<T: Column>(&self, at: usize) -> Result<T, StoreError> {
+    pub(crate) fn get<T: Column>(&self, at: usize) -> Result<T> {
         let cell = match self.0 {
             Cells::Sqlite(row) => Value::of_sqlite(row.get_ref(at)?),
             Cells::Maria(row) => row.as_ref(at).and_then(Value::of_maria),
@@ -79,19 +79,19 @@ impl Row<'_> {
 ///
 /// # Errors
 /// As [`Row::get`].
-pub(crate) fn columns<T: Columns>(row: &Row<'_>) -> Result<T, StoreError> {
+pub(crate) fn columns<T: Columns>(row: &Row<'_>) -> Result<T> {
     T::of(row)
 }
 
 /// A tuple of columns.
 pub(crate) trait Columns: Sized {
-    fn of(row: &Row<'_>) -> Result<Self, StoreError>;
+    fn of(row: &Row<'_>) -> Result<Self>;
 }
 
 macro_rules! tuples {
     ($first:ident $($rest:ident)*) => {
         impl<$first: Column $(, $rest: Column)*> Columns for ($first, $($rest,)*) {
-            fn of(row: &Row<'_>) -> Result<Self, StoreError> {
+            fn of(row: &Row<'_>) -> Result<Self> {
                 let mut at = 0..;
                 let mut next = || at.next().unwrap_or_default();
                 Ok((row.get::<$first>(next())?, $(row.get::<$rest>(next())?,)*))
@@ -120,8 +120,8 @@ impl<'c> Conn<'c> {
         &self,
         sql: impl Into<Sql<'s>>,
         values: &[Value<'_>],
-        mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
-    ) -> Result<Vec<T>, StoreError> {
+        mut read: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
         let sql = sql.into();
         match self.0 {
             Engine::Sqlite(conn) => {
@@ -144,8 +144,8 @@ impl<'c> Conn<'c> {
         &self,
         sql: impl Into<Sql<'s>>,
         values: &[Value<'_>],
-        read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
-    ) -> Result<Option<T>, StoreError> {
+        read: impl FnOnce(&Row<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
         let sql = sql.into();
         match self.0 {
             Engine::Sqlite(conn) => {
@@ -165,8 +165,8 @@ impl<'c> Conn<'c> {
         &self,
         sql: impl Into<Sql<'s>>,
         values: &[Value<'_>],
-        read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        read: impl FnOnce(&Row<'_>) -> Result<T>,
+    ) -> Result<T> {
         let found = self.first(sql, values, read)?;
         found.ok_or_else(|| StoreError::Other("a query found no row".to_owned()))
     }
@@ -176,8 +176,8 @@ impl<'c> Conn<'c> {
         &self,
         sql: &str,
         ids: &[i64],
-        read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
-    ) -> Result<Vec<T>, StoreError> {
+        read: impl Fn(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
         let found = self.rows_found(sql, ids, read)?;
         if found.len() == ids.len() {
             return Ok(found);
@@ -191,8 +191,8 @@ impl<'c> Conn<'c> {
         &self,
         sql: &str,
         ids: &[i64],
-        read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
-    ) -> Result<Vec<T>, StoreError> {
+        read: impl Fn(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
         let (Engine::Maria(_), Some(last)) = (self.0, ids.last()) else {
             let one = |id: &i64| self.first(sql, &[Value::Integer(*id)], &read).transpose();
             return ids.iter().filter_map(one).collect();
@@ -216,20 +216,16 @@ impl<'c> Conn<'c> {
         &self,
         sql: impl Into<Sql<'s>>,
         values: &[Value<'_>],
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         self.only(sql, values, |row| row.get(0))
     }
 
     /// Whether a query finds anything.
-    pub(crate) fn exists<'s>(
-        &self,
-        sql: impl Into<Sql<'s>>,
-        values: &[Value<'_>],
-    ) -> Result<bool, StoreError> {
+    pub(crate) fn exists<'s>(&self, sql: impl Into<Sql<'s>>, values: &[Value<'_>]) -> Result<bool> {
         Ok(self.first(sql, values, |_| Ok(()))?.is_some())
     }
 
-    fn execute(&self, sql: Sql<'_>, values: &[Value<'_>]) -> Result<Done, StoreError> {
+    fn execute(&self, sql: Sql<'_>, values: &[Value<'_>]) -> Result<Done> {
         match self.0 {
             Engine::Sqlite(conn) => {
                 let mut statement = conn.prepare_cached(sql.sqlite)?;
@@ -241,20 +237,12 @@ impl<'c> Conn<'c> {
     }
 
     /// Changes rows; answers how many were found (an update that leaves a row as it is counts it).
-    pub(crate) fn run<'s>(
-        &self,
-        sql: impl Into<Sql<'s>>,
-        values: &[Value<'_>],
-    ) -> Result<usize, StoreError> {
+    pub(crate) fn run<'s>(&self, sql: impl Into<Sql<'s>>, values: &[Value<'_>]) -> Result<usize> {
         Ok(self.execute(sql.into(), values)?.rows)
     }
 
     /// Inserts one row; answers the id that the store has chosen.
-    pub(crate) fn insert<'s>(
-        &self,
-        sql: impl Into<Sql<'s>>,
-        values: &[Value<'_>],
-    ) -> Result<i64, StoreError> {
+    pub(crate) fn insert<'s>(&self, sql: impl Into<Sql<'s>>, values: &[Value<'_>]) -> Result<i64> {
         Ok(self.execute(sql.into(), values)?.id)
     }
 
@@ -263,18 +251,14 @@ impl<'c> Conn<'c> {
         &self,
         sql: impl Into<Sql<'s>>,
         values: &[Value<'_>],
-    ) -> Result<Option<i64>, StoreError> {
+    ) -> Result<Option<i64>> {
         let done = self.execute(sql.into(), values)?;
         Ok((done.rows > 0).then_some(done.id))
     }
 
     /// [`insert`](Self::insert), unless a row with the same key is there. `INSERT INTO table (…) VALUES (…)` is to
     /// end there: what the engine does with a key that is taken follows from the method.
-    pub(crate) fn insert_new(
-        &self,
-        sql: &str,
-        values: &[Value<'_>],
-    ) -> Result<Option<i64>, StoreError> {
+    pub(crate) fn insert_new(&self, sql: &str, values: &[Value<'_>]) -> Result<Option<i64>> {
         match self.0 {
             Engine::Sqlite(_) => self.insert_some(&format!("{sql} ON CONFLICT DO NOTHING"), values),
             Engine::Maria(session) => {
@@ -290,7 +274,7 @@ impl<'c> Conn<'c> {
 
     /// Statements without values, a `;` after each, of which none answers rows.
     #[cfg(test)]
-    pub(crate) fn batch(&self, sql: &str) -> Result<(), StoreError> {
+    pub(crate) fn batch(&self, sql: &str) -> Result<()> {
         match self.0 {
             Engine::Sqlite(conn) => Ok(conn.execute_batch(sql)?),
             Engine::Maria(session) => {
@@ -302,7 +286,7 @@ impl<'c> Conn<'c> {
 
     /// One statement without values, which may hold a `;`.
     #[cfg(test)]
-    pub(crate) fn definition(&self, sql: &str) -> Result<(), StoreError> {
+    pub(crate) fn definition(&self, sql: &str) -> Result<()> {
         match self.0 {
             Engine::Sqlite(conn) => Ok(conn.execute_batch(sql)?),
             Engine::Maria(session) => session.batch(sql),

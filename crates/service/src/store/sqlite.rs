@@ -28,7 +28,7 @@ pub(super) use writer::{Company, Writer};
 
 use super::effects::{Effects, Memory};
 use super::sql::Conn;
-use super::{FileSizes, Pool, StoreError, StoreMetrics, Tx, backup, handover, private};
+use super::{FileSizes, Pool, Result, StoreError, StoreMetrics, Tx, backup, handover, private};
 use crate::config::DatabaseSettings;
 use log::{Checkpoints, Log};
 use reader::{Bounds, Reader};
@@ -61,7 +61,7 @@ impl Embedded {
         dir: &Path,
         settings: &DatabaseSettings,
         memory: &Arc<Memory>,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self> {
         match Self::open_once(dir, settings, memory) {
             Err(StoreError::Full(reason)) if Reserve::release(dir) => {
                 tracing::warn!(%reason, "no space left: opening with the room kept in reserve");
@@ -71,11 +71,7 @@ impl Embedded {
         }
     }
 
-    fn open_once(
-        dir: &Path,
-        settings: &DatabaseSettings,
-        memory: &Arc<Memory>,
-    ) -> Result<Self, StoreError> {
+    fn open_once(dir: &Path, settings: &DatabaseSettings, memory: &Arc<Memory>) -> Result<Self> {
         let path = dir.join(FILE);
         refuse_foreign(&path).map_err(|error| way_back(error, dir))?;
         // SQLite gives its other files the mode of this one.
@@ -108,10 +104,10 @@ impl Embedded {
     }
 
     /// Runs one read transaction on a reader thread, for so long at most.
-    pub(super) async fn read<T, F>(&self, time: Option<Duration>, job: F) -> Result<T, StoreError>
+    pub(super) async fn read<T, F>(&self, time: Option<Duration>, job: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Conn<'_>) -> Result<T, StoreError> + Send + 'static,
+        F: FnOnce(&Conn<'_>) -> Result<T> + Send + 'static,
     {
         // Dropped with this future.
         let here = Arc::new(());
@@ -134,7 +130,7 @@ impl Embedded {
     }
 
     /// As [`Checkpoints::cut`].
-    pub(super) fn checkpoint(&self) -> Result<bool, StoreError> {
+    pub(super) fn checkpoint(&self) -> Result<bool> {
         self.checkpoints.cut()
     }
 
@@ -176,7 +172,7 @@ fn beside(path: &Path, end: &str) -> PathBuf {
 ///
 /// The look is `immutable`: no lock, no log, no index beside the file. What is still in a log is not
 /// seen, and a file that cannot be read this way is left to the real opening, which says why.
-fn refuse_foreign(path: &Path) -> Result<(), StoreError> {
+fn refuse_foreign(path: &Path) -> Result<()> {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
@@ -198,7 +194,7 @@ fn refuse_foreign(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Pragmas of the writing connection. `busy_timeout` comes first: setting the journal mode may wait.
-fn configure(conn: &Connection) -> Result<(), StoreError> {
+fn configure(conn: &Connection) -> Result<()> {
     conn.busy_timeout(BUSY_TIMEOUT)?;
     let mode: String = conn.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))?;
     if mode != "wal" {
@@ -215,7 +211,7 @@ fn configure(conn: &Connection) -> Result<(), StoreError> {
 /// Keeps so many statements, and the plan of each as it is (sqlite.org/queryplanner-ng.html, "query planner stability
 /// guarantee"). Otherwise SQLite looks at the values of `LIMIT ?` and others before it plans, so it prepares such
 /// statements anew whenever they are bound: 18 % of the processor time of an uncached listing.
-fn keep_plans(conn: &Connection, statements: usize) -> Result<(), StoreError> {
+fn keep_plans(conn: &Connection, statements: usize) -> Result<()> {
     conn.set_prepared_statement_cache_capacity(statements);
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
@@ -223,7 +219,7 @@ fn keep_plans(conn: &Connection, statements: usize) -> Result<(), StoreError> {
 
 /// A damaged file must stop the start, not a request at midnight. Reading every page of a large
 /// store would take longer than a start may, so above 16 MiB only the pages that opening touches are read.
-fn quick_check(conn: &Connection, path: &Path) -> Result<(), StoreError> {
+fn quick_check(conn: &Connection, path: &Path) -> Result<()> {
     const FULL_CHECK_UP_TO: u64 = 16 << 20;
     if std::fs::metadata(path).map_or(0, |m| m.len()) > FULL_CHECK_UP_TO {
         return Ok(());

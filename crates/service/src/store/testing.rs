@@ -1,7 +1,7 @@
 //! Stores of tests.
 #![allow(clippy::disallowed_types, reason = "looks at the rows with queries of its own")]
 
-use super::{Store, StoreError, Tx};
+use super::{Result, Store, Tx};
 use crate::config::Sources;
 use std::ops::RangeInclusive;
 
@@ -16,7 +16,7 @@ impl Store {
     /// Runs statements without values, a `;` after each.
     pub(crate) async fn execute(&self, sql: impl Into<String>) {
         let sql = sql.into();
-        let done: Result<(), StoreError> = self.write(move |tx: &mut Tx<'_>| tx.batch(&sql)).await;
+        let done: Result<()> = self.write(move |tx: &mut Tx<'_>| tx.batch(&sql)).await;
         done.unwrap();
     }
 

@@ -2,7 +2,7 @@
 
 use super::effects::Effects;
 use super::sql::{Conn, Sql, params};
-use super::{StoreError, panic_text};
+use super::{Result, StoreError, panic_text};
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -24,17 +24,17 @@ impl<'conn> Tx<'conn> {
 
     /// Locks the row of this id until the end, so that what is read of it now is still so when it is written. Answers
     /// whether there is one. Where transactions run one after the other, a look is enough.
-    pub(crate) fn hold(&self, table: &str, id: i64) -> Result<bool, StoreError> {
+    pub(crate) fn hold(&self, table: &str, id: i64) -> Result<bool> {
         self.locked(table, id, "FOR UPDATE")
     }
 
     /// The same for a row that this transaction refers to and does not change: others may refer to it, too, but
     /// nobody can take it away.
-    pub(crate) fn keep(&self, table: &str, id: i64) -> Result<bool, StoreError> {
+    pub(crate) fn keep(&self, table: &str, id: i64) -> Result<bool> {
         self.locked(table, id, "LOCK IN SHARE MODE")
     }
 
-    fn locked(&self, table: &str, id: i64, how: &str) -> Result<bool, StoreError> {
+    fn locked(&self, table: &str, id: i64, how: &str) -> Result<bool> {
         let look = format!("SELECT 1 FROM {table} WHERE id = ?");
         let lock = format!("{look} {how}");
         self.conn.exists(Sql::each(&look, &lock), params![id])

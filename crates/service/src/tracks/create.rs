@@ -6,11 +6,10 @@ use super::represent::length;
 use super::{NewTrack, PreparedTrack, Stored, TrackId, TrackStore};
 use crate::accounts::{Caller, UserId};
 use crate::app::App;
-use crate::http::Problem;
+use crate::http::{Answer, Problem};
 use crate::idempotency::{IdempotencyKey, Once};
 use crate::store::StoreError;
 use axum::extract::{RawQuery, State};
-use axum::response::Response;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method};
@@ -63,7 +62,7 @@ pub(super) async fn create(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Response, Problem> {
+) -> Answer {
     let kind = UploadFormat::of(&headers)?;
     let name = read::name_of(query.as_deref().unwrap_or(""))?;
     let permit = app.uploads.enter().await?;
@@ -94,7 +93,7 @@ fn prepare(
     name: Option<String>,
     owner: UserId,
     key: IdempotencyKey,
-) -> Result<(PreparedTrack, CreatedTrack, Once), Problem> {
+) -> Answer<(PreparedTrack, CreatedTrack, Once)> {
     let once = key.used_by(owner, &body);
     let Read { name, rate, path } = read::track(kind, body, name)?;
     let about = CreatedTrack {

@@ -3,18 +3,13 @@
 use super::represent::length;
 use super::types::{Position, TrackSummary};
 use super::{Tracks, all_tracks};
-use crate::app::App;
-use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::page::{self, Page, Query, read_cursor, write_cursor};
-use crate::http::problem::FieldError;
+use crate::http::{Answer, FieldError, Problem, Read};
 use crate::response_cache::{LoadError, Wanted, no_listing};
-use axum::extract::{RawQuery, State};
-use axum::response::Response;
 use http::HeaderMap;
 use madang_path::Point;
 use serde::Serialize;
-use std::sync::Arc;
 
 /// A track in a list.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -89,22 +84,17 @@ impl TrackItem {
         (status = 200, description = "One page", body = Page<TrackItem>),
         (status = 304, description = "The client has it already (If-None-Match)"),
     ))]
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let Asked { order, limit } =
-        Asked::parse(query.as_deref().unwrap_or("")).map_err(Problem::invalid)?;
-    let tracks = app.tracks.clone();
+pub(super) async fn list(read: Read) -> Answer {
+    let Asked { order, limit } = Asked::parse(read.query()).map_err(Problem::invalid)?;
+    let (tracks, headers) = (&read.app.tracks, &read.headers);
     match order {
         Order::Near(centre, after) => {
             let _turn = tracks.responses.reads().enter().await?;
             let page = tracks.near_page(centre, after, limit).await?;
-            let compress = tracks.responses.compress(false, &headers);
-            Ok(respond(&tracks.responses.json(page, compress).await?, &headers))
+            let compress = tracks.responses.compress(false, headers);
+            Ok(respond(&tracks.responses.json(page, compress).await?, headers))
         }
-        Order::Length(after) => tracks.length_page(after, limit, &headers).await,
+        Order::Length(after) => tracks.length_page(after, limit, headers).await,
     }
 }
 
@@ -198,7 +188,7 @@ impl Tracks {
         after: Option<Position>,
         limit: usize,
         headers: &HeaderMap,
-    ) -> Result<Response, Problem> {
+    ) -> Answer {
         let key = match after {
             None => format!("{limit}"),
             Some((metres, id)) => format!("{limit}.{:x}.{id}", metres.to_bits()),

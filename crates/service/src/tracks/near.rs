@@ -16,7 +16,7 @@ mod cell;
 mod tests;
 
 use super::types::{Position, TrackId};
-use crate::store::{Conn, Row, StoreError, Value, params};
+use crate::store::{Conn, Result, Row, Value, params};
 use cell::Cell;
 pub(super) use cell::code_of;
 use madang_path::{Point, distance_metres};
@@ -36,7 +36,7 @@ pub(super) fn search(
     centre: Point,
     after: Option<Position>,
     limit: usize,
-) -> Result<Option<Vec<(TrackId, f64)>>, StoreError> {
+) -> Result<Option<Vec<(TrackId, f64)>>> {
     Search::new(conn, centre, after, limit).run()
 }
 
@@ -72,7 +72,7 @@ impl<'conn> Search<'conn> {
         Search { conn, centre, after, limit, queue: BinaryHeap::new(), rows: 0 }
     }
 
-    fn run(&mut self) -> Result<Option<Vec<(TrackId, f64)>>, StoreError> {
+    fn run(&mut self) -> Result<Option<Vec<(TrackId, f64)>>> {
         let mut found = Vec::with_capacity(self.limit.min(128));
         self.offer_cell(Cell::WORLD);
         while found.len() < self.limit
@@ -110,7 +110,7 @@ impl<'conn> Search<'conn> {
     }
 
     /// Puts into the queue what is in a cell.
-    fn open(&mut self, cell: Cell) -> Result<(), StoreError> {
+    fn open(&mut self, cell: Cell) -> Result<()> {
         let few = self.read(FEW, params![cell.codes().start(), cell.codes().end(), LEAF + 1])?;
         if few.len() <= LEAF {
             few.iter().for_each(|start| self.offer_start(start));
@@ -127,7 +127,7 @@ impl<'conn> Search<'conn> {
 
     /// The same for the smallest cell, a few millimetres wide: each of its spots by itself, which is one
     /// unless rows were written by hand.
-    fn open_spots(&mut self, code: i64) -> Result<(), StoreError> {
+    fn open_spots(&mut self, code: i64) -> Result<()> {
         let mut next = self.spot(SPOT_NORTH, params![code, -91.0])?;
         while let Some(spot) = next
             && self.rows <= MOST_ROWS
@@ -152,19 +152,19 @@ impl<'conn> Search<'conn> {
         Ok(())
     }
 
-    fn read(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Start>, StoreError> {
+    fn read(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Start>> {
         let read = |row: &Row<'_>| Ok(Start { at: at(row)?, id: row.get(2)? });
         let found = self.conn.rows(sql, values, read)?;
         self.rows += found.len();
         Ok(found)
     }
 
-    fn end_of(&mut self, sql: &str, cell: Cell) -> Result<i64, StoreError> {
+    fn end_of(&mut self, sql: &str, cell: Cell) -> Result<i64> {
         self.rows += 1;
         self.conn.one(sql, params![cell.codes().start(), cell.codes().end()])
     }
 
-    fn spot(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Option<Point>, StoreError> {
+    fn spot(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Option<Point>> {
         self.rows += 1;
         self.conn.first(sql, values, at)
     }
@@ -182,7 +182,7 @@ const SPOT_EAST: &str =
 const ON_SPOT: &str = "SELECT lat, lon, id FROM track_starts
      WHERE cell = ? AND lat = ? AND lon = ? AND id > ? ORDER BY id LIMIT ?";
 
-fn at(row: &Row<'_>) -> Result<Point, StoreError> {
+fn at(row: &Row<'_>) -> Result<Point> {
     Ok(Point { lat: row.get(0)?, lon: row.get(1)?, ele: None })
 }
 

@@ -2,22 +2,17 @@
 
 use super::represent::{Form, Recipe, key, render};
 use super::{TrackId, TrackState, Tracks, no_such_track, one_track};
-use crate::accounts::Caller;
-use crate::app::App;
 use crate::config::Detail;
 use crate::current;
 use crate::http::body::respond;
 use crate::http::negotiate::media_type;
 use crate::http::problem::FieldError;
-use crate::http::{By, Conditions, PathId, Problem};
+use crate::http::{Answer, By, PathId, Problem, Read, Write};
 use crate::ops::record::Part;
 use crate::response_cache::LoadError;
 use crate::store::load_with;
-use axum::extract::{Path, RawQuery, State};
-use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use madang_cache::{Loaded, Value};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// When asking again for what had no room makes sense.
@@ -39,17 +34,12 @@ const AGAIN: Duration = Duration::from_secs(1);
         (status = 304, description = "The client has it already (If-None-Match)"),
         (status = 404, description = "There is no such track"),
     ))]
-pub(super) async fn one(
-    State(app): State<Arc<App>>,
-    id: PathId<TrackId>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let Ok(Path(id)) = id else { return Err(no_such_track()) };
-    let tracks = &app.tracks;
-    let (detail, form) = choose(query.as_deref(), &headers, tracks.settings.detail)?;
-    let body = tracks.body(id, detail, form, &headers).await?.ok_or_else(no_such_track)?;
-    Ok(respond(&body, &headers))
+pub(super) async fn one(id: PathId<TrackId>, read: Read) -> Answer {
+    let id = id.or(no_such_track)?;
+    let (tracks, headers) = (&read.app.tracks, &read.headers);
+    let (detail, form) = choose(read.query(), headers, tracks.settings.detail)?;
+    let body = tracks.body(id, detail, form, headers).await?.ok_or_else(no_such_track)?;
+    Ok(respond(&body, headers))
 }
 
 /// Deletes a track. Only its owner may; public trails have none.
@@ -61,13 +51,9 @@ pub(super) async fn one(
         (status = 403, description = "It belongs to somebody else, or to nobody"),
         (status = 404, description = "There is no such track"),
     ))]
-pub(super) async fn delete(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    conditions: Conditions,
-    id: PathId<TrackId>,
-) -> Result<StatusCode, Problem> {
-    let Ok(Path(id)) = id else { return Err(no_such_track()) };
+pub(super) async fn delete(id: PathId<TrackId>, write: Write) -> Answer<StatusCode> {
+    let id = id.or(no_such_track)?;
+    let Write { app, caller, conditions } = write;
     let tracks = app.tracks.store().clone();
     let by = By::new(caller.id, conditions, |now: TrackState| Some(now.version()));
     let removed = app.writes.run(async move { tracks.delete(id, by).await });
@@ -76,14 +62,10 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn choose(
-    query: Option<&str>,
-    headers: &HeaderMap,
-    default: Detail,
-) -> Result<(Detail, Form), Problem> {
+fn choose(query: &str, headers: &HeaderMap, default: Detail) -> Answer<(Detail, Form)> {
     let (mut detail, mut form) = (default, Form::Points);
     let mut errors = Vec::new();
-    for (name, value) in form_urlencoded::parse(query.unwrap_or("").as_bytes()) {
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match (&*name, &*value) {
             ("detail", level) => match Detail::parse(level) {
                 Some(level) => detail = level,
@@ -115,7 +97,7 @@ impl Tracks {
         detail: Detail,
         form: Form,
         headers: &HeaderMap,
-    ) -> Result<Option<Value>, Problem> {
+    ) -> Answer<Option<Value>> {
         let key = key(id, detail, form);
         if let Some(value) = self.details.peek_fresh(&key) {
             current::cached(true);

@@ -6,7 +6,7 @@ use crate::accounts::{self, Quota, UserId};
 use crate::http::rfc3339::now_ms;
 use crate::http::{Refusal, Remover};
 use crate::idempotency::{Done, Once};
-use crate::store::{ChangeError, Conn, Row, Sql, Store, StoreError, Tx, columns, params};
+use crate::store::{ChangeError, Conn, Result, Row, Sql, Store, StoreError, Tx, columns, params};
 use madang_path::{Point, compact};
 use sha2::{Digest as _, Sha256};
 
@@ -27,7 +27,7 @@ impl TrackStore {
     }
 
     /// The track of this id with its stored path.
-    pub async fn find(&self, id: TrackId) -> Result<Option<StoredTrack>, StoreError> {
+    pub async fn find(&self, id: TrackId) -> Result<Option<StoredTrack>> {
         let sql = format!(
             "SELECT {SUMMARY}, p.path, t.fingerprint
              FROM tracks t JOIN track_paths p ON p.track_id = t.id WHERE t.id = ?"
@@ -45,7 +45,7 @@ impl TrackStore {
         &self,
         after: Option<Position>,
         limit: usize,
-    ) -> Result<Vec<TrackSummary>, StoreError> {
+    ) -> Result<Vec<TrackSummary>> {
         // Beyond every length, so that the first page needs no query of its own.
         let (length, id) = after.unwrap_or((f64::MAX, i64::MAX));
         let page = move |conn: &Conn<'_>| conn.rows(BY_LENGTH, params![length, id, limit], summary);
@@ -61,7 +61,7 @@ impl TrackStore {
         centre: Point,
         after: Option<Position>,
         limit: usize,
-    ) -> Result<Vec<(TrackSummary, f64)>, StoreError> {
+    ) -> Result<Vec<(TrackSummary, f64)>> {
         let sql = format!("SELECT {SUMMARY} FROM tracks t WHERE t.id = ?");
         let search = move |conn: &Conn<'_>| {
             let Some(found) = near::search(conn, centre, after, limit)? else { return Ok(None) };
@@ -131,7 +131,7 @@ impl TrackStore {
     ///
     /// # Errors
     /// Also when the rating is out of range.
-    pub async fn set_rate(&self, id: TrackId, rate: f64) -> Result<bool, StoreError> {
+    pub async fn set_rate(&self, id: TrackId, rate: f64) -> Result<bool> {
         let job = move |tx: &mut Tx<'_>| {
             let update = "UPDATE tracks SET rate = ? WHERE id = ?";
             let is_there = tx.run(update, params![rate, id])? > 0;
@@ -149,7 +149,7 @@ impl TrackStore {
         &self,
         id: TrackId,
         by: impl Into<Remover<TrackState>>,
-    ) -> Result<Result<(), Refusal>, StoreError> {
+    ) -> Result<Result<(), Refusal>> {
         let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
             tx.hold("tracks", id)?;
@@ -166,12 +166,12 @@ impl TrackStore {
     }
 
     /// How many tracks there are.
-    pub async fn count(&self) -> Result<u64, StoreError> {
+    pub async fn count(&self) -> Result<u64> {
         self.store.read(|conn| conn.one("SELECT count(*) FROM tracks", &[])).await
     }
 }
 
-fn delete(tx: &mut Tx<'_>, id: TrackId) -> Result<(), StoreError> {
+fn delete(tx: &mut Tx<'_>, id: TrackId) -> Result<()> {
     // In a file triggers keep the starts and take the path away, so that it also follows from what an operator does
     // by hand. A server's account may not be allowed to make triggers.
     if tx.is_shared() {
@@ -207,7 +207,7 @@ fn stored(point: Point) -> Point {
 }
 
 impl PreparedTrack {
-    fn insert(&self, tx: &Tx<'_>) -> Result<Stored, StoreError> {
+    fn insert(&self, tx: &Tx<'_>) -> Result<Stored> {
         let inserted = tx.insert_new(
             "INSERT INTO tracks (name, rate, length_metres, points, start_lat, start_lon, fingerprint, created_at_ms, owner_id)
              VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -241,13 +241,13 @@ impl PreparedTrack {
     }
 }
 
-fn state(conn: &Conn<'_>, id: TrackId) -> Result<Option<TrackState>, StoreError> {
+fn state(conn: &Conn<'_>, id: TrackId) -> Result<Option<TrackState>> {
     conn.first("SELECT fingerprint, rate FROM tracks WHERE id = ?", params![id], |row| {
         Ok(TrackState { fingerprint: row.get(0)?, rate: row.get(1)? })
     })
 }
 
-fn summary(row: &Row<'_>) -> Result<TrackSummary, StoreError> {
+fn summary(row: &Row<'_>) -> Result<TrackSummary> {
     let (id, name, rate, length_metres, points_total, lat, lon) = columns(row)?;
     let start = Point { lat, lon, ele: None };
     Ok(TrackSummary { id, name, rate, length_metres, points_total, start })

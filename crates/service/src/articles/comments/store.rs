@@ -6,7 +6,7 @@ use crate::articles::store::{author, author_exists, counts};
 use crate::articles::types::{ArticleId, Comment, CommentId, Counts, NewComment};
 use crate::http::{Refusal, Remover};
 use crate::idempotency::{Done, Once};
-use crate::store::{ChangeError, Conn, Row, Store, StoreError, Tx, params};
+use crate::store::{ChangeError, Conn, Result, Row, Store, StoreError, Tx, params};
 use std::collections::BTreeMap;
 
 /// Comments in the store. Every method fails when the store cannot answer; nothing is written then,
@@ -51,7 +51,7 @@ impl CommentStore {
     ///
     /// # Errors
     /// Also when one is refused; none is stored then.
-    pub async fn add_all(&self, all: Vec<NewComment>) -> Result<(), StoreError> {
+    pub async fn add_all(&self, all: Vec<NewComment>) -> Result<()> {
         let job = move |tx: &mut Tx<'_>| {
             let mut more = BTreeMap::<ArticleId, i64>::new();
             for new in &all {
@@ -68,7 +68,7 @@ impl CommentStore {
     }
 
     /// How many comments there are, on all articles.
-    pub async fn count(&self) -> Result<u64, StoreError> {
+    pub async fn count(&self) -> Result<u64> {
         self.store.read(|conn| conn.one("SELECT count(*) FROM article_comments", &[])).await
     }
 
@@ -79,7 +79,7 @@ impl CommentStore {
         article: ArticleId,
         after: CommentId,
         limit: usize,
-    ) -> Result<Option<Vec<Comment>>, StoreError> {
+    ) -> Result<Option<Vec<Comment>>> {
         let page = move |conn: &Conn<'_>| {
             if counts(conn, article)?.is_none() {
                 return Ok(None);
@@ -90,7 +90,7 @@ impl CommentStore {
     }
 
     /// The article that a comment is on, if there is such a comment.
-    pub(crate) async fn article_of(&self, id: CommentId) -> Result<Option<ArticleId>, StoreError> {
+    pub(crate) async fn article_of(&self, id: CommentId) -> Result<Option<ArticleId>> {
         let sql = "SELECT article_id FROM article_comments WHERE id = ?";
         self.store.read(move |conn| conn.first(sql, params![id], |row| row.get(0))).await
     }
@@ -101,7 +101,7 @@ impl CommentStore {
         article: ArticleId,
         id: CommentId,
         by: impl Into<Remover<()>>,
-    ) -> Result<Result<(), Refusal>, StoreError> {
+    ) -> Result<Result<(), Refusal>> {
         let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
             if !tx.hold("articles", article)? {
@@ -133,12 +133,12 @@ pub(in super::super) fn page_sql() -> &'static str {
      WHERE c.article_id = ? AND c.id > ? ORDER BY c.id LIMIT ?"
 }
 
-fn insert(tx: &Tx<'_>, new: &NewComment) -> Result<CommentId, StoreError> {
+fn insert(tx: &Tx<'_>, new: &NewComment) -> Result<CommentId> {
     tx.insert("INSERT INTO article_comments (article_id, author_id, content, created_at_ms) VALUES (?, ?, ?, ?)", params![new.article, new.author, new.content, new.created_at_ms])
 }
 
 /// Counts so many comments more; gives what the article has now, or nothing when there is none of this id.
-fn count(tx: &Tx<'_>, article: ArticleId, more: i64) -> Result<Option<Counts>, StoreError> {
+fn count(tx: &Tx<'_>, article: ArticleId, more: i64) -> Result<Option<Counts>> {
     tx.run(
         "UPDATE articles SET comment_count =
            CASE WHEN comment_count + ?1 < 0 THEN 0 ELSE comment_count + ?1 END
@@ -148,7 +148,7 @@ fn count(tx: &Tx<'_>, article: ArticleId, more: i64) -> Result<Option<Counts>, S
     counts(tx, article)
 }
 
-fn comment(row: &Row<'_>) -> Result<Comment, StoreError> {
+fn comment(row: &Row<'_>) -> Result<Comment> {
     let (id, created_at_ms) = (row.get(0)?, row.get(4)?);
     Ok(Comment { id, author: author(row, 1)?, content: row.get(3)?, created_at_ms })
 }

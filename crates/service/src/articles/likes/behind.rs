@@ -11,7 +11,7 @@ use super::log::{Logged, log};
 use super::store::apply;
 use super::{Like, LikeError, Liked, Parts, pass};
 use crate::http::gate::Permit;
-use crate::store::{StoreError, Tx, follow, handover};
+use crate::store::{Result, StoreError, Tx, follow, handover};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -167,7 +167,7 @@ impl Shared {
             Ok::<_, StoreError>((answers, Written::Logged(logged)))
         };
         let this = Arc::clone(self);
-        let settle = move |outcome: Result<_, StoreError>| {
+        let settle = move |outcome: Result<_>| {
             let outcome = outcome.map(|(answers, written)| {
                 follow(|| this.committed(&written));
                 answers
@@ -189,7 +189,7 @@ impl Shared {
     fn settled(
         &self,
         callers: Option<Vec<Caller>>,
-        outcome: Result<Vec<Result<Liked, LikeError>>, StoreError>,
+        outcome: Result<Vec<Result<Liked, LikeError>>>,
     ) -> bool {
         let mut waiting = self.waiting.lock();
         let callers = callers.unwrap_or_else(|| std::mem::take(&mut waiting.batch).callers);
@@ -223,7 +223,7 @@ enum Written {
 }
 
 /// Tells those who wait. Whoever has left does not hear it; the like stands all the same.
-fn answer(callers: Vec<Caller>, outcome: Result<Vec<Result<Liked, LikeError>>, StoreError>) {
+fn answer(callers: Vec<Caller>, outcome: Result<Vec<Result<Liked, LikeError>>>) {
     match outcome {
         Ok(answers) => {
             for (caller, answer) in callers.into_iter().zip(answers) {

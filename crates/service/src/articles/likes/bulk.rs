@@ -8,7 +8,7 @@ use super::store::Applied;
 use super::{Like, LikeError, Look};
 use crate::accounts::UserId;
 use crate::articles::types::{ArticleId, Counts};
-use crate::store::{Conn, Parameter as _, Row, StoreError, Tx, Value};
+use crate::store::{Conn, Parameter as _, Result, Row, Tx, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Rows that one statement names. Statements name 1, 2, 4 and so on up to this, the last row several times: so there are
@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 const MOST: usize = 256;
 
 /// What [`apply`](super::store::apply) does.
-pub(super) fn apply(tx: &Tx<'_>, likes: &[Like]) -> Result<Applied, StoreError> {
+pub(super) fn apply(tx: &Tx<'_>, likes: &[Like]) -> Result<Applied> {
     let mut applied =
         Applied { answers: vec![Err(LikeError::NoArticle); likes.len()], ..Applied::default() };
     let sorted = Sorted::new(likes);
@@ -78,10 +78,7 @@ pub(super) struct Looked {
 }
 
 /// What the tables say of these pairs, in four statements or a few more.
-pub(super) fn look(
-    conn: &Conn<'_>,
-    likes: &[Like],
-) -> Result<Vec<Result<Looked, LikeError>>, StoreError> {
+pub(super) fn look(conn: &Conn<'_>, likes: &[Like]) -> Result<Vec<Result<Looked, LikeError>>> {
     let articles: BTreeSet<[ArticleId; 1]> = likes.iter().map(|like| [like.article]).collect();
     let articles: Vec<_> = articles.into_iter().collect();
     let counts = counts(conn, &articles, "")?;
@@ -115,13 +112,13 @@ pub(super) fn look(
 }
 
 /// All who like these articles.
-fn likers(conn: &Conn<'_>, articles: &[[i64; 1]]) -> Result<Vec<[i64; 2]>, StoreError> {
+fn likers(conn: &Conn<'_>, articles: &[[i64; 1]]) -> Result<Vec<[i64; 2]>> {
     let text = |size| format!("{PAIRS} article_id IN ({})", repeat("?", ", ", size));
     find(conn, articles, text, |row| Ok([row.get(0)?, row.get(1)?]))
 }
 
 /// Those pairs that are there.
-fn liked(conn: &Conn<'_>, pairs: &[[i64; 2]]) -> Result<Vec<[i64; 2]>, StoreError> {
+fn liked(conn: &Conn<'_>, pairs: &[[i64; 2]]) -> Result<Vec<[i64; 2]>> {
     let text = |size| format!("{PAIRS} {}", repeat(ONE_PAIR, " OR ", size));
     find(conn, pairs, text, |row| Ok([row.get(0)?, row.get(1)?]))
 }
@@ -130,11 +127,7 @@ const PAIRS: &str = "SELECT article_id, user_id FROM article_likes WHERE";
 const ONE_PAIR: &str = "article_id = ? AND user_id = ?";
 
 /// The counts of those articles that are there; with `FOR UPDATE` nobody else changes them until the end.
-fn counts(
-    conn: &Conn<'_>,
-    ids: &[[i64; 1]],
-    hold: &str,
-) -> Result<HashMap<ArticleId, Counts>, StoreError> {
+fn counts(conn: &Conn<'_>, ids: &[[i64; 1]], hold: &str) -> Result<HashMap<ArticleId, Counts>> {
     let text = |size| {
         let ids = repeat("?", ", ", size);
         format!(
@@ -148,7 +141,7 @@ fn counts(
 }
 
 /// Those of the users of these likes that are there; with `LOCK IN SHARE MODE` they stay until the end.
-fn existing(conn: &Conn<'_>, likes: &[Like], hold: &str) -> Result<HashSet<UserId>, StoreError> {
+fn existing(conn: &Conn<'_>, likes: &[Like], hold: &str) -> Result<HashSet<UserId>> {
     let users: BTreeSet<[UserId; 1]> = likes.iter().map(|like| [like.user]).collect();
     let users: Vec<_> = users.into_iter().collect();
     let text = |size| {
@@ -163,7 +156,7 @@ fn write(
     added: &[[i64; 2]],
     removed: &[[i64; 2]],
     counted: &[[i64; 2]],
-) -> Result<(), StoreError> {
+) -> Result<()> {
     // Articles and users are held: the only row that is left out is the last one when it comes again.
     for some in added.chunks(MOST) {
         let rows = repeat("(?, ?)", ", ", some.len().next_power_of_two());
@@ -191,8 +184,8 @@ fn find<T, const N: usize>(
     conn: &Conn<'_>,
     keys: &[[i64; N]],
     text: impl Fn(usize) -> String,
-    read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
-) -> Result<Vec<T>, StoreError> {
+    read: impl Fn(&Row<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
     let mut found = Vec::with_capacity(keys.len());
     for some in keys.chunks(MOST) {
         let sql = text(some.len().next_power_of_two());

@@ -14,7 +14,7 @@ use super::{Like, LikeError, Liked};
 use crate::accounts::{self, UserId};
 use crate::articles::store::{counts, likes};
 use crate::articles::types::{ArticleId, Counts};
-use crate::store::{Conn, StoreError, Tx, columns, params};
+use crate::store::{Conn, Result, StoreError, Tx, columns, params};
 use std::collections::{BTreeMap, HashMap};
 
 /// What a transaction has logged.
@@ -34,11 +34,7 @@ pub(super) struct Logged {
 
 /// Logs likes, as if one after another. A like of an article or by a user that is not there is refused for
 /// itself.
-pub(super) fn log(
-    tx: &Tx<'_>,
-    likes: &[Like],
-    pending: &PendingLikes,
-) -> Result<Logged, StoreError> {
+pub(super) fn log(tx: &Tx<'_>, likes: &[Like], pending: &PendingLikes) -> Result<Logged> {
     let mut logged =
         Logged { answers: vec![Err(LikeError::NoArticle); likes.len()], ..Logged::default() };
     let mut users = HashMap::with_capacity(likes.len().min(256));
@@ -59,7 +55,7 @@ fn decide(
     pending: &PendingLikes,
     users: &mut HashMap<UserId, bool>,
     logged: &mut Logged,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let article = of_article.article();
     // Always asked: it says whether there is such an article.
     let Some(stored) = counts(tx, article)? else { return Ok(()) };
@@ -98,7 +94,7 @@ pub(super) struct Folded {
 }
 
 /// Reads the log.
-pub(super) fn read(conn: &Conn<'_>) -> Result<Folded, StoreError> {
+pub(super) fn read(conn: &Conn<'_>) -> Result<Folded> {
     let mut folded = Folded::default();
     let rows = "SELECT seq, likes FROM like_log ORDER BY seq";
     conn.rows(rows, &[], |row| {
@@ -116,7 +112,7 @@ pub(super) fn read(conn: &Conn<'_>) -> Result<Folded, StoreError> {
 
 /// What of the log is not in the tables, as if it had just been logged: for a process that starts and cannot
 /// apply it. What is of an absent article or by an absent user would be refused, so it is not there.
-pub(super) fn not_applied(conn: &Conn<'_>, folded: &Folded) -> Result<Logged, StoreError> {
+pub(super) fn not_applied(conn: &Conn<'_>, folded: &Folded) -> Result<Logged> {
     let mut logged = Logged { row: folded.last, changes: folded.changes, ..Logged::default() };
     let mut known = None;
     for (&(article, user), &liked) in &folded.pairs {
@@ -134,7 +130,7 @@ pub(super) fn not_applied(conn: &Conn<'_>, folded: &Folded) -> Result<Logged, St
 }
 
 /// Takes away rows up to this one.
-pub(super) fn delete(tx: &Tx<'_>, last: i64) -> Result<(), StoreError> {
+pub(super) fn delete(tx: &Tx<'_>, last: i64) -> Result<()> {
     tx.run("DELETE FROM like_log WHERE seq <= ?", params![last])?;
     Ok(())
 }

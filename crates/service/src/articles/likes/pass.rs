@@ -15,7 +15,7 @@ use super::pairs::{Pair, Slice};
 use super::pending::Frozen;
 use super::store::{Applied, apply};
 use super::{Like, Parts};
-use crate::store::{Store, StoreError, Tx};
+use crate::store::{Result, Store, StoreError, Tx};
 use std::sync::Arc;
 
 /// Pairs of a slice: some 3 ms of the writer.
@@ -53,7 +53,7 @@ impl Pass {
     }
 
     /// Applies a slice; answers whether there is another.
-    pub(super) async fn step(&mut self) -> Result<bool, StoreError> {
+    pub(super) async fn step(&mut self) -> Result<bool> {
         let end = self.frozen.pairs.len().min(self.next + self.slice);
         let pairs = self.frozen.pairs[self.next..end].to_vec();
         let more = end < self.frozen.pairs.len();
@@ -65,11 +65,7 @@ impl Pass {
 }
 
 /// Applies pairs, and takes away the log up to a row.
-async fn apply_slice(
-    parts: &Parts,
-    pairs: Vec<Pair>,
-    logged: Option<i64>,
-) -> Result<(), StoreError> {
+async fn apply_slice(parts: &Parts, pairs: Vec<Pair>, logged: Option<i64>) -> Result<()> {
     let pending = Arc::clone(&parts.pending);
     let job = move |tx: &mut Tx<'_>| {
         let slice = pending.slice(&pairs);
@@ -105,7 +101,7 @@ pub(crate) struct Replayed {
 /// # Errors
 /// When the log cannot be read, or the store not be written for another reason than a full disk. What was
 /// applied until then stays, and does no harm.
-pub(crate) fn replay(store: &Store) -> Result<Replayed, StoreError> {
+pub(crate) fn replay(store: &Store) -> Result<Replayed> {
     // On a server likes are applied before they are acknowledged: there is no log.
     if store.is_shared() {
         return Ok(Replayed::default());
@@ -124,7 +120,7 @@ pub(crate) fn replay(store: &Store) -> Result<Replayed, StoreError> {
     }
 }
 
-fn apply_all(store: &Store, folded: &Folded, last: i64) -> Result<(), StoreError> {
+fn apply_all(store: &Store, folded: &Folded, last: i64) -> Result<()> {
     let likes = folded.pairs.iter().map(|(pair, liked)| Like::to_be(*pair, *liked));
     let likes: Vec<_> = likes.collect();
     for slice in likes.chunks(SLICE).map(<[Like]>::to_vec) {

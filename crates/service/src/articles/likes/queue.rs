@@ -16,7 +16,7 @@ use super::{Like, LikeError, Liked, MOST_QUEUED, Parts};
 use crate::accounts::UserId;
 use crate::articles::types::{ArticleId, Counts};
 use crate::http::gate::Permit;
-use crate::store::{StoreError, Tx};
+use crate::store::{Result, Tx};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,7 +107,7 @@ impl Queue {
 }
 
 impl Shared {
-    async fn write(self: &Arc<Self>, chunk: &[Pair]) -> Result<(), StoreError> {
+    async fn write(self: &Arc<Self>, chunk: &[Pair]) -> Result<()> {
         let slice = Arc::new(self.pending.lock().pairs.slice(chunk).with_all());
         let (this, sent) = (Arc::clone(self), Arc::clone(&slice));
         let job = move |tx: &mut Tx<'_>| apply(tx, &slice.likes);

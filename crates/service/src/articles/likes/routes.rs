@@ -1,15 +1,10 @@
 //! `POST`, `PUT` and `DELETE /v1/articles/{id}/like`.
 
 use super::{Change, Like, LikeError, Liked};
-use crate::accounts::Caller;
-use crate::app::App;
 use crate::articles::no_such_article;
 use crate::articles::types::ArticleId;
-use crate::http::{Conditions, PathId, Problem, not_stored};
-use axum::extract::{Path, State};
-use axum::response::Response;
+use crate::http::{Answer, PathId, Problem, Write, not_stored};
 use serde::Serialize;
-use std::sync::Arc;
 
 /// The caller's like after the change.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -32,12 +27,8 @@ pub(in super::super) struct LikeBody {
         (status = 200, description = "Whether the caller likes it now, and how many do", body = LikeBody),
         (status = 404, description = "There is no such article"),
     ))]
-pub(in super::super) async fn toggle(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    id: PathId<ArticleId>,
-) -> Result<Response, Problem> {
-    change(&app, &caller, id, Change::Toggle).await
+pub(in super::super) async fn toggle(id: PathId<ArticleId>, write: Write) -> Answer {
+    change(id.or(no_such_article)?, &write, Change::Toggle).await
 }
 
 /// Likes an article. Sent again, it changes nothing.
@@ -48,12 +39,8 @@ pub(in super::super) async fn toggle(
         (status = 200, description = "The caller likes it; how many do", body = LikeBody),
         (status = 404, description = "There is no such article"),
     ))]
-pub(in super::super) async fn like(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    id: PathId<ArticleId>,
-) -> Result<Response, Problem> {
-    change(&app, &caller, id, Change::On).await
+pub(in super::super) async fn like(id: PathId<ArticleId>, write: Write) -> Answer {
+    change(id.or(no_such_article)?, &write, Change::On).await
 }
 
 /// Takes a like back. Sent again, it changes nothing.
@@ -64,26 +51,17 @@ pub(in super::super) async fn like(
         (status = 200, description = "The caller does not like it; how many do", body = LikeBody),
         (status = 404, description = "There is no such article"),
     ))]
-pub(in super::super) async fn unlike(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    conditions: Conditions,
-    id: PathId<ArticleId>,
-) -> Result<Response, Problem> {
+pub(in super::super) async fn unlike(id: PathId<ArticleId>, write: Write) -> Answer {
+    let article = id.or(no_such_article)?;
     // A like has no answer to a GET, so no tag that could match.
-    if id.is_ok() && !conditions.hold(None) {
+    if !write.conditions.hold(None) {
         return Err(Problem::precondition_failed());
     }
-    change(&app, &caller, id, Change::Off).await
+    change(article, &write, Change::Off).await
 }
 
-async fn change(
-    app: &App,
-    caller: &Caller,
-    id: PathId<ArticleId>,
-    change: Change,
-) -> Result<Response, Problem> {
-    let Ok(Path(article)) = id else { return Err(no_such_article()) };
+async fn change(article: ArticleId, by: &Write, change: Change) -> Answer {
+    let Write { app, caller, .. } = by;
     let turn = app.writes.enter().await?;
     let like = Like { article, user: caller.id, change };
     let Liked { liked, count } = app.articles.likes.apply(like, turn).await?;

@@ -5,7 +5,7 @@ use super::{Like, LikeError, Liked, Look, PendingLikes, bulk};
 use crate::accounts::{self, UserId};
 use crate::articles::store::{counts, likes};
 use crate::articles::types::{ArticleId, Counts};
-use crate::store::{Conn, Store, StoreError, Tx, params};
+use crate::store::{Conn, Result, Store, StoreError, Tx, params};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl LikeStore {
     }
 
     /// Makes sure that all nodes of a database decide likes in the same place. Blocks the thread.
-    pub(super) fn agree(&self, ours: Decides) -> Result<(), StoreError> {
+    pub(super) fn agree(&self, ours: Decides) -> Result<()> {
         if !self.store.is_shared() {
             return Ok(());
         }
@@ -77,12 +77,12 @@ impl LikeStore {
     }
 
     /// Whether this user likes this article, in the store.
-    pub async fn has(&self, article: ArticleId, user: UserId) -> Result<bool, StoreError> {
+    pub async fn has(&self, article: ArticleId, user: UserId) -> Result<bool> {
         self.store.read(move |conn| likes(conn, article, user)).await
     }
 
     /// The counts of an article; nothing when there is none of this id.
-    pub async fn counts(&self, article: ArticleId) -> Result<Option<Counts>, StoreError> {
+    pub async fn counts(&self, article: ArticleId) -> Result<Option<Counts>> {
         self.store.read(move |conn| counts(conn, article)).await
     }
 
@@ -91,7 +91,7 @@ impl LikeStore {
         &self,
         article: ArticleId,
         pending: Arc<PendingLikes>,
-    ) -> Result<Option<Counts>, StoreError> {
+    ) -> Result<Option<Counts>> {
         let now = move |tx: &mut Tx<'_>| {
             let stored = counts(tx, article)?;
             let likes = pending.likes(article);
@@ -105,7 +105,7 @@ impl LikeStore {
         &self,
         article: ArticleId,
         user: UserId,
-    ) -> Result<Result<Look, LikeError>, StoreError> {
+    ) -> Result<Result<Look, LikeError>> {
         let look = move |conn: &Conn<'_>| {
             let Some(counts) = counts(conn, article)? else { return Ok(Err(LikeError::NoArticle)) };
             if !accounts::exists(conn, user)? {
@@ -118,7 +118,7 @@ impl LikeStore {
 
     /// Stores likes in one transaction, those that are there already not again; answers how many were
     /// added. Counts follow. For filling a store.
-    pub async fn like_all(&self, pairs: Vec<(ArticleId, UserId)>) -> Result<u64, StoreError> {
+    pub async fn like_all(&self, pairs: Vec<(ArticleId, UserId)>) -> Result<u64> {
         let likes: Vec<_> = pairs.into_iter().map(|pair| Like::to_be(pair, true)).collect();
         self.store.write(move |tx| apply(tx, &likes).map(|applied| applied.changed)).await
     }
@@ -126,7 +126,7 @@ impl LikeStore {
 
 /// Applies likes, as if one after another, each row and each count being written once. A like of an article
 /// or by a user that is not there is refused for itself.
-pub(super) fn apply(tx: &Tx<'_>, likes: &[Like]) -> Result<Applied, StoreError> {
+pub(super) fn apply(tx: &Tx<'_>, likes: &[Like]) -> Result<Applied> {
     if tx.is_shared() {
         return bulk::apply(tx, likes);
     }
@@ -144,7 +144,7 @@ fn apply_one(
     of_article: &OfArticle<'_>,
     users: &mut HashMap<UserId, bool>,
     applied: &mut Applied,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let article = of_article.article();
     let Some(counted) = counts(tx, article)? else { return Ok(()) };
     let mut before = HashMap::new();
@@ -172,11 +172,7 @@ fn apply_one(
 }
 
 /// Whether a user exists, asked of the store once in a batch.
-pub(super) fn exists(
-    tx: &Tx<'_>,
-    user: UserId,
-    known: &mut HashMap<UserId, bool>,
-) -> Result<bool, StoreError> {
+pub(super) fn exists(tx: &Tx<'_>, user: UserId, known: &mut HashMap<UserId, bool>) -> Result<bool> {
     match known.entry(user) {
         Entry::Occupied(known) => Ok(*known.get()),
         Entry::Vacant(vacant) => Ok(*vacant.insert(accounts::stays(tx, user)?)),
@@ -185,7 +181,7 @@ pub(super) fn exists(
 
 /// Brings the row of a pair to what its likes come down to; answers whether it was there before. The
 /// statement that writes is the one that decides: nothing is looked up first.
-fn change(tx: &Tx<'_>, article: ArticleId, user: UserId, fold: Fold) -> Result<bool, StoreError> {
+fn change(tx: &Tx<'_>, article: ArticleId, user: UserId, fold: Fold) -> Result<bool> {
     Ok(match fold {
         Fold::Keep => likes(tx, article, user)?,
         Fold::Set(true) => !insert(tx, article, user)?,
@@ -200,12 +196,12 @@ fn change(tx: &Tx<'_>, article: ArticleId, user: UserId, fold: Fold) -> Result<b
     })
 }
 
-fn insert(tx: &Tx<'_>, article: ArticleId, user: UserId) -> Result<bool, StoreError> {
+fn insert(tx: &Tx<'_>, article: ArticleId, user: UserId) -> Result<bool> {
     let insert = "INSERT INTO article_likes (article_id, user_id) VALUES (?, ?)";
     Ok(tx.insert_new(insert, params![article, user])?.is_some())
 }
 
-fn delete(tx: &Tx<'_>, article: ArticleId, user: UserId) -> Result<bool, StoreError> {
+fn delete(tx: &Tx<'_>, article: ArticleId, user: UserId) -> Result<bool> {
     let delete = "DELETE FROM article_likes WHERE article_id = ? AND user_id = ?";
     Ok(tx.run(delete, params![article, user])? > 0)
 }

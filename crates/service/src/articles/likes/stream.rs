@@ -33,7 +33,7 @@ use super::{Like, LikeError, Liked, Parts};
 use crate::accounts::UserId;
 use crate::articles::types::ArticleId;
 use crate::http::gate::Permit;
-use crate::store::{StoreError, handover};
+use crate::store::{Result, handover};
 use batch::Batches;
 use fold::Folding;
 use madang_valkey::{Error, Purpose, Script, Server, Url};
@@ -306,7 +306,7 @@ impl Shared {
     }
 
     /// Learns from the tables how far they are, if a call has failed since that was done.
-    async fn settle_doubt(&self) -> Result<(), StoreError> {
+    async fn settle_doubt(&self) -> Result<()> {
         if self.doubt.is_settled() {
             return Ok(());
         }

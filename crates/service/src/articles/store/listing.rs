@@ -11,7 +11,7 @@ use crate::articles::likes::PendingLikes;
 use crate::articles::types::{Counts, Order, Summary};
 use crate::markets::Words;
 use crate::search::{Hits, Position};
-use crate::store::{Conn, Row, StoreError, Value, params};
+use crate::store::{Conn, Result, Row, StoreError, Value, params};
 use std::sync::Arc;
 
 /// A way through an index from a position on.
@@ -46,7 +46,7 @@ impl ArticleStore {
         asked: Asked,
         limit: usize,
         pending: &Arc<PendingLikes>,
-    ) -> Result<Hits<Listed>, StoreError> {
+    ) -> Result<Hits<Listed>> {
         for _ in 0..TRIES {
             let (asked, pending) = (asked.clone(), Arc::clone(pending));
             let found = self.store.read(move |conn| {
@@ -79,7 +79,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    fn find(&self, conn: &Conn<'_>, limit: usize) -> Result<Hits<Summary>, StoreError> {
+    fn find(&self, conn: &Conn<'_>, limit: usize) -> Result<Hits<Summary>> {
         if self.words.is_empty() {
             return page(conn, self.order, self.after, limit).map(Hits::all);
         }
@@ -93,7 +93,7 @@ pub(in super::super) fn page(
     order: Order,
     after: Option<Position>,
     limit: usize,
-) -> Result<Vec<Summary>, StoreError> {
+) -> Result<Vec<Summary>> {
     let walk = |walk, values: &[Value<'_>]| conn.rows(&walk_sql(walk), values, summary);
     let (likes, id) = after.unwrap_or((i64::MAX, i64::MAX));
     match order {
@@ -123,7 +123,7 @@ pub(super) const SUMMARY: &str =
             a.like_count, a.comment_count
      FROM articles a LEFT JOIN users u ON u.id = a.author_id";
 
-pub(super) fn summary(row: &Row<'_>) -> Result<Summary, StoreError> {
+pub(super) fn summary(row: &Row<'_>) -> Result<Summary> {
     Ok(Summary {
         id: row.get(0)?,
         author: author(row, 1)?,

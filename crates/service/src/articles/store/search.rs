@@ -3,7 +3,7 @@
 use super::listing::{SUMMARY, page, summary};
 use crate::articles::types::{Order, Summary};
 use crate::search::{self, Corpus, Listing, Position};
-use crate::store::{Conn, StoreError, columns};
+use crate::store::{Conn, Result, columns};
 
 /// Candidates whose positions are asked for in one statement to a server.
 const AT_ONCE: usize = 504;
@@ -33,7 +33,7 @@ impl Listing for Searched {
         12
     }
 
-    fn positions(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<Position>, StoreError> {
+    fn positions(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<Position>> {
         let likes = "SELECT id, like_count FROM articles WHERE id = ?";
         let mut positions = Vec::new();
         for some in ids.chunks(AT_ONCE) {
@@ -47,11 +47,11 @@ impl Listing for Searched {
         conn: &Conn<'_>,
         after: Option<Position>,
         limit: usize,
-    ) -> Result<Vec<Position>, StoreError> {
+    ) -> Result<Vec<Position>> {
         Ok(page(conn, self.0, after, limit)?.iter().map(Summary::position).collect())
     }
 
-    fn read(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<(String, Summary)>, StoreError> {
+    fn read(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<(String, Summary)>> {
         let find = format!("{SUMMARY} WHERE a.id = ?");
         let found = conn.rows_found(&find, ids, summary)?;
         let content = "SELECT article_id, content FROM article_contents WHERE article_id = ?";

@@ -3,7 +3,7 @@
 use super::{ArticleStore, counts};
 use crate::accounts::UserId;
 use crate::articles::types::{ArticleId, Counts};
-use crate::store::{Conn, Row, StoreError, Tx, columns, params};
+use crate::store::{Conn, Result, Row, Tx, columns, params};
 use std::collections::BTreeMap;
 
 /// The counts of an article in one snapshot.
@@ -18,11 +18,7 @@ pub struct Compared {
 
 impl ArticleStore {
     /// Up to `limit` articles after this one, by id, with their counts as they are kept and as their rows are.
-    pub async fn compare(
-        &self,
-        after: ArticleId,
-        limit: usize,
-    ) -> Result<Vec<Compared>, StoreError> {
+    pub async fn compare(&self, after: ArticleId, limit: usize) -> Result<Vec<Compared>> {
         let sql = "SELECT a.id, a.like_count, a.comment_count,
                (SELECT count(*) FROM article_likes WHERE article_id = a.id),
                (SELECT count(*) FROM article_comments WHERE article_id = a.id)
@@ -40,10 +36,7 @@ impl ArticleStore {
     }
 
     /// Sets the counts of these articles to what their rows are; answers how many were wrong.
-    pub(in super::super) async fn repair(
-        &self,
-        articles: Vec<ArticleId>,
-    ) -> Result<u64, StoreError> {
+    pub(in super::super) async fn repair(&self, articles: Vec<ArticleId>) -> Result<u64> {
         let job = move |tx: &mut Tx<'_>| {
             let mut repaired = 0;
             for id in &articles {
@@ -65,7 +58,7 @@ impl ArticleStore {
         &self,
         after: (ArticleId, UserId),
         limit: usize,
-    ) -> Result<(Vec<(ArticleId, UserId)>, Option<(ArticleId, UserId)>), StoreError> {
+    ) -> Result<(Vec<(ArticleId, UserId)>, Option<(ArticleId, UserId)>)> {
         let sql = "SELECT article_id, user_id, NOT EXISTS (SELECT 1 FROM users WHERE id = user_id)
              FROM article_likes WHERE (article_id, user_id) > (?, ?)
              ORDER BY article_id, user_id LIMIT ?";
@@ -80,10 +73,7 @@ impl ArticleStore {
     }
 
     /// Takes these likes away, with their counts.
-    pub(in super::super) async fn take_back(
-        &self,
-        likes: Vec<(ArticleId, UserId)>,
-    ) -> Result<(), StoreError> {
+    pub(in super::super) async fn take_back(&self, likes: Vec<(ArticleId, UserId)>) -> Result<()> {
         let job = move |tx: &mut Tx<'_>| {
             let mut counted = BTreeMap::new();
             for (article, user) in &likes {

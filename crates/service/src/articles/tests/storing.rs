@@ -221,7 +221,7 @@ impl Bench {
         order: Order,
         after: Option<Position>,
         limit: usize,
-    ) -> Result<Vec<Summary>, StoreError> {
+    ) -> Result<Vec<Summary>> {
         self.store.read(move |conn| page(conn, order, after, limit)).await
     }
 }

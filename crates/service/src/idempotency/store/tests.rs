@@ -39,19 +39,19 @@ const MADE: Sql<'_> = Sql::each(
     "CREATE TABLE made (id INTEGER PRIMARY KEY AUTO_INCREMENT)",
 );
 
-fn insert(tx: &Tx<'_>) -> Result<i64, StoreError> {
+fn insert(tx: &Tx<'_>) -> Result<i64> {
     tx.insert("INSERT INTO made (id) VALUES (NULL)", &[])
 }
 
 impl Bench {
     async fn new() -> Bench {
         let (store, dir) = Store::fresh(&Sources::of_test());
-        let made: Result<(), StoreError> = store.write(|tx| tx.run(MADE, &[]).map(drop)).await;
+        let made: Result<()> = store.write(|tx| tx.run(MADE, &[]).map(drop)).await;
         made.unwrap();
         Bench { store, _dir: dir }
     }
 
-    async fn make(&self, make: Make) -> Result<Done<i64>, StoreError> {
+    async fn make(&self, make: Make) -> Result<Done<i64>> {
         self.store.write(move |tx| make.once().run(tx, |tx| insert(tx))).await
     }
 
@@ -79,7 +79,7 @@ async fn a_retry_makes_nothing_and_has_the_first_outcome() {
 async fn without_a_key_every_request_makes_one() {
     let bench = Bench::new().await;
     for id in 1..4 {
-        let made: Result<_, StoreError> =
+        let made: Result<_> =
             bench.store.write(|tx| Once::default().run(tx, |tx| insert(tx))).await;
         assert_eq!(made, Ok(Done::now(id)));
     }
@@ -125,14 +125,14 @@ async fn retries_that_arrive_together_make_one_row() {
 #[tokio::test]
 async fn refusals_and_failures_are_forgotten() {
     let bench = Bench::new().await;
-    let failed: Result<Done<i64>, StoreError> =
+    let failed: Result<Done<i64>> =
         bench.store.write(|tx| MAKE.once().run(tx, |_| Err(StoreError::Busy))).await;
     assert_eq!(failed, Err(StoreError::Busy));
-    let refused: Result<Done<Option<i64>>, StoreError> =
+    let refused: Result<Done<Option<i64>>> =
         bench.store.write(|tx| MAKE.once().run(tx, |_| Ok(None))).await;
     assert_eq!(refused, Ok(Done::now(None)));
     // The create succeeds, and what follows in its transaction does not.
-    let undone: Result<(), StoreError> = bench
+    let undone: Result<()> = bench
         .store
         .write(|tx| {
             let done = MAKE.once().run(tx, |tx| insert(tx))?;
@@ -151,7 +151,7 @@ async fn refusals_and_failures_are_forgotten() {
 async fn the_latest_keys_of_a_user_are_kept_and_no_more() {
     let bench = Bench::new().await;
     let most = i64::from(KEYS_PER_USER);
-    let keep: Result<(), StoreError> = bench
+    let keep: Result<()> = bench
         .store
         .write(move |tx| {
             Make { user: 2, ..MAKE }.once().run(tx, |tx| insert(tx))?;
@@ -168,8 +168,7 @@ async fn the_latest_keys_of_a_user_are_kept_and_no_more() {
     assert_eq!(bench.rows().await, (1, most + 1), "nothing of another user goes");
     for (key, found) in [("4", None), ("5", Some(5)), ("1004", Some(1004))] {
         let make = Make { key, ..MAKE };
-        let look: Result<Option<i64>, StoreError> =
-            bench.store.write(move |tx| make.once().find(tx)).await;
+        let look: Result<Option<i64>> = bench.store.write(move |tx| make.once().find(tx)).await;
         assert_eq!(look, Ok(found), "{key}");
     }
 }

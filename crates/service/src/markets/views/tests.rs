@@ -68,7 +68,7 @@ impl Bench {
     }
 }
 
-fn no_reload() -> Result<(), StoreError> {
+fn no_reload() -> Result<()> {
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use super::super::area::{Area, with_districts};
 use super::super::types::{CategoryId, OfferPlace, Order, PostSummary};
 use super::{PostStore, status_of};
 use crate::search::Position;
-use crate::store::{Conn, Parameter as _, Row, Sql, StoreError, columns, params};
+use crate::store::{Conn, Parameter as _, Result, Row, Sql, columns, params};
 use std::fmt::Write as _;
 
 const SUMMARY: &str =
@@ -53,7 +53,7 @@ pub struct Asked {
 
 impl PostStore {
     /// Up to `limit` posts.
-    pub async fn page(&self, asked: Asked, limit: usize) -> Result<Vec<PostSummary>, StoreError> {
+    pub async fn page(&self, asked: Asked, limit: usize) -> Result<Vec<PostSummary>> {
         let page = move |conn: &Conn<'_>| {
             if let Some(page) = newest_of_all(conn, &asked, limit)? {
                 return Ok(page);
@@ -67,11 +67,7 @@ impl PostStore {
 
 /// A page of the newest of all posts, read in the order of the table: one statement in place of twelve walks and a
 /// look for each row. Nothing when it may not be the whole page.
-fn newest_of_all(
-    conn: &Conn<'_>,
-    asked: &Asked,
-    limit: usize,
-) -> Result<Option<Vec<PostSummary>>, StoreError> {
+fn newest_of_all(conn: &Conn<'_>, asked: &Asked, limit: usize) -> Result<Option<Vec<PostSummary>>> {
     let Asked { area: Area::Everywhere, category: None, order: Order::Newest, after } = asked
     else {
         return Ok(None);
@@ -85,11 +81,7 @@ fn newest_of_all(
 }
 
 /// The first of what is found in all parts and all categories.
-pub(super) fn merged(
-    conn: &Conn<'_>,
-    asked: &Asked,
-    limit: usize,
-) -> Result<Vec<Position>, StoreError> {
+pub(super) fn merged(conn: &Conn<'_>, asked: &Asked, limit: usize) -> Result<Vec<Position>> {
     let categories = match asked.category {
         Some(category) => vec![category],
         None => all_ids(conn)?,
@@ -133,7 +125,7 @@ pub(super) fn merged(
 }
 
 /// How many walks are merged for a listing.
-pub(super) fn walks(conn: &Conn<'_>, asked: &Asked) -> Result<usize, StoreError> {
+pub(super) fn walks(conn: &Conn<'_>, asked: &Asked) -> Result<usize> {
     let categories = if asked.category.is_some() { 1 } else { all_ids(conn)?.len() };
     Ok(categories * parts(conn, &asked.area)?.len())
 }
@@ -212,7 +204,7 @@ fn walk_maria(column: Option<&str>, walk: Walk) -> String {
 }
 
 /// What an area is searched for: ids in its column. A town that nobody has named has no part.
-fn parts(conn: &Conn<'_>, area: &Area) -> Result<Vec<i64>, StoreError> {
+fn parts(conn: &Conn<'_>, area: &Area) -> Result<Vec<i64>> {
     match area {
         Area::Everywhere => Ok(vec![0]),
         Area::State(id) => Ok(vec![*id]),
@@ -228,7 +220,7 @@ fn parts(conn: &Conn<'_>, area: &Area) -> Result<Vec<i64>, StoreError> {
     }
 }
 
-fn cities(conn: &Conn<'_>, city: i64) -> Result<Vec<i64>, StoreError> {
+fn cities(conn: &Conn<'_>, city: i64) -> Result<Vec<i64>> {
     let codes = with_districts(city);
     conn.rows(
         "SELECT id FROM regions WHERE id BETWEEN ? AND ?",
@@ -237,11 +229,11 @@ fn cities(conn: &Conn<'_>, city: i64) -> Result<Vec<i64>, StoreError> {
     )
 }
 
-fn all_ids(conn: &Conn<'_>) -> Result<Vec<CategoryId>, StoreError> {
+fn all_ids(conn: &Conn<'_>) -> Result<Vec<CategoryId>> {
     conn.rows("SELECT id FROM post_categories", &[], |row| row.get(0))
 }
 
-pub(super) fn summary(row: &Row<'_>) -> Result<PostSummary, StoreError> {
+pub(super) fn summary(row: &Row<'_>) -> Result<PostSummary> {
     Ok(PostSummary {
         id: row.get(0)?,
         title: row.get(1)?,

@@ -5,7 +5,7 @@ use super::listing::{Asked, merged, summary, walks};
 use super::{Area, PostStore};
 use crate::markets::Words;
 use crate::search::{self, Corpus, Hits, Listing, Position};
-use crate::store::{Conn, Row, StoreError};
+use crate::store::{Conn, Result, Row};
 
 /// A post that may be in a listing, with its text.
 const WITH_TEXT: &str =
@@ -26,7 +26,7 @@ impl PostStore {
         asked: Asked,
         words: Words,
         limit: usize,
-    ) -> Result<Hits<PostSummary>, StoreError> {
+    ) -> Result<Hits<PostSummary>> {
         let page = move |conn: &Conn<'_>| {
             let listing = Searched { entries: walks(conn, &asked)?, asked: &asked };
             search::page(conn, &listing, &words, asked.after, limit)
@@ -42,7 +42,7 @@ struct Searched<'a> {
 
 impl Searched<'_> {
     /// The post of a row, if it is in the listing.
-    fn listed(&self, row: &Row<'_>) -> Result<Option<PostSummary>, StoreError> {
+    fn listed(&self, row: &Row<'_>) -> Result<Option<PostSummary>> {
         let removed: bool = row.get(11)?;
         let post = summary(row)?;
         let is_of = self.asked.category.is_none_or(|category| category == post.category);
@@ -75,7 +75,7 @@ impl Listing for Searched<'_> {
         self.entries
     }
 
-    fn positions(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<Position>, StoreError> {
+    fn positions(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<Position>> {
         let mut positions = Vec::new();
         for some in ids.chunks(AT_ONCE) {
             let found = conn.rows_found(WITH_TEXT, some, |row| self.listed(row))?;
@@ -89,11 +89,11 @@ impl Listing for Searched<'_> {
         conn: &Conn<'_>,
         after: Option<Position>,
         limit: usize,
-    ) -> Result<Vec<Position>, StoreError> {
+    ) -> Result<Vec<Position>> {
         merged(conn, &Asked { after, ..self.asked.clone() }, limit)
     }
 
-    fn read(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<(String, PostSummary)>, StoreError> {
+    fn read(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<(String, PostSummary)>> {
         let found = conn.rows_found(WITH_TEXT, ids, |row| {
             let Some(post) = self.listed(row)? else { return Ok(None) };
             let content: String = row.get(12)?;

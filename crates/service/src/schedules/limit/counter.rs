@@ -11,14 +11,10 @@
 use super::super::store;
 use super::super::types::{NewSchedule, ScheduleId};
 use crate::accounts::UserId;
-use crate::store::{StoreError, Tx, params};
+use crate::store::{Result, Tx, params};
 
 /// Inserts if the count, taken up by one, stays within `most`.
-pub(super) fn insert(
-    tx: &Tx<'_>,
-    new: &NewSchedule,
-    most: u32,
-) -> Result<Option<ScheduleId>, StoreError> {
+pub(super) fn insert(tx: &Tx<'_>, new: &NewSchedule, most: u32) -> Result<Option<ScheduleId>> {
     if tx.is_shared() {
         let full = "SELECT 1 FROM schedule_counts WHERE user_id = ? AND n >= ?";
         if tx.exists(full, params![new.user, most])? {
@@ -35,7 +31,7 @@ pub(super) fn insert(
 }
 
 /// Whether one more was counted.
-fn counted(tx: &Tx<'_>, user: UserId, most: u32) -> Result<bool, StoreError> {
+fn counted(tx: &Tx<'_>, user: UserId, most: u32) -> Result<bool> {
     if take(tx, user, most)? {
         return Ok(true);
     }
@@ -46,7 +42,7 @@ fn counted(tx: &Tx<'_>, user: UserId, most: u32) -> Result<bool, StoreError> {
 }
 
 /// Counts one more, if that is allowed.
-fn take(tx: &Tx<'_>, user: UserId, most: u32) -> Result<bool, StoreError> {
+fn take(tx: &Tx<'_>, user: UserId, most: u32) -> Result<bool> {
     let update = "UPDATE schedule_counts SET n = n + 1 WHERE user_id = ? AND n < ?";
     Ok(tx.run(update, params![user, most])? > 0)
 }

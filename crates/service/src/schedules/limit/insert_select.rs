@@ -6,14 +6,10 @@
 
 use super::super::store;
 use super::super::types::{NewSchedule, ScheduleId};
-use crate::store::{StoreError, Tx, params};
+use crate::store::{Result, Tx, params};
 
 /// Inserts if the statement's own count is below `most`.
-pub(super) fn insert(
-    tx: &Tx<'_>,
-    new: &NewSchedule,
-    most: u32,
-) -> Result<Option<ScheduleId>, StoreError> {
+pub(super) fn insert(tx: &Tx<'_>, new: &NewSchedule, most: u32) -> Result<Option<ScheduleId>> {
     let insert =
         "INSERT INTO schedules (user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms)
          SELECT ?1, ?2, ?3, ?4, ?5, ?6

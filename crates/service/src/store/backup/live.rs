@@ -15,7 +15,7 @@ use super::pace::Pace;
 use super::quiet;
 use super::snapshot::open;
 use crate::store::sqlite::schema_version;
-use crate::store::{StoreError, private};
+use crate::store::{Result, StoreError, private};
 use rusqlite::Connection;
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek as _, SeekFrom};
@@ -43,7 +43,7 @@ pub(super) fn copy(
     to: &Path,
     pace: &mut Pace,
     watch: impl FnMut(u64, u64),
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let file = File::open(from).map_err(|error| StoreError::of_file(&error))?;
     let source = Source { conn: open(from)?, file, log: beside_log(from) };
     if schema_version(&source.conn)? == 0 {
@@ -55,12 +55,7 @@ pub(super) fn copy(
 }
 
 impl Source {
-    fn copy(
-        &self,
-        to: &Path,
-        pace: &mut Pace,
-        mut watch: impl FnMut(u64, u64),
-    ) -> Result<(), StoreError> {
+    fn copy(&self, to: &Path, pace: &mut Pace, mut watch: impl FnMut(u64, u64)) -> Result<()> {
         let of_file = |error: io::Error| StoreError::of_file(&error);
         let target = private::open(to).map_err(of_file)?;
         let all = self.file.metadata().map_err(of_file)?.len();
@@ -155,7 +150,7 @@ fn head(log: &File) -> io::Result<Vec<u8>> {
 }
 
 /// Takes the copied log into the copied database.
-fn fold(copy: &Path) -> Result<(), StoreError> {
+fn fold(copy: &Path) -> Result<()> {
     let conn = open(copy)?;
     conn.execute_batch("PRAGMA synchronous=OFF")?;
     let columns = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));

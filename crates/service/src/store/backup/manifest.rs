@@ -55,7 +55,7 @@ pub struct Since {
 /// A file of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its name.
+    /// Its name within the directory of the backup.
     pub name: String,
     /// Its length.
     pub bytes: u64,

@@ -3,7 +3,7 @@
 use super::{BackupError, FILE, KEY_FILE, Manifest, Progress, archive, snapshot};
 use crate::accounts::TokenKey;
 use crate::store::sqlite::SCHEMA_VERSION;
-use crate::store::{DirLock, StoreError, copy};
+use crate::store::{DirLock, Result, copy};
 use rusqlite::Connection;
 use std::fs::{self, File};
 use std::io::Read;
@@ -98,7 +98,7 @@ pub fn restore(
 }
 
 /// Their tokens are worth nothing under another key.
-fn forget_sessions(file: &Path) -> Result<(), StoreError> {
+fn forget_sessions(file: &Path) -> Result<()> {
     let conn = Connection::open(file)?;
     let has = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'sessions')";
     if conn.query_row(has, [], |row| row.get(0))? {
@@ -108,7 +108,7 @@ fn forget_sessions(file: &Path) -> Result<(), StoreError> {
 }
 
 /// What is wrong with the rows of a store that is whole.
-fn warnings(file: &Path, schema: usize) -> Result<Vec<String>, StoreError> {
+fn warnings(file: &Path, schema: usize) -> Result<Vec<String>> {
     let conn = Connection::open(file)?;
     let count = |query: &str| Ok(conn.query_row(query, [], |row| row.get::<_, i64>(0))?);
     // Older ones lack what the queries name.

@@ -2,7 +2,7 @@
 
 use super::pace::Pace;
 use crate::store::sqlite::schema_version;
-use crate::store::{StoreError, private};
+use crate::store::{Result, StoreError, private};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Copies the store of a connection to a new file, in one read transaction: a backup of SQLite would otherwise begin again
 /// after each write of others.
-pub(super) fn copy_pages(source: &Connection, to: &Path) -> Result<(), StoreError> {
+pub(super) fn copy_pages(source: &Connection, to: &Path) -> Result<()> {
     private::open(to).map_err(|error| StoreError::of_file(&error))?;
     let mut target = Connection::open(to)?;
     // Whoever is interrupted begins again with a new file; the caller syncs a whole one.
@@ -52,7 +52,7 @@ pub(in crate::store) enum Check {
 }
 
 /// Reads every page of a copy that nobody else uses, at a pace if one is given; answers its schema version.
-pub(super) fn check(file: &Path, how: Check, pace: Option<Pace>) -> Result<usize, StoreError> {
+pub(super) fn check(file: &Path, how: Check, pace: Option<Pace>) -> Result<usize> {
     let mut conn = open(file)?;
     if let Some(mut pace) = pace {
         let rest = move || {
@@ -75,7 +75,7 @@ pub(super) fn check(file: &Path, how: Check, pace: Option<Pace>) -> Result<usize
     Ok(version)
 }
 
-pub(super) fn open(file: &Path) -> Result<Connection, StoreError> {
+pub(super) fn open(file: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(file, flags)?;
     conn.busy_timeout(BUSY_TIMEOUT)?;

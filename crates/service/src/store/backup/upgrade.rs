@@ -5,7 +5,7 @@ use super::{BackupError, Taken, Work};
 use crate::accounts::KEY_FILE;
 use crate::store::copy::{self, CopyError};
 use crate::store::maria::Session;
-use crate::store::{FILE, StoreError, private};
+use crate::store::{FILE, Result, StoreError, private};
 use rusqlite::Connection;
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -28,7 +28,7 @@ pub(in crate::store) fn before_migration(
     conn: &Connection,
     dir: &Path,
     version: usize,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let copy = copy_of_schema(dir, version);
     if copy.exists() {
         return Ok(());
@@ -49,7 +49,7 @@ pub(in crate::store) fn before_migration_of_server(
     dir: &Path,
     version: usize,
     as_file: usize,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let backup = backup_of_schema(dir, version);
     tracing::info!(
         copy = %backup.display(),
@@ -68,10 +68,7 @@ pub(in crate::store) fn before_migration_of_server(
 }
 
 /// Makes a file that has its name only when it is whole.
-fn keep(
-    copy: &Path,
-    make: impl FnOnce(&Path) -> Result<(), BackupError>,
-) -> Result<(), StoreError> {
+fn keep(copy: &Path, make: impl FnOnce(&Path) -> Result<(), BackupError>) -> Result<()> {
     let part = copy.with_extension("part");
     let _ = fs::remove_file(&part);
     let kept = make(&part).and_then(|()| {

@@ -11,7 +11,7 @@ use crate::config::Settings;
 use crate::store::maria::{Session, schema};
 use crate::store::sql::params;
 use crate::store::sqlite::{SCHEMA_VERSION, run_to};
-use crate::store::{FILE, StoreError, private};
+use crate::store::{FILE, Result, StoreError, private};
 use mysql::Value;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -202,7 +202,7 @@ impl Made {
     }
 
     /// Which columns of a table hold text: the server gives bytes for both.
-    fn texts(&self, table: &Table) -> Result<Vec<bool>, StoreError> {
+    fn texts(&self, table: &Table) -> Result<Vec<bool>> {
         let of = "SELECT type FROM pragma_table_xinfo(?) WHERE name = ?";
         let is_text = |column: &String| {
             let kind: String = self.conn.query_row(of, [&table.name, column], |row| row.get(0))?;
@@ -238,16 +238,16 @@ impl Made {
         Ok(self.dir)
     }
 
-    fn execute(&self, sql: &str) -> Result<(), StoreError> {
+    fn execute(&self, sql: &str) -> Result<()> {
         Ok(self.conn.execute_batch(sql)?)
     }
 
-    fn number(&self, sql: &str) -> Result<i64, StoreError> {
+    fn number(&self, sql: &str) -> Result<i64> {
         Ok(self.conn.query_row(sql, [], |row| row.get(0))?)
     }
 }
 
-fn cell(value: Value, is_text: bool) -> Result<Cell, StoreError> {
+fn cell(value: Value, is_text: bool) -> Result<Cell> {
     let odd = |what: &str| StoreError::Corrupt(format!("a value that a file cannot hold: {what}"));
     Ok(match value {
         Value::NULL => Cell::Null,

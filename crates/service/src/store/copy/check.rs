@@ -4,7 +4,7 @@ use super::source::Source;
 use super::tables::Table;
 use super::target::Target;
 use super::{CopyError, Progress, key};
-use crate::store::StoreError;
+use crate::store::Result;
 
 /// Rows between two signs of life.
 const EVERY: u64 = 4096;
@@ -86,15 +86,13 @@ pub(super) fn compare(
 }
 
 /// What is wrong with rows that follow from others. Both sides have the same rows, so the source is wrong, too.
-pub(super) fn warnings(target: &Target) -> Result<Vec<String>, StoreError> {
+pub(super) fn warnings(target: &Target) -> Result<Vec<String>> {
     let wrong = derived(|query| Ok(target.session.number(query)?.unwrap_or(0)))?;
     Ok(wrong.into_iter().map(|what| format!("{what}, in the source as well")).collect())
 }
 
 /// What of a store that follows from other rows does not; `count` runs a query for one number.
-pub(in crate::store) fn derived(
-    mut count: impl FnMut(&str) -> Result<i64, StoreError>,
-) -> Result<Vec<String>, StoreError> {
+pub(in crate::store) fn derived(mut count: impl FnMut(&str) -> Result<i64>) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     for (what, query) in DERIVED {
         let rows = count(query)?;

@@ -6,7 +6,7 @@ use crate::accounts::TokenKey;
 use crate::articles;
 use crate::config::Settings;
 use crate::hex;
-use crate::store::{FILE, Store, StoreError};
+use crate::store::{FILE, Result, Store, StoreError};
 use mysql::Value;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
@@ -61,14 +61,14 @@ impl Source {
         Ok(Self { conn: reading(directory)?, _store: None, directory: directory.to_owned() })
     }
 
-    pub(super) fn schema(&self) -> Result<Schema, StoreError> {
+    pub(super) fn schema(&self) -> Result<Schema> {
         of_file(&self.conn)
     }
 
     /// What tells this file, in this state, from others: version, number of rows and greatest keys of all tables, and
     /// the ids that were given so far. A server that has run on it since has changed that, or the comparison of rows
     /// finds the difference.
-    pub(super) fn identity(&self, tables: &[Table]) -> Result<String, StoreError> {
+    pub(super) fn identity(&self, tables: &[Table]) -> Result<String> {
         let mut digest = Sha256::new();
         let version: i64 = self.conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         digest.update(version.to_le_bytes());
@@ -81,19 +81,19 @@ impl Source {
         Ok(hex(&digest.finalize()))
     }
 
-    pub(super) fn count(&self, table: &str) -> Result<u64, StoreError> {
+    pub(super) fn count(&self, table: &str) -> Result<u64> {
         let count = format!("SELECT count(*) FROM `{table}`");
         let count: i64 = self.conn.query_row(&count, [], |row| row.get(0))?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
     /// The highest id that was given to a row of this table, if ids are never used again.
-    pub(super) fn last_id(&self, table: &str) -> Result<Option<i64>, StoreError> {
+    pub(super) fn last_id(&self, table: &str) -> Result<Option<i64>> {
         let last = "SELECT max(seq) FROM sqlite_sequence WHERE name = ?";
         Ok(self.conn.query_row(last, [table], |row| row.get(0))?)
     }
 
-    fn last_key(&self, table: &Table) -> Result<Option<Vec<key::Part>>, StoreError> {
+    fn last_key(&self, table: &Table) -> Result<Option<Vec<key::Part>>> {
         let key = Table::list(&table.key);
         let down: Vec<_> = table.key.iter().map(|name| format!("`{name}` DESC")).collect();
         let query =
@@ -130,7 +130,7 @@ impl Source {
     }
 }
 
-fn reading(directory: &Path) -> Result<Connection, StoreError> {
+fn reading(directory: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(directory.join(FILE), flags)?;
     conn.execute_batch("PRAGMA trusted_schema=OFF; PRAGMA mmap_size=268435456; BEGIN")?;
@@ -146,7 +146,7 @@ fn value(cell: ValueRef<'_>) -> Value {
     }
 }
 
-fn part(cell: ValueRef<'_>) -> Result<key::Part, StoreError> {
+fn part(cell: ValueRef<'_>) -> Result<key::Part> {
     match cell.try_into() {
         Ok(key::Part::Null) => Err(StoreError::Corrupt("a key holds a null".to_owned())),
         Ok(part) => Ok(part),

@@ -2,9 +2,9 @@
 //! it is named here with a reason. A migration that is added on one side alone is therefore noticed.
 
 use super::CopyError;
-use crate::store::StoreError;
 use crate::store::maria::Session;
 use crate::store::sql::params;
+use crate::store::{Result, StoreError};
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -117,7 +117,7 @@ fn in_order(mut tables: Vec<Table>, target: &Schema) -> Vec<Table> {
     sorted
 }
 
-pub(super) fn of_file(conn: &Connection) -> Result<Schema, StoreError> {
+pub(super) fn of_file(conn: &Connection) -> Result<Schema> {
     let mut schema = Schema::new();
     let mut statement = conn.prepare(
         "SELECT t.name, c.name, c.pk, c.hidden FROM sqlite_schema t, pragma_table_xinfo(t.name) c
@@ -139,7 +139,7 @@ pub(super) fn of_file(conn: &Connection) -> Result<Schema, StoreError> {
 }
 
 /// The tables of a server's database.
-pub(super) fn of_server(session: &Session) -> Result<Schema, StoreError> {
+pub(super) fn of_server(session: &Session) -> Result<Schema> {
     let mut schema = Schema::new();
     let text = |row: &mysql::Row, at: usize| row.get::<String, _>(at).unwrap_or_default();
     let columns = "SELECT table_name, column_name FROM information_schema.columns

@@ -3,9 +3,9 @@
 use super::source::{Source, SourceRow};
 use super::tables::{CONSTANT, Schema, Table, matched, of_server};
 use super::{CopyError, MARKS, key};
-use crate::store::StoreError;
 use crate::store::maria::{Session, Use, connect, schema};
 use crate::store::sql::params;
+use crate::store::{Result, StoreError};
 use mysql::Value;
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ pub(super) struct Mark {
 }
 
 /// Refuses a database with a copy that has not come to its end. The row without a table's name is the whole copy.
-pub(in crate::store) fn refuse_unfinished(session: &Session) -> Result<(), StoreError> {
+pub(in crate::store) fn refuse_unfinished(session: &Session) -> Result<()> {
     match whole(session)? {
         Some(Whole { is_done: false, directory, .. }) => Err(StoreError::Foreign(format!(
             "the database holds an unfinished copy of {directory}; finish it with: \
@@ -41,7 +41,7 @@ struct Whole {
     directory: String,
 }
 
-fn whole(session: &Session) -> Result<Option<Whole>, StoreError> {
+fn whole(session: &Session) -> Result<Option<Whole>> {
     let there = "SELECT 1 FROM information_schema.tables
          WHERE table_schema = DATABASE() AND table_name = 'madang_copy'";
     if session.query(there, params![])?.is_empty() {
@@ -131,12 +131,7 @@ impl Target {
     }
 
     /// One transaction: rows of migrations go, those of the source come in their place.
-    fn begin_anew(
-        &self,
-        tables: &[Table],
-        identity: &str,
-        directory: &str,
-    ) -> Result<(), StoreError> {
+    fn begin_anew(&self, tables: &[Table], identity: &str, directory: &str) -> Result<()> {
         let session = &self.session;
         // Constants refer to each other.
         session.batch("SET SESSION foreign_key_checks = 0")?;
@@ -237,11 +232,7 @@ impl Target {
     }
 
     /// In statements of as many rows as there are bits in their number: few texts, which stay prepared.
-    pub(super) fn insert(
-        &self,
-        table: &Table,
-        mut rows: &mut [SourceRow],
-    ) -> Result<(), StoreError> {
+    pub(super) fn insert(&self, table: &Table, mut rows: &mut [SourceRow]) -> Result<()> {
         let width = table.columns.len();
         let most = STATEMENT_ROWS.min(STATEMENT_VALUES / width.max(1));
         let one = format!("({})", vec!["?"; width].join(","));
@@ -273,7 +264,7 @@ impl Target {
         Err(CopyError::Differs(text))
     }
 
-    pub(super) fn finish(&self) -> Result<(), StoreError> {
+    pub(super) fn finish(&self) -> Result<()> {
         self.session.batch("UPDATE madang_copy SET state = 'done'")
     }
 }

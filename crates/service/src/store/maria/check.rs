@@ -4,13 +4,10 @@ use super::servers::Servers;
 use super::session::{Session, Use};
 use super::{parse, replica, schema};
 use crate::config::DatabaseSettings;
-use crate::store::StoreError;
+use crate::store::Result;
 
 /// A line for each server.
-pub(in crate::store) fn check(
-    url: &str,
-    settings: &DatabaseSettings,
-) -> Result<Vec<String>, StoreError> {
+pub(in crate::store) fn check(url: &str, settings: &DatabaseSettings) -> Result<Vec<String>> {
     let servers = Servers::parse(url)?;
     let looked = servers.look()?;
     let (session, _) = servers.connect(Use::Writes)?;

@@ -2,7 +2,7 @@
 
 use super::session::{Session, Use};
 use super::{Maria, Shared};
-use crate::store::StoreError;
+use crate::store::Result;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -32,7 +32,7 @@ impl Duty {
         mine
     }
 
-    fn ask(&mut self) -> Result<bool, StoreError> {
+    fn ask(&mut self) -> Result<bool> {
         let session = match self.session.take() {
             Some(session) => session,
             None => {

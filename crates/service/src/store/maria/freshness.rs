@@ -1,6 +1,6 @@
 //! Whether what this node remembers may be used for a request: see the crate `madang-positions`.
 
-use crate::store::StoreError;
+use crate::store::{Result, StoreError};
 use madang_positions::{Moment, Timing};
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
@@ -51,7 +51,7 @@ impl Freshness {
     ///
     /// # Errors
     /// When no poll has come in time: the database is away, or too slow.
-    pub async fn until_fresh(&self, arrival: Moment) -> Result<(), StoreError> {
+    pub async fn until_fresh(&self, arrival: Moment) -> Result<()> {
         // Once a millisecond is often enough, and a line of memory that all cores write is not free.
         if arrival.0.saturating_sub(self.asked.load(Relaxed)) > 1_000_000 {
             self.asked.store(arrival.0, Relaxed);

@@ -3,7 +3,7 @@
 use super::schema::MIGRATIONS;
 use super::session::{Session, Trouble};
 use crate::store::sql::params;
-use crate::store::{Effects, StoreError};
+use crate::store::{Effects, Result, StoreError};
 use madang_positions::{Lane, sql};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ impl Outbox {
     }
 
     /// Makes sure that there is a lane with numbers left; to be called before a transaction begins.
-    pub(super) fn provide(&self, session: &Session) -> Result<(), StoreError> {
+    pub(super) fn provide(&self, session: &Session) -> Result<()> {
         let mut lane = self.lane.lock();
         let owned = match lane.as_mut() {
             Some(owned) => owned,
@@ -53,11 +53,7 @@ impl Outbox {
     }
 
     /// Inserts the row of a transaction, as its last statement.
-    pub(super) fn insert(
-        &self,
-        session: &Session,
-        effects: &Effects,
-    ) -> Result<Number, StoreError> {
+    pub(super) fn insert(&self, session: &Session, effects: &Effects) -> Result<Number> {
         let number = {
             let mut lane = self.lane.lock();
             let taken = lane.as_mut().and_then(|owned| {
@@ -112,7 +108,7 @@ impl Outbox {
     }
 
     /// Gives rows to the numbers that were left; on the poller's thread.
-    pub(super) fn settle_left(&self, session: &Session) -> Result<(), StoreError> {
+    pub(super) fn settle_left(&self, session: &Session) -> Result<()> {
         let left = std::mem::take(&mut *self.unsettled.lock());
         let Some(own) = self.own() else { return Ok(()) };
         for number in &left {
@@ -126,7 +122,7 @@ impl Outbox {
     }
 
     /// Says that the lane is still used, so that other nodes take another one.
-    pub(super) fn renew(&self, session: &Session) -> Result<(), StoreError> {
+    pub(super) fn renew(&self, session: &Session) -> Result<()> {
         let Some(lane) = self.own() else { return Ok(()) };
         session.run(RENEW, params![known(), lane]).map(drop)
     }
@@ -140,12 +136,12 @@ fn known() -> i64 {
 }
 
 /// Claims a lane that nobody uses, and gives every number of it a row that has none.
-fn claim(session: &Session) -> Result<Lane, StoreError> {
+fn claim(session: &Session) -> Result<Lane> {
     let lane = lease(session)?;
     // Not 0, and within the range of a signed column's.
     let epoch = fastrand::u64(1..1 << 62);
     session.run(sql::CLAIM, params![epoch, lane])?;
-    let number = |query: &str| -> Result<u64, StoreError> {
+    let number = |query: &str| -> Result<u64> {
         Ok(session.value::<Option<u64>>(query, params![lane])?.flatten().unwrap_or(0))
     };
     let reserved = number("SELECT reserved FROM outbox_lanes WHERE lane = ?")?;
@@ -162,7 +158,7 @@ fn claim(session: &Session) -> Result<Lane, StoreError> {
 }
 
 /// A lane that nobody uses: the first whose lease has run out, which is then this node's.
-fn lease(session: &Session) -> Result<u8, StoreError> {
+fn lease(session: &Session) -> Result<u8> {
     session.batch("START TRANSACTION")?;
     let found = session.value::<u8>(
         "SELECT lane FROM outbox_lanes WHERE leased_until < NOW(6) ORDER BY lane LIMIT 1

@@ -6,7 +6,7 @@ use super::servers::ServerEpoch;
 use super::session::{Session, Use};
 use crate::ops::thread::Joined;
 use crate::store::sql::params;
-use crate::store::{Effects, StoreError};
+use crate::store::{Effects, Result, StoreError};
 use madang_positions::{Applied, Follower, Poll, Position, Row, Timing, Versions, Wanted};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl Work {
         }
     }
 
-    fn poll(&mut self) -> Result<(), StoreError> {
+    fn poll(&mut self) -> Result<()> {
         self.connect()?;
         let Some(session) = &self.session else { return Ok(()) };
         let began = now();
@@ -141,7 +141,7 @@ impl Work {
     }
 
     /// Connects, and finds out whether it is still the same server with the same history.
-    fn connect(&mut self) -> Result<(), StoreError> {
+    fn connect(&mut self) -> Result<()> {
         if self.session.is_some() && self.epoch == self.shared.servers.epoch() {
             return Ok(());
         }
@@ -188,7 +188,7 @@ impl Work {
 
 /// Begins another history if the server runs anew: what it remembers may be less than what nodes have seen. Of several
 /// nodes that notice, one does. The servers of a cluster that replicates by certification are one.
-fn begin_history(session: &Session, is_new: bool, known: u64) -> Result<(), StoreError> {
+fn begin_history(session: &Session, is_new: bool, known: u64) -> Result<()> {
     const RUN: &str = "SELECT COALESCE(
         (SELECT CAST(CONV(LEFT(MD5(variable_value), 15), 16, 10) AS SIGNED) FROM information_schema.global_status
           WHERE variable_name = 'WSREP_CLUSTER_STATE_UUID' AND variable_value <> ''),
@@ -203,7 +203,7 @@ fn begin_history(session: &Session, is_new: bool, known: u64) -> Result<(), Stor
 }
 
 /// Takes away rows older than ten minutes that no gap comes before, and says up to where.
-fn clean(session: &Session, closed: &Position) -> Result<(), StoreError> {
+fn clean(session: &Session, closed: &Position) -> Result<()> {
     for (lane, number) in closed.lanes() {
         let old = "SELECT max(number) FROM outbox
              WHERE lane = ? AND number <= ? AND made_at < NOW(6) - INTERVAL 10 MINUTE";
@@ -241,7 +241,7 @@ fn query(wanted: &Wanted<'_>) -> String {
 type News = (u8, u64, Effects);
 
 /// History, deletion marks, rows.
-fn read(rows: &[mysql::Row]) -> Result<(u64, Position, Vec<Row<News>>), StoreError> {
+fn read(rows: &[mysql::Row]) -> Result<(u64, Position, Vec<Row<News>>)> {
     let (mut history, mut marks, mut news) = (0, Position::default(), Vec::new());
     let wrong = || StoreError::Corrupt("a row of the outbox cannot be read".to_owned());
     for row in rows {

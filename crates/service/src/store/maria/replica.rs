@@ -8,7 +8,7 @@ use super::session::{Session, Use};
 use super::{Maria, Shared, parse, run_read};
 use crate::ops::thread::Joined;
 use crate::store::sql::Conn;
-use crate::store::{Pool, ReplicaMetrics, StoreError};
+use crate::store::{Pool, ReplicaMetrics, Result, StoreError};
 use madang_cache::Stamp;
 use madang_positions::{Moment, Poll, Position, Replica as Contents, Row};
 use mysql::OptsBuilder;
@@ -58,7 +58,7 @@ impl Replica {
         size: usize,
         queue: usize,
         shared: &Arc<Shared>,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self> {
         let options = parse("database.replicas", url)?;
         let name = name(&options);
         let (reached, run, reads) = Default::default();
@@ -88,12 +88,12 @@ impl Replica {
     /// Runs a read. What fails here is to be made on the primary: the replica may be away, or not have a table yet.
     pub(super) async fn read<
         T: Send + 'static,
-        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
+        F: Fn(&Conn<'_>) -> Result<T> + Send + Sync + 'static,
     >(
         &self,
         time: Option<Duration>,
         job: &Arc<F>,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         let job = Arc::clone(job);
         let read = self.reads.ask(move |seat: &mut Seat, answer| {
             seat.read(time, &*job, |found| drop(answer.send(found)));
@@ -139,8 +139,8 @@ impl Seat {
     fn read<T>(
         &mut self,
         time: Option<Duration>,
-        job: impl Fn(&Conn<'_>) -> Result<T, StoreError>,
-        answer: impl FnOnce(Result<T, StoreError>),
+        job: impl Fn(&Conn<'_>) -> Result<T>,
+        answer: impl FnOnce(Result<T>),
     ) {
         let seconds = time.map_or(0.0, |time| time.as_secs_f64());
         let begun = self.connect().and_then(|()| self.session()?.begin_read(seconds));
@@ -149,7 +149,7 @@ impl Seat {
             return answer(Err(error));
         }
         let Some((session, _)) = &self.session else { return answer(Err(StoreError::Closed)) };
-        let counted = |found: Result<T, StoreError>| {
+        let counted = |found: Result<T>| {
             if found.is_ok() {
                 self.state.reads.fetch_add(1, Relaxed);
             }
@@ -160,12 +160,12 @@ impl Seat {
         }
     }
 
-    fn session(&self) -> Result<&Session, StoreError> {
+    fn session(&self) -> Result<&Session> {
         self.session.as_ref().map(|(session, _)| session).ok_or(StoreError::Closed)
     }
 
     /// Makes sure that the connection is to the run that was looked at: after a crash a replica may have less.
-    fn connect(&mut self) -> Result<(), StoreError> {
+    fn connect(&mut self) -> Result<()> {
         let run = *self.state.run.lock();
         let run = run.ok_or_else(|| StoreError::Unreachable("the replica is away".to_owned()))?;
         if self.session.as_ref().is_some_and(|(_, of)| *of == run) {
@@ -184,7 +184,7 @@ impl Seat {
 }
 
 /// When a server began to run, within a second.
-fn began(session: &Session) -> Result<Instant, StoreError> {
+fn began(session: &Session) -> Result<Instant> {
     let uptime = session.uptime()?;
     let unknown = || StoreError::Other("the server does not say how long it has run".to_owned());
     uptime.and_then(|uptime| Instant::now().checked_sub(uptime)).ok_or_else(unknown)
@@ -234,7 +234,7 @@ impl ReplicaProbe {
     }
 
     /// The version that it has reached.
-    fn reached(&mut self) -> Result<Option<u64>, StoreError> {
+    fn reached(&mut self) -> Result<Option<u64>> {
         if self.session.is_none() {
             self.connect()?;
         }
@@ -249,7 +249,7 @@ impl ReplicaProbe {
         Ok(version)
     }
 
-    fn connect(&mut self) -> Result<(), StoreError> {
+    fn connect(&mut self) -> Result<()> {
         let session = Session::connect(&self.state.options, Use::Brief)?;
         let began = began(&session)?;
         if began.elapsed() < SAME_RUN {
@@ -280,7 +280,7 @@ fn query(known: &Position) -> String {
     query
 }
 
-fn read(rows: &[mysql::Row]) -> Result<Poll<()>, StoreError> {
+fn read(rows: &[mysql::Row]) -> Result<Poll<()>> {
     let mut poll =
         Poll { began: Moment(0), history: 0, marks: Position::default(), rows: Vec::new() };
     for row in rows {

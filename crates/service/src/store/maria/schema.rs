@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::store::sql::params;
-use crate::store::{StoreError, backup, copy};
+use crate::store::{Result, StoreError, backup, copy};
 use std::path::Path;
 use std::time::Duration;
 
@@ -62,8 +62,8 @@ pub(super) fn prepare(
     session: &Session,
     dir: &Path,
     delay: Duration,
-    keep: impl FnOnce(usize, usize) -> Result<(), StoreError>,
-) -> Result<i64, StoreError> {
+    keep: impl FnOnce(usize, usize) -> Result<()>,
+) -> Result<i64> {
     look_at_server(session)?;
     exclusively(session, || {
         copy::refuse_unfinished(session)?;
@@ -98,7 +98,7 @@ pub(in crate::store) fn exclusively<T, E: From<StoreError>>(
 }
 
 /// Which database it is, a number made when it was; a replica has that of its primary.
-pub(super) fn identity(session: &Session) -> Result<Option<i64>, StoreError> {
+pub(super) fn identity(session: &Session) -> Result<Option<i64>> {
     session.number("SELECT identity FROM madang_cluster")
 }
 
@@ -119,8 +119,8 @@ fn way_back(error: StoreError, dir: &Path) -> StoreError {
 /// and whether a step to the next one was broken off.
 pub(in crate::store) fn migrate(
     session: &Session,
-    before: impl FnOnce(usize, bool) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
+    before: impl FnOnce(usize, bool) -> Result<()>,
+) -> Result<()> {
     migrate_to(session, MIGRATIONS.len(), before)
 }
 
@@ -128,8 +128,8 @@ pub(in crate::store) fn migrate(
 pub(super) fn migrate_to(
     session: &Session,
     last: usize,
-    before: impl FnOnce(usize, bool) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
+    before: impl FnOnce(usize, bool) -> Result<()>,
+) -> Result<()> {
     let tables = "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE()";
     let ours = "SELECT count(*) FROM information_schema.tables
          WHERE table_schema = DATABASE() AND table_name = 'madang_schema'";
@@ -190,11 +190,7 @@ const META_ADDED: &str =
      ADD COLUMN IF NOT EXISTS begun BIGINT NOT NULL DEFAULT 0";
 
 /// Refuses steps that nodes which run now do not go with.
-fn refuse_beside_older(
-    session: &Session,
-    version: usize,
-    pending: &[Migration],
-) -> Result<(), StoreError> {
+fn refuse_beside_older(session: &Session, version: usize, pending: &[Migration]) -> Result<()> {
     let needed = pending.iter().map(|one| one.goes_with).max().unwrap_or(0);
     // Before that there were no lanes to see nodes by.
     if needed <= version || version < 2 && session.number(HAS_LANES)? != Some(1) {
@@ -224,7 +220,7 @@ const PROGRAM_OF_LANE: &str =
     "ALTER TABLE outbox_lanes ADD COLUMN IF NOT EXISTS program BIGINT NOT NULL DEFAULT 0";
 
 /// The tables of the outbox, with a row for each lane.
-fn outbox(session: &Session) -> Result<(), StoreError> {
+fn outbox(session: &Session) -> Result<()> {
     for table in madang_positions::sql::SCHEMA {
         session.batch(&table.replacen("CREATE TABLE", "CREATE TABLE IF NOT EXISTS", 1))?;
     }
@@ -239,7 +235,7 @@ fn outbox(session: &Session) -> Result<(), StoreError> {
 }
 
 /// Refuses a node whose answers wait for another time than those of the others.
-fn agree(session: &Session, delay: Duration) -> Result<(), StoreError> {
+fn agree(session: &Session, delay: Duration) -> Result<()> {
     let millis = delay.as_millis();
     session.batch(&format!(
         "INSERT IGNORE INTO madang_cluster (only_row, delay_ms) VALUES (1, {millis})"
@@ -278,7 +274,7 @@ fn statements(file: &str) -> Vec<String> {
 }
 
 /// Version of the schema that the database has, if any, and of this program's.
-pub(in crate::store) fn versions(session: &Session) -> Result<(Option<i64>, usize), StoreError> {
+pub(in crate::store) fn versions(session: &Session) -> Result<(Option<i64>, usize)> {
     let tables = "SELECT count(*) FROM information_schema.tables
          WHERE table_schema = DATABASE() AND table_name = 'madang_schema'";
     let found = match session.number(tables)? {
@@ -289,7 +285,7 @@ pub(in crate::store) fn versions(session: &Session) -> Result<(Option<i64>, usiz
 }
 
 /// Refuses a server that cannot keep the promises; answers its version.
-pub(in crate::store) fn look_at_server(session: &Session) -> Result<String, StoreError> {
+pub(in crate::store) fn look_at_server(session: &Session) -> Result<String> {
     let rows = session.query(
         "SELECT @@version, @@read_only + 0, @@innodb_flush_log_at_trx_commit + 0, @@log_bin + 0, @@sync_binlog + 0",
         &[],

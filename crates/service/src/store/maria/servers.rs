@@ -6,8 +6,8 @@
 
 use super::schema;
 use super::session::{Session, Use};
-use crate::store::StoreError;
 use crate::store::copy::CopyError;
+use crate::store::{Result, StoreError};
 use mysql::{Opts, OptsBuilder};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -30,7 +30,7 @@ const SAY_EVERY: Duration = Duration::from_secs(5);
 pub(super) struct ServerEpoch(u64);
 
 impl Servers {
-    pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
+    pub(super) fn parse(url: &str) -> Result<Self> {
         Self::separated(url).map_err(|error| error.in_setting("database.url"))
     }
 
@@ -52,7 +52,7 @@ impl Servers {
     }
 
     /// Connects to the server in use, or to the next one that can be used.
-    pub(super) fn connect(&self, purpose: Use) -> Result<(Session, ServerEpoch), StoreError> {
+    pub(super) fn connect(&self, purpose: Use) -> Result<(Session, ServerEpoch)> {
         let mut tried = 0;
         loop {
             let epoch = self.epoch();
@@ -91,7 +91,7 @@ impl Servers {
     }
 
     /// Refuses a server that takes no part in its cluster, and has one that does wait for what others have committed.
-    fn joined(&self, session: Session) -> Result<Session, StoreError> {
+    fn joined(&self, session: Session) -> Result<Session> {
         if self.are_many() {
             if status(&session, "wsrep_ready")?.as_deref() != Some("ON") {
                 return Err(StoreError::Unreachable("it takes no part in its cluster".to_owned()));
@@ -105,7 +105,7 @@ impl Servers {
 
     /// Looks at every server that answers: each must keep the promises, and all must be of one cluster. Answers a line
     /// for each.
-    pub(super) fn look(&self) -> Result<Vec<String>, StoreError> {
+    pub(super) fn look(&self) -> Result<Vec<String>> {
         let mut cluster: Option<String> = None;
         let mut lines = Vec::new();
         for options in &self.all {
@@ -141,13 +141,13 @@ impl Servers {
 }
 
 /// A status variable of the server; a server outside of its cluster answers this as well.
-fn status(session: &Session, name: &str) -> Result<Option<String>, StoreError> {
+fn status(session: &Session, name: &str) -> Result<Option<String>> {
     let rows = session.text(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
     Ok(rows.first().and_then(|row| row.get(1)))
 }
 
 /// What a setting says of a server.
-pub(super) fn parse(key: &str, url: &str) -> Result<OptsBuilder, StoreError> {
+pub(super) fn parse(key: &str, url: &str) -> Result<OptsBuilder> {
     address(url).map_err(|error| error.in_setting(key))
 }
 

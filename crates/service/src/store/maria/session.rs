@@ -1,6 +1,6 @@
 //! One connection to the server: statements prepared once, and what went wrong last.
 
-use crate::store::{StoreError, Value};
+use crate::store::{Result, StoreError, Value};
 use mysql::prelude::{FromValue, Queryable as _};
 use mysql::{Conn, DriverError, Error, OptsBuilder, Params};
 use std::borrow::Cow;
@@ -74,10 +74,7 @@ pub(in crate::store) enum Use {
 }
 
 impl Session {
-    pub(in crate::store) fn connect(
-        options: &OptsBuilder,
-        purpose: Use,
-    ) -> Result<Self, StoreError> {
+    pub(in crate::store) fn connect(options: &OptsBuilder, purpose: Use) -> Result<Self> {
         let (isolation, time) = match purpose {
             Use::Reads => ("REPEATABLE READ", ANSWER_TIME),
             Use::Brief => ("REPEATABLE READ", BRIEF_ANSWER_TIME),
@@ -119,7 +116,7 @@ impl Session {
         self.is_watchful.set(true);
     }
 
-    pub(super) fn begin_write(&self) -> Result<(), StoreError> {
+    pub(super) fn begin_write(&self) -> Result<()> {
         // Without autocommit what follows an undone transaction is another one, which has no such savepoint.
         if !self.is_watchful.get() {
             return self.batch("START TRANSACTION");
@@ -158,7 +155,7 @@ impl Session {
         &self,
         sql: &str,
         values: &[Value<'_>],
-    ) -> Result<Vec<mysql::Row>, StoreError> {
+    ) -> Result<Vec<mysql::Row>> {
         Ok(self.execute(sql, values, |result| result.collect::<Result<Vec<_>, _>>())?)
     }
 
@@ -167,28 +164,20 @@ impl Session {
         &self,
         sql: &str,
         values: &[Value<'_>],
-    ) -> Result<Option<T>, StoreError> {
+    ) -> Result<Option<T>> {
         Ok(self.query(sql, values)?.first().and_then(|row| row.get(0)))
     }
 
-    pub(in crate::store) fn number(&self, sql: &str) -> Result<Option<i64>, StoreError> {
+    pub(in crate::store) fn number(&self, sql: &str) -> Result<Option<i64>> {
         self.value(sql, &[])
     }
 
-    pub(in crate::store) fn run(
-        &self,
-        sql: &str,
-        values: &[Value<'_>],
-    ) -> Result<Done, StoreError> {
+    pub(in crate::store) fn run(&self, sql: &str, values: &[Value<'_>]) -> Result<Done> {
         Ok(self.execute(sql, values, done)?)
     }
 
     /// The same with values that it may take.
-    pub(in crate::store) fn run_owned(
-        &self,
-        sql: &str,
-        values: Vec<mysql::Value>,
-    ) -> Result<Done, StoreError> {
+    pub(in crate::store) fn run_owned(&self, sql: &str, values: Vec<mysql::Value>) -> Result<Done> {
         Ok(self.send(sql, Params::Positional(values), done)?)
     }
 
@@ -196,7 +185,7 @@ impl Session {
     pub(in crate::store) fn stream<T, E: From<StoreError>>(
         &self,
         sql: &str,
-        read: impl FnOnce(&mut dyn Iterator<Item = Result<mysql::Row, StoreError>>) -> Result<T, E>,
+        read: impl FnOnce(&mut dyn Iterator<Item = Result<mysql::Row>>) -> Result<T, E>,
     ) -> Result<T, E> {
         let outcome = self.send(sql, Params::Empty, |result| {
             Ok(read(&mut result.map(|row| row.map_err(StoreError::from))))
@@ -209,7 +198,7 @@ impl Session {
         &self,
         sql: &str,
         values: &[Value<'_>],
-    ) -> Result<Option<Done>, StoreError> {
+    ) -> Result<Option<Done>> {
         match self.execute(sql, values, done) {
             Ok(done) => Ok(Some(done)),
             Err(Error::MySqlError(error)) if error.code == DUPLICATE => Ok(None),
@@ -218,21 +207,21 @@ impl Session {
     }
 
     /// All rows of a query that is not worth preparing, as it is another one each time.
-    pub(super) fn text(&self, sql: &str) -> Result<Vec<mysql::Row>, StoreError> {
+    pub(super) fn text(&self, sql: &str) -> Result<Vec<mysql::Row>> {
         let rows = self.conn.borrow_mut().query(sql);
         self.note(&rows);
         Ok(rows?)
     }
 
     /// How long the server has run, in whole seconds.
-    pub(super) fn uptime(&self) -> Result<Option<Duration>, StoreError> {
+    pub(super) fn uptime(&self) -> Result<Option<Duration>> {
         let rows = self.text("SHOW GLOBAL STATUS LIKE 'Uptime'")?;
         let text = rows.first().and_then(|row| row.get::<String, _>(1));
         Ok(text.and_then(|text| text.parse().ok()).map(Duration::from_secs))
     }
 
     /// Statements without values, of which none answers rows.
-    pub(in crate::store) fn batch(&self, sql: &str) -> Result<(), StoreError> {
+    pub(in crate::store) fn batch(&self, sql: &str) -> Result<()> {
         Ok(self.command(sql)?)
     }
 
@@ -244,7 +233,7 @@ impl Session {
     }
 
     /// Begins a read whose queries may take so many seconds; 0 = as long as they take.
-    pub(super) fn begin_read(&self, seconds: f64) -> Result<(), StoreError> {
+    pub(super) fn begin_read(&self, seconds: f64) -> Result<()> {
         if self.time.get() != seconds {
             self.batch(&format!("SET SESSION max_statement_time = {seconds}"))?;
             self.time.set(seconds);

@@ -16,7 +16,7 @@
 //! again; meanwhile the log grows, for to refuse writes would be worse.
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
-use super::StoreError;
+use super::{Result, StoreError};
 use crate::ops::thread::Joined;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
@@ -127,7 +127,7 @@ impl Log {
     }
 
     /// Copies what the log holds into the database, as far as nobody is in the way; answers the pages in it.
-    fn copy(&self, conn: &Connection) -> Result<u64, StoreError> {
+    fn copy(&self, conn: &Connection) -> Result<u64> {
         // Whatever comes of it, the next commit need not ask again.
         self.next.store(self.pages.load(Relaxed) + self.every, Relaxed);
         for _ in 0..TRIES {
@@ -152,7 +152,7 @@ impl Log {
     }
 
     /// Copies all of it while nobody reads or writes, so that it begins anew; answers whether it could.
-    pub(super) fn cut(&self, conn: &Connection, how: Cut) -> Result<bool, StoreError> {
+    pub(super) fn cut(&self, conn: &Connection, how: Cut) -> Result<bool> {
         self.waited_for.store(true, Relaxed);
         let alone = self.turns.write();
         self.waited_for.store(false, Relaxed);
@@ -198,7 +198,7 @@ struct Checkpoint {
     copied: u64,
 }
 
-fn checkpoint(conn: &Connection, mode: &str) -> Result<Checkpoint, StoreError> {
+fn checkpoint(conn: &Connection, mode: &str) -> Result<Checkpoint> {
     let sql = format!("PRAGMA wal_checkpoint({mode})");
     let count = |number: i64| u64::try_from(number).unwrap_or(0);
     Ok(conn.query_row(&sql, [], |row| {
@@ -210,7 +210,7 @@ fn checkpoint(conn: &Connection, mode: &str) -> Result<Checkpoint, StoreError> {
 enum Wake {
     Copy,
     /// Somebody wants the log to begin anew, and is told whether it does.
-    Cut(Sender<Result<bool, StoreError>>),
+    Cut(Sender<Result<bool>>),
     End,
 }
 
@@ -226,7 +226,7 @@ impl Checkpoints {
         path: &Path,
         writer: &mut Connection,
         log: &Arc<Log>,
-    ) -> Result<Checkpoints, StoreError> {
+    ) -> Result<Checkpoints> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = Connection::open_with_flags(path, flags)?;
         // Nobody of this program is in the way; another may be for a moment.
@@ -259,7 +259,7 @@ impl Checkpoints {
 
     /// Copies all of the log into the database and begins it anew; answers whether nobody was in the way. Blocks the
     /// thread.
-    pub(super) fn cut(&self) -> Result<bool, StoreError> {
+    pub(super) fn cut(&self) -> Result<bool> {
         let (answer, answered) = bounded(1);
         self.wake.send(Wake::Cut(answer)).map_err(|_| StoreError::Closed)?;
         answered.recv().unwrap_or(Err(StoreError::Closed))

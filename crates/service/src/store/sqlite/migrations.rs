@@ -1,7 +1,7 @@
 //! Schema versions, embedded. A migration never changes once released; a new one is added below it.
 #![allow(clippy::disallowed_types, reason = "runs the schema's SQL")]
 
-use super::StoreError;
+use super::{Result, StoreError};
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Each file brings the schema from version `index` to `index + 1`.
@@ -29,7 +29,7 @@ const APPLICATION_ID: i64 = 0x4d41_4447;
 ///
 /// # Errors
 /// [`StoreError::Foreign`] when it is another program's or newer than this one.
-pub(in crate::store) fn version(conn: &Connection) -> Result<usize, StoreError> {
+pub(in crate::store) fn version(conn: &Connection) -> Result<usize> {
     let id: i64 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let version: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -47,12 +47,12 @@ pub(in crate::store) fn version(conn: &Connection) -> Result<usize, StoreError> 
 }
 
 /// Brings the schema up to date, each step in a transaction of its own.
-pub(super) fn run(conn: &mut Connection) -> Result<(), StoreError> {
+pub(super) fn run(conn: &mut Connection) -> Result<()> {
     run_to(conn, MIGRATIONS.len())
 }
 
 /// Up to this version alone.
-pub(in crate::store) fn run_to(conn: &mut Connection, last: usize) -> Result<(), StoreError> {
+pub(in crate::store) fn run_to(conn: &mut Connection, last: usize) -> Result<()> {
     let version = version(conn)?;
     for (done, sql) in MIGRATIONS.iter().enumerate().take(last).skip(version) {
         let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;

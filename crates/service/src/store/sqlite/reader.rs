@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 use super::log::Log;
-use super::{Conn, StoreError};
+use super::{Conn, Result};
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -30,7 +30,7 @@ pub(super) struct Bounds {
 }
 
 impl Reader {
-    pub(super) fn open(path: &Path, log: Arc<Log>) -> Result<Reader, StoreError> {
+    pub(super) fn open(path: &Path, log: Arc<Log>) -> Result<Reader> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = Connection::open_with_flags(path, flags)?;
         conn.busy_timeout(Duration::from_secs(5))?;
@@ -46,8 +46,8 @@ impl Reader {
     pub(super) fn run<T>(
         &mut self,
         bounds: Bounds,
-        job: impl FnOnce(&Conn<'_>) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        job: impl FnOnce(&Conn<'_>) -> Result<T>,
+    ) -> Result<T> {
         let _turn = self.log.turn();
         let (began, log) = (Instant::now(), Arc::clone(&self.log));
         let is_over = move || {

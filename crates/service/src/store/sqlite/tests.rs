@@ -5,7 +5,7 @@
 mod bounds;
 
 use crate::config::Sources;
-use crate::store::{Store, StoreError, Tx, params};
+use crate::store::{Result, Store, StoreError, Tx, params};
 use madang_testing::until_async;
 use rusqlite::{Connection, StatementStatus};
 use std::sync::Arc;
@@ -26,13 +26,13 @@ async fn opened(group: usize) -> (tempfile::TempDir, Store) {
 
 /// A table of their own, so that the tests need no knowledge of any system.
 async fn with_notes(store: &Store) {
-    let made: Result<(), StoreError> =
+    let made: Result<()> =
         store.write(|tx| tx.batch("CREATE TABLE notes (id INTEGER PRIMARY KEY, n INTEGER NOT NULL CHECK (n < 100));
             CREATE TABLE parts (note INTEGER NOT NULL REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED);")).await;
     made.unwrap();
 }
 
-fn insert(tx: &Tx<'_>, n: i64) -> Result<(), StoreError> {
+fn insert(tx: &Tx<'_>, n: i64) -> Result<()> {
     tx.run("INSERT INTO notes (n) VALUES (?)", params![n])?;
     Ok(())
 }
@@ -44,20 +44,20 @@ async fn notes(store: &Store) -> Vec<i64> {
         .unwrap()
 }
 
-type Job = Box<dyn Fn(&mut Tx<'_>) -> Result<(), StoreError> + Send>;
+type Job = Box<dyn Fn(&mut Tx<'_>) -> Result<()> + Send>;
 
 /// Jobs that are certain to share one commit: the writer is held until all of them wait.
-async fn in_one_group(store: &Store, jobs: Vec<Job>) -> Vec<Result<(), StoreError>> {
+async fn in_one_group(store: &Store, jobs: Vec<Job>) -> Vec<Result<()>> {
     behind(store, |_| Ok(()), |_| Ok(()), jobs).await.1
 }
 
 /// Jobs that wait, in this order, while another holds the writer, with what that does before and after.
 async fn behind(
     store: &Store,
-    before: fn(&Tx<'_>) -> Result<(), StoreError>,
-    after: fn(&Tx<'_>) -> Result<(), StoreError>,
+    before: fn(&Tx<'_>) -> Result<()>,
+    after: fn(&Tx<'_>) -> Result<()>,
     jobs: Vec<Job>,
-) -> (Result<(), StoreError>, Vec<Result<(), StoreError>>) {
+) -> (Result<()>, Vec<Result<()>>) {
     let (release, gate) = std::sync::mpsc::channel::<()>();
     let started = Arc::new(Notify::new());
     let held = Arc::clone(&started);
@@ -173,7 +173,7 @@ async fn a_failing_commit_answers_every_job_in_it_and_keeps_nothing() {
 async fn a_full_store_answers_every_job_of_the_group_and_recovers() {
     let (_dir, store) = opened(256).await;
     let limit = |pages: i64| {
-        move |tx: &mut Tx<'_>| -> Result<(), StoreError> {
+        move |tx: &mut Tx<'_>| -> Result<()> {
             Ok(tx.embedded().query_row(
                 &format!("PRAGMA max_page_count={pages}"),
                 [],
@@ -283,10 +283,9 @@ async fn a_transaction_that_cannot_begin_answers_everybody_with_the_true_reason(
 async fn a_commit_that_changed_nothing_is_not_counted() {
     let (_dir, store) = opened(64).await;
     let before = store.metrics();
-    let nothing: Result<usize, StoreError> =
-        store.write(|tx| tx.run("UPDATE notes SET n = 1", &[])).await;
+    let nothing: Result<usize> = store.write(|tx| tx.run("UPDATE notes SET n = 1", &[])).await;
     assert_eq!(nothing, Ok(0));
-    let refused: Result<(), StoreError> = store
+    let refused: Result<()> = store
         .write(|tx| {
             insert(tx, 1)?;
             Err(StoreError::KeyReused)

@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_types, reason = "runs the transactions of the store")]
 
 use super::log::Log;
-use super::{BUSY_TIMEOUT, Conn, Effects, Memory, StoreError, Tx, handover};
+use super::{BUSY_TIMEOUT, Conn, Effects, Memory, Result, StoreError, Tx, handover};
 use crate::ops::record::micros;
 use crate::ops::thread::Joined;
 use crate::store::Counted;
@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 const TRY_EVERY: Duration = Duration::from_secs(1);
 
 /// Answers a job's caller once the fate of the commit is known.
-type Settle = Box<dyn FnOnce(Result<(), StoreError>)>;
+type Settle = Box<dyn FnOnce(Result<()>)>;
 /// Given an error, a job does not run: there is no transaction to run it in.
-type Run = Box<dyn FnOnce(Result<&mut Group, StoreError>) -> Settle + Send>;
+type Run = Box<dyn FnOnce(Result<&mut Group>) -> Settle + Send>;
 
 /// The transaction that the jobs of a group share.
 struct Group {
@@ -67,7 +67,7 @@ impl WriterStats {
     }
 
     /// Notes how a group that had something to write ended, or the try of one.
-    fn ended(&self, result: Result<(), StoreError>) {
+    fn ended(&self, result: Result<()>) {
         *self.failure.lock() = result.err();
     }
 }
@@ -110,7 +110,7 @@ impl Writer {
         company: Company,
         job: impl FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
         settle: impl FnOnce(Result<T, E>) + Send + 'static,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let (stats, memory) = (Arc::clone(&self.stats), Arc::clone(&self.memory));
         let handed = handover::hand_over();
         let written = handed.clone();
@@ -122,7 +122,7 @@ impl Writer {
             if outcome.is_err() {
                 stats.counted.failed_jobs.fetch_add(1, Relaxed);
             }
-            Box::new(move |commit: Result<(), StoreError>| {
+            Box::new(move |commit: Result<()>| {
                 if outcome.is_err() || commit.as_ref().is_err_and(|error| !error.is_unknown()) {
                     written.undone();
                 }
@@ -148,7 +148,7 @@ impl Writer {
 }
 
 impl Group {
-    fn begin(&mut self) -> Result<(), StoreError> {
+    fn begin(&mut self) -> Result<()> {
         self.state = GroupState::Clean;
         self.changes_before = self.conn.total_changes();
         Ok(self.conn.execute_batch("BEGIN IMMEDIATE")?)
@@ -221,7 +221,7 @@ impl Group {
         }
     }
 
-    fn commit(&mut self, stats: &WriterStats) -> Result<(), StoreError> {
+    fn commit(&mut self, stats: &WriterStats) -> Result<()> {
         let started = Instant::now();
         let result = if self.is_over() {
             Err(StoreError::Commit("the store ended the transaction (no space left?)".to_owned()))
@@ -268,7 +268,7 @@ impl Group {
         stats.ended(result);
     }
 
-    fn write_same_again(&self) -> Result<(), StoreError> {
+    fn write_same_again(&self) -> Result<()> {
         let version: i64 = self.conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         self.conn.execute_batch(&format!("PRAGMA user_version = {version}; COMMIT"))?;
         Ok(())

@@ -2,16 +2,10 @@
 
 use super::super::{TrackId, no_such_track};
 use super::NewRun;
-use crate::accounts::Caller;
-use crate::app::App;
 use crate::http::json::table::{Asked, Number, Time, optional, required, table};
 use crate::http::rfc3339::{format_utc, now_ms};
-use crate::http::{JsonObject, PathId, Problem};
-use crate::idempotency::IdempotencyKey;
-use axum::extract::{Path, State};
-use axum::response::Response;
+use crate::http::{Answer, Create, JsonObject, PathId, Problem};
 use serde::Serialize;
-use std::sync::Arc;
 
 /// Longest run in seconds: a week, more than any race on foot that is run in one go.
 const LONGEST_SECONDS: f64 = 7.0 * 86_400.0;
@@ -56,15 +50,9 @@ pub(in super::super) struct CreatedRun {
         (status = 201, description = "Stored; Location leads to the ranking", body = CreatedRun),
         (status = 404, description = "There is no such track"),
     ))]
-pub(in super::super) async fn create(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    id: PathId<TrackId>,
-    key: IdempotencyKey,
-    body: JsonObject,
-) -> Result<Response, Problem> {
-    let Ok(Path(track)) = id else { return Err(no_such_track()) };
-    let once = key.used_by(caller.id, body.bytes());
+pub(in super::super) async fn create(id: PathId<TrackId>, create: Create) -> Answer {
+    let track = id.or(no_such_track)?;
+    let Create { app, caller, once, body } = create;
     let now = now_ms();
     let (duration_ms, ran_at_ms) = read(body, now)?;
     let run = NewRun { track, user: caller.id, duration_ms, ran_at_ms, created_at_ms: now };

@@ -2,16 +2,11 @@
 
 use super::super::{TrackId, Tracks, no_such_track, one_track};
 use super::{Ranked, ranking_of};
-use crate::app::App;
 use crate::http::page::{self, Page, write_whole_cursor};
 use crate::http::rfc3339::format_utc;
-use crate::http::{PathId, Problem};
+use crate::http::{Answer, PathId, Read};
 use crate::response_cache::Wanted;
-use axum::extract::{Path, RawQuery, State};
-use axum::response::Response;
-use http::HeaderMap;
 use serde::Serialize;
-use std::sync::Arc;
 
 /// A place in the ranking.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -41,29 +36,24 @@ pub(in super::super) struct RankItem {
         (status = 304, description = "The client has it already (If-None-Match)"),
         (status = 404, description = "There is no such track"),
     ))]
-pub(in super::super) async fn list(
-    State(app): State<Arc<App>>,
-    id: PathId<TrackId>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let Ok(Path(track)) = id else { return Err(no_such_track()) };
+pub(in super::super) async fn list(id: PathId<TrackId>, read: Read) -> Answer {
+    let track = id.or(no_such_track)?;
     let listing = format!("track-ranking:{track}");
-    let (limit, after) = page::asked(query.as_deref().unwrap_or(""), &listing)?;
+    let (limit, after) = page::asked(read.query(), &listing)?;
     let key = match after {
         None => format!("{track}.{limit}"),
         Some((duration_ms, user)) => format!("{track}.{limit}.{duration_ms}.{user}"),
     };
     let stamps = [one_track(track), ranking_of(track)];
     let wanted = Wanted { key: &key, stamps: &stamps, kept: true };
-    let Tracks { responses, rankings, records, .. } = &app.tracks;
+    let Tracks { responses, rankings, records, .. } = &read.app.tracks;
     let records = records.clone();
     let make = move || async move {
         let found = records.ranking(track, after, limit + 1).await?;
         let cursor = |last: &Ranked| write_whole_cursor(&listing, last.duration_ms, last.user);
         Ok(found.map(|rows| Page::cut(rows, limit, cursor, RankItem::from)))
     };
-    responses.answer(rankings, wanted, &headers, make, no_such_track).await
+    responses.answer(rankings, wanted, &read.headers, make, no_such_track).await
 }
 
 impl From<Ranked> for RankItem {

@@ -5,7 +5,7 @@ use super::{NewRun, Ranked, StoredRun, ranking_of};
 use crate::accounts::{self, OwnedRows, Quota, UserId};
 use crate::housekeeping::DependentRows;
 use crate::idempotency::{Done, Once};
-use crate::store::{ChangeError, Conn, Row, Sql, Store, StoreError, Tx, columns, params};
+use crate::store::{ChangeError, Conn, Result, Row, Sql, Store, Tx, columns, params};
 
 /// What hangs on a track.
 pub(in super::super) const OF_TRACK: &[DependentRows] = &[
@@ -61,7 +61,7 @@ impl RecordStore {
         track: TrackId,
         after: Option<(i64, UserId)>,
         limit: usize,
-    ) -> Result<Option<Vec<Ranked>>, StoreError> {
+    ) -> Result<Option<Vec<Ranked>>> {
         let (duration, user) = after.unwrap_or((-1, 0));
         let page = move |conn: &Conn<'_>| {
             if !conn.exists("SELECT 1 FROM tracks WHERE id = ?", params![track])? {
@@ -75,7 +75,7 @@ impl RecordStore {
     }
 }
 
-fn insert(tx: &Tx<'_>, run: &NewRun) -> Result<Option<StoredRun>, StoreError> {
+fn insert(tx: &Tx<'_>, run: &NewRun) -> Result<Option<StoredRun>> {
     if !tx.keep("tracks", run.track)? {
         return Ok(None);
     }
@@ -129,14 +129,14 @@ const BEFORE: Sql<'_> = Sql::each(
 );
 
 /// Its rank follows from the others.
-fn ranked(row: &Row<'_>) -> Result<Ranked, StoreError> {
+fn ranked(row: &Row<'_>) -> Result<Ranked> {
     let (id, user, nickname, duration_ms, ran_at_ms) = columns(row)?;
     Ok(Ranked { id, user, nickname, duration_ms, ran_at_ms, rank: 0 })
 }
 
 /// Standard competition ranking: equal times share a rank, and the next one counts them all. The bests of a
 /// deleted user may be there for a while; they count for nobody, as they are on no page.
-fn number(conn: &Conn<'_>, track: TrackId, rows: &mut [Ranked]) -> Result<(), StoreError> {
+fn number(conn: &Conn<'_>, track: TrackId, rows: &mut [Ranked]) -> Result<()> {
     let Some(first) = rows.first() else { return Ok(()) };
     let (faster, before): (u64, u64) =
         conn.only(BEFORE, params![track, first.duration_ms, first.user], columns)?;

@@ -4,7 +4,7 @@ use super::super::store::apply;
 use super::super::{Change, Like};
 use super::{PARTS, Position, Shared};
 use crate::articles::types::ArticleId;
-use crate::store::{StoreError, Tx, columns, params};
+use crate::store::{Result, StoreError, Tx, columns, params};
 use madang_valkey::{Error, redis};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -160,7 +160,7 @@ impl Shared {
     }
 
     /// How far the tables are.
-    pub(super) async fn positions(&self) -> Result<[Position; PARTS], StoreError> {
+    pub(super) async fn positions(&self) -> Result<[Position; PARTS]> {
         let sql = "SELECT part, position, generation, closed FROM like_positions";
         let read = self.parts.store.store.read(move |conn| conn.rows(sql, &[], columns));
         let mut positions: [Position; PARTS] = Default::default();

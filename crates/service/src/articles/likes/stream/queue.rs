@@ -10,7 +10,7 @@ use super::super::pairs::Pair;
 use super::super::store::{Applied, apply};
 use super::super::{Like, MOST_QUEUED};
 use super::{Shared, part_of};
-use crate::store::{StoreError, Tx};
+use crate::store::{Result, Tx};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl Shared {
         self: &Arc<Self>,
         queue: &Arc<Queue>,
         chunk: &[(Pair, Waiting)],
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let likes: Arc<[Like]> = self.states(chunk).await.into();
         let (counted, queue) = (Arc::clone(&self.parts.counted), Arc::clone(queue));
         let (sent, written) = (Arc::clone(&likes), chunk.to_vec());

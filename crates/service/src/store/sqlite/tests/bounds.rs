@@ -23,19 +23,18 @@ async fn opened_with(readers: usize, log_limit: usize) -> (tempfile::TempDir, St
     (dir, store)
 }
 
-fn endless(conn: &Conn<'_>) -> Result<i64, StoreError> {
+fn endless(conn: &Conn<'_>) -> Result<i64> {
     let sql =
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
     conn.one(sql, &[])
 }
 
 async fn with_blobs(store: &Store) {
-    let made: Result<(), StoreError> =
-        store.write(|tx| tx.batch("CREATE TABLE blobs (b BLOB)")).await;
+    let made: Result<()> = store.write(|tx| tx.batch("CREATE TABLE blobs (b BLOB)")).await;
     made.unwrap();
 }
 
-fn insert_blob(tx: &mut Tx<'_>) -> Result<(), StoreError> {
+fn insert_blob(tx: &mut Tx<'_>) -> Result<()> {
     tx.run("INSERT INTO blobs VALUES (zeroblob(65536))", &[])?;
     Ok(())
 }
