@@ -42,7 +42,7 @@ settings! {
     /// All settings, typed. Built by [`Sources::resolve`]; handlers receive values, never the environment.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Settings {
-        unsafe_experiments: bool = "unsafe_experiments", "false", switch(),
+        unsafe_experiments: bool = "unsafe_experiments", "off", switch(),
             "Permission to use values marked unsafe, which give up a guarantee so that its cost can be measured";
         data_dir: PathBuf = "data.dir", "madang-data", kind("a directory", directory),
             "Directory of the store; created if missing; only one process at a time can use it";
@@ -95,6 +95,12 @@ impl Settings {
                 LikesWrite::Queue if has_server => return Some(("likes.url", "database.url", why)),
                 _ => {}
             }
+        }
+        let cluster = &self.database.cluster;
+        if !cluster.delay.is_zero() && cluster.poll * 3 >= cluster.delay * 2 {
+            let why =
+                "of more than one and a half times as long, or requests wait for the next query";
+            return Some(("cluster.poll", "cluster.delay", why));
         }
         let positions = "a body says up to which writes it is new, and only that store counts them";
         (is_remote && self.database.url.is_none())

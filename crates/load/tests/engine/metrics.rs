@@ -90,6 +90,23 @@ fn a_request_is_good_when_its_checks_succeed_and_a_check_that_throws_has_failed(
 }
 
 #[test]
+fn a_check_of_the_library_is_about_the_response_that_it_got() {
+    let server = Server::start(|_| ok("x"));
+    let ran = Script::new(
+        "import http from 'k6/http';
+         import { check } from 'https://jslib.k6.io/k6-utils/1.6.0/index.js';
+         export default () => {
+           const first = http.get(`${__ENV.URL}/first`); http.get(`${__ENV.URL}/second`);
+           check(first, { a: () => false });
+         };",
+    )
+    .against(&server)
+    .run();
+    let good = |path: &str| ran.report().names[&server.url(path)].requests.good;
+    assert_eq!((good("/first"), good("/second")), (0, 1), "{:?}", ran.messages);
+}
+
+#[test]
 fn a_check_on_a_request_that_was_never_made_changes_no_other_one() {
     let server = Server::start(|_| ok("x"));
     let ran = Script::body(

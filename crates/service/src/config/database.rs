@@ -1,7 +1,7 @@
 //! `database.*` and `cluster.*`: the store, and nodes that share one.
 
 use super::keys::settings;
-use super::value::{auto, duration, kind, optional, size, time, up_to};
+use super::value::{auto, duration, kind, optional, positive, size, time, up_to};
 use std::time::Duration;
 
 settings! {
@@ -37,7 +37,7 @@ settings! {
             kind("a duration: 0, 25ms, 40ms; at most 1s",
                 |v| duration(v).filter(|delay| *delay <= Duration::from_secs(1))),
             "Time between the commit of a write and its answer when database.url is set, the same on all nodes; 0 = no wait, but every request waits for a query of its own (for machines that are suspended or migrated live)";
-        poll: Duration = "cluster.poll", "8ms", time(),
+        poll: Duration = "cluster.poll", "8ms", kind("a duration: 8ms, 16ms", positive),
             "Time between two queries for what other nodes have written, while requests come; must be shorter than two thirds of cluster.delay";
         wait: Duration = "cluster.wait", "1s", time(),
             "Maximum time that a request waits for such a query; then 503";

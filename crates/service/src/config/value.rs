@@ -91,7 +91,8 @@ pub(super) fn off_or<T: 'static>(other: Kind<T>) -> Kind<Option<T>> {
 }
 
 fn instead<T: 'static>(word: &'static str, Kind { accepts, parse }: Kind<T>) -> Kind<Option<T>> {
-    kind(format!("{word} or {accepts}"), move |text| {
+    let joined = if accepts.contains(" or ") { "," } else { " or" };
+    kind(format!("{word}{joined} {accepts}"), move |text| {
         if text == word { Some(None) } else { parse(text).map(Some) }
     })
 }

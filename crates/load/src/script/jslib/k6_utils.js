@@ -96,7 +96,7 @@ export function check(value, sets, tags = {}) {
   if (value instanceof Promise) return value.then((awaited) => check(awaited, sets, tags));
   const { check: _, ...others } = tags ?? {};
   const results = Object.keys(sets).map((name) => {
-    const note = (result) => k6Check(null, { [name]: Boolean(result) }, others);
+    const note = (result) => k6Check(value, { [name]: Boolean(result) }, others);
     const result = typeof sets[name] === 'function' ? sets[name](value) : sets[name];
     return result instanceof Promise ? result.then(note) : note(result);
   });
