@@ -26,6 +26,8 @@ use rustls::{
     AlertDescription, CertificateError, CipherSuite, DigitallySignedStruct, ProtocolVersion,
     RootCertStore, SignatureScheme, SupportedProtocolVersion,
 };
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -308,7 +310,35 @@ fn config(settings: &TlsSettings, stapled: Stapled) -> Result<rustls::ClientConf
     Ok(config)
 }
 
-/// What went wrong in a handshake, or later inside a session, in k6's words.
+fn outdated(error: &rustls::Error) -> bool {
+    use CertificateError as Wrong;
+    matches!(
+        error,
+        rustls::Error::InvalidCertificate(
+            Wrong::Expired
+                | Wrong::ExpiredContext { .. }
+                | Wrong::NotValidYet
+                | Wrong::NotValidYetContext { .. }
+        )
+    )
+}
+
+/// As Go says it.
+fn not_now(now: UnixTime, relation: &str, limit: UnixTime) -> String {
+    let text = |time: UnixTime| {
+        let time = i64::try_from(time.as_secs()).ok();
+        let time = time.and_then(|time| OffsetDateTime::from_unix_timestamp(time).ok());
+        time.and_then(|time| time.format(&Rfc3339).ok()).unwrap_or_default()
+    };
+    format!(
+        "x509: certificate has expired or is not yet valid: current time {} is {relation} {}",
+        text(now),
+        text(limit)
+    )
+}
+
+/// What went wrong in a handshake, or later inside a session. An unknown authority, another host name, dates, alerts and
+/// an early end have k6's words and numbers; the rest has rustls's.
 pub(super) fn failed(error: &io::Error) -> RequestError {
     use CertificateError as Wrong;
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
@@ -325,6 +355,12 @@ pub(super) fn failed(error: &io::Error) -> RequestError {
             | Wrong::UnsupportedSignatureAlgorithmForPublicKeyContext { .. }
             | Wrong::Other(_) => {
                 ("x509: unknown authority".to_owned(), ErrorCode::X509_UNKNOWN_AUTHORITY)
+            }
+            Wrong::ExpiredContext { time, not_after } => {
+                (not_now(*time, "after", *not_after), ErrorCode::GENERIC)
+            }
+            Wrong::NotValidYetContext { time, not_before } => {
+                (not_now(*time, "before", *not_before), ErrorCode::GENERIC)
             }
             reason => {
                 (format!("tls: failed to verify certificate: x509: {reason}"), ErrorCode::GENERIC)
@@ -408,11 +444,20 @@ impl ServerCertVerifier for Verifier {
         let algorithms = self.provider.signature_verification_algorithms.all;
         if let Some(roots) = &self.roots {
             let certificate = ParsedCertificate::try_from(end_entity)?;
-            // The name first, as in Go: of what is wrong the first thing is told.
+            let chain = |roots: &RootCertStore, intermediates: &[CertificateDer<'_>]| {
+                verify_server_cert_signed_by_trust_anchor(
+                    &certificate, roots, intermediates, now, algorithms,
+                )
+            };
+            // As in Go: its own dates, then the name, then who has signed it. Of what is wrong the first thing is told.
+            // Where nobody is trusted, a chain ends at the dates or at its issuer.
+            if let Err(wrong) = chain(&RootCertStore::empty(), &[])
+                && outdated(&wrong)
+            {
+                return Err(wrong);
+            }
             verify_server_name(&certificate, server_name)?;
-            verify_server_cert_signed_by_trust_anchor(
-                &certificate, roots, intermediates, now, algorithms,
-            )?;
+            chain(roots, intermediates)?;
         }
         if !ocsp_response.is_empty() {
             *self.stapled.lock() = Some(Ocsp::parse(ocsp_response, algorithms));

@@ -49,13 +49,18 @@ fn scripts() -> BTreeMap<String, PathBuf> {
 /// What a run did, without what differs from run to run.
 fn found(server: &Server, code: i32, export: Option<&Value>, messages: &[String]) -> Value {
     let said: Vec<&str> = messages.iter().filter_map(|line| console(line)).collect();
-    json!({
+    let thrown: Vec<String> = messages.iter().filter_map(|line| exception(line)).collect();
+    let mut found = json!({
         "exit_code": code,
         "console": said,
         "requests": server.requests(),
         "root_group": export.map(|export| group(&export["root_group"])),
         "metrics": export.map(|export| metrics(&export["metrics"])),
-    })
+    });
+    if !thrown.is_empty() {
+        found["exceptions"] = json!(thrown);
+    }
+    found
 }
 
 /// Level and text of a line that the script has written.
@@ -63,6 +68,35 @@ fn console(line: &str) -> Option<&str> {
     let line = line.trim_end().strip_suffix(" source=console")?;
     line.find("level=").map(|at| &line[at..])
 }
+
+/// What the script has thrown and not caught: the first line of its text, without the engine's own words.
+fn exception(line: &str) -> Option<String> {
+    if console(line).is_some() || !line.contains("level=error") {
+        return None;
+    }
+    let from = line.find("msg=\"")? + "msg=".len();
+    // Go quotes as JSON does, but for bytes that are not printable.
+    let quoted = serde_json::Deserializer::from_str(&line[from..]).into_iter::<String>().next();
+    let text = quoted?.unwrap_or_else(|_| line[from + 1..].replace("\\n", "\n"));
+    // Not all of them have a `source`: a rejected promise has none in k6, nor has `handleSummary()` that throws.
+    if !line.contains(" source=stacktrace")
+        && !text.contains("\n\tat ")
+        && !text.starts_with("Uncaught ")
+    {
+        return None;
+    }
+    let first = text.lines().next().unwrap_or_default();
+    let first = first.trim_start_matches("Uncaught (in promise) ").trim_start_matches("Uncaught ");
+    let kind = first.split(':').next().unwrap_or_default();
+    Some(match first.strip_prefix("GoError") {
+        _ if ENGINE_ERRORS.contains(&kind) => format!("{kind}: …"),
+        Some(rest) => format!("Error{rest}"),
+        None => first.to_owned(),
+    })
+}
+
+/// Errors that the engine of the language throws, in words of its own.
+const ENGINE_ERRORS: [&str; 4] = ["TypeError", "ReferenceError", "SyntaxError", "RangeError"];
 
 /// Checks and groups by name.
 fn group(group: &Value) -> Value {

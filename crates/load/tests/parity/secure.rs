@@ -1,5 +1,6 @@
 //! Servers over TLS that keep their requests: with HTTP/2 or without it, and of one version of TLS.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -18,13 +19,17 @@ type Versions = &'static [&'static SupportedProtocolVersion];
 type Protocols = &'static [&'static [u8]];
 
 /// By name: the versions of TLS and the protocols a server offers, and for whom its certificate is.
-const SERVERS: [(&str, Versions, Protocols, &str); 5] = [
+const SERVERS: [(&str, Versions, Protocols, &str); 6] = [
     ("H2", &[&version::TLS13, &version::TLS12], &[b"h2", b"http/1.1"], "localhost"),
     ("H2_TLS12", &[&version::TLS12], &[b"h2"], "localhost"),
     ("H1", &[&version::TLS13], &[b"http/1.1"], "localhost"),
     ("H1_TLS12", &[&version::TLS12], &[], "localhost"),
     ("OTHER", &[&version::TLS13], &[b"h2", b"http/1.1"], "other.example"),
+    ("EXPIRED", &[&version::TLS13], &[b"h2", b"http/1.1"], EXPIRED),
 ];
+
+/// For this host a certificate is of the year 2020.
+const EXPIRED: &str = "expired.example";
 
 /// Starts the servers; gives their addresses by name. They end with the test's process.
 pub fn start(log: &Log) -> Vec<(String, String)> {
@@ -45,6 +50,9 @@ pub fn config(versions: Versions, protocols: Protocols, host: &str) -> Arc<Serve
              -addext basicConstraints=critical,CA:FALSE"
         ),
     );
+    if host == EXPIRED {
+        expire(directory.path());
+    }
     let file = |name: &str| directory.path().join(name);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
@@ -58,6 +66,22 @@ pub fn config(versions: Versions, protocols: Protocols, host: &str) -> Arc<Serve
         .unwrap();
     config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     Arc::new(config)
+}
+
+/// Signs the certificate again, with dates that only a certificate authority can set in all versions of OpenSSL.
+fn expire(directory: &Path) {
+    const AUTHORITY: &str = "[ca]\ndefault_ca = d\n[d]\ndatabase = index.txt\nnew_certs_dir = .\n\
+        rand_serial = yes\ndefault_md = sha256\npolicy = p\nx509_extensions = e\n\
+        [p]\ncommonName = supplied\n\
+        [e]\nsubjectAltName = DNS:expired.example\nbasicConstraints = critical,CA:FALSE\n";
+    std::fs::write(directory.join("index.txt"), "").unwrap();
+    std::fs::write(directory.join("authority"), AUTHORITY).unwrap();
+    openssl(directory, "x509 -x509toreq -in cert.pem -signkey key.pem -out request.pem");
+    openssl(
+        directory,
+        "ca -batch -notext -config authority -selfsign -keyfile key.pem -in request.pem \
+         -out cert.pem -startdate 20200101000000Z -enddate 20200201000000Z",
+    );
 }
 
 fn listen(name: &'static str, config: Arc<ServerConfig>, log: Log) -> String {

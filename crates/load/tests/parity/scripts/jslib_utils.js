@@ -56,7 +56,7 @@ export async function calls() {
 }
 
 export function staged() {
-  if (exec.vu.idInTest > 1 && exec.scenario.iterationInTest > 0) return sleep(5);
+  if (exec.scenario.iterationInTest > 0) return sleep(5);
   for (let stage = 0; stage < 4; stage += 1) {
     utils.tagWithCurrentStageIndex();
     utils.tagWithCurrentStageProfile();
