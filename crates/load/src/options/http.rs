@@ -34,6 +34,7 @@ pub(super) fn client_config(layer: &Layer) -> ClientConfig {
             dns: layer.dns.unwrap_or_default(),
         },
         proxies: layer.proxies.clone().unwrap_or_default(),
+        skips_success: false,
         debug: layer.http_debug.flatten(),
     }
 }
