@@ -171,7 +171,9 @@ fn grpc_server(status: &'static str, tls: bool) -> (SocketAddr, mpsc::Receiver<(
                     None => Box::new(stream),
                     Some(config) => {
                         let acceptor = tokio_rustls::TlsAcceptor::from(config.clone());
-                        Box::new(acceptor.accept(stream).await.unwrap())
+                        let stream = acceptor.accept(stream).await.unwrap();
+                        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+                        Box::new(stream)
                     }
                 };
                 let mut connection = h2::server::handshake(stream).await.unwrap();
