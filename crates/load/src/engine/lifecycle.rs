@@ -45,7 +45,7 @@ pub(crate) async fn call(
     (result, measured)
 }
 
-/// Waits until the function has to end: it is stopped, or something, such as a panic in a task of it, is to end the run.
+/// Waits until the function has to end: it is stopped, or something, such as a panic in its tasks, is to end the run.
 async fn is_to_end(stop: watch::Receiver<bool>, mut requests: watch::Receiver<Option<Stop>>) {
     tokio::select! {
         () = wait_for_stop(stop) => {}
