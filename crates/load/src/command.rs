@@ -1,6 +1,7 @@
 //! `madang load` as a library: everything but parsing the command line.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -123,7 +124,10 @@ pub fn run(config: &Config) -> Outcome {
         let (run, plan) = prepare(config, &listener)?;
         Ok(execute(config, &run, &plan, &listener))
     };
-    run().unwrap_or_else(|error| Outcome { status: refuse(config, &error), report: None })
+    // A panic between the parts of a run that are watched.
+    let result = catch_unwind(AssertUnwindSafe(run));
+    let result = result.unwrap_or_else(|_| Err(ScriptError::Panic("the main thread".to_owned())));
+    result.unwrap_or_else(|error| Outcome { status: refuse(config, &error), report: None })
 }
 
 fn listen_for_signals(config: &Config) -> Result<SignalListener, ScriptError> {
@@ -348,6 +352,7 @@ fn execute(config: &Config, run: &Arc<Run>, plan: &Plan, listener: &SignalListen
     let written = writer.is_none_or(|writer| writer.finish(run));
     match result {
         Err(error) => {
+            let error = run.panicked().unwrap_or(error);
             run.log.write(Level::Error, &error.to_string(), &[]);
             Outcome { status: status_of(&error), report: None }
         }
@@ -418,12 +423,19 @@ mod tests {
     #[test]
     fn a_panic_in_a_virtual_user_ends_the_run_with_code_109_and_the_scenario() {
         // Without an end at the panic a run would last for two seconds, and succeed.
-        for executor in [
+        for (executor, body) in [
             "executor: 'constant-vus', vus: 2, duration: '2s'",
             "executor: 'ramping-vus', stages: [
                 { duration: '1ms', target: 2 }, { duration: '2s', target: 1 }]",
             "executor: 'constant-arrival-rate', rate: 1, duration: '2s', preAllocatedVUs: 2",
-        ] {
+        ]
+        .into_iter()
+        .flat_map(|executor| {
+            // A script must not hide it.
+            let bug = "exec.scenario.startTime";
+            let caught = format!("try {{ {bug} }} catch (error) {{ sleep(0.1) }}");
+            [bug.to_owned(), caught].map(|body| (executor, body))
+        }) {
             let (outcome, lines) = run_with_a_bug(&format!(
                 "import exec from 'k6/execution'; import {{ sleep }} from 'k6';
                  export const options = {{ scenarios: {{
@@ -431,7 +443,7 @@ mod tests {
                     other: {{ executor: 'constant-vus', vus: 1, duration: '2s', gracefulStop: '0s',
                               exec: 'wait' }},
                  }} }};
-                 export default function () {{ exec.scenario.startTime; }}
+                 export default function () {{ {body} }}
                  export function wait() {{ sleep(600); }}"
             ));
             assert_eq!((outcome.status, outcome.status.code()), (ExitStatus::Panic, 109));

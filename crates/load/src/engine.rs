@@ -28,6 +28,7 @@ use crate::generator::{self, LoopHealth};
 use crate::http::ClientConfig;
 use crate::metrics::{Builtin, Measured};
 use crate::options::{ExecutorConfig, Options, Scenario};
+use crate::panics::Watch;
 use crate::run::{Run, Stop};
 use crate::script::ScriptError;
 use crate::script::coroutine::Coroutine;
@@ -46,6 +47,9 @@ const EVENT_INTERVAL: u32 = 16;
 /// How long the init code of one virtual user may take. k6 has no limit; this one is for code that would never end, and
 /// far beyond what reading and parsing large files takes.
 const INIT_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Where a panic was that is none of a task of a virtual user or a scenario.
+const AN_EVENT_LOOP: &str = "an event loop";
 
 /// What to run.
 pub(crate) struct Plan {
@@ -191,7 +195,8 @@ pub(crate) fn inspect(run: &Arc<Run>) -> Result<Exports, ScriptError> {
 
 fn inspect_within(limit: Duration, run: &Arc<Run>) -> Result<Exports, ScriptError> {
     let config = ClientConfig::default();
-    let runtime = event_loop_runtime()?;
+    let _watch = Watch::new(run, "the init code");
+    let runtime = event_loop_runtime(run)?;
     let event_loop = Rc::new(EventLoop::new(run.clone(), config));
     runtime.block_on(LocalSet::new().run_until(async {
         let user = Rc::new(User::new(0, event_loop));
@@ -208,6 +213,7 @@ pub(crate) fn execute(
     plan: &Plan,
     observer: &mut dyn Observer,
 ) -> Result<Finished, ScriptError> {
+    let _watch = Watch::new(run, "the thread that watches the run");
     let loops = plan.event_loops.max(1);
     let (ready_sender, ready) = mpsc::unbounded_channel();
     let (phase, phase_receiver) = watch::channel(Phase::Initialising);
@@ -241,7 +247,7 @@ pub(crate) fn execute(
     let signals = run.signals.clone();
     let watcher =
         Watcher { run, plan, observer, signals, ready, phase, stop, done, loops, figures };
-    let runtime = event_loop_runtime()?;
+    let runtime = event_loop_runtime(run)?;
     let watched = runtime.block_on(LocalSet::new().run_until(watcher.watch()));
     let results = threads.into_iter().map(thread::JoinHandle::join).collect();
     // The reason why the run was given up takes precedence over the errors of its loops.
@@ -264,7 +270,7 @@ fn finish(
     }
     for result in loops.into_iter().filter(|_| began) {
         let (one, its_health) =
-            result.map_err(|_| ScriptError::Panic("an event loop".to_owned()))??;
+            result.map_err(|_| ScriptError::Panic(AN_EVENT_LOOP.to_owned()))??;
         measured.merge(one);
         health.merge(&its_health.over(finished.duration));
     }
@@ -295,6 +301,7 @@ pub(crate) fn handle_summary(
         timeout: options.handle_summary_timeout,
         option: "handleSummaryTimeout",
     };
+    let _watch = Watch::new(run, "handleSummary()");
     let (stopping, stop) = watch::channel(false);
     let mut signals = run.signals.later();
     let call = async {
@@ -306,12 +313,15 @@ pub(crate) fn handle_summary(
         let _ = stopping.send(true);
         call.await
     };
-    let (returned, _) = event_loop_runtime()?.block_on(LocalSet::new().run_until(call));
+    let (returned, _) = event_loop_runtime(run)?.block_on(LocalSet::new().run_until(call));
     Ok(returned?.outputs)
 }
 
-fn event_loop_runtime() -> Result<tokio::runtime::Runtime, ScriptError> {
+fn event_loop_runtime(run: &Arc<Run>) -> Result<tokio::runtime::Runtime, ScriptError> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let run = run.clone();
+    // Those that look names up and encrypt.
+    runtime.on_thread_start(move || std::mem::forget(Watch::new(&run, "a helper thread")));
     generator::watch_rest(runtime.enable_all().event_interval(EVENT_INTERVAL))
         .build()
         .map_err(|error| ScriptError::Start(error.to_string()))
@@ -364,7 +374,9 @@ async fn init_within(
     let mut settled = pin!(async {
         // Without an answer it has panicked.
         let stopped = |_| Err(user.run.stopped_early().unwrap_or(ScriptError::Interrupted));
-        receiver.await.unwrap_or_else(stopped)
+        let settled = receiver.await.unwrap_or_else(stopped);
+        // The script may have caught it.
+        user.run.panicked().map_or(settled, Err)
     });
     tokio::select! {
         settled = &mut settled => return settled,
@@ -389,7 +401,8 @@ async fn interrupt_on(
 
 /// The life of an event loop's thread.
 fn serve(context: LoopContext) -> LoopResult {
-    let runtime = event_loop_runtime()?;
+    let _watch = Watch::new(&context.run, AN_EVENT_LOOP);
+    let runtime = event_loop_runtime(&context.run)?;
     let event_loop = Rc::new(EventLoop::new(context.run.clone(), context.options.client.clone()));
     let local = LocalSet::new();
     let result = runtime.block_on(local.run_until(work::work(context, event_loop)));
@@ -433,6 +446,32 @@ mod tests {
         let ids: Vec<Vec<u32>> =
             plans.iter().map(|plan| plan.users.iter().map(|user| user.id).collect()).collect();
         assert_eq!(ids, [vec![1, 3, 5], vec![2, 4]]);
+    }
+
+    #[test]
+    fn a_panic_in_a_task_of_a_function_of_the_life_cycle_ends_that_function() {
+        let script = tempfile::NamedTempFile::with_suffix(".js").unwrap();
+        let text = "import { sleep } from 'k6'; export function setup() { sleep(600); }";
+        std::fs::write(script.path(), text).unwrap();
+        let log = Log::new(Messages::default(), LogFormat::Text);
+        let run = Arc::new(Run::new(script.path().to_owned(), BTreeMap::new(), log));
+        let _watch = Watch::new(&run, "a test");
+        let function = Function {
+            name: "setup",
+            argument: None,
+            group: None,
+            timeout: Duration::from_secs(600),
+            option: "setupTimeout",
+        };
+        let (_stopping, stop) = watch::channel(false);
+        let options = Options::default();
+        let call = async {
+            tokio::task::spawn_local(async { panic!("a bug") });
+            lifecycle::call(&run, &options, function, stop).await.0
+        };
+        let runtime = event_loop_runtime(&run).unwrap();
+        let result = runtime.block_on(LocalSet::new().run_until(call));
+        assert_eq!(result, Err(ScriptError::Panic("a test".to_owned())));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod metrics;
 mod options;
 mod outline;
 mod output;
+mod panics;
 mod progress;
 mod redis;
 pub mod report;

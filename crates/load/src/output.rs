@@ -73,8 +73,8 @@ pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Fi
 fn status(run: &Run, finished: &Finished, data: &SummaryData<'_>) -> ExitStatus {
     let error = |message: &str| run.log.write(Level::Error, message, &[]);
     // Also one in `handleSummary()`.
-    if let Some(Stop::Panic(place)) = run.stop_requested() {
-        error(&ScriptError::Panic(place).to_string());
+    if let Some(panic) = run.panicked() {
+        error(&panic.to_string());
         return ExitStatus::Panic;
     }
     if finished.aborted {
@@ -123,7 +123,8 @@ fn summarise(
         let json = handle_summary_data(data, &plan.options, run.setup_data.get(), config.no_color);
         match engine::handle_summary(run, &plan.options, json.to_string().into()) {
             Ok(Some(outputs)) => return write_outputs(run, &outputs),
-            Ok(None) => {}
+            // A panic is told with the exit status.
+            Ok(None) | Err(ScriptError::Panic(_)) => {}
             Err(error) => {
                 run.log.write(Level::Error, &error.to_string(), &[]);
                 written = !matches!(error, ScriptError::Interrupted);

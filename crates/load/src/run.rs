@@ -1,14 +1,13 @@
 //! What all threads of a run share.
 
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use futures_util::FutureExt as _;
 use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::limiter::Limiter;
@@ -88,7 +87,7 @@ pub(crate) struct Run {
     pub(crate) files: Files,
     registry: Mutex<Registry>,
     failure: Mutex<Option<ScriptError>>,
-    stop: Mutex<Option<Stop>>,
+    stop: watch::Sender<Option<Stop>>,
     /// The script called `exec.test.fail()`.
     pub(crate) marked_failed: AtomicBool,
     /// When `setup()`, or without one the first scenario, began.
@@ -123,7 +122,7 @@ impl Run {
             files: Files::default(),
             registry: Mutex::new(Registry::new()),
             failure: Mutex::default(),
-            stop: Mutex::default(),
+            stop: watch::Sender::default(),
             marked_failed: AtomicBool::new(false),
             began: OnceLock::new(),
             clock: OnceLock::new(),
@@ -179,14 +178,32 @@ impl Run {
         all.get(scenario).cloned().unwrap_or_default()
     }
 
-    /// Requests the end of the run; the first reason is kept.
+    /// Requests the end of the run. The first reason is kept, but for a panic: what comes after it cannot be trusted.
     pub(crate) fn request_stop(&self, reason: Stop) {
-        self.stop.lock().get_or_insert(reason);
+        self.stop.send_modify(|stop| {
+            let is_panic = |stop: &Stop| matches!(stop, Stop::Panic(_));
+            if stop.as_ref().is_none_or(|known| is_panic(&reason) && !is_panic(known)) {
+                *stop = Some(reason);
+            }
+        });
+    }
+
+    /// The requests from now on.
+    pub(crate) fn stop_requests(&self) -> watch::Receiver<Option<Stop>> {
+        self.stop.subscribe()
     }
 
     /// Why the run is to end, if that was requested.
     pub(crate) fn stop_requested(&self) -> Option<Stop> {
-        self.stop.lock().clone()
+        self.stop.borrow().clone()
+    }
+
+    /// The error for a run in which the engine panicked, which comes before all others.
+    pub(crate) fn panicked(&self) -> Option<ScriptError> {
+        match &*self.stop.borrow() {
+            Some(Stop::Panic(place)) => Some(ScriptError::Panic(place.clone())),
+            _ => None,
+        }
     }
 
     /// The error for a run that the script or a panic ended before the scenarios began.
@@ -202,17 +219,37 @@ impl Run {
     }
 }
 
-/// A task of an event loop. A panic would end that task alone: this one stops the run. Of combinators, as an
-/// `async` block would keep a second copy of every task.
-pub(crate) fn stop_on_panic<F: Future<Output = ()>, P: FnOnce() -> String>(
-    run: Arc<Run>,
-    place: P,
-    task: F,
-) -> impl Future<Output = ()> {
-    // Nothing that the task has left half done is relied upon: the run ends.
-    AssertUnwindSafe(task).catch_unwind().map(move |result| {
-        if result.is_err() {
-            run.request_stop(Stop::Panic(place()));
-        }
-    })
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::{LogFormat, Messages};
+    use crate::panics::Watch;
+
+    fn run() -> Arc<Run> {
+        let log = Log::new(Messages::default(), LogFormat::Text);
+        Arc::new(Run::new("s.js".into(), BTreeMap::new(), log))
+    }
+
+    #[test]
+    fn the_first_reason_to_stop_is_kept_but_for_a_panic_of_a_watched_thread() {
+        let (run, other) = (run(), run());
+        run.request_stop(Stop::Script(None));
+        run.request_stop(Stop::Thresholds(Vec::new()));
+        assert_eq!(run.stop_requested(), Some(Stop::Script(None)));
+        let panics = |place: Option<&'static str>| {
+            let watched = run.clone();
+            let thread = std::thread::spawn(move || {
+                let _watch = place.map(|place| Watch::new(&watched, place));
+                panic!("a bug")
+            });
+            assert!(thread.join().is_err());
+        };
+        panics(None);
+        assert_eq!(run.panicked(), None);
+        panics(Some("a loop"));
+        panics(Some("a later one"));
+        run.request_stop(Stop::Script(None));
+        assert_eq!(run.stop_requested(), Some(Stop::Panic("a loop".to_owned())));
+        assert_eq!(other.stop_requested(), None);
+    }
 }

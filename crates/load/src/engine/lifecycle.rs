@@ -13,7 +13,7 @@ use crate::event_loop::EventLoop;
 use crate::executor::runner::wait_for_stop;
 use crate::metrics::Measured;
 use crate::options::Options;
-use crate::run::Run;
+use crate::run::{Run, Stop};
 use crate::script::ScriptError;
 use crate::script::mailbox::{Call, CallError, Mailbox, Returned, Task};
 use crate::script::user::{Assignment, User};
@@ -45,6 +45,14 @@ pub(crate) async fn call(
     (result, measured)
 }
 
+/// Waits until the function has to end: it is stopped, or something, such as a panic in its tasks, is to end the run.
+async fn is_to_end(stop: watch::Receiver<bool>, mut requests: watch::Receiver<Option<Stop>>) {
+    tokio::select! {
+        () = wait_for_stop(stop) => {}
+        _ = requests.changed() => {}
+    }
+}
+
 async fn call_on(
     event_loop: &Rc<EventLoop>,
     options: &Options,
@@ -52,9 +60,10 @@ async fn call_on(
     stop: watch::Receiver<bool>,
 ) -> Result<Returned, ScriptError> {
     let run = &event_loop.run;
+    let requests = run.stop_requests();
     let user = Rc::new(User::new(0, event_loop.clone()));
     let mailbox = Rc::new(Mailbox::default());
-    interrupt_on(wait_for_stop(stop.clone()), &user, init(&user, &mailbox)).await?;
+    interrupt_on(is_to_end(stop.clone(), requests.clone()), &user, init(&user, &mailbox)).await?;
     let mut recorder = run.recorder();
     recorder.emit_to(run.samples.get().filter(|_| function.name != "handleSummary"));
     recorder.start(Instant::now().into_std());
@@ -81,7 +90,7 @@ async fn call_on(
             user.control.interrupt();
             reply.await
         }
-        () = wait_for_stop(stop) => {
+        () = is_to_end(stop, requests) => {
             user.control.interrupt();
             reply.await
         }

@@ -260,6 +260,8 @@ impl Watcher<'_> {
                 }
                 () = self.signals.next() => return Err(ScriptError::Interrupted),
                 _ = tick.tick() => {
+                    // A loop that has panicked does not get ready.
+                    self.run.panicked().map_or(Ok(()), Err)?;
                     let ready = self.run.live.initialised.load(Ordering::Relaxed);
                     self.observer.initialising(ready, self.plan.options.planned_vus());
                 }

@@ -19,10 +19,11 @@ use crate::executor::runner::{Worker, wait_for_stop};
 use crate::generator::{self, LoopHealth, Spent};
 use crate::metrics::{Histogram, Measured};
 use crate::options::{ExecutorConfig, Scenario};
-use crate::run::{Run, stop_on_panic};
+use crate::panics::within;
+use crate::run::Run;
 use crate::script::ScriptError;
 use crate::script::mailbox::{Mailbox, Task};
-use crate::script::user::User;
+use crate::script::user::{Assignment, User};
 
 /// How often a loop shares its figures with thresholds that may end the run.
 const FIGURES_INTERVAL: Duration = Duration::from_millis(500);
@@ -106,9 +107,8 @@ async fn prepare(mailbox: &Mailbox) {
 async fn run_all(context: &mut LoopContext, users: LoopUsers, clock: Clock) {
     let mut tasks = Vec::with_capacity(users.workers.len() + users.pools.len());
     for worker in users.workers {
-        let scenario = worker.assignment.clone();
-        let run = worker.run(clock.start, context.stop.clone());
-        tasks.push(spawn(&context.run, scenario.scenario.clone(), run));
+        let assignment = worker.assignment.clone();
+        tasks.push(spawn(assignment, worker.run(clock.start, context.stop.clone())));
     }
     let parts = std::mem::take(&mut context.plan.pools);
     for (pool, part) in users.pools.into_iter().zip(parts) {
@@ -116,22 +116,18 @@ async fn run_all(context: &mut LoopContext, users: LoopUsers, clock: Clock) {
         let parts = part.shared.parts() as u64;
         let arrivals = executor::arrivals(scenario, context.warm_up, part.part as u64, parts);
         let times = (clock.start, times(scenario, context.warm_up), (context.timer)());
+        let assignment = pool.assignment.clone();
         let run = pool.run(times, arrivals, part.orders, context.stop.clone());
-        tasks.push(spawn(&context.run, scenario.name.clone(), run));
+        tasks.push(spawn(assignment, run));
     }
     for task in tasks {
-        // It does not panic.
+        // One that has panicked has stopped the run.
         let _ = task.await;
     }
 }
 
-fn spawn(
-    run: &Arc<Run>,
-    scenario: String,
-    task: impl Future<Output = ()> + 'static,
-) -> JoinHandle<()> {
-    let place = move || format!("the scenario `{scenario}`");
-    tokio::task::spawn_local(stop_on_panic(run.clone(), place, task))
+fn spawn(assignment: Rc<Assignment>, task: impl Future<Output = ()> + 'static) -> JoinHandle<()> {
+    tokio::task::spawn_local(within(assignment, task))
 }
 
 fn times(scenario: &Scenario, warm_up: Duration) -> Times {

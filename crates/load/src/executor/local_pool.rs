@@ -19,6 +19,7 @@ use super::runner::{wait_for_stop, wait_until};
 use super::timer::Timer;
 use crate::event_loop::EventLoop;
 use crate::log::Level;
+use crate::panics::within;
 use crate::script::mailbox::{Activation, Mailbox, Turn, Turns};
 use crate::script::user::{Assignment, User};
 use crate::script::{ScriptError, coroutine};
@@ -251,7 +252,7 @@ impl LocalPool {
     fn spawn_another(self: &Rc<Self>) {
         if self.shared.begin_spawn() {
             let pool = self.clone();
-            tokio::task::spawn_local(async move {
+            let task = async move {
                 let made = (pool.spawn_user)().await;
                 match made {
                     Ok(handle) if pool.closed.get() => handle.mailbox.close(),
@@ -259,13 +260,16 @@ impl LocalPool {
                         let index = pool.join(handle);
                         pool.activate(index);
                     }
+                    // A panic is told at the end of the run.
+                    Err(ScriptError::Panic(_)) => {}
                     Err(error) => {
                         let message = format!("a further virtual user could not be made: {error}");
                         pool.event_loop.run.log.write(Level::Error, &message, &[]);
                     }
                 }
                 pool.shared.end_spawn();
-            });
+            };
+            tokio::task::spawn_local(within(self.assignment.clone(), task));
         } else if self.shared.is_exhausted_now() {
             let message = format!(
                 "Insufficient VUs, reached {} active VUs and cannot initialize more",

@@ -37,6 +37,8 @@ pub(crate) struct ClientConfig {
     pub(crate) tls: TlsSettings,
     pub(crate) names: NameRules,
     pub(crate) proxies: Proxies,
+    /// Do not wait for the end of a body of success that only the end of the connection tells.
+    pub(crate) skips_success: bool,
     /// Show what goes over the wire.
     pub(crate) debug: Option<HttpDebug>,
 }
@@ -62,9 +64,9 @@ impl Network {
     /// A stream for a protocol that others speak, by the same rules of names and settings of TLS. Of the address only
     /// the host, the port and whether it is secure count.
     pub(crate) async fn connect(&self, url: &Url, offer: Offer) -> Result<Stream> {
-        let (address, _) = self.resolver.resolve(&url.host, url.port).await?;
+        let (addresses, _) = self.resolver.resolve(&url.host, url.port).await?;
         let trace = &mut Trace::begin();
-        let stream = connection::connect(address, trace).await?;
+        let (stream, address) = connection::connect(&addresses, trace).await?;
         let dialled = connection::secure(url, stream, address, &self.tls, offer, trace).await?;
         Ok(dialled.stream)
     }
@@ -254,6 +256,7 @@ impl Client {
             traffic: &mut track.traffic,
             to_head_request: &*hop.method == "HEAD",
             discard_body: request.discard_body,
+            skips_success: self.network.config.skips_success,
         };
         match link {
             Link::Alone(connection) => {
@@ -299,11 +302,11 @@ impl Client {
         let Network { config, resolver, tls, .. } = &*self.network;
         let proxy = config.proxies.for_url(url)?;
         let (host, port) = proxy.map_or((&*url.host, url.port), |proxy| (&*proxy.host, proxy.port));
-        let (address, looked_up) = resolver.resolve(host, port).await?;
+        let (addresses, looked_up) = resolver.resolve(host, port).await?;
         if looked_up {
             trace.looking_up = start.elapsed();
         }
-        let stream = connection::connect(address, trace).await?;
+        let (stream, address) = connection::connect(&addresses, trace).await?;
         // What is to become another protocol needs a connection of its own, also without TLS.
         let (stream, tunnel) = match proxy.filter(|_| url.secure || offer == Offer::Http1) {
             Some(proxy) => proxy.tunnel(stream, address, url, self.user_agent()).await?,

@@ -49,6 +49,8 @@ pub(super) struct Progress<'a> {
     pub(super) to_head_request: bool,
     /// Read the body, but do not keep it.
     pub(super) discard_body: bool,
+    /// Do not wait for the end of a body of success that only the end of the connection tells.
+    pub(super) skips_success: bool,
 }
 
 #[derive(Debug)]
@@ -85,15 +87,28 @@ pub(super) struct Dialled {
     pub(super) http2: bool,
 }
 
-pub(super) async fn connect(address: SocketAddr, trace: &mut Trace) -> Result<TcpStream> {
+/// Connects to the first of the addresses that can be reached, and says which. They share the time, as in Go.
+pub(super) async fn connect(
+    addresses: &[SocketAddr],
+    trace: &mut Trace,
+) -> Result<(TcpStream, SocketAddr)> {
     let start = Instant::now();
-    let connected = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await;
-    let stream =
-        connected.map_err(|_| RequestError::ConnectTimeout)?.map_err(RequestError::Connect)?;
-    // Requests are written whole; waiting for more would only delay them.
-    stream.set_nodelay(true).map_err(RequestError::Connect)?;
-    trace.connecting = start.elapsed();
-    Ok(stream)
+    let patience = CONNECT_TIMEOUT / addresses.len().max(1) as u32;
+    let mut failed = RequestError::NoSuchHost;
+    for &address in addresses {
+        let connected = tokio::time::timeout(patience, TcpStream::connect(address)).await;
+        match connected.map_err(|_| RequestError::ConnectTimeout) {
+            Ok(Ok(stream)) => {
+                // Requests are written whole; waiting for more would only delay them.
+                stream.set_nodelay(true).map_err(RequestError::Connect)?;
+                trace.connecting = start.elapsed();
+                return Ok((stream, address));
+            }
+            Ok(Err(error)) => failed = RequestError::Connect(error),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
 }
 
 /// Shakes hands for `https`.
@@ -172,6 +187,12 @@ impl Connection {
     async fn read_response(&mut self, progress: &mut Progress<'_>) -> Result<RawResponse> {
         let head = self.read_head(progress).await?;
         let framing = head.framing(progress.to_head_request)?;
+        if progress.skips_success
+            && framing == Framing::UntilClose
+            && matches!(head.status, 200..=299)
+        {
+            return Ok(RawResponse { head, body: Vec::new(), reusable: false });
+        }
         let mut sink = Sink::new(progress.discard_body);
         if let Framing::Length(length) = framing {
             sink.expect(length)?;
@@ -373,12 +394,26 @@ mod tests {
                 traffic: &mut Traffic::default(),
                 to_head_request: false,
                 discard_body: false,
+                skips_success: false,
             };
             let head = connection.read_any_head(&mut progress).await;
             (head, connection.buffer.capacity())
         };
         let (read, ()) = tokio::join!(read, serve);
         read
+    }
+
+    #[tokio::test]
+    async fn an_address_that_cannot_be_reached_is_followed_by_the_next() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let open = listener.local_addr().unwrap();
+        // Bound, and nobody listens.
+        let reserved = tokio::net::TcpSocket::new_v4().unwrap();
+        reserved.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let dead = reserved.local_addr().unwrap();
+        let trace = &mut Trace::begin();
+        assert_eq!(connect(&[dead, open], trace).await.unwrap().1, open);
+        assert_eq!(connect(&[dead], trace).await.unwrap_err().code().0, 1212);
     }
 
     #[tokio::test]

@@ -132,7 +132,7 @@ impl Http2 {
         body: &[u8],
         progress: &mut Progress<'_>,
     ) -> Result<RawResponse, RequestError> {
-        let Progress { trace, traffic, to_head_request, discard_body } = progress;
+        let Progress { trace, traffic, to_head_request, discard_body, .. } = progress;
         let request = head.to_http2()?;
         let _open = OpenStream::new(&self.0, traffic);
         let mut sender = self.0.sender.borrow().clone();

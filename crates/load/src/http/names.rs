@@ -174,6 +174,8 @@ pub enum Select {
     RoundRobin,
     /// Any.
     Random,
+    /// One after the other until one can be reached; no option of a script.
+    Each,
 }
 
 /// Which kinds of addresses are taken.

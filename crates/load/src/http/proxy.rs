@@ -178,6 +178,7 @@ impl Proxy {
             traffic: &mut traffic,
             to_head_request: false,
             discard_body: true,
+            skips_success: false,
         };
         connection.write(request.as_bytes(), &[], progress.traffic).await?;
         let head = connection.read_any_head(&mut progress).await?;

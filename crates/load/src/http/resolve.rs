@@ -33,8 +33,9 @@ impl Resolver {
         Self { rules, ..Self::default() }
     }
 
-    /// Where a request to `host` and `port` goes. The flag is whether a look-up was needed.
-    pub(super) async fn resolve(&self, host: &str, port: u16) -> Result<(SocketAddr, bool)> {
+    /// Where a request to `host` and `port` goes: to the first of these that can be reached; more than one only with
+    /// [`Select::Each`]. The flag is whether a look-up was needed.
+    pub(super) async fn resolve(&self, host: &str, port: u16) -> Result<(Vec<SocketAddr>, bool)> {
         let literal: Option<IpAddr> = host.parse().ok();
         if literal.is_none() && self.rules.blocked.find(host).is_some() {
             return Err(RequestError::BlockedHostname);
@@ -44,30 +45,38 @@ impl Resolver {
             true => None,
             false => hosts.find(&format!("{host}:{port}")).or_else(|| hosts.find(host)),
         };
-        let (address, looked_up) = match (target, literal) {
+        let (addresses, looked_up) = match (target, literal) {
             (Some(target), _) => {
-                (SocketAddr::new(target.address, target.port.unwrap_or(port)), false)
+                (vec![SocketAddr::new(target.address, target.port.unwrap_or(port))], false)
             }
-            (None, Some(literal)) => (SocketAddr::new(literal, port), false),
+            (None, Some(literal)) => (vec![SocketAddr::new(literal, port)], false),
             (None, None) => {
-                let (address, looked_up) = self.address_of(host).await?;
-                (SocketAddr::new(address, port), looked_up)
+                let (found, looked_up) = self.addresses_of(host).await?;
+                (
+                    found.into_iter().map(|address| SocketAddr::new(address, port)).collect(),
+                    looked_up,
+                )
             }
         };
-        if self.rules.blacklist.iter().any(|range| range.contains(address.ip())) {
+        let is_refused = |address: &SocketAddr| {
+            self.rules.blacklist.iter().any(|range| range.contains(address.ip()))
+        };
+        if addresses.iter().any(is_refused) {
             return Err(RequestError::BlacklistedIp);
         }
-        Ok((address, looked_up))
+        Ok((addresses, looked_up))
     }
 
-    async fn address_of(&self, host: &str) -> Result<(IpAddr, bool)> {
+    /// At least one.
+    async fn addresses_of(&self, host: &str) -> Result<(Vec<IpAddr>, bool)> {
         let cell = self.cell(host);
         let cached = cell.initialized();
         let addresses = cell.get_or_try_init(|| look_up(host.to_owned())).await?;
         let Dns { select, policy, .. } = self.rules.dns;
         let addresses = policy.choose(addresses);
         let at = match select {
-            Select::First => 0,
+            Select::Each if !addresses.is_empty() => return Ok((addresses, !cached)),
+            Select::First | Select::Each => 0,
             Select::Random => fastrand::usize(..addresses.len().max(1)),
             Select::RoundRobin => {
                 let turn = self.turn.get();
@@ -76,7 +85,7 @@ impl Resolver {
             }
         };
         let address = addresses.get(at).ok_or(RequestError::NoSuchHost)?;
-        Ok((*address, !cached))
+        Ok((vec![*address], !cached))
     }
 
     fn cell(&self, host: &str) -> Rc<OnceCell<Vec<IpAddr>>> {
@@ -115,7 +124,7 @@ mod tests {
     fn by(rules: NameRules, host: &str, port: u16) -> Result<(String, bool)> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let found = runtime.block_on(Resolver::new(rules).resolve(host, port));
-        found.map(|(address, looked_up)| (address.to_string(), looked_up))
+        found.map(|(addresses, looked_up)| (addresses[0].to_string(), looked_up))
     }
 
     fn resolve(host: &str) -> Result<(String, bool)> {
@@ -176,8 +185,24 @@ mod tests {
         let host: Rc<str> = "localhost".into();
         let first = runtime.block_on(resolver.resolve(&host, 80)).unwrap();
         let second = runtime.block_on(resolver.resolve(&host, 80)).unwrap();
-        assert!(first.0.ip().is_loopback() && first.1);
-        assert!(second.0.ip().is_loopback() && !second.1);
+        assert!(first.0[0].ip().is_loopback() && first.1);
+        assert!(second.0[0].ip().is_loopback() && !second.1);
+    }
+
+    #[test]
+    fn all_addresses_of_a_name_are_given_only_when_each_is_to_be_tried() {
+        let found = |select| {
+            let dns = Dns { select, policy: Policy::Any, ..Dns::default() };
+            let resolver = Resolver::new(NameRules { dns, ..NameRules::default() });
+            let both = ["::1", "127.0.0.1"].map(|text| text.parse().unwrap()).to_vec();
+            resolver.cell("a.example").set(both).unwrap();
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let (addresses, _) = runtime.block_on(resolver.resolve("a.example", 80)).unwrap();
+            addresses.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(found(Select::Each), ["[::1]:80", "127.0.0.1:80"]);
+        assert_eq!(found(Select::First), ["[::1]:80"]);
     }
 
     #[test]

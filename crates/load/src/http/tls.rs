@@ -175,6 +175,8 @@ pub(crate) enum Offer {
     Http1,
     /// HTTP/2 or HTTP/1.1.
     Http2,
+    /// HTTP/2 alone, for gRPC: a server that prefers HTTP/1.1 must not choose it.
+    OnlyHttp2,
 }
 
 /// HTTP/2 by its name for ALPN (RFC 9113 §3.1).
@@ -185,6 +187,7 @@ const H2: &[u8] = b"h2";
 struct Configs {
     http1: Arc<rustls::ClientConfig>,
     http2: Arc<rustls::ClientConfig>,
+    only_http2: Arc<rustls::ClientConfig>,
     stapled: Stapled,
 }
 
@@ -195,7 +198,10 @@ impl Configs {
         http1.alpn_protocols = vec![b"http/1.1".to_vec()];
         let mut http2 = http1.clone();
         http2.alpn_protocols.insert(0, H2.to_vec());
-        Ok(Self { http1: http1.into(), http2: http2.into(), stapled })
+        let mut only_http2 = http1.clone();
+        only_http2.alpn_protocols = vec![H2.to_vec()];
+        let [http1, http2, only_http2] = [http1, http2, only_http2].map(Arc::new);
+        Ok(Self { http1, http2, only_http2, stapled })
     }
 }
 
@@ -226,6 +232,7 @@ impl Tls {
         let config = match offer {
             Offer::Http1 => configs.http1.clone(),
             Offer::Http2 => configs.http2.clone(),
+            Offer::OnlyHttp2 => configs.only_http2.clone(),
         };
         let counted = Counted { stream: tcp, traffic: Rc::default() };
         let mut connecting = pin!(TlsConnector::from(config).connect(name, counted));

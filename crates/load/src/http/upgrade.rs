@@ -33,8 +33,13 @@ impl Client {
         let mut trace = Trace::begin();
         let Dialled { stream, peer, .. } = self.dial(url, Offer::Http1, &mut trace).await?;
         let connection = Connection::new(stream, peer);
-        let mut progress =
-            Progress { trace: &mut trace, traffic, to_head_request: false, discard_body: false };
+        let mut progress = Progress {
+            trace: &mut trace,
+            traffic,
+            to_head_request: false,
+            discard_body: false,
+            skips_success: false,
+        };
         upgrade(connection, request, &mut progress).await
     }
 }

@@ -56,15 +56,3 @@ impl Builtin {
         MetricId(self as u32)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_is_in_the_order_of_the_ids() {
-        for (metric, name) in [(Builtin::Vus, "vus"), (Builtin::WsConnecting, "ws_connecting")] {
-            assert_eq!(Builtin::ALL[metric as usize].0, name);
-        }
-    }
-}

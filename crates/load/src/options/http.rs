@@ -34,6 +34,7 @@ pub(super) fn client_config(layer: &Layer) -> ClientConfig {
             dns: layer.dns.unwrap_or_default(),
         },
         proxies: layer.proxies.clone().unwrap_or_default(),
+        skips_success: false,
         debug: layer.http_debug.flatten(),
     }
 }
@@ -200,7 +201,6 @@ mod tests {
 
     use super::*;
     use crate::options::Options;
-    use crate::options::layer::OPTIONS;
     use crate::options::script::read_option;
 
     fn tls(value: impl std::borrow::Borrow<Value>) -> Result<(TlsVersion, TlsVersion)> {
@@ -240,11 +240,38 @@ mod tests {
 
     #[test]
     fn every_key_is_read_and_no_other() {
-        for (key, _) in OPTIONS {
+        // Not from the table: it is what makes them known.
+        for key in [
+            "tags", "vus", "duration", "iterations", "stages", "scenarios", "summaryTrendStats",
+            "summaryTimeUnit", "userAgent", "noConnectionReuse", "noVUConnectionReuse",
+            "discardResponseBodies", "throw", "maxRedirects", "thresholds", "noSetup",
+            "noTeardown", "setupTimeout", "teardownTimeout", "handleSummaryTimeout", "systemTags",
+            "rps", "minIterationDuration", "batch", "batchPerHost", "noCookiesReset",
+            "insecureSkipTLSVerify", "tlsVersion", "tlsAuth", "tlsCipherSuites", "hosts",
+            "blockHostnames", "blacklistIPs", "dns", "httpDebug",
+        ] {
             let read = read_option(&mut Layer::default(), key, &json!(7));
-            assert_ne!(read, Err(OptionsError::Unknown((*key).to_owned())), "{key}");
+            assert_ne!(read, Err(OptionsError::Unknown(key.to_owned())), "{key}");
         }
         assert_eq!(Layer::default().read("tls", &json!("tls1.3")), Ok(false));
+    }
+
+    /// As k6 1.8.1 does: `--config` with `full` and a script with an empty text show nothing, an empty variable
+    /// over a script with `full` changes nothing.
+    #[test]
+    fn an_empty_http_debug_switches_off_that_of_a_lower_source_but_for_an_empty_variable() {
+        let full = || {
+            let mut layer = Layer::default();
+            layer.read("httpDebug", &json!("full")).unwrap();
+            layer
+        };
+        let mut empty = Layer::default();
+        empty.read("httpDebug", &json!("")).unwrap();
+        assert_eq!(client_config(&full().apply(empty.clone())).debug, None);
+        assert_eq!(client_config(&empty.apply(full())).debug, Some(HttpDebug::Full));
+        let variable = |name: &str| (name == "K6_HTTP_DEBUG").then(String::new);
+        let environment = Layer::from_environment(variable).unwrap();
+        assert_eq!(client_config(&full().apply(environment)).debug, Some(HttpDebug::Full));
     }
 
     #[test]

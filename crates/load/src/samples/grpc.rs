@@ -19,7 +19,7 @@ pub(super) fn call(
     let request = request(server, path, headers).map_err(io::Error::other)?;
     let (url, body) = (server.url(path)?, body(message)?);
     let answer = async {
-        let stream = server.network().connect(&url, Offer::Http2).await;
+        let stream = server.network().connect(&url, Offer::OnlyHttp2).await;
         exchange(stream.map_err(io::Error::other)?, request, body).await
     };
     block_on(async { tokio::time::timeout(TIMEOUT, answer).await })??

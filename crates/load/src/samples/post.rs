@@ -6,11 +6,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::http::{
-    Client, ClientConfig, Network, Request, RequestError, TlsSettings, Url, basic, block_on,
+    Client, ClientConfig, Dns, NameRules, Network, Policy, Request, RequestError, Select,
+    TlsSettings, Url, basic, block_on,
 };
 
-/// How long an exchange with a server may take.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an exchange with a server may take: a slow link has to have the time for a large push.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// One address that leads nowhere must not cost a push.
+const DNS: Dns = Dns { ttl: None, select: Select::Each, policy: Policy::Any };
 
 /// So much of an answer that refuses is shown.
 const MAX_SHOWN_BYTES: usize = 64 << 10;
@@ -58,6 +62,8 @@ impl Server {
             user_agent: USER_AGENT.to_owned(),
             no_connection_reuse: true,
             tls: self.tls.clone(),
+            names: NameRules { dns: DNS, ..NameRules::default() },
+            skips_success: true,
             ..ClientConfig::default()
         };
         Rc::new(Network::new(config, |_, _| {}))
@@ -95,5 +101,29 @@ impl Server {
                 String::from_utf8_lossy(shown).trim()
             ))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+
+    use super::*;
+
+    #[test]
+    fn a_body_of_success_without_an_end_is_not_waited_for() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let collector = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nfine").unwrap();
+            // Open until the other side closes.
+            while stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {}
+        });
+        let begin = std::time::Instant::now();
+        Server::parse(&address).unwrap().post("/", &[], b"values").unwrap();
+        assert!(begin.elapsed() < TIMEOUT);
+        collector.join().unwrap();
     }
 }

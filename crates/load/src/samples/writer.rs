@@ -14,15 +14,17 @@ use super::csv::Csv;
 use super::influx::{Database, Points};
 use super::json::Json;
 use super::opentelemetry::Exporter;
+use super::post::TIMEOUT;
 use super::prometheus::RemoteWrite;
 use super::spec::Format;
 use super::{Batch, Message, OutputSpec, Samples};
 use crate::log::Level;
+use crate::panics::Watch;
 use crate::run::Run;
 use crate::script::ScriptError;
 
-/// At the end a disk or pipe may take nothing for so long before what is left is given up.
-const STALL: Duration = Duration::from_secs(30);
+/// At the end a disk, pipe or server may take nothing for so long before what is left is given up; a push may last.
+const STALL: Duration = TIMEOUT.saturating_add(Duration::from_secs(10));
 
 /// How often that wait looks for a signal.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
@@ -254,6 +256,10 @@ impl Writer {
             });
             outputs.push(opened?);
         }
+        Self::of(outputs, run)
+    }
+
+    fn of(mut outputs: Vec<Output>, run: &Arc<Run>) -> Result<Self, ScriptError> {
         let names: Vec<&str> = outputs.iter().map(|output| &*output.name).collect();
         let names = names.join(", ");
         let (sender, receiver) = channel();
@@ -262,6 +268,7 @@ impl Writer {
         let (done_sender, done) = channel();
         let run = run.clone();
         let thread = std::thread::Builder::new().name("outputs".to_owned()).spawn(move || {
+            let _watch = Watch::new(&run, "the thread that writes the outputs");
             let whole = serve(&mut outputs, &receiver, &queued, &run);
             let _ = done_sender.send(whole);
         });
@@ -284,14 +291,15 @@ impl Writer {
         let whole = loop {
             match self.done.recv_timeout(SIGNAL_INTERVAL) {
                 Ok(whole) => break whole,
-                Err(RecvTimeoutError::Disconnected) => break false,
+                // It has panicked, which is told with the exit status.
+                Err(RecvTimeoutError::Disconnected) => return false,
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if !signalled && run.signals.any() {
                 signalled = true;
                 let message = format!(
                     "waiting until the last values are written to {}; \
-                     a second signal ends this at once",
+                     another signal ends this at once",
                     self.names
                 );
                 run.log.write(Level::Warning, &message, &[]);
@@ -336,4 +344,44 @@ fn serve(
     // All of them, also after one that has failed.
     let whole: Vec<bool> = outputs.iter_mut().map(|output| output.end(run)).collect();
     whole.into_iter().all(|whole| whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::{Log, LogFormat, Messages};
+    use crate::metrics::{Builtin, SampleTags};
+
+    struct Broken;
+
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            panic!("a bug")
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_panic_of_the_writing_thread_stops_the_run() {
+        let log = Log::new(Messages::default(), LogFormat::Text);
+        let run = Arc::new(Run::new("s.js".into(), Default::default(), log));
+        let target = Target::Plain(Box::new(Broken));
+        let lines = Lines { form: Form::Json(Json::default()), bytes: Vec::new(), target };
+        let output = Output {
+            name: "broken".to_owned(),
+            kind: Some(OutputKind::Lines(lines)),
+            is_whole: true,
+            flush_interval: STALL,
+            flushed: Instant::now(),
+        };
+        let writer = Writer::of(vec![output], &run).unwrap();
+        let values = [(Builtin::Vus.id(), 1.0)];
+        writer.samples().send(Instant::now(), &values, &SampleTags::default());
+        assert!(!writer.finish(&run));
+        let place = "the thread that writes the outputs".to_owned();
+        assert_eq!(run.panicked(), Some(ScriptError::Panic(place)));
+    }
 }

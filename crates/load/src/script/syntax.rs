@@ -84,13 +84,12 @@ pub(crate) fn read(
     if nesting(&text) > MAX_NESTING {
         return Err(ScriptError::Exception(format!("SyntaxError: {name} is nested too deeply")));
     }
-    let name = name.to_owned();
-    let work = move || analyse(text, language, &name);
+    let owned = name.to_owned();
+    let work = move || analyse(text, language, &owned);
     let thread = std::thread::Builder::new().name("syntax".to_owned()).stack_size(STACK_BYTES);
-    let failed =
-        |reason: String| ScriptError::Read(format!("no thread to read a script: {reason}"));
-    let thread = thread.spawn(work).map_err(|error| failed(error.to_string()))?;
-    thread.join().unwrap_or_else(|_| Err(failed("it panicked".to_owned())))
+    let failed = |error| ScriptError::Read(format!("no thread to read a script: {error}"));
+    let thread = thread.spawn(work).map_err(failed)?;
+    thread.join().unwrap_or_else(|_| Err(ScriptError::Panic(format!("the reading of {name}"))))
 }
 
 /// Most brackets that are open at once, at most: those in texts count, too.

@@ -19,7 +19,8 @@ use crate::event_loop::EventLoop;
 use crate::http::Client;
 use crate::http::cookies::Jar;
 use crate::metrics::{GroupId, SampleTags};
-use crate::run::{Run, Stop, stop_on_panic};
+use crate::panics::{Place, within};
+use crate::run::{Run, Stop};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum IterationOutcome {
@@ -129,18 +130,7 @@ impl User {
 
     /// Runs a part of the virtual user's work on its event loop.
     pub(crate) fn spawn(self: &Rc<Self>, task: impl Future<Output = ()> + 'static) -> AbortHandle {
-        let user = self.clone();
-        let task = stop_on_panic(self.run.clone(), move || user.place(), task);
-        tokio::task::spawn_local(task).abort_handle()
-    }
-
-    /// What the virtual user is running, for messages.
-    fn place(&self) -> String {
-        match &*self.assignment.borrow().scenario {
-            _ if self.is_initialising() => "the init code".to_owned(),
-            "" => "setup(), teardown() or handleSummary()".to_owned(),
-            scenario => format!("the scenario `{scenario}`"),
-        }
+        tokio::task::spawn_local(within(self.clone(), task)).abort_handle()
     }
 
     /// Whether the init code is running.
@@ -204,6 +194,25 @@ impl User {
     pub(crate) fn abort_test(&self, message: Option<&str>) {
         self.run.request_stop(Stop::Script(message.map(str::to_owned)));
         self.control.interrupt();
+    }
+}
+
+impl Place for User {
+    fn place(&self) -> String {
+        match self.assignment.try_borrow() {
+            _ if self.is_initialising() => "the init code".to_owned(),
+            Ok(assignment) => assignment.place(),
+            Err(_) => "a virtual user".to_owned(),
+        }
+    }
+}
+
+impl Place for Assignment {
+    fn place(&self) -> String {
+        match &*self.scenario {
+            "" => "setup(), teardown() or handleSummary()".to_owned(),
+            scenario => format!("the scenario `{scenario}`"),
+        }
     }
 }
 

@@ -6,8 +6,10 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use madang_load::{ExitStatus, Layer, OutputSpec};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::support::{Request, Script, Server, ok, reserve_port, response};
+use crate::tls::server_config;
 
 fn output(text: &str) -> OutputSpec {
     OutputSpec::parse(text, |_| None).unwrap()
@@ -147,18 +149,33 @@ fn sums_are_pushed_to_servers_of_prometheus_and_opentelemetry() {
     assert!(exported.body.contains("http_req_failed.total"), "{:?}", exported.body);
 }
 
-/// A gRPC server that says this status at the end of every call; what it is asked is sent on.
-fn grpc_server(status: &'static str) -> (SocketAddr, mpsc::Receiver<(String, Vec<u8>)>) {
+trait Both: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Both for T {}
+
+/// A gRPC server that says this status at the end of every call; what it is asked is sent on. With TLS it prefers
+/// HTTP/1.1 to HTTP/2.
+fn grpc_server(status: &'static str, tls: bool) -> (SocketAddr, mpsc::Receiver<(String, Vec<u8>)>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, receiver) = mpsc::channel();
+    let config = tls.then(|| server_config(&[b"http/1.1", b"h2"]));
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
+                let stream: Box<dyn Both> = match &config {
+                    None => Box::new(stream),
+                    Some(config) => {
+                        let acceptor = tokio_rustls::TlsAcceptor::from(config.clone());
+                        let stream = acceptor.accept(stream).await.unwrap();
+                        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+                        Box::new(stream)
+                    }
+                };
                 let mut connection = h2::server::handshake(stream).await.unwrap();
                 while let Some(Ok((request, mut respond))) = connection.accept().await {
                     let sender = sender.clone();
@@ -187,11 +204,16 @@ fn grpc_server(status: &'static str) -> (SocketAddr, mpsc::Receiver<(String, Vec
 
 #[test]
 fn metrics_are_exported_by_grpc() {
-    for (status, expected) in [("0", ExitStatus::Success), ("8", ExitStatus::Failure)] {
-        let (address, calls) = grpc_server(status);
+    for (status, tls, expected) in [
+        ("0", false, ExitStatus::Success),
+        ("0", true, ExitStatus::Success),
+        ("8", false, ExitStatus::Failure),
+    ] {
+        let (address, calls) = grpc_server(status, tls);
         let variable = |name: &str| match name {
             "K6_OTEL_GRPC_EXPORTER_ENDPOINT" => Some(address.to_string()),
-            "K6_OTEL_GRPC_EXPORTER_INSECURE" => Some("true".to_owned()),
+            "K6_OTEL_GRPC_EXPORTER_INSECURE" => Some((!tls).to_string()),
+            "K6_OTEL_TLS_INSECURE_SKIP_VERIFY" => Some(tls.to_string()),
             _ => None,
         };
         let mut script = Script::body("");

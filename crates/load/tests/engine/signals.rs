@@ -145,10 +145,10 @@ fn a_second_signal_ends_a_program_that_writes_its_last_values() {
     signal(&child, Signal::INT);
     let first = Instant::now();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let waits = |line: &String| line.contains("a second signal ends this at once");
+    let waits = |line: &String| line.contains("another signal ends this at once");
     let told = lines.find(waits).expect("what it waits for");
     assert!(told.contains("InfluxDBv1 (http://"), "{told}");
-    // Sooner it would be the same wish.
+    // Sooner it would be the same request.
     wait_until("time passes", || first.elapsed() > Duration::from_millis(700));
     signal(&child, Signal::INT);
     assert_eq!(ended(child).signal(), Some(Signal::ABORT.as_raw()));
