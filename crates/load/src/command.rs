@@ -444,11 +444,13 @@ mod tests {
                               exec: 'wait' }},
                  }} }};
                  export default function () {{ {body} }}
-                 export function wait() {{ sleep(600); }}"
+                 export function wait() {{ sleep(600); }}
+                 export function teardown() {{ console.log('tidied up'); }}"
             ));
             assert_eq!((outcome.status, outcome.status.code()), (ExitStatus::Panic, 109));
             let told = "the engine panicked in the scenario `broken`; this is a bug";
             assert_eq!(lines.iter().filter(|line| line.contains(told)).count(), 1, "{lines:?}");
+            assert!(lines.iter().any(|line| line.contains("tidied up")), "{lines:?}");
             assert!(outcome.report.is_some_and(|report| report.aborted));
         }
     }

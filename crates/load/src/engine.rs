@@ -366,6 +366,7 @@ async fn init_within(
     user: &Rc<User>,
     mailbox: &Rc<Mailbox>,
 ) -> Result<Exports, ScriptError> {
+    let requests = user.run.stop_requests();
     let (sender, receiver) = oneshot::channel();
     let (living, served) = (user.clone(), Served(mailbox.clone()));
     let coroutine = Coroutine::new(move || live(&living, &served.0, sender))
@@ -375,8 +376,9 @@ async fn init_within(
         // Without an answer it has panicked.
         let stopped = |_| Err(user.run.stopped_early().unwrap_or(ScriptError::Interrupted));
         let settled = receiver.await.unwrap_or_else(stopped);
-        // The script may have caught it.
-        user.run.panicked().map_or(settled, Err)
+        // The script may have caught it. One before, such as in a scenario, does not keep `teardown()` from its work.
+        let panicked = requests.has_changed().unwrap_or(false).then(|| user.run.panicked());
+        panicked.flatten().map_or(settled, Err)
     });
     tokio::select! {
         settled = &mut settled => return settled,

@@ -97,7 +97,8 @@ impl Settings {
             }
         }
         let cluster = &self.database.cluster;
-        if !cluster.delay.is_zero() && cluster.poll * 3 >= cluster.delay * 2 {
+        let has_others = self.database.url.is_some() && !cluster.delay.is_zero();
+        if has_others && cluster.poll * 3 >= cluster.delay * 2 {
             let why =
                 "of more than one and a half times as long, or requests wait for the next query";
             return Some(("cluster.poll", "cluster.delay", why));

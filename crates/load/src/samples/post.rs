@@ -10,8 +10,8 @@ use crate::http::{
     TlsSettings, Url, basic, block_on,
 };
 
-/// How long an exchange with a server may take: a slow link has to have the time for a large push.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
+/// How long an exchange with a server may take, as in k6.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One address that leads nowhere must not cost a push.
 const DNS: Dns = Dns { ttl: None, select: Select::Each, policy: Policy::Any };

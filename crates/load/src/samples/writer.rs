@@ -23,8 +23,9 @@ use crate::panics::Watch;
 use crate::run::Run;
 use crate::script::ScriptError;
 
-/// At the end a disk, pipe or server may take nothing for so long before what is left is given up; a push may last.
-const STALL: Duration = TIMEOUT.saturating_add(Duration::from_secs(10));
+/// At the end a disk, pipe or server may take nothing for so long before what is left is given up; up to two pushes
+/// may last.
+const STALL: Duration = TIMEOUT.saturating_mul(3);
 
 /// How often that wait looks for a signal.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
@@ -212,8 +213,9 @@ impl Output {
 
     fn flush_when_due(&mut self, run: &Run) {
         if self.flushed.elapsed() >= self.flush_interval {
-            self.flushed = Instant::now();
             let result = self.kind.as_mut().map_or(Ok(()), |kind| kind.flush(run));
+            // After it: a push to a slow server is no reason to push again at once.
+            self.flushed = Instant::now();
             self.note(result, run);
         }
     }

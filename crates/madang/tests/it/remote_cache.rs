@@ -398,6 +398,7 @@ fn settings_that_do_not_go_together_are_refused() {
     refused(&["cache.mode=local+remote", "cache.url=redis://127.0.0.1:1"])
         .complains(&["needs `database.url`"]);
     refused(&["cache.url=127.0.0.1:1"]).complains(&["cache.url", "redis://"]);
-    refused(&["cluster.poll=20ms"]).complains(&["cluster.poll = 20ms", "needs `cluster.delay`"]);
+    refused(&["cluster.poll=20ms", "database.url=mysql://u:p@127.0.0.1:1/d"])
+        .complains(&["cluster.poll = 20ms", "needs `cluster.delay`"]);
     refused(&["log.access=x"]).complains(&["accepted: off, stdout or stderr"]);
 }
