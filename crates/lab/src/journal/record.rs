@@ -72,7 +72,7 @@ pub struct Measured {
     /// Figures of the databases beside the server, by the names of [`Figure`](crate::observe::database::Figure).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub databases: BTreeMap<String, f64>,
-    /// CPU time of the server's processes by [their names](crate::judge::part::groups), in seconds, from the start of
+    /// CPU time of the server's processes by their names, in seconds, from the start of
     /// the generator until the load was over: warm-up included.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub processes: BTreeMap<String, f64>,

@@ -36,7 +36,7 @@ pub enum Metric {
     /// By how much a series of the server's metrics page changed over the round, warm-up included.
     Server(Selector),
     Database(Figure),
-    /// The same of some processes of a stack, by their name among [`groups`](crate::judge::part::groups).
+    /// The same of some processes of a stack, by the name of the process or part.
     Part(Box<Metric>, String),
 }
 

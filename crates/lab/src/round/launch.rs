@@ -30,7 +30,7 @@ pub struct Running {
     pub base_url: String,
     /// Its Prometheus pages, one of each node.
     pub metrics: Vec<Url>,
-    /// Its processes by [their names](part::groups), where it says them.
+    /// Its processes by their names, where it says them.
     pub processes: BTreeMap<String, Vec<u32>>,
     /// Where its data are, such as `sqlite:PATH`, if that is known.
     pub database: Option<String>,
