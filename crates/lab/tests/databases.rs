@@ -40,7 +40,7 @@ pub fn redis() -> Database<Redis> {
     Database::start(Redis::start)
 }
 
-/// As Debian configures it, with one worker. Nobody listens where its node would be: it answers 502.
+/// As Debian configures it, with one worker. Nothing listens where its node would be: it answers 502.
 fn nginx() -> Database<Nginx> {
     Database::start(|supervisor, dir| {
         let (nodes, profile) = (vec![(Ipv4Addr::LOCALHOST, 1).into()], Profile::Stock);

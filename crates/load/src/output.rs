@@ -123,7 +123,7 @@ fn summarise(
         let json = handle_summary_data(data, &plan.options, run.setup_data.get(), config.no_color);
         match engine::handle_summary(run, &plan.options, json.to_string().into()) {
             Ok(Some(outputs)) => return write_outputs(run, &outputs),
-            // A panic is told with the exit status.
+            // A panic is reported with the exit status.
             Ok(None) | Err(ScriptError::Panic(_)) => {}
             Err(error) => {
                 run.log.write(Level::Error, &error.to_string(), &[]);

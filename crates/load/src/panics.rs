@@ -18,12 +18,12 @@ tokio::task_local! {
     static TASK: Rc<dyn Place>;
 }
 
-/// What can be told as the place of a panic. Must not panic itself.
+/// Names the place of a panic in messages. Must not panic itself.
 pub(crate) trait Place {
     fn place(&self) -> String;
 }
 
-/// A task whose panics are told to be in `place`.
+/// A task whose panics are reported with `place`.
 pub(crate) fn within<F: Future>(place: Rc<dyn Place>, task: F) -> impl Future<Output = F::Output> {
     TASK.scope(place, task)
 }

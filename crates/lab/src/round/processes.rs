@@ -15,7 +15,7 @@ impl Processes {
         Self { groups: groups.clone(), before: seconds(groups) }
     }
 
-    /// Until now, in seconds. A group of which a process has ended is left out: nobody knows what it used.
+    /// Until now, in seconds. A group of which a process has ended is left out, as its use is unknown.
     pub fn end(self) -> BTreeMap<String, f64> {
         let now = seconds(&self.groups);
         let since = |pid: &u32| Some(now.get(pid)? - self.before.get(pid)?);

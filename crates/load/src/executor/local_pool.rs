@@ -260,7 +260,7 @@ impl LocalPool {
                         let index = pool.join(handle);
                         pool.activate(index);
                     }
-                    // A panic is told at the end of the run.
+                    // A panic is reported at the end of the run.
                     Err(ScriptError::Panic(_)) => {}
                     Err(error) => {
                         let message = format!("a further virtual user could not be made: {error}");

@@ -37,7 +37,7 @@ pub(crate) struct ClientConfig {
     pub(crate) tls: TlsSettings,
     pub(crate) names: NameRules,
     pub(crate) proxies: Proxies,
-    /// Do not wait for the end of a body of success that only the end of the connection tells.
+    /// Whether a body of a success is left unread if only the end of the connection would end it.
     pub(crate) skips_success: bool,
     /// Show what goes over the wire.
     pub(crate) debug: Option<HttpDebug>,

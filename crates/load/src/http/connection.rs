@@ -49,7 +49,7 @@ pub(super) struct Progress<'a> {
     pub(super) to_head_request: bool,
     /// Read the body, but do not keep it.
     pub(super) discard_body: bool,
-    /// Do not wait for the end of a body of success that only the end of the connection tells.
+    /// Whether a body of a success is left unread if only the end of the connection would end it.
     pub(super) skips_success: bool,
 }
 
@@ -407,7 +407,7 @@ mod tests {
     async fn an_address_that_cannot_be_reached_is_followed_by_the_next() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let open = listener.local_addr().unwrap();
-        // Bound, and nobody listens.
+        // Bound, without a listener.
         let reserved = tokio::net::TcpSocket::new_v4().unwrap();
         reserved.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let dead = reserved.local_addr().unwrap();

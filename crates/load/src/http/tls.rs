@@ -456,8 +456,8 @@ impl ServerCertVerifier for Verifier {
                     &certificate, roots, intermediates, now, algorithms,
                 )
             };
-            // As in Go: its own dates, then the name, then who has signed it. Of what is wrong the first thing is told.
-            // Where nobody is trusted, a chain ends at the dates or at its issuer.
+            // As in Go: its own dates, then the name, then who has signed it. The first fault is reported.
+            // Without trusted roots a chain fails at its dates or at its issuer.
             if let Err(wrong) = chain(&RootCertStore::empty(), &[])
                 && outdated(&wrong)
             {

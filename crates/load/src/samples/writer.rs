@@ -293,7 +293,7 @@ impl Writer {
         let whole = loop {
             match self.done.recv_timeout(SIGNAL_INTERVAL) {
                 Ok(whole) => break whole,
-                // It has panicked, which is told with the exit status.
+                // It has panicked, which is reported with the exit status.
                 Err(RecvTimeoutError::Disconnected) => return false,
                 Err(RecvTimeoutError::Timeout) => {}
             }

@@ -39,7 +39,7 @@ pub fn start(log: &Log) -> Vec<(String, String)> {
     addresses.into()
 }
 
-/// With a new certificate for that host, which nobody has signed.
+/// With a new, self-signed certificate for that host.
 pub fn config(versions: Versions, protocols: Protocols, host: &str) -> Arc<ServerConfig> {
     let directory = tempfile::tempdir().unwrap();
     openssl(

@@ -18,7 +18,7 @@ const LOOK_TIME: Duration = Duration::from_secs(1);
 pub struct Status {
     page: Url,
     answered: f64,
-    /// Connections of the lab that nginx dropped. Of one that it took and closed for another's sake nobody can tell.
+    /// Connections of the lab that nginx dropped, without those that it accepted and then closed to free a connection.
     dropped: f64,
     /// As last seen.
     accepted: f64,
@@ -69,7 +69,7 @@ impl Status {
 }
 
 impl Client for Status {
-    /// When nobody loads it: waits until there is a connection.
+    /// Called before and after the load: waits until there is a connection.
     fn counters(&mut self, names: &[&str]) -> Result<Vec<f64>, DatabaseError> {
         let deadline = Instant::now() + ANSWER_TIME;
         let page = loop {
