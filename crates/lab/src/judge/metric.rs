@@ -171,7 +171,11 @@ impl Metric {
 
     /// Whether it is a cost of the server, which two variants can be measured for at the same moment.
     pub fn is_cost(&self) -> bool {
-        matches!(self, Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss)
+        match self {
+            Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss => true,
+            Self::Part(whole, _) => whole.is_cost(),
+            _ => false,
+        }
     }
 
     /// Better direction, if known.

@@ -217,8 +217,9 @@ fn a_variant_may_be_a_stack() {
         };
         let whole = value(1, figure).unwrap();
         let sum = of("nodes") + of("nginx") + of("mariadb") + of("valkey");
-        // `madang up` itself belongs to no part.
-        assert!((whole / 2.0..=whole * 1.001).contains(&sum), "{figure}: {sum} of {whole}");
+        // `madang up` itself belongs to no part; peaks of memory need not be at the same moment.
+        let most = if figure == "peak_memory" { 1.2 } else { 1.001 };
+        assert!((whole / 2.0..=whole * most).contains(&sum), "{figure}: {sum} of {whole}");
         for (part, processes) in [
             ("nodes", ["node-1", "node-2"]),
             ("mariadb", ["primary", "replica-1"]),
