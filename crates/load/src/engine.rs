@@ -33,7 +33,7 @@ use crate::run::{Run, Stop};
 use crate::script::ScriptError;
 use crate::script::coroutine::Coroutine;
 use crate::script::life::{Exports, live};
-use crate::script::mailbox::{Mailbox, Outputs, Served};
+use crate::script::mailbox::{Mailbox, Returned, Served};
 use crate::script::user::{Assignment, User};
 use lifecycle::Function;
 use thresholds::LiveFigures;
@@ -287,13 +287,12 @@ fn finish(
     Ok(Finished { measured, health, stopped: run.stop_requested(), max_vus, ..finished })
 }
 
-/// Calls `handleSummary(data)` of the script; gives what is to be written, by where. `None` when it
-/// leaves that to the engine.
+/// Calls `handleSummary(data)` of the script; gives what is to be written, and `data` as the script leaves it.
 pub(crate) fn handle_summary(
     run: &Arc<Run>,
     options: &Options,
     data: Arc<str>,
-) -> Result<Option<Outputs>, ScriptError> {
+) -> Result<Returned, ScriptError> {
     let function = Function {
         name: "handleSummary",
         argument: Some(data),
@@ -314,7 +313,7 @@ pub(crate) fn handle_summary(
         call.await
     };
     let (returned, _) = event_loop_runtime(run)?.block_on(LocalSet::new().run_until(call));
-    Ok(returned?.outputs)
+    returned
 }
 
 fn event_loop_runtime(run: &Arc<Run>) -> Result<tokio::runtime::Runtime, ScriptError> {

@@ -5,12 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use serde_json::Value;
+
 use crate::command::{Config, ExitStatus, Outcome, status_of};
 use crate::engine::{self, Finished, Lifecycle, Plan};
 use crate::log::Level;
 use crate::report::{self, Iterations, Report};
 use crate::run::{Run, Stop};
 use crate::script::ScriptError;
+use crate::script::mailbox::Returned;
 use crate::summary::{SummaryData, TextOptions, export, handle_summary_data, text};
 
 /// Shorter windows have no meaningful rate per second.
@@ -42,17 +45,16 @@ pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Fi
     // `handleSummary()` needs a virtual user, and that the registry.
     drop(registry);
     let mut written = true;
+    let setup_data = run.setup_data.get();
+    let mut handed = handle_summary_data(&data, &plan.options, setup_data, config.no_color);
     if !config.no_summary {
-        written &= summarise(config, run, plan, &data, &report);
+        written &= summarise(config, run, plan, &data, &mut handed, &report);
     }
     if finished.lifecycle.setup_error.is_none() {
         warn(run, &report);
     }
     let documents = [
-        (
-            &config.summary_export,
-            serde_json::to_string_pretty(&export(&data, run.setup_data.get())),
-        ),
+        (&config.summary_export, serde_json::to_string_pretty(&export(handed))),
         (&config.report, serde_json::to_string(&report)),
     ];
     for (path, document) in documents {
@@ -110,21 +112,28 @@ fn status(run: &Run, finished: &Finished, data: &SummaryData<'_>) -> ExitStatus 
     ExitStatus::Success
 }
 
-/// Shows the summary, or whatever the script makes of it; false when something could not be written.
+/// Shows the summary, or whatever the script makes of it; false when something could not be written. `handed` is what
+/// `handleSummary()` is given, and then what it leaves of it.
 fn summarise(
     config: &Config,
     run: &Arc<Run>,
     plan: &Plan,
     data: &SummaryData<'_>,
+    handed: &mut Value,
     report: &Report,
 ) -> bool {
     let mut written = true;
     if plan.functions.iter().any(|name| name == "handleSummary") {
-        let json = handle_summary_data(data, &plan.options, run.setup_data.get(), config.no_color);
-        match engine::handle_summary(run, &plan.options, json.to_string().into()) {
-            Ok(Some(outputs)) => return write_outputs(run, &outputs),
+        match engine::handle_summary(run, &plan.options, handed.to_string().into()) {
+            Ok(Returned { json, outputs }) => {
+                let left = json.and_then(|json| serde_json::from_str(&json).ok());
+                *handed = left.unwrap_or_default();
+                if let Some(outputs) = outputs {
+                    return write_outputs(run, &outputs);
+                }
+            }
             // A panic is reported with the exit status.
-            Ok(None) | Err(ScriptError::Panic(_)) => {}
+            Err(ScriptError::Panic(_)) => {}
             Err(error) => {
                 run.log.write(Level::Error, &error.to_string(), &[]);
                 written = !matches!(error, ScriptError::Interrupted);

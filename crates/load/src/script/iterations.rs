@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::error::describe;
 use super::life::{drain, settle, uncaught};
-use super::mailbox::{Activation, Call, CallError, Mailbox, Returned, Task, Turn};
+use super::mailbox::{Activation, Call, CallError, Mailbox, Outputs, Returned, Task, Turn};
 use super::user::{IterationOutcome, User};
 use super::{ScriptError, modules};
 use crate::log::Level;
@@ -118,7 +118,13 @@ impl<'a, 'js> Iterations<'a, 'js> {
             self.run(function, data).map(|_| ())
         });
         let result = CaughtError::catch(self.ctx, result);
-        self.conclude(result.err())
+        match self.conclude(result.err()) {
+            // In k6's metrics the one that aborts the test is complete.
+            IterationOutcome::Interrupted if self.user.has_aborted.get() => {
+                IterationOutcome::Complete
+            }
+            outcome => outcome,
+        }
     }
 
     /// Calls a function; when it is asynchronous, to the end.
@@ -228,9 +234,13 @@ impl<'a, 'js> Iterations<'a, 'js> {
             let Some(function) = self.functions.get(call.function) else {
                 return Ok(Returned::default());
             };
-            let value = self.run(function, self.parse(call.argument.as_ref())?)?;
+            let argument = self.parse(call.argument.as_ref())?;
+            let value = self.run(function, argument.clone())?;
             match call.function {
-                "handleSummary" => read_outputs(self.ctx, &value),
+                "handleSummary" => Ok(Returned {
+                    outputs: read_outputs(self.ctx, &value)?,
+                    ..self.read(argument)?
+                }),
                 _ => self.read(value),
             }
         })();
@@ -268,9 +278,9 @@ impl<'a, 'js> Iterations<'a, 'js> {
 }
 
 /// Reads what `handleSummary()` returned.
-fn read_outputs(ctx: &Ctx<'_>, value: &Value<'_>) -> rquickjs::Result<Returned> {
+fn read_outputs(ctx: &Ctx<'_>, value: &Value<'_>) -> rquickjs::Result<Option<Outputs>> {
     if !value.get::<Coerced<bool>>()?.0 {
-        return Ok(Returned::default());
+        return Ok(None);
     }
     let object = value.as_object().filter(|object| !object.is_array() && !object.is_function());
     let Some(object) = object else {
@@ -285,7 +295,7 @@ fn read_outputs(ctx: &Ctx<'_>, value: &Value<'_>) -> rquickjs::Result<Returned> 
         };
         outputs.push((name, bytes));
     }
-    Ok(Returned { json: None, outputs: Some(outputs) })
+    Ok(Some(outputs))
 }
 
 /// Every virtual user has a copy of what `setup()` returns.

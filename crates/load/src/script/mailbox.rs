@@ -57,7 +57,8 @@ pub(crate) type Outputs = Vec<(String, Vec<u8>)>;
 /// What a life-cycle function gave back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Returned {
-    /// As JSON; absent for `undefined` and what JSON has no words for.
+    /// As JSON; absent for `undefined` and what JSON has no words for. Of `handleSummary()` it is the argument, which the
+    /// function may have changed.
     pub(crate) json: Option<String>,
     /// What `handleSummary()` wants to be written, by where; `None` when it leaves that to the engine.
     pub(crate) outputs: Option<Outputs>,

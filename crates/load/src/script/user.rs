@@ -91,6 +91,8 @@ pub(crate) struct User {
     pub(super) open: RefCell<OpenRequests>,
     refused: RefCell<Vec<ScriptError>>,
     pub(crate) rejections: Rejections,
+    /// Its script has called `exec.test.abort()`.
+    pub(super) has_aborted: Cell<bool>,
 }
 
 impl User {
@@ -114,6 +116,7 @@ impl User {
             open: RefCell::default(),
             refused: RefCell::default(),
             rejections: Rejections::default(),
+            has_aborted: Cell::default(),
         }
     }
 
@@ -193,6 +196,7 @@ impl User {
     /// look.
     pub(crate) fn abort_test(&self, message: Option<&str>) {
         self.run.request_stop(Stop::Script(message.map(str::to_owned)));
+        self.has_aborted.set(true);
         self.control.interrupt();
     }
 }

@@ -1,117 +1,49 @@
-//! `--summary-export`: the summary as JSON, in k6's shape.
+//! `--summary-export`: what `handleSummary()` was given, as it left it, in k6's older shape.
 //!
 //! Parsers of many people read this file, so its oddities are kept: the values of a metric lie
 //! directly in its object, the value of a rate is called `value`, groups and checks are objects
 //! by name, and in `thresholds` **`true` means that the threshold failed**.
 
-use std::sync::Arc;
-
-use md5::{Digest as _, Md5};
 use serde_json::{Map, Value, json};
 
-use super::{SummaryData, SummaryMetric, Values};
-use crate::metrics::{CheckCount, GroupMeasured};
-
 /// The document.
-pub(crate) fn export(data: &SummaryData<'_>, setup_data: Option<&Arc<str>>) -> Value {
-    let metrics: Map<String, Value> =
-        data.metrics.iter().map(|found| (found.name.clone(), metric(found))).collect();
-    let document = json!({ "root_group": group(data.groups, 0), "metrics": metrics });
-    with_setup_data(document, setup_data)
+pub(crate) fn export(mut data: Value) -> Value {
+    if let Some(members) = data.as_object_mut() {
+        members.retain(|name, _| !matches!(name.as_str(), "options" | "state"));
+    }
+    if let Some(metrics) = data.get_mut("metrics").and_then(Value::as_object_mut) {
+        metrics.values_mut().for_each(|found| *found = metric(found.take()));
+    }
+    if let Some(root) = data.get_mut("root_group") {
+        by_name(root);
+    }
+    data
 }
 
-/// A document, and in it what `setup()` returned, if that is there.
-pub(super) fn with_setup_data(mut document: Value, setup_data: Option<&Arc<str>>) -> Value {
-    let setup_data = setup_data.and_then(|json| serde_json::from_str::<Value>(json).ok());
-    if let Some(setup_data) = setup_data {
-        document["setup_data"] = setup_data;
+fn metric(mut metric: Value) -> Value {
+    let mut document = metric["values"].take();
+    let Some(values) = document.as_object_mut() else { return document };
+    if metric["type"] == "rate"
+        && let Some(rate) = values.remove("rate")
+    {
+        values.insert("value".to_owned(), rate);
+    }
+    if let Some(thresholds) = metric["thresholds"].as_object().filter(|found| !found.is_empty()) {
+        let failed =
+            |(source, result): (&String, &Value)| (source.clone(), json!(result["ok"] != true));
+        document["thresholds"] = thresholds.iter().map(failed).collect();
     }
     document
 }
 
-fn metric(metric: &SummaryMetric) -> Value {
-    let mut document = values(&metric.values, "value");
-    if !metric.thresholds.is_empty() {
-        let results = metric.thresholds.iter();
-        document["thresholds"] =
-            results.map(|result| (result.source.clone(), json!(!result.ok))).collect();
-    }
-    document
-}
-
-/// What was measured; the key of a rate is not the same everywhere.
-pub(super) fn values(values: &Values, rate_key: &str) -> Value {
-    match values {
-        Values::Counter { count, rate } => {
-            json!({ "count": number(*count), "rate": number(*rate) })
-        }
-        Values::Gauge { value, min, max } => {
-            json!({ "value": number(*value), "min": number(*min), "max": number(*max) })
-        }
-        Values::Rate { rate, passes, fails } => {
-            json!({ rate_key: number(*rate), "passes": passes, "fails": fails })
-        }
-        Values::Trend(stats) => Value::Object(
-            stats.iter().map(|(name, value)| (name.clone(), number(*value))).collect(),
-        ),
-    }
-}
-
-/// A number as JavaScript writes it: whole ones without a fraction.
-fn number(value: f64) -> Value {
-    if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
-}
-
-fn group(groups: &[GroupMeasured], at: usize) -> Value {
-    let Some(found) = groups.get(at) else { return json!({}) };
-    let children: Map<String, Value> = children(groups, found)
-        .map(|child| (groups[child].name.clone(), group(groups, child)))
-        .collect();
-    let checks: Map<String, Value> = found
-        .checks
-        .iter()
-        .map(|(name, count)| (name.clone(), check(&found.path, name, *count)))
-        .collect();
-    json!({
-        "name": found.name, "path": found.path, "id": id(&found.path),
-        "groups": children, "checks": checks,
-    })
-}
-
-/// The groups in `group`. Those of `setup()` and `teardown()` are there only when something is in
-/// them.
-pub(super) fn children<'g>(
-    groups: &'g [GroupMeasured],
-    group: &'g GroupMeasured,
-) -> impl Iterator<Item = usize> + 'g {
-    let shown = |child: &GroupMeasured| {
-        let of_lifecycle = matches!(child.path.as_str(), "::setup" | "::teardown");
-        !of_lifecycle || !child.checks.is_empty() || !child.children.is_empty()
-    };
-    group.children.iter().copied().filter(move |child| shown(&groups[*child]))
-}
-
-/// A check of the group at `group`.
-pub(super) fn check(group: &str, name: &str, count: CheckCount) -> Value {
-    let path = format!("{group}::{name}");
-    json!({
-        "name": name, "path": path, "id": id(&path),
-        "passes": count.passes, "fails": count.fails,
-    })
-}
-
-/// k6 identifies groups and checks by the MD5 of their path.
-pub(super) fn id(path: &str) -> String {
-    base16ct::lower::encode_string(&Md5::digest(path.as_bytes()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_are_those_of_k6() {
-        assert_eq!(id(""), "d41d8cd98f00b204e9800998ecf8427e");
-        assert_eq!(id("::status is 200"), "6210a8cd14cd70477eba5c5e4cb3fb5f");
+/// Makes the lists in a group, and in those within it, objects by name.
+fn by_name(group: &mut Value) {
+    for list in ["groups", "checks"] {
+        let Some(Value::Array(members)) = group.get_mut(list).map(Value::take) else { continue };
+        let named = members.into_iter().map(|mut member| {
+            by_name(&mut member);
+            (member["name"].as_str().unwrap_or_default().to_owned(), member)
+        });
+        group[list] = Value::Object(named.collect::<Map<_, _>>());
     }
 }

@@ -30,9 +30,40 @@
   };
   const isNothing = (value) => value === null || value === undefined;
 
+  // k6's keys are values of Go: the types that theirs are made of, and their methods, are members too, and printed.
+  const named = (name) => ({ algorithm: { name }, name });
+  const resolving = (key, keyPair) => ({
+    isKeyPair: () => Boolean(keyPair),
+    resolveCryptoKey() {
+      if (!key) throw new Error('not a CryptoKey');
+      return key;
+    },
+    resolveCryptoKeyPair() {
+      if (!keyPair) throw new Error('not a Crypto Key Pair');
+      return keyPair;
+    },
+  });
+  class Curve {
+    constructor(name) {
+      this.string = () => name;
+    }
+    toString() {
+      return this.string();
+    }
+    toJSON() {
+      return this.string();
+    }
+    valueOf() {
+      return this.string();
+    }
+  }
   class CryptoKey {
-    constructor(type, extractable, algorithm, usages, material) {
-      Object.assign(this, { type, extractable, algorithm, usages });
+    constructor(type, extractable, { name, ...own }, usages, material) {
+      const algorithm = { ...named(name), ...own };
+      const isNested = own.hash || own.namedCurve;
+      const containsUsage = (usage) => this.usages.includes(usage);
+      Object.assign(this, { type, extractable, algorithm: isNested ? { key_algorithm: named(name), ...algorithm } : algorithm, usages });
+      Object.assign(this, { containsUsage, ...resolving(this), validate() {} });
       Object.defineProperty(this, MATERIAL, { value: material });
     }
   }
@@ -159,10 +190,14 @@
   }
 
   const withUsages = (usages, allowed) => usages.filter((usage, index) => allowed.includes(usage) && usages.indexOf(usage) === index);
-  const pair = ([priv, pub], algorithm, extractable, usages, forPrivate, forPublic) => ({
-    privateKey: new CryptoKey('private', extractable, algorithm, withUsages(usages, forPrivate), priv),
-    publicKey: new CryptoKey('public', true, algorithm, withUsages(forPublic, usages), pub),
-  });
+  const pair = ([priv, pub], algorithm, extractable, usages, forPrivate, forPublic) => {
+    const keys = {
+      privateKey: new CryptoKey('private', extractable, algorithm, withUsages(usages, forPrivate), priv),
+      publicKey: new CryptoKey('public', true, algorithm, withUsages(forPublic, usages), pub),
+    };
+    return Object.assign(keys, resolving(undefined, keys));
+  };
+  const hmacOf = (hash, length) => ({ name: 'HMAC', hash: named(hash), length, hashFn: () => requireHash(hash) });
 
   const BLOCK_BITS = { 'SHA-1': 512, 'SHA-256': 512, 'SHA-384': 1024, 'SHA-512': 1024 };
   const random = async (bits) => (await attempt('OperationError', 'could not generate random key', 'random', { number: Math.floor(bits / 8) }))[0];
@@ -178,7 +213,7 @@
       const length = isNothing(params.length) ? BLOCK_BITS[hash] : Math.trunc(params.length);
       if (length === undefined) throw problem('ImplementationError', `invalid hash algorithm: ${hash}`);
       if (!(length > 0)) throw problem('OperationError', "algorithm's length cannot be 0");
-      return needUsages(new CryptoKey('secret', extractable, { name, hash: { name: hash }, length }, usages, await random(length)));
+      return needUsages(new CryptoKey('secret', extractable, hmacOf(hash, length), usages, await random(length)));
     }
     if (isNothing(params.length)) throw problem('SyntaxError', 'could not get length from algorithm parameter');
     onlyUsages(usages, name === 'AES-KW' ? ['wrapKey', 'unwrapKey'] : ['encrypt', 'decrypt', 'wrapKey', 'unwrapKey'], false);
@@ -194,7 +229,7 @@
     if (usages.length === 0) throw problem('SyntaxError', 'key usages cannot be empty');
     onlyUsages(usages, [...forPrivate, ...forPublic], false);
     const made = await attempt('OperationError', `unable to generate a ${name} key pair`, 'generateCurve', { name: namedCurve });
-    return pair(made, { name, namedCurve }, extractable, usages, forPrivate, forPublic);
+    return pair(made, { name, namedCurve: new Curve(namedCurve) }, extractable, usages, forPrivate, forPublic);
   }
 
   async function generateRsa(name, params, extractable, usages) {
@@ -266,7 +301,7 @@
       if (!isNothing(params.length) && Math.trunc(params.length) !== length) {
         throw problem('DataError', 'key length cannot be different from the length of the imported data');
       }
-      return new CryptoKey('secret', extractable, { name, hash: { name: hash }, length }, usages, material);
+      return new CryptoKey('secret', extractable, hmacOf(hash, length), usages, material);
     }
     onlyUsages(usages, ['encrypt', 'decrypt', 'wrapKey', 'unwrapKey']);
     const material = secretOf(format, data);
@@ -276,7 +311,7 @@
 
   async function importOnCurve(name, params, format, data, extractable, usages) {
     const namedCurve = needCurve(params);
-    const key = (type, material) => new CryptoKey(type, extractable, { name, namedCurve }, usages, material);
+    const key = (type, material) => new CryptoKey(type, extractable, { name, namedCurve: new Curve(namedCurve) }, usages, material);
     const message = (kind) => `unable to import ${name} ${kind} key data`;
     if (format === 'raw') {
       if (!['P-256', 'P-384', 'P-521'].includes(namedCurve)) throw problem('NotSupportedError', `invalid elliptic curve ${namedCurve}`);
@@ -361,7 +396,7 @@
     if (other.algorithm.name !== 'ECDH') throw problem('InvalidAccessError', `algorithm name does not match public key's algorithm name: ECDH != ${other.algorithm.name}`);
     if (key?.type !== 'private') throw problem('InvalidAccessError', 'provided baseKey is not a private key');
     if (!key.usages.includes('deriveBits')) throw problem('InvalidAccessError', "provided baseKey does not contain the 'deriveBits' usage");
-    const [one, two] = [key.algorithm.namedCurve, other.algorithm.namedCurve];
+    const [one, two] = [String(key.algorithm.namedCurve), String(other.algorithm.namedCurve)];
     if (one !== two) throw problem('InvalidAccessError', `keys have different curves ${one} and ${two}`);
     const [secret] = await attempt('InvalidAccessError', 'key is not a valid ECDH private key', 'agreeCurve', { key: key[MATERIAL], other: other[MATERIAL] });
     if (secret.byteLength < bits / 8) throw problem('OperationError', 'length is too large');

@@ -57,6 +57,31 @@ async function secrets() {
   for (const hash of ['SHA-1', 'SHA-512']) say('generated', shape(await subtle.generateKey({ name: 'HMAC', hash: { name: hash } }, false, ['sign'])));
 }
 
+// Go's members of them are shown, too.
+async function shown() {
+  const usages = ['sign', 'verify'];
+  const [aes, hmac] = [await subtle.generateKey({ name: 'AES-CBC', length: 256 }, true, ['encrypt', 'decrypt']), await subtle.generateKey({ name: 'HMAC', hash: 'SHA-256' }, true, usages)];
+  const curve = await subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, usages);
+  const rsa = await subtle.generateKey({ name: 'RSA-PSS', modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]), hash: 'SHA-256' }, true, usages);
+  const password = await subtle.importKey('raw', bytes('password'), 'PBKDF2', false, ['deriveKey']);
+  for (const key of [aes, hmac, password, curve, curve.publicKey, rsa, rsa.privateKey]) {
+    console.log(key);
+    say('members', [key, Object.keys(key), key.isKeyPair(), key.algorithm && Object.keys(key.algorithm)]);
+    for (const name of ['resolveCryptoKey', 'resolveCryptoKeyPair']) {
+      try {
+        say(name, key[name]() === key);
+      } catch (error) {
+        say(name, error.message);
+      }
+    }
+  }
+  say('usages', [hmac.containsUsage('sign'), hmac.containsUsage('encrypt'), hmac.containsUsage(), hmac.validate()]);
+  const { namedCurve } = curve.publicKey.algorithm;
+  say('curve', [typeof namedCurve, namedCurve, `${namedCurve}`, namedCurve == 'P-256', namedCurve === 'P-256', namedCurve.string(), Object.keys(namedCurve)]);
+  const again = await subtle.generateKey(curve.publicKey.algorithm, true, usages);
+  say('again', again.publicKey.algorithm);
+}
+
 async function curves() {
   const data = bytes('some text');
   for (const namedCurve of ['P-256', 'P-384', 'P-521']) {
@@ -180,6 +205,7 @@ async function mistakes() {
 
 export default async function () {
   await secrets();
+  await shown();
   await curves();
   await rsa();
   await mistakes();
