@@ -126,8 +126,9 @@ fn summarise(
     if plan.functions.iter().any(|name| name == "handleSummary") {
         match engine::handle_summary(run, &plan.options, handed.to_string().into()) {
             Ok(Returned { json, outputs }) => {
-                let left = json.and_then(|json| serde_json::from_str(&json).ok());
-                *handed = left.unwrap_or_default();
+                if let Some(left) = json.and_then(|json| serde_json::from_str(&json).ok()) {
+                    *handed = left;
+                }
                 if let Some(outputs) = outputs {
                     return write_outputs(run, &outputs);
                 }

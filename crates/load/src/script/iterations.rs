@@ -230,31 +230,43 @@ impl<'a, 'js> Iterations<'a, 'js> {
         let group =
             call.group.map(|name| user.event_loop.recorder.borrow_mut().group(GroupId::ROOT, name));
         user.group.set(group.unwrap_or(GroupId::ROOT));
+        let mut argument = None;
         let result = (|| {
             let Some(function) = self.functions.get(call.function) else {
                 return Ok(Returned::default());
             };
-            let argument = self.parse(call.argument.as_ref())?;
-            let value = self.run(function, argument.clone())?;
+            let given = self.parse(call.argument.as_ref())?;
+            if call.function == "handleSummary" {
+                argument = Some(given.clone());
+            }
+            let value = self.run(function, given)?;
             match call.function {
-                "handleSummary" => Ok(Returned {
-                    outputs: read_outputs(self.ctx, &value)?,
-                    ..self.read(argument)?
-                }),
+                "handleSummary" => {
+                    Ok(Returned { json: None, outputs: read_outputs(self.ctx, &value)? })
+                }
                 _ => self.read(value),
             }
         })();
-        let (returned, thrown) = match CaughtError::catch(self.ctx, result) {
+        let (mut returned, thrown) = match CaughtError::catch(self.ctx, result) {
             Ok(returned) => (returned, None),
             Err(caught) => (Returned::default(), Some(caught)),
         };
         let outcome = self.conclude(thrown);
+        if let Some(argument) = argument {
+            let left = CaughtError::catch(self.ctx, self.read(argument));
+            returned.json = left.ok().and_then(|left| left.json);
+        }
         user.end_iteration();
         user.pending.give_up();
         user.settle_iteration();
         match outcome {
             IterationOutcome::Complete => Ok(returned),
             IterationOutcome::Interrupted => Err(CallError::Interrupted),
+            // What is left of the argument counts nevertheless.
+            IterationOutcome::Threw(text) if returned.json.is_some() => {
+                user.run.log.write(Level::Error, &text, &[]);
+                Ok(returned)
+            }
             IterationOutcome::Threw(text) => Err(CallError::Threw(text)),
         }
     }
