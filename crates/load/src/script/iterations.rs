@@ -262,8 +262,10 @@ impl<'a, 'js> Iterations<'a, 'js> {
         match outcome {
             IterationOutcome::Complete => Ok(returned),
             IterationOutcome::Interrupted => Err(CallError::Interrupted),
-            // What is left of the argument counts nevertheless.
-            IterationOutcome::Threw(text) if returned.json.is_some() => {
+            // What is left of the argument counts nevertheless. What ended the run is reported once.
+            IterationOutcome::Threw(text)
+                if returned.json.is_some() && user.run.failure().is_none() =>
+            {
                 user.run.log.write(Level::Error, &text, &[]);
                 Ok(returned)
             }
