@@ -5,5 +5,5 @@ pub mod markets;
 use indicatif::ProgressBar;
 use std::fmt::Arguments;
 
-/// What the command would print.
+/// Discards the messages of the command.
 pub(crate) fn say(_bar: &ProgressBar, _text: Arguments<'_>) {}

@@ -4,7 +4,7 @@ import unicodedata
 
 import schemathesis
 
-# Words that are good once: keys belong to one request, conditions to one version.
+# Values that are valid once: keys belong to one request, conditions to one version.
 ONCE = ["Idempotency-Key", "If-Match", "If-None-Match"]
 USED = set()
 
@@ -12,14 +12,14 @@ USED = set()
 @schemathesis.hook
 def before_call(context, case, kwargs):
     good = case.meta is not None and case.meta.generation.mode.is_positive
-    # A cursor is good only where it was given.
+    # A cursor is valid only for the listing that returned it.
     if good and case.query:
         case.query.pop("cursor", None)
     for name in ONCE:
         word = (case.headers or {}).get(name)
         if word is None:
             continue
-        # Bare and in quotes it is the same word.
+        # The same value with and without quotes.
         use = (case.path, name, str(word).strip().strip('"').replace("\\", ""))
         if good and use in USED:
             del case.headers[name]

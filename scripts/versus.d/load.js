@@ -1,11 +1,11 @@
-// One kind of work, as many times as the server can: WORK is its name.
+// One kind of work at the highest rate of the server; WORK is its name.
 import http from 'k6/http';
 import exec from 'k6/execution';
 import { check, fail } from 'k6';
 
 export const options = { vus: 64, duration: __ENV.DURATION || '3s' };
 
-// What each work has to be answered is checked there; here only that a wrong log-in may be refused.
+// Each kind of work checks its responses; here only that a wrong log-in may be refused.
 http.setResponseCallback(http.expectedStatuses({ min: 200, max: 399 }, 429));
 
 const base = __ENV.BASE_URL || 'http://127.0.0.1:8080';
@@ -29,7 +29,7 @@ export function setup() {
   return { etag: res.headers.Etag, tokens };
 }
 
-// A number that no other iteration has.
+// Unique to an iteration.
 const count = () => exec.vu.iterationInInstance * 64 + exec.vu.idInInstance;
 
 function get(path, status, headers = {}) {
@@ -43,7 +43,7 @@ function send(method, path, body, token, status) {
   check(res, { answered: (r) => r.status === status });
 }
 
-// Twenty points that no other track has.
+// Twenty points, unique to a track.
 function path(n) {
   const points = [];
   for (let at = 0; at < 20; at++) points.push([37.5 + n / 1e7 + at / 1e4, 126.9 + (n % 997) / 1e4 + at / 1e4]);
@@ -58,7 +58,7 @@ const works = {
   post: () => get(`/v1/posts/${1 + (count() % 400) * 50}`, 200),
   posts: () => get('/v1/posts?limit=20', 200),
   markets: () => get('/v1/markets?q=%EC%8B%9C%EC%9E%A5', 200),
-  // The first few are hashed; what is measured is the refusal of all others.
+  // The first few are hashed; the refusal of all others is measured.
   wrong: () => send('POST', '/v1/auth/user/login', { nickname: 'user-0001', password: 'wrong-wrong' }, null, 429),
   like: ({ tokens }) => send('PUT', `/v1/articles/${1 + (exec.vu.iterationInInstance % 5000)}/like`, {}, tokens[exec.vu.idInInstance - 1], 200),
   schedule: ({ tokens }) => send('POST', '/v1/schedules', { title: 'Market day', locationId: 1, startAt: '2027-05-01T09:00:00+09:00', endAt: '2027-05-01T10:00:00+09:00' }, tokens[exec.vu.idInInstance - 1], 201),

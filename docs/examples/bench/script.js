@@ -2,7 +2,7 @@
 import http from 'k6/http';
 import { check } from 'k6';
 
-// What a right answer of your service looks like, and no wrong one: an error page with status 200 is fast, too.
+// A check that only correct responses of your service pass: an error page with status 200 is fast, too.
 const RIGHT = /^[0-9a-f]{64}$/;
 
 export const options = {
