@@ -1,4 +1,4 @@
-//! Keys of single purpose, made from the one that was given (HKDF-Expand of RFC 5869, one block).
+//! Keys of a single purpose, derived from the configured key (HKDF-Expand of RFC 5869, one block).
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -9,7 +9,7 @@ fn expand(key: &Key, purpose: &[u8]) -> [u8; 32] {
     keyed(&key.0).chain_update(purpose).chain_update([1]).finalize().into_bytes().into()
 }
 
-/// A signer for one purpose; cloning it saves setting up the key.
+/// A signer for one purpose; cloning it saves the key set-up.
 pub(super) fn subkey(key: &Key, purpose: &[u8]) -> Hmac<Sha256> {
     keyed(&expand(key, purpose))
 }
