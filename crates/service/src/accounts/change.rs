@@ -1,7 +1,7 @@
-//! What people do with an account of theirs: a new password, log out everywhere, delete it.
+//! Changes by the owner of an account: a new password, log out everywhere, delete it.
 //!
-//! All three end every token that was issued before, on every node. Device tokens end with the password they were earned with. The password is asked for where the account itself
-//! changes: a stolen token alone must not be enough. Guesses at it count as failed log-ins do.
+//! All three end every token that was issued before, on every node. Device tokens end with their password. Changes of the
+//! account itself require the password: a stolen token must not suffice. Wrong guesses count like failed log-ins.
 
 use super::login::{Given, LONGEST_PROOF, LoggedIn};
 use super::store::Credentials;
@@ -104,35 +104,34 @@ pub(super) async fn delete_account(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// All tokens of a user that were issued until now.
-#[derive(Clone, Copy, Debug)]
-pub struct Ending {
-    pub user: super::UserId,
-    /// The last second of issue that is refused, seconds since 1970.
-    pub until: i64,
-    /// When the last of them has expired by itself.
-    pub expires_at: i64,
-    /// Now, seconds since 1970.
-    pub now: i64,
+/// The end of all tokens of a user that were issued until now. Times in seconds since 1970.
+#[derive(Clone, Copy)]
+pub(super) struct Ending {
+    pub(super) user: super::UserId,
+    /// The last second of issue that is refused.
+    pub(super) until: i64,
+    /// Expiry of the last of these tokens.
+    pub(super) expires_at: i64,
+    pub(super) now: i64,
 }
 
 impl Accounts {
-    /// The account of the caller, whose password was given; 403 when it was another.
+    /// The account of the caller, who gave its password; 403 for a wrong one.
     async fn prove(&self, caller: &Caller, given: Given<'_>) -> Result<Credentials, Problem> {
         let user = self.store().find(caller.id).await?.ok_or_else(Problem::account_gone)?;
         let proved = self.attempt(&account_key(&user.nickname), given).await?;
-        // A name that was freed and taken meanwhile is another account.
+        // Meanwhile the name may have become that of another account.
         proved
             .filter(|found| found.id == caller.id)
             .ok_or_else(|| Problem::forbidden("the password is wrong"))
     }
 
-    /// The end of all tokens that the caller may have, this one included.
+    /// The end of all tokens of the caller, this one included.
     fn ending(&self, caller: &Caller) -> Ending {
         let now = token::now();
         Ending {
             user: caller.id,
-            // That of another node, whose clock is ahead.
+            // The token may come from a node whose clock is ahead.
             until: now.max(caller.claims.issued_at),
             expires_at: caller.claims.expires_at.max(self.inner.tokens.expiry(now)),
             now,

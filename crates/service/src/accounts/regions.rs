@@ -1,25 +1,24 @@
-//! Regions: provinces and municipalities of Korea, found by what people write.
+//! Regions: provinces and municipalities of Korea, found by the names that users write.
 //!
-//! The tables in the store are the truth; they are small and never change while the service runs, so
-//! they are read once. A name is looked up without regard to spaces, hyphens, commas and the case of
-//! ASCII letters: "서울특별시", "서울", "Seoul", "서울 종로구", "종로구", "Jongno-gu, Seoul" and
-//! "jongno" all mean something. A name that several municipalities have, such as 중구, is refused with
-//! the longer ones to choose from.
+//! The tables in the store are small and never change while the service runs, so they are read once. A look-up ignores
+//! spaces, hyphens, commas and the case of ASCII letters: "서울특별시", "서울", "Seoul", "서울 종로구", "종로구",
+//! "Jongno-gu, Seoul" and "jongno" are all found. A name of several municipalities, such as 중구, is refused with the
+//! longer ones to choose from.
 
 use std::collections::{BTreeSet, HashMap};
 
 /// Code of Statistics Korea.
 pub type RegionId = i64;
 
-/// Longest name that is looked at, in characters.
-pub const LONGEST: usize = 100;
+/// Longest name accepted, in characters.
+pub(crate) const LONGEST: usize = 100;
 
 /// A row of the table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct RegionRow {
-    /// Its code.
+    /// Code of Statistics Korea.
     pub id: RegionId,
-    /// The province it belongs to; none for a province.
+    /// Its province; `None` for a province.
     pub province: Option<RegionId>,
     /// Korean name.
     pub name: String,
@@ -27,15 +26,15 @@ pub struct RegionRow {
     pub name_en: String,
 }
 
-/// Why a name is no region.
+/// Error of looking up a region.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegionError {
-    /// Nothing is called so.
+    /// No region has the name.
     #[error(
         "a Korean province or municipality, such as 서울특별시, Seoul, 서울 종로구 or Jongno-gu"
     )]
     Unknown,
-    /// Several are.
+    /// Several regions have the name; the longer names to choose from.
     #[error("several regions have this name; use {}", .0.join(" or "))]
     Ambiguous(Vec<String>),
 }
@@ -64,8 +63,8 @@ impl Names {
 }
 
 impl Regions {
-    /// Regions of these rows, with further names of theirs.
-    pub fn new(rows: Vec<RegionRow>, names: Vec<(RegionId, String)>) -> Self {
+    /// Regions of these rows, with further names.
+    pub(crate) fn new(rows: Vec<RegionRow>, names: Vec<(RegionId, String)>) -> Self {
         let rows: HashMap<_, _> = rows.into_iter().map(|row| (row.id, row)).collect();
         let mut regions = Self {
             rows: HashMap::new(),
@@ -89,11 +88,11 @@ impl Regions {
         regions
     }
 
-    /// The region that people mean by `text`: a province, else a municipality, alone or with its
-    /// province before or after it, else one without its ending.
+    /// The region called `text`: a province, else a municipality, alone or with its province before or after it, else
+    /// one without its ending.
     ///
     /// # Errors
-    /// When it is none, or several.
+    /// No region, or several.
     pub fn find(&self, text: &str) -> Result<RegionId, RegionError> {
         if let Ok(id) = self.find_province(text) {
             return Ok(id);
@@ -101,7 +100,7 @@ impl Regions {
         self.find_municipality(text, None)
     }
 
-    /// Municipalities whose name stands before or after that of their province.
+    /// Municipalities called `name` without their province, which is before or after it.
     fn within<'a>(
         &'a self,
         name: &'a str,
@@ -115,8 +114,8 @@ impl Regions {
         })
     }
 
-    /// All names of a region, each once, without spaces and hyphens but for its own two.
-    pub fn names(&self, id: RegionId) -> Vec<&str> {
+    /// All names of a region, each once: its own two, and others without spaces and hyphens.
+    pub(crate) fn names(&self, id: RegionId) -> Vec<&str> {
         let own = self.rows.get(&id).map(|row| [row.name.as_str(), row.name_en.as_str()]);
         let provinces = self.provinces.iter().filter(|(_, of)| **of == id).map(|(name, _)| name);
         let others = self.municipalities.0.iter().filter(|(_, of)| of.contains(&id));
@@ -130,19 +129,19 @@ impl Regions {
         self.rows.get(&id)
     }
 
-    /// The province that people mean by `text`.
+    /// The province called `text`.
     ///
     /// # Errors
-    /// When it is none.
+    /// No province.
     pub fn find_province(&self, text: &str) -> Result<RegionId, RegionError> {
         self.provinces.get(&folded(text)).copied().ok_or(RegionError::Unknown)
     }
 
-    /// The municipality that people mean by `text`, alone or with its province before or after it; of
-    /// this province, when one is given: then 중구 is one, and 세종시 not the province of that name.
+    /// The municipality called `text`, alone or with its province before or after it. Within `province`, if given, 중구 is
+    /// unique, and 세종시 is not the province of that name.
     ///
     /// # Errors
-    /// When it is none, or several.
+    /// No municipality, or several.
     pub fn find_municipality(
         &self,
         text: &str,
@@ -158,18 +157,17 @@ impl Regions {
             match (found.len(), found.first()) {
                 (0, _) => {}
                 (1, Some(id)) => return Ok(*id),
-                _ => return Err(RegionError::Ambiguous(self.choices(&found))),
+                _ => {
+                    let choices = found.iter().map(|id| self.full_name(*id).0).collect();
+                    return Err(RegionError::Ambiguous(choices));
+                }
             }
         }
         Err(RegionError::Unknown)
     }
 
-    fn choices(&self, ids: &BTreeSet<RegionId>) -> Vec<String> {
-        ids.iter().map(|id| self.full_name(*id).0).collect()
-    }
-
-    /// Names of a region in Korean and English, each with its province where it has one.
-    pub fn full_name(&self, id: RegionId) -> (String, String) {
+    /// Names of a region in Korean and English, each with its province if it has one.
+    pub(crate) fn full_name(&self, id: RegionId) -> (String, String) {
         let Some(row) = self.rows.get(&id) else { return (String::new(), String::new()) };
         match row.province.and_then(|province| self.rows.get(&province)) {
             None => (row.name.clone(), row.name_en.clone()),
@@ -181,7 +179,7 @@ impl Regions {
     }
 }
 
-/// A name as it is compared.
+/// The form in which names are compared.
 fn folded(name: &str) -> String {
     name.chars()
         .filter(|c| !c.is_whitespace() && !matches!(c, '-' | ',' | '.' | '\'' | '·'))
@@ -189,7 +187,7 @@ fn folded(name: &str) -> String {
         .collect()
 }
 
-/// A folded name without its ending; nothing when less than two characters would be left (중구).
+/// A folded name without its ending; `None` if less than two characters would be left (중구).
 fn stem(name: &str) -> Option<&str> {
     let endings = ["시", "군", "구", "gun", "si", "gu"];
     let stem = endings.iter().find_map(|ending| name.strip_suffix(ending))?;
@@ -204,7 +202,6 @@ mod tests {
     use crate::store::Store;
 
     impl Regions {
-        /// Those of a fresh store.
         pub(crate) fn fresh() -> Self {
             let (store, _dir) = Store::fresh(&Sources::new());
             let (rows, names, ..) = AccountStore::new(store).remembered().unwrap();
@@ -234,9 +231,8 @@ mod tests {
         for row in table(municipalities) {
             let (code, [sido, sigungu, sido_en, en]) = (row[0], [row[1], row[2], row[3], row[4]]);
             let code: RegionId = code.parse().unwrap();
-            // The table gives it the name of another.
+            // The table has the name of another municipality.
             let en = if code == 32360 { "Cheorwon-gun" } else { en };
-            // A province that is called like its only municipality is meant.
             let found = |name: &str| regions.find(name).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(found(&format!("{sido} {sigungu}")), code, "{row:?}");
             for english in [format!("{en}, {sido_en}"), format!("{sido_en} {en}")] {

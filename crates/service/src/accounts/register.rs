@@ -76,7 +76,7 @@ pub(super) async fn register(
     }))
 }
 
-/// A sign-up whose fields are right.
+/// A valid sign-up.
 struct SignUp {
     nickname: String,
     password: Secret,
@@ -89,8 +89,8 @@ impl Accounts {
         self.regions().find(name).map_err(|error| body.refuse(REGION, error.to_string())).ok()
     }
 
-    /// Makes an account. A taken name is found before a hash is spent on it, and once more by the
-    /// insert: of several at once exactly one gets it.
+    /// Makes an account. A taken name is detected before a hash is spent on it, and again by the
+    /// insert: of concurrent sign-ups exactly one gets the name.
     async fn sign_up(&self, address: IpAddr, new: &SignUp) -> Result<Done<UserId>, Problem> {
         let place =
             self.guard().admit_sign_up(address).await.map_err(|refused| refusal(&refused))?;
@@ -102,8 +102,8 @@ impl Accounts {
                 return Err(error.into());
             }
         }
-        // It counts from here on, however it ends: were a full pool for nothing, it would say which names
-        // are free beyond every limit.
+        // From here on it counts, whatever its outcome: if a full pool did not count, its response would reveal free
+        // names without limit.
         let user = NewUser {
             nickname: new.nickname.clone(),
             password_hash: self.hash(&new.password).await?,
@@ -116,7 +116,7 @@ impl Accounts {
         self.made_before(new).await?.answer()
     }
 
-    /// Whether there is an account of this name, and the same request made it.
+    /// Looks up the origin of the account of this name.
     async fn made_before(&self, new: &SignUp) -> Result<Made> {
         let Some(found) = self.store().credentials(new.nickname.clone()).await? else {
             return Ok(Made::Never);
@@ -126,19 +126,18 @@ impl Accounts {
     }
 }
 
-/// Who made the account of a name.
+/// Origin of the account of a name.
 enum Made {
-    /// There is none.
+    /// There is no account.
     Never,
     /// The same request, sent before.
     ByThis(UserId),
-    /// Another.
     ByOther,
 }
 
 impl Made {
-    /// What the sign-up is answered when it does not make the account itself. Never made, though the
-    /// insert found the name taken: it was, for a moment.
+    /// The result of a sign-up that does not make the account itself. `Never` after a failed insert: the name was
+    /// taken for a moment.
     fn answer(self) -> Result<Done<UserId>, Problem> {
         match self {
             Self::ByThis(id) => Ok(Done { outcome: id, replayed: true }),

@@ -1,12 +1,11 @@
-//! Metrics of markets on the metrics page.
+//! Metrics of markets on `/metrics`.
 
 use super::Markets;
 use crate::exposition::Figures;
 
 impl Markets {
-    /// Writes them.
     pub(crate) fn encode_metrics(&self, out: &mut Figures<'_>) -> Result<(), std::fmt::Error> {
-        let views = self.view_metrics();
+        let views = self.inner.views.get().map(|views| views.metrics()).unwrap_or_default();
         out.gauge("markets", "Markets in memory", self.index().count() as u64)?;
         let help = "Market views counted, one per visitor and day";
         out.counter("market_views_counted", help, views.counted)?;
