@@ -1,7 +1,7 @@
 //! Cost of one decision of the guard: `cargo run --release -p madang-guard --example guard_bench`.
 //!
-//! CPU time of one decision: median, minimum and maximum of fifteen rounds. Other work on the machine disturbs CPU time
-//! less than wall time. All decisions but the admitted ones are refusals. With several threads: refusals per
+//! CPU time of one decision: median, minimum and maximum of fifteen rounds. Other work on the machine disturbs CPU
+//! time less than wall time. All decisions but the admitted ones are refusals. With several threads: refusals per
 //! second of CPU time.
 
 #![expect(clippy::unwrap_used, reason = "a bench fails by panicking")]

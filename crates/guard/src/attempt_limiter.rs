@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::attempt::{Attempt, Reason, Refused, Suspect};
 use crate::clock::Clock;
-use crate::config::{GuardConfig, Suspicion};
+use crate::config::GuardConfig;
 use crate::guard::Stores;
 use crate::limit::{
     Answer, AttemptOutcome, AttemptStore, Axis, Decision, Hashing, MemoryStore, ProofStore,
@@ -18,12 +18,12 @@ use crate::limit::{
 use crate::metrics::Metrics;
 use crate::reservation::{Held, Reservation, SignUp};
 use crate::suspicion::{
-    Binding, DeviceToken, DeviceTokens, Owner, Proof, ProofError, Proofs, UsedProofs, half,
+    Binding, DeviceToken, DeviceTokens, Owner, Proof, ProofError, Proofs, UsedProofs,
 };
 
 /// The store that made a reservation, and has to end it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+#[derive(Clone, Copy)]
+pub(crate) enum Side {
     Main,
     Fallback,
 }
@@ -46,12 +46,6 @@ pub(crate) struct AttemptLimiter {
     pub(crate) metrics: Arc<Metrics>,
 }
 
-#[derive(Clone, Copy)]
-pub(crate) struct Entered {
-    side: Side,
-    ticket: u64,
-}
-
 /// An attempt during its admission.
 struct Admission<'a> {
     attempt: &'a Attempt<'a>,
@@ -67,13 +61,10 @@ impl AttemptLimiter {
         clock: Arc<dyn Clock>,
         metrics: Arc<Metrics>,
     ) -> Result<Self, getrandom::Error> {
-        let suspicion = config.suspicion.clone().unwrap_or(Suspicion {
-            proof: None,
-            device_tokens: None,
-            passwords: None,
-            ..Suspicion::default()
-        });
-        let proofs = suspicion.proof.map(|proof| Proofs::new(proof, &config.key)).transpose()?;
+        let suspicion = config.suspicion.as_ref();
+        let proofs = suspicion.and_then(|suspicion| suspicion.proof);
+        let proofs = proofs.map(|proof| Proofs::new(proof, &config.key)).transpose()?;
+        let tokens = suspicion.and_then(|suspicion| suspicion.device_tokens);
         let memory = MemoryStore::new(config, Arc::clone(&clock));
         let (store, fallback): (Arc<dyn AttemptStore>, _) = match stores.attempts {
             Some(store) => (store, Some(memory)),
@@ -84,12 +75,12 @@ impl AttemptLimiter {
             fallback,
             room: Room::new(config.waiting),
             // Processes that count together must derive the same ids.
-            ids: Hashing::with_key(&half(&config.key, b"limiter ids")),
-            watch_passwords: suspicion.passwords.is_some(),
+            ids: Hashing::with_key(&config.key.half(b"limiter ids")),
+            watch_passwords: suspicion.is_some_and(|suspicion| suspicion.passwords.is_some()),
             used: UsedProofs::new(if proofs.is_some() { config.used_proofs } else { 0 }),
             used_by_all: stores.proofs,
             proofs,
-            tokens: suspicion.device_tokens.map(|_| DeviceTokens::new(&config.key)),
+            tokens: tokens.map(|_| DeviceTokens::new(&config.key)),
             clock,
             metrics,
         })
@@ -123,9 +114,9 @@ impl AttemptLimiter {
         if let Some(token) = self.device_nonce(attempt) {
             let subject = Subject::KnownDevice { token: self.ids.token(account, &token), account };
             match self.enter(subject, false, &mut admission).await {
-                Ok(entered) => {
+                Ok(held) => {
                     self.metrics.count(|m| m.device_tokens_accepted += 1);
-                    return Ok(self.reservation(subject, entered));
+                    return Ok(Reservation::new(held));
                 }
                 // A device token over its limit is ignored.
                 Err(Decision::Over(..)) => {}
@@ -146,7 +137,7 @@ impl AttemptLimiter {
             return self.admit_proven(subject, busy, &mut admission).await;
         }
         match self.enter(subject, false, &mut admission).await {
-            Ok(entered) => Ok(self.reservation(subject, entered)),
+            Ok(held) => Ok(Reservation::new(held)),
             Err(decision @ Decision::Suspicious { .. }) => {
                 self.admit_proven(subject, decision, &mut admission).await
             }
@@ -166,13 +157,13 @@ impl AttemptLimiter {
             Some(Err(error)) => return Err(self.refuse(suspicious, admission, Some(error))),
             Some(Ok(proof)) => proof,
         };
-        let entered = match self.enter(subject, true, admission).await {
-            Ok(entered) => entered,
+        let held = match self.enter(subject, true, admission).await {
+            Ok(held) => held,
             Err(decision) => return Err(self.refuse(decision, admission, None)),
         };
         // Only now: a proof is used up only by an admitted attempt. Of several attempts with one proof, the
         // first to get here proceeds.
-        let reservation = self.reservation(subject, entered);
+        let reservation = Reservation::new(held);
         if !self.use_up(proof).await {
             reservation.cancel();
             return Err(self.refuse(suspicious, admission, Some(ProofError::Used)));
@@ -181,8 +172,8 @@ impl AttemptLimiter {
         Ok(reservation.with_proof(proof))
     }
 
-    /// Marks the proof as used. Returns false if it was before, in this process or according to the shared store (if it
-    /// answers).
+    /// Marks the proof as used. Returns false if it was before, in this process or according to the shared store (if
+    /// it answers).
     async fn use_up(&self, proof: Proof) -> bool {
         if !self.used.insert(proof.id, proof.expires) {
             return false;
@@ -210,7 +201,7 @@ impl AttemptLimiter {
         match self.reserve(Request { subject, ticket, proven: false, take: true }).await {
             (Decision::Room, side) => {
                 self.metrics.count(|m| m.sign_ups_allowed += 1);
-                Ok(SignUp { held: Some(self.held(subject, Entered { side, ticket })) })
+                Ok(SignUp { held: Some(self.held(subject, side, ticket)) })
             }
             (Decision::Over(_, wait), _) => Err(self.metrics.refused(Reason::SignUp, wait)),
             _ => Err(self.metrics.refused(Reason::InFlight, SHORT)),
@@ -222,11 +213,10 @@ impl AttemptLimiter {
         if let (AttemptOutcome::Cancelled, Some(proof)) = (outcome, held.proof) {
             self.give_back(proof, held.runtime.as_ref());
         }
-        let Entered { side, ticket } = held.entered;
-        if let (Side::Main, Some(fallback)) = (side, &self.fallback) {
+        if let (Side::Main, Some(fallback)) = (held.side, &self.fallback) {
             fallback.learn(&held.subject, outcome);
         }
-        match self.side(side).settle(&held.subject, ticket, outcome) {
+        match self.side(held.side).settle(&held.subject, held.ticket, outcome) {
             Answer::Ready(answer) => self.settled(&held.subject, answer.is_ok()),
             Answer::Later(answer) => {
                 let (limiter, subject) = (Arc::clone(self), held.subject);
@@ -264,11 +254,11 @@ impl AttemptLimiter {
     /// Reserves, waiting for attempts in flight where they hold the rest of an allowance. Waiting too long, or finding
     /// the queue full, is [`Decision::NoPlace`].
     async fn enter(
-        &self,
+        self: &Arc<Self>,
         subject: Subject,
         proven: bool,
         admission: &mut Admission<'_>,
-    ) -> Result<Entered, Decision> {
+    ) -> Result<Held, Decision> {
         let ticket = fastrand::u64(..);
         let mut place: Option<QueuePlace<'_>> = None;
         loop {
@@ -281,7 +271,7 @@ impl AttemptLimiter {
             let allowance = match (decision, queued) {
                 (Decision::Held(axis, id), _) => (axis, id),
                 (Decision::Room, Some(queue)) => queue,
-                (Decision::Room, None) => return Ok(Entered { side, ticket }),
+                (Decision::Room, None) => return Ok(self.held(subject, side, ticket)),
                 (refusal, _) => return Err(refusal),
             };
             if place.as_ref().is_none_or(|place| place.allowance != allowance) {
@@ -370,14 +360,10 @@ impl AttemptLimiter {
         }))
     }
 
-    fn reservation(self: &Arc<Self>, subject: Subject, entered: Entered) -> Reservation {
-        Reservation::new(self.held(subject, entered))
-    }
-
-    fn held(self: &Arc<Self>, subject: Subject, entered: Entered) -> Held {
+    fn held(self: &Arc<Self>, subject: Subject, side: Side, ticket: u64) -> Held {
         let is_shared = self.fallback.is_some() || self.used_by_all.is_some();
         let runtime = if is_shared { Handle::try_current().ok() } else { None };
-        Held { limiter: Arc::clone(self), entered, subject, proof: None, runtime }
+        Held { limiter: Arc::clone(self), subject, side, ticket, proof: None, runtime }
     }
 
     fn refuse(

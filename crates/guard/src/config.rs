@@ -3,6 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
 use crate::net::Cidr;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -66,30 +69,48 @@ impl GuardConfig {
     /// # Errors
     /// Names the first setting that is out of range.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let windows = [
+        let mut windows = vec![
             ("pair.window", self.pair.window),
             ("account.window", self.account.window),
             ("address.window", self.address.window),
             ("sign_up.window", self.sign_up.window),
         ];
+        let mut counts = vec![
+            ("pair.failures", self.pair.failures, MAX_FAILURES),
+            ("account.failures", self.account.failures, MAX_FAILURES),
+            ("address.failures", self.address.failures, MAX_FAILURES),
+            ("address.accounts", self.address.accounts, MAX_DISTINCT),
+            ("sign_up.failures", self.sign_up.failures, MAX_FAILURES),
+        ];
+        if let Mode::Ip(ip) = self.mode {
+            windows.extend([("ip.window", ip.window), ("ip.block", ip.block)]);
+            counts.push(("ip.attempts", ip.attempts, u32::MAX));
+        }
+        let suspicion = self.suspicion.as_ref();
+        windows.extend(suspicion.map(|suspicion| ("suspicion.remember", suspicion.remember)));
+        if let Some(proof) = suspicion.and_then(|suspicion| suspicion.proof) {
+            counts.push(("proof.work", proof.work, MAX_WORK >> PROOF_DOUBLINGS));
+        }
+        if let Some(tokens) = suspicion.and_then(|suspicion| suspicion.device_tokens) {
+            windows.push(("device_tokens.window", tokens.window));
+            counts.push(("device_tokens.failures", tokens.failures, MAX_FAILURES));
+            counts.push(("device_tokens.account_failures", tokens.account_failures, MAX_FAILURES));
+        }
+        if let Some(passwords) = suspicion.and_then(|suspicion| suspicion.passwords) {
+            windows.push(("passwords.window", passwords.window));
+            counts.push(("passwords.accounts", passwords.accounts, MAX_DISTINCT));
+        }
         for (setting, window) in windows {
             within(setting, window, Duration::from_secs(1), MAX_WINDOW)?;
         }
-        count("pair.failures", self.pair.failures, MAX_FAILURES)?;
-        count("account.failures", self.account.failures, MAX_FAILURES)?;
-        count("address.failures", self.address.failures, MAX_FAILURES)?;
-        count("address.accounts", self.address.accounts, MAX_DISTINCT)?;
-        count("sign_up.failures", self.sign_up.failures, MAX_FAILURES)?;
-        let longest = self.account.longest_delay;
-        within("account.longest_delay", longest, Duration::from_millis(1), MAX_WINDOW)?;
-        let first = self.account.first_delay;
-        within("account.first_delay", first, Duration::from_millis(1), longest)?;
-        if let Mode::Ip(ip) = self.mode {
-            count("ip.attempts", ip.attempts, u32::MAX)?;
-            within("ip.window", ip.window, Duration::from_secs(1), MAX_WINDOW)?;
-            within("ip.block", ip.block, Duration::from_secs(1), MAX_WINDOW)?;
+        for (setting, value, most) in counts {
+            if !(1..=most).contains(&value) {
+                return Err(ConfigError { setting, accepted: format!("from 1 to {most}") });
+            }
         }
-        self.suspicion.as_ref().map_or(Ok(()), Suspicion::validate)
+        let (first, longest) = (self.account.first_delay, self.account.longest_delay);
+        within("account.longest_delay", longest, Duration::from_millis(1), MAX_WINDOW)?;
+        within("account.first_delay", first, Duration::from_millis(1), longest)
     }
 }
 
@@ -207,30 +228,11 @@ impl Default for Suspicion {
     }
 }
 
-impl Suspicion {
-    fn validate(&self) -> Result<(), ConfigError> {
-        within("suspicion.remember", self.remember, Duration::from_secs(1), MAX_WINDOW)?;
-        if let Some(proof) = &self.proof {
-            count("proof.work", proof.work, MAX_WORK >> PROOF_DOUBLINGS)?;
-        }
-        if let Some(tokens) = &self.device_tokens {
-            count("device_tokens.failures", tokens.failures, MAX_FAILURES)?;
-            count("device_tokens.account_failures", tokens.account_failures, MAX_FAILURES)?;
-            within("device_tokens.window", tokens.window, Duration::from_secs(1), MAX_WINDOW)?;
-        }
-        if let Some(passwords) = &self.passwords {
-            count("passwords.accounts", passwords.accounts, MAX_DISTINCT)?;
-            within("passwords.window", passwords.window, Duration::from_secs(1), MAX_WINDOW)?;
-        }
-        Ok(())
-    }
-}
-
 /// Work of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProofConfig {
-    /// Hashes in the worst case (`maxnumber`) at severity 0; half of it on average. Default: 50,000, well under a second
-    /// in a current browser.
+    /// Hashes in the worst case (`maxnumber`) at severity 0; half of it on average. Default: 50,000, well under a
+    /// second in a current browser.
     pub work: u32,
 }
 
@@ -312,6 +314,26 @@ impl Key {
         getrandom::fill(&mut bytes)?;
         Ok(Self(bytes))
     }
+
+    /// A signer for one purpose; cloning it saves the key set-up.
+    pub(crate) fn signer(&self, purpose: &[u8]) -> Hmac<Sha256> {
+        keyed(&self.derive(purpose))
+    }
+
+    /// A key of 16 bytes for one purpose.
+    pub(crate) fn half(&self, purpose: &[u8]) -> [u8; 16] {
+        let key = self.derive(purpose);
+        std::array::from_fn(|i| key[i])
+    }
+
+    /// A key for one purpose: HKDF-Expand of RFC 5869, one block.
+    fn derive(&self, purpose: &[u8]) -> [u8; 32] {
+        keyed(&self.0).chain_update(purpose).chain_update([1]).finalize().into_bytes().into()
+    }
+}
+
+fn keyed(key: &[u8]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(key).expect("HMAC takes keys of any length")
 }
 
 impl fmt::Debug for Key {
@@ -337,13 +359,6 @@ const MAX_FAILURES: u32 = 10_000;
 const MAX_DISTINCT: u32 = 256;
 /// About a minute in a browser.
 const MAX_WORK: u32 = 50_000_000;
-
-fn count(setting: &'static str, value: u32, most: u32) -> Result<(), ConfigError> {
-    if (1..=most).contains(&value) {
-        return Ok(());
-    }
-    Err(ConfigError { setting, accepted: format!("from 1 to {most}") })
-}
 
 fn within(
     setting: &'static str,

@@ -70,8 +70,8 @@ impl Guard {
         Ok(Self { limiter, exempt: config.exempt.into(), metrics })
     }
 
-    /// Reserves a place for the attempt in every allowance that it counts against, waiting for attempts in flight where
-    /// that may help. Dropping the future gives everything back.
+    /// Reserves a place for the attempt in every allowance that it counts against, waiting for attempts in flight
+    /// where that may help. Dropping the future gives everything back.
     ///
     /// Waiting needs the timer of a tokio runtime.
     ///
@@ -110,8 +110,8 @@ impl Guard {
     }
 
     /// A device token for the device at this address that has just logged in to the account, whose password is stored
-    /// as `credential`. `None` if device tokens are off, the address is exempt, or the operating system gives no random
-    /// bytes.
+    /// as `credential`. `None` if device tokens are off, the address is exempt, or the operating system gives no
+    /// random bytes.
     pub fn device_token(
         &self,
         address: IpAddr,

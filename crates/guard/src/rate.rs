@@ -23,7 +23,6 @@ pub use valkey::Shared;
 use crate::clock::{Clock, nanos};
 use crate::config::Key;
 use crate::limit::{Hashing, Id};
-use crate::suspicion::half;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -107,7 +106,7 @@ impl RateLimiter {
     /// A limiter with all buckets full. Processes that share buckets have the same `key`.
     #[must_use]
     pub fn new(key: &Key, clock: Arc<dyn Clock>, shared: Option<Shared>) -> Self {
-        let ids = Hashing::with_key(&half(key, b"rate limits"));
+        let ids = Hashing::with_key(&key.half(b"rate limits"));
         Self { table: Table::new(CAPACITY), ids, clock, shared, alone: AtomicU64::new(0) }
     }
 

@@ -5,24 +5,25 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use crate::attempt_limiter::{AttemptLimiter, Entered};
+use crate::attempt_limiter::{AttemptLimiter, Side};
 use crate::limit::{AttemptOutcome, Subject};
 use crate::suspicion::Proof;
 
 /// An admitted attempt, and its place in the allowances that admitted it.
 ///
-/// Move it into the job that hashes the password: it is `Send + 'static` and counts for as long as it lives, whether or
-/// not a client still waits for the response. End it by one of its methods, from any thread.
+/// Move it into the job that hashes the password: it is `Send + 'static` and counts for as long as it lives, whether
+/// or not a client still waits for the response. End it by one of its methods, from any thread.
 ///
-/// Dropping it counts as a failure. A job that panics, or a path that does not report, must not become a way of guessing
-/// for free; the price is that an honest attempt lost to a bug costs its user one of the failures allowed. Use
-/// [`cancel`](Self::cancel) when nothing was compared.
+/// Dropping it counts as a failure. A job that panics, or a path that does not report, must not become a way of
+/// guessing for free; the price is that an honest attempt lost to a bug costs its user one of the failures allowed.
+/// Use [`cancel`](Self::cancel) when nothing was compared.
 #[must_use = "dropping a reservation counts as a failed attempt"]
 pub struct Reservation {
     held: Option<Held>,
 }
 
-/// An admitted sign-up. It counts from its admission on, whatever its outcome; only [`cancel`](Self::cancel) gives it back.
+/// An admitted sign-up. It counts from its admission on, whatever its outcome; only [`cancel`](Self::cancel) gives it
+/// back.
 pub struct SignUp {
     /// `None`: nothing was counted.
     pub(crate) held: Option<Held>,
@@ -30,8 +31,9 @@ pub struct SignUp {
 
 pub(crate) struct Held {
     pub(crate) limiter: Arc<AttemptLimiter>,
-    pub(crate) entered: Entered,
     pub(crate) subject: Subject,
+    pub(crate) side: Side,
+    pub(crate) ticket: u64,
     /// The proof of work that was used up for it.
     pub(crate) proof: Option<Proof>,
     /// Runtime that awaits a late answer of a store: the hash job runs outside of it.
@@ -56,8 +58,8 @@ impl Reservation {
         self
     }
 
-    /// The password was right. All places are given back, and the failures counted for this account and address (or this
-    /// device token) are cleared; those of the account and of the address alone are not.
+    /// The password was right. All places are given back, and the failures counted for this account and address (or
+    /// this device token) are cleared; those of the account and of the address alone are not.
     pub fn succeed(mut self) {
         self.end(AttemptOutcome::Success);
     }

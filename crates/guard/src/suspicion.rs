@@ -16,35 +16,34 @@
 //! | any of these, while more passwords wait to be hashed than [`HashPool::has_room`](crate::hash::HashPool::has_room) allows | challenge | admitted | admitted |
 //! | allowance held by attempts in flight | waits | waits for pair and account | waits for the device token |
 //!
-//! With proofs off (or suspicion as a whole) there is no suspicion, and "challenge" reads "refused until the window, or
-//! the account's growing delay, allows it": an owner without a device token must not be locked out by it. With device
-//! tokens off the last column is the first; with passwords not watched, their row does not apply. Of several states of
-//! one attempt the strictest decides: at a suspicious address an account whose delay is over asks for a proof.
+//! With proofs off (or suspicion as a whole) there is no suspicion, and "challenge" reads "refused until the window,
+//! or the account's growing delay, allows it": an owner without a device token must not be locked out by it. With
+//! device tokens off the last column is the first; with passwords not watched, their row does not apply. Of several
+//! states of one attempt the strictest decides: at a suspicious address an account whose delay is over asks for a
+//! proof.
 //!
-//! A delayed account admits an attempt without a proof at least once a minute, so clients that cannot solve a challenge
-//! are not locked out. Only its current failures count against it; with a memory like that of addresses, twenty failures
-//! would buy an hour of suspicion.
+//! A delayed account admits an attempt without a proof at least once a minute, so clients that cannot solve a
+//! challenge are not locked out. Only its current failures count against it; with a memory like that of addresses,
+//! twenty failures would buy an hour of suspicion.
 //!
 //! # Effect of a proof
-//! One attempt at one account from one address. It is used up when the attempt is admitted, and not
-//! when it is refused, waits in vain, or ends without a comparison. It never lifts the limit of the
-//! pair, so an address gets ten guesses at an account, however much work it does.
-//! It shortens the account's delay from a minute to a second instead of lifting it: a botnet that
-//! solves challenges gets 3,600 guesses per hour at one account, not one per proof.
-//! The owner, who solves one too, competes with it for a place each second rather than each minute;
-//! a botnet that spends a proof every second can crowd out an owner without a device token, and only a
-//! device token helps against that. A proof lifts the limits of address and password altogether, because
-//! innocent clients share those: behind one address are an attacker and 49 customers of a café without
-//! device tokens, and each of the 49 gets in for half a second of work, while each guess costs the attacker
-//! as much, on top of the pair's limit.
+//! One attempt at one account from one address. It is used up when the attempt is admitted, and not when it is
+//! refused, waits in vain, or ends without a comparison. It never lifts the limit of the pair, so an address gets ten
+//! guesses at an account, however much work it does. It shortens the account's delay from a minute to a second
+//! instead of lifting it: a botnet that solves challenges gets 3,600 guesses per hour at one account, not one per
+//! proof. The owner, who solves one too, competes with it for a place each second rather than each minute; a botnet
+//! that spends a proof every second can crowd out an owner without a device token, and only a device token helps
+//! against that. A proof lifts the limits of address and password altogether, because innocent clients share those:
+//! behind one address are an attacker and 49 customers of a café without device tokens, and each of the 49 gets in
+//! for half a second of work, while each guess costs the attacker as much, on top of the pair's limit.
 //!
 //! The work doubles with each quarter of a limit that is *failed* beyond it, up to four times. Refusals do not
 //! raise it: they are free, and the 49 would pay.
 //!
 //! # Effect of a device token
-//! An allowance of its own, independent of all others. A stolen device token is good for ten guesses per 15 min at one
-//! account, no more than its thief would have had without it. Each log-in issues a device token, so all device tokens of
-//! an account together have a hundred.
+//! An allowance of its own, independent of all others. A stolen device token is good for ten guesses per 15 min at
+//! one account, no more than its thief would have had without it. Each log-in issues a device token, so all device
+//! tokens of an account together have a hundred.
 //!
 //! # Across nodes
 //! Nodes with the same key accept each other's challenges and device tokens. With a shared
@@ -52,20 +51,18 @@
 //! answer, a proof is good for one attempt per node until it expires.
 
 mod device_token;
-mod key;
 mod proof;
 mod used;
 
 use std::time::Duration;
 
 pub(crate) use device_token::{DeviceTokens, Owner};
-pub(crate) use key::half;
 pub(crate) use proof::{Binding, Proof, Proofs};
 pub(crate) use used::UsedProofs;
 
 /// A challenge in the format of ALTCHA's proof of work, version 1, which version 3 of its widget still solves: find
-/// the number from 0 to `maxnumber` for which `challenge` is the hexadecimal SHA-256 of `salt` followed by the number in
-/// decimal digits.
+/// the number from 0 to `maxnumber` for which `challenge` is the hexadecimal SHA-256 of `salt` followed by the number
+/// in decimal digits.
 ///
 /// An ALTCHA widget takes it as a JSON object with these field names. The solution, the Base64 of the JSON object
 /// `{algorithm, challenge, number, salt, signature}`, goes into [`Attempt::proof`](crate::Attempt::proof).

@@ -1,14 +1,12 @@
 //! Traditional markets: a directory to search in Korean, by nearness, region and goods.
 //!
-//! Weaknesses of the documented system: every list and search ran SQL, every view
-//! of a market wrote to it, and cache keys of lists left out their order. Here all markets
-//! are in memory behind a text index, cache keys of pages contain all parameters, and
-//! views are counted outside of requests.
+//! Weaknesses of the documented system: every list and search ran SQL, every view of a market wrote to it, and cache
+//! keys of lists left out their order. Here all markets are in memory behind a text index, cache keys of pages
+//! contain all parameters, and views are counted outside of requests.
 
 mod fold;
 mod index;
 pub(crate) mod list;
-mod metrics;
 mod one;
 mod place;
 mod represent;
@@ -26,6 +24,7 @@ pub use views::Counting;
 
 use crate::accounts::{Accounts, Regions};
 use crate::config::Settings;
+use crate::exposition::Figures;
 use crate::ops::openapi::Api;
 use crate::response_cache::{Bodies, ResponseCache};
 use crate::store::{Result, Store, StoreError};
@@ -150,6 +149,19 @@ impl Markets {
     pub fn prepare(&self, market: NewMarket) -> Prepared {
         let place = place::place(self.regions(), &market);
         Prepared { key: place::natural_key(&market, place), place, market }
+    }
+
+    pub(crate) fn encode_metrics(&self, out: &mut Figures<'_>) -> Result<(), std::fmt::Error> {
+        let views = self.inner.views.get().map(|views| views.metrics()).unwrap_or_default();
+        out.gauge("markets", "Markets in memory", self.index().count() as u64)?;
+        let help = "Market views counted, one per visitor and day";
+        out.counter("market_views_counted", help, views.counted)?;
+        let help = "Market views not counted because the visitor was counted on that day";
+        out.counter("market_views_repeated", help, views.repeated)?;
+        let help = "Market views not counted: queue full, daily budget of the network used up, or store failure";
+        out.counter("market_views_dropped", help, views.dropped)?;
+        let help = "Market views that are waiting to be counted";
+        out.gauge("market_views_pending", help, views.pending)
     }
 
     fn index(&self) -> Arc<Index> {

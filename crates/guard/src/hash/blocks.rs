@@ -1,7 +1,7 @@
 //! Memory of argon2id in pages directly from the operating system.
 //!
-//! An allocator keeps freed memory for later allocations. With mimalloc that was 19 MiB of each hashing thread, a third
-//! of the memory of a server that may have nothing to hash for hours.
+//! An allocator keeps freed memory for later allocations. With mimalloc that was 19 MiB of each hashing thread, a
+//! third of the memory of a server that may have nothing to hash for hours.
 #![expect(unsafe_code, reason = "the system's call takes and gives addresses")]
 
 use std::mem::size_of;

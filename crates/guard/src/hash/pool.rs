@@ -10,7 +10,6 @@ mod ticket;
 mod unbounded;
 mod worker;
 
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,8 +28,7 @@ use unbounded::Unbounded;
 enum Class {
     /// Checks a password at a log-in.
     Check,
-    /// Hashes a new password. Restricted to half of the queue, so that a flood of sign-ups does not
-    /// block log-ins.
+    /// Hashes a new password. Restricted to half of the queue, so that a flood of sign-ups does not block log-ins.
     New,
 }
 
@@ -60,8 +58,8 @@ pub struct PoolOptions {
     pub threads: NonZeroUsize,
     /// Jobs that wait at most.
     pub queue: usize,
-    /// Longest wait of a job. A job not expected to begin by then is refused at once; an admitted one that has not begun
-    /// by then gets [`PoolError::Busy`] and is never hashed.
+    /// Longest wait of a job. A job not expected to begin by then is refused at once; an admitted one that has not
+    /// begun by then gets [`PoolError::Busy`] and is never hashed.
     pub max_wait: Duration,
     /// Time for which a thread without work keeps its memory.
     pub idle: Duration,
@@ -95,10 +93,11 @@ pub enum StartError {
 
 /// Threads that hash and verify passwords.
 ///
-/// Jobs begin in order of arrival. A job that the threads are not expected to reach within the longest wait is refused
-/// at once, as is one beyond the queue's length. An admitted job that does not begin in time gets [`PoolError::Busy`] at
-/// its deadline and is never hashed. A caller that drops its [`Ticket`] removes its job from the queue; a job that has
-/// begun is hashed to the end, so leaving early does not get a client a second job at the same time.
+/// Jobs begin in order of arrival. A job that the threads are not expected to reach within the longest wait is
+/// refused at once, as is one beyond the queue's length. An admitted job that does not begin in time gets
+/// [`PoolError::Busy`] at its deadline and is never hashed. A caller that drops its [`Ticket`] removes its job from
+/// the queue; a job that has begun is hashed to the end, so leaving early does not get a client a second job at the
+/// same time.
 ///
 /// Memory: `threads` times that of the scheme while there is work, none [`PoolOptions::idle`] after.
 /// A stored hash with larger parameters than the scheme takes up to 256 MiB while it is checked.
@@ -113,8 +112,7 @@ pub struct HashPool {
 }
 
 impl HashPool {
-    /// Starts a pool that protects the rest of the machine: few threads at low priority, a short queue,
-    /// deadlines.
+    /// Starts a pool that protects the rest of the machine: few threads at low priority, a short queue, deadlines.
     ///
     /// Until the first job has ended, no job is refused for its expected wait.
     ///
@@ -126,10 +124,9 @@ impl HashPool {
         Self::over(options.scheme, engine)
     }
 
-    /// Starts a pool **without protection**, as in documented services: a thread of normal priority
-    /// for each job, up to `most_threads` at once (512 in tokio's `spawn_blocking`), and an unbounded queue.
-    /// It refuses nothing, has no deadlines, and hashes for callers that have left. A reference for measurements, not
-    /// for production.
+    /// Starts a pool **without protection**, as in documented services: a thread of normal priority for each job, up
+    /// to `most_threads` at once (512 in tokio's `spawn_blocking`), and an unbounded queue. It refuses nothing, has
+    /// no deadlines, and hashes for callers that have left. A reference for measurements, not for production.
     ///
     /// # Errors
     /// The operating system refuses random bytes.
@@ -159,8 +156,8 @@ impl HashPool {
     /// Checks a password against a stored hash. With `None` (an unknown user, or a refused stored hash) the result is
     /// [`PasswordCheck::Wrong`], at the cost of one hash of the pool's scheme.
     ///
-    /// A hash stored under an older scheme costs what that scheme costs: until its user has logged in once and was hashed
-    /// again, the response time can distinguish this user from unknown ones.
+    /// A hash stored under an older scheme costs what that scheme costs: until its user has logged in once and was
+    /// hashed again, the response time can distinguish this user from unknown ones.
     ///
     /// `settle` is called exactly once, before the ticket resolves, also when the ticket was dropped. It runs on the
     /// conductor's thread, or on the calling one when the job is refused or abandoned; it must be quick and must not
@@ -220,11 +217,5 @@ fn submit<T: Send + 'static>(
 impl Drop for HashPool {
     fn drop(&mut self) {
         self.engine.close();
-    }
-}
-
-impl fmt::Debug for HashPool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HashPool").field("scheme", &self.scheme).finish_non_exhaustive()
     }
 }

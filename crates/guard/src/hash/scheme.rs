@@ -56,7 +56,8 @@ impl Scheme {
         if (Self::MIN_BCRYPT_COST..=Self::MAX_BCRYPT_COST).contains(&cost) {
             Ok(Self(Algorithm::Bcrypt { cost }))
         } else {
-            Err(SchemeError::BcryptCost { cost })
+            let (least, most) = (Self::MIN_BCRYPT_COST, Self::MAX_BCRYPT_COST);
+            Err(SchemeError::OutOfRange(format!("bcrypt cost {cost} is outside {least}..={most}")))
         }
     }
 
@@ -66,19 +67,20 @@ impl Scheme {
     /// When a parameter is zero or above its limit, when memory times passes is above
     /// [`Self::MAX_WORK_KIB`], or when there are fewer than 8 KiB for each lane (RFC 9106 section 3.1).
     pub fn argon2id(memory_kib: u32, passes: u32, lanes: u32) -> Result<Self, SchemeError> {
-        if !(1..=Self::MAX_LANES).contains(&lanes) {
-            return Err(SchemeError::Lanes { lanes });
-        }
-        if !(8 * lanes..=Self::MAX_MEMORY_KIB).contains(&memory_kib) {
-            return Err(SchemeError::Memory { memory_kib, least: 8 * lanes });
-        }
-        if !(1..=Self::MAX_PASSES).contains(&passes) {
-            return Err(SchemeError::Passes { passes });
-        }
-        if u64::from(memory_kib) * u64::from(passes) > Self::MAX_WORK_KIB {
-            return Err(SchemeError::Work { memory_kib, passes });
-        }
-        Ok(Self(Algorithm::Argon2id(Argon2Cost { memory_kib, passes, lanes })))
+        let error = if !(1..=Self::MAX_LANES).contains(&lanes) {
+            format!("lanes p={lanes} are outside 1..={}", Self::MAX_LANES)
+        } else if !(8 * lanes..=Self::MAX_MEMORY_KIB).contains(&memory_kib) {
+            let (least, most) = (8 * lanes, Self::MAX_MEMORY_KIB);
+            format!("memory m={memory_kib} KiB is outside {least}..={most}")
+        } else if !(1..=Self::MAX_PASSES).contains(&passes) {
+            format!("passes t={passes} are outside 1..={}", Self::MAX_PASSES)
+        } else if u64::from(memory_kib) * u64::from(passes) > Self::MAX_WORK_KIB {
+            format!("m={memory_kib} KiB × t={passes} is above {} KiB", Self::MAX_WORK_KIB)
+        } else {
+            let cost = Argon2Cost { memory_kib, passes, lanes };
+            return Ok(Self(Algorithm::Argon2id(cost)));
+        };
+        Err(SchemeError::OutOfRange(format!("argon2id {error}")))
     }
 
     /// Returns true for a scheme weaker than the OWASP Password Storage Cheat Sheet demands: bcrypt below cost 10;
@@ -127,7 +129,7 @@ impl FromStr for Scheme {
 
     /// Reads `bcrypt:COST`, `argon2id:m=…,t=…,p=…` (all three, in this order) or `argon2id` for the default.
     fn from_str(text: &str) -> Result<Self, SchemeError> {
-        let unknown = || SchemeError::Unknown { text: text.chars().take(64).collect() };
+        let unknown = || SchemeError::Unknown(text.chars().take(64).collect());
         match text.split_once(':') {
             None if text == "argon2id" => Ok(Self::default()),
             Some(("bcrypt", cost)) => Self::bcrypt(number(cost).ok_or_else(unknown)?),
@@ -157,42 +159,13 @@ fn number(digits: &str) -> Option<u32> {
 /// Error of reading a scheme.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum SchemeError {
-    /// Neither of the two forms.
+    /// Neither of the two forms: the text, cut to 64 characters.
     #[error(
-        "`{text}` is not a hashing scheme; expected `bcrypt:COST` or `argon2id:m=KiB,t=PASSES,p=LANES`"
+        "`{0}` is not a hashing scheme; expected `bcrypt:COST` or `argon2id:m=KiB,t=PASSES,p=LANES`"
     )]
-    Unknown {
-        /// The text given, cut to 64 characters.
-        text: String,
-    },
-    /// The cost of bcrypt is outside its limits.
-    #[error(
-        "bcrypt cost {cost} is outside {}..={}",
-        Scheme::MIN_BCRYPT_COST,
-        Scheme::MAX_BCRYPT_COST
-    )]
-    BcryptCost { cost: u32 },
-    /// The memory of argon2id is outside its limits.
-    #[error("argon2id memory m={memory_kib} KiB is outside {least}..={}", Scheme::MAX_MEMORY_KIB)]
-    Memory {
-        /// The memory given, in KiB.
-        memory_kib: u32,
-        /// The least for the lanes given, in KiB.
-        least: u32,
-    },
-    /// The passes of argon2id are outside their limits.
-    #[error("argon2id passes t={passes} are outside 1..={}", Scheme::MAX_PASSES)]
-    Passes { passes: u32 },
-    /// The lanes of argon2id are outside their limits.
-    #[error("argon2id lanes p={lanes} are outside 1..={}", Scheme::MAX_LANES)]
-    Lanes { lanes: u32 },
-    /// Memory times passes is too much work.
-    #[error("argon2id m={memory_kib} KiB × t={passes} is above {} KiB", Scheme::MAX_WORK_KIB)]
-    Work {
-        /// The memory given, in KiB.
-        memory_kib: u32,
-        passes: u32,
-    },
+    Unknown(String),
+    /// A parameter is outside its limits: the message with both.
+    #[error("{0}")]
+    OutOfRange(String),
 }

@@ -20,8 +20,9 @@ use super::{HashError, Password, Scheme, SchemeError};
 /// | `$bcrypt-sha256$v=2,t=2b,r=…$salt$output` | `bcrypt`, for all others; the format of passlib |
 ///
 /// bcrypt reads at most 72 bytes. Plain bcrypt hashes, of any origin, are verified by bcrypt's own rule (cut at 72
-/// bytes, every byte counts, NUL too), but none is *made* of a password that the rule would cut or confuse with others:
-/// that password goes through HMAC-SHA-256 first. The stored text shows this, and thereby that the password is long.
+/// bytes, every byte counts, NUL too), but none is *made* of a password that the rule would cut or confuse with
+/// others: that password goes through HMAC-SHA-256 first. The stored text shows this, and thereby that the password
+/// is long.
 ///
 /// `$2x$` is refused: it marks hashes of an implementation with a sign-extension bug that the rule
 /// cannot reproduce. So are argon2i, argon2d, version 16 of argon2, and other functions.
@@ -64,8 +65,8 @@ impl StoredHash {
     /// Returns true if a password just verified against it should be hashed again with `current`.
     ///
     /// That is so when function or cost differ, or salt or output are shorter than new ones. A safe hash is never
-    /// replaced by an unsafe one ([`Scheme::is_unsafe`]): an experiment with a weak scheme must not weaken the accounts
-    /// that log in meanwhile.
+    /// replaced by an unsafe one ([`Scheme::is_unsafe`]): an experiment with a weak scheme must not weaken the
+    /// accounts that log in meanwhile.
     pub fn needs_upgrade(&self, current: &Scheme) -> bool {
         if current.is_unsafe() && !self.scheme.is_unsafe() {
             return false;
@@ -87,8 +88,8 @@ impl StoredHash {
         !(plain && is_beyond_bcrypt(password.as_bytes()))
     }
 
-    /// Verifies `password` on the calling thread; servers use [`HashPool`](super::HashPool). Takes the full time of the
-    /// scheme for any password; outputs are compared in constant time.
+    /// Verifies `password` on the calling thread; servers use [`HashPool`](super::HashPool). Takes the full time of
+    /// the scheme for any password; outputs are compared in constant time.
     ///
     /// # Errors
     /// The operating system gives no memory.

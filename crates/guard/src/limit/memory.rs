@@ -92,8 +92,8 @@ impl MemoryStore {
         })
     }
 
-    /// The counter of a suspect. `None` for an account, which asks for proofs only while its failures, which are learned,
-    /// delay it; and for load, which is checked before any store.
+    /// The counter of a suspect. `None` for an account, which asks for proofs only while its failures, which are
+    /// learned, delay it; and for load, which is checked before any store.
     fn lock_suspect(&self, subject: &Subject, suspect: Suspect, now: u64) -> Option<Slot<'_>> {
         let is_stored = matches!(suspect, Suspect::Address | Suspect::Password);
         let mut counters = subject.allowances().filter(|_| is_stored);

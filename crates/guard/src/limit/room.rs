@@ -1,10 +1,9 @@
 //! Queues of attempts that wait for others in flight.
 //!
-//! One queue per allowance. Only the head of a queue asks the store again, each time its bell
-//! rings: when an attempt under that allowance ends, and when the previous head leaves. No wake-up is
-//! lost: a bell rung before its waiter listens is kept ([`Notify::notify_one`]), the waiter asks the
-//! store after it has taken its place, and a head that leaves (admitted, refused, timed out or
-//! dropped) rings for the next.
+//! One queue per allowance. Only the head of a queue asks the store again, each time its bell rings: when an attempt
+//! under that allowance ends, and when the previous head leaves. No wake-up is lost: a bell rung before its waiter
+//! listens is kept ([`Notify::notify_one`]), the waiter asks the store after it has taken its place, and a head that
+//! leaves (admitted, refused, timed out or dropped) rings for the next.
 
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};

@@ -194,8 +194,8 @@ pub trait AttemptStore: Send + Sync + 'static {
     /// The caller may drop a later answer. A reservation made for it must then end by itself, for instance by a lease.
     fn reserve(&self, request: &Request) -> Answer<'_, Result<Decision, StoreError>>;
 
-    /// Ends the reservation of this ticket, from any thread. A later answer is awaited by a task of its own; if it fails,
-    /// the place stays taken until its lease ends.
+    /// Ends the reservation of this ticket, from any thread. A later answer is awaited by a task of its own; if it
+    /// fails, the place stays taken until its lease ends.
     fn settle(
         &self,
         subject: &Subject,

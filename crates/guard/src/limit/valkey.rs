@@ -1,9 +1,9 @@
 //! Counters in Valkey, for all processes that use the same server with the same key.
 //!
 //! Each request is one script and one round trip; the server runs scripts one after the other, which makes a request
-//! atomic. The script contains its limits, so processes configured differently disagree about limits only. All counters
-//! have one hash tag: in a cluster they are on one server, because a script may not read two. An attempt costs a
-//! password hash, thousands of times as much as its script.
+//! atomic. The script contains its limits, so processes configured differently disagree about limits only. All
+//! counters have one hash tag: in a cluster they are on one server, because a script may not read two. An attempt
+//! costs a password hash, thousands of times as much as its script.
 //!
 //! Time is the server's, so a process with a wrong clock counts like all others. A place in flight ends with a lease:
 //! the places of a process that dies are free after [`LEASE`], and its guesses got no response. Counters expire, and
@@ -72,9 +72,8 @@ impl ValkeyStore {
 
     async fn reserve(self, request: Request) -> Result<Decision, StoreError> {
         let Request { subject, ticket, proven, take } = request;
-        let flag = |set: bool| if set { "1" } else { "0" }.to_owned();
-        let [first, second] = [flag(proven), flag(take)];
-        let args = self.args("reserve", &subject, ticket, [first, second]);
+        let flags = [proven, take].map(|set| if set { "1" } else { "0" });
+        let args = self.args("reserve", &subject, ticket, &flags);
         let (what, place, micros, severity): (String, usize, String, u32) =
             self.server.script(&self.script, &keys(&subject), &args).await?;
         let wait = Duration::from_micros(micros.parse().unwrap_or(0));
@@ -90,13 +89,7 @@ impl ValkeyStore {
         decision.ok_or_else(|| StoreError(format!("an answer that is none: {what} {place}").into()))
     }
 
-    fn args<const N: usize>(
-        &self,
-        act: &str,
-        subject: &Subject,
-        ticket: u64,
-        rest: [String; N],
-    ) -> Vec<String> {
+    fn args(&self, act: &str, subject: &Subject, ticket: u64, rest: &[&str]) -> Vec<String> {
         let (kind, account) = match subject {
             Subject::LogIn { account, .. } => ("log_in", Some(account)),
             // Its two counters do not count accounts.
@@ -106,7 +99,7 @@ impl ValkeyStore {
         let account = account.map_or_else(String::new, |id| format!("{:x}", id.0));
         let mut args =
             vec![act.to_owned(), kind.to_owned(), format!("{ticket:x}"), account, self.now()];
-        args.extend(rest);
+        args.extend(rest.iter().map(|&arg| arg.to_owned()));
         args
     }
 }
@@ -127,7 +120,7 @@ impl AttemptStore for ValkeyStore {
             AttemptOutcome::Failure => "failure",
             AttemptOutcome::Cancelled => "cancelled",
         };
-        let args = self.args("settle", subject, ticket, [outcome.to_owned()]);
+        let args = self.args("settle", subject, ticket, &[outcome]);
         let (this, keys) = (self.clone(), keys(subject));
         Answer::Later(Box::pin(
             async move { Ok(this.server.script(&this.script, &keys, &args).await?) },

@@ -14,8 +14,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Expires failures that are too old at this step. Returns the newest step. An earlier step changes nothing: of two
-    /// threads, the one that read the clock first may get here last.
+    /// Expires failures that are too old at this step. Returns the newest step. An earlier step changes nothing: of
+    /// two threads, the one that read the clock first may get here last.
     pub(super) fn advance(&mut self, step: u64) -> u64 {
         if step <= self.head {
             return self.head;

@@ -1,9 +1,9 @@
 //! Issuing and checking device tokens.
 //!
 //! A device token is `2.` and the Base64 (RFC 4648, section 5) of a nonce, an expiry and an HMAC-SHA256 over these,
-//! the account and the stored form of its password. It proves only that its bearer once logged in to this account with
-//! its present password, which is still required. The idea is OWASP's "device cookie" (Dedov, "Slow Down Online Guessing
-//! Attacks with Device Cookies"); the limiter counts the failures of a device token.
+//! the account and the stored form of its password. It proves only that its bearer once logged in to this account
+//! with its present password, which is still required. The idea is OWASP's "device cookie" (Dedov, "Slow Down Online
+//! Guessing Attacks with Device Cookies"); the limiter counts the failures of a device token.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,7 +12,6 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 use super::DeviceToken;
-use super::key::subkey;
 use crate::config::{DEVICE_TOKEN_EXPIRY, Key};
 
 const VERSION: &str = "2.";
@@ -37,7 +36,7 @@ pub(crate) struct DeviceTokens {
 
 impl DeviceTokens {
     pub(crate) fn new(key: &Key) -> Self {
-        Self { signing: subkey(key, b"mark signature") }
+        Self { signing: key.signer(b"mark signature") }
     }
 
     /// A new device token; `now` in Unix seconds. `None` if the operating system gives no random bytes.

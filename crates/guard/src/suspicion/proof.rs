@@ -4,8 +4,9 @@
 //! challenges are not stored: the salt holds the terms, and the signature covers it through the challenge, which is a
 //! hash over salt and number.
 //!
-//! The salt ends with a delimiter, so that no digit can move between it and the number (the splicing of CVE-2025-68113).
-//! It contains a keyed hash of the refused account and address, so that solutions are of no use elsewhere.
+//! The salt ends with a delimiter, so that no digit can move between it and the number (the splicing of
+//! CVE-2025-68113). It contains a keyed hash of the refused account and address, so that solutions are of no use
+//! elsewhere.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -19,7 +20,6 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::key::{half, subkey};
 use super::{Challenge, ProofError};
 use crate::config::{Key, PROOF_DOUBLINGS, PROOF_EXPIRY, ProofConfig};
 use crate::limit::Hashing;
@@ -80,9 +80,9 @@ impl Proofs {
     pub(crate) fn new(config: ProofConfig, key: &Key) -> Result<Self, getrandom::Error> {
         Ok(Self {
             config,
-            signing: subkey(key, b"proof signature"),
-            numbers: Hashing::with_key(&half(key, b"proof number")),
-            binding: Hashing::with_key(&half(key, b"proof binding")),
+            signing: key.signer(b"proof signature"),
+            numbers: Hashing::with_key(&key.half(b"proof number")),
+            binding: Hashing::with_key(&key.half(b"proof binding")),
             nonces: Hashing::random()?,
             issued: AtomicU64::new(0),
         })

@@ -1,10 +1,10 @@
 //! Used proofs, so that none admits two attempts.
 //!
-//! A fixed table of sets of eight. An evicted proof, expired or not, raises the floor of its set: no proof that expires
-//! at or before the floor is accepted there again. So a proof is never accepted twice, not even when the date leaps back
-//! and an expired proof looks valid again. When a set is full of unexpired proofs, unused proofs as old as the oldest of
-//! them are rejected, and their clients get a new challenge. At the default capacity that takes more admitted proofs
-//! within five minutes than a machine of this size hashes passwords.
+//! A fixed table of sets of eight. An evicted proof, expired or not, raises the floor of its set: no proof that
+//! expires at or before the floor is accepted there again. So a proof is never accepted twice, not even when the date
+//! leaps back and an expired proof looks valid again. When a set is full of unexpired proofs, unused proofs as old as
+//! the oldest of them are rejected, and their clients get a new challenge. At the default capacity that takes more
+//! admitted proofs within five minutes than a machine of this size hashes passwords.
 
 use crate::sets::{Sets, WAYS};
 

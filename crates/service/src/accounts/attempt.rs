@@ -118,8 +118,8 @@ pub(super) fn device_token(headers: &HeaderMap) -> Option<&str> {
         .find(|token| !token.is_empty() && token.len() <= LONGEST_DEVICE_TOKEN)
 }
 
-/// `Set-Cookie` with a device token. Scripts cannot read it, other sites cannot send it, and after a log-in over TLS it is
-/// never sent without TLS.
+/// `Set-Cookie` with a device token. Scripts cannot read it, other sites cannot send it, and after a log-in over TLS
+/// it is never sent without TLS.
 pub(super) fn device_cookie(token: &DeviceToken, secure: bool) -> Option<HeaderValue> {
     let text = format!(
         "{DEVICE_COOKIE}={}; Path={DEVICE_PATH}; Max-Age={}; HttpOnly; SameSite=Strict{}",

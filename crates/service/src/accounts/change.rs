@@ -1,7 +1,7 @@
 //! Changes by the owner of an account: a new password, log out everywhere, delete it.
 //!
-//! All three end every token that was issued before, on every node. Device tokens end with their password. Changes of the
-//! account itself require the password: a stolen token must not suffice. Wrong guesses count like failed log-ins.
+//! All three end every token that was issued before, on every node. Device tokens end with their password. Changes of
+//! the account itself require the password: a stolen token must not suffice. Wrong guesses count like failed log-ins.
 
 use super::login::{Given, LONGEST_PROOF, LoggedIn};
 use super::store::Credentials;
@@ -78,8 +78,8 @@ pub(super) async fn log_out_everywhere(Write { app, caller, .. }: Write) -> Answ
 
 /// Delete the account.
 ///
-/// Nobody can log in to it from this answer on, and its nickname is free. Runs, likes and schedules go with it; tracks,
-/// posts, articles and comments stay without a name.
+/// Nobody can log in to it from this answer on, and its nickname is free. Runs, likes and schedules go with it;
+/// tracks, posts, articles and comments stay without a name.
 #[utoipa::path(post, path = "/v1/auth/user/delete", tag = "accounts", operation_id = "deleteAccount",
     security(("bearer" = [])),
     request_body = DeleteBody,

@@ -1,8 +1,8 @@
 //! `GET /v1/users/me/export`: all stored data of the caller, in pages.
 //!
-//! Pages instead of one file: each is one short read that passes the gate, so a user with a million rows costs no more
-//! at a time than any other listing. Rows of all systems are one list, ordered by kind and then by id, so a client needs
-//! no list of kinds.
+//! Pages instead of one file: each is one short read that passes the gate, so a user with a million rows costs no
+//! more at a time than any other listing. Rows of all systems are one list, ordered by kind and then by id, so a
+//! client needs no list of kinds.
 
 use super::{Caller, UserId};
 use crate::http::page::{Page, asked, write_whole_cursor};

@@ -61,8 +61,8 @@ pub enum KeyError {
 }
 
 impl TokenKey {
-    /// Reads the key of a setting or a file: hex or Base64 (either alphabet, padding optional) of 32 to 1,024 bytes. Text
-    /// that is both is read as hex.
+    /// Reads the key of a setting or a file: hex or Base64 (either alphabet, padding optional) of 32 to 1,024 bytes.
+    /// Text that is both is read as hex.
     pub fn parse(text: &str) -> Option<TokenKey> {
         let text = text.trim();
         if text.len() > 2048 {

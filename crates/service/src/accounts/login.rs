@@ -152,8 +152,8 @@ impl Accounts {
         Ok(Some(user))
     }
 
-    /// Hashes a password again with the present scheme, after the response. One at a time: others, and those that a busy
-    /// pool refuses, wait for a later log-in.
+    /// Hashes a password again with the present scheme, after the response. One at a time: others, and those that a
+    /// busy pool refuses, wait for a later log-in.
     fn renew_hash(&self, user: &Credentials, old: StoredHash, password: Password) {
         let Ok(permit) = Arc::clone(&self.inner.renewals).try_acquire_owned() else { return };
         let (this, id) = (self.clone(), user.id);
@@ -219,8 +219,8 @@ impl Drop for Uncompared {
     }
 }
 
-/// The stored hash; `None` for one that is malformed or too costly. Nobody can log in with it, and checking costs as much
-/// as for an unknown user.
+/// The stored hash; `None` for one that is malformed or too costly. Nobody can log in with it, and checking costs as
+/// much as for an unknown user.
 fn stored_hash(user: &Credentials) -> Option<StoredHash> {
     match user.password_hash.parse() {
         Ok(hash) => Some(hash),

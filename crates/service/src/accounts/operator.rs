@@ -111,8 +111,8 @@ impl Accounts {
         self.store().end_tokens(self.ending_of(user)).await
     }
 
-    /// Deletes an account, as its owner can. Also invalidates all cached bodies, so that none contains the nickname; only
-    /// the operator may cause that at will.
+    /// Deletes an account, as its owner can. Also invalidates all cached bodies, so that none contains the nickname;
+    /// only the operator may cause that at will.
     pub(crate) async fn delete_user(&self, user: UserId) -> Result<()> {
         self.store().delete_at_once(self.ending_of(user)).await
     }
@@ -134,8 +134,8 @@ impl Accounts {
     /// The end of all tokens that were issued until now.
     fn ending_of(&self, user: UserId) -> Ending {
         let now = token::now();
-        // A log-in soon after an earlier end got a token of the second after it, which may be in the future. Repeated ends
-        // must not push that beyond the accepted skew.
+        // A log-in soon after an earlier end got a token of the second after it, which may be in the future. Repeated
+        // ends must not push that beyond the accepted skew.
         let after_the_last = self.inner.revoked.cutoff(user) + 1;
         let until = now.max(after_the_last.min(now + token::SKEW_SECONDS / 2));
         Ending { user, until, expires_at: self.inner.tokens.expiry(now), now }

@@ -1,8 +1,8 @@
 //! Quotas of stored rows and bytes per user (`limits.rows`, `limits.track_bytes`).
 //!
-//! Each create counts the user's rows by the index on their owner: stored counters would be one more row that all writes
-//! of a user change. The count ends at the quota, so a full account of 1,000 rows costs a scan of 1,000 index entries
-//! (some 20 µs).
+//! Each create counts the user's rows by the index on their owner: stored counters would be one more row that all
+//! writes of a user change. The count ends at the quota, so a full account of 1,000 rows costs a scan of 1,000 index
+//! entries (some 20 µs).
 //!
 //! Concurrent creates of one user on several nodes do not see each other, so each of them may exceed the quota by one.
 

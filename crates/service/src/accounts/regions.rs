@@ -49,43 +49,28 @@ pub struct Regions {
     stems: Names,
 }
 
-#[derive(Debug, Default)]
-struct Names(HashMap<String, BTreeSet<RegionId>>);
-
-impl Names {
-    fn add(&mut self, name: &str, id: RegionId) {
-        self.0.entry(name.to_owned()).or_default().insert(id);
-    }
-
-    fn get(&self, name: &str) -> impl Iterator<Item = RegionId> {
-        self.0.get(name).into_iter().flatten().copied()
-    }
-}
+/// Regions by folded name.
+type Names = HashMap<String, BTreeSet<RegionId>>;
 
 impl Regions {
     /// Regions of these rows, with further names.
     pub(crate) fn new(rows: Vec<RegionRow>, names: Vec<(RegionId, String)>) -> Self {
         let rows: HashMap<_, _> = rows.into_iter().map(|row| (row.id, row)).collect();
-        let mut regions = Self {
-            rows: HashMap::new(),
-            provinces: HashMap::new(),
-            municipalities: Names::default(),
-            stems: Names::default(),
-        };
+        let mut provinces = HashMap::new();
+        let (mut municipalities, mut stems) = (Names::new(), Names::new());
         let own = rows.values().flat_map(|r| [(r.id, r.name.clone()), (r.id, r.name_en.clone())]);
         for (id, name) in own.chain(names) {
             let name = folded(&name);
             if rows.get(&id).is_some_and(|row| row.province.is_none()) {
-                regions.provinces.insert(name, id);
+                provinces.insert(name, id);
                 continue;
             }
             if let Some(stem) = stem(&name) {
-                regions.stems.add(stem, id);
+                stems.entry(stem.to_owned()).or_default().insert(id);
             }
-            regions.municipalities.add(&name, id);
+            municipalities.entry(name).or_default().insert(id);
         }
-        regions.rows = rows;
-        regions
+        Self { rows, provinces, municipalities, stems }
     }
 
     /// The region called `text`: a province, else a municipality, alone or with its province before or after it, else
@@ -109,7 +94,8 @@ impl Regions {
         self.provinces.iter().flat_map(move |(province, id)| {
             let rests =
                 [name.strip_prefix(province.as_str()), name.strip_suffix(province.as_str())];
-            let found = rests.into_iter().flatten().flat_map(|rest| names.get(rest));
+            let found = rests.into_iter().flatten().filter_map(|rest| names.get(rest));
+            let found = found.flatten().copied();
             found.filter(|found| self.rows.get(found).is_some_and(|r| r.province == Some(*id)))
         })
     }
@@ -118,7 +104,7 @@ impl Regions {
     pub(crate) fn names(&self, id: RegionId) -> Vec<&str> {
         let own = self.rows.get(&id).map(|row| [row.name.as_str(), row.name_en.as_str()]);
         let provinces = self.provinces.iter().filter(|(_, of)| **of == id).map(|(name, _)| name);
-        let others = self.municipalities.0.iter().filter(|(_, of)| of.contains(&id));
+        let others = self.municipalities.iter().filter(|(_, of)| of.contains(&id));
         let others = provinces.chain(others.map(|(name, _)| name)).map(String::as_str);
         let names: BTreeSet<&str> = own.into_iter().flatten().chain(others).collect();
         names.into_iter().collect()
@@ -137,8 +123,8 @@ impl Regions {
         self.provinces.get(&folded(text)).copied().ok_or(RegionError::Unknown)
     }
 
-    /// The municipality called `text`, alone or with its province before or after it. Within `province`, if given, 중구 is
-    /// unique, and 세종시 is not the province of that name.
+    /// The municipality called `text`, alone or with its province before or after it. Within `province`, if given, 중구
+    /// is unique, and 세종시 is not the province of that name.
     ///
     /// # Errors
     /// No municipality, or several.
@@ -152,7 +138,8 @@ impl Regions {
             province.is_none() || self.rows.get(id).is_some_and(|row| row.province == province)
         };
         for names in [&self.municipalities, &self.stems] {
-            let found = names.get(&name).chain(self.within(&name, names)).filter(fits);
+            let alone = names.get(&name).into_iter().flatten().copied();
+            let found = alone.chain(self.within(&name, names)).filter(fits);
             let found: BTreeSet<_> = found.collect();
             match (found.len(), found.first()) {
                 (0, _) => {}

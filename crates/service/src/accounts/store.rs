@@ -92,8 +92,8 @@ impl AccountStore {
         self.store.write(move |tx| users.iter().map(|user| insert(tx, user)).collect()).await
     }
 
-    /// Stores a new account with the key of its request; `None` when the nickname is taken. Of concurrent inserts exactly
-    /// one succeeds.
+    /// Stores a new account with the key of its request; `None` when the nickname is taken. Of concurrent inserts
+    /// exactly one succeeds.
     pub(crate) async fn insert(
         &self,
         user: NewUser,
@@ -108,8 +108,8 @@ impl AccountStore {
         self.store.write(job).await
     }
 
-    /// Returns true if a request with this key, nickname and region made the account `id`. Also fails when the key came
-    /// with other fields.
+    /// Returns true if a request with this key, nickname and region made the account `id`. Also fails when the key
+    /// came with other fields.
     pub(super) async fn was_made_by(
         &self,
         key: IdempotencyKey,
@@ -125,8 +125,8 @@ impl AccountStore {
         Ok(found?.is_some())
     }
 
-    /// On a database server, stores a key derived from the token key, or compares it with the stored one: all nodes must
-    /// sign with the same key. A file has one process. Blocks the thread.
+    /// On a database server, stores a key derived from the token key, or compares it with the stored one: all nodes
+    /// must sign with the same key. A file has one process. Blocks the thread.
     pub(super) fn agree_on_key(&self, derived: [u8; 32]) -> Result<()> {
         if !self.store.is_shared() {
             return Ok(());

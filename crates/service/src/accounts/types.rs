@@ -18,8 +18,8 @@ pub(super) const NICKNAME_RULE: &str = "2 to 64 letters (A to Z), digits, _, - o
 /// Hangul and its single letters (ㅋㅋ).
 ///
 /// Other scripts are excluded because they have look-alikes of letters; `l` and `1`, `O` and `0` remain. Full-width
-/// letters are refused, not folded. Also excluded are the invisible fillers of Hangul, and old letters that normal form C
-/// does not change.
+/// letters are refused, not folded. Also excluded are the invisible fillers of Hangul, and old letters that normal
+/// form C does not change.
 pub(super) fn is_nickname(text: &str) -> bool {
     let allowed = |c: char| {
         c.is_ascii_alphanumeric()

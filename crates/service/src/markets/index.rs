@@ -45,8 +45,6 @@ pub struct Filter {
 /// or of one of the goods, because it occurs in nearly every text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
-    /// All of `each`, without spaces: equal keys must have equal wholes, because pages are cached by the key.
-    whole: String,
     /// Each word once, in the order of the search.
     each: Vec<String>,
 }
@@ -61,7 +59,7 @@ impl Words {
                 each.push(word.to_owned());
             }
         }
-        Self { whole: each.concat(), each }
+        Self { each }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

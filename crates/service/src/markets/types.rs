@@ -72,10 +72,10 @@ pub struct NewMarket {
 }
 
 impl NewMarket {
-    /// Merges this into the data known before. Newer data take precedence; of one day and provider these, which correct
-    /// mistakes; of two providers' data of one day those that came first. The others fill the gaps: a missing value does
-    /// not mean that something is gone. So importing the same data again changes nothing, unless other data corrected
-    /// them in between.
+    /// Merges this into the data known before. Newer data take precedence; of one day and provider these, which
+    /// correct mistakes; of two providers' data of one day those that came first. The others fill the gaps: a missing
+    /// value does not mean that something is gone. So importing the same data again changes nothing, unless other
+    /// data corrected them in between.
     #[must_use]
     pub(super) fn over(self, before: &NewMarket) -> NewMarket {
         if self.holds_over(before) {
@@ -85,7 +85,8 @@ impl NewMarket {
         }
     }
 
-    /// Returns true if this takes precedence over the data known before. Data of unknown date are older than all others.
+    /// Returns true if this takes precedence over the data known before. Data of unknown date are older than all
+    /// others.
     pub(super) fn holds_over(&self, before: &NewMarket) -> bool {
         self.data_date > before.data_date
             || (self.data_date == before.data_date && self.provider == before.provider)

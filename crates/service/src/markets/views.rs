@@ -1,9 +1,9 @@
 //! Views of markets, counted once for each visitor and day, outside of requests.
 //!
-//! A request puts a view on a bounded queue. One thread takes all views there, writes them in one
-//! transaction and then publishes the new counts; when the queue is full, or a quarter of it holds views of one
-//! network, views are dropped and counted as dropped. So a crawler costs readers nothing, and the store a transaction
-//! now and then. Views wait for [`GATHER`] at most; a crash loses those. (Likes must not be lost and use another path.)
+//! A request puts a view on a bounded queue. One thread takes all views there, writes them in one transaction and
+//! then publishes the new counts; when the queue is full, or a quarter of it holds views of one network, views are
+//! dropped and counted as dropped. So a crawler costs readers nothing, and the store a transaction now and then.
+//! Views wait for [`GATHER`] at most; a crash loses those. (Likes must not be lost and use another path.)
 //!
 //! A visitor is a user, or else an address and a kind of browser. Stored is a keyed hash that changes every
 //! day: without the key it reveals neither the visitor nor a later visit. The key derives from
@@ -11,13 +11,12 @@
 //! ids of users, all of IPv4 within minutes, and learn who looked at what today and
 //! yesterday; rows of earlier days are deleted when they are folded into the counts.
 //!
-//! A network (an IPv4 address; of IPv6 a /56, which one customer gets, RFC 6177 and RIPE-690) has at
-//! most [`BROWSERS`] visitors without an account a day, however many browsers it claims to be, so invented browsers
-//! do not inflate a count. It counts at most [`OF_NETWORK`] views a day over all markets, those
-//! of users included, so signing up does not use up the day of others. There is no bound over all
-//! networks, which one could use up: as many networks as have a counter of their own
-//! ([`networks::COUNTERS`]) have a share each, and that bounds the rows of a day: at 30 bytes a row 3 MB for
-//! a hundred networks that use up theirs, 490 MB if 16,384 did.
+//! A network (an IPv4 address; of IPv6 a /56, which one customer gets, RFC 6177 and RIPE-690) has at most
+//! [`BROWSERS`] visitors without an account a day, however many browsers it claims to be, so invented browsers do not
+//! inflate a count. It counts at most [`OF_NETWORK`] views a day over all markets, those of users included, so
+//! signing up does not use up the day of others. There is no bound over all networks, which one could use up: as many
+//! networks as have a counter of their own ([`networks::COUNTERS`]) have a share each, and that bounds the rows of a
+//! day: at 30 bytes a row 3 MB for a hundred networks that use up theirs, 490 MB if 16,384 did.
 //!
 //! A day is one of Korea (UTC+9, without summer time).
 

@@ -66,8 +66,8 @@ pub(super) async fn create(create: Create) -> Answer {
     Ok(made.answer(|id| crate::http::created(format!("/v1/posts/{id}"), CreatedPost { id })))
 }
 
-/// Reads a query, and reports all its errors at once; those of a cursor last, because it belongs to the listing that the
-/// other parameters name.
+/// Reads a query, and reports all its errors at once; those of a cursor last, because it belongs to the listing that
+/// the other parameters name.
 pub(crate) fn read(query: &str, names: Names<'_>) -> Result<(Asked, Words, usize), Problem> {
     let written = Query::of(query);
     let [state, city, town] = ["state", "city", "town"].map(|name| written.get(name));

@@ -1,5 +1,5 @@
-//! Posts as JSON. These bodies are the same for all clients: they contain nothing about the reader, and of the owner only
-//! the nickname.
+//! Posts as JSON. These bodies are the same for all clients: they contain nothing about the reader, and of the owner
+//! only the nickname.
 
 use super::draft::Names;
 use super::types::{CategoryId, Post, PostSummary};

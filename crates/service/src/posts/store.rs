@@ -112,8 +112,8 @@ impl PostStore {
         self.store.read(move |conn| Ok(find(conn, id)?.map(|(post, _)| post))).await
     }
 
-    /// Changes a post of this author. Completes even when the caller leaves. Also fails when the author does not exist any
-    /// more.
+    /// Changes a post of this author. Completes even when the caller leaves. Also fails when the author does not
+    /// exist any more.
     pub(super) async fn change(
         &self,
         id: PostId,
@@ -219,8 +219,8 @@ const TOWN: Sql<'_> = Sql::each(
     "SELECT id FROM towns WHERE city_id = ? AND name = ? LOCK IN SHARE MODE",
 );
 
-/// Deletes the towns without posts among the next `limit` after `after`; returns the last of these if there may be more.
-/// Removed posts keep their town.
+/// Deletes the towns without posts among the next `limit` after `after`; returns the last of these if there may be
+/// more. Removed posts keep their town.
 pub(crate) async fn sweep_towns(store: &Store, after: i64, limit: usize) -> Result<Option<i64>> {
     let read = move |conn: &Conn<'_>| conn.rows(TOWNS, params![after, limit], columns);
     let found: Vec<(i64, bool)> = store.read(read).await?;

@@ -1,9 +1,9 @@
 //! The engine that protects the rest of the machine: few threads at low priority, a short queue, deadlines.
 //!
-//! One more thread, the *conductor*, at normal priority, owns the workers: it hands out waiting jobs, ends expired ones,
-//! and settles and answers finished ones. The workers only hash. They take no lock that another thread could wait for,
-//! neither the queue's nor one inside a caller's `settle`: a thread of nice 19 on a busy machine may be off its core for
-//! a long time, and a lock that it held would stop an event loop for as long.
+//! One more thread, the *conductor*, at normal priority, owns the workers: it hands out waiting jobs, ends expired
+//! ones, and settles and answers finished ones. The workers only hash. They take no lock that another thread could
+//! wait for, neither the queue's nor one inside a caller's `settle`: a thread of nice 19 on a busy machine may be off
+//! its core for a long time, and a lock that it held would stop an event loop for as long.
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,5 @@
 //! Results of a pool.
 
-use std::fmt;
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -32,8 +30,8 @@ pub enum CheckOutcome {
     Right,
     /// The password was compared and is wrong, or there is no such user.
     Wrong,
-    /// Nothing was compared: refused, expired, abandoned before it began, or the pool closed. Cancel a reservation: the
-    /// guess was not evaluated.
+    /// Nothing was compared: refused, expired, abandoned before it began, or the pool closed. Cancel a reservation:
+    /// the guess was not evaluated.
     NotRun,
     /// It began and gave no result (no memory, a panic). Keep a reservation.
     Failed,
@@ -97,11 +95,5 @@ impl<T> Drop for Ticket<T> {
         if let Some((engine, number)) = self.waiting.take() {
             engine.abandon(number);
         }
-    }
-}
-
-impl<T> fmt::Debug for Ticket<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket").finish_non_exhaustive()
     }
 }

@@ -3,7 +3,6 @@
 use super::{Filter, Index, Words};
 use crate::markets::types::{Market, MarketId};
 use madang_path::{Point, distance_metres};
-use std::cmp::Reverse;
 
 /// Order of a listing.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,10 +55,10 @@ pub(super) fn units(markets: &[Market]) -> Box<[Unit]> {
 }
 
 // Ranks by relevance: the name is the search, begins with it, contains its words, or another text does.
-const EXACT: u8 = 0;
-const PREFIX: u8 = 1;
-const IN_NAME: u8 = 2;
-const ELSEWHERE: u8 = 3;
+const EXACT: f64 = 0.0;
+const PREFIX: f64 = 1.0;
+const IN_NAME: f64 = 2.0;
+const ELSEWHERE: f64 = 3.0;
 
 impl Index {
     /// At most `limit` markets behind `after`; `None` if that market does not exist.
@@ -114,7 +113,8 @@ impl Index {
         after: Option<(f64, u32)>,
         limit: usize,
     ) -> Vec<RankedMarket> {
-        let whole = words.whole.as_str();
+        let whole = words.each.concat();
+        let whole = whole.as_str();
         // Names that begin with the search are adjacent. They need not contain each word: 다나 matches `다 나` by its
         // goods, and its name is still the search.
         let first = hits.partition_point(|n| self.name_key(*n) < whole);
@@ -128,11 +128,9 @@ impl Index {
             .chain(others().filter(is_in_name).map(|n| (IN_NAME, *n)))
             .chain(others().filter(|n| !is_in_name(n)).map(|n| (ELSEWHERE, *n)));
         ranked
-            .filter(|(rank, number)| {
-                after.is_none_or(|(sort, last)| (f64::from(*rank), *number) > (sort, last))
-            })
+            .filter(|ranked| after.is_none_or(|after| *ranked > after))
             .take(limit)
-            .map(|(rank, number)| RankedMarket { number, sort: f64::from(rank) })
+            .map(|(sort, number)| RankedMarket { number, sort })
             .collect()
     }
 
@@ -148,20 +146,22 @@ impl Index {
             Some(hits) => &mut hits.iter().copied(),
         };
         #[allow(clippy::cast_precision_loss, reason = "nothing has been viewed 2^53 times")]
-        let mut all: Vec<(Reverse<u64>, u32)> = numbers
-            .map(|number| (Reverse(views(number)), number))
-            .filter(|(views, number)| {
-                after.is_none_or(|(sort, last)| {
-                    let views = views.0 as f64;
-                    views < sort || (views == sort && *number > last)
-                })
+        let ranked = |number| RankedMarket { number, sort: views(number) as f64 };
+        let is_behind = |found: &RankedMarket| {
+            after.is_none_or(|(sort, last)| {
+                found.sort < sort || (found.sort == sort && found.number > last)
             })
-            .collect();
-        keep_least(&mut all, limit);
-        #[allow(clippy::cast_precision_loss, reason = "nothing has been viewed 2^53 times")]
-        let found =
-            |(views, number): (Reverse<u64>, u32)| RankedMarket { number, sort: views.0 as f64 };
-        all.into_iter().map(found).collect()
+        };
+        let mut all: Vec<RankedMarket> = numbers.map(ranked).filter(is_behind).collect();
+        let order = |a: &RankedMarket, b: &RankedMarket| {
+            b.sort.total_cmp(&a.sort).then(a.number.cmp(&b.number))
+        };
+        if limit < all.len() {
+            all.select_nth_unstable_by(limit, order);
+            all.truncate(limit);
+        }
+        all.sort_unstable_by(order);
+        all
     }
 
     /// Two passes: the squares of chords, which cost five operations each, select candidates for the page;
@@ -196,29 +196,27 @@ impl Index {
             let least = chord * chord * (1.0 - SLACK) - SLACK * SLACK;
             near.retain(|(chord, _)| *chord >= least);
         }
-        let is_behind = |found: &(f64, u32)| {
-            after.is_none_or(|(sort, last)| {
-                found.0.total_cmp(&sort).then(self.id_order(found.1, last)).is_gt()
-            })
+        let order = |a: &RankedMarket, b: &RankedMarket| {
+            a.sort.total_cmp(&b.sort).then(self.id_order(a.number, b.number))
         };
-        // Items within the slack of the lower bound, and the last item itself, are among the candidates: so their number
-        // grows until there are enough, or no more.
+        let is_behind = |found: &RankedMarket| {
+            after.is_none_or(|(sort, number)| order(found, &RankedMarket { number, sort }).is_gt())
+        };
+        // Items within the slack of the lower bound, and the last item itself, are among the candidates: so their
+        // number grows until there are enough, or no more.
         let mut wanted = limit.saturating_add(16);
         loop {
             let bound = nth_least(&mut near, wanted);
             let most = bound.map_or(f64::INFINITY, |chord| chord * (1.0 + SLACK) + SLACK * SLACK);
             let candidates = near.iter().filter(|(chord, _)| *chord <= most);
-            let mut found: Vec<(f64, u32)> = candidates
-                .map(|(_, number)| (metres(*number), *number))
+            let mut found: Vec<RankedMarket> = candidates
+                .map(|(_, number)| RankedMarket { number: *number, sort: metres(*number) })
                 .filter(is_behind)
                 .collect();
             if found.len() >= limit || bound.is_none() {
-                found.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(self.id_order(a.1, b.1)));
+                found.sort_unstable_by(order);
                 found.truncate(limit);
-                return found
-                    .into_iter()
-                    .map(|(sort, number)| RankedMarket { number, sort })
-                    .collect();
+                return found;
             }
             wanted = wanted.saturating_mul(4);
         }
@@ -236,13 +234,4 @@ const SLACK: f64 = 1e-6;
 /// The value with exactly `n` smaller ones; `None` if there are not so many. Reorders `all`.
 fn nth_least(all: &mut [(f64, u32)], n: usize) -> Option<f64> {
     (n < all.len()).then(|| all.select_nth_unstable_by(n, |a, b| a.0.total_cmp(&b.0)).1.0)
-}
-
-/// Keeps the `limit` least, in order.
-fn keep_least<T: Ord>(all: &mut Vec<T>, limit: usize) {
-    if limit < all.len() {
-        all.select_nth_unstable(limit);
-        all.truncate(limit);
-    }
-    all.sort_unstable();
 }

@@ -266,10 +266,10 @@ fn naive(markets: &[Market], filter: &Filter, order: &Order) -> Vec<MarketId> {
         {
             continue;
         }
-        let whole = &filter.words.whole;
+        let whole = filter.words.each.concat();
         let sort = match order {
             Order::Relevance if filter.words.is_empty() => 0.0,
-            Order::Relevance if names[1] == *whole => 0.0,
+            Order::Relevance if names[1] == whole => 0.0,
             Order::Relevance if names[1].starts_with(whole.as_str()) => 1.0,
             Order::Relevance if filter.words.each.iter().all(named) => 2.0,
             Order::Relevance => 3.0,

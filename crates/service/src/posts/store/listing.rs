@@ -7,10 +7,9 @@
 //!
 //! The newest of all posts, which most clients request first, are read from the end of the table.
 //!
-//! By price a walk has two halves: the remaining posts of the price where the page before ended, then
-//! those beyond that price. `(price, id) > (?, ?)` is equivalent, but SQLite 3.54 seeks to the price
-//! alone when the id is the rowid, and reads past all posts already shown: with round prices that
-//! is tens of thousands.
+//! By price a walk has two halves: the remaining posts of the price where the page before ended, then those beyond
+//! that price. `(price, id) > (?, ?)` is equivalent, but SQLite 3.54 seeks to the price alone when the id is the
+//! rowid, and reads past all posts already shown: with round prices that is tens of thousands.
 
 use super::super::area::{Area, with_districts};
 use super::super::types::{CategoryId, Order, PostSummary};
@@ -24,8 +23,8 @@ const SUMMARY: &str =
         t.name, p.status, p.created_at_ms
    FROM posts p JOIN towns t ON t.id = p.town_id WHERE p.id = ?";
 
-/// The newest of all posts: up to `?3` before an id (`?1`), among the last `?2` ids, which bounds the scan however many
-/// were removed.
+/// The newest of all posts: up to `?3` before an id (`?1`), among the last `?2` ids, which bounds the scan however
+/// many were removed.
 fn newest_of_all_sql(posts: &str) -> String {
     let columns = SUMMARY.split("posts p").next().unwrap_or("");
     format!(

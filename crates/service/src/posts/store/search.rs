@@ -17,8 +17,8 @@ const WITH_TEXT: &str =
 const AT_ONCE: usize = 504;
 
 impl PostStore {
-    /// Up to `limit` posts of a listing that contain all of `words`, which must not be empty. Also fails while the index
-    /// is incomplete.
+    /// Up to `limit` posts of a listing that contain all of `words`, which must not be empty. Also fails while the
+    /// index is incomplete.
     pub(in super::super) async fn search(
         &self,
         asked: Asked,

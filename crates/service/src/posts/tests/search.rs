@@ -146,8 +146,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// The definition of a match: the text contains every word of the search; a word of one character must begin a
-/// word.
+/// The definition of a match: the text contains every word of the search; a word of one character must begin a word.
 fn has(values: &PostValues, q: &str) -> bool {
     let text = format!("{} {} {}", values.title, values.item_name, values.content).to_lowercase();
     q.to_lowercase().split(' ').all(|word| match word.chars().count() {
