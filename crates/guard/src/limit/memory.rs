@@ -47,7 +47,7 @@ impl MemoryStore {
                 Axis::Address | Axis::SignUp => ADDRESSES,
                 Axis::Password => PASSWORDS,
             };
-            let AxisLimit { window, accounts, .. } = limits.of(axis);
+            let AxisLimit { window, accounts, .. } = limits.by_axis(axis);
             Table::new(entries, window, accounts as usize)
         });
         Self { limits, tables, clock }
@@ -173,7 +173,7 @@ impl MemoryStore {
             let left = stored.max(over);
             found = found.or((left > 0).then_some(suspect));
             remaining = left.max(remaining);
-            severity = limits.of(*axis).severity(slot).max(severity);
+            severity = limits.by_axis(*axis).severity(slot).max(severity);
         }
         let remaining = Duration::from_nanos(remaining);
         found.map(|suspect| Decision::Suspicious { suspect, remaining, severity })
@@ -182,7 +182,7 @@ impl MemoryStore {
     /// Counts a sign-up at its admission.
     fn count_sign_up(&self, address: Id, now: u64) -> Decision {
         let mut slot = self.lock(Axis::SignUp, address, now);
-        let limit = self.limits.of(Axis::SignUp);
+        let limit = self.limits.by_axis(Axis::SignUp);
         if let Standing::Over(wait) = limit.standing(&mut slot, address) {
             return Decision::Over(Axis::SignUp, Duration::from_nanos(wait));
         }
@@ -223,7 +223,7 @@ impl MemoryStore {
 
     /// Makes a counter over its limit suspicious.
     fn suspect(&self, axis: Axis, slot: &mut Slot<'_>) {
-        let (limit, remember) = (self.limits.of(axis), self.limits.remember_of(axis));
+        let (limit, remember) = (self.limits.by_axis(axis), self.limits.remember_of(axis));
         let (now, failed_accounts) = (slot.now, slot.distinct().failed());
         if let Some(entry) = slot.entry().filter(|_| remember > 0)
             && (entry.failures.count() >= limit.failures

@@ -122,7 +122,7 @@ impl Limits {
         Self { by_axis, growth, remember, remember_address }
     }
 
-    pub(super) fn of(&self, axis: Axis) -> AxisLimit {
+    pub(super) fn by_axis(&self, axis: Axis) -> AxisLimit {
         self.by_axis[axis as usize]
     }
 
@@ -146,13 +146,13 @@ impl Limits {
             Axis::Account => self.account(slot, proven),
             // A proof lifts both limits.
             Axis::Address | Axis::Password if proven => Standing::Room,
-            _ => self.of(axis).standing(slot, account),
+            _ => self.by_axis(axis).standing(slot, account),
         }
     }
 
     /// Like other axes below the limit; from the limit on, one attempt at a time and each after its delay.
     fn account(&self, slot: &mut Slot<'_>, proven: bool) -> Standing {
-        let (now, limit) = (slot.now, self.of(Axis::Account));
+        let (now, limit) = (slot.now, self.by_axis(Axis::Account));
         let Some(entry) = slot.entry() else {
             return Standing::Room;
         };

@@ -185,8 +185,8 @@ fn name(axis: Axis) -> &'static str {
 fn code(config: &GuardConfig) -> String {
     let limits = Limits::new(config);
     let mut code = String::from("local RULES = {\n");
-    for axis in Axis::ALL.into_iter().filter(|axis| *axis != Axis::Account) {
-        let AxisLimit { failures, accounts, window } = limits.of(axis);
+    for axis in Axis::ALL {
+        let AxisLimit { failures, accounts, window } = limits.by_axis(axis);
         let (name, step) = (name(axis), step(window));
         let _ = writeln!(
             code,
@@ -194,19 +194,14 @@ fn code(config: &GuardConfig) -> String {
         );
     }
     let Growth { first, longest, proven } = limits.growth;
-    let [first, longest, proven] = [first, longest, proven].map(|nanos| nanos / 1_000);
-    let AxisLimit { failures, window, .. } = limits.of(Axis::Account);
-    let step = step(window);
-    let _ = writeln!(
-        code,
-        "  account = {{ failures = {failures}, accounts = 0, step = {step}, first = {first}, \
-         longest = {longest}, proven = {proven} }},\n}}"
-    );
-    let [remember, address, lease] =
-        [limits.remember, limits.remember_address, nanos(LEASE)].map(|nanos| nanos / 1_000);
+    let (remember, remember_address) = (limits.remember, limits.remember_address);
+    let durations = [first, longest, proven, remember, remember_address, nanos(LEASE)];
+    let [first, longest, proven, remember, address, lease] = durations.map(|nanos| nanos / 1_000);
     let _ = write!(
         code,
-        "local ANY = {}\nlocal REMEMBER, REMEMBER_ADDRESS, LEASE = {remember}, {address}, {lease}\n\
+        "}}\nlocal ACCOUNT = RULES.account\n\
+         ACCOUNT.first, ACCOUNT.longest, ACCOUNT.proven = {first}, {longest}, {proven}\n\
+         local ANY = {}\nlocal REMEMBER, REMEMBER_ADDRESS, LEASE = {remember}, {address}, {lease}\n\
          local NAMES = {{\n  log_in = {{ 'pair', 'account', 'address', 'password' }},\n  \
          marked = {{ 'mark', 'marks' }},\n  sign_up = {{ 'sign_up' }},\n}}\n{CODE}",
         u32::MAX

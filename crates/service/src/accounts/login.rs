@@ -73,15 +73,15 @@ pub(super) async fn login(
     let Fields { nickname, password, altcha: proof } = Fields::read(&mut body, Asked::All);
     let (nickname, password) = body.finish((nickname, password))?;
     let accounts = &app.accounts;
-    let given = Given { password, altcha: proof, address, headers: &headers };
-    let Some(user) = accounts.attempt(&account_key(&nickname), given).await? else {
+    let input = PasswordInput { password, altcha: proof, address, headers: &headers };
+    let Some(user) = accounts.attempt(&account_key(&nickname), input).await? else {
         return Err(Problem::unauthorized("unknown nickname or wrong password"));
     };
     accounts.logged_in(user, address, secure, &headers).await
 }
 
 /// A password and the other input of an attempt.
-pub(super) struct Given<'r> {
+pub(super) struct PasswordInput<'r> {
     /// `None` when it is longer than any password.
     pub(super) password: Option<Secret>,
     /// Solution of a challenge.
@@ -93,21 +93,25 @@ pub(super) struct Given<'r> {
 
 impl Accounts {
     /// [`check`](Self::check), if the guard admits the attempt.
-    pub(super) async fn attempt(&self, key: &str, given: Given<'_>) -> Answer<Option<Credentials>> {
+    pub(super) async fn attempt(
+        &self,
+        key: &str,
+        input: PasswordInput<'_>,
+    ) -> Answer<Option<Credentials>> {
         // A device token is valid for the present credential. The password is compared with the one stored after the
         // guard, where an attempt may have waited.
-        let token = device_token(given.headers);
+        let token = device_token(input.headers);
         let known = match token {
             Some(_) => self.store().credentials(key.to_owned()).await?,
             None => None,
         };
         // The empty password, which no account has, replaces any that is too long.
-        let password = given.password.unwrap_or_else(|| Secret::from(String::new()));
+        let password = input.password.unwrap_or_else(|| Secret::from(String::new()));
         let attempt = Attempt {
             account: key.as_bytes(),
-            address: given.address,
+            address: input.address,
             password: password.expose().as_bytes(),
-            proof: given.altcha.as_deref().filter(|proof| !proof.is_empty()),
+            proof: input.altcha.as_deref().filter(|proof| !proof.is_empty()),
             device_token: token,
             credential: known.as_ref().map_or(&[], |user| user.password_hash.as_bytes()),
             under_load: !self.hasher().has_room(),

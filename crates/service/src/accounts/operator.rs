@@ -1,6 +1,6 @@
 //! Changes of accounts by the operator.
 
-use super::change::Ending;
+use super::change::Revocation;
 use super::quota::OwnedRows;
 use super::types::{NICKNAME_CHARS, NICKNAME_RULE, is_nickname};
 use super::{Accounts, User, UserId, token};
@@ -108,13 +108,13 @@ impl Accounts {
 
     /// Revokes every token of a user, on every node.
     pub(crate) async fn log_out_user(&self, user: UserId) -> Result<()> {
-        self.store().end_tokens(self.ending_of(user)).await
+        self.store().end_tokens(self.revocation_of(user)).await
     }
 
     /// Deletes an account, as its owner can. Also invalidates all cached bodies, so that none contains the nickname;
     /// only the operator may cause that at will.
     pub(crate) async fn delete_user(&self, user: UserId) -> Result<()> {
-        self.store().delete_at_once(self.ending_of(user)).await
+        self.store().delete_at_once(self.revocation_of(user)).await
     }
 
     /// A random password, and its hash.
@@ -128,17 +128,17 @@ impl Accounts {
 
     /// Stores the hash of a new password, and revokes every token.
     pub(crate) async fn set_password(&self, user: UserId, hash: String) -> Result<()> {
-        self.store().change_password(self.ending_of(user), hash).await
+        self.store().change_password(self.revocation_of(user), hash).await
     }
 
-    /// The end of all tokens that were issued until now.
-    fn ending_of(&self, user: UserId) -> Ending {
+    /// Revokes all tokens of a user that were issued until now.
+    fn revocation_of(&self, user: UserId) -> Revocation {
         let now = token::now();
         // A log-in soon after an earlier end got a token of the second after it, which may be in the future. Repeated
         // ends must not push that beyond the accepted skew.
         let after_the_last = self.inner.revoked.cutoff(user) + 1;
         let until = now.max(after_the_last.min(now + token::SKEW_SECONDS / 2));
-        Ending { user, until, expires_at: self.inner.tokens.expiry(now), now }
+        Revocation { user, until, expires_at: self.inner.tokens.expiry(now), now }
     }
 }
 

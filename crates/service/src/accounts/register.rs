@@ -94,9 +94,9 @@ impl Accounts {
     async fn sign_up(&self, address: IpAddr, new: &SignUp) -> Result<Done<UserId>, Problem> {
         let place =
             self.guard().admit_sign_up(address).await.map_err(|refused| refusal(&refused))?;
-        match self.made_before(new).await {
-            Ok(Made::Never) => {}
-            Ok(made) => return made.answer(),
+        match self.origin(new).await {
+            Ok(Origin::Never) => {}
+            Ok(origin) => return origin.answer(),
             Err(error) => {
                 place.cancel();
                 return Err(error.into());
@@ -113,21 +113,21 @@ impl Accounts {
         if let Some(id) = self.store().insert(user, new.key.clone()).await? {
             return Ok(Done::now(id));
         }
-        self.made_before(new).await?.answer()
+        self.origin(new).await?.answer()
     }
 
     /// Looks up the origin of the account of this name.
-    async fn made_before(&self, new: &SignUp) -> Result<Made> {
+    async fn origin(&self, new: &SignUp) -> Result<Origin> {
         let Some(found) = self.store().credentials(new.nickname.clone()).await? else {
-            return Ok(Made::Never);
+            return Ok(Origin::Never);
         };
         let again = self.store().was_made_by(new.key.clone(), found.id, &new.nickname, new.region);
-        Ok(if again.await? { Made::ByThis(found.id) } else { Made::ByOther })
+        Ok(if again.await? { Origin::ByThis(found.id) } else { Origin::ByOther })
     }
 }
 
 /// Origin of the account of a name.
-enum Made {
+enum Origin {
     /// There is no account.
     Never,
     /// The same request, sent before.
@@ -135,7 +135,7 @@ enum Made {
     ByOther,
 }
 
-impl Made {
+impl Origin {
     /// The result of a sign-up that does not make the account itself. `Never` after a failed insert: the name was
     /// taken for a moment.
     fn answer(self) -> Result<Done<UserId>, Problem> {

@@ -1,6 +1,6 @@
 //! Transactions on accounts. One method is one whole transaction.
 
-use super::change::Ending;
+use super::change::Revocation;
 use super::regions::{RegionId, RegionRow};
 use super::revoked::{Change, Cutoff, MARGIN_SECONDS, MOST_OF_ONE_USER};
 use super::token::{Claims, TokenId};
@@ -196,40 +196,43 @@ impl AccountStore {
     }
 
     /// Revokes all tokens of a user.
-    pub(super) async fn end_tokens(&self, ending: Ending) -> Result<()> {
-        self.store.write(move |tx| end_tokens(tx, ending)).await
+    pub(super) async fn end_tokens(&self, revocation: Revocation) -> Result<()> {
+        self.store.write(move |tx| end_tokens(tx, revocation)).await
     }
 
     /// Stores a new hash and revokes all tokens.
-    pub(super) async fn change_password(&self, ending: Ending, hash: String) -> Result<()> {
+    pub(super) async fn change_password(&self, revocation: Revocation, hash: String) -> Result<()> {
         let job = move |tx: &mut Tx<'_>| {
-            tx.run("UPDATE users SET password_hash = ? WHERE id = ?", params![hash, ending.user])?;
-            end_tokens(tx, ending)
+            tx.run(
+                "UPDATE users SET password_hash = ? WHERE id = ?",
+                params![hash, revocation.user],
+            )?;
+            end_tokens(tx, revocation)
         };
         self.store.write(job).await
     }
 
     /// Deletes a user and revokes all tokens. Dependent rows are deleted, or lose the name, in the background.
-    pub(super) async fn delete(&self, ending: Ending) -> Result<()> {
-        self.store.write(move |tx| delete(tx, ending)).await
+    pub(super) async fn delete(&self, revocation: Revocation) -> Result<()> {
+        self.store.write(move |tx| delete(tx, revocation)).await
     }
 
     /// The same, and invalidates all cached bodies, so that none contains the user's name.
-    pub(super) async fn delete_at_once(&self, ending: Ending) -> Result<()> {
+    pub(super) async fn delete_at_once(&self, revocation: Revocation) -> Result<()> {
         let job = move |tx: &mut Tx<'_>| {
             tx.effects().end_everything();
-            delete(tx, ending)
+            delete(tx, revocation)
         };
         self.store.write(job).await
     }
 }
 
-fn delete(tx: &mut Tx<'_>, ending: Ending) -> Result<()> {
-    tx.run("DELETE FROM users WHERE id = ?", params![ending.user])?;
+fn delete(tx: &mut Tx<'_>, revocation: Revocation) -> Result<()> {
+    tx.run("DELETE FROM users WHERE id = ?", params![revocation.user])?;
     // In a file a trigger has inserted it already; a server has none.
-    tx.insert_new("INSERT INTO deleted_users (id) VALUES (?)", params![ending.user])?;
+    tx.insert_new("INSERT INTO deleted_users (id) VALUES (?)", params![revocation.user])?;
     tx.effects().leave_rows();
-    end_tokens(tx, ending)
+    end_tokens(tx, revocation)
 }
 
 fn insert(tx: &Tx<'_>, user: &NewUser) -> Result<Option<UserId>> {
@@ -279,8 +282,8 @@ fn forget_expired(tx: &Tx<'_>, now: i64, change: &mut Change) -> Result<()> {
 }
 
 /// Revokes all tokens of a user by a cutoff, which replaces single revocations.
-fn end_tokens(tx: &mut Tx<'_>, ending: Ending) -> Result<()> {
-    let Ending { user, until, expires_at, now } = ending;
+fn end_tokens(tx: &mut Tx<'_>, revocation: Revocation) -> Result<()> {
+    let Revocation { user, until, expires_at, now } = revocation;
     tx.run(END_TOKENS, params![user, until, expires_at])?;
     let mut change = Change::default();
     replace_by_cutoff(tx, user, until, &mut change)?;

@@ -182,11 +182,9 @@ async fn take(bench: &Bench, model: &mut BTreeMap<PostId, PostValues>, step: Ste
         }
         Step::Rewrite(n) => {
             let Some(id) = nth(n) else { return };
-            posts
-                .change(id, 1, Changes::to_content("다시 씁니다".to_owned()))
-                .await
-                .unwrap()
-                .unwrap();
+            let content = "다시 씁니다".to_owned();
+            posts.change(id, 1, Changes::to_content(content.clone())).await.unwrap().unwrap();
+            model.get_mut(&id).unwrap().content = content;
         }
         Step::Remove(n) => {
             let Some(id) = nth(n) else { return };
@@ -203,9 +201,12 @@ async fn take(bench: &Bench, model: &mut BTreeMap<PostId, PostValues>, step: Ste
     }
 }
 
+fn block_on<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
 fn every_listing_is_right(settings: &[(&str, &str)], steps: Vec<Step>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let bench = Bench::new(settings).await;
         let mut model = BTreeMap::new();
         for (n, one) in steps.into_iter().enumerate() {
