@@ -64,7 +64,7 @@ impl StoredHash {
 
     /// Returns true if a password just verified against it should be hashed again with `current`.
     ///
-    /// That is so when function or cost differ, or salt or output are shorter than new ones. A safe hash is never
+    /// True when function or cost differ, or salt or output are shorter than new ones. A safe hash is never
     /// replaced by an unsafe one ([`Scheme::is_unsafe`]): an experiment with a weak scheme must not weaken the
     /// accounts that log in meanwhile.
     pub fn needs_upgrade(&self, current: &Scheme) -> bool {

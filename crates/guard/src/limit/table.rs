@@ -135,7 +135,7 @@ impl Slot<'_> {
         }
     }
 
-    /// Whether [`insert`](Self::insert) will find a place.
+    /// Returns true if [`insert`](Self::insert) will find a place.
     pub(super) fn has_place(&self) -> bool {
         let set = self.set.as_deref();
         self.way.is_some() || set.is_none_or(|set| set.entries.iter().any(|e| e.in_flight == 0))

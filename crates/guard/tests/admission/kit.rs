@@ -138,7 +138,7 @@ pub fn from(account: &str, address: IpAddr) -> Try<'_> {
     Try(Attempt {
         account: account.as_bytes(),
         address,
-        // Of its own for each account, unless a test says otherwise.
+        // Each account has its own password unless a test sets another.
         password: account.as_bytes(),
         proof: None,
         device_token: None,

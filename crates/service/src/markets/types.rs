@@ -209,7 +209,7 @@ mod tests {
 
         #[test]
         fn two_editions_again_change_nothing_in_between(a in any_data(), b in any_data()) {
-            // Of one day and provider they correct each other, and the last takes precedence.
+            // Two editions of one day and provider correct each other, and the last takes precedence.
             prop_assume!((&a.data_date, &a.provider) != (&b.data_date, &b.provider));
             let both = after(a.clone(), &[&b]);
             prop_assert_eq!(&after(both.clone(), &[&a]), &both);
