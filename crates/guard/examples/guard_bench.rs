@@ -1,8 +1,8 @@
-//! What one decision of the guard costs: `cargo run --release -p madang-guard --example guard_bench`.
+//! Cost of one decision of the guard: `cargo run --release -p madang-guard --example guard_bench`.
 //!
-//! Processor time of one decision, median of fifteen rounds, with the shortest and longest beside it;
-//! other work on the machine disturbs it less than it would the time on the wall. All decisions but
-//! the admitted ones are refusals. With several threads: refusals per second of processor time.
+//! CPU time of one decision: median, minimum and maximum of fifteen rounds. Other work on the machine disturbs CPU
+//! time less than wall time. All decisions but the admitted ones are refusals. With several threads: refusals per
+//! second of CPU time.
 
 #![expect(clippy::unwrap_used, reason = "a bench fails by panicking")]
 
@@ -20,7 +20,7 @@ use madang_guard::suspicion::DeviceToken;
 use madang_guard::{Attempt, Guard, GuardConfig, Key};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Processor time of this thread so far.
+/// CPU time of this thread.
 fn used() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
@@ -34,7 +34,7 @@ fn attempt<'a>(account: &'a str, address: &str) -> Attempt<'a> {
     Attempt {
         account: account.as_bytes(),
         address,
-        password: account.as_bytes(), // One for all would be watched.
+        password: account.as_bytes(), // The same for all would become suspicious.
         proof: None,
         device_token: None,
         credential: b"stored hash",
@@ -42,7 +42,7 @@ fn attempt<'a>(account: &'a str, address: &str) -> Attempt<'a> {
     }
 }
 
-/// A device token for whoever succeeded with this.
+/// The device token of a successful attempt.
 fn token_for(guard: &Guard, attempt: &Attempt<'_>) -> Option<DeviceToken> {
     guard.device_token(attempt.address, attempt.account, attempt.credential)
 }
@@ -55,7 +55,7 @@ fn run<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
-/// Prints what one call takes.
+/// Prints the CPU time of one call.
 async fn measure(name: &str, mut call: impl AsyncFnMut()) {
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
@@ -147,15 +147,7 @@ async fn decisions() {
         number += 1;
         let address = IpAddr::V4(number.into());
         let name = number.to_le_bytes();
-        let fresh = Attempt {
-            account: &name,
-            address,
-            password: &name,
-            proof: None,
-            device_token: None,
-            credential: &[],
-            under_load: false,
-        };
+        let fresh = Attempt { account: &name, address, password: &name, credential: &[], ..pair };
         guard.admit(&fresh).await.unwrap().fail();
     })
     .await;

@@ -1,17 +1,17 @@
-//! How much of the machine's hashing the pool delivers when it is offered five times as much.
+//! Share of the machine's hashing that the pool delivers under five times the load.
 //!
 //! `cargo run --release -p madang-guard --example hash_bench -- [SCHEME] [THREADS] [SECONDS]`
 //!
 //! - Raw: one thread calls the hash function of the same crate in a loop, on memory that it keeps, at the
-//!   priority of the pool's threads (so that other load weighs on both sides alike).
+//!   priority of the pool's threads (so that other load affects both sides alike).
 //! - Pool: checks of unknown users arrive at a constant rate, whether or not earlier ones are answered
-//!   (an open model). What is done within the window counts.
-//! - Refusal: from before the call to the answer in hand, for jobs refused at once.
+//!   (an open model). Jobs that end within the window count.
+//! - Refusal: time from the call to the result, for jobs refused at once.
 //!
-//! Raw and pool take turns and the ratio is between neighbours, for other load comes and goes. On a machine
-//! with much other load, threads of low priority get what is left, which is not the same twice; the *own*
-//! ratio leaves that out: hashes per second of CPU, times the part of the window in which the pool's
-//! threads ran or waited for a core (schedstat of Linux). What it lacks to one is what the pool itself loses.
+//! Raw and pool alternate and the ratio is between neighbours, because other load varies. On a machine with much other
+//! load, threads of low priority get the rest, which varies; the *own* ratio excludes that: hashes per second of CPU,
+//! times the part of the window in which the pool's threads ran or waited for a core (schedstat of Linux). One minus
+//! this ratio is the loss of the pool itself.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// What threads did in a window.
+/// Hash rates of threads in a window.
 struct Rate {
     per_second: f64,
     per_cpu_second: f64,
@@ -107,7 +107,7 @@ impl Time {
     }
 }
 
-/// One thread that does nothing else.
+/// The rate of one thread that only hashes.
 fn raw(scheme: Scheme, window: Duration) -> Outcome<Rate> {
     let text = scheme.to_string();
     let mut hash: Box<dyn FnMut() + Send> = match text.split_once(':') {
@@ -137,7 +137,7 @@ fn raw(scheme: Scheme, window: Duration) -> Outcome<Rate> {
         None => return Err(text.into()),
     };
     let looping = std::thread::spawn(move || {
-        // Of this thread only, as in the pool.
+        // Affects this thread only, as in the pool.
         let _ = rustix::process::setpriority_process(None, 19);
         hash();
         let this = Path::new("/proc/thread-self");
@@ -151,12 +151,12 @@ fn raw(scheme: Scheme, window: Duration) -> Outcome<Rate> {
     Ok(looping.join().ok().flatten().ok_or("the raw loop failed")?)
 }
 
-/// What a pool does with `offered` jobs per second for the time of `window`, after as long a warm-up.
+/// The rate of a pool with `offered` jobs per second during `window`, after a warm-up, and its refusals.
 fn overload(options: PoolOptions, offered: f64, window: Duration) -> Outcome<(Rate, String)> {
     let pool = HashPool::start(options)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let (rate, mut refusals) = runtime.block_on(async {
-        // Until the queue is full and answers as often as it takes.
+        // Warm-up until the queue is full.
         arrive(&pool, offered, options.max_wait).await;
         let (done, before, begun) = (pool.metrics().done, Time::of_pool()?, Instant::now());
         let refusals = arrive(&pool, offered, window).await;
@@ -180,7 +180,7 @@ fn overload(options: PoolOptions, offered: f64, window: Duration) -> Outcome<(Ra
     Ok((rate, rest))
 }
 
-/// Offers jobs at a constant rate; the time each refused one took.
+/// Submits jobs at a constant rate; returns the time of each refusal.
 async fn arrive(pool: &HashPool, offered: f64, window: Duration) -> Vec<Duration> {
     let begun = tokio::time::Instant::now();
     let mut refusals = Vec::new();

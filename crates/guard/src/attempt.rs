@@ -1,4 +1,4 @@
-//! What is asked of the guard, and its refusals.
+//! Attempts and refusals.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,55 +6,50 @@ use std::time::Duration;
 
 use crate::suspicion::{Challenge, ProofError};
 
-/// One log-in attempt, as far as the guard needs to know it.
+/// One log-in attempt.
 #[derive(Clone, Copy)]
 pub struct Attempt<'a> {
-    /// The name given, in the form in which the caller looks accounts up: two spellings of one
-    /// account must be the same bytes here. Whether the account exists does not matter.
+    /// The name given, in the form in which the caller looks accounts up: two spellings of one account must be the
+    /// same bytes here. The account need not exist.
     pub account: &'a [u8],
-    /// The client's own address, behind whatever proxies the caller trusts.
+    /// Address of the client itself, behind any proxies that the caller trusts.
     pub address: IpAddr,
     /// The password given. Only a keyed hash of it outlives the call.
     pub password: &'a [u8],
-    /// The solution of a challenge, as an ALTCHA widget hands it over, if there is one.
+    /// Solution of a challenge, as an ALTCHA widget returns it.
     pub proof: Option<&'a str>,
-    /// The device token, as [`DeviceToken::value`](crate::suspicion::DeviceToken) was, if there is one.
+    /// [`DeviceToken::value`](crate::suspicion::DeviceToken) of an earlier log-in.
     pub device_token: Option<&'a str>,
-    /// What the account's password is stored as, so that a device token ends with the password it was earned with. Only
-    /// looked at with a device token; empty if there is no such account.
+    /// Stored form of the account's password, so that a device token ends with the password it was issued for. Read
+    /// only with a device token; empty without such an account.
     pub credential: &'a [u8],
-    /// Whether so many passwords wait to be hashed that an attempt with neither proof nor device token had better not join
-    /// them.
+    /// Too many passwords wait to be hashed: an attempt with neither proof nor device token gets a challenge.
     pub under_load: bool,
 }
 
 impl fmt::Debug for Attempt<'_> {
-    /// Names the address only: names, passwords, proofs and device tokens do not belong in a log.
+    /// Prints the address only: names, passwords, proofs and device tokens do not belong in a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Attempt").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-/// Why an attempt may not go on, and what would change that.
-///
-/// To the client this is a 429.
+/// A refused attempt: to the client a 429.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("refused: {reason}")]
 pub struct Refused {
-    /// What stood in the way.
+    /// The limit that refused it.
     pub reason: Reason,
-    /// When it is worth trying again without anything more to show; never zero, jitter included.
-    /// Written as whole seconds it must be rounded up.
+    /// Time until a retry without a proof is worth it; never zero, jitter included. Round it up to whole seconds.
     pub retry_after: Duration,
-    /// What to solve in order to be let through sooner; only with [`Reason::Suspicious`].
+    /// Challenge whose solution admits the attempt sooner; only with [`Reason::Suspicious`].
     pub challenge: Option<Challenge>,
-    /// Why the proof that came with the attempt did not count, if one came and was looked at.
+    /// Error of the proof that came with the attempt; `None` without one, or if it was not checked.
     pub proof_error: Option<ProofError>,
 }
 
 impl Refused {
-    /// Adds a random tenth, or up to a second if that is more and half a minute at most, so that those
-    /// who were refused together do not come back together.
+    /// Adds a random tenth of the wait, between 1 s and 30 s, so that clients refused together do not retry together.
     pub(crate) fn new(reason: Reason, wait: Duration) -> Self {
         let spread = (wait / 10).clamp(Duration::from_secs(1), Duration::from_secs(30));
         let retry_after = wait.max(Duration::from_millis(1)) + spread.mul_f64(fastrand::f64());
@@ -62,7 +57,7 @@ impl Refused {
     }
 }
 
-/// What stood in the way of an attempt.
+/// The limit that refused an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
@@ -74,27 +69,26 @@ pub enum Reason {
     Address,
     /// This password failed at too many accounts.
     Password,
-    /// Too many accounts made from this address.
+    /// Too many sign-ups from this address.
     SignUp,
     /// The address sent too many attempts (mode `ip` only).
     Blocked,
-    /// The allowance is held by attempts that are still in flight, and waiting for them took too
-    /// long or the places for waiting were taken.
+    /// Attempts in flight hold the allowance, and waiting for them took too long or the queue was full.
     InFlight,
     /// The attempt must show a proof of work or a device token.
     Suspicious(Suspect),
 }
 
-/// What made an attempt suspicious.
+/// The suspicious part of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Suspect {
-    /// The address fails a lot, or did lately.
+    /// The address fails often, or did recently.
     Address,
     /// The account is being guessed at, and its next attempt without a proof is due later.
     Account,
-    /// The password is being tried at many accounts, or was lately.
+    /// The password is being tried at many accounts, or was recently.
     Password,
-    /// Nothing: more passwords are tried than can be hashed, so whoever is known goes first.
+    /// Nothing: more passwords arrive than can be hashed, so known clients go first.
     Load,
 }
 

@@ -1,4 +1,4 @@
-//! Mode `on`: counters, waiting and suspicion put together.
+//! Mode `on`: counters, waiting and suspicion combined.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::attempt::{Attempt, Reason, Refused, Suspect};
 use crate::clock::Clock;
-use crate::config::{GuardConfig, Suspicion};
+use crate::config::GuardConfig;
 use crate::guard::Stores;
 use crate::limit::{
     Answer, AttemptOutcome, AttemptStore, Axis, Decision, Hashing, MemoryStore, ProofStore,
@@ -18,54 +18,40 @@ use crate::limit::{
 use crate::metrics::Metrics;
 use crate::reservation::{Held, Reservation, SignUp};
 use crate::suspicion::{
-    Binding, Challenge, DeviceToken, DeviceTokens, Owner, Proof, ProofError, Proofs, UsedProofs,
-    half,
+    Binding, DeviceToken, DeviceTokens, Owner, Proof, ProofError, Proofs, UsedProofs,
 };
 
-/// Which store made a reservation, and has to end it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Given,
+/// The store that made a reservation, and has to end it.
+#[derive(Clone, Copy)]
+pub(crate) enum Side {
+    Main,
     Fallback,
 }
 
 pub(crate) struct AttemptLimiter {
     store: Arc<dyn AttemptStore>,
-    /// Counts while the given store does not answer, and before that learns what it needs to go on from there; `None` if
-    /// that one cannot fail.
+    /// Counts while the shared store does not answer. Until then it learns the outcomes that it needs to take over.
+    /// `None` without a shared store.
     fallback: Option<MemoryStore>,
-    room: Room,
+    pub(crate) room: Room,
     ids: Hashing,
     watch_passwords: bool,
     proofs: Option<Proofs>,
-    /// Those that this process saw, and those that all did.
+    /// Proofs used in this process.
     used: UsedProofs,
+    /// Proofs used in all processes.
     used_by_all: Option<Arc<dyn ProofStore>>,
     tokens: Option<DeviceTokens>,
     clock: Arc<dyn Clock>,
-    metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
-#[derive(Clone, Copy)]
-pub(crate) struct Entered {
-    side: Side,
-    ticket: u64,
-}
-
-/// An attempt on its way through.
-struct Passage<'a> {
+/// An attempt during its admission.
+struct Admission<'a> {
     attempt: &'a Attempt<'a>,
     binding: Binding<'a>,
-    /// When waiting ends; set when it begins.
+    /// End of waiting; set when waiting begins.
     deadline: Option<Instant>,
-}
-
-/// Why an attempt was not let in.
-#[derive(Clone, Copy)]
-enum Stop {
-    Decided(Decision),
-    /// Waited too long, or there was no place for waiting.
-    InFlight,
 }
 
 impl AttemptLimiter {
@@ -75,13 +61,10 @@ impl AttemptLimiter {
         clock: Arc<dyn Clock>,
         metrics: Arc<Metrics>,
     ) -> Result<Self, getrandom::Error> {
-        let suspicion = config.suspicion.clone().unwrap_or(Suspicion {
-            proof: None,
-            device_tokens: None,
-            passwords: None,
-            ..Suspicion::default()
-        });
-        let proofs = suspicion.proof.map(|proof| Proofs::new(proof, &config.key)).transpose()?;
+        let suspicion = config.suspicion.as_ref();
+        let proofs = suspicion.and_then(|suspicion| suspicion.proof);
+        let proofs = proofs.map(|proof| Proofs::new(proof, &config.key)).transpose()?;
+        let tokens = suspicion.and_then(|suspicion| suspicion.device_tokens);
         let memory = MemoryStore::new(config, Arc::clone(&clock));
         let (store, fallback): (Arc<dyn AttemptStore>, _) = match stores.attempts {
             Some(store) => (store, Some(memory)),
@@ -91,27 +74,19 @@ impl AttemptLimiter {
             store,
             fallback,
             room: Room::new(config.waiting),
-            // Processes that count together have to call things by the same names.
-            ids: Hashing::with_key(&half(&config.key, b"limiter ids")),
-            watch_passwords: suspicion.passwords.is_some(),
+            // Processes that count together must derive the same ids.
+            ids: Hashing::with_key(&config.key.half(b"limiter ids")),
+            watch_passwords: suspicion.is_some_and(|suspicion| suspicion.passwords.is_some()),
             used: UsedProofs::new(if proofs.is_some() { config.used_proofs } else { 0 }),
             used_by_all: stores.proofs,
             proofs,
-            tokens: suspicion.device_tokens.map(|_| DeviceTokens::new(&config.key)),
+            tokens: tokens.map(|_| DeviceTokens::new(&config.key)),
             clock,
             metrics,
         })
     }
 
-    pub(crate) fn metrics(&self) -> &Metrics {
-        &self.metrics
-    }
-
-    pub(crate) fn room(&self) -> &Room {
-        &self.room
-    }
-
-    /// Metrics of the store, and of the one that stands in for it.
+    /// Metrics of the store and its fallback.
     pub(crate) fn store_metrics(&self) -> StoreMetrics {
         let mut metrics = self.store.metrics();
         if let Some(fallback) = &self.fallback {
@@ -123,30 +98,29 @@ impl AttemptLimiter {
         metrics
     }
 
-    /// A device token for the owner's device, unless device tokens are off.
     pub(crate) fn device_token(&self, owner: Owner<'_>) -> Option<DeviceToken> {
         self.tokens.as_ref()?.issue(owner, self.clock.unix_seconds())
     }
 
-    /// Lets an attempt in whose address is already cut to the bits that count.
+    /// Admits an attempt from `address` as counted.
     pub(crate) async fn admit(
         self: &Arc<Self>,
         attempt: &Attempt<'_>,
         address: IpAddr,
     ) -> Result<Reservation, Refused> {
         let binding = Binding { account: attempt.account, address };
-        let mut passage = Passage { attempt, binding, deadline: None };
+        let mut admission = Admission { attempt, binding, deadline: None };
         let account = self.ids.account(attempt.account);
         if let Some(token) = self.device_nonce(attempt) {
             let subject = Subject::KnownDevice { token: self.ids.token(account, &token), account };
-            match self.enter(subject, false, &mut passage).await {
-                Ok(entered) => {
+            match self.enter(subject, false, &mut admission).await {
+                Ok(held) => {
                     self.metrics.count(|m| m.device_tokens_accepted += 1);
-                    return Ok(self.reservation(subject, entered));
+                    return Ok(Reservation::new(held));
                 }
-                // Put aside: as if there were none.
-                Err(Stop::Decided(Decision::Over(..))) => {}
-                Err(stop) => return Err(self.refuse(stop, &passage, None)),
+                // A device token over its limit is ignored.
+                Err(Decision::Over(..)) => {}
+                Err(decision) => return Err(self.refuse(decision, &admission, None)),
             }
         }
         let by_address = self.ids.address(address);
@@ -157,48 +131,49 @@ impl AttemptLimiter {
             password: self.watch_passwords.then(|| self.ids.password(attempt.password)),
         };
         if attempt.under_load && self.proofs.is_some() {
-            // Before anything is counted or looked up: a flood must cost less than what it keeps from being hashed.
+            // Before anything is counted or looked up: a flood must cost less than the hashes that it prevents.
             let busy =
                 Decision::Suspicious { suspect: Suspect::Load, remaining: SHORT, severity: 0 };
-            return self.admit_proven(subject, Stop::Decided(busy), &mut passage).await;
+            return self.admit_proven(subject, busy, &mut admission).await;
         }
-        match self.enter(subject, false, &mut passage).await {
-            Ok(entered) => Ok(self.reservation(subject, entered)),
-            Err(stop @ Stop::Decided(Decision::Suspicious { .. })) => {
-                self.admit_proven(subject, stop, &mut passage).await
+        match self.enter(subject, false, &mut admission).await {
+            Ok(held) => Ok(Reservation::new(held)),
+            Err(decision @ Decision::Suspicious { .. }) => {
+                self.admit_proven(subject, decision, &mut admission).await
             }
-            Err(stop) => Err(self.refuse(stop, &passage, None)),
+            Err(decision) => Err(self.refuse(decision, &admission, None)),
         }
     }
 
-    /// The attempt is suspicious: lets it in if it shows a proof, and uses that up.
+    /// Admits a suspicious attempt if it shows a proof, and uses that up.
     async fn admit_proven(
         self: &Arc<Self>,
         subject: Subject,
-        suspicious: Stop,
-        passage: &mut Passage<'_>,
+        suspicious: Decision,
+        admission: &mut Admission<'_>,
     ) -> Result<Reservation, Refused> {
-        let proof = match self.proof(passage) {
-            None => return Err(self.refuse(suspicious, passage, None)),
-            Some(Err(error)) => return Err(self.refuse(suspicious, passage, Some(error))),
+        let proof = match self.proof(admission) {
+            None => return Err(self.refuse(suspicious, admission, None)),
+            Some(Err(error)) => return Err(self.refuse(suspicious, admission, Some(error))),
             Some(Ok(proof)) => proof,
         };
-        let entered = match self.enter(subject, true, passage).await {
-            Ok(entered) => entered,
-            Err(stop) => return Err(self.refuse(stop, passage, None)),
+        let held = match self.enter(subject, true, admission).await {
+            Ok(held) => held,
+            Err(decision) => return Err(self.refuse(decision, admission, None)),
         };
-        // Only now: a proof that does not lead to an attempt is not used up. Of several attempts
-        // with one proof, the first to get here goes on.
-        let reservation = self.reservation(subject, entered);
+        // Only now: a proof is used up only by an admitted attempt. Of several attempts with one proof, the
+        // first to get here proceeds.
+        let reservation = Reservation::new(held);
         if !self.use_up(proof).await {
             reservation.cancel();
-            return Err(self.refuse(suspicious, passage, Some(ProofError::Used)));
+            return Err(self.refuse(suspicious, admission, Some(ProofError::Used)));
         }
         self.metrics.count(|m| m.proofs_accepted += 1);
-        Ok(reservation.by(proof))
+        Ok(reservation.with_proof(proof))
     }
 
-    /// Whether the proof is unused, as far as this process and the shared store (if it answers) know.
+    /// Marks the proof as used. Returns false if it was before, in this process or according to the shared store (if
+    /// it answers).
     async fn use_up(&self, proof: Proof) -> bool {
         if !self.used.insert(proof.id, proof.expires) {
             return false;
@@ -216,33 +191,32 @@ impl AttemptLimiter {
         tracing::debug!(%error, "the shared store of the guard does not answer");
     }
 
-    /// Counts a sign-up from an address already cut to the bits that count.
+    /// Counts a sign-up from `address` as counted.
     pub(crate) async fn admit_sign_up(
         self: &Arc<Self>,
         address: IpAddr,
     ) -> Result<SignUp, Refused> {
         let subject = Subject::SignUp(self.ids.address(address));
         let ticket = fastrand::u64(..);
-        match self.ask(Request { subject, ticket, proven: false, take: true }).await {
+        match self.reserve(Request { subject, ticket, proven: false, take: true }).await {
             (Decision::Room, side) => {
                 self.metrics.count(|m| m.sign_ups_allowed += 1);
-                Ok(SignUp::new(self.held(subject, Entered { side, ticket })))
+                Ok(SignUp { held: Some(self.held(subject, side, ticket)) })
             }
-            (Decision::Over(_, wait), _) => Err(self.refused(Reason::SignUp, wait)),
-            _ => Err(self.refused(Reason::InFlight, SHORT)),
+            (Decision::Over(_, wait), _) => Err(self.metrics.refused(Reason::SignUp, wait)),
+            _ => Err(self.metrics.refused(Reason::InFlight, SHORT)),
         }
     }
 
-    /// Ends a reservation, and wakes whoever waits for its places.
+    /// Ends a reservation, and wakes the attempts that wait for its places.
     pub(crate) fn settle(self: &Arc<Self>, held: &Held, outcome: AttemptOutcome) {
         if let (AttemptOutcome::Cancelled, Some(proof)) = (outcome, held.proof) {
             self.give_back(proof, held.runtime.as_ref());
         }
-        let Entered { side, ticket } = held.entered;
-        if let (Side::Given, Some(fallback)) = (side, &self.fallback) {
+        if let (Side::Main, Some(fallback)) = (held.side, &self.fallback) {
             fallback.learn(&held.subject, outcome);
         }
-        match self.side(side).settle(&held.subject, ticket, outcome) {
+        match self.side(held.side).settle(&held.subject, held.ticket, outcome) {
             Answer::Ready(answer) => self.settled(&held.subject, answer.is_ok()),
             Answer::Later(answer) => {
                 let (limiter, subject) = (Arc::clone(self), held.subject);
@@ -262,7 +236,7 @@ impl AttemptLimiter {
                 if let Err(error) = answer.get().await {
                     limiter.store_failed(&error);
                 }
-                // Here last: shown to this process too early, it would be called used by all.
+                // This process last: otherwise a retry here could find the proof still used in the shared store.
                 limiter.used.remove(proof.id, proof.expires);
             });
         } else {
@@ -277,13 +251,14 @@ impl AttemptLimiter {
         self.room.ring(subject.allowances());
     }
 
-    /// Reserves, waiting for attempts in flight where they hold what is left.
+    /// Reserves, waiting for attempts in flight where they hold the rest of an allowance. Waiting too long, or finding
+    /// the queue full, is [`Decision::NoPlace`].
     async fn enter(
-        &self,
+        self: &Arc<Self>,
         subject: Subject,
         proven: bool,
-        passage: &mut Passage<'_>,
-    ) -> Result<Entered, Stop> {
+        admission: &mut Admission<'_>,
+    ) -> Result<Held, Decision> {
         let ticket = fastrand::u64(..);
         let mut place: Option<QueuePlace<'_>> = None;
         loop {
@@ -292,24 +267,24 @@ impl AttemptLimiter {
                 None => self.room.queued(subject.allowances()),
             };
             let request = Request { subject, ticket, proven, take: queued.is_none() };
-            let (decision, side) = self.ask(request).await;
+            let (decision, side) = self.reserve(request).await;
             let allowance = match (decision, queued) {
                 (Decision::Held(axis, id), _) => (axis, id),
                 (Decision::Room, Some(queue)) => queue,
-                (Decision::Room, None) => return Ok(Entered { side, ticket }),
-                (refusal, _) => return Err(Stop::Decided(refusal)),
+                (Decision::Room, None) => return Ok(self.held(subject, side, ticket)),
+                (refusal, _) => return Err(refusal),
             };
-            if place.as_ref().is_none_or(|place| place.allowance() != allowance) {
+            if place.as_ref().is_none_or(|place| place.allowance != allowance) {
                 drop(place.take());
-                let last = self.room.enter(allowance).ok_or(Stop::InFlight)?;
+                let last = self.room.enter(allowance).ok_or(Decision::NoPlace)?;
                 if last.is_head() {
-                    // What ended between the answer and the place taken rang for nobody.
+                    // An attempt that ended after the decision and before this place was taken rang no bell.
                     last.ring();
                 }
                 place = Some(last);
             }
             if let Some(place) = &place {
-                self.await_turn(place, passage).await?;
+                self.await_turn(place, admission).await?;
             }
         }
     }
@@ -317,39 +292,38 @@ impl AttemptLimiter {
     async fn await_turn(
         &self,
         place: &QueuePlace<'_>,
-        passage: &mut Passage<'_>,
-    ) -> Result<(), Stop> {
-        let longest = self.room.bounds().longest;
-        let deadline = *passage.deadline.get_or_insert_with(|| {
+        admission: &mut Admission<'_>,
+    ) -> Result<(), Decision> {
+        let deadline = *admission.deadline.get_or_insert_with(|| {
             self.metrics.count(|m| m.waited += 1);
-            Instant::now() + longest
+            Instant::now() + self.room.bounds.longest
         });
-        // Attempts of other processes end without ringing here: the head of a queue looks for itself.
-        let looks = self.fallback.is_some() && place.is_head();
-        let until = if looks { deadline.min(Instant::now() + LOOK) } else { deadline };
+        // Attempts of other processes end without ringing here: the head of a queue polls the store.
+        let polls = self.fallback.is_some() && place.is_head();
+        let until = if polls { deadline.min(Instant::now() + POLL) } else { deadline };
         match timeout_at(until, place.rung()).await {
-            Err(_) if until == deadline => Err(Stop::InFlight),
+            Err(_) if until == deadline => Err(Decision::NoPlace),
             _ => Ok(()),
         }
     }
 
-    async fn ask(&self, request: Request) -> (Decision, Side) {
+    async fn reserve(&self, request: Request) -> (Decision, Side) {
         if let Some(fallback) = self.fallback.as_ref().filter(|_| !request.proven)
-            && let Some(told) = fallback.told(&request.subject)
+            && let Some(decision) = fallback.learned_suspicion(&request.subject)
         {
-            return (told, Side::Fallback);
+            return (decision, Side::Fallback);
         }
         match self.store.reserve(&request).get().await {
             Ok(decision) => {
                 if let Some(fallback) = &self.fallback {
                     fallback.learn_suspicion(&request.subject, &decision);
                 }
-                (decision, Side::Given)
+                (decision, Side::Main)
             }
             Err(error) => {
                 self.store_failed(&error);
                 let store = self.side(Side::Fallback);
-                // A fallback that fails has nothing to fall back on: nobody is let in unseen.
+                // Without any store no attempt is admitted.
                 let decision = store.reserve(&request).get().await;
                 (decision.unwrap_or(Decision::NoPlace), Side::Fallback)
             }
@@ -363,7 +337,7 @@ impl AttemptLimiter {
         }
     }
 
-    /// The nonce of the device token shown, if it is worth anything.
+    /// The nonce of the device token shown, if it is valid.
     fn device_nonce(&self, attempt: &Attempt<'_>) -> Option<[u8; 12]> {
         let tokens = self.tokens.as_ref()?;
         let token = attempt.device_token?;
@@ -375,32 +349,29 @@ impl AttemptLimiter {
         nonce
     }
 
-    /// The proof shown, if proofs are on and there is one.
-    fn proof(&self, passage: &Passage<'_>) -> Option<Result<Proof, ProofError>> {
-        let shown = passage.attempt.proof?;
+    /// The proof shown; `None` without one, or with proofs off.
+    fn proof(&self, admission: &Admission<'_>) -> Option<Result<Proof, ProofError>> {
+        let shown = admission.attempt.proof?;
         let now = self.clock.unix_seconds();
-        let proof = self.proofs.as_ref()?.check(shown, &passage.binding, now);
+        let proof = self.proofs.as_ref()?.check(shown, &admission.binding, now);
         Some(proof.and_then(|proof| {
             let used = self.used.contains(proof.id, proof.expires);
             if used { Err(ProofError::Used) } else { Ok(proof) }
         }))
     }
 
-    fn reservation(self: &Arc<Self>, subject: Subject, entered: Entered) -> Reservation {
-        Reservation::new(self.held(subject, entered))
-    }
-
-    fn held(self: &Arc<Self>, subject: Subject, entered: Entered) -> Held {
+    fn held(self: &Arc<Self>, subject: Subject, side: Side, ticket: u64) -> Held {
         let is_shared = self.fallback.is_some() || self.used_by_all.is_some();
         let runtime = if is_shared { Handle::try_current().ok() } else { None };
-        Held { limiter: Arc::clone(self), entered, subject, proof: None, runtime }
+        Held { limiter: Arc::clone(self), subject, side, ticket, proof: None, runtime }
     }
 
-    fn refuse(&self, stop: Stop, passage: &Passage<'_>, error: Option<ProofError>) -> Refused {
-        let decision = match stop {
-            Stop::Decided(decision) => decision,
-            Stop::InFlight => return self.refused(Reason::InFlight, SHORT),
-        };
+    fn refuse(
+        &self,
+        decision: Decision,
+        admission: &Admission<'_>,
+        error: Option<ProofError>,
+    ) -> Refused {
         match decision {
             Decision::Over(axis, wait) => {
                 let reason = match axis {
@@ -410,45 +381,29 @@ impl AttemptLimiter {
                     Axis::Password => Reason::Password,
                     Axis::SignUp => Reason::SignUp,
                 };
-                self.refused(reason, wait)
+                self.metrics.refused(reason, wait)
             }
             Decision::Suspicious { suspect, remaining, severity } => {
-                self.challenge(suspect, remaining, severity, passage, error)
+                if error.is_some() {
+                    self.metrics.count(|m| m.proofs_rejected += 1);
+                }
+                let issue = |proofs: &Proofs| {
+                    proofs.issue(&admission.binding, severity, self.clock.unix_seconds())
+                };
+                Refused {
+                    challenge: self.proofs.as_ref().map(issue),
+                    proof_error: error,
+                    ..self.metrics.refused(Reason::Suspicious(suspect), remaining)
+                }
             }
             Decision::Room | Decision::Held(..) | Decision::NoPlace => {
-                self.refused(Reason::InFlight, SHORT)
+                self.metrics.refused(Reason::InFlight, SHORT)
             }
         }
-    }
-
-    fn challenge(
-        &self,
-        suspect: Suspect,
-        remaining: Duration,
-        severity: u32,
-        passage: &Passage<'_>,
-        proof_error: Option<ProofError>,
-    ) -> Refused {
-        if proof_error.is_some() {
-            self.metrics.count(|m| m.proofs_rejected += 1);
-        }
-        let issue = |proofs: &Proofs| -> Challenge {
-            proofs.issue(&passage.binding, severity, self.clock.unix_seconds())
-        };
-        Refused {
-            challenge: self.proofs.as_ref().map(issue),
-            proof_error,
-            ..self.refused(Reason::Suspicious(suspect), remaining)
-        }
-    }
-
-    fn refused(&self, reason: Reason, wait: Duration) -> Refused {
-        self.metrics.refused(reason);
-        Refused::new(reason, wait)
     }
 }
 
-/// Between two looks whether attempts in flight elsewhere have ended; about as long as a password hash.
-const LOOK: Duration = Duration::from_millis(20);
-/// When those in flight may have ended.
+/// Interval of polling for attempts in flight elsewhere; about as long as a password hash.
+const POLL: Duration = Duration::from_millis(20);
+/// Time after which attempts in flight may have ended.
 const SHORT: Duration = Duration::from_secs(1);

@@ -1,15 +1,14 @@
-//! Where the guard reads the time, so that a test can hold it still.
+//! The guard's clock, which tests can stop.
 //!
-//! Windows, delays and what is remembered go by its monotonic time; what leaves the process with
-//! an expiry in it (challenges, device tokens) goes by its date, because other nodes and later
-//! processes must understand it. Waiting always uses the timer of the runtime that waits.
+//! Windows, delays and memory use its monotonic time. Challenges and device tokens expire by its date, because other
+//! nodes and later processes read them. Waiting always uses the timer of the runtime.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
-/// A monotonic clock that also tells the date.
+/// A monotonic clock with a date.
 pub trait Clock: Send + Sync + 'static {
     /// Time since an origin of the clock's own choice; never decreases.
     fn now(&self) -> Duration;
@@ -18,17 +17,15 @@ pub trait Clock: Send + Sync + 'static {
     fn unix_seconds(&self) -> u64;
 }
 
-/// The time of the process.
+/// The clock of the process.
 ///
-/// It reads [`tokio::time::Instant`], which is the operating system's monotonic clock, except
-/// inside a runtime whose time a test has paused: there it stands still with the timers. The date
-/// is the system's; one before 1970 counts as 1970.
+/// It reads [`tokio::time::Instant`]: the operating system's monotonic clock, except inside a runtime whose time a
+/// test has paused. The date is the system's; one before 1970 counts as 1970.
 #[derive(Debug)]
 pub struct SystemClock {
     origin: Instant,
 }
 
-/// It begins at zero.
 impl Default for SystemClock {
     fn default() -> Self {
         Self { origin: Instant::now() }
@@ -45,10 +42,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that moves only when it is told to; for tests.
-///
-/// Its date is [`ManualClock::EPOCH`] plus what it was moved by, until
-/// [`set_unix_seconds`](Self::set_unix_seconds) takes the date elsewhere.
+/// A clock for tests that moves only when [`advance`](Self::advance) is called. It begins at zero, at
+/// [`EPOCH`](Self::EPOCH).
 #[derive(Debug)]
 pub struct ManualClock {
     nanos: AtomicU64,
@@ -65,13 +60,12 @@ impl ManualClock {
         self.nanos.fetch_add(nanos(by), Ordering::Relaxed);
     }
 
-    /// Makes the date leap, forward or back; the monotonic time stays where it is.
+    /// Sets the date; the monotonic time does not change.
     pub fn set_unix_seconds(&self, date: u64) {
         self.epoch.store(date.wrapping_sub(self.now().as_secs()), Ordering::Relaxed);
     }
 }
 
-/// It stands at zero.
 impl Default for ManualClock {
     fn default() -> Self {
         Self { nanos: AtomicU64::new(0), epoch: AtomicU64::new(Self::EPOCH) }

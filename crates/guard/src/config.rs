@@ -3,25 +3,28 @@
 use std::fmt;
 use std::time::Duration;
 
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
 use crate::net::Cidr;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How attempts are limited.
+/// Limits in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Not at all.
+    /// No limits.
     Off,
-    /// By address alone, with a block: the way of the system that was reproduced.
+    /// By address alone, with a block, as in the reproduced system.
     Ip(IpLimit),
     /// By pair, account and address, and by suspicion.
     On,
 }
 
-/// Everything that can be set.
+/// All settings of the guard.
 #[derive(Clone, Debug)]
 pub struct GuardConfig {
-    /// Which way of limiting is used. Default: [`Mode::On`].
+    /// Default: [`Mode::On`].
     pub mode: Mode,
     /// Wrong guesses at one account from one address. Default: 10 per 15 min.
     pub pair: FailureLimit,
@@ -29,23 +32,23 @@ pub struct GuardConfig {
     pub account: AccountLimit,
     /// Wrong guesses from one address at any account.
     pub address: AddressLimit,
-    /// Accounts made from one address, whether or not that succeeded. Default: 1,000 per hour.
+    /// Sign-ups from one address, whether or not they succeeded. Default: 1,000 per hour.
     pub sign_up: FailureLimit,
     /// Addresses whose attempts are neither limited nor counted. Default: none.
     pub exempt: Vec<Cidr>,
-    /// Attempts beyond the remaining allowance wait for those in flight.
+    /// Waiting of attempts beyond the remaining allowance for those in flight.
     pub waiting: Waiting,
-    /// `None`: what is over a limit is refused until it no longer is.
+    /// `None`: attempts over a limit are refused for as long as they are.
     pub suspicion: Option<Suspicion>,
-    /// Proofs that were used and have not expired: so many are remembered. Default: 32,768.
+    /// Used proofs remembered until they expire. Default: 32,768.
     pub used_proofs: usize,
-    /// Signs challenges and device tokens. Nodes that must accept each other's share it, and it has
-    /// to outlive the process for device tokens to do so.
+    /// Key that signs challenges and device tokens. Nodes that accept each other's share it; device tokens outlive the
+    /// process only if it does.
     pub key: Key,
 }
 
 impl GuardConfig {
-    /// The defaults, with this key.
+    /// The defaults with this key.
     pub fn new(key: Key) -> Self {
         Self {
             mode: Mode::On,
@@ -61,60 +64,77 @@ impl GuardConfig {
         }
     }
 
-    /// Whether the guard can be built from this.
+    /// Checks the range of each setting.
     ///
     /// # Errors
     /// Names the first setting that is out of range.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let windows = [
+        let mut windows = vec![
             ("pair.window", self.pair.window),
             ("account.window", self.account.window),
             ("address.window", self.address.window),
             ("sign_up.window", self.sign_up.window),
         ];
+        let mut counts = vec![
+            ("pair.failures", self.pair.failures, MAX_FAILURES),
+            ("account.failures", self.account.failures, MAX_FAILURES),
+            ("address.failures", self.address.failures, MAX_FAILURES),
+            ("address.accounts", self.address.accounts, MAX_DISTINCT),
+            ("sign_up.failures", self.sign_up.failures, MAX_FAILURES),
+        ];
+        if let Mode::Ip(ip) = self.mode {
+            windows.extend([("ip.window", ip.window), ("ip.block", ip.block)]);
+            counts.push(("ip.attempts", ip.attempts, u32::MAX));
+        }
+        let suspicion = self.suspicion.as_ref();
+        windows.extend(suspicion.map(|suspicion| ("suspicion.remember", suspicion.remember)));
+        if let Some(proof) = suspicion.and_then(|suspicion| suspicion.proof) {
+            counts.push(("proof.work", proof.work, MAX_WORK >> PROOF_DOUBLINGS));
+        }
+        if let Some(tokens) = suspicion.and_then(|suspicion| suspicion.device_tokens) {
+            windows.push(("device_tokens.window", tokens.window));
+            counts.push(("device_tokens.failures", tokens.failures, MAX_FAILURES));
+            counts.push(("device_tokens.account_failures", tokens.account_failures, MAX_FAILURES));
+        }
+        if let Some(passwords) = suspicion.and_then(|suspicion| suspicion.passwords) {
+            windows.push(("passwords.window", passwords.window));
+            counts.push(("passwords.accounts", passwords.accounts, MAX_DISTINCT));
+        }
         for (setting, window) in windows {
             within(setting, window, Duration::from_secs(1), MAX_WINDOW)?;
         }
-        count("pair.failures", self.pair.failures, MAX_FAILURES)?;
-        count("account.failures", self.account.failures, MAX_FAILURES)?;
-        count("address.failures", self.address.failures, MAX_FAILURES)?;
-        count("address.accounts", self.address.accounts, MAX_DISTINCT)?;
-        count("sign_up.failures", self.sign_up.failures, MAX_FAILURES)?;
-        let longest = self.account.longest_delay;
-        within("account.longest_delay", longest, Duration::from_millis(1), MAX_WINDOW)?;
-        let first = self.account.first_delay;
-        within("account.first_delay", first, Duration::from_millis(1), longest)?;
-        if let Mode::Ip(ip) = self.mode {
-            count("ip.attempts", ip.attempts, u32::MAX)?;
-            within("ip.window", ip.window, Duration::from_secs(1), MAX_WINDOW)?;
-            within("ip.block", ip.block, Duration::from_secs(1), MAX_WINDOW)?;
+        for (setting, value, most) in counts {
+            if !(1..=most).contains(&value) {
+                return Err(ConfigError { setting, accepted: format!("from 1 to {most}") });
+            }
         }
-        self.suspicion.as_ref().map_or(Ok(()), Suspicion::validate)
+        let (first, longest) = (self.account.first_delay, self.account.longest_delay);
+        within("account.longest_delay", longest, Duration::from_millis(1), MAX_WINDOW)?;
+        within("account.first_delay", first, Duration::from_millis(1), longest)
     }
 }
 
-/// So many failures in any interval of this length.
+/// Limit of failures in any interval of the length of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailureLimit {
     /// 1 to 10,000.
     pub failures: u32,
-    /// 1 s to 31 days. Kept in eighths: a failure is forgotten between one and nine eighths of the
-    /// window after it was counted, so that no interval of this length ever holds more than
-    /// `failures`.
+    /// 1 s to 31 days. Counted in eighths: a failure expires between one and nine eighths of the window after it was
+    /// counted, so no interval of this length ever holds more than `failures`.
     pub window: Duration,
 }
 
 /// Wrong guesses at one account from anywhere: a growing delay, never a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountLimit {
-    /// From this many failures on, attempts are let through one at a time and delayed; with a proof of
-    /// work, by no more than 1 s. Default: 20.
+    /// From this many failures on, attempts are admitted one at a time and delayed; with a proof of work, by at most
+    /// 1 s. Default: 20.
     pub failures: u32,
-    /// Failures older than this no longer count. Default: 1 h.
+    /// Time for which a failure counts. Default: 1 h.
     pub window: Duration,
     /// Delay after the failure that reached the limit; it doubles with each further one. Default: 1 s.
     pub first_delay: Duration,
-    /// The delay grows no further. Default: 60 s.
+    /// Upper bound of the delay. Default: 60 s.
     pub longest_delay: Duration,
 }
 
@@ -150,11 +170,11 @@ impl Default for AddressLimit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpLimit {
     /// Attempts per window; the next one is refused and starts the block. Default: 100; the
-    /// reproduced system does not document its own.
+    /// reproduced system does not document its limit.
     pub attempts: u32,
-    /// From the first attempt on. Default: 60 s.
+    /// Length of the window, which begins with the first attempt. Default: 60 s.
     pub window: Duration,
-    /// From the attempt on that was one too many. Default: 180 s.
+    /// Length of the block, which begins with the refused attempt. Default: 180 s.
     pub block: Duration,
 }
 
@@ -167,13 +187,12 @@ impl Default for IpLimit {
 /// Bounds of waiting for attempts in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Default: 2 s. Zero: nobody waits.
+    /// Longest wait. Default: 2 s. Zero: no attempt waits.
     pub longest: Duration,
     /// Waiters for the allowance of one pair, account, address, device token or password. Default: 256, for
-    /// those who log in at the same moment from behind one address.
+    /// clients that log in at the same moment from behind one address.
     pub per_key: usize,
-    /// Waiters in all, each a request that is held. Default: 4,096: who fills the queue of one
-    /// allowance takes a sixteenth.
+    /// Waiters in all, each a request in flight. Default: 4,096: the full queue of one allowance is a sixteenth.
     pub total: usize,
 }
 
@@ -183,12 +202,12 @@ impl Default for Waiting {
     }
 }
 
-/// What must be shown instead of being refused.
+/// Proofs and device tokens, with which suspicious attempts are admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspicion {
-    /// How long a password stays suspicious after it was last over its limit, and an address, though
-    /// that no longer than its own window. An account over its limit asks for a proof only until the
-    /// growing delay is over; it is kept in memory for so long. Default: 1 h.
+    /// Time for which a password stays suspicious after it was last over its limit, and an address, though at most for
+    /// its window. An account over its limit stays in memory for so long, but asks for a proof only until its growing
+    /// delay is over. Default: 1 h.
     pub remember: Duration,
     /// `None`: proofs are neither asked for nor accepted.
     pub proof: Option<ProofConfig>,
@@ -209,39 +228,19 @@ impl Default for Suspicion {
     }
 }
 
-impl Suspicion {
-    fn validate(&self) -> Result<(), ConfigError> {
-        within("suspicion.remember", self.remember, Duration::from_secs(1), MAX_WINDOW)?;
-        if let Some(proof) = &self.proof {
-            count("proof.work", proof.work, MAX_WORK >> PROOF_DOUBLINGS)?;
-        }
-        if let Some(tokens) = &self.device_tokens {
-            count("device_tokens.failures", tokens.failures, MAX_FAILURES)?;
-            count("device_tokens.account_failures", tokens.account_failures, MAX_FAILURES)?;
-            within("device_tokens.window", tokens.window, Duration::from_secs(1), MAX_WINDOW)?;
-        }
-        if let Some(passwords) = &self.passwords {
-            count("passwords.accounts", passwords.accounts, MAX_DISTINCT)?;
-            within("passwords.window", passwords.window, Duration::from_secs(1), MAX_WINDOW)?;
-        }
-        Ok(())
-    }
-}
-
-/// How much work a proof is.
+/// Work of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProofConfig {
-    /// Hashes in the worst case (`maxnumber`) at the mildest; on average half of it. Default:
-    /// 50,000, well under a second in a browser of today.
+    /// Hashes in the worst case (`maxnumber`) at severity 0; half of it on average. Default: 50,000, well under a
+    /// second in a current browser.
     pub work: u32,
 }
 
-/// How often the work may double, as things get worse.
+/// Most doublings of the work.
 pub(crate) const PROOF_DOUBLINGS: u32 = 4;
-/// A challenge is good for so long.
+/// Time for which a challenge is valid.
 pub(crate) const PROOF_EXPIRY: Duration = Duration::from_secs(5 * 60);
-/// With a proof, attempts at one account are let through so far apart after a failure, instead
-/// of the growing delay.
+/// Delay of attempts with a proof at one account after a failure, instead of the growing delay.
 pub(crate) const PROOF_ACCOUNT_PACE: Duration = Duration::from_secs(1);
 
 impl Default for ProofConfig {
@@ -250,16 +249,16 @@ impl Default for ProofConfig {
     }
 }
 
-/// Device tokens are good for so long.
+/// Time for which a device token is valid.
 pub(crate) const DEVICE_TOKEN_EXPIRY: Duration = Duration::from_secs(90 * 24 * 3600);
 
-/// Device tokens: how many failures each.
+/// Limits of device tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceTokenConfig {
-    /// Failures with one device token per window, before it is put aside for the rest of it. Default: 10.
+    /// Failures with one device token per window, after which it is ignored for the rest of it. Default: 10.
     pub failures: u32,
-    /// The same of all device tokens of one account together: every log-in makes a device token, so whoever logged in
-    /// often holds many. Default: 100.
+    /// The same of all device tokens of one account together: each log-in issues one, so a client that logged in often
+    /// holds many. Default: 100.
     pub account_failures: u32,
     /// Default: 15 min.
     pub window: Duration,
@@ -286,13 +285,13 @@ impl Default for PasswordWatch {
     }
 }
 
-// How many of each are remembered. Memory is taken as it is needed and never given back.
+// Capacities. Memory is allocated on demand and never freed.
 
 /// Pairs of account and address; half as many device tokens.
 pub(crate) const PAIRS: usize = 65_536;
-/// Accounts; half as many again for their device tokens.
+/// Accounts; half as many counters of all device tokens of an account.
 pub(crate) const ACCOUNTS: usize = 32_768;
-/// Addresses; sign-ups of addresses as many again.
+/// Addresses; as many counters of sign-ups.
 pub(crate) const ADDRESSES: usize = 8_192;
 pub(crate) const PASSWORDS: usize = 16_384;
 
@@ -301,20 +300,40 @@ pub(crate) const PASSWORDS: usize = 16_384;
 pub struct Key(pub(crate) [u8; 32]);
 
 impl Key {
-    /// A key that was made or stored before. It must come from a cryptographic random generator.
+    /// An existing key. Its bytes must come from a cryptographic random generator.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// A new key from the system's random generator.
+    /// A new key from the operating system's random generator.
     ///
     /// # Errors
-    /// The system has no randomness to give.
+    /// The operating system gives no random bytes.
     pub fn random() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes)?;
         Ok(Self(bytes))
     }
+
+    /// A signer for one purpose; cloning it saves the key set-up.
+    pub(crate) fn signer(&self, purpose: &[u8]) -> Hmac<Sha256> {
+        keyed(&self.derive(purpose))
+    }
+
+    /// A key of 16 bytes for one purpose.
+    pub(crate) fn half(&self, purpose: &[u8]) -> [u8; 16] {
+        let key = self.derive(purpose);
+        std::array::from_fn(|i| key[i])
+    }
+
+    /// A key for one purpose: HKDF-Expand of RFC 5869, one block.
+    fn derive(&self, purpose: &[u8]) -> [u8; 32] {
+        keyed(&self.0).chain_update(purpose).chain_update([1]).finalize().into_bytes().into()
+    }
+}
+
+fn keyed(key: &[u8]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(key).expect("HMAC takes keys of any length")
 }
 
 impl fmt::Debug for Key {
@@ -329,24 +348,17 @@ impl fmt::Debug for Key {
 pub struct ConfigError {
     /// Dotted name within [`GuardConfig`].
     pub setting: &'static str,
-    /// What would be accepted.
+    /// Accepted values.
     pub accepted: String,
 }
 
 const MAX_WINDOW: Duration = Duration::from_secs(31 * 24 * 3600);
 /// Counters are 16 bits wide.
 const MAX_FAILURES: u32 = 10_000;
-/// Each distinct account takes 12 bytes in every remembered address or password.
+/// Each distinct account takes 12 bytes in every entry of an address or password.
 const MAX_DISTINCT: u32 = 256;
 /// About a minute in a browser.
 const MAX_WORK: u32 = 50_000_000;
-
-fn count(setting: &'static str, value: u32, most: u32) -> Result<(), ConfigError> {
-    if (1..=most).contains(&value) {
-        return Ok(());
-    }
-    Err(ConfigError { setting, accepted: format!("from 1 to {most}") })
-}
 
 fn within(
     setting: &'static str,

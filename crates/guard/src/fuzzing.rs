@@ -1,5 +1,5 @@
-//! Targets of the fuzzer: each takes any bytes, reads them as a parser of this crate does, and panics when a property
-//! does not hold. Unit tests replay the kept inputs; otherwise they are there for `scripts/fuzz` alone.
+//! Targets of `scripts/fuzz`: each parses arbitrary bytes and panics when a property does not hold. Unit tests replay
+//! the stored inputs.
 
 use std::net::IpAddr;
 use std::sync::LazyLock;
@@ -12,14 +12,13 @@ use crate::hash::StoredHash;
 use crate::net::Cidr;
 use crate::suspicion::{Binding, DeviceTokens, Owner, Proofs};
 
-/// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
+/// A name, which is also a directory in `fuzz/seeds`, and the function for an input.
 pub type FuzzTarget = (&'static str, fn(&[u8]));
 
-/// The targets by name: that of a directory in `fuzz/seeds`.
+/// All targets of this crate.
 pub const TARGETS: &[FuzzTarget] =
     &[("stored_hashes", stored_hashes), ("proofs", proofs), ("ranges", ranges)];
 
-/// The text of a password hash.
 fn stored_hashes(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(hash) = text.parse::<StoredHash>() {
@@ -28,7 +27,7 @@ fn stored_hashes(data: &[u8]) {
     }
 }
 
-/// A solution of a challenge, and the cookie of a device: nobody has issued either.
+/// Solutions of challenges and device tokens. None was issued, so all must be rejected.
 fn proofs(data: &[u8]) {
     static BOTH: LazyLock<(Proofs, DeviceTokens)> = LazyLock::new(|| {
         let key = Key::new([7; 32]);
@@ -43,7 +42,6 @@ fn proofs(data: &[u8]) {
     assert!(tokens.check(text, Owner { account: b"mina", credential: b"" }, 1).is_none());
 }
 
-/// A range of addresses.
 fn ranges(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(range) = text.parse::<Cidr>() {

@@ -1,10 +1,12 @@
 //! Metrics of a guard.
 
+use std::time::Duration;
+
 use parking_lot::Mutex;
 
-use crate::{Reason, Suspect};
+use crate::{Reason, Refused, Suspect};
 
-/// What has happened since the guard was built, and what it holds now.
+/// Counters since the guard was built, and gauges of its present state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MetricsSnapshot {
@@ -34,9 +36,9 @@ pub struct MetricsSnapshot {
     pub suspicious_password: u64,
     /// The same, because too many passwords waited to be hashed.
     pub suspicious_load: u64,
-    /// Attempts that waited for others in flight, whatever came of it.
+    /// Attempts that waited for others in flight, whatever their outcome.
     pub waited: u64,
-    /// Attempts that wait now.
+    /// Attempts waiting now.
     pub waiters: u64,
     /// Attempts admitted and not ended.
     pub in_flight: u64,
@@ -54,18 +56,17 @@ pub struct MetricsSnapshot {
     pub successes: u64,
     /// Pairs, accounts, addresses, device tokens and passwords remembered now.
     pub entries: u64,
-    /// Entries forgotten before their time to make room.
+    /// Entries evicted before they expired.
     pub evictions: u64,
-    /// Memory taken for entries, in bytes; never given back, bounded by the capacity.
+    /// Memory of entries in bytes; never freed, bounded by the capacity.
     pub bytes: u64,
-    /// Requests that a shared store did not answer; attempts among them were decided by this
-    /// process alone.
+    /// Requests that a shared store did not answer; this process decided attempts among them alone.
     pub store_errors: u64,
-    /// The shared store of attempts is known not to answer now.
+    /// The shared store of attempts is unavailable now.
     pub store_is_away: bool,
 }
 
-/// The figures as they are counted: all but what others count, waiters and entries.
+/// The counters. Waiters, entries, evictions, bytes and the state of the store are filled in when metrics are read.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics(Mutex<MetricsSnapshot>);
 
@@ -74,7 +75,8 @@ impl Metrics {
         count(&mut self.0.lock());
     }
 
-    pub(crate) fn refused(&self, reason: Reason) {
+    /// Counts a refusal.
+    pub(crate) fn refused(&self, reason: Reason, wait: Duration) -> Refused {
         self.count(|m| {
             *match reason {
                 Reason::Pair => &mut m.refused_pair,
@@ -90,6 +92,7 @@ impl Metrics {
                 Reason::Suspicious(Suspect::Load) => &mut m.suspicious_load,
             } += 1;
         });
+        Refused::new(reason, wait)
     }
 
     pub(crate) fn snapshot(&self) -> MetricsSnapshot {

@@ -1,11 +1,11 @@
-//! Addresses: which bits count, and ranges of them.
+//! Addresses and ranges of addresses.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 /// The address as the guard counts it: IPv4-mapped IPv6 as IPv4, IPv6 cut to its /64, because the
-/// lower half is the client's own to choose (RFC 4291, 2.5.1; RFC 8981).
+/// client chooses the lower half (RFC 4291, 2.5.1; RFC 8981).
 pub fn counted(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
@@ -13,7 +13,7 @@ pub fn counted(address: IpAddr) -> IpAddr {
     }
 }
 
-/// A range of addresses, such as `10.0.0.0/8` or `2001:db8::/32`; a lone address is a range of one.
+/// A range of addresses, such as `10.0.0.0/8` or `2001:db8::/32`; a single address is a range of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cidr {
     network: IpAddr,
@@ -21,13 +21,13 @@ pub struct Cidr {
 }
 
 impl Cidr {
-    /// Whether the address lies within. IPv4-mapped IPv6 addresses count as IPv4.
+    /// Returns true for an address within the range. IPv4-mapped IPv6 addresses count as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         masked(address.to_canonical(), self.prefix) == Some(self.network)
     }
 }
 
-/// The address with all but its first bits cleared; `None` if it has fewer than so many bits.
+/// The address with all but its first `prefix` bits cleared; `None` if it has fewer bits.
 fn masked(address: IpAddr, prefix: u32) -> Option<IpAddr> {
     match address {
         IpAddr::V4(v4) => {
@@ -61,7 +61,7 @@ impl FromStr for Cidr {
             Some(_) => return Err(error()),
             None => bits,
         };
-        // A range of mapped addresses is the IPv4 range that it maps.
+        // A range of IPv4-mapped addresses becomes the IPv4 range.
         let (address, prefix) = match address.to_canonical() {
             v4 @ IpAddr::V4(_) if bits == 128 && (96..=128).contains(&prefix) => (v4, prefix - 96),
             IpAddr::V4(_) if bits == 128 => (address, prefix),
@@ -82,6 +82,6 @@ impl fmt::Display for Cidr {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an address or a range such as 10.0.0.0/8 or 2001:db8::/32")]
 pub struct CidrError {
-    /// What was given.
+    /// The text given.
     pub text: String,
 }

@@ -1,19 +1,19 @@
-//! Rate limits: how often a user, an address or whoever else may do something that costs.
+//! Rate limits of users and addresses.
 //!
 //! Each limit is a token bucket: it holds `count` tokens, refills evenly in `window`, and a request takes one.
-//! So a client that was quiet may send `count` at once, and one that never stops gets `count` per window.
-//! A bucket is kept as one number, the time at which it will be full again (GCRA, the generic cell rate
-//! algorithm of ITU-T I.371): a bucket that is full needs no memory.
+//! So an idle client may send `count` requests at once, and one that never stops gets `count` per window.
+//! A bucket is stored as one number, the time at which it will be full again (GCRA, the generic cell rate
+//! algorithm of ITU-T I.371): a full bucket needs no memory.
 //!
 //! # Memory
 //! Buckets live in a table of fixed size: sets of eight, found by a keyed hash that nobody outside can
-//! predict. When a set is full, the bucket that is full again first goes, which gives its owner at most the tokens
-//! that were missing in it.
+//! predict. When a set is full, the bucket that is full again first is evicted, which gives its owner at most the
+//! tokens that were missing in it.
 //!
 //! # Several processes
 //! With a server ([`Shared`]) a request takes its tokens there as well, from buckets that all processes share.
-//! What the server answers is remembered in the process, so a client that is over its limit is refused
-//! without asking again. While the server does not answer, each process counts alone.
+//! The process remembers the server's answers, so it refuses a client over its limit without another request.
+//! While the server does not answer, each process counts alone.
 
 mod table;
 mod valkey;
@@ -23,14 +23,13 @@ pub use valkey::Shared;
 use crate::clock::{Clock, nanos};
 use crate::config::Key;
 use crate::limit::{Hashing, Id};
-use crate::suspicion::half;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use table::Table;
 
-/// So many requests per window, all at once or evenly.
+/// A number of requests per window, all at once or evenly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// Tokens of a full bucket, at least 1.
@@ -51,28 +50,28 @@ impl Rate {
     }
 }
 
-/// A bucket of somebody.
+/// The bucket of a user or an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     id: Id,
     rate: Rate,
 }
 
-/// How full a bucket is after a request.
+/// The bucket with the fewest tokens after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// Which of the request's buckets: the one with the fewest tokens.
+    /// Index among the request's buckets.
     pub bucket: usize,
-    /// Tokens that are left.
+    /// Tokens left.
     pub remaining: u32,
     /// Time until it is full.
     pub full_after: Duration,
 }
 
-/// The request is one too many; nothing was taken.
+/// A refused request; no token was taken. Describes the empty bucket that stays empty for longest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverLimit {
-    /// Which of the request's buckets is empty; the one that stays so for longest.
+    /// Index among the request's buckets.
     pub bucket: usize,
     /// Time until it holds a token.
     pub retry_after: Duration,
@@ -80,21 +79,21 @@ pub struct OverLimit {
     pub full_after: Duration,
 }
 
-/// What a limiter has seen.
+/// Metrics of a rate limiter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateMetrics {
     /// Buckets held, among them some that are full again.
     pub buckets: u64,
-    /// Buckets forgotten before they were full, to make room.
+    /// Buckets evicted before they were full.
     pub evictions: u64,
     /// Requests for which the shared server did not answer.
     pub alone: u64,
 }
 
-/// Buckets remembered: 1 MiB.
+/// Buckets in memory: 1 MiB.
 const CAPACITY: usize = 65_536;
 
-/// Takes tokens.
+/// Limits requests by token buckets.
 pub struct RateLimiter {
     table: Table,
     ids: Hashing,
@@ -104,10 +103,10 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// With all buckets full. Processes that share buckets have the same `key`.
+    /// A limiter with all buckets full. Processes that share buckets have the same `key`.
     #[must_use]
     pub fn new(key: &Key, clock: Arc<dyn Clock>, shared: Option<Shared>) -> Self {
-        let ids = Hashing::with_key(&half(key, b"rate limits"));
+        let ids = Hashing::with_key(&key.half(b"rate limits"));
         Self { table: Table::new(CAPACITY), ids, clock, shared, alone: AtomicU64::new(0) }
     }
 
@@ -128,10 +127,10 @@ impl RateLimiter {
     /// Takes a token from each bucket, or from none.
     ///
     /// # Errors
-    /// One of them is empty.
+    /// A bucket is empty.
     ///
     /// # Panics
-    /// Without a bucket.
+    /// `buckets` is empty.
     pub async fn take(&self, buckets: &[Bucket]) -> Result<Standing, OverLimit> {
         let now = nanos(self.clock.now());
         let standing = self.take_here(buckets, now)?;
@@ -163,7 +162,7 @@ impl RateLimiter {
         Ok(tightest.expect("a request has a bucket"))
     }
 
-    /// Remembers what the server has said: the time until each bucket is full, in nanoseconds.
+    /// Stores the server's answer: the time until each bucket is full, in nanoseconds.
     fn adopt(
         &self,
         buckets: &[Bucket],
@@ -175,7 +174,7 @@ impl RateLimiter {
         let mut longest: Option<OverLimit> = None;
         for (place, (bucket, until_full)) in buckets.iter().zip(until_full).enumerate() {
             if is_over {
-                // Nothing was taken there.
+                // The server took nothing.
                 self.table.give_back(*bucket);
             }
             self.table.fill_no_earlier(*bucket, now, *until_full);
@@ -191,10 +190,12 @@ impl RateLimiter {
         }
     }
 
-    /// Figures for the operator.
+    /// Current metrics.
     pub fn metrics(&self) -> RateMetrics {
-        let (buckets, evictions) = self.table.metrics();
-        RateMetrics { buckets, evictions, alone: self.alone.load(Relaxed) }
+        let Table { buckets, evictions, .. } = &self.table;
+        let [buckets, evictions, alone] =
+            [buckets, evictions, &self.alone].map(|count| count.load(Relaxed));
+        RateMetrics { buckets, evictions, alone }
     }
 }
 
@@ -210,7 +211,6 @@ fn keep_tightest(tightest: &mut Option<Standing>, standing: Standing) {
     }
 }
 
-/// Of a bucket that is full after so many nanoseconds.
 fn standing(bucket: usize, rate: Rate, full_after: u64) -> Standing {
     let left = rate.full().saturating_sub(full_after) / rate.interval();
     Standing {

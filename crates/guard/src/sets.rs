@@ -1,4 +1,4 @@
-//! Memory of fixed size: sets of eight entries, found by a keyed hash, behind a number of locks.
+//! Memory of fixed size: sets of eight entries, found by a keyed hash, behind 64 locks.
 
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
@@ -10,7 +10,7 @@ const SHARDS: usize = 64;
 pub(crate) struct Sets<S>(Box<[Mutex<Box<[S]>>]>);
 
 impl<S: Default> Sets<S> {
-    /// For so many entries, rounded up.
+    /// Room for `entries`, rounded up.
     pub(crate) fn new(entries: usize) -> Self {
         let sets = entries.div_ceil(WAYS).next_power_of_two();
         let shards = sets.min(SHARDS);

@@ -1,10 +1,10 @@
 //! Accounts: register, log in, log out, who am I, change the password, delete the account.
 //!
-//! What was weak in the documented system: an honest hash starved everything else, so it was made 64
-//! times cheaper; a limiter that counted addresses alone let a hundred guesses a minute through and
-//! locked out a café; an unknown name was told apart from a wrong password. Here the hash stays honest
-//! and costs nobody but those who wait for one (`hashing.rs`), attempts are limited by account, address
-//! and both together (crate `guard`), and both kinds of failure are one answer at one price.
+//! Weaknesses of the documented system: a strong hash starved everything else, so it was made 64
+//! times cheaper; a limiter that counted addresses alone admitted a hundred guesses a minute and
+//! locked out a café; an unknown name was distinguishable from a wrong password. Here the hash stays strong
+//! and delays only the clients that wait for one (`hashing.rs`), attempts are limited by account, address
+//! and both together (crate `guard`), and both kinds of failure have one response at one cost.
 //!
 //! Order on log-in: body cap → limiter → look-up → bounded hash pool → token.
 
@@ -22,7 +22,6 @@ mod quota;
 mod regions;
 mod register;
 mod revoked;
-mod session;
 mod sessions;
 mod store;
 mod token;
@@ -31,16 +30,17 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use caller::bearer;
-pub use caller::{Caller, MaybeCaller};
+pub use caller::Caller;
+pub(crate) use caller::{MaybeCaller, bearer};
 pub(crate) use key::FILE as KEY_FILE;
 pub use key::{KeyError, TokenKey};
 pub(crate) use operator::{Named, nickname_start};
-pub(crate) use quota::OwnedRows;
-pub use quota::Quota;
-pub use regions::{LONGEST as LONGEST_REGION, RegionError, RegionId, RegionRow, Regions};
-pub use store::{AccountStore, Credentials, NewUser, User};
-pub(crate) use store::{exists, stays};
+pub(crate) use quota::{OwnedRows, Quota};
+pub(crate) use regions::LONGEST as LONGEST_REGION;
+pub use regions::{RegionError, RegionId, RegionRow, Regions};
+pub(crate) use revoked::{Change, Cutoff, Revoked};
+pub use store::{AccountStore, Credentials, NewUser};
+pub(crate) use store::{User, exists, stays};
 pub use token::{Claims, TokenError, TokenId, Tokens};
 
 use crate::config::Settings;
@@ -48,7 +48,6 @@ use crate::ops::openapi::Api;
 use crate::store::{Result, Store, StoreError};
 use madang_guard::Guard;
 use madang_guard::hash::{HashPool, StartError};
-pub(crate) use revoked::{Change, Cutoff, Revoked};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use utoipa_axum::routes;
@@ -56,13 +55,12 @@ use utoipa_axum::routes;
 /// Identifier of a user, never reused.
 pub type UserId = i64;
 
-/// Routes of accounts.
 pub(crate) fn router() -> Api {
     Api::new()
         .routes(routes!(register::register))
         .routes(routes!(login::login))
-        .routes(routes!(session::logout))
-        .routes(routes!(session::me))
+        .routes(routes!(sessions::logout))
+        .routes(routes!(sessions::me))
         .routes(routes!(export::export))
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::end))
@@ -71,7 +69,7 @@ pub(crate) fn router() -> Api {
         .routes(routes!(change::delete_account))
 }
 
-/// The system: its store, its key, its guard and the threads that hash. Cheap to clone.
+/// The accounts: their store, token key, guard and hashing threads. Cheap to clone.
 #[derive(Clone)]
 pub struct Accounts {
     inner: Arc<Inner>,
@@ -91,13 +89,13 @@ struct Inner {
     renewals: Arc<Semaphore>,
 }
 
-/// Why accounts could not be put together.
+/// Error of opening the accounts.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountsError {
     /// The store does not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no key to sign with.
+    /// There is no token key.
     #[error(transparent)]
     Key(#[from] KeyError),
     /// The hashing threads do not start.
@@ -106,17 +104,17 @@ pub enum AccountsError {
     /// The guard refuses its settings.
     #[error(transparent)]
     Guard(#[from] madang_guard::BuildError),
-    /// The shared store of the guard cannot be used as it is configured.
+    /// The shared store of the guard cannot be used as configured.
     #[error("guard.url: {0}")]
     GuardStore(#[from] madang_guard::limit::StoreError),
 }
 
 impl Accounts {
-    /// Accounts in `store`. Makes the token key if there is none. Blocks the thread.
-    pub fn open(store: Store, settings: &Settings) -> Result<Self, AccountsError> {
+    /// Opens the accounts in `store`, and makes the token key if there is none. Blocks the thread.
+    pub(crate) fn open(store: Store, settings: &Settings) -> Result<Self, AccountsError> {
         let shared = store.clone();
         let store = AccountStore::new(store);
-        // Known before it is read: what another node revokes meanwhile is applied on top.
+        // Registered before it is filled, so that revocations of other nodes meanwhile are not lost.
         let revoked = Arc::new(Revoked::default());
         shared.revoked_in(&revoked);
         let (rows, names, tokens, users) = store.remembered()?;
@@ -149,7 +147,7 @@ impl Accounts {
     /// Makes sure that all nodes of a database sign with the same key. Blocks the thread.
     ///
     /// # Errors
-    /// When another one is used there, or the store cannot answer.
+    /// Another node signs with another key, or the store does not answer.
     pub fn agree_on_key(&self) -> Result<()> {
         self.inner.store.agree_on_key(self.derived_key("madang key of a database 1"))
     }
@@ -159,8 +157,7 @@ impl Accounts {
         &self.inner.store
     }
 
-    /// A key for something that has nothing to do with accounts: made of the token key, so that nodes that
-    /// share that one share it.
+    /// A key for another purpose, derived from the token key: nodes that share the one share the other.
     pub(crate) fn derived_key(&self, purpose: &str) -> [u8; 32] {
         self.inner.key.derive(purpose)
     }
@@ -170,22 +167,15 @@ impl Accounts {
         &self.inner.regions
     }
 
-    /// Where passwords are hashed.
-    pub fn hasher(&self) -> &HashPool {
+    pub(crate) fn hasher(&self) -> &HashPool {
         &self.inner.hasher
     }
 
-    /// What limits attempts.
-    pub fn guard(&self) -> &Guard {
+    pub(crate) fn guard(&self) -> &Guard {
         &self.inner.guard
     }
 
-    /// Revocations remembered now.
-    pub fn revocations(&self) -> usize {
-        self.inner.revoked.len()
-    }
-
-    /// What a token says, if it is valid now and was not revoked.
+    /// The claims of a token; `None` if it is not valid now, or revoked.
     pub(crate) fn verify(&self, token: &str) -> Option<Claims> {
         let claims = match self.inner.tokens.verify(token, token::now()) {
             Ok(claims) => claims,

@@ -1,14 +1,12 @@
 //! Traditional markets: a directory to search in Korean, by nearness, region and goods.
 //!
-//! What was slow in the documented system: every list and every search walked through SQL, every look
-//! at a market wrote to it, and lists were cached under keys that left out their order. Here all markets
-//! are in memory behind an index of their text, pages are cached under everything that shapes them, and
-//! views are counted off the path of reading.
+//! Weaknesses of the documented system: every list and search ran SQL, every view of a market wrote to it, and cache
+//! keys of lists left out their order. Here all markets are in memory behind a text index, cache keys of pages
+//! contain all parameters, and views are counted outside of requests.
 
 mod fold;
 mod index;
 pub(crate) mod list;
-mod metrics;
 mod one;
 mod place;
 mod represent;
@@ -20,13 +18,13 @@ pub use fold::{cleaned, folded, without_spaces};
 pub(crate) use index::lone;
 pub use index::{After, Filter, Index, Order, RankedMarket, Words};
 pub(crate) use list::{LONGEST as LONGEST_SEARCH, read_words};
-pub use place::place_of;
 pub use store::{Imported, MarketStore, Prepared};
 pub use types::{AddressRegions, FACILITIES, Market, MarketId, NewMarket};
-pub use views::{Counting, ViewMetrics};
+pub use views::Counting;
 
 use crate::accounts::{Accounts, Regions};
 use crate::config::Settings;
+use crate::exposition::Figures;
 use crate::ops::openapi::Api;
 use crate::response_cache::{Bodies, ResponseCache};
 use crate::store::{Result, Store, StoreError};
@@ -42,7 +40,7 @@ pub(crate) fn router() -> Api {
     Api::new().routes(routes!(list::list)).routes(routes!(one::one))
 }
 
-/// The system; cheap to clone.
+/// The markets; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Markets {
     inner: Arc<Inner>,
@@ -56,14 +54,14 @@ struct Inner {
     lists: Bodies,
     details: Bodies,
     view_key: [u8; 16],
-    /// All markets; none in an import.
+    /// Empty in an import.
     index: RwLock<Arc<Index>>,
-    /// One reads them at a time, so that what was read last stays.
+    /// Serializes reloads, so that the last one read wins.
     reloading: Mutex<()>,
     views: OnceLock<Arc<Views>>,
 }
 
-/// Why the markets cannot be served.
+/// Error of starting the markets.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// They cannot be read.
@@ -75,8 +73,7 @@ pub enum StartError {
 }
 
 impl Markets {
-    /// The system in `store`, its responses among `responses`.
-    pub fn new(
+    pub(crate) fn new(
         store: Store,
         responses: ResponseCache,
         accounts: Accounts,
@@ -88,7 +85,10 @@ impl Markets {
             lists: responses.listings("market_lists", ttl)?,
             details: responses.things("markets", ttl)?,
             responses,
-            view_key: half(accounts.derived_key("madang market views 1")),
+            view_key: {
+                let key = accounts.derived_key("madang market views 1");
+                std::array::from_fn(|i| key[i])
+            },
             accounts,
             index: RwLock::default(),
             reloading: Mutex::default(),
@@ -97,13 +97,16 @@ impl Markets {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Reads all markets into memory and begins to count views, until what this answers is dropped. Blocks
-    /// the thread. Markets that are imported later, into a database that others use as well, are read then.
+    /// Reads all markets into memory and counts views until the result is dropped. Blocks the thread. A later import,
+    /// also by another process, reloads the markets.
+    ///
+    /// # Errors
+    /// The store does not answer, or a thread does not start.
     pub fn start(&self) -> Result<Counting, StartError> {
-        // The store tells of an import from now on, so none is missed.
-        let told = Arc::downgrade(&self.inner);
+        // Registered before the first read, so no import is missed.
+        let imported = Arc::downgrade(&self.inner);
         self.inner.store.when_imported(move || {
-            let views = told.upgrade().and_then(|inner| inner.views.get().cloned());
+            let views = imported.upgrade().and_then(|inner| inner.views.get().cloned());
             views.into_iter().for_each(|views| views.reload());
         });
         let reloaded = Arc::downgrade(&self.inner);
@@ -111,8 +114,8 @@ impl Markets {
             Some(inner) => Markets { inner }.reload(),
             None => Ok(()),
         };
-        let (views, counting) = Views::start(self.inner.store.clone(), [], reload)?;
-        // A second start would find the first one's markets, which are the same.
+        let (views, counting) = Views::start(self.inner.store.clone(), reload)?;
+        // Fails at a second start, which finds the same markets.
         let _ = self.inner.views.set(views);
         self.reload()?;
         Ok(counting)
@@ -124,7 +127,7 @@ impl Markets {
         let _alone = inner.reloading.lock();
         let index = Arc::new(Index::new(inner.store.all()?, self.regions()));
         if let Some(views) = inner.views.get() {
-            views.counted(inner.store.view_counts()?);
+            views.set_counts(inner.store.view_counts()?);
         }
         tracing::debug!(markets = index.count(), bytes = index.search_bytes(), "markets in memory");
         *inner.index.write() = index;
@@ -142,23 +145,27 @@ impl Markets {
         self.inner.accounts.regions()
     }
 
-    /// What a market of a file is to the store.
+    /// Prepares a market of a file for the store.
     pub fn prepare(&self, market: NewMarket) -> Prepared {
         let place = place::place(self.regions(), &market);
         Prepared { key: place::natural_key(&market, place), place, market }
     }
 
-    /// What became of views so far.
-    pub fn view_metrics(&self) -> ViewMetrics {
-        self.inner.views.get().map(|views| views.metrics()).unwrap_or_default()
+    pub(crate) fn encode_metrics(&self, out: &mut Figures<'_>) -> Result<(), std::fmt::Error> {
+        let views = self.inner.views.get().map(|views| views.metrics()).unwrap_or_default();
+        out.gauge("markets", "Markets in memory", self.index().count() as u64)?;
+        let help = "Market views counted, one per visitor and day";
+        out.counter("market_views_counted", help, views.counted)?;
+        let help = "Market views not counted because the visitor was counted on that day";
+        out.counter("market_views_repeated", help, views.repeated)?;
+        let help = "Market views not counted: queue full, daily budget of the network used up, or store failure";
+        out.counter("market_views_dropped", help, views.dropped)?;
+        let help = "Market views that are waiting to be counted";
+        out.gauge("market_views_pending", help, views.pending)
     }
 
     fn index(&self) -> Arc<Index> {
         Arc::clone(&self.inner.index.read())
-    }
-
-    fn views_of(&self, market: MarketId) -> u64 {
-        self.inner.views.get().map_or(0, |views| views.of(market))
     }
 
     fn seen(&self, market: MarketId, address: IpAddr, visitor: Visitor<'_>) {
@@ -169,12 +176,7 @@ impl Markets {
     }
 }
 
-/// As many bits as SipHash takes.
-fn half(key: [u8; 32]) -> [u8; 16] {
-    std::array::from_fn(|i| key[i])
-}
-
-/// Everything that is said of markets depends on this.
+/// The stamp of all responses about markets.
 fn all_markets() -> Stamp {
     Stamp::new("markets")
 }

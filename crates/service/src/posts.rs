@@ -1,14 +1,14 @@
 //! Second-hand goods: posts by area and category, newest, cheapest or dearest first.
 //!
-//! What was wrong in the documented system: cache keys without the order or the size of a page, eviction
-//! under a name that no entry had, removed posts that were still listed, everybody's e-mail in a body for
-//! all. Here a cached listing depends on one stamp, named after its area and category, and a write ends
+//! Faults of the documented system: cache keys without the order or the size of a page, eviction
+//! under a name that no entry had, removed posts that were still listed, e-mail addresses in public
+//! bodies. Here a cached listing depends on one stamp, named after its area and category, and a write invalidates
 //! the stamps of every listing that the post was in or is in: four levels of area (six in a district of a
-//! large city), each with its category and without. Nobody enumerates keys, so orders, page sizes
-//! and later pages end with it. Bodies say of the owner the nickname, and nothing of whoever reads them.
+//! large city), each with its category and without. No keys are enumerated, so all orders, page sizes
+//! and later pages are invalidated too. Bodies contain the owner's nickname, and nothing about the reader.
 //!
-//! Limits: an area is what the tables of regions have; towns are free text, told apart by their letters. A cached
-//! post of an account that an operator deletes by SQL has its nickname until the housekeeper comes by.
+//! Limits: areas are those of the region tables; towns are free text, distinguished by their letters. A cached
+//! post of an account that an operator deletes by SQL has its nickname until the housekeeper runs.
 
 mod area;
 mod categories;
@@ -24,10 +24,9 @@ mod types;
 use area::Area;
 use draft::Changes;
 pub(crate) use draft::{LONGEST_TOWN, Names};
-use store::Asked;
-use store::Changed;
 pub use store::PostStore;
 pub(crate) use store::sweep_towns;
+use store::{Asked, Changed};
 use types::Post;
 pub(crate) use types::{Category, Order};
 pub use types::{CategoryId, NewPost, OfferPlace, PostId, PostValues, Status};
@@ -43,7 +42,6 @@ use madang_cache::Stamp;
 use std::sync::Arc;
 use utoipa_axum::routes;
 
-/// Routes of posts and their categories.
 pub(crate) fn router() -> Api {
     Api::new()
         .routes(routes!(categories::list))
@@ -51,16 +49,16 @@ pub(crate) fn router() -> Api {
         .routes(routes!(one::one, one::change, one::delete))
 }
 
-/// What a user leaves who is deleted: posts without an author.
+/// Rows that depend on a user: posts, which lose their author.
 pub(crate) const OF_USER: &[DependentRows] =
     &[DependentRows::clear("posts", "author_id", "id").ending("id", one_post)];
 
-/// The system: its store and its cached responses.
+/// The posts: their store and cached responses.
 #[derive(Clone, Debug)]
 pub struct Posts {
     store: PostStore,
     responses: ResponseCache,
-    /// They come with migrations, so they stay the same while the program runs.
+    /// Defined by migrations, so constant while the program runs.
     categories: Arc<[Category]>,
     category_responses: Bodies,
     lists: Bodies,
@@ -68,12 +66,8 @@ pub struct Posts {
 }
 
 impl Posts {
-    /// The system in `store`, its responses among `responses`. Blocks the thread.
-    ///
-    /// # Errors
-    /// When the store cannot answer, the cache has parts of these names already, or its settings cannot
-    /// work.
-    pub fn new(
+    /// The posts in `store`. Blocks the thread.
+    pub(crate) fn new(
         store: Store,
         responses: ResponseCache,
         settings: &Settings,
@@ -95,20 +89,20 @@ impl Posts {
         &self.store
     }
 
-    /// All categories, in the order in which they are shown.
+    /// All categories, in display order.
     pub fn categories(&self) -> &[Category] {
         &self.categories
     }
 
-    /// What names in bodies of posts are resolved with.
-    pub fn names<'a>(&'a self, accounts: &'a Accounts) -> Names<'a> {
+    /// Resolves names in bodies of posts.
+    pub(crate) fn names<'a>(&'a self, accounts: &'a Accounts) -> Names<'a> {
         Names { regions: accounts.regions(), categories: &self.categories }
     }
 }
 
 impl Changed {
-    /// The body of the post always changes; listings only with what they show of it, which is all but the
-    /// content; searches also with that.
+    /// The stamps that a change invalidates: the post always, listings unless only the content changed, searches also
+    /// with the content.
     fn ends(&self, id: PostId) -> Vec<Stamp> {
         let (before, after) = (&self.before, &self.after.values);
         if before == after {
@@ -129,7 +123,7 @@ impl Changed {
     }
 }
 
-/// What every search depends on beside the stamp of its listing.
+/// The stamp of all searches, beside that of their listing.
 fn all_contents() -> Stamp {
     Stamp::new("post-contents")
 }

@@ -1,7 +1,7 @@
-//! Memory of argon2id in pages straight from the system.
+//! Memory of argon2id in pages directly from the operating system.
 //!
-//! An allocator keeps what it is given back for what comes next. With mimalloc that was 19 MiB of each hashing thread, a third
-//! of a server's memory, which may have nothing to hash for hours.
+//! An allocator keeps freed memory for later allocations. With mimalloc that was 19 MiB of each hashing thread, a
+//! third of the memory of a server that may have nothing to hash for hours.
 #![expect(unsafe_code, reason = "the system's call takes and gives addresses")]
 
 use std::mem::size_of;
@@ -10,7 +10,7 @@ use std::ptr::{NonNull, null_mut};
 use argon2::Block;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// Blocks of 1 KiB that belong to this value alone.
+/// Blocks of 1 KiB owned by this value.
 pub(super) struct Blocks {
     start: NonNull<Block>,
     pub(super) count: usize,
@@ -20,10 +20,10 @@ pub(super) struct Blocks {
 unsafe impl Send for Blocks {}
 
 impl Blocks {
-    /// `count` blocks of zeros; `None` if the system has no such memory.
+    /// `count` blocks of zeros; `None` if the system refuses the memory.
     pub(super) fn map(count: usize) -> Option<Self> {
         let length = count.checked_mul(size_of::<Block>())?;
-        // SAFETY: The system chooses the address: nothing else is there.
+        // SAFETY: The system chooses an unused address.
         let start = unsafe {
             mmap_anonymous(
                 null_mut(),
@@ -36,15 +36,15 @@ impl Blocks {
     }
 
     pub(super) fn as_mut_slice(&mut self) -> &mut [Block] {
-        // SAFETY: So many blocks were mapped, at the start of a page, which is aligned more than a block is. Nobody else has
-        // their address. A block is 128 numbers, of which any bytes are a value.
+        // SAFETY: `count` blocks were mapped, aligned to a page, and nothing else has their address. A block is 128
+        // integers, for which all bytes are valid.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.count) }
     }
 }
 
 impl Drop for Blocks {
     fn drop(&mut self) {
-        // SAFETY: This was mapped, whole, and the slice of it borrows this value.
+        // SAFETY: Exactly this range was mapped, and slices of it borrow this value.
         let unmapped =
             unsafe { munmap(self.start.as_ptr().cast(), self.count * size_of::<Block>()) };
         debug_assert!(unmapped.is_ok(), "{unmapped:?}");
@@ -55,8 +55,8 @@ impl Drop for Blocks {
 mod tests {
     use super::*;
 
-    /// Addresses that this process has, in KiB.
-    fn addresses() -> u64 {
+    /// Virtual memory of this process in KiB.
+    fn virtual_kib() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
@@ -66,7 +66,7 @@ mod tests {
     fn blocks_are_zero_distinct_and_given_back() {
         const COUNT: usize = 1 << 18; // KiB
         const ROUNDS: u64 = 100;
-        let before = addresses();
+        let before = virtual_kib();
         for _ in 0..ROUNDS {
             let mut blocks = Blocks::map(COUNT).unwrap();
             let slice = blocks.as_mut_slice();
@@ -76,8 +76,8 @@ mod tests {
             slice[1].as_mut().fill(2);
             assert!(slice[0].as_ref().iter().all(|word| *word == 1));
         }
-        // Other tests may take some meanwhile.
-        assert!(addresses() < before + ROUNDS / 2 * COUNT as u64);
+        // Other tests may map memory meanwhile.
+        assert!(virtual_kib() < before + ROUNDS / 2 * COUNT as u64);
     }
 
     #[test]

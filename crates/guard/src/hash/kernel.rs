@@ -1,6 +1,7 @@
-//! The two hash functions, on memory that is lent to them.
+//! The two hash functions, on memory of the caller.
 
 use super::blocks::Blocks;
+use super::scheme::Argon2Cost;
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
@@ -8,11 +9,10 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// Most bytes bcrypt looks at.
+/// Bytes that bcrypt reads at most.
 pub(super) const BCRYPT_MAX_BYTES: usize = 72;
 
-/// The alphabet of bcrypt. Some implementations left the unused bits of the last character set, and
-/// their hashes are as valid as any.
+/// The alphabet of bcrypt. Some implementations set the unused bits of the last character; their hashes are valid.
 pub(super) const BCRYPT_BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::BCRYPT,
     GeneralPurposeConfig::new()
@@ -21,23 +21,23 @@ pub(super) const BCRYPT_BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Why a hash could not be computed. None of these says anything about the password.
+/// Error of computing a hash. No variant depends on the password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HashError {
     /// The operating system gave no random bytes for a salt.
     #[error("the operating system gave no random bytes")]
     NoEntropy,
-    /// The memory of argon2id could not be had.
+    /// The operating system gave no memory for argon2id.
     #[error("no memory for {kib} KiB of argon2id blocks")]
     NoMemory {
-        /// What was asked for.
+        /// Memory requested.
         kib: u32,
     },
 }
 
-/// The blocks of argon2id, kept between hashes: fresh pages cost a fault each, which is a good part
-/// of a hash.
+/// The blocks of argon2id, kept between hashes: each fresh page costs a fault, which adds up to a good part of a
+/// hash.
 #[derive(Default)]
 pub(super) struct Memory {
     blocks: Option<Blocks>,
@@ -47,29 +47,28 @@ impl Memory {
     /// At least `count` blocks of 1 KiB.
     fn blocks(&mut self, count: usize, kib: u32) -> Result<&mut [Block], HashError> {
         if self.blocks.as_ref().is_none_or(|blocks| blocks.count < count) {
-            // The old ones first: their contents are worth nothing.
+            // Frees the old blocks first.
             self.blocks = None;
             self.blocks = Some(Blocks::map(count).ok_or(HashError::NoMemory { kib })?);
         }
-        Ok(self.blocks.as_mut().expect("there are blocks now").as_mut_slice())
+        Ok(self.blocks.as_mut().expect("blocks were mapped").as_mut_slice())
     }
 
     pub(super) fn release(&mut self) {
         self.blocks = None;
     }
 
-    /// What is held now.
     pub(super) fn bytes(&self) -> usize {
         self.blocks.as_ref().map_or(0, |blocks| blocks.count * Block::SIZE)
     }
 }
 
-/// argon2id, version 19, into `output`. The parameters are those of a [`Scheme`](super::Scheme).
+/// argon2id, version 19, into `output`. The cost is that of a [`Scheme`](super::Scheme).
 pub(super) fn argon2id(
     memory: &mut Memory,
     password: &[u8],
     salt: &[u8],
-    (memory_kib, passes, lanes): (u32, u32, u32),
+    Argon2Cost { memory_kib, passes, lanes }: Argon2Cost,
     output: &mut [u8],
 ) -> Result<(), HashError> {
     let params = Params::new(memory_kib, passes, lanes, Some(output.len()))
@@ -89,14 +88,12 @@ pub(super) fn bcrypt(password: &[u8], salt: [u8; 16], cost: u32) -> [u8; 23] {
     let with_nul = (kept + 1).min(BCRYPT_MAX_BYTES);
     let output = bcrypt::bcrypt(cost, salt, &key[..with_nul]);
     // Every implementation drops the 24th byte, as the first one did.
-    let mut kept = [0; 23];
-    kept.copy_from_slice(&output[..23]);
-    kept
+    std::array::from_fn(|i| output[i])
 }
 
-/// bcrypt over `base64(HMAC-SHA-256(key = the salt as written, password))`: 44 characters without NUL,
-/// whatever the length of the password. The key makes the digest useless against leaked plain SHA-256
-/// digests ("password shucking"). This is version 2 of passlib's `bcrypt_sha256`:
+/// bcrypt over `base64(HMAC-SHA-256(key = the salt as written, password))`: 44 characters without NUL for passwords of
+/// any length. The key makes the digest useless against leaked plain SHA-256 digests ("password shucking"). This is
+/// version 2 of passlib's `bcrypt_sha256`:
 /// <https://passlib.readthedocs.io/en/stable/lib/passlib.hash.bcrypt_sha256.html>
 pub(super) fn bcrypt_sha256(
     password: &[u8],

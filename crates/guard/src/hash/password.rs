@@ -6,17 +6,17 @@ use zeroize::Zeroizing;
 
 /// A password: bytes that do not print and are overwritten when dropped.
 ///
-/// Any bytes are a password here, of any length; limits and Unicode normalisation are the caller's.
-/// Only this copy is wiped: the body it was read from is its owner's business.
+/// Any bytes of any length are accepted; the caller applies limits and Unicode normalisation. Only this copy is wiped,
+/// not the body that it was read from.
 pub struct Password(Zeroizing<Vec<u8>>);
 
 impl Password {
-    /// Takes the bytes over.
+    /// A password of these bytes.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self(Zeroizing::new(bytes))
     }
 
-    /// The bytes, for whoever must look at them (a keyed digest, for instance).
+    /// The bytes, for instance for a keyed digest.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

@@ -1,101 +1,135 @@
 //! Threads that hash and verify passwords.
 
-mod answer;
 mod bounded;
 mod metrics;
-mod options;
 mod queue;
 mod task;
 #[cfg(test)]
 mod tests;
+mod ticket;
 mod unbounded;
 mod worker;
 
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use answer::{CheckOutcome, PasswordCheck, PoolError, Ticket};
 pub use metrics::PoolMetrics;
-pub use options::{PoolOptions, StartError};
+pub use ticket::{CheckOutcome, PasswordCheck, PoolError, Ticket};
 
 use super::kernel::Memory;
-use super::{Password, Scheme, StoredHash};
+use super::{HashError, Password, Scheme, StoredHash};
 use bounded::Bounded;
 use task::{Job, Task};
 use unbounded::Unbounded;
 
-/// What a task is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Purpose of a task.
+#[derive(Clone, Copy)]
 enum Class {
-    /// Checks a password: somebody wants to log in.
+    /// Checks a password at a log-in.
     Check,
-    /// Hashes a new one. These find room in half of the queue only, so that a flood of sign-ups does not
-    /// shut out those who log in.
+    /// Hashes a new password. Restricted to half of the queue, so that a flood of sign-ups does not block log-ins.
     New,
 }
 
-/// Where tasks go: each is ended exactly once.
+/// Runs tasks; each is ended exactly once.
 trait Engine: Send + Sync {
-    /// Takes a task and gives the number to abandon it by, or ends it at once. `None` when there is nothing
-    /// to abandon.
+    /// Takes a task and returns the number to abandon it by, or ends it at once. `None`: it cannot be abandoned.
     fn submit(&self, task: Box<dyn Task>, class: Class) -> Option<u64>;
 
-    /// Whether a task of this class would be taken now.
-    fn has_room(&self, class: Class) -> bool;
+    /// Returns true while a task of [`Class::New`] would be taken.
+    fn has_room(&self) -> bool;
 
     /// Ends a task whose caller has left, unless it has begun.
     fn abandon(&self, number: u64);
 
     fn metrics(&self) -> PoolMetrics;
 
-    /// Ends what waits, lets what has begun end, and joins the threads.
+    /// Ends waiting tasks, finishes those that have begun, and joins the threads.
     fn close(&self);
+}
+
+/// Options of a [`HashPool`].
+#[derive(Clone, Copy, Debug)]
+pub struct PoolOptions {
+    /// Scheme of new passwords, and cost of checking an unknown user.
+    pub scheme: Scheme,
+    /// Threads that hash. Each keeps the memory of one hash while it has work.
+    pub threads: NonZeroUsize,
+    /// Jobs that wait at most.
+    pub queue: usize,
+    /// Longest wait of a job. A job not expected to begin by then is refused at once; an admitted one that has not
+    /// begun by then gets [`PoolError::Busy`] and is never hashed.
+    pub max_wait: Duration,
+    /// Time for which a thread without work keeps its memory.
+    pub idle: Duration,
+}
+
+impl Default for PoolOptions {
+    /// The default scheme on all cores but one (at least one thread), 256 jobs waiting at most 2 s,
+    /// memory kept for 10 s.
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        Self {
+            scheme: Scheme::default(),
+            threads: NonZeroUsize::new(cores - 1).unwrap_or(NonZeroUsize::MIN),
+            queue: 256,
+            max_wait: Duration::from_secs(2),
+            idle: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Error of starting a pool.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The operating system refused a thread.
+    #[error("cannot start a hashing thread: {0}")]
+    Thread(#[from] std::io::Error),
+    /// The operating system gave no random bytes for the hash of unknown users.
+    #[error("no random hash: {0}")]
+    Random(#[from] HashError),
 }
 
 /// Threads that hash and verify passwords.
 ///
-/// Jobs begin in the order they came. One that the threads are not expected to reach within the longest
-/// wait is refused at once; so is one beyond the queue's length. What is admitted and still does not begin in
-/// time is answered [`PoolError::Busy`] at its deadline and never hashed. A caller that leaves
-/// (drops its [`Ticket`]) takes its job out of the queue; one that has begun is hashed to the end, so
-/// that leaving early buys nobody a second job at the same time.
+/// Jobs begin in order of arrival. A job that the threads are not expected to reach within the longest wait is
+/// refused at once, as is one beyond the queue's length. An admitted job that does not begin in time gets
+/// [`PoolError::Busy`] at its deadline and is never hashed. A caller that drops its [`Ticket`] removes its job from
+/// the queue; a job that has begun is hashed to the end, so leaving early does not get a client a second job at the
+/// same time.
 ///
-/// Memory: `threads` times that of the scheme while there is work, nothing [`PoolOptions::idle`] after.
-/// A stored hash with larger parameters than the scheme takes up to 256 MiB for as long as it is checked.
+/// Memory: `threads` times that of the scheme while there is work, none [`PoolOptions::idle`] after.
+/// A stored hash with larger parameters than the scheme takes up to 256 MiB while it is checked.
 ///
-/// Dropping the pool ends what waits with [`PoolError::Closed`], lets what has begun end, and joins the
+/// Dropping the pool ends waiting jobs with [`PoolError::Closed`], finishes those that have begun, and joins the
 /// threads.
 pub struct HashPool {
     scheme: Scheme,
-    /// What passwords of unknown users are compared with: a random hash, of no password that anybody knows.
+    /// Random hash of no known password, with which passwords of unknown users are compared.
     nobody: Arc<StoredHash>,
     engine: Arc<dyn Engine>,
 }
 
 impl HashPool {
-    /// Starts a pool that protects the rest of the machine: few threads at low priority, a short queue,
-    /// deadlines.
+    /// Starts a pool that protects the rest of the machine: few threads at low priority, a short queue, deadlines.
     ///
-    /// Nothing is hashed before it is asked for. Until the first job has ended, none is refused for the time
-    /// that those before it are expected to take.
+    /// Until the first job has ended, no job is refused for its expected wait.
     ///
     /// # Errors
-    /// When the system refuses a thread or random bytes.
+    /// The operating system refuses a thread or random bytes.
     pub fn start(options: PoolOptions) -> Result<Self, StartError> {
         let keep_bytes = options.scheme.memory_bytes();
         let engine = Arc::new(Bounded::start(&options, Duration::ZERO, keep_bytes)?);
         Self::over(options.scheme, engine)
     }
 
-    /// Starts a pool **without protection**, as documented services have it: a thread of normal priority
-    /// for each job, up to `most_threads` at once (512 in tokio's `spawn_blocking`), and an endless queue.
-    /// It refuses nothing, knows no deadline, and hashes for callers that have left. To be measured
-    /// against, not to be run.
+    /// Starts a pool **without protection**, as in documented services: a thread of normal priority for each job, up
+    /// to `most_threads` at once (512 in tokio's `spawn_blocking`), and an unbounded queue. It refuses nothing, has
+    /// no deadlines, and hashes for callers that have left. A reference for measurements, not for production.
     ///
     /// # Errors
-    /// When the system refuses random bytes.
+    /// The operating system refuses random bytes.
     pub fn start_unbounded(scheme: Scheme, most_threads: NonZeroUsize) -> Result<Self, StartError> {
         Self::over(scheme, Arc::new(Unbounded::new(most_threads)))
     }
@@ -104,35 +138,33 @@ impl HashPool {
         Ok(Self { scheme, nobody: Arc::new(StoredHash::random(scheme)?), engine })
     }
 
-    /// What new passwords are hashed with.
+    /// Scheme of new passwords.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// Hashes a new password with the pool's scheme. It may wait in the first half of the queue only:
-    /// the other half is kept for checks.
+    /// Hashes a new password with the pool's scheme. It waits in the first half of the queue only: the other half is
+    /// reserved for checks.
     ///
-    /// The job is admitted or refused before this returns; the ticket only waits for it. Dropping the
-    /// ticket abandons the job if it has not begun.
+    /// The job is admitted or refused before this returns. Dropping the ticket abandons the job if it has not begun.
     pub fn hash(&self, password: Password) -> Ticket<StoredHash> {
         let scheme = self.scheme;
         let work = move |memory: &mut Memory| Ok(scheme.hash_in(memory, &password)?);
         submit(&self.engine, Class::New, work, |_| {})
     }
 
-    /// Checks a password against a stored hash, or against nobody's (`None`: there is no such user, or its
-    /// stored hash was refused), which is always wrong.
+    /// Checks a password against a stored hash. With `None` (an unknown user, or a refused stored hash) the result is
+    /// [`PasswordCheck::Wrong`], at the cost of one hash of the pool's scheme.
     ///
-    /// Nobody's costs one hash of the pool's scheme. A hash stored under an older scheme costs what that
-    /// scheme costs: until such users have logged in once and were hashed again, the time of an answer
-    /// can tell them from unknown users.
+    /// A hash stored under an older scheme costs what that scheme costs: until its user has logged in once and was
+    /// hashed again, the response time can distinguish this user from unknown ones.
     ///
-    /// `settle` is called exactly once, whatever happens, before the ticket is answered, also when nobody
-    /// waits for it any more. It runs on the pool's conducting thread, or on the calling one when the job is
-    /// refused or abandoned; it must be quick and must not block, for all other answers wait behind it.
+    /// `settle` is called exactly once, before the ticket resolves, also when the ticket was dropped. It runs on the
+    /// conductor's thread, or on the calling one when the job is refused or abandoned; it must be quick and must not
+    /// block, because all other tickets wait for it.
     ///
-    /// The job is admitted or refused before this returns; the ticket only waits for it. Dropping the
-    /// ticket abandons the job if it has not begun; one that has begun is finished and settled.
+    /// The job is admitted or refused before this returns. Dropping the ticket abandons the job if it has not begun;
+    /// one that has begun is finished and settled.
     pub fn verify(
         &self,
         password: Password,
@@ -159,13 +191,13 @@ impl HashPool {
         )
     }
 
-    /// Whether half of the queue is left: what is not known to be wanted (a check of somebody with nothing to
-    /// show) had better wait until then, as new passwords have to.
+    /// Returns true while half of the queue is free: the part for new passwords, and for checks of clients without a
+    /// proof or device token.
     pub fn has_room(&self) -> bool {
-        self.engine.has_room(Class::New)
+        self.engine.has_room()
     }
 
-    /// The figures now.
+    /// Current metrics.
     pub fn metrics(&self) -> PoolMetrics {
         self.engine.metrics()
     }
@@ -179,17 +211,11 @@ fn submit<T: Send + 'static>(
 ) -> Ticket<T> {
     let (job, result) = Job::new(work, settle);
     let number = engine.submit(Box::new(job), class);
-    Ticket::new(result, number.map(|number| (Arc::clone(engine), number)))
+    Ticket { result, waiting: number.map(|number| (Arc::clone(engine), number)) }
 }
 
 impl Drop for HashPool {
     fn drop(&mut self) {
         self.engine.close();
-    }
-}
-
-impl fmt::Debug for HashPool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HashPool").field("scheme", &self.scheme).finish_non_exhaustive()
     }
 }

@@ -1,27 +1,33 @@
-//! How new passwords are hashed.
+//! Password hashing schemes.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A password hashing scheme with its cost: what a setting names and what a stored hash was made with.
+/// A password hashing scheme with its cost, of a setting or a stored hash.
 ///
 /// Written as `bcrypt:COST` or `argon2id:m=KiB,t=PASSES,p=LANES`; [`Display`](fmt::Display) prints what
-/// [`FromStr`] reads. A value of this type is always within the limits below, so that no setting and no
-/// stored hash can ask for more than about a second of one core and 256 MiB.
+/// [`FromStr`] reads. A value of this type is always within the limits below, so no setting and no
+/// stored hash can take more than about a second of one core and 256 MiB.
 ///
 /// The default is argon2id with 19 MiB, two passes, one lane: the first choice of the OWASP
 /// Password Storage Cheat Sheet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Scheme(Algorithm);
+pub struct Scheme(pub(super) Algorithm);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Algorithm {
     Bcrypt { cost: u32 },
-    Argon2id { memory_kib: u32, passes: u32, lanes: u32 },
+    Argon2id(Argon2Cost),
 }
 
-/// OWASP Password Storage Cheat Sheet, "Argon2id": memory in KiB and passes that defend equally well,
-/// each at one lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Argon2Cost {
+    pub(super) memory_kib: u32,
+    pub(super) passes: u32,
+    pub(super) lanes: u32,
+}
+
+/// OWASP Password Storage Cheat Sheet, "Argon2id": memory in KiB and passes of equal strength, each at one lane.
 const OWASP_ARGON2ID: [(u32, u32); 5] =
     [(47_104, 1), (19_456, 2), (12_288, 3), (9_216, 4), (7_168, 5)];
 
@@ -29,7 +35,7 @@ const OWASP_ARGON2ID: [(u32, u32); 5] =
 const OWASP_BCRYPT_COST: u32 = 10;
 
 impl Scheme {
-    /// Lowest cost bcrypt defines.
+    /// Lowest cost that bcrypt defines.
     pub const MIN_BCRYPT_COST: u32 = 4;
     /// Highest accepted cost of bcrypt: about 1.2 s of one core.
     pub const MAX_BCRYPT_COST: u32 = 14;
@@ -50,7 +56,8 @@ impl Scheme {
         if (Self::MIN_BCRYPT_COST..=Self::MAX_BCRYPT_COST).contains(&cost) {
             Ok(Self(Algorithm::Bcrypt { cost }))
         } else {
-            Err(SchemeError::BcryptCost { cost })
+            let (least, most) = (Self::MIN_BCRYPT_COST, Self::MAX_BCRYPT_COST);
+            Err(SchemeError::OutOfRange(format!("bcrypt cost {cost} is outside {least}..={most}")))
         }
     }
 
@@ -60,23 +67,23 @@ impl Scheme {
     /// When a parameter is zero or above its limit, when memory times passes is above
     /// [`Self::MAX_WORK_KIB`], or when there are fewer than 8 KiB for each lane (RFC 9106 section 3.1).
     pub fn argon2id(memory_kib: u32, passes: u32, lanes: u32) -> Result<Self, SchemeError> {
-        let lanes_fit = (1..=Self::MAX_LANES).contains(&lanes);
-        if !lanes_fit {
-            return Err(SchemeError::Lanes { lanes });
-        }
-        if !(8 * lanes..=Self::MAX_MEMORY_KIB).contains(&memory_kib) {
-            return Err(SchemeError::Memory { memory_kib, least: 8 * lanes });
-        }
-        if !(1..=Self::MAX_PASSES).contains(&passes) {
-            return Err(SchemeError::Passes { passes });
-        }
-        if u64::from(memory_kib) * u64::from(passes) > Self::MAX_WORK_KIB {
-            return Err(SchemeError::Work { memory_kib, passes });
-        }
-        Ok(Self(Algorithm::Argon2id { memory_kib, passes, lanes }))
+        let error = if !(1..=Self::MAX_LANES).contains(&lanes) {
+            format!("lanes p={lanes} are outside 1..={}", Self::MAX_LANES)
+        } else if !(8 * lanes..=Self::MAX_MEMORY_KIB).contains(&memory_kib) {
+            let (least, most) = (8 * lanes, Self::MAX_MEMORY_KIB);
+            format!("memory m={memory_kib} KiB is outside {least}..={most}")
+        } else if !(1..=Self::MAX_PASSES).contains(&passes) {
+            format!("passes t={passes} are outside 1..={}", Self::MAX_PASSES)
+        } else if u64::from(memory_kib) * u64::from(passes) > Self::MAX_WORK_KIB {
+            format!("m={memory_kib} KiB × t={passes} is above {} KiB", Self::MAX_WORK_KIB)
+        } else {
+            let cost = Argon2Cost { memory_kib, passes, lanes };
+            return Ok(Self(Algorithm::Argon2id(cost)));
+        };
+        Err(SchemeError::OutOfRange(format!("argon2id {error}")))
     }
 
-    /// Whether the OWASP Password Storage Cheat Sheet would call it too weak: bcrypt below cost 10;
+    /// Returns true for a scheme weaker than the OWASP Password Storage Cheat Sheet demands: bcrypt below cost 10;
     /// argon2id that has, for no row of its table of equivalents (47,104 KiB × 1 pass, 19,456 × 2,
     /// 12,288 × 3, 9,216 × 4, 7,168 × 5), at least that memory *and* at least those passes.
     ///
@@ -84,29 +91,25 @@ impl Scheme {
     pub fn is_unsafe(&self) -> bool {
         match self.0 {
             Algorithm::Bcrypt { cost } => cost < OWASP_BCRYPT_COST,
-            Algorithm::Argon2id { memory_kib, passes, .. } => {
+            Algorithm::Argon2id(Argon2Cost { memory_kib, passes, .. }) => {
                 !OWASP_ARGON2ID.iter().any(|&(m, t)| memory_kib >= m && passes >= t)
             }
         }
     }
 
-    /// The memory that one hash takes, in bytes; 0 for bcrypt, whose 4 KiB are on the stack.
+    /// Memory of one hash in bytes; 0 for bcrypt, whose 4 KiB are on the stack.
     pub(super) fn memory_bytes(&self) -> usize {
         match self.0 {
             Algorithm::Bcrypt { .. } => 0,
-            // No more than this: RFC 9106 rounds it down to whole segments.
-            Algorithm::Argon2id { memory_kib, .. } => memory_kib as usize * 1024,
+            // An upper bound: RFC 9106 rounds down to whole segments.
+            Algorithm::Argon2id(cost) => cost.memory_kib as usize * 1024,
         }
-    }
-
-    pub(super) fn kind(&self) -> Algorithm {
-        self.0
     }
 }
 
 impl Default for Scheme {
     fn default() -> Self {
-        Self(Algorithm::Argon2id { memory_kib: 19_456, passes: 2, lanes: 1 })
+        Self(Algorithm::Argon2id(Argon2Cost { memory_kib: 19_456, passes: 2, lanes: 1 }))
     }
 }
 
@@ -114,7 +117,7 @@ impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Algorithm::Bcrypt { cost } => write!(f, "bcrypt:{cost}"),
-            Algorithm::Argon2id { memory_kib, passes, lanes } => {
+            Algorithm::Argon2id(Argon2Cost { memory_kib, passes, lanes }) => {
                 write!(f, "argon2id:m={memory_kib},t={passes},p={lanes}")
             }
         }
@@ -124,10 +127,9 @@ impl fmt::Display for Scheme {
 impl FromStr for Scheme {
     type Err = SchemeError;
 
-    /// Reads `bcrypt:COST`, `argon2id:m=…,t=…,p=…` (all three, in this order) or `argon2id` alone, which
-    /// is the default.
+    /// Reads `bcrypt:COST`, `argon2id:m=…,t=…,p=…` (all three, in this order) or `argon2id` for the default.
     fn from_str(text: &str) -> Result<Self, SchemeError> {
-        let unknown = || SchemeError::Unknown { text: text.chars().take(64).collect() };
+        let unknown = || SchemeError::Unknown(text.chars().take(64).collect());
         match text.split_once(':') {
             None if text == "argon2id" => Ok(Self::default()),
             Some(("bcrypt", cost)) => Self::bcrypt(number(cost).ok_or_else(unknown)?),
@@ -154,45 +156,16 @@ fn number(digits: &str) -> Option<u32> {
     if canonical { digits.parse().ok() } else { None }
 }
 
-/// Why something is no scheme.
+/// Error of reading a scheme.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum SchemeError {
-    /// Neither of the two forms.
+    /// Neither of the two forms: the text, cut to 64 characters.
     #[error(
-        "`{text}` is not a hashing scheme; expected `bcrypt:COST` or `argon2id:m=KiB,t=PASSES,p=LANES`"
+        "`{0}` is not a hashing scheme; expected `bcrypt:COST` or `argon2id:m=KiB,t=PASSES,p=LANES`"
     )]
-    Unknown {
-        /// What was given; at most 64 characters of it.
-        text: String,
-    },
-    /// The cost of bcrypt is outside its limits.
-    #[error(
-        "bcrypt cost {cost} is outside {}..={}",
-        Scheme::MIN_BCRYPT_COST,
-        Scheme::MAX_BCRYPT_COST
-    )]
-    BcryptCost { cost: u32 },
-    /// The memory of argon2id is outside its limits.
-    #[error("argon2id memory m={memory_kib} KiB is outside {least}..={}", Scheme::MAX_MEMORY_KIB)]
-    Memory {
-        /// The memory given, in KiB.
-        memory_kib: u32,
-        /// The least for the lanes given, in KiB.
-        least: u32,
-    },
-    /// The passes of argon2id are outside their limits.
-    #[error("argon2id passes t={passes} are outside 1..={}", Scheme::MAX_PASSES)]
-    Passes { passes: u32 },
-    /// The lanes of argon2id are outside their limits.
-    #[error("argon2id lanes p={lanes} are outside 1..={}", Scheme::MAX_LANES)]
-    Lanes { lanes: u32 },
-    /// Memory times passes is too much work.
-    #[error("argon2id m={memory_kib} KiB × t={passes} is above {} KiB", Scheme::MAX_WORK_KIB)]
-    Work {
-        /// The memory given, in KiB.
-        memory_kib: u32,
-        passes: u32,
-    },
+    Unknown(String),
+    /// A parameter is outside its limits: the message with both.
+    #[error("{0}")]
+    OutOfRange(String),
 }

@@ -1,4 +1,4 @@
-//! Hashes as they stand in a store.
+//! Stored hashes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,21 +8,21 @@ use base64::Engine as _;
 use subtle::ConstantTimeEq as _;
 
 use super::kernel::{self, BCRYPT_BASE64, BCRYPT_MAX_BYTES, Memory};
-use super::scheme::{Algorithm, three};
+use super::scheme::{Algorithm, Argon2Cost, three};
 use super::{HashError, Password, Scheme, SchemeError};
 
-/// A password hash, read from or ready for a store.
+/// A password hash of a store.
 ///
-/// | text | made by |
+/// | text | hash function |
 /// |---|---|
 /// | `$argon2id$v=19$m=…,t=…,p=…$salt$output` | `argon2id`: the PHC string format |
 /// | `$2b$…`, also `$2a$…` and `$2y$…` | `bcrypt`, for passwords of up to 71 bytes without NUL |
 /// | `$bcrypt-sha256$v=2,t=2b,r=…$salt$output` | `bcrypt`, for all others; the format of passlib |
 ///
-/// bcrypt reads 72 bytes and no more. Plain bcrypt hashes, whoever made them, are verified by bcrypt's
-/// own rule (cut at 72 bytes, every byte counts, NUL too), but none is *made* of a password that
-/// the rule would cut or mistake: that password goes through HMAC-SHA-256 first, and the stored text
-/// says so. It thereby also says that the password is long.
+/// bcrypt reads at most 72 bytes. Plain bcrypt hashes, of any origin, are verified by bcrypt's own rule (cut at 72
+/// bytes, every byte counts, NUL too), but none is *made* of a password that the rule would cut or confuse with
+/// others: that password goes through HMAC-SHA-256 first. The stored text shows this, and thereby that the password
+/// is long.
 ///
 /// `$2x$` is refused: it marks hashes of an implementation with a sign-extension bug that the rule
 /// cannot reproduce. So are argon2i, argon2d, version 16 of argon2, and other functions.
@@ -46,7 +46,7 @@ enum Form {
 const SALT_BYTES: usize = 16;
 /// Length of new outputs of argon2id.
 const OUTPUT_BYTES: usize = 32;
-/// A shorter output could be matched by chance or design.
+/// A shorter output could be matched by chance or on purpose.
 const MIN_OUTPUT_BYTES: usize = 16;
 /// Longer than any text with the longest salt and output.
 const MAX_TEXT_BYTES: usize = 256;
@@ -62,42 +62,37 @@ impl StoredHash {
         &self.text
     }
 
-    /// Whether a password just verified against it should be hashed again with `current`.
+    /// Returns true if a password just verified against it should be hashed again with `current`.
     ///
-    /// So when function or cost differ, or salt or output are shorter than new ones. Never when that
-    /// would replace a safe hash by an unsafe one ([`Scheme::is_unsafe`]): an experiment with a weak
-    /// scheme must not weaken the accounts that log in meanwhile.
+    /// True when function or cost differ, or salt or output are shorter than new ones. A safe hash is never
+    /// replaced by an unsafe one ([`Scheme::is_unsafe`]): an experiment with a weak scheme must not weaken the
+    /// accounts that log in meanwhile.
     pub fn needs_upgrade(&self, current: &Scheme) -> bool {
         if current.is_unsafe() && !self.scheme.is_unsafe() {
             return false;
         }
-        self.scheme != *current || self.is_short()
+        let is_short = match &self.form {
+            Form::Argon2id { salt, output } => {
+                salt.len() < SALT_BYTES || output.len() < OUTPUT_BYTES
+            }
+            Form::Bcrypt { .. } => false,
+        };
+        self.scheme != *current || is_short
     }
 
-    /// Whether `password`, verified against it, is all of the password that it was made of. A plain
-    /// bcrypt hash cannot say so of one that its rule cuts or mistakes: what was typed may differ from
-    /// the password after its 72nd byte, and hashed again it would take its place.
+    /// Returns true if `password`, verified against it, is surely the whole password. A plain bcrypt hash cannot tell
+    /// for one that its rule cuts or confuses with others: the text given may differ from the password after the 72nd
+    /// byte, and hashed again it would replace it.
     pub(super) fn determines(&self, password: &Password) -> bool {
         let plain = matches!(self.form, Form::Bcrypt { prehashed: false, .. });
         !(plain && is_beyond_bcrypt(password.as_bytes()))
     }
 
-    fn is_short(&self) -> bool {
-        match &self.form {
-            Form::Argon2id { salt, output } => {
-                salt.len() < SALT_BYTES || output.len() < OUTPUT_BYTES
-            }
-            Form::Bcrypt { .. } => false,
-        }
-    }
-
-    /// Whether this is the hash of `password`. Takes the full time of the scheme either way; outputs are
-    /// compared in constant time.
-    ///
-    /// It hashes on the calling thread: servers go through [`HashPool`](super::HashPool).
+    /// Verifies `password` on the calling thread; servers use [`HashPool`](super::HashPool). Takes the full time of
+    /// the scheme for any password; outputs are compared in constant time.
     ///
     /// # Errors
-    /// When there is no memory for it.
+    /// The operating system gives no memory.
     pub fn verify(&self, password: &Password) -> Result<bool, HashError> {
         self.verify_in(&mut Memory::default(), password)
     }
@@ -107,15 +102,11 @@ impl StoredHash {
         memory: &mut Memory,
         password: &Password,
     ) -> Result<bool, HashError> {
-        match (&self.form, self.scheme.kind()) {
-            (
-                Form::Argon2id { salt, output },
-                Algorithm::Argon2id { memory_kib, passes, lanes },
-            ) => {
+        match (&self.form, self.scheme.0) {
+            (Form::Argon2id { salt, output }, Algorithm::Argon2id(cost)) => {
                 let mut buffer = [0; Output::MAX_LENGTH];
                 let computed = &mut buffer[..output.len()];
-                let costs = (memory_kib, passes, lanes);
-                kernel::argon2id(memory, password.as_bytes(), salt, costs, computed)?;
+                kernel::argon2id(memory, password.as_bytes(), salt, cost, computed)?;
                 Ok(computed.ct_eq(output.as_bytes()).into())
             }
             (Form::Bcrypt { salt, output, prehashed }, Algorithm::Bcrypt { cost }) => {
@@ -133,12 +124,10 @@ impl StoredHash {
 }
 
 impl Scheme {
-    /// Hashes `password` with a fresh salt from the operating system.
-    ///
-    /// It hashes on the calling thread: servers go through [`HashPool`](super::HashPool).
+    /// Hashes `password` with a fresh salt on the calling thread; servers use [`HashPool`](super::HashPool).
     ///
     /// # Errors
-    /// When the operating system gives no random bytes or no memory.
+    /// The operating system gives no random bytes or no memory.
     pub fn hash(&self, password: &Password) -> Result<StoredHash, HashError> {
         self.hash_in(&mut Memory::default(), password)
     }
@@ -148,13 +137,12 @@ impl Scheme {
         memory: &mut Memory,
         password: &Password,
     ) -> Result<StoredHash, HashError> {
-        match self.kind() {
-            Algorithm::Argon2id { memory_kib, passes, lanes } => {
+        match self.0 {
+            Algorithm::Argon2id(cost) => {
                 let salt = kernel::random::<SALT_BYTES>()?;
                 let mut output = [0; OUTPUT_BYTES];
-                let costs = (memory_kib, passes, lanes);
-                kernel::argon2id(memory, password.as_bytes(), &salt, costs, &mut output)?;
-                Ok(StoredHash::argon2id(*self, costs, &salt, &output))
+                kernel::argon2id(memory, password.as_bytes(), &salt, cost, &mut output)?;
+                Ok(StoredHash::argon2id(*self, cost, &salt, &output))
             }
             Algorithm::Bcrypt { cost } => {
                 let salt = kernel::random::<16>()?;
@@ -165,33 +153,28 @@ impl Scheme {
 }
 
 impl StoredHash {
-    /// A hash of this scheme of no known password: salt and output are random. Checking a password against it costs
-    /// what one of a real password costs.
-    ///
-    /// # Errors
-    /// When the operating system gives no random bytes.
+    /// A hash with random salt and output, of no known password. Verifying against it costs as much as against a real
+    /// one.
     pub(super) fn random(scheme: Scheme) -> Result<Self, HashError> {
-        Ok(match scheme.kind() {
-            Algorithm::Argon2id { memory_kib, passes, lanes } => {
-                let (salt, output) = (kernel::random()?, kernel::random()?);
-                Self::argon2id(scheme, (memory_kib, passes, lanes), &salt, &output)
+        Ok(match scheme.0 {
+            Algorithm::Argon2id(cost) => {
+                Self::argon2id(scheme, cost, &kernel::random()?, &kernel::random()?)
             }
             Algorithm::Bcrypt { cost } => {
-                let (salt, output) = (kernel::random()?, kernel::random()?);
-                Self::plain_bcrypt(scheme, cost, salt, output)
+                Self::plain_bcrypt(scheme, cost, kernel::random()?, kernel::random()?)
             }
         })
     }
 
     fn argon2id(
         scheme: Scheme,
-        (m, t, p): (u32, u32, u32),
+        Argon2Cost { memory_kib, passes, lanes }: Argon2Cost,
         salt: &[u8; SALT_BYTES],
         output: &[u8; OUTPUT_BYTES],
     ) -> Self {
         let salt = Salt::new(salt).expect("16 bytes are a salt");
         let output = Output::new(output).expect("32 bytes are an output");
-        let text = format!("$argon2id$v=19$m={m},t={t},p={p}${salt}${output}");
+        let text = format!("$argon2id$v=19$m={memory_kib},t={passes},p={lanes}${salt}${output}");
         Self { text, scheme, form: Form::Argon2id { salt, output } }
     }
 
@@ -214,8 +197,8 @@ impl StoredHash {
     }
 }
 
-/// Whether bcrypt's own rule would take other passwords for this one. 72 bytes without the terminating
-/// NUL also verify with anything appended.
+/// Returns true for a password that bcrypt's own rule confuses with others. 72 bytes without the terminating NUL also
+/// verify with anything appended.
 fn is_beyond_bcrypt(password: &[u8]) -> bool {
     password.len() >= BCRYPT_MAX_BYTES || password.contains(&0)
 }
@@ -304,14 +287,14 @@ impl fmt::Debug for StoredHash {
     }
 }
 
-/// Why a stored text is not taken as a password hash. None quotes the text.
+/// Error of reading a stored hash. No message quotes the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoredHashError {
-    /// A hash function, variant or version that is not verified here.
+    /// A hash function, variant or version that is not supported.
     #[error("the stored hash is of an unsupported kind")]
     Unsupported,
-    /// Not of the form that its prefix announces, or a salt or output of a length not accepted.
+    /// Not of the form of its prefix, or a salt or output of an unsupported length.
     #[error("the stored hash is malformed")]
     Malformed,
     /// Parameters beyond the limits of [`Scheme`].

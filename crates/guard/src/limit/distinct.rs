@@ -1,7 +1,7 @@
-//! How many distinct accounts failed, or are in flight, with one address or password.
+//! The number of distinct accounts that failed, or are in flight, with one address or password.
 //!
 //! An exact list of fixed length rather than a sketch: the limits are small, and "the fifty-first
-//! account" has to mean that. Accounts are told apart by 32 bits of their keyed hash; two of fifty
+//! account" has to mean that. Accounts are distinguished by 32 bits of their keyed hash; two of fifty
 //! share them once in 3.5 million lists (birthday bound, 50²/2 of 2³²), which counts one too few.
 
 use super::Id;
@@ -10,8 +10,7 @@ use super::window::STEPS;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Item {
     account: u32,
-    /// Step of its last failure, cut to 32 bits: it is compared at most nine steps later, or after
-    /// it was found to be older.
+    /// Step of its last failure, modulo 2³²: compared at most nine steps later, or known to be older.
     step: u32,
     in_flight: u16,
     failed: bool,
@@ -31,7 +30,7 @@ impl Distinct<'_> {
         self.0.fill(Item::default());
     }
 
-    /// Forgets failures that are too old at this step.
+    /// Expires failures that are too old at this step.
     pub(super) fn advance(&mut self, step: u64) {
         for item in self.0.iter_mut().filter(|item| item.failed) {
             item.failed = u64::from((step as u32).wrapping_sub(item.step)) <= STEPS;
@@ -55,8 +54,8 @@ impl Distinct<'_> {
         oldest.map_or(step, |age| step + (STEPS + 1).saturating_sub(age))
     }
 
-    /// The account is in flight once more. A full list does not take it; whoever lets attempts
-    /// pass a full list is over the limit anyway.
+    /// Counts an attempt of the account in flight. A full list does not take a new account; the address or password is
+    /// over its limit then anyway.
     pub(super) fn enter(&mut self, account: Id) {
         let account = short(account);
         let known = self.0.iter().position(|item| !item.is_free() && item.account == account);
@@ -70,7 +69,7 @@ impl Distinct<'_> {
         item.in_flight = item.in_flight.saturating_add(1);
     }
 
-    /// The account is in flight once less.
+    /// Ends an attempt of the account.
     pub(super) fn leave(&mut self, account: Id, failed_at: Option<u64>) {
         let account = short(account);
         let known = |item: &&mut Item| !item.is_free() && item.account == account;
@@ -85,7 +84,7 @@ impl Distinct<'_> {
     }
 }
 
-/// Half of the hash; the other half adds nothing among so few.
+/// Half of the hash, enough for so few accounts.
 fn short(account: Id) -> u32 {
     (account.0 >> 32) as u32
 }

@@ -1,18 +1,17 @@
-//! Names, addresses and passwords as the guard remembers them: keyed hashes.
+//! Keyed hashes of names, addresses and passwords: the guard stores nothing else of them.
 
 use std::hash::Hasher;
 use std::net::IpAddr;
 
 use siphasher::sip::SipHasher24;
 
-/// A keyed hash. Who does not know the key can neither find the input nor aim at another's place.
+/// A keyed hash. Without the key nobody can find its input or aim at the place of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(pub u64);
 
-/// SipHash-2-4 (Aumasson and Bernstein, 2012) under a key of this process.
+/// SipHash-2-4 (Aumasson and Bernstein, 2012) under a secret key.
 ///
-/// Two inputs share a 64-bit value by chance once in 2⁶⁴; an attacker cannot look for such pairs
-/// without the key, which never leaves the process.
+/// Two inputs share a 64-bit value by chance once in 2⁶⁴; an attacker cannot search for such pairs without the key.
 pub(crate) struct Hashing(SipHasher24);
 
 impl Hashing {
@@ -59,7 +58,7 @@ impl Hashing {
         self.hashed(b'w', &[password])
     }
 
-    /// A bucket of a class of requests, of a user or an address (`kind`).
+    /// The bucket of a user or an address (`kind`) for a class of requests.
     pub(crate) fn rate(&self, class: u8, kind: u8, who: &[u8]) -> Id {
         self.hashed(b'r', &[&[class, kind], who])
     }

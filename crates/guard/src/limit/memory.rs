@@ -5,25 +5,28 @@ use std::time::Duration;
 
 use crate::Suspect;
 use crate::clock::{Clock, nanos};
-use crate::config::GuardConfig;
+use crate::config::{ACCOUNTS, ADDRESSES, GuardConfig, PAIRS, PASSWORDS};
 
-use super::rules::{Rules, Standing};
-use super::table::{Slot, Told};
+use super::rules::{AxisLimit, Limits, Standing};
+use super::table::{Learned, Slot, Table};
 use super::{
     Answer, AttemptOutcome, AttemptStore, Axis, Decision, Id, Request, StoreError, StoreMetrics,
     Subject,
 };
 
-/// How long the answer of another store holds, in nanoseconds: suspicion ends by time alone, so only its severity is old.
-const HOLDS: u64 = 1_000_000_000;
+/// Time for which a suspicion that another store reported is valid, in nanoseconds. Suspicion ends by time alone, so
+/// only its severity can be out of date.
+const LEARNED_FOR: u64 = 1_000_000_000;
 
 /// Counts in tables of fixed size; answers at once and never fails.
 pub struct MemoryStore {
-    rules: Rules,
+    limits: Limits,
+    /// By axis.
+    tables: [Table; Axis::ALL.len()],
     clock: Arc<dyn Clock>,
 }
 
-/// One of an attempt's counters, locked.
+/// A locked counter of an attempt.
 struct Counter<'a> {
     axis: Axis,
     id: Id,
@@ -34,10 +37,23 @@ struct Counter<'a> {
 impl MemoryStore {
     /// An empty store with the limits of this configuration.
     pub fn new(config: &GuardConfig, clock: Arc<dyn Clock>) -> Self {
-        Self { rules: Rules::new(config), clock }
+        let limits = Limits::new(config);
+        let tables = Axis::ALL.map(|axis| {
+            let entries = match axis {
+                Axis::Pair => PAIRS,
+                Axis::DeviceToken => PAIRS / 2,
+                Axis::DeviceTokens => ACCOUNTS / 2,
+                Axis::Account => ACCOUNTS,
+                Axis::Address | Axis::SignUp => ADDRESSES,
+                Axis::Password => PASSWORDS,
+            };
+            let AxisLimit { window, accounts, .. } = limits.by_axis(axis);
+            Table::new(entries, window, accounts as usize)
+        });
+        Self { limits, tables, clock }
     }
 
-    /// Counts an attempt that another store let in and that has ended, to be able to stand in for that store.
+    /// Counts an attempt that another store admitted and that has ended, so that this store can replace it.
     pub(crate) fn learn(&self, subject: &Subject, outcome: AttemptOutcome) {
         if outcome == AttemptOutcome::Cancelled {
             return;
@@ -48,54 +64,57 @@ impl MemoryStore {
         self.end(subject, outcome);
     }
 
-    /// Notes what another store found suspicious, for how long it stays so, and how severe it is.
+    /// Stores a suspicion that another store reported.
     pub(crate) fn learn_suspicion(&self, subject: &Subject, decision: &Decision) {
         let Decision::Suspicious { suspect, remaining, severity } = *decision else { return };
         let now = self.now();
-        let Some(mut slot) = self.suspects(subject, suspect, now) else { return };
+        let Some(mut slot) = self.lock_suspect(subject, suspect, now) else { return };
         slot.insert();
         if let Some(entry) = slot.entry() {
             entry.suspicious_until = entry.suspicious_until.max(now + nanos(remaining));
-            entry.told = Some(Told { at: now, severity });
+            entry.learned = Some(Learned { at: now, severity });
         }
         slot.release();
     }
 
-    /// What another store has said of the address a moment ago, while it still holds: whoever floods one process need not
-    /// be a load for all of them.
-    pub(crate) fn told(&self, subject: &Subject) -> Option<Decision> {
+    /// The suspicion of the address that another store reported a moment ago: a flood of one process is no load on the
+    /// shared store.
+    pub(crate) fn learned_suspicion(&self, subject: &Subject) -> Option<Decision> {
         let now = self.now();
-        let mut slot = self.suspects(subject, Suspect::Address, now)?;
+        let mut slot = self.lock_suspect(subject, Suspect::Address, now)?;
         let entry = slot.entry()?;
         let remaining = entry.suspicious_until.checked_sub(now).filter(|left| *left > 0)?;
-        let Told { at, severity } = entry.told?;
-        (now.saturating_sub(at) < HOLDS).then_some(Decision::Suspicious {
+        let Learned { at, severity } = entry.learned?;
+        (now.saturating_sub(at) < LEARNED_FOR).then_some(Decision::Suspicious {
             suspect: Suspect::Address,
             remaining: Duration::from_nanos(remaining),
             severity,
         })
     }
 
-    /// The counter of what is suspicious. An account has none: it asks for proofs as long as its failures make it wait,
-    /// and those are learned. Load is seen before any store is asked.
-    fn suspects(&self, subject: &Subject, suspect: Suspect, now: u64) -> Option<Slot<'_>> {
-        let is_noted = matches!(suspect, Suspect::Address | Suspect::Password);
-        let mut counters = subject.allowances().filter(|_| is_noted);
+    /// The counter of a suspect. `None` for an account, which asks for proofs only while its failures, which are
+    /// learned, delay it; and for load, which is checked before any store.
+    fn lock_suspect(&self, subject: &Subject, suspect: Suspect, now: u64) -> Option<Slot<'_>> {
+        let is_stored = matches!(suspect, Suspect::Address | Suspect::Password);
+        let mut counters = subject.allowances().filter(|_| is_stored);
         let (axis, id) = counters.find(|(axis, _)| axis.suspect() == Some(suspect))?;
-        Some(self.rules.lock(axis, id, now))
+        Some(self.lock(axis, id, now))
     }
 
     fn now(&self) -> u64 {
         nanos(self.clock.now())
     }
 
-    fn lock_all(&self, subject: &Subject) -> Vec<(Axis, Slot<'_>)> {
-        let now = self.now();
-        let counters = subject.allowances();
-        counters.map(|(axis, id)| (axis, self.rules.lock(axis, id, now))).collect()
+    fn lock(&self, axis: Axis, id: Id, now: u64) -> Slot<'_> {
+        self.tables[axis as usize].lock(id, now)
     }
 
-    /// Whatever refuses goes before whatever holds: nobody waits in order to be refused.
+    fn lock_all(&self, subject: &Subject) -> Vec<(Axis, Slot<'_>)> {
+        let now = self.now();
+        subject.allowances().map(|(axis, id)| (axis, self.lock(axis, id, now))).collect()
+    }
+
+    /// Counters that refuse come before counters that hold: no attempt waits only to be refused.
     fn decide(&self, request: &Request) -> Decision {
         let now = self.now();
         let account = match request.subject {
@@ -105,9 +124,9 @@ impl MemoryStore {
         let over = |axis, wait| Decision::Over(axis, Duration::from_nanos(wait));
         let mut counters = Vec::new();
         for (axis, id) in request.subject.allowances() {
-            let mut slot = self.rules.lock(axis, id, now);
-            let standing = self.rules.limits.standing(axis, &mut slot, account, request.proven);
-            // What no proof lifts is final. Under attack most refusals are the pair's, and need no more than one lock.
+            let mut slot = self.lock(axis, id, now);
+            let standing = self.limits.standing(axis, &mut slot, account, request.proven);
+            // A limit that no proof lifts is final. Under attack most refusals are by pair, and take only one lock.
             if let (None, Standing::Over(wait)) = (axis.suspect(), standing) {
                 return over(axis, wait);
             }
@@ -135,11 +154,11 @@ impl MemoryStore {
         Decision::Room
     }
 
-    /// What must be lifted by a proof, if anything. An address or password over its limit stays so
-    /// when a shorter memory than the window has forgotten the suspicion. An account asks for a proof
-    /// only until its growing delay is over: who has none to show is slowed, not locked out.
+    /// The suspicion that a proof must lift. An address or password over its limit is suspicious even when
+    /// `Suspicion::remember` is shorter than the window. An account asks for a proof only until its growing delay is
+    /// over: a client without a proof is delayed, not locked out.
     fn suspicion(&self, counters: &mut [Counter<'_>], now: u64) -> Option<Decision> {
-        let limits = &self.rules.limits;
+        let limits = &self.limits;
         if limits.remember == 0 {
             return None;
         }
@@ -150,20 +169,20 @@ impl MemoryStore {
             let Some(Counter { axis, slot, standing, .. }) = counter else { continue };
             let over = if let Standing::Over(wait) = *standing { wait } else { 0 };
             let until = slot.entry().map_or(0, |entry| entry.suspicious_until);
-            let noted = if suspect == Suspect::Account { 0 } else { until.saturating_sub(now) };
-            let left = noted.max(over);
+            let stored = if suspect == Suspect::Account { 0 } else { until.saturating_sub(now) };
+            let left = stored.max(over);
             found = found.or((left > 0).then_some(suspect));
             remaining = left.max(remaining);
-            severity = limits.of(*axis).severity(slot).max(severity);
+            severity = limits.by_axis(*axis).severity(slot).max(severity);
         }
         let remaining = Duration::from_nanos(remaining);
         found.map(|suspect| Decision::Suspicious { suspect, remaining, severity })
     }
 
-    /// Sign-ups are counted as they are admitted.
+    /// Counts a sign-up at its admission.
     fn count_sign_up(&self, address: Id, now: u64) -> Decision {
-        let mut slot = self.rules.lock(Axis::SignUp, address, now);
-        let limit = self.rules.limits.of(Axis::SignUp);
+        let mut slot = self.lock(Axis::SignUp, address, now);
+        let limit = self.limits.by_axis(Axis::SignUp);
         if let Standing::Over(wait) = limit.standing(&mut slot, address) {
             return Decision::Over(Axis::SignUp, Duration::from_nanos(wait));
         }
@@ -179,7 +198,7 @@ impl MemoryStore {
         let account = match *subject {
             Subject::LogIn { account, .. } | Subject::KnownDevice { account, .. } => account,
             Subject::SignUp(address) => {
-                let mut slot = self.rules.lock(Axis::SignUp, address, self.now());
+                let mut slot = self.lock(Axis::SignUp, address, self.now());
                 if let (AttemptOutcome::Cancelled, Some(entry)) = (outcome, slot.entry()) {
                     entry.failures.remove();
                     slot.release();
@@ -202,10 +221,10 @@ impl MemoryStore {
         }
     }
 
-    /// Notes that a counter has become suspicious, if it is over its limit.
+    /// Makes a counter over its limit suspicious.
     fn suspect(&self, axis: Axis, slot: &mut Slot<'_>) {
-        let (limit, remember) = (self.rules.limits.of(axis), self.rules.limits.remember_of(axis));
-        let (now, failed_accounts) = (slot.now(), slot.distinct().failed());
+        let (limit, remember) = (self.limits.by_axis(axis), self.limits.remember_of(axis));
+        let (now, failed_accounts) = (slot.now, slot.distinct().failed());
         if let Some(entry) = slot.entry().filter(|_| remember > 0)
             && (entry.failures.count() >= limit.failures
                 || (limit.accounts > 0 && failed_accounts >= limit.accounts))
@@ -231,7 +250,7 @@ impl AttemptStore for MemoryStore {
     }
 
     fn metrics(&self) -> StoreMetrics {
-        self.rules.tables.iter().fold(StoreMetrics::default(), |sum, table| {
+        self.tables.iter().fold(StoreMetrics::default(), |sum, table| {
             let one = table.metrics();
             StoreMetrics {
                 entries: sum.entries + one.entries,
@@ -252,7 +271,7 @@ fn enter(slot: &mut Slot<'_>, account: Id) {
 }
 
 fn leave(slot: &mut Slot<'_>, account: Id, outcome: AttemptOutcome) {
-    let (now, step) = (slot.now(), slot.step());
+    let (now, step) = (slot.now, slot.step);
     let failed = outcome == AttemptOutcome::Failure;
     if let Some(entry) = slot.entry() {
         entry.in_flight = entry.in_flight.saturating_sub(1);

@@ -1,10 +1,9 @@
-//! Where attempts wait for others that are in flight.
+//! Queues of attempts that wait for others in flight.
 //!
-//! One queue per allowance. Only the head of a queue asks the store again, each time its bell
-//! rings: when an attempt under that allowance ends, and when the one before it leaves. So there is
-//! no wake-up to lose: a bell rung before its waiter listens is kept ([`Notify::notify_one`]), the
-//! waiter asks the store after it has taken its place, and whoever leaves a head's place (admitted,
-//! refused, timed out or dropped) rings for the next.
+//! One queue per allowance. Only the head of a queue asks the store again, each time its bell rings: when an attempt
+//! under that allowance ends, and when the previous head leaves. No wake-up is lost: a bell rung before its waiter
+//! listens is kept ([`Notify::notify_one`]), the waiter asks the store after it has taken its place, and a head that
+//! leaves (admitted, refused, timed out or dropped) rings for the next.
 
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
@@ -20,7 +19,7 @@ type Allowance = (Axis, Id);
 type Queues = HashMap<Allowance, VecDeque<Arc<Notify>>>;
 
 pub(crate) struct Room {
-    bounds: Waiting,
+    pub(crate) bounds: Waiting,
     queues: Mutex<Queues>,
     /// Waiters in all queues; changed only under the lock, read without it.
     waiters: AtomicUsize,
@@ -31,24 +30,23 @@ impl Room {
         Self { bounds, queues: Mutex::default(), waiters: AtomicUsize::new(0) }
     }
 
-    pub(crate) fn bounds(&self) -> &Waiting {
-        &self.bounds
-    }
-
     pub(crate) fn waiters(&self) -> usize {
         self.waiters.load(Ordering::SeqCst)
     }
 
-    /// The first of these allowances for which somebody waits.
-    pub(crate) fn queued(&self, of: impl Iterator<Item = Allowance>) -> Option<Allowance> {
+    /// The first of these allowances with a queue.
+    pub(crate) fn queued(
+        &self,
+        mut allowances: impl Iterator<Item = Allowance>,
+    ) -> Option<Allowance> {
         if self.waiters() == 0 {
             return None;
         }
         let queues = self.queues.lock();
-        of.into_iter().find(|allowance| queues.contains_key(allowance))
+        allowances.find(|allowance| queues.contains_key(allowance))
     }
 
-    /// Takes the last place in the queue, unless there is none left.
+    /// Takes the last place in the queue; `None` if the queue or the room is full.
     pub(crate) fn enter(&self, allowance: Allowance) -> Option<QueuePlace<'_>> {
         if self.bounds.longest.is_zero() {
             return None;
@@ -64,14 +62,14 @@ impl Room {
         Some(QueuePlace { room: self, allowance, bell })
     }
 
-    /// An attempt under these allowances has ended.
-    pub(crate) fn ring(&self, of: impl Iterator<Item = Allowance>) {
-        // An attempt that enters after this look asks the store after the end that is rung for.
+    /// Wakes the heads of these queues: an attempt under these allowances has ended.
+    pub(crate) fn ring(&self, allowances: impl Iterator<Item = Allowance>) {
+        // An attempt that enters after this check asks the store after that end.
         if self.waiters() == 0 {
             return;
         }
         let queues = self.queues.lock();
-        for allowance in of {
+        for allowance in allowances {
             if let Some(head) = queues.get(&allowance).and_then(VecDeque::front) {
                 head.notify_one();
             }
@@ -82,27 +80,21 @@ impl Room {
 /// A place in a queue; dropping it leaves.
 pub(crate) struct QueuePlace<'a> {
     room: &'a Room,
-    allowance: Allowance,
+    pub(crate) allowance: Allowance,
     bell: Arc<Notify>,
 }
 
 impl QueuePlace<'_> {
-    pub(crate) fn allowance(&self) -> Allowance {
-        self.allowance
-    }
-
     pub(crate) fn is_head(&self) -> bool {
         let queues = self.room.queues.lock();
         let head = queues.get(&self.allowance).and_then(VecDeque::front);
         head.is_some_and(|head| Arc::ptr_eq(head, &self.bell))
     }
 
-    /// Rings this place's own bell.
     pub(crate) fn ring(&self) {
         self.bell.notify_one();
     }
 
-    /// Until it is worth asking the store again.
     pub(crate) async fn rung(&self) {
         self.bell.notified().await;
     }
@@ -114,8 +106,7 @@ impl Drop for QueuePlace<'_> {
         let Some(queue) = queues.get_mut(&self.allowance) else {
             return;
         };
-        let at = queue.iter().position(|bell| Arc::ptr_eq(bell, &self.bell));
-        if let Some(at) = at {
+        if let Some(at) = queue.iter().position(|bell| Arc::ptr_eq(bell, &self.bell)) {
             queue.remove(at);
             self.room.waiters.fetch_sub(1, Ordering::SeqCst);
             if let (0, Some(next)) = (at, queue.front()) {

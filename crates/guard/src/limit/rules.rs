@@ -1,26 +1,23 @@
-//! When one counter lets an attempt pass.
+//! Limits of one counter.
 
 use crate::Suspect;
 use crate::clock::nanos;
-use crate::config::{
-    ACCOUNTS, ADDRESSES, FailureLimit, GuardConfig, PAIRS, PASSWORDS, PROOF_ACCOUNT_PACE,
-};
+use crate::config::{FailureLimit, GuardConfig, PROOF_ACCOUNT_PACE};
 
-use super::table::{Slot, Table};
+use super::table::Slot;
 use super::{Axis, Id};
 
-/// What one counter says about one attempt.
+/// State of one counter for one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// There is room.
     Room,
-    /// Attempts in flight hold what is left.
+    /// Attempts in flight hold the rest.
     Held,
     /// Over the limit, for so many nanoseconds.
     Over(u64),
 }
 
-/// A limit on failures, and perhaps on distinct accounts.
+/// A limit on failures and on distinct accounts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AxisLimit {
     /// `u32::MAX`: only accounts are limited.
@@ -33,7 +30,7 @@ pub(super) struct AxisLimit {
 
 impl AxisLimit {
     pub(super) fn standing(&self, slot: &mut Slot<'_>, account: Id) -> Standing {
-        let step = slot.step();
+        let step = slot.step;
         let Some(entry) = slot.entry() else {
             return Standing::Room;
         };
@@ -55,9 +52,9 @@ impl AxisLimit {
         if failures + in_flight < self.failures { Standing::Room } else { Standing::Held }
     }
 
-    /// Doublings of the work of a proof: one for each quarter of the limit that was failed beyond it.
-    /// Only failures count, each of which took its maker a password hash here and a proof there;
-    /// refusals are free, and whoever shares an address with an attacker would pay for them.
+    /// Doublings of the work of a proof: one for each quarter of the limit that failed beyond it.
+    /// Only failures count, each of which cost a password hash and a proof. Refusals are free; if they
+    /// counted, clients that share an address with an attacker would pay for them.
     pub(super) fn severity(&self, slot: &mut Slot<'_>) -> u32 {
         let limit = if self.failures == u32::MAX { self.accounts } else { self.failures };
         let failures = slot.entry().map_or(0, |entry| entry.failures.count());
@@ -70,12 +67,12 @@ impl AxisLimit {
 pub(super) struct Growth {
     pub(super) first: u64,
     pub(super) longest: u64,
-    /// The longest delay with a proof.
+    /// Longest delay with a proof.
     pub(super) proven: u64,
 }
 
 impl Growth {
-    /// First delay after the failure that reached the limit, twice that after the next, and so on.
+    /// The delay after `beyond` failures more than the limit: doubles with each.
     fn delay(&self, beyond: u32) -> u64 {
         let factor = 1u64.checked_shl(beyond).unwrap_or(u64::MAX);
         self.first.saturating_mul(factor).min(self.longest)
@@ -86,10 +83,10 @@ impl Growth {
 pub(super) struct Limits {
     by_axis: [AxisLimit; Axis::ALL.len()],
     pub(super) growth: Growth,
-    /// Nanoseconds for which suspicion lasts; zero: nothing becomes suspicious, because proofs, the
-    /// only thing that everybody can show, are off.
+    /// Nanoseconds for which suspicion lasts. Zero: nothing becomes suspicious, because proofs, which every client can
+    /// show, are off.
     pub(super) remember: u64,
-    /// The same for an address, behind which others live: no longer than its window.
+    /// The same for an address, which others share: at most its window.
     pub(super) remember_address: u64,
 }
 
@@ -125,11 +122,11 @@ impl Limits {
         Self { by_axis, growth, remember, remember_address }
     }
 
-    pub(super) fn of(&self, axis: Axis) -> AxisLimit {
+    pub(super) fn by_axis(&self, axis: Axis) -> AxisLimit {
         self.by_axis[axis as usize]
     }
 
-    /// How long a counter of this axis that was over its limit stays suspicious.
+    /// Nanoseconds for which a counter of this axis stays suspicious.
     pub(super) fn remember_of(&self, axis: Axis) -> u64 {
         match axis.suspect() {
             Some(Suspect::Address) => self.remember_address,
@@ -138,7 +135,6 @@ impl Limits {
         }
     }
 
-    /// What the counter of this axis says about an attempt at this account.
     pub(super) fn standing(
         &self,
         axis: Axis,
@@ -148,15 +144,15 @@ impl Limits {
     ) -> Standing {
         match axis {
             Axis::Account => self.account(slot, proven),
-            // They do not stand in the way of a proof, over their limits or not.
+            // A proof lifts both limits.
             Axis::Address | Axis::Password if proven => Standing::Room,
-            _ => self.of(axis).standing(slot, account),
+            _ => self.by_axis(axis).standing(slot, account),
         }
     }
 
-    /// Below the limit as any limit; from it on, one at a time and each after its delay.
+    /// Like other axes below the limit; from the limit on, one attempt at a time and each after its delay.
     fn account(&self, slot: &mut Slot<'_>, proven: bool) -> Standing {
-        let (now, limit) = (slot.now(), self.of(Axis::Account));
+        let (now, limit) = (slot.now, self.by_axis(Axis::Account));
         let Some(entry) = slot.entry() else {
             return Standing::Room;
         };
@@ -172,34 +168,5 @@ impl Limits {
             0 => Standing::Held,
             wait => Standing::Over(wait),
         }
-    }
-}
-
-/// All limits, with a table for each axis.
-pub(super) struct Rules {
-    pub(super) limits: Limits,
-    pub(super) tables: [Table; Axis::ALL.len()],
-}
-
-impl Rules {
-    pub(super) fn new(config: &GuardConfig) -> Self {
-        let limits = Limits::new(config);
-        let tables = Axis::ALL.map(|axis| {
-            let entries = match axis {
-                Axis::Pair => PAIRS,
-                Axis::DeviceToken => PAIRS / 2,
-                Axis::DeviceTokens => ACCOUNTS / 2,
-                Axis::Account => ACCOUNTS,
-                Axis::Address | Axis::SignUp => ADDRESSES,
-                Axis::Password => PASSWORDS,
-            };
-            let AxisLimit { window, accounts, .. } = limits.of(axis);
-            Table::new(entries, window, accounts as usize)
-        });
-        Self { limits, tables }
-    }
-
-    pub(super) fn lock(&self, axis: Axis, id: Id, now: u64) -> Slot<'_> {
-        self.tables[axis as usize].lock(id, now)
     }
 }

@@ -1,9 +1,10 @@
-//! The seam at which counters can be shared between nodes.
+//! The traits through which nodes share counters.
 
 use std::error::Error;
+use std::pin::Pin;
 use std::time::Duration;
 
-use super::{Answer, Id};
+use super::Id;
 use crate::Suspect;
 
 /// One kind of counter.
@@ -13,7 +14,7 @@ pub enum Axis {
     Pair,
     /// An account and a device token.
     DeviceToken,
-    /// An account with whatever device tokens.
+    /// All device tokens of an account.
     DeviceTokens,
     /// An account.
     Account,
@@ -26,7 +27,7 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// In the order of their declaration.
+    /// In the order of declaration.
     pub(crate) const ALL: [Self; 7] = [
         Self::Pair,
         Self::DeviceToken,
@@ -37,7 +38,7 @@ impl Axis {
         Self::SignUp,
     ];
 
-    /// What is suspicious when it is over its limit, so that a proof of work lifts that.
+    /// The suspect when this axis is over its limit; `None` if no proof of work lifts that.
     pub(crate) fn suspect(self) -> Option<Suspect> {
         match self {
             Self::Address => Some(Suspect::Address),
@@ -48,26 +49,25 @@ impl Axis {
     }
 }
 
-/// What an attempt counts against.
+/// The counters of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A log-in without a device token: all of these together, or none.
     LogIn {
-        /// Of account and address.
+        /// Account and address.
         pair: Id,
-        /// Of the name given.
+        /// The name given.
         account: Id,
-        /// Of the address as counted.
+        /// The address as counted.
         address: Id,
-        /// Of the password, if passwords are watched.
+        /// The password; `None` if passwords are not watched.
         password: Option<Id>,
     },
-    /// A log-in with a device token: nothing but the device token's own counter and the one that all device tokens of
-    /// the account share.
+    /// A log-in with a device token: the counter of the device token and that of all device tokens of the account.
     KnownDevice {
-        /// Of account and device token.
+        /// Account and device token.
         token: Id,
-        /// Of the name given.
+        /// The name given.
         account: Id,
     },
     /// A sign-up from an address.
@@ -75,7 +75,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// The counters that somebody may wait for, in the order in which they are locked.
+    /// The counters that attempts may wait for, in lock order.
     pub(crate) fn allowances(&self) -> impl Iterator<Item = (Axis, Id)> + use<> {
         let none = (Axis::SignUp, None);
         let all = match *self {
@@ -94,17 +94,17 @@ impl Subject {
     }
 }
 
-/// Asks for a reservation.
+/// Request for a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What the attempt counts against.
+    /// The counters of the attempt.
     pub subject: Subject,
-    /// Tells this attempt from all others, in whatever process; random.
+    /// Random identifier of the attempt, unique over all processes.
     pub ticket: u64,
-    /// A proof of work was shown: suspicion and the limits of account (down to the pace that
-    /// proofs buy), address and password do not stand in the way. They are counted all the same.
+    /// A proof of work was shown: suspicion and the limits of account (down to the pace that proofs buy), address and
+    /// password do not refuse the attempt. They still count it.
     pub proven: bool,
-    /// False: only say what the decision would be. A newcomer asks so while others wait before it.
+    /// False: only return the decision. Used while other attempts wait for the same allowance.
     pub take: bool,
 }
 
@@ -113,68 +113,89 @@ pub struct Request {
 pub enum Decision {
     /// Reserved, or with [`Request::take`] unset: there is room.
     Room,
-    /// Nothing is reserved: attempts in flight hold what is left of this allowance.
+    /// Nothing is reserved: attempts in flight hold the rest of this allowance.
     Held(Axis, Id),
     /// Nothing is reserved: over this limit, for so long.
     Over(Axis, Duration),
     /// Nothing is reserved: a proof or a device token must be shown.
     Suspicious {
-        /// What is suspicious; if several are, the first of address, account, password.
+        /// The first suspect in the order address, account, password.
         suspect: Suspect,
-        /// How long it stays so if nothing more happens.
+        /// Time until suspicion ends if nothing more happens.
         remaining: Duration,
-        /// How often the work of a proof should double.
+        /// Doublings of the work of a proof.
         severity: u32,
     },
-    /// Nothing is reserved: no place to count in can be freed, because all that come into
-    /// question have attempts in flight.
+    /// Nothing is reserved: every entry that could be evicted for the attempt has attempts in flight.
     NoPlace,
 }
 
-/// How an admitted attempt ended.
+/// Outcome of an admitted attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptOutcome {
-    /// The password was right: places are given back, the failures of pair or device token forgotten (those
+    /// The password was right: places are given back, the failures of pair or device token cleared (those
     /// of all device tokens together are not).
     Success,
-    /// It was wrong: the place becomes a failure on every axis.
+    /// The password was wrong: the place becomes a failure on every axis.
     Failure,
     /// Nothing was compared: places are given back.
     Cancelled,
 }
 
-/// The store did not do what it was asked.
+/// A store did not answer, or not as expected.
 #[derive(Debug, thiserror::Error)]
 #[error("the attempt store does not answer")]
 pub struct StoreError(#[source] pub Box<dyn Error + Send + Sync>);
+
+impl From<madang_valkey::Error> for StoreError {
+    fn from(error: madang_valkey::Error) -> Self {
+        Self(error.into())
+    }
+}
+
+/// Answer of a store: at once without an allocation, or after a round trip.
+pub enum Answer<'a, T> {
+    /// An answer at once.
+    Ready(T),
+    /// An answer to be awaited.
+    Later(Pin<Box<dyn Future<Output = T> + Send + 'a>>),
+}
+
+impl<T> Answer<'_, T> {
+    /// Awaits the answer if need be.
+    pub async fn get(self) -> T {
+        match self {
+            Self::Ready(answer) => answer,
+            Self::Later(answer) => answer.await,
+        }
+    }
+}
 
 /// Metrics of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreMetrics {
     /// Entries held.
     pub entries: u64,
-    /// Entries forgotten before their time to make room.
+    /// Entries evicted before they expired.
     pub evictions: u64,
-    /// Memory taken for entries, in bytes.
+    /// Memory of entries in bytes.
     pub bytes: u64,
-    /// The store is known not to answer.
+    /// The store is unavailable.
     pub is_away: bool,
 }
 
 /// Counts attempts.
 ///
-/// The guard waits, issues challenges and hashes names on its side of this seam; the store only
-/// counts. A request and its answer are one step: what is looked at and what is changed must not
-/// be interleaved with another request. A store behind a network does a request in one round trip.
+/// The guard waits, issues challenges and hashes names; the store only counts. A request is atomic: no other request
+/// is interleaved with its reads and changes. A store behind a network handles a request in one round trip.
 pub trait AttemptStore: Send + Sync + 'static {
     /// Decides, and reserves if there is room.
     ///
-    /// The caller may drop an answer that comes later. A reservation made for it all the same must
-    /// end by itself, for instance by a lease.
+    /// The caller may drop a later answer. A reservation made for it must then end by itself, for instance by a lease.
     fn reserve(&self, request: &Request) -> Answer<'_, Result<Decision, StoreError>>;
 
-    /// Ends the reservation that was made with this ticket. Runs in whatever thread ends it; an answer that comes later is
-    /// driven by a task of its own, and if it fails, the place stays taken until its lease ends.
+    /// Ends the reservation of this ticket, from any thread. A later answer is awaited by a task of its own; if it
+    /// fails, the place stays taken until its lease ends.
     fn settle(
         &self,
         subject: &Subject,
@@ -182,18 +203,18 @@ pub trait AttemptStore: Send + Sync + 'static {
         outcome: AttemptOutcome,
     ) -> Answer<'static, Result<(), StoreError>>;
 
-    /// Figures for the operator.
+    /// Current metrics.
     fn metrics(&self) -> StoreMetrics;
 }
 
-/// Knows which proofs of work were used, for several processes that accept each other's.
+/// Used proofs of work of several processes that accept each other's.
 ///
-/// Each process also knows its own; where the store does not answer, that has to do.
+/// Each process also remembers its own, which has to suffice while the store does not answer.
 pub trait ProofStore: Send + Sync + 'static {
-    /// Notes that the proof is used; false if it was before. It can be shown until `expires`; both times in Unix
+    /// Marks the proof as used; returns false if it was before. It can be shown until `expires`; both times in Unix
     /// seconds.
     fn use_up(&self, proof: u64, expires: u64, now: u64) -> Answer<'_, Result<bool, StoreError>>;
 
-    /// The proof was not used after all.
+    /// Marks the proof as unused again.
     fn give_back(&self, proof: u64) -> Answer<'static, Result<(), StoreError>>;
 }

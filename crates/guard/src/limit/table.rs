@@ -1,7 +1,5 @@
-//! A table of counters that cannot grow.
-//!
-//! Sets of eight entries, taken as they are needed; see the module above for what it forgets first
-//! and why that cannot be steered.
+//! A table of counters of bounded size: sets of eight entries, allocated on demand. The parent module describes
+//! eviction, and why it cannot be steered.
 
 use parking_lot::MappedMutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,13 +17,13 @@ pub(super) struct Entry {
     id: Option<Id>,
     pub(super) failures: Window,
     pub(super) in_flight: u32,
-    /// Nanoseconds on the clock; means something only while a failure counts.
+    /// Nanoseconds on the clock; valid only while a failure counts.
     pub(super) last_failure: u64,
     /// Nanoseconds on the clock; zero: not suspicious.
     pub(super) suspicious_until: u64,
-    /// What another store has said about it last; means something only while that is recent.
-    pub(super) told: Option<Told>,
-    touched: u64,
+    /// Last suspicion that another store reported; valid only while it is recent.
+    pub(super) learned: Option<Learned>,
+    last_used: u64,
 }
 
 impl Entry {
@@ -33,15 +31,15 @@ impl Entry {
         self.in_flight == 0 && self.failures.count() == 0 && self.suspicious_until <= now
     }
 
-    /// Lower goes first.
+    /// Order of eviction, lowest first.
     fn danger(&self, now: u64) -> (bool, u32, u64) {
-        (self.suspicious_until > now, self.failures.count(), self.touched)
+        (self.suspicious_until > now, self.failures.count(), self.last_used)
     }
 }
 
-/// An answer of another store: suspicious, with this severity.
+/// A suspicion that another store reported.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct Learned {
     /// Nanoseconds on the clock.
     pub(super) at: u64,
     pub(super) severity: u32,
@@ -49,13 +47,15 @@ pub(super) struct Told {
 
 struct Set {
     entries: [Entry; WAYS],
-    /// As many per entry as the table was made for.
+    /// `Table::distinct` per entry.
     items: Box<[Item]>,
 }
 
 pub(super) struct Table {
     sets: Sets<Option<Box<Set>>>,
+    /// Nanoseconds.
     step: u64,
+    /// Distinct accounts per entry.
     distinct: usize,
     entries: AtomicU64,
     evictions: AtomicU64,
@@ -63,8 +63,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// A table of so many entries, rounded up, with windows of so many nanoseconds and so many
-    /// distinct accounts per entry.
+    /// A table of `capacity` entries, rounded up, with windows of `window` nanoseconds.
     pub(super) fn new(capacity: usize, window: u64, distinct: usize) -> Self {
         Self {
             sets: Sets::new(capacity),
@@ -76,11 +75,18 @@ impl Table {
         }
     }
 
-    /// Locks the place of the entry, and brings it up to date if it is there.
+    /// Locks the place of the entry, and expires its old failures if it exists.
     pub(super) fn lock(&self, id: Id, now: u64) -> Slot<'_> {
-        let (set, step) = (self.sets.lock(id.0), now / self.step);
-        let mut slot = Slot { table: self, set, way: None, id, now, step };
-        slot.find();
+        let (mut set, mut step) = (self.sets.lock(id.0), now / self.step);
+        let mut way = None;
+        if let Some(set) = set.as_deref_mut() {
+            way = set.entries.iter().position(|entry| entry.id == Some(id));
+            if let Some(way) = way {
+                step = set.entries[way].failures.advance(step);
+            }
+        }
+        let mut slot = Slot { table: self, set, way, id, now, step };
+        slot.distinct().advance(step);
         slot
     }
 
@@ -97,42 +103,22 @@ impl Table {
     }
 }
 
-/// The locked place of one entry, which may not be there yet.
+/// The locked place of one entry, which may not exist yet.
 pub(super) struct Slot<'a> {
     table: &'a Table,
     set: MappedMutexGuard<'a, Option<Box<Set>>>,
     way: Option<usize>,
     id: Id,
-    now: u64,
-    step: u64,
+    /// Nanoseconds on the clock.
+    pub(super) now: u64,
+    /// The current step: of the clock, or of the entry if that is further.
+    pub(super) step: u64,
 }
 
 impl Slot<'_> {
-    /// Nanoseconds on the clock.
-    pub(super) fn now(&self) -> u64 {
-        self.now
-    }
-
-    /// The step that has begun: of the clock, or of the entry if that was brought further.
-    pub(super) fn step(&self) -> u64 {
-        self.step
-    }
-
     /// Time until this step begins, in nanoseconds.
     pub(super) fn until(&self, step: u64) -> u64 {
         step.saturating_mul(self.table.step).saturating_sub(self.now)
-    }
-
-    fn find(&mut self) {
-        let Some(set) = self.set.as_deref_mut() else {
-            return;
-        };
-        self.way = set.entries.iter().position(|entry| entry.id == Some(self.id));
-        if let Some(way) = self.way {
-            self.step = set.entries[way].failures.advance(self.step);
-            let step = self.step;
-            self.distinct().advance(step);
-        }
     }
 
     pub(super) fn entry(&mut self) -> Option<&mut Entry> {
@@ -140,7 +126,7 @@ impl Slot<'_> {
         self.set.as_deref_mut().map(|set| &mut set.entries[way])
     }
 
-    /// The distinct accounts of the entry; none as long as it is not there.
+    /// The distinct accounts of the entry; none while it does not exist.
     pub(super) fn distinct(&mut self) -> Distinct<'_> {
         let length = self.table.distinct;
         match (self.set.as_deref_mut(), self.way) {
@@ -149,13 +135,13 @@ impl Slot<'_> {
         }
     }
 
-    /// Whether [`insert`](Self::insert) will find a place.
+    /// Returns true if [`insert`](Self::insert) will find a place.
     pub(super) fn has_place(&self) -> bool {
         let set = self.set.as_deref();
         self.way.is_some() || set.is_none_or(|set| set.entries.iter().any(|e| e.in_flight == 0))
     }
 
-    /// Makes the entry if it is not there. Does nothing where there is no place.
+    /// Creates the entry if it does not exist and there is a place.
     pub(super) fn insert(&mut self) {
         if self.way.is_some() {
             return;
@@ -169,30 +155,29 @@ impl Slot<'_> {
         for entry in &mut set.entries {
             entry.failures.advance(step);
         }
-        let loose = set.entries.iter().enumerate().filter(|(_, entry)| entry.in_flight == 0);
+        let evictable = set.entries.iter().enumerate().filter(|(_, entry)| entry.in_flight == 0);
         let order = |(_, entry): &(usize, &Entry)| (entry.id.is_some(), entry.danger(now));
-        let Some((way, _)) = loose.min_by_key(order) else {
+        let Some((way, old)) = evictable.min_by_key(order) else {
             return;
         };
-        let old = &set.entries[way];
         if old.id.is_none() {
             table.entries.fetch_add(1, Ordering::Relaxed);
         } else if !old.is_idle(now) {
             table.evictions.fetch_add(1, Ordering::Relaxed);
         }
-        set.entries[way] = Entry { id: Some(self.id), touched: now, ..Entry::default() };
+        set.entries[way] = Entry { id: Some(self.id), last_used: now, ..Entry::default() };
         set.entries[way].failures.advance(step);
         self.way = Some(way);
         self.distinct().clear();
     }
 
-    /// Frees the place if nothing is worth remembering, or notes that it was in use.
+    /// Frees the place if the entry is idle, else marks it as used now.
     pub(super) fn release(&mut self) {
         let (table, now) = (self.table, self.now);
         let Some(entry) = self.entry() else {
             return;
         };
-        entry.touched = now;
+        entry.last_used = now;
         if entry.is_idle(now) {
             *entry = Entry::default();
             table.entries.fetch_sub(1, Ordering::Relaxed);

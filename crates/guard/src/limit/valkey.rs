@@ -1,13 +1,13 @@
 //! Counters in Valkey, for all processes that use the same server with the same key.
 //!
 //! Each request is one script and one round trip; the server runs scripts one after the other, which makes a request
-//! and its answer one step. The script carries its limits, so that processes configured differently disagree about
-//! limits and about nothing else. All counters have one hash tag: in a cluster they are on one server, because a script
-//! may not look at two. An attempt costs a password hash, thousands of times what its script costs.
+//! atomic. The script contains its limits, so processes configured differently disagree about limits only. All
+//! counters have one hash tag: in a cluster they are on one server, because a script may not read two. An attempt
+//! costs a password hash, thousands of times as much as its script.
 //!
-//! Time is the server's, so that a process whose clock is wrong counts as all others. A place in flight ends with a
-//! lease: a process that dies gives its places back after [`LEASE`], and nothing was answered to its guesses.
-//! Counters end by themselves, and hold no name, address or password: only keyed hashes.
+//! Time is the server's, so a process with a wrong clock counts like all others. A place in flight ends with a lease:
+//! the places of a process that dies are free after [`LEASE`], and its guesses got no response. Counters expire, and
+//! contain only keyed hashes of names, addresses and passwords.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::{
     StoreMetrics, Subject,
 };
 
-/// Longer than an attempt can take: waiting for a thread, a look-up and a hash.
+/// Longer than any attempt: the wait for a thread, a look-up and a hash.
 const LEASE: Duration = Duration::from_secs(30);
 
 const PURPOSE: Purpose = Purpose {
@@ -37,29 +37,29 @@ const PURPOSE: Purpose = Purpose {
 
 const CODE: &str = include_str!("valkey.lua");
 
-/// What all keys begin with; one slot of a cluster.
+/// Prefix of all keys; one slot of a cluster.
 const PREFIX: &str = "{madang:guard}";
 
-/// Counters, and proofs that were used, in Valkey or Redis.
+/// Counters and used proofs in Valkey or Redis.
 #[derive(Clone)]
 pub struct ValkeyStore {
     server: Server,
     script: Arc<Script>,
-    /// Instead of the server's.
+    /// `None`: the server's.
     clock: Option<Arc<dyn Clock>>,
 }
 
 impl ValkeyStore {
-    /// In this server, or this cluster if several addresses are given, with the limits of this configuration.
+    /// A store on this server, or on a cluster if several addresses are given.
     ///
     /// # Errors
     /// The addresses cannot be used.
     pub fn new(config: &GuardConfig, urls: &[Url]) -> Result<Self, StoreError> {
-        let server = Server::new(urls, PURPOSE).map_err(|error| StoreError(error.into()))?;
+        let server = Server::new(urls, PURPOSE)?;
         Ok(Self { server, script: Arc::new(Script::new(code(config))), clock: None })
     }
 
-    /// By this clock instead of the server's.
+    /// Uses this clock instead of the server's.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock: Some(clock), ..self }
@@ -72,14 +72,10 @@ impl ValkeyStore {
 
     async fn reserve(self, request: Request) -> Result<Decision, StoreError> {
         let Request { subject, ticket, proven, take } = request;
-        let flag = |set: bool| if set { "1" } else { "0" }.to_owned();
-        let [first, second] = [flag(proven), flag(take)];
-        let args = self.args("reserve", &subject, ticket, [first, second]);
-        let (what, place, micros, severity): (String, usize, String, u32) = self
-            .server
-            .script(&self.script, &keys(&subject), &args)
-            .await
-            .map_err(|error| StoreError(error.into()))?;
+        let flags = [proven, take].map(|set| if set { "1" } else { "0" });
+        let args = self.args("reserve", &subject, ticket, &flags);
+        let (what, place, micros, severity): (String, usize, String, u32) =
+            self.server.script(&self.script, &keys(&subject), &args).await?;
         let wait = Duration::from_micros(micros.parse().unwrap_or(0));
         let counter = || counters(&subject).nth(place.wrapping_sub(1));
         let suspicious = |suspect| Decision::Suspicious { suspect, remaining: wait, severity };
@@ -93,23 +89,17 @@ impl ValkeyStore {
         decision.ok_or_else(|| StoreError(format!("an answer that is none: {what} {place}").into()))
     }
 
-    fn args<const N: usize>(
-        &self,
-        act: &str,
-        subject: &Subject,
-        ticket: u64,
-        rest: [String; N],
-    ) -> Vec<String> {
+    fn args(&self, act: &str, subject: &Subject, ticket: u64, rest: &[&str]) -> Vec<String> {
         let (kind, account) = match subject {
             Subject::LogIn { account, .. } => ("log_in", Some(account)),
-            // Its two counters know no accounts.
+            // Its two counters do not count accounts.
             Subject::KnownDevice { .. } => ("marked", None),
             Subject::SignUp(_) => ("sign_up", None),
         };
         let account = account.map_or_else(String::new, |id| format!("{:x}", id.0));
         let mut args =
             vec![act.to_owned(), kind.to_owned(), format!("{ticket:x}"), account, self.now()];
-        args.extend(rest);
+        args.extend(rest.iter().map(|&arg| arg.to_owned()));
         args
     }
 }
@@ -130,12 +120,11 @@ impl AttemptStore for ValkeyStore {
             AttemptOutcome::Failure => "failure",
             AttemptOutcome::Cancelled => "cancelled",
         };
-        let args = self.args("settle", subject, ticket, [outcome.to_owned()]);
+        let args = self.args("settle", subject, ticket, &[outcome]);
         let (this, keys) = (self.clone(), keys(subject));
-        Answer::Later(Box::pin(async move {
-            let done: Result<(), _> = this.server.script(&this.script, &keys, &args).await;
-            done.map_err(|error| StoreError(error.into()))
-        }))
+        Answer::Later(Box::pin(
+            async move { Ok(this.server.script(&this.script, &keys, &args).await?) },
+        ))
     }
 
     fn metrics(&self) -> StoreMetrics {
@@ -146,12 +135,12 @@ impl AttemptStore for ValkeyStore {
 impl ProofStore for ValkeyStore {
     fn use_up(&self, proof: u64, expires: u64, now: u64) -> Answer<'_, Result<bool, StoreError>> {
         let mut set = madang_valkey::redis::cmd("SET");
-        // Nothing is refused as expired here: it stays noted a little longer than it can be shown.
+        // The key outlives the proof by a minute: clocks of nodes differ.
         let seconds = expires.saturating_sub(now) + 60;
         set.arg(proof_key(proof)).arg(1).arg("NX").arg("EX").arg(seconds);
         Answer::Later(Box::pin(async move {
-            let set: Result<Option<String>, _> = self.server.run(&set).await;
-            set.map(|set| set.is_some()).map_err(|error| StoreError(error.into()))
+            let set: Option<String> = self.server.run(&set).await?;
+            Ok(set.is_some())
         }))
     }
 
@@ -159,9 +148,7 @@ impl ProofStore for ValkeyStore {
         let mut del = madang_valkey::redis::cmd("DEL");
         del.arg(proof_key(proof));
         let server = self.server.clone();
-        Answer::Later(Box::pin(async move {
-            server.run(&del).await.map_err(|error| StoreError(error.into()))
-        }))
+        Answer::Later(Box::pin(async move { Ok(server.run(&del).await?) }))
     }
 }
 
@@ -194,12 +181,12 @@ fn name(axis: Axis) -> &'static str {
     }
 }
 
-/// The script with the limits of this configuration before it.
+/// The script, preceded by the limits of this configuration.
 fn code(config: &GuardConfig) -> String {
     let limits = Limits::new(config);
     let mut code = String::from("local RULES = {\n");
-    for axis in Axis::ALL.into_iter().filter(|axis| *axis != Axis::Account) {
-        let AxisLimit { failures, accounts, window } = limits.of(axis);
+    for axis in Axis::ALL {
+        let AxisLimit { failures, accounts, window } = limits.by_axis(axis);
         let (name, step) = (name(axis), step(window));
         let _ = writeln!(
             code,
@@ -207,19 +194,14 @@ fn code(config: &GuardConfig) -> String {
         );
     }
     let Growth { first, longest, proven } = limits.growth;
-    let [first, longest, proven] = [first, longest, proven].map(|nanos| nanos / 1_000);
-    let AxisLimit { failures, window, .. } = limits.of(Axis::Account);
-    let step = step(window);
-    let _ = writeln!(
-        code,
-        "  account = {{ failures = {failures}, accounts = 0, step = {step}, first = {first}, \
-         longest = {longest}, proven = {proven} }},\n}}"
-    );
-    let [remember, address, lease] =
-        [limits.remember, limits.remember_address, nanos(LEASE)].map(|nanos| nanos / 1_000);
+    let (remember, remember_address) = (limits.remember, limits.remember_address);
+    let durations = [first, longest, proven, remember, remember_address, nanos(LEASE)];
+    let [first, longest, proven, remember, address, lease] = durations.map(|nanos| nanos / 1_000);
     let _ = write!(
         code,
-        "local ANY = {}\nlocal REMEMBER, REMEMBER_ADDRESS, LEASE = {remember}, {address}, {lease}\n\
+        "}}\nlocal ACCOUNT = RULES.account\n\
+         ACCOUNT.first, ACCOUNT.longest, ACCOUNT.proven = {first}, {longest}, {proven}\n\
+         local ANY = {}\nlocal REMEMBER, REMEMBER_ADDRESS, LEASE = {remember}, {address}, {lease}\n\
          local NAMES = {{\n  log_in = {{ 'pair', 'account', 'address', 'password' }},\n  \
          marked = {{ 'mark', 'marks' }},\n  sign_up = {{ 'sign_up' }},\n}}\n{CODE}",
         u32::MAX
@@ -227,7 +209,7 @@ fn code(config: &GuardConfig) -> String {
     code
 }
 
-/// Microseconds of a step, as the tables in memory cut their windows.
+/// Microseconds of a step, as in the tables in memory.
 fn step(nanos: u64) -> u64 {
     (nanos / STEPS / 1_000).max(1)
 }

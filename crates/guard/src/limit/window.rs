@@ -1,4 +1,4 @@
-//! Counting in a sliding window, by eighths.
+//! A sliding window in eighths.
 
 /// Steps per window.
 pub(super) const STEPS: u64 = 8;
@@ -14,8 +14,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Forgets what is too old at this step. A step before the newest changes nothing: of two
-    /// threads, the one that read the clock first may get here last. Returns the newest.
+    /// Expires failures that are too old at this step. Returns the newest step. An earlier step changes nothing: of
+    /// two threads, the one that read the clock first may get here last.
     pub(super) fn advance(&mut self, step: u64) -> u64 {
         if step <= self.head {
             return self.head;
@@ -38,7 +38,7 @@ impl Window {
         *newest = newest.saturating_add(1);
     }
 
-    /// Takes back the newest.
+    /// Removes the newest failure.
     pub(super) fn remove(&mut self) {
         for back in 0..(CELLS as u64).min(self.head + 1) {
             let failures = &mut self.cells[cell(self.head - back)];
@@ -53,8 +53,7 @@ impl Window {
         self.cells = [0; CELLS];
     }
 
-    /// The step at which fewer than so many will count if none is added; the current one if it is
-    /// so already.
+    /// The first step, from the current one on, at which fewer than `limit` failures count if none is added.
     pub(super) fn below_at(&self, limit: u32) -> u64 {
         let mut left = self.count();
         let oldest = self.head.saturating_sub(STEPS);

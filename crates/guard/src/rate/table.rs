@@ -1,36 +1,37 @@
-//! The table of buckets, which cannot grow.
+//! The table of buckets, of fixed size.
 
 use super::Bucket;
 use crate::sets::{Sets, WAYS};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A bucket that is not full. Zero as the time when it is full: the place is free.
+/// A bucket that is not full.
 #[derive(Default)]
 struct Entry {
     id: u64,
-    /// Nanoseconds on the clock.
+    /// Nanoseconds on the clock; zero: the place is free.
     full_at: u64,
 }
 
-/// Two lines of a processor's cache.
+/// Two cache lines.
 #[derive(Default)]
 #[repr(align(64))]
 struct Set([Entry; WAYS]);
 
 pub(super) struct Table {
     sets: Sets<Set>,
-    buckets: AtomicU64,
-    evictions: AtomicU64,
+    /// Buckets held.
+    pub(super) buckets: AtomicU64,
+    /// Buckets evicted before they were full.
+    pub(super) evictions: AtomicU64,
 }
 
 impl Table {
-    /// For so many buckets, rounded up.
     pub(super) fn new(capacity: usize) -> Self {
         let (buckets, evictions) = Default::default();
         Self { sets: Sets::new(capacity), buckets, evictions }
     }
 
-    /// Takes a token. The time until the bucket is full, in nanoseconds; as an error if it is empty.
+    /// Takes a token. Returns the time until the bucket is full, in nanoseconds, also as the error of an empty bucket.
     pub(super) fn take(&self, bucket: Bucket, now: u64) -> Result<u64, u64> {
         let mut set = self.sets.lock(bucket.id.0);
         let known = set.0.iter().position(|entry| entry.full_at > 0 && entry.id == bucket.id.0);
@@ -44,12 +45,11 @@ impl Table {
         Ok(after - now)
     }
 
-    /// Puts back a token that was taken a moment ago.
     pub(super) fn give_back(&self, bucket: Bucket) {
         self.change(bucket, |full_at| full_at.saturating_sub(bucket.rate.interval()).max(1));
     }
 
-    /// The bucket is full in so many nanoseconds, or later.
+    /// Delays the time at which the bucket is full, if it is earlier than in `until_full` nanoseconds.
     pub(super) fn fill_no_earlier(&self, bucket: Bucket, now: u64, until_full: u64) {
         self.change(bucket, |full_at| full_at.max(now + until_full));
     }
@@ -62,7 +62,7 @@ impl Table {
         }
     }
 
-    /// The place of the bucket that is full first: a free one, if there is any.
+    /// A free place, else that of the bucket that is full first.
     fn free_way(&self, set: &Set, now: u64) -> usize {
         let ways = set.0.iter().enumerate();
         let (way, entry) = ways.min_by_key(|(_, entry)| entry.full_at).expect("a set has entries");
@@ -72,10 +72,5 @@ impl Table {
             self.evictions.fetch_add(1, Relaxed);
         }
         way
-    }
-
-    /// Buckets held, and those forgotten before they were full.
-    pub(super) fn metrics(&self) -> (u64, u64) {
-        (self.buckets.load(Relaxed), self.evictions.load(Relaxed))
     }
 }

@@ -9,7 +9,6 @@ fn limiter() -> (RateLimiter, Arc<ManualClock>) {
     (RateLimiter::new(&Key::new([7; 32]), clock.clone(), None), clock)
 }
 
-/// What the limiter does without a server never has to be waited for.
 fn take(limiter: &RateLimiter, buckets: &[Bucket]) -> Result<Standing, OverLimit> {
     limiter.take_here(buckets, nanos(limiter.clock.now()))
 }
@@ -119,8 +118,8 @@ fn what_the_server_refuses_takes_from_no_bucket_here_either() {
 }
 
 proptest! {
-    /// No interval of any length sees more than a full bucket and what came back meanwhile, and whoever is
-    /// told when to come back is let in then.
+    /// No interval sees more than a full bucket and the tokens refilled meanwhile, and a retry after
+    /// `retry_after` succeeds.
     #[test]
     fn no_more_than_the_rate_gets_through(
         count in 1u32..20,

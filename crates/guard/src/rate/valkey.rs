@@ -1,8 +1,8 @@
 //! Buckets in Valkey, for all processes that use the same server with the same key.
 //!
 //! A request is one script and one round trip. Time is the server's. All buckets have one hash tag: in a cluster
-//! they are on one server, because a script may not look at two. Keys are keyed hashes, hold no name and no address,
-//! and end once their bucket is full.
+//! they are on one server, because a script may not read two. Keys are keyed hashes, contain no name and no address,
+//! and expire once their bucket is full.
 
 use super::Bucket;
 use crate::limit::StoreError;
@@ -17,7 +17,7 @@ const PURPOSE: Purpose = Purpose {
     is_kept: false,
 };
 
-/// What all keys begin with; one slot of a cluster.
+/// Prefix of all keys; one slot of a cluster.
 const PREFIX: &str = "{madang:rate}";
 
 /// Buckets in Valkey or Redis.
@@ -27,20 +27,19 @@ pub struct Shared {
     script: Arc<Script>,
 }
 
-/// What the server has answered.
 pub(super) struct Taken {
     pub(super) is_over: bool,
-    /// Of each bucket, in nanoseconds.
+    /// Nanoseconds by bucket.
     pub(super) until_full: Vec<u64>,
 }
 
 impl Shared {
-    /// In this server, or this cluster if several addresses are given. Connects when it is first asked.
+    /// Buckets on this server, or on a cluster if several addresses are given. Connects at the first request.
     ///
     /// # Errors
     /// The addresses cannot be used.
     pub fn new(urls: &[Url]) -> Result<Self, StoreError> {
-        let server = Server::new(urls, PURPOSE).map_err(|error| StoreError(error.into()))?;
+        let server = Server::new(urls, PURPOSE)?;
         let script = Arc::new(Script::new(include_str!("valkey.lua").to_owned()));
         Ok(Self { server, script })
     }
@@ -53,11 +52,7 @@ impl Shared {
             .iter()
             .flat_map(|bucket| [bucket.rate.interval(), bucket.rate.full()].map(micros))
             .collect();
-        let answer: Vec<String> = self
-            .server
-            .script(&self.script, &keys, &args)
-            .await
-            .map_err(|error| StoreError(error.into()))?;
+        let answer: Vec<String> = self.server.script(&self.script, &keys, &args).await?;
         let numbers: Option<Vec<u64>> = answer.iter().map(|number| number.parse().ok()).collect();
         match numbers.as_deref() {
             Some([over, until_full @ ..]) if until_full.len() == buckets.len() => Ok(Taken {

@@ -1,9 +1,9 @@
 //! Issuing and checking device tokens.
 //!
 //! A device token is `2.` and the Base64 (RFC 4648, section 5) of a nonce, an expiry and an HMAC-SHA256 over these,
-//! the account and what its password is stored as. It proves that its bearer once logged in to this account with
-//! the password that it has now, and nothing else: the password is still asked for. The idea is OWASP's "device cookie" (Dedov, "Slow Down Online Guessing
-//! Attacks with Device Cookies"); the failure counter of a device token is the limiter's.
+//! the account and the stored form of its password. It proves only that its bearer once logged in to this account
+//! with its present password, which is still required. The idea is OWASP's "device cookie" (Dedov, "Slow Down Online
+//! Guessing Attacks with Device Cookies"); the limiter counts the failures of a device token.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,19 +12,18 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 use super::DeviceToken;
-use super::key::subkey;
 use crate::config::{DEVICE_TOKEN_EXPIRY, Key};
 
 const VERSION: &str = "2.";
 const NONCE: usize = 12;
 const SIGNED: usize = NONCE + 8;
 const BYTES: usize = SIGNED + 32;
-/// Base64 of so many bytes without padding.
+/// Length in Base64 without padding.
 const DIGITS: usize = (BYTES * 4).div_ceil(3);
 
 pub(crate) type Nonce = [u8; NONCE];
 
-/// Whose device tokens are good: an account, as long as its password is stored as this.
+/// The account of a device token and the stored form of its password.
 #[derive(Clone, Copy)]
 pub(crate) struct Owner<'a> {
     pub(crate) account: &'a [u8],
@@ -37,10 +36,10 @@ pub(crate) struct DeviceTokens {
 
 impl DeviceTokens {
     pub(crate) fn new(key: &Key) -> Self {
-        Self { signing: subkey(key, b"mark signature") }
+        Self { signing: key.signer(b"mark signature") }
     }
 
-    /// A new device token of this owner, at this date; `None` if the system has no randomness to give.
+    /// A new device token; `now` in Unix seconds. `None` if the operating system gives no random bytes.
     pub(crate) fn issue(&self, owner: Owner<'_>, now: u64) -> Option<DeviceToken> {
         let mut bytes = [0; BYTES];
         getrandom::fill(&mut bytes[..NONCE]).ok()?;
@@ -54,7 +53,7 @@ impl DeviceTokens {
         Some(DeviceToken { value, max_age: DEVICE_TOKEN_EXPIRY })
     }
 
-    /// The nonce of the device token, if it is one of this owner and has not expired.
+    /// The nonce of the device token; `None` if it is not this owner's or has expired.
     pub(crate) fn check(&self, token: &str, owner: Owner<'_>, now: u64) -> Option<Nonce> {
         let digits = token.strip_prefix(VERSION)?;
         if digits.len() != DIGITS {
@@ -71,7 +70,7 @@ impl DeviceTokens {
         if valid { nonce.try_into().ok() } else { None }
     }
 
-    /// What is signed has a fixed length, and so has the length of the account: no two owners are the same bytes.
+    /// `signed` and the encoded length of the account have fixed lengths, so no two owners give the same bytes.
     fn sign(&self, owner: Owner<'_>, signed: &[u8]) -> [u8; 32] {
         let length = (owner.account.len() as u64).to_be_bytes();
         let mac = self.signing.clone().chain_update(signed).chain_update(length);

@@ -1,13 +1,12 @@
 //! Issuing and checking proofs of work.
 //!
-//! The format is the first version of ALTCHA's proof of work (`altcha.org`), because widgets and
-//! libraries that solve it exist. Nothing is kept about a challenge that was issued: its salt says what
-//! it is worth, and the signature covers the salt by way of the challenge, which is a hash over salt
-//! and number.
+//! The format is version 1 of ALTCHA's proof of work (`altcha.org`), because widgets and libraries solve it. Issued
+//! challenges are not stored: the salt holds the terms, and the signature covers it through the challenge, which is a
+//! hash over salt and number.
 //!
-//! The salt ends with a delimiter, so that no digit can wander between it and the number (the splicing
-//! of CVE-2025-68113), and it carries a keyed hash of the account and the address that were refused, so
-//! that solutions cannot be gathered for use elsewhere.
+//! The salt ends with a delimiter, so that no digit can move between it and the number (the splicing of
+//! CVE-2025-68113). It contains a keyed hash of the refused account and address, so that solutions are of no use
+//! elsewhere.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -21,7 +20,6 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::key::{half, subkey};
 use super::{Challenge, ProofError};
 use crate::config::{Key, PROOF_DOUBLINGS, PROOF_EXPIRY, ProofConfig};
 use crate::limit::Hashing;
@@ -30,7 +28,7 @@ const ALGORITHM: &str = "SHA-256";
 /// A widget's solution is under 500 bytes of Base64.
 const MAX_BYTES: usize = 2_048;
 
-/// What a challenge is bound to.
+/// The attempt that a challenge is bound to.
 #[derive(Clone, Copy)]
 pub(crate) struct Binding<'a> {
     pub(crate) account: &'a [u8],
@@ -38,15 +36,14 @@ pub(crate) struct Binding<'a> {
     pub(crate) address: IpAddr,
 }
 
-/// What the salt says.
-#[derive(Debug, PartialEq, Eq)]
+/// Contents of the salt.
 struct Terms {
     expires: u64,
     maxnumber: u32,
     bound_to: [u8; 16],
 }
 
-/// The solution as a widget sends it; other fields (`took`, `test`) are left alone.
+/// The solution as a widget sends it; other fields (`took`, `test`) are ignored.
 #[derive(Deserialize)]
 struct Solution<'a> {
     #[serde(borrow)]
@@ -61,8 +58,8 @@ struct Solution<'a> {
     signature: Cow<'a, str>,
 }
 
-/// A proof that was found right; it still has to be used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A valid proof that still has to be used up.
+#[derive(Clone, Copy)]
 pub(crate) struct Proof {
     pub(crate) id: u64,
     pub(crate) expires: u64,
@@ -71,10 +68,10 @@ pub(crate) struct Proof {
 pub(crate) struct Proofs {
     config: ProofConfig,
     signing: Hmac<Sha256>,
-    /// Makes the number of a challenge out of its salt: no generator to ask, nothing to keep.
+    /// Derives the number of a challenge from its salt.
     numbers: Hashing,
     binding: Hashing,
-    /// Makes nonces that neither repeat nor follow a pattern.
+    /// Derives nonces from `issued`, which neither repeat nor follow a pattern.
     nonces: Hashing,
     issued: AtomicU64,
 }
@@ -83,15 +80,15 @@ impl Proofs {
     pub(crate) fn new(config: ProofConfig, key: &Key) -> Result<Self, getrandom::Error> {
         Ok(Self {
             config,
-            signing: subkey(key, b"proof signature"),
-            numbers: Hashing::with_key(&half(key, b"proof number")),
-            binding: Hashing::with_key(&half(key, b"proof binding")),
+            signing: key.signer(b"proof signature"),
+            numbers: Hashing::with_key(&key.half(b"proof number")),
+            binding: Hashing::with_key(&key.half(b"proof binding")),
             nonces: Hashing::random()?,
             issued: AtomicU64::new(0),
         })
     }
 
-    /// A challenge for an attempt at this account from this address, at this date.
+    /// A challenge for this attempt; `now` in Unix seconds.
     pub(crate) fn issue(&self, binding: &Binding<'_>, severity: u32, now: u64) -> Challenge {
         let maxnumber = self.config.work << severity.min(PROOF_DOUBLINGS);
         let count = self.issued.fetch_add(1, Ordering::Relaxed);
@@ -108,8 +105,8 @@ impl Proofs {
         Challenge { algorithm: ALGORITHM, challenge, maxnumber, salt, signature }
     }
 
-    /// Whether this is the solution of a challenge that was issued for such an attempt and still
-    /// counts. Bounded work: the length, one signature and one hash.
+    /// Checks the solution of a challenge issued for this attempt. The work is bounded: the length, one signature and
+    /// one hash.
     pub(crate) fn check(
         &self,
         proof: &str,
@@ -170,8 +167,7 @@ impl Terms {
         salt
     }
 
-    /// Reads exactly what [`salt`](Self::salt) writes. Nothing here is to be believed before the
-    /// signature is checked.
+    /// Reads exactly what [`salt`](Self::salt) writes. Do not trust the result before the signature is checked.
     fn read(salt: &str) -> Option<Self> {
         let (nonce, terms) = salt.split_once("?expires=")?;
         let (expires, terms) = terms.split_once("&max=")?;

@@ -1,11 +1,10 @@
-//! Proofs that have let an attempt through, so that none does so twice.
+//! Used proofs, so that none admits two attempts.
 //!
-//! A fixed table of sets of eight. What is forgotten, because it has expired or to make room, raises
-//! a floor under its set: no proof that expires at or before the floor is accepted there again. So a
-//! proof is never accepted twice, not even when the date leaps back and an expired proof looks valid
-//! again. When a set is full of unexpired proofs, it is unused proofs as old as the oldest of them
-//! that are turned away, and whoever shows one is given a new challenge. At the default capacity that
-//! takes more admitted proofs within five minutes than a machine of this size hashes passwords.
+//! A fixed table of sets of eight. An evicted proof, expired or not, raises the floor of its set: no proof that
+//! expires at or before the floor is accepted there again. So a proof is never accepted twice, not even when the date
+//! leaps back and an expired proof looks valid again. When a set is full of unexpired proofs, unused proofs as old as
+//! the oldest of them are rejected, and their clients get a new challenge. At the default capacity that takes more
+//! admitted proofs within five minutes than a machine of this size hashes passwords.
 
 use crate::sets::{Sets, WAYS};
 
@@ -17,7 +16,7 @@ struct Set {
 }
 
 impl Set {
-    fn knows(&self, proof: u64, expires: u64) -> bool {
+    fn contains(&self, proof: u64, expires: u64) -> bool {
         expires <= self.floor || self.used.contains(&(proof, expires))
     }
 }
@@ -29,25 +28,25 @@ impl UsedProofs {
         Self(Sets::new(capacity))
     }
 
-    /// Whether the proof was used, or might have been.
+    /// Returns true for a proof that was used, or might have been.
     pub(crate) fn contains(&self, proof: u64, expires: u64) -> bool {
-        self.0.lock(proof).knows(proof, expires)
+        self.0.lock(proof).contains(proof, expires)
     }
 
-    /// Notes that the proof is used now; false if it was before, or might have been.
+    /// Marks the proof as used; returns false if it was before, or might have been.
     pub(crate) fn insert(&self, proof: u64, expires: u64) -> bool {
         let mut set = self.0.lock(proof);
-        if set.knows(proof, expires) {
+        if set.contains(proof, expires) {
             return false;
         }
         let soonest = set.used.iter_mut().min_by_key(|(_, expires)| *expires);
-        let forgotten = soonest.map(|place| std::mem::replace(place, (proof, expires)).1);
+        let evicted = soonest.map(|place| std::mem::replace(place, (proof, expires)).1);
         // The proof itself may be the one that expires soonest: then the floor is above it.
-        set.floor = set.floor.max(forgotten.unwrap_or(0));
+        set.floor = set.floor.max(evicted.unwrap_or(0));
         true
     }
 
-    /// The proof was not used after all. What was forgotten meanwhile stays used.
+    /// Marks the proof as unused again, unless it was evicted.
     pub(crate) fn remove(&self, proof: u64, expires: u64) {
         let mut set = self.0.lock(proof);
         if let Some(place) = set.used.iter_mut().find(|used| **used == (proof, expires)) {
@@ -65,8 +64,7 @@ mod tests {
         let used = UsedProofs::new(64);
         assert!(!used.contains(7, 100));
         assert!(used.insert(7, 100));
-        assert!(used.contains(7, 100));
-        assert!(!used.insert(7, 100));
+        assert!(used.contains(7, 100) && !used.insert(7, 100));
     }
 
     #[test]

@@ -3,9 +3,9 @@ use std::time::Duration;
 use madang_guard::config::{DeviceTokenConfig, Suspicion};
 use madang_guard::{GuardConfig, Key, Reason, Suspect};
 
-use crate::kit::{MINUTE, Yard, at, config, unsuspecting};
+use crate::kit::{MINUTE, Yard, at, config, suspecting, unsuspecting};
 
-/// A guard under which the account `kim` is under attack, and a device token of its owner.
+/// A guard with an attack on the account `kim`, and a device token of its owner.
 async fn attacked() -> (Yard, String) {
     let yard = Yard::new(config());
     let token = yard.log_in(at("kim", 1)).await.unwrap();
@@ -15,9 +15,7 @@ async fn attacked() -> (Yard, String) {
 }
 
 async fn attack(yard: &Yard) {
-    for address in 100..120 {
-        yard.fail(at("kim", address)).await;
-    }
+    yard.fail_from("kim", 100..120).await;
     assert_eq!(yard.reason(at("kim", 1)).await, Reason::Suspicious(Suspect::Account));
 }
 
@@ -25,9 +23,7 @@ async fn attack(yard: &Yard) {
 async fn a_mark_lets_its_account_in_from_anywhere_and_no_other() {
     let (yard, token) = attacked().await;
     yard.admit(at("kim", 999).token(&token)).await.unwrap().succeed();
-    for address in 200..220 {
-        yard.fail(at("lee", address)).await;
-    }
+    yard.fail_from("lee", 200..220).await;
     let refused = yard.reason(at("lee", 1).token(&token)).await;
     assert_eq!(refused, Reason::Suspicious(Suspect::Account));
     assert_eq!(yard.guard.metrics().device_tokens_rejected, 1);
@@ -83,7 +79,7 @@ async fn a_mark_ends_with_the_password_it_was_earned_with() {
         let refused = yard.reason(old.credential(changed)).await;
         assert_eq!(refused, Reason::Suspicious(Suspect::Account), "{changed:?}");
     }
-    // What belongs to the name cannot be moved to what its password is stored as.
+    // Bytes of the name cannot be moved into the credential.
     assert!(yard.admit(at("kimh", 1).credential("ash").token(&token)).await.is_ok());
     assert_eq!(yard.guard.metrics().device_tokens_accepted, 0);
     yard.admit(old).await.unwrap().succeed();
@@ -99,7 +95,7 @@ async fn a_stolen_mark_is_put_aside_after_ten_failures() {
     // From another address it is the same device token.
     assert!(yard.admit(at("kim", 67).token(&token)).await.is_err());
     yard.clock.advance(15 * MINUTE * 9 / 8);
-    // Ten by the device token, and the one that is due to the account without it.
+    // Ten with the device token, and the one that is due to the account without it.
     assert_eq!(yard.guess(thief).await.0, 11);
 }
 
@@ -117,7 +113,7 @@ async fn all_marks_of_an_account_together_have_a_hundred_failures() {
         guesses += yard.guess(at("kim", 1).token(token)).await.0;
     }
     assert_eq!(guesses, 100);
-    // Whoever has a right one is asked for a proof, as everybody; other accounts are not concerned.
+    // The owner with an unused token needs a proof, like all clients; other accounts are not affected.
     let owner = yard.reason(at("kim", 1).token(&tokens[11])).await;
     assert_eq!(owner, Reason::Suspicious(Suspect::Account));
     yard.fail(at("lee", 1).token(&of_lee.unwrap().value)).await;
@@ -134,7 +130,7 @@ async fn a_mark_counts_its_own_failures_and_nobody_elses() {
     yard.fail_times(9, at("kim", 1).token(&token)).await;
     yard.admit(at("kim", 1).token(&token)).await.unwrap().succeed();
     yard.fail_times(10, at("kim", 1).token(&token)).await;
-    // Put aside, it is as if it were not there.
+    // Over its limit it is ignored.
     assert_eq!(yard.reason(at("kim", 1).token(&token)).await, Reason::Pair);
     yard.fail(at("kim", 2).token(&token)).await;
 }
@@ -152,15 +148,11 @@ async fn marks_can_be_switched_off_and_set() {
     let yard = Yard::new(unsuspecting());
     assert!(yard.log_in(at("kim", 1)).await.is_none());
     let (_, token) = attacked().await;
-    let suspicion = Some(Suspicion { device_tokens: None, ..Suspicion::default() });
-    let off = Yard::new(GuardConfig { suspicion, ..config() });
+    let off = Yard::new(suspecting(Suspicion { device_tokens: None, ..Suspicion::default() }));
     attack(&off).await;
     assert!(off.admit(at("kim", 1).token(&token)).await.is_err());
     let device_tokens = Some(DeviceTokenConfig { failures: 2, ..DeviceTokenConfig::default() });
-    let two = Yard::new(GuardConfig {
-        suspicion: Some(Suspicion { device_tokens, ..Suspicion::default() }),
-        ..config()
-    });
+    let two = Yard::new(suspecting(Suspicion { device_tokens, ..Suspicion::default() }));
     attack(&two).await;
     assert_eq!(two.guess(at("kim", 1).token(&token)).await.0, 2);
 }

@@ -1,6 +1,7 @@
-//! The language of these tests.
+//! Helpers of these tests.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -9,6 +10,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use madang_guard::clock::ManualClock;
+use madang_guard::config::{ProofConfig, Suspicion};
 use madang_guard::suspicion::{Challenge, DeviceToken};
 use madang_guard::{Attempt, Guard, GuardConfig, Key, Reason, Refused, Reservation, Stores};
 use sha2::{Digest, Sha256};
@@ -23,6 +25,15 @@ pub fn config() -> GuardConfig {
 /// The limiter alone.
 pub fn unsuspecting() -> GuardConfig {
     GuardConfig { suspicion: None, ..config() }
+}
+
+pub fn suspecting(suspicion: Suspicion) -> GuardConfig {
+    GuardConfig { suspicion: Some(suspicion), ..config() }
+}
+
+/// The default with proofs that are quick to solve.
+pub fn quick(work: u32) -> GuardConfig {
+    suspecting(Suspicion { proof: Some(ProofConfig { work }), ..Suspicion::default() })
 }
 
 pub struct Yard {
@@ -41,7 +52,7 @@ impl Yard {
         self.guard.admit(&try_.attempt()).await
     }
 
-    /// The attempt is admitted and wrong.
+    /// Admits the attempt, with a wrong password.
     pub async fn fail(&self, try_: Try<'_>) {
         self.admit(try_).await.unwrap().fail();
     }
@@ -52,7 +63,37 @@ impl Yard {
         }
     }
 
-    /// Tries until refused, wrong each time; how many were admitted, and the refusal.
+    /// A failure at the account from each address.
+    pub async fn fail_from(&self, account: &str, addresses: Range<u32>) {
+        for address in addresses {
+            self.fail(at(account, address)).await;
+        }
+    }
+
+    /// A failure at each of `users` accounts from one address.
+    pub async fn fail_users(&self, users: u32, address: u32) {
+        for user in 0..users {
+            self.fail(at(&format!("user{user}"), address)).await;
+        }
+    }
+
+    /// A failure with the password at each account, each from an address of its own.
+    pub async fn spray(&self, users: Range<u32>, password: &str) {
+        for user in users {
+            self.fail(at(&format!("user{user}"), user).password(password)).await;
+        }
+    }
+
+    /// Attempts that stay in flight.
+    pub async fn hold(&self, attempts: usize, try_: Try<'_>) -> Vec<Reservation> {
+        let mut held = Vec::new();
+        for _ in 0..attempts {
+            held.push(self.admit(try_).await.unwrap());
+        }
+        held
+    }
+
+    /// Fails until refused; returns the number of admitted attempts and the refusal.
     pub async fn guess(&self, try_: Try<'_>) -> (usize, Refused) {
         for admitted in 0.. {
             match self.admit(try_).await {
@@ -63,10 +104,11 @@ impl Yard {
         unreachable!("a counter of usize never ends")
     }
 
-    /// Logs in; the device token for the device.
+    /// Logs in; returns the device token of the device.
     pub async fn log_in(&self, try_: Try<'_>) -> Option<DeviceToken> {
         self.admit(try_).await.unwrap().succeed();
-        self.guard.device_token(try_.address, try_.account.as_bytes(), try_.credential.as_bytes())
+        let Attempt { address, account, credential, .. } = try_.attempt();
+        self.guard.device_token(address, account, credential)
     }
 
     pub async fn refused(&self, try_: Try<'_>) -> Refused {
@@ -77,23 +119,15 @@ impl Yard {
         self.refused(try_).await.reason
     }
 
-    /// The challenge that this attempt is answered with, solved.
+    /// The solved challenge of this attempt.
     pub async fn solved(&self, try_: Try<'_>) -> String {
         solve(&self.refused(try_).await.challenge.unwrap())
     }
 }
 
-/// An attempt under way, told in a line.
+/// An attempt and its variations.
 #[derive(Clone, Copy)]
-pub struct Try<'a> {
-    pub account: &'a str,
-    pub address: IpAddr,
-    pub password: &'a str,
-    pub proof: Option<&'a str>,
-    pub device_token: Option<&'a str>,
-    pub credential: &'a str,
-    pub under_load: bool,
-}
+pub struct Try<'a>(Attempt<'a>);
 
 /// An attempt at the account from the address with this number.
 pub fn at(account: &str, address: u32) -> Try<'_> {
@@ -101,55 +135,45 @@ pub fn at(account: &str, address: u32) -> Try<'_> {
 }
 
 pub fn from(account: &str, address: IpAddr) -> Try<'_> {
-    // Every account is tried with a password of its own unless a test says otherwise.
-    Try {
-        account,
+    Try(Attempt {
+        account: account.as_bytes(),
         address,
-        password: account,
+        // Each account has its own password unless a test sets another.
+        password: account.as_bytes(),
         proof: None,
         device_token: None,
-        credential: "hash",
+        credential: b"hash",
         under_load: false,
-    }
+    })
 }
 
 impl<'a> Try<'a> {
     pub fn attempt(&self) -> Attempt<'a> {
-        Attempt {
-            account: self.account.as_bytes(),
-            address: self.address,
-            password: self.password.as_bytes(),
-            proof: self.proof,
-            device_token: self.device_token,
-            credential: self.credential.as_bytes(),
-            under_load: self.under_load,
-        }
+        self.0
     }
 
-    /// While too many passwords wait to be hashed.
     pub fn under_load(self) -> Self {
-        Self { under_load: true, ..self }
+        Self(Attempt { under_load: true, ..self.0 })
     }
 
-    /// The password is stored as this.
     pub fn credential(self, credential: &'a str) -> Self {
-        Self { credential, ..self }
+        Self(Attempt { credential: credential.as_bytes(), ..self.0 })
     }
 
     pub fn password(self, password: &'a str) -> Self {
-        Self { password, ..self }
+        Self(Attempt { password: password.as_bytes(), ..self.0 })
     }
 
     pub fn proof(self, proof: &'a str) -> Self {
-        Self { proof: Some(proof), ..self }
+        Self(Attempt { proof: Some(proof), ..self.0 })
     }
 
     pub fn token(self, token: &'a str) -> Self {
-        Self { device_token: Some(token), ..self }
+        Self(Attempt { device_token: Some(token), ..self.0 })
     }
 }
 
-/// What an ALTCHA widget does: looks for the number, and sends this.
+/// Solves a challenge as an ALTCHA widget does.
 pub fn solve(challenge: &Challenge) -> String {
     payload(challenge, &number(challenge).to_string())
 }
@@ -178,7 +202,7 @@ pub fn poll<F: Future + ?Sized>(future: &mut Pin<Box<F>>) -> Option<F::Output> {
     }
 }
 
-/// Whether the refusal's delay is this, plus at most what is added at random.
+/// Asserts that the refusal's delay is `delay` plus the random spread.
 #[track_caller]
 pub fn assert_delay(refused: &Refused, delay: Duration) {
     let spread = (delay / 10).clamp(Duration::from_secs(1), Duration::from_secs(30));

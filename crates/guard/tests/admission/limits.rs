@@ -82,9 +82,7 @@ async fn success_clears_the_pair_only() {
 #[tokio::test(start_paused = true)]
 async fn an_account_is_delayed_ever_longer_and_never_locked() {
     let yard = Yard::new(unsuspecting());
-    for address in 0..20 {
-        yard.fail(at("kim", address)).await;
-    }
+    yard.fail_from("kim", 0..20).await;
     for (address, seconds) in [1, 2, 4, 8, 16, 32, 60, 60, 60].into_iter().enumerate() {
         let next = at("kim", 100 + address as u32);
         let refused = yard.refused(next).await;
@@ -102,9 +100,7 @@ async fn an_account_is_delayed_ever_longer_and_never_locked() {
 #[tokio::test(start_paused = true)]
 async fn a_delayed_account_is_tried_one_at_a_time() {
     let yard = Yard::new(unsuspecting());
-    for address in 0..20 {
-        yard.fail(at("kim", address)).await;
-    }
+    yard.fail_from("kim", 0..20).await;
     yard.clock.advance(MINUTE);
     let first = yard.admit(at("kim", 100)).await.unwrap();
     assert_eq!(yard.reason(at("kim", 101)).await, Reason::InFlight);

@@ -1,7 +1,7 @@
 //! The promises of the guard, one test each.
 //!
-//! Both clocks stand still unless a test moves them, and the runtime's timer moves only when
-//! everybody waits for it. A password hash is stood in for by whoever holds the reservation.
+//! Both clocks stand still unless a test moves them, and the runtime's timer advances only when all tasks wait for it.
+//! A test that holds a reservation plays the part of the password hash.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -2,7 +2,7 @@ use madang_guard::{Reason, Suspect};
 
 use crate::kit::{MINUTE, Yard, at, config, unsuspecting};
 
-/// What docs/SECURITY.md says that all entries take at the default capacity.
+/// Memory of all entries at the default capacity, as in docs/SECURITY.md.
 const MAX_BYTES: u64 = 25_000_000;
 
 #[tokio::test(start_paused = true)]
@@ -10,9 +10,7 @@ async fn a_million_addresses_and_names_neither_grow_the_guard_nor_free_a_victim(
     let yard = Yard::new(config());
     // One pair used up, one account under attack, one address over its limit.
     yard.fail_times(10, at("victim", 1)).await;
-    for address in 0..20 {
-        yard.fail(at("target", 1_000 + address)).await;
-    }
+    yard.fail_from("target", 1_000..1_020).await;
     for account in 0..50 {
         yard.fail(at(&format!("cafe{account}"), 2)).await;
     }
@@ -37,9 +35,7 @@ async fn a_million_addresses_and_names_neither_grow_the_guard_nor_free_a_victim(
 #[tokio::test(start_paused = true)]
 async fn refused_attempts_take_no_place() {
     let yard = Yard::new(config());
-    for account in 0..50 {
-        yard.fail(at(&format!("user{account}"), 1)).await;
-    }
+    yard.fail_users(50, 1).await;
     let before = yard.guard.metrics().entries;
     for account in 0..10_000 {
         yard.refused(at(&format!("other{account}"), 1)).await;
@@ -50,10 +46,7 @@ async fn refused_attempts_take_no_place() {
 #[tokio::test(start_paused = true)]
 async fn an_attempt_in_flight_is_never_forgotten() {
     let yard = Yard::new(unsuspecting());
-    let mut held = Vec::new();
-    for _ in 0..10 {
-        held.push(yard.admit(at("kim", 1)).await.unwrap());
-    }
+    let _held = yard.hold(10, at("kim", 1)).await;
     for number in 0..200_000 {
         yard.fail(at(&number.to_string(), 10 + number)).await;
     }

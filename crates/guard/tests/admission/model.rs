@@ -50,7 +50,7 @@ fn small() -> GuardConfig {
 struct Model {
     now: u64, // milliseconds
     failures: Vec<(u8, u8, u64)>,
-    /// When the failures of a pair were last forgotten, as a length of the list.
+    /// Length of the list when the failures of a pair were last cleared.
     cleared: HashMap<(u8, u8), usize>,
     in_flight: Vec<(u8, u8)>,
 }

@@ -1,16 +1,16 @@
 use std::time::Duration;
 
-use madang_guard::config::{FailureLimit, IpLimit, Mode, ProofConfig, Suspicion};
+use madang_guard::config::{FailureLimit, IpLimit, Mode};
 use madang_guard::{Guard, GuardConfig, Key, Reason};
 
-use crate::kit::{MINUTE, Yard, assert_delay, at, config};
+use crate::kit::{MINUTE, Yard, assert_delay, at, config, quick};
 
 #[tokio::test(start_paused = true)]
 async fn off_lets_everybody_pass() {
     let yard = Yard::new(GuardConfig { mode: Mode::Off, ..config() });
     yard.fail_times(1_000, at("kim", 1)).await;
     for _ in 0..2_000 {
-        yard.guard.admit_sign_up(at("", 1).address).await.unwrap();
+        yard.guard.admit_sign_up(at("", 1).attempt().address).await.unwrap();
     }
     assert_eq!(yard.guard.metrics().allowed, 1_000);
 }
@@ -85,12 +85,7 @@ fn settings_out_of_range_are_named() {
         named(GuardConfig { pair, ..config() }),
         "guard setting pair.failures must be from 1 to 10000"
     );
-    let proof = Some(ProofConfig { work: 50_000_000 });
-    let suspicion = Some(Suspicion { proof, ..Suspicion::default() });
-    assert!(
-        named(GuardConfig { suspicion, ..config() })
-            .contains("proof.work must be from 1 to 3125000")
-    );
+    assert!(named(quick(50_000_000)).contains("proof.work must be from 1 to 3125000"));
 }
 
 #[test]

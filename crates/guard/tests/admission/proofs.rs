@@ -4,24 +4,20 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use madang_guard::clock::ManualClock;
-use madang_guard::config::{ProofConfig, Suspicion};
 use madang_guard::suspicion::{Challenge, ProofError};
 use madang_guard::{GuardConfig, Key, Reason, Suspect};
 use sha2::Sha256;
 
-use crate::kit::{HOUR, MINUTE, Yard, at, config, number, payload, poll, solve};
-
-fn quick() -> GuardConfig {
-    let proof = Some(ProofConfig { work: 50 });
-    GuardConfig { suspicion: Some(Suspicion { proof, ..Suspicion::default() }), ..config() }
-}
+use crate::kit::{HOUR, MINUTE, Yard, at, number, payload, poll, quick, solve, unsuspecting};
 
 /// A guard to which address 1 is suspicious.
-async fn suspicious(config: GuardConfig) -> Yard {
+async fn suspicious() -> Yard {
+    suspicious_by(quick(50)).await
+}
+
+async fn suspicious_by(config: GuardConfig) -> Yard {
     let yard = Yard::new(config);
-    for account in 0..50 {
-        yard.fail(at(&format!("user{account}"), 1)).await;
-    }
+    yard.fail_users(50, 1).await;
     yard
 }
 
@@ -38,7 +34,7 @@ async fn error(yard: &Yard, account: &str, proof: &str) -> ProofError {
 
 #[tokio::test(start_paused = true)]
 async fn a_challenge_is_what_altcha_widgets_read() {
-    let yard = suspicious(quick()).await;
+    let yard = suspicious().await;
     let challenge = challenge(&yard, "kim").await;
     let json = serde_json::to_value(&challenge).unwrap();
     let mut fields: Vec<_> = json.as_object().unwrap().keys().cloned().collect();
@@ -56,7 +52,7 @@ async fn a_challenge_is_what_altcha_widgets_read() {
 
 #[tokio::test(start_paused = true)]
 async fn a_proof_is_good_for_one_attempt() {
-    let yard = suspicious(quick()).await;
+    let yard = suspicious().await;
     let proof = solve(&challenge(&yard, "kim").await);
     yard.fail(at("kim", 1).proof(&proof)).await;
     assert_eq!(error(&yard, "kim", &proof).await, ProofError::Used);
@@ -66,7 +62,7 @@ async fn a_proof_is_good_for_one_attempt() {
 
 #[tokio::test(start_paused = true)]
 async fn a_proof_is_not_lost_to_an_attempt_that_was_not_compared() {
-    let yard = suspicious(quick()).await;
+    let yard = suspicious().await;
     let proof = solve(&challenge(&yard, "kim").await);
     for _ in 0..3 {
         yard.admit(at("kim", 1).proof(&proof)).await.unwrap().cancel();
@@ -77,11 +73,11 @@ async fn a_proof_is_not_lost_to_an_attempt_that_was_not_compared() {
 
 #[tokio::test(start_paused = true)]
 async fn of_parallel_attempts_with_one_proof_one_goes_on() {
-    let yard = suspicious(quick()).await;
+    let yard = suspicious().await;
     let proof = solve(&challenge(&yard, "kim").await);
     let attempt = at("kim", 1).proof(&proof).attempt();
     let mut held = Vec::new();
-    // Nine in flight leave one place, for which ten wait with the same proof.
+    // Ten in flight leave no place; ten more wait with the same proof.
     for _ in 0..10 {
         let other = solve(&challenge(&yard, "kim").await);
         held.push(yard.admit(at("kim", 1).proof(&other)).await.unwrap());
@@ -100,7 +96,7 @@ async fn of_parallel_attempts_with_one_proof_one_goes_on() {
 
 #[tokio::test(start_paused = true)]
 async fn under_load_who_has_nothing_to_show_is_asked_for_a_proof() {
-    let yard = Yard::new(quick());
+    let yard = Yard::new(quick(50));
     let token = yard.log_in(at("lee", 1)).await.unwrap().value;
     let refused = yard.refused(at("kim", 1).under_load()).await;
     assert_eq!(refused.reason, Reason::Suspicious(Suspect::Load));
@@ -116,18 +112,16 @@ async fn under_load_who_has_nothing_to_show_is_asked_for_a_proof() {
 
 #[tokio::test(start_paused = true)]
 async fn without_proofs_load_is_left_to_the_hash_pool() {
-    let yard = Yard::new(GuardConfig { suspicion: None, ..config() });
+    let yard = Yard::new(unsuspecting());
     yard.admit(at("kim", 1).under_load()).await.unwrap().succeed();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_proof_belongs_to_its_account_and_address() {
-    let yard = suspicious(quick()).await;
+    let yard = suspicious().await;
     let proof = solve(&challenge(&yard, "kim").await);
     assert_eq!(error(&yard, "lee", &proof).await, ProofError::Unbound);
-    for account in 0..50 {
-        yard.fail(at(&format!("user{account}"), 2)).await;
-    }
+    yard.fail_users(50, 2).await;
     let refused = yard.refused(at("kim", 2).proof(&proof)).await;
     assert_eq!(refused.proof_error, Some(ProofError::Unbound));
     yard.fail(at("kim", 1).proof(&proof)).await;
@@ -135,7 +129,7 @@ async fn a_proof_belongs_to_its_account_and_address() {
 
 #[tokio::test(start_paused = true)]
 async fn a_proof_expires_after_five_minutes_whatever_the_date_does() {
-    let yard = suspicious(quick()).await;
+    let yard = suspicious().await;
     let (first, second) = (challenge(&yard, "kim").await, challenge(&yard, "kim").await);
     yard.clock.advance(5 * MINUTE - Duration::from_secs(1));
     let proof = solve(&first);
@@ -151,46 +145,44 @@ async fn a_proof_expires_after_five_minutes_whatever_the_date_does() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_in_a_proof_can_be_altered() {
-    let yard = suspicious(quick()).await;
+    let yard = suspicious().await;
     let challenge = challenge(&yard, "kim").await;
     let right = number(&challenge);
     let wrong = (right + 1) % 50;
-    assert_eq!(
-        error(&yard, "kim", &payload(&challenge, &wrong.to_string())).await,
-        ProofError::Wrong
-    );
+    let wrong = payload(&challenge, &wrong.to_string());
+    assert_eq!(error(&yard, "kim", &wrong).await, ProofError::Wrong);
+    let right = right.to_string();
+    let altered_error =
+        async |altered: Challenge| error(&yard, "kim", &payload(&altered, &right)).await;
     let flip = |text: &str, at: usize| {
         let with = if &text[at..=at] == "0" { "1" } else { "0" };
         format!("{}{with}{}", &text[..at], &text[at + 1..])
     };
     for byte in [0, 63] {
-        let altered =
-            Challenge { signature: flip(&challenge.signature, byte), ..challenge.clone() };
-        let altered = payload(&altered, &right.to_string());
-        assert_eq!(error(&yard, "kim", &altered).await, ProofError::Wrong);
+        let signature = flip(&challenge.signature, byte);
+        let altered = Challenge { signature, ..challenge.clone() };
+        assert_eq!(altered_error(altered).await, ProofError::Wrong);
         let altered =
             Challenge { challenge: flip(&challenge.challenge, byte), ..challenge.clone() };
-        let altered = payload(&altered, &right.to_string());
-        assert_eq!(error(&yard, "kim", &altered).await, ProofError::Wrong);
+        assert_eq!(altered_error(altered).await, ProofError::Wrong);
     }
     for byte in 0..challenge.salt.len() {
         let altered = Challenge { salt: flip(&challenge.salt, byte), ..challenge.clone() };
-        let altered = payload(&altered, &right.to_string());
+        let altered = payload(&altered, &right);
         let refused = yard.refused(at("kim", 1).proof(&altered)).await;
         assert!(refused.proof_error.is_some(), "byte {byte}");
     }
     for algorithm in ["SHA-1", "none", ""] {
         let altered = Challenge { algorithm, ..challenge.clone() };
-        let altered = payload(&altered, &right.to_string());
-        assert_eq!(error(&yard, "kim", &altered).await, ProofError::Malformed);
+        assert_eq!(altered_error(altered).await, ProofError::Malformed);
     }
-    yard.fail(at("kim", 1).proof(&payload(&challenge, &right.to_string()))).await;
+    yard.fail(at("kim", 1).proof(&payload(&challenge, &right))).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn digits_cannot_wander_between_salt_and_number() {
-    // The hash sees salt and number as one text; only the delimiter keeps them apart.
-    let yard = suspicious(quick()).await;
+    // The hash covers salt and number as one text; only the delimiter separates them.
+    let yard = suspicious().await;
     let challenge = challenge(&yard, "kim").await;
     let number = number(&challenge).to_string();
     for cut in 1..=number.len() {
@@ -206,7 +198,7 @@ async fn digits_cannot_wander_between_salt_and_number() {
 
 #[tokio::test(start_paused = true)]
 async fn numbers_that_are_none_are_malformed() {
-    let yard = suspicious(quick()).await;
+    let yard = suspicious().await;
     let challenge = challenge(&yard, "kim").await;
     let right = number(&challenge);
     let (float, text, lead) =
@@ -222,7 +214,7 @@ async fn numbers_that_are_none_are_malformed() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_no_payload_is_malformed() {
-    let yard = suspicious(quick()).await;
+    let yard = suspicious().await;
     let challenge = challenge(&yard, "kim").await;
     let right = solve(&challenge);
     let json = STANDARD.decode(&right).unwrap();
@@ -260,11 +252,11 @@ async fn what_is_no_payload_is_malformed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_challenge_signed_by_another_key_is_wrong() {
-    let yard = suspicious(quick()).await;
-    let other = suspicious(GuardConfig { key: Key::new([8; 32]), ..quick() }).await;
+    let yard = suspicious().await;
+    let other = suspicious_by(GuardConfig { key: Key::new([8; 32]), ..quick(50) }).await;
     let foreign = solve(&challenge(&other, "kim").await);
     assert_eq!(error(&yard, "kim", &foreign).await, ProofError::Wrong);
-    // Nor does the configured key itself sign: each purpose has its own.
+    // The configured key itself does not sign either: each purpose has its own key.
     let own = challenge(&yard, "kim").await;
     let mac = Hmac::<Sha256>::new_from_slice(&[7; 32]).unwrap().chain_update(&own.challenge);
     let signature: String =
@@ -275,14 +267,14 @@ async fn a_challenge_signed_by_another_key_is_wrong() {
 
 #[tokio::test(start_paused = true)]
 async fn nodes_with_one_key_accept_each_others_challenges() {
-    let (here, there) = (suspicious(quick()).await, suspicious(quick()).await);
+    let (here, there) = (suspicious().await, suspicious().await);
     let proof = solve(&challenge(&here, "kim").await);
     there.fail(at("kim", 1).proof(&proof)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_proof_that_is_not_needed_is_not_used_up() {
-    let yard = suspicious(quick()).await;
+    let yard = suspicious().await;
     let proof = solve(&challenge(&yard, "kim").await);
     let nobody = "not even looked at";
     yard.fail(at("lee", 7).proof(nobody)).await;
@@ -293,7 +285,7 @@ async fn a_proof_that_is_not_needed_is_not_used_up() {
 
 #[tokio::test(start_paused = true)]
 async fn no_proof_is_accepted_twice_when_the_memory_of_used_ones_is_full() {
-    let yard = suspicious(GuardConfig { used_proofs: 8, ..quick() }).await;
+    let yard = suspicious_by(GuardConfig { used_proofs: 8, ..quick(50) }).await;
     let mut proofs = Vec::new();
     for user in 0..20 {
         let name = format!("kim{user}");
@@ -311,7 +303,7 @@ async fn no_proof_is_accepted_twice_when_the_memory_of_used_ones_is_full() {
 
 #[tokio::test(start_paused = true)]
 async fn challenges_do_not_repeat() {
-    let yard = suspicious(quick()).await;
+    let yard = suspicious().await;
     let (one, two) = (challenge(&yard, "kim").await, challenge(&yard, "kim").await);
     assert_ne!(one.salt, two.salt);
     assert_ne!(one.challenge, two.challenge);

@@ -1,7 +1,7 @@
 use madang_guard::config::{PasswordWatch, Suspicion};
-use madang_guard::{GuardConfig, Reason, Suspect};
+use madang_guard::{Reason, Suspect};
 
-use crate::kit::{HOUR, MINUTE, Yard, at, config};
+use crate::kit::{HOUR, MINUTE, Yard, at, config, suspecting};
 
 const SPRAYED: Reason = Reason::Suspicious(Suspect::Password);
 
@@ -20,7 +20,7 @@ async fn one_password_at_many_accounts_from_two_hundred_addresses_is_stopped() {
         }
     }
     assert_eq!(admitted, 20);
-    // Everybody else from the same addresses is left in peace.
+    // Other clients of the same addresses are not affected.
     for address in 0..200 {
         let name = format!("user{address}");
         yard.admit(at(&name, address).password("their own")).await.unwrap().succeed();
@@ -30,9 +30,7 @@ async fn one_password_at_many_accounts_from_two_hundred_addresses_is_stopped() {
 #[tokio::test(start_paused = true)]
 async fn a_sprayed_password_stays_suspicious_for_an_hour_and_a_proof_lifts_it() {
     let yard = Yard::new(config());
-    for user in 0..20 {
-        yard.fail(at(&format!("user{user}"), user).password("spring2026")).await;
-    }
+    yard.spray(0..20, "spring2026").await;
     let owner = at("owner", 500).password("spring2026");
     yard.clock.advance(HOUR - MINUTE);
     let proof = yard.solved(owner).await;
@@ -72,9 +70,7 @@ async fn a_common_password_that_is_right_is_not_suspicious() {
         let name = format!("user{user}");
         yard.admit(at(&name, user).password("12345678")).await.unwrap().succeed();
     }
-    for user in 0..19 {
-        yard.fail(at(&format!("user{user}"), user).password("12345678")).await;
-    }
+    yard.spray(0..19, "12345678").await;
     for user in 0..200 {
         let name = format!("user{user}");
         yard.admit(at(&name, user).password("12345678")).await.unwrap().succeed();
@@ -93,7 +89,7 @@ async fn one_account_that_fails_often_does_not_make_its_password_suspicious() {
 #[tokio::test(start_paused = true)]
 async fn slow_spraying_is_below_the_threshold() {
     let yard = Yard::new(config());
-    // What is promised is twenty accounts in ten minutes, forgotten after nine eighths of that.
+    // The limit is twenty accounts in ten minutes; failures expire after nine eighths of that.
     for user in 0..100 {
         yard.fail(at(&format!("user{user}"), user).password("x")).await;
         yard.clock.advance(MINUTE);
@@ -102,17 +98,12 @@ async fn slow_spraying_is_below_the_threshold() {
 
 #[tokio::test(start_paused = true)]
 async fn passwords_can_be_left_unwatched_or_watched_without_proofs() {
-    let suspicion = Some(Suspicion { passwords: None, ..Suspicion::default() });
-    let yard = Yard::new(GuardConfig { suspicion, ..config() });
-    for user in 0..100 {
-        yard.fail(at(&format!("user{user}"), user).password("x")).await;
-    }
+    let yard = Yard::new(suspecting(Suspicion { passwords: None, ..Suspicion::default() }));
+    yard.spray(0..100, "x").await;
     let passwords = Some(PasswordWatch { accounts: 3, ..PasswordWatch::default() });
-    let suspicion = Some(Suspicion { passwords, proof: None, ..Suspicion::default() });
-    let yard = Yard::new(GuardConfig { suspicion, ..config() });
-    for user in 0..3 {
-        yard.fail(at(&format!("user{user}"), user).password("x")).await;
-    }
+    let suspicion = Suspicion { passwords, proof: None, ..Suspicion::default() };
+    let yard = Yard::new(suspecting(suspicion));
+    yard.spray(0..3, "x").await;
     let refused = yard.refused(at("user9", 9).password("x")).await;
     assert_eq!((refused.reason, refused.challenge), (Reason::Password, None));
 }

@@ -1,8 +1,7 @@
-//! Behind the seam: a store that answers later, and one that does not answer.
+//! Shared stores: one that answers later, and one that does not answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
 use std::time::Duration;
 
 use madang_guard::clock::ManualClock;
@@ -10,7 +9,7 @@ use madang_guard::limit::{
     Answer, AttemptOutcome, AttemptStore, Decision, MemoryStore, Request, StoreError, StoreMetrics,
     Subject,
 };
-use madang_guard::{Guard, GuardConfig, Reason, Reservation, Stores, Suspect};
+use madang_guard::{Guard, GuardConfig, Reason, Refused, Reservation, Stores, Suspect};
 
 use crate::kit::{at, config, unsuspecting};
 
@@ -19,7 +18,7 @@ use crate::kit::{at, config, unsuspecting};
 struct Distant {
     counters: Arc<MemoryStore>,
     away: Arc<AtomicBool>,
-    /// Reservations that were asked for.
+    /// Requests for reservations.
     asked: Arc<AtomicUsize>,
 }
 
@@ -79,6 +78,14 @@ struct Two {
     clock: Arc<ManualClock>,
 }
 
+async fn admit(guard: &Guard, account: &str, address: u32) -> Result<Reservation, Refused> {
+    guard.admit(&at(account, address).attempt()).await
+}
+
+async fn reason(guard: &Guard, account: &str, address: u32) -> Reason {
+    admit(guard, account, address).await.unwrap_err().reason
+}
+
 fn two_processes(config: &GuardConfig) -> Two {
     let clock = Arc::new(ManualClock::default());
     let counters = Arc::new(MemoryStore::new(config, clock.clone()));
@@ -95,7 +102,7 @@ async fn fifty_logins_succeed_and_ten_guesses_fail_over_a_distant_store() {
     for right in [true, false] {
         let (guard, _) = distant(&config());
         let (queue, hash) = std::sync::mpsc::channel();
-        // Like the hash pool: a thread that knows nothing of the runtime.
+        // Like the hash pool: a thread outside of the runtime.
         let hasher = std::thread::spawn(move || {
             let mut hashed = 0;
             for reservation in hash {
@@ -108,13 +115,13 @@ async fn fifty_logins_succeed_and_ten_guesses_fail_over_a_distant_store() {
         for _ in 0..50 {
             let (guard, queue) = (guard.clone(), queue.clone());
             tasks.spawn(async move {
-                if let Ok(reservation) = guard.admit(&at("kim", 1).attempt()).await {
+                if let Ok(reservation) = admit(&guard, "kim", 1).await {
                     queue.send(reservation).unwrap();
                 }
             });
         }
         drop(queue);
-        // The hashing thread is outside of the paused timer: keep it from running out.
+        // The hashing thread is outside of the paused timer: this keeps the timer from advancing.
         let all_are_done = || {
             while tasks.try_join_next().is_some() {}
             tasks.is_empty()
@@ -128,77 +135,64 @@ async fn fifty_logins_succeed_and_ten_guesses_fail_over_a_distant_store() {
 async fn while_the_store_is_away_this_process_goes_on_from_what_it_has_counted() {
     let (guard, away) = distant(&unsuspecting());
     for _ in 0..4 {
-        guard.admit(&at("kim", 1).attempt()).await.unwrap().fail();
+        admit(&guard, "kim", 1).await.unwrap().fail();
     }
     settled().await;
     away.store(true, Ordering::Relaxed);
     for _ in 0..6 {
-        guard.admit(&at("kim", 1).attempt()).await.unwrap().fail();
+        admit(&guard, "kim", 1).await.unwrap().fail();
     }
-    let refused = guard.admit(&at("kim", 1).attempt()).await.unwrap_err();
-    assert_eq!(refused.reason, Reason::Pair);
+    assert_eq!(reason(&guard, "kim", 1).await, Reason::Pair);
     assert_eq!(guard.metrics().store_errors, 7);
     away.store(false, Ordering::Relaxed);
-    guard.admit(&at("kim", 1).attempt()).await.unwrap().succeed();
+    admit(&guard, "kim", 1).await.unwrap().succeed();
     settled().await;
     // The right password clears both.
     away.store(true, Ordering::Relaxed);
-    guard.admit(&at("kim", 1).attempt()).await.unwrap().cancel();
+    admit(&guard, "kim", 1).await.unwrap().cancel();
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_suspicious_stays_so_while_the_store_is_away() {
     let Two { guards, store, .. } = two_processes(&config());
-    let names: Vec<_> = (0..config().address.accounts).map(|n| format!("user-{n}")).collect();
-    // Only one of the processes sees the failures; both are asked once more.
-    for name in &names {
-        guards[0].admit(&at(name, 1).attempt()).await.unwrap().fail();
+    // Only one of the processes sees the failures; both get one more attempt.
+    for n in 0..config().address.accounts {
+        admit(&guards[0], &format!("user-{n}"), 1).await.unwrap().fail();
         settled().await;
     }
-    let reason = async |guard: &Guard, address| {
-        guard
-            .admit(&at("kim", address).attempt())
-            .await
-            .map(Reservation::cancel)
-            .unwrap_err()
-            .reason
-    };
     for guard in &guards {
-        assert_eq!(reason(guard, 1).await, Reason::Suspicious(Suspect::Address));
+        assert_eq!(reason(guard, "kim", 1).await, Reason::Suspicious(Suspect::Address));
     }
     store.away.store(true, Ordering::Relaxed);
     for guard in &guards {
-        assert_eq!(reason(guard, 1).await, Reason::Suspicious(Suspect::Address));
-        guard.admit(&at("kim", 2).attempt()).await.unwrap().cancel();
+        assert_eq!(reason(guard, "kim", 1).await, Reason::Suspicious(Suspect::Address));
+        admit(guard, "kim", 2).await.unwrap().cancel();
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_is_suspicious_is_asked_about_once_a_second() {
     let Two { guards: [guard, _], store: Distant { asked, .. }, clock } = two_processes(&config());
-    let failing = async |guard: &Guard, name: &str| {
-        guard.admit(&at(name, 1).attempt()).await.map(Reservation::fail)
-    };
     for n in 0..config().address.accounts {
-        failing(&guard, &format!("user-{n}")).await.unwrap();
+        admit(&guard, &format!("user-{n}"), 1).await.unwrap().fail();
         settled().await;
     }
     let before = asked.load(Ordering::Relaxed);
     for _ in 0..100 {
-        let refused = failing(&guard, "kim").await.unwrap_err();
+        let refused = admit(&guard, "kim", 1).await.unwrap_err();
         assert_eq!(refused.reason, Reason::Suspicious(Suspect::Address));
         assert!(refused.challenge.is_some());
     }
     assert_eq!(asked.load(Ordering::Relaxed), before + 1);
     clock.advance(Duration::from_secs(1));
-    failing(&guard, "kim").await.unwrap_err();
+    admit(&guard, "kim", 1).await.unwrap_err();
     assert_eq!(asked.load(Ordering::Relaxed), before + 2);
-    // When it is over it is over here as well.
+    // The suspicion ends in this process as well.
     clock.advance(Duration::from_secs(3600));
-    guard.admit(&at("kim", 1).attempt()).await.unwrap().cancel();
+    admit(&guard, "kim", 1).await.unwrap().cancel();
 }
 
-/// The outcome is on its way.
+/// Lets the store settle an outcome.
 async fn settled() {
     for _ in 0..4 {
         tokio::task::yield_now().await;

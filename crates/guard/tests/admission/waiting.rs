@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::kit::{Yard, at, config, poll, unsuspecting};
 
-/// Starts so many attempts at once; what is admitted goes to whoever hashes, what is refused is returned.
+/// Starts attempts at once; admitted ones go to the channel, refusals are results of the tasks.
 fn rush(
     yard: &Yard,
     attempts: u32,
@@ -89,10 +89,7 @@ async fn three_hundred_neighbours_who_log_in_at_once_all_succeed() {
 #[tokio::test(start_paused = true)]
 async fn waiting_ends_after_two_seconds() {
     let yard = Yard::new(unsuspecting());
-    let mut held = Vec::new();
-    for _ in 0..10 {
-        held.push(yard.admit(at("kim", 1)).await.unwrap());
-    }
+    let _held = yard.hold(10, at("kim", 1)).await;
     let begin = Instant::now();
     assert_eq!(yard.reason(at("kim", 1)).await, Reason::InFlight);
     assert_eq!(begin.elapsed(), Duration::from_secs(2));
@@ -102,10 +99,7 @@ async fn waiting_ends_after_two_seconds() {
 #[tokio::test(start_paused = true)]
 async fn waiters_are_served_in_order_and_newcomers_stand_behind_them() {
     let yard = Yard::new(unsuspecting());
-    let mut held = Vec::new();
-    for _ in 0..10 {
-        held.push(yard.admit(at("kim", 1)).await.unwrap());
-    }
+    let mut held = yard.hold(10, at("kim", 1)).await;
     let attempt = at("kim", 1).attempt();
     let mut first = Box::pin(yard.guard.admit(&attempt));
     let mut second = Box::pin(yard.guard.admit(&attempt));
@@ -113,7 +107,7 @@ async fn waiters_are_served_in_order_and_newcomers_stand_behind_them() {
     for waiter in [&mut first, &mut second] {
         assert!(poll(waiter).is_none());
     }
-    held.pop().unwrap().cancel(); // Room for one, and the first is told.
+    held.pop().unwrap().cancel(); // Room for one; wakes the first.
     assert!(poll(&mut third).is_none(), "a newcomer overtook");
     assert!(poll(&mut second).is_none(), "the second overtook the first");
     let one = poll(&mut first).unwrap().unwrap();
@@ -128,10 +122,7 @@ async fn waiters_are_served_in_order_and_newcomers_stand_behind_them() {
 #[tokio::test(start_paused = true)]
 async fn a_waiter_that_goes_away_passes_its_turn_on() {
     let yard = Yard::new(unsuspecting());
-    let mut held = Vec::new();
-    for _ in 0..10 {
-        held.push(yard.admit(at("kim", 1)).await.unwrap());
-    }
+    let mut held = yard.hold(10, at("kim", 1)).await;
     let attempt = at("kim", 1).attempt();
     let mut first = Box::pin(yard.guard.admit(&attempt));
     let mut second = Box::pin(yard.guard.admit(&attempt));
@@ -142,7 +133,7 @@ async fn a_waiter_that_goes_away_passes_its_turn_on() {
     assert_eq!(yard.guard.metrics().waiters, 3);
     drop(second); // in the middle
     held.pop().unwrap().succeed();
-    drop(first); // told, but not yet there
+    drop(first); // woken, but not yet polled
     assert_eq!(yard.guard.metrics().waiters, 1);
     poll(&mut third).unwrap().unwrap().cancel();
     assert_eq!(yard.guard.metrics().waiters, 0);
@@ -152,12 +143,7 @@ async fn a_waiter_that_goes_away_passes_its_turn_on() {
 async fn places_for_waiting_are_bounded() {
     let waiting = Waiting { per_key: 2, total: 3, ..Waiting::default() };
     let yard = Yard::new(GuardConfig { waiting, ..unsuspecting() });
-    let mut held = Vec::new();
-    for account in ["kim", "lee"] {
-        for _ in 0..10 {
-            held.push(yard.admit(at(account, 1)).await.unwrap());
-        }
-    }
+    let _held = [yard.hold(10, at("kim", 1)).await, yard.hold(10, at("lee", 1)).await];
     let (kim, lee) = (at("kim", 1).attempt(), at("lee", 1).attempt());
     let mut waiting = Vec::new();
     for (attempt, waits) in [(&kim, true), (&kim, true), (&kim, false), (&lee, true), (&lee, false)]
@@ -189,7 +175,7 @@ async fn who_waits_for_one_allowance_may_have_to_wait_for_another() {
     let other = at("kim", 99).attempt();
     let mut ahead = Box::pin(yard.guard.admit(&other));
     assert!(poll(&mut ahead).is_none());
-    pair.pop().unwrap().cancel(); // Room in both, and both are told.
+    pair.pop().unwrap().cancel(); // Room in both; wakes both.
     assert!(poll(&mut ahead).unwrap().is_ok());
     pair.drain(..).for_each(Reservation::cancel);
     poll(&mut waiter).unwrap().unwrap().cancel();
@@ -202,12 +188,11 @@ async fn a_reservation_outlives_the_client_that_went_away() {
     let (finish, finished) = std::sync::mpsc::channel::<()>();
     let finished = Arc::new(std::sync::Mutex::new(finished));
     let mut jobs = Vec::new();
-    for _ in 0..10 {
-        let reservation = yard.admit(at("kim", 1)).await.unwrap();
+    for reservation in yard.hold(10, at("kim", 1)).await {
         let (hashing, finished) = (hashing.clone(), finished.clone());
         jobs.push(std::thread::spawn(move || {
             hashing.fetch_add(1, Ordering::Relaxed);
-            let _ = finished.lock().unwrap().recv(); // The client is long gone.
+            let _ = finished.lock().unwrap().recv(); // The client has left meanwhile.
             reservation.fail();
         }));
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use madang_guard::hash::{
     CheckOutcome, HashPool, Password, PasswordCheck, PoolError, PoolMetrics, PoolOptions, Scheme,
-    StoredHash,
+    StoredHash, Ticket,
 };
 
 use madang_testing::alone;
@@ -71,7 +71,7 @@ async fn an_older_hash_still_verifies_and_asks_to_be_replaced() {
 #[tokio::test]
 async fn a_plain_bcrypt_hash_is_not_replaced_by_one_of_a_password_that_it_cuts() {
     let pool = pool("argon2id:m=19456,t=2,p=1", 1);
-    // Openwall crypt_blowfish, wrapper.c: the hash of these 72 bytes, whatever follows them.
+    // Openwall crypt_blowfish, wrapper.c: the hash of these 72 bytes and of any text that begins so.
     let stored = "$2a$05$abcdefghijklmnopqrstuu5s2v8.iXieOjg/.AySBTTZIIVFJeBui".parse().unwrap();
     let first = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     for password in [first, &format!("{first} and a typo")] {
@@ -87,7 +87,7 @@ async fn an_unknown_user_costs_a_hash_of_the_present_scheme_and_is_never_right()
     for password in ["", "password", "nobody"] {
         assert_eq!(check(&pool, password, None).await, (PasswordCheck::Wrong, CheckOutcome::Wrong));
     }
-    // The blocks of argon2id were filled for it.
+    // The blocks of argon2id were filled.
     assert_eq!(pool.metrics().memory_bytes, 1 << 20);
     assert_eq!(pool.metrics().done, 3);
 }
@@ -105,25 +105,17 @@ async fn memory_is_given_back_when_idle_and_at_once_when_more_than_the_scheme_ne
     assert_eq!(pool.metrics().memory_bytes, 0);
 }
 
-/// The documented service is brought down by this; here two threads of 19 MiB do all the work, and most
-/// are told at once to come back.
+/// This brings the documented service down; here two threads of 19 MiB do all the work, and most jobs are
+/// refused at once.
 #[test]
 fn a_thousand_submits_at_once_take_the_memory_of_the_threads() {
     alone("pool::a_thousand_submits_at_once_take_the_memory_of_the_threads", &[], || {
-        // Few may wait, so they may wait for long: the first begin also on a busy machine.
+        // A short queue with a long wait: the first jobs begin also on a busy machine.
         let (queue, max_wait) = (64, Duration::from_secs(5));
         let options = PoolOptions { queue, max_wait, ..options("argon2id:m=19456,t=1,p=1", 2) };
         let pool = HashPool::start(options).unwrap();
         let before = peak_kib();
-        let settled = Arc::new(AtomicUsize::new(0));
-        let tickets: Vec<_> = (0..1000)
-            .map(|_| {
-                let settled = Arc::clone(&settled);
-                pool.verify("password".into(), None, move |_| {
-                    settled.fetch_add(1, Ordering::Relaxed);
-                })
-            })
-            .collect();
+        let (tickets, settled) = submit(&pool, 1000);
         let metrics = finish(&pool, tickets);
         assert!(metrics.refused > 0 && metrics.done > 0, "{metrics:?}");
         assert_eq!(metrics.done + metrics.refused + metrics.expired, 1000, "{metrics:?}");
@@ -135,7 +127,19 @@ fn a_thousand_submits_at_once_take_the_memory_of_the_threads() {
     });
 }
 
-fn finish(pool: &HashPool, tickets: Vec<madang_guard::hash::Ticket<PasswordCheck>>) -> PoolMetrics {
+/// Submits checks, and counts the settled ones.
+fn submit(pool: &HashPool, checks: usize) -> (Vec<Ticket<PasswordCheck>>, Arc<AtomicUsize>) {
+    let settled = Arc::new(AtomicUsize::new(0));
+    let check = |_| {
+        let settled = Arc::clone(&settled);
+        pool.verify("password".into(), None, move |_| {
+            settled.fetch_add(1, Ordering::Relaxed);
+        })
+    };
+    ((0..checks).map(check).collect(), settled)
+}
+
+fn finish(pool: &HashPool, tickets: Vec<Ticket<PasswordCheck>>) -> PoolMetrics {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         for ticket in tickets {
@@ -148,7 +152,7 @@ fn finish(pool: &HashPool, tickets: Vec<madang_guard::hash::Ticket<PasswordCheck
     pool.metrics()
 }
 
-/// The largest resident size so far.
+/// The peak resident size.
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -164,13 +168,13 @@ fn only_the_threads_that_hash_have_low_priority() {
             let nice = nice_of_threads();
             hashers.iter().filter_map(|name| nice.get(*name).copied()).collect::<Vec<_>>()
         };
-        // Each thread lowers itself before its first job; one that has not run yet has no name of its own.
+        // A thread that has not run yet has neither its priority nor its name.
         let has_conductor = || nice_of_threads().contains_key("hash");
         wait_until(|| of_hashers() == [19, 19, 19] && has_conductor());
         let all = nice_of_threads();
         assert_eq!(all["hash"], all[&main_thread()], "the conductor has the process's priority");
         drop(pool);
-        // A joined thread may stand in /proc a moment longer.
+        // A joined thread may stay in /proc for a moment.
         wait_until(|| of_hashers().is_empty() && !nice_of_threads().contains_key("hash"));
     });
 }
@@ -189,16 +193,16 @@ fn unbounded_threads_have_the_priority_of_the_process() {
     });
 }
 
-/// Waits for what must come; a minute is for machines that do other things.
+/// Waits up to a minute, for busy machines.
 fn wait_until(condition: impl Fn() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !condition() {
-        assert!(Instant::now() < patience, "it never came; threads: {:?}", nice_of_threads());
+        assert!(Instant::now() < deadline, "it never came; threads: {:?}", nice_of_threads());
         std::thread::yield_now();
     }
 }
 
-/// The name of a thread that the pool has nothing to do with.
+/// Name of the main thread, which does not belong to the pool.
 fn main_thread() -> String {
     std::fs::read_to_string("/proc/self/comm").unwrap().trim().to_owned()
 }
@@ -221,15 +225,7 @@ fn nice_of_threads() -> HashMap<String, i32> {
 #[tokio::test]
 async fn dropping_the_pool_settles_and_answers_everything() {
     let pool = pool("argon2id:m=4096,t=1,p=1", 1);
-    let settled = Arc::new(AtomicUsize::new(0));
-    let tickets: Vec<_> = (0..100)
-        .map(|_| {
-            let settled = Arc::clone(&settled);
-            pool.verify("x".into(), None, move |_| {
-                settled.fetch_add(1, Ordering::Relaxed);
-            })
-        })
-        .collect();
+    let (tickets, settled) = submit(&pool, 100);
     drop(pool);
     assert_eq!(settled.load(Ordering::Relaxed), 100);
     for ticket in tickets {

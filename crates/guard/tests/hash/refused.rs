@@ -1,4 +1,4 @@
-//! Stored texts that are not to be computed.
+//! Stored texts that are refused.
 
 use madang_guard::hash::{Scheme, StoredHash, StoredHashError};
 use madang_testing::alone;
@@ -15,7 +15,7 @@ fn error(text: &str) -> StoredHashError {
     text.parse::<StoredHash>().expect_err(text)
 }
 
-/// In 256 MiB of addresses and one second of CPU: trying to honour any of these would end the process.
+/// In 256 MiB of virtual memory and one second of CPU: computing any of these would end the process.
 #[test]
 fn hostile_parameters_are_refused_without_memory_or_time() {
     alone(

@@ -1,4 +1,4 @@
-//! What a setting may name.
+//! Schemes of settings.
 
 use madang_guard::hash::{Scheme, SchemeError};
 

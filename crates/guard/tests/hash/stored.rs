@@ -1,4 +1,4 @@
-//! Hashes made here.
+//! Hashes of this crate.
 
 use madang_guard::hash::{Password, Scheme, StoredHash};
 use proptest::prelude::*;
@@ -9,11 +9,11 @@ fn scheme(text: &str) -> Scheme {
     text.parse().unwrap()
 }
 
-fn hash(scheme: &str, password: &[u8]) -> StoredHash {
-    let scheme: Scheme = scheme.parse().unwrap();
+fn hash(text: &str, password: &[u8]) -> StoredHash {
+    let scheme = scheme(text);
     let stored = scheme.hash(&Password::new(password.to_vec())).unwrap();
     assert_eq!(stored.scheme(), scheme);
-    // From here on as it comes back from a store.
+    // As it comes back from a store.
     stored.to_string().parse().unwrap()
 }
 
@@ -101,7 +101,7 @@ fn a_hash_is_upgraded_when_scheme_or_cost_differ() {
         (bcrypt_12, "bcrypt:12", false),
         (bcrypt_12, "bcrypt:11", true),
         (bcrypt_4, "bcrypt:12", true),
-        // An unsafe scheme replaces what is unsafe itself, never a safe hash.
+        // An unsafe scheme replaces only unsafe hashes.
         (argon2id, "bcrypt:4", false),
         (argon2id, "argon2id:m=16,t=1,p=1", false),
         (bcrypt_12, "bcrypt:4", false),

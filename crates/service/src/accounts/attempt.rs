@@ -1,4 +1,4 @@
-//! The guard on the wire: settings in, refusals, challenges and device tokens out.
+//! The guard at the HTTP boundary: its settings, refusals, challenges and device tokens.
 
 use super::AccountsError;
 use super::key::TokenKey;
@@ -19,14 +19,12 @@ use std::time::Duration;
 
 /// Cookie with the device token of a device that has logged in.
 const DEVICE_COOKIE: &str = "madang_device";
-/// Requests that carry it: no other needs it.
+/// Path of the requests that carry it.
 const DEVICE_PATH: &str = "/v1/auth";
-/// Longest device token that is looked at.
+/// Longest device token accepted, in bytes.
 const LONGEST_DEVICE_TOKEN: usize = 512;
 
-/// The guard, with what it shares with other nodes.
-///
-/// Without `guard.url` nodes of one database still know together which proofs were used.
+/// The guard, with its shared stores. Without `guard.url` nodes of one database still share used proofs.
 pub(super) fn guard(
     settings: &GuardSettings,
     key: &TokenKey,
@@ -43,48 +41,49 @@ pub(super) fn guard(
     Ok(Guard::with_stores(config, stores, clock)?)
 }
 
-/// The guard's own settings. Its key comes from the token key, by a name of its own: nodes that accept
-/// each other's tokens accept each other's device tokens and challenges, and neither passes for the other.
+/// The guard's configuration. Its key is derived from the token key: nodes that accept each other's tokens accept each
+/// other's device tokens and challenges, and no key can stand in for the other.
 fn guard_config(settings: &GuardSettings, key: &TokenKey) -> GuardConfig {
     let limit = |rate: Rate| FailureLimit { failures: rate.count, window: rate.window };
-    let mut config = GuardConfig::new(Key::new(key.derive("madang guard 1")));
-    config.mode = match settings.mode {
-        GuardMode::Off => Mode::Off,
-        GuardMode::Ip => Mode::Ip(IpLimit {
-            attempts: settings.ip.count,
-            window: settings.ip.window,
-            block: settings.ip_block,
+    let (account, address, ip) = (settings.account, settings.address, settings.ip);
+    GuardConfig {
+        mode: match settings.mode {
+            GuardMode::Off => Mode::Off,
+            GuardMode::Ip => Mode::Ip(IpLimit {
+                attempts: ip.count,
+                window: ip.window,
+                block: settings.ip_block,
+            }),
+            GuardMode::On => Mode::On,
+        },
+        pair: limit(settings.pair),
+        account: AccountLimit {
+            failures: account.count,
+            window: account.window,
+            ..AccountLimit::default()
+        },
+        address: AddressLimit {
+            failures: address.count,
+            accounts: settings.address_accounts,
+            window: address.window,
+        },
+        sign_up: limit(settings.sign_up),
+        exempt: settings.exempt.clone(),
+        waiting: Waiting { longest: settings.wait, ..Waiting::default() },
+        suspicion: (settings.proof || settings.device_marks || settings.passwords).then(|| {
+            Suspicion {
+                proof: settings.proof.then_some(ProofConfig { work: settings.proof_work }),
+                device_tokens: settings.device_marks.then(DeviceTokenConfig::default),
+                passwords: settings.passwords.then(PasswordWatch::default),
+                ..Suspicion::default()
+            }
         }),
-        GuardMode::On => Mode::On,
-    };
-    config.pair = limit(settings.pair);
-    config.account = AccountLimit {
-        failures: settings.account.count,
-        window: settings.account.window,
-        ..AccountLimit::default()
-    };
-    config.address = AddressLimit {
-        failures: settings.address.count,
-        accounts: settings.address_accounts,
-        window: settings.address.window,
-    };
-    config.sign_up = limit(settings.sign_up);
-    config.exempt.clone_from(&settings.exempt);
-    config.waiting = Waiting { longest: settings.wait, ..Waiting::default() };
-    config.suspicion =
-        (settings.proof || settings.device_marks || settings.passwords).then(|| Suspicion {
-            proof: settings.proof.then_some(ProofConfig { work: settings.proof_work }),
-            device_tokens: settings.device_marks.then(DeviceTokenConfig::default),
-            passwords: settings.passwords.then(PasswordWatch::default),
-            ..Suspicion::default()
-        });
-    config
+        ..GuardConfig::new(Key::new(key.derive("madang guard 1")))
+    }
 }
 
-/// A refusal as an answer.
-///
-/// Whatever stood in the way, the answer is a 429 that says when to come back; none depends on
-/// whether there is such an account. With a `challenge` the client may come back at once.
+/// The response of a refusal: always a 429 with a time to retry after, independent of whether the account exists. With
+/// a `challenge` the client may retry at once.
 pub(super) fn refusal(refused: &Refused) -> Problem {
     let wait = seconds(refused.retry_after);
     let Some(challenge) = &refused.challenge else {
@@ -99,18 +98,18 @@ pub(super) fn refusal(refused: &Refused) -> Problem {
         None => "solve the challenge and send the solution as altcha, or wait".to_owned(),
         Some(error) => format!("{error}; solve the new challenge"),
     };
-    // Texts and a number: there is nothing in it that cannot be written.
+    // Strings and a number always serialize.
     let challenge = serde_json::to_value(challenge).unwrap_or_default();
     Problem::too_many_requests("challenge-required", detail, wait)
         .with_member("challenge", challenge)
 }
 
-/// Whole seconds, rounded up: who comes back after them is not too early.
+/// Whole seconds, rounded up so that a retry after them is not too early.
 fn seconds(wait: Duration) -> u32 {
     u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u32::MAX).max(1)
 }
 
-/// The device token among the cookies, if there is one.
+/// The device token among the cookies.
 pub(super) fn device_token(headers: &HeaderMap) -> Option<&str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = cookies.flat_map(|value| value.split(';')).map(str::trim);
@@ -119,8 +118,8 @@ pub(super) fn device_token(headers: &HeaderMap) -> Option<&str> {
         .find(|token| !token.is_empty() && token.len() <= LONGEST_DEVICE_TOKEN)
 }
 
-/// `Set-Cookie` with a device token. Scripts cannot read it, other sites cannot send it, and over TLS
-/// it never travels without.
+/// `Set-Cookie` with a device token. Scripts cannot read it, other sites cannot send it, and after a log-in over TLS
+/// it is never sent without TLS.
 pub(super) fn device_cookie(token: &DeviceToken, secure: bool) -> Option<HeaderValue> {
     let text = format!(
         "{DEVICE_COOKIE}={}; Path={DEVICE_PATH}; Max-Age={}; HttpOnly; SameSite=Strict{}",

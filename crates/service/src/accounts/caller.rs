@@ -1,4 +1,4 @@
-//! Who a request comes from, by its bearer token.
+//! The user of a request, by its bearer token.
 
 use super::token::Claims;
 use super::{Accounts, UserId};
@@ -11,33 +11,28 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use std::sync::Arc;
 
-/// The user whose valid token a request carries; without one the request is answered 401.
+/// The user whose valid token a request carries; without one the response is 401.
 ///
-/// The token is proof of who logged in, not that the account still exists: what writes asks
-/// `accounts::stays` in its own transaction.
+/// The token proves who logged in, not that the account still exists: writes check `accounts::stays` in their own
+/// transaction.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// The user.
+    /// Identifier of the user.
     pub id: UserId,
-    /// What the token says.
     pub(super) claims: Claims,
 }
 
 impl Caller {
-    /// The user whose valid token the head of a request carries.
-    ///
-    /// # Errors
-    /// 401 when there is none.
-    pub fn of(parts: &Parts, accounts: &Accounts) -> Result<Self, Problem> {
+    /// The user whose valid token a request carries; 401 without one.
+    pub(crate) fn of(parts: &Parts, accounts: &Accounts) -> Result<Self, Problem> {
         caller_of(parts, accounts)?.ok_or_else(|| {
             Problem::unauthorized("not logged in; send the token as Authorization: Bearer …")
         })
     }
 }
 
-/// The user, or nobody: for what everybody may read. A token that is there but not valid is still 401.
-#[derive(Clone, Debug)]
-pub struct MaybeCaller(pub Option<Caller>);
+/// The user of a request that needs no token. An invalid token is still a 401.
+pub(crate) struct MaybeCaller(pub(crate) Option<Caller>);
 
 impl FromRequestParts<Arc<App>> for Caller {
     type Rejection = Problem;
@@ -55,7 +50,7 @@ impl FromRequestParts<Arc<App>> for MaybeCaller {
     }
 }
 
-/// The bearer token among headers; `Some(None)` without one, `None` when they cannot be read.
+/// The bearer token among headers; `Some(None)` without one, `None` if they are malformed.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<Option<&str>> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Some(None) };
@@ -67,8 +62,7 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<Option<&str>> {
     Some(scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()))
 }
 
-/// The caller; nobody when there is no bearer token. Other schemes are other servers' business: a
-/// proxy in front may have asked for them.
+/// The caller; `None` without a bearer token. Other schemes are ignored: they may be meant for a proxy in front.
 fn caller_of(parts: &Parts, accounts: &Accounts) -> Result<Option<Caller>, Problem> {
     let invalid = || Problem::invalid_token("the token is not valid (any more): log in again");
     let Some(token) = bearer(&parts.headers).ok_or_else(invalid)? else { return Ok(None) };

@@ -1,9 +1,9 @@
-//! What people do with an account of theirs: a new password, log out everywhere, delete it.
+//! Changes by the owner of an account: a new password, log out everywhere, delete it.
 //!
-//! All three end every token that was issued before, on every node. Device tokens end with the password they were earned with. The password is asked for where the account itself
-//! changes: a stolen token alone must not be enough. Guesses at it count as failed log-ins do.
+//! All three end every token that was issued before, on every node. Device tokens end with their password. Changes of
+//! the account itself require the password: a stolen token must not suffice. Wrong guesses count like failed log-ins.
 
-use super::login::{Given, LONGEST_PROOF, LoggedIn};
+use super::login::{LONGEST_PROOF, LoggedIn, PasswordInput};
 use super::store::Credentials;
 use super::types::{PASSWORD_BYTES, account_key};
 use super::{Accounts, Caller, token};
@@ -51,13 +51,13 @@ pub(super) async fn change_password(
 ) -> Answer {
     let Passwords { password, new_password, altcha } = Passwords::read(&mut body, Asked::All);
     let (password, new) = body.finish((password, new_password))?;
-    let given = Given { password, altcha, address, headers: &headers };
+    let input = PasswordInput { password, altcha, address, headers: &headers };
     let accounts = app.accounts.clone();
-    let user = accounts.prove(&caller, given).await?;
+    let user = accounts.prove(&caller, input).await?;
     let hash = accounts.hash(&new).await?;
-    let (this, ending) = (accounts.clone(), accounts.ending(&caller));
+    let (this, revocation) = (accounts.clone(), accounts.revocation(&caller));
     let user = Credentials { password_hash: hash.clone(), ..user };
-    app.writes.run(async move { this.store().change_password(ending, hash).await }).await??;
+    app.writes.run(async move { this.store().change_password(revocation, hash).await }).await??;
     accounts.logged_in(user, address, secure, &headers).await
 }
 
@@ -71,8 +71,8 @@ pub(super) async fn change_password(
     ))]
 pub(super) async fn log_out_everywhere(Write { app, caller, .. }: Write) -> Answer<StatusCode> {
     let accounts = app.accounts.clone();
-    let ending = accounts.ending(&caller);
-    app.writes.run(async move { accounts.store().end_tokens(ending).await }).await??;
+    let revocation = accounts.revocation(&caller);
+    app.writes.run(async move { accounts.store().end_tokens(revocation).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -96,43 +96,46 @@ pub(super) async fn delete_account(
 ) -> Answer<StatusCode> {
     let Owner { password, altcha } = Owner::read(&mut body, Asked::All);
     let (password,) = body.finish((password,))?;
-    let given = Given { password, altcha, address, headers: &headers };
+    let input = PasswordInput { password, altcha, address, headers: &headers };
     let accounts = app.accounts.clone();
-    accounts.prove(&caller, given).await?;
-    let ending = accounts.ending(&caller);
-    app.writes.run(async move { accounts.store().delete(ending).await }).await??;
+    accounts.prove(&caller, input).await?;
+    let revocation = accounts.revocation(&caller);
+    app.writes.run(async move { accounts.store().delete(revocation).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// All tokens of a user that were issued until now.
-#[derive(Clone, Copy, Debug)]
-pub struct Ending {
-    pub user: super::UserId,
-    /// The last second of issue that is refused, seconds since 1970.
-    pub until: i64,
-    /// When the last of them has expired by itself.
-    pub expires_at: i64,
-    /// Now, seconds since 1970.
-    pub now: i64,
+/// Revocation of all tokens of a user that were issued until now. Times in seconds since 1970.
+#[derive(Clone, Copy)]
+pub(super) struct Revocation {
+    pub(super) user: super::UserId,
+    /// The last second of issue that is refused.
+    pub(super) until: i64,
+    /// Expiry of the last of these tokens.
+    pub(super) expires_at: i64,
+    pub(super) now: i64,
 }
 
 impl Accounts {
-    /// The account of the caller, whose password was given; 403 when it was another.
-    async fn prove(&self, caller: &Caller, given: Given<'_>) -> Result<Credentials, Problem> {
+    /// The account of the caller, who gave its password; 403 for a wrong one.
+    async fn prove(
+        &self,
+        caller: &Caller,
+        input: PasswordInput<'_>,
+    ) -> Result<Credentials, Problem> {
         let user = self.store().find(caller.id).await?.ok_or_else(Problem::account_gone)?;
-        let proved = self.attempt(&account_key(&user.nickname), given).await?;
-        // A name that was freed and taken meanwhile is another account.
+        let proved = self.attempt(&account_key(&user.nickname), input).await?;
+        // Meanwhile the name may have become that of another account.
         proved
             .filter(|found| found.id == caller.id)
             .ok_or_else(|| Problem::forbidden("the password is wrong"))
     }
 
-    /// The end of all tokens that the caller may have, this one included.
-    fn ending(&self, caller: &Caller) -> Ending {
+    /// Revokes all tokens of the caller, this one included.
+    fn revocation(&self, caller: &Caller) -> Revocation {
         let now = token::now();
-        Ending {
+        Revocation {
             user: caller.id,
-            // That of another node, whose clock is ahead.
+            // The token may come from a node whose clock is ahead.
             until: now.max(caller.claims.issued_at),
             expires_at: caller.claims.expires_at.max(self.inner.tokens.expiry(now)),
             now,

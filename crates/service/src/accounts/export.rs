@@ -1,8 +1,8 @@
-//! `GET /v1/users/me/export`: what is stored of the caller, in pages.
+//! `GET /v1/users/me/export`: all stored data of the caller, in pages.
 //!
-//! Pages and no single file: each is one short read that passes the gate, so a user with a million rows costs no more
-//! at a time than any other listing. Rows of all systems come as one list, one kind after the other and by id within
-//! a kind, so a client needs no list of kinds.
+//! Pages instead of one file: each is one short read that passes the gate, so a user with a million rows costs no
+//! more at a time than any other listing. Rows of all systems are one list, ordered by kind and then by id, so a
+//! client needs no list of kinds.
 
 use super::{Caller, UserId};
 use crate::http::page::{Page, asked, write_whole_cursor};
@@ -12,10 +12,10 @@ use crate::posts::Status;
 use crate::store::{Conn, Result, Row, columns, params};
 use serde::Serialize;
 
-/// Articles that one read looks through for likes of the caller, which have no index by user.
+/// Articles that one read scans for likes of the caller, which have no index by user.
 const ARTICLES_AT_ONCE: usize = 2000;
 
-// Each variant says how its fields are named, because utoipa does not read `rename_all_fields`.
+// `rename_all` on each variant, because utoipa does not read `rename_all_fields`.
 /// Something that the caller made.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(tag = "kind", rename_all = "camelCase")]
@@ -155,16 +155,16 @@ pub(super) async fn export(caller: Caller, read: Read) -> Answer {
 
 /// Rows of one kind.
 struct ExportedKind {
-    /// Those of the user `?1` after the id `?2`, by id, `?3` at most. The id comes first.
+    /// Finds the rows of the user `?1` after the id `?2`, by id, `?3` at most. The id comes first.
     find: &'static str,
-    /// Rows to look at for one page; nothing when all that are found are the user's.
+    /// Rows to scan for one page; `None` if all rows found are the user's.
     at_once: Option<usize>,
-    /// What a row is; nothing when it is not the user's.
+    /// Reads a row; `None` if it is not the user's.
     read: fn(&Row<'_>) -> Result<Option<Exported>>,
 }
 
 impl ExportedKind {
-    /// Up to `limit` things after an id, and after which id there may be more.
+    /// Up to `limit` items after an id, and the id after which there may be more.
     fn page(
         &self,
         conn: &Conn<'_>,
@@ -188,7 +188,7 @@ impl ExportedKind {
     }
 }
 
-/// In the order of the export. A cursor holds a place in this list: what is new goes to its end.
+/// In the order of the export. A cursor holds an index of this list: append new kinds at its end.
 const KINDS: &[ExportedKind] = &[
     ExportedKind {
         find: "SELECT p.id, p.title, p.item_name, p.content, p.price, p.stock, c.slug, r.name, t.name,

@@ -1,4 +1,4 @@
-//! Where passwords are hashed: on a bounded pool, or, as documented, on a thread for each.
+//! Hashing of passwords: on a bounded pool or, as in documented services, on a thread each.
 
 use super::Accounts;
 use crate::config::{AccountSettings, HashPoolKind};
@@ -8,11 +8,10 @@ use crate::ops::record::Part;
 use madang_guard::hash::{HashPool, Password, PoolError, PoolOptions, StartError};
 use std::num::NonZeroUsize;
 
-/// Threads of the unbounded pool: as many as the blocking pools and servlet containers it stands for
-/// have at most (tokio 512, others 200).
+/// Threads of the unbounded pool: the maximum of the blocking pools and servlet containers that it models (tokio 512,
+/// others 200).
 const UNBOUNDED_THREADS: NonZeroUsize = NonZeroUsize::new(512).expect("512 is not 0");
 
-/// Starts what the settings ask for.
 pub(super) fn start(settings: &AccountSettings) -> Result<HashPool, StartError> {
     if settings.hash_pool == HashPoolKind::Unbounded {
         return HashPool::start_unbounded(settings.hash, UNBOUNDED_THREADS);
@@ -38,7 +37,7 @@ impl Accounts {
     }
 }
 
-/// A failure of the pool as an answer.
+/// The response of a failure of the pool.
 pub(super) fn problem(error: &PoolError) -> Problem {
     match error {
         PoolError::Busy { retry_after } => Problem::unavailable(
@@ -47,8 +46,8 @@ pub(super) fn problem(error: &PoolError) -> Problem {
             "the hash pool is full",
         ),
         PoolError::Closed => Problem::unavailable("the server is stopping", 1, "hash pool"),
-        // Rather than a 500: checking a larger old hash is likelier to find no memory than checking
-        // nobody's, and must not say that there is such an account.
+        // Not a 500: checking a larger old hash is likelier to find no memory than checking an unknown user, and must
+        // not reveal that the account exists.
         other => Problem::unavailable(
             "the password could not be checked; try again later",
             1,

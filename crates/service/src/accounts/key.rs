@@ -1,4 +1,4 @@
-//! The key that signs tokens: made once, in the data directory, or given as a setting.
+//! The key that signs tokens: a file in the data directory, or a setting.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
@@ -10,18 +10,18 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Name of the key file in the data directory.
-pub const FILE: &str = "token.key";
+pub(crate) const FILE: &str = "token.key";
 
-/// Shortest key in bytes: as long as the hash it feeds (RFC 2104, 3; RFC 7518, 3.2).
-pub const SHORTEST: usize = 32;
+/// Shortest key in bytes: the length of the hash (RFC 2104, 3; RFC 7518, 3.2).
+const SHORTEST: usize = 32;
 
-/// A key of 32 bytes or more. It prints as nothing.
+/// A key of 32 bytes or more, which does not print.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenKey(Vec<u8>);
 
 crate::opaque_debug!(TokenKey);
 
-/// Why there is no key.
+/// Error of reading or making the key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be read or made.
@@ -32,7 +32,7 @@ pub enum KeyError {
         /// The system's reason.
         reason: std::io::Error,
     },
-    /// Others than its owner may read or write the file.
+    /// Other users may read or write the file.
     #[error(
         "{}: mode {mode:o} lets others read or change the key that signs every token. \
          If nobody else can have read it, run `chmod 600` on it; otherwise delete it to generate a new one \
@@ -55,14 +55,14 @@ pub enum KeyError {
         /// The key file.
         path: PathBuf,
     },
-    /// The system has no random bytes.
+    /// The operating system gives no random bytes.
     #[error("no random bytes for a token key: {0}")]
     Random(#[from] getrandom::Error),
 }
 
 impl TokenKey {
-    /// The key as written in a setting or a file: hex or Base64 (either alphabet, padding optional)
-    /// of 32 to 1,024 bytes. Text that is both is taken as hex.
+    /// Reads the key of a setting or a file: hex or Base64 (either alphabet, padding optional) of 32 to 1,024 bytes.
+    /// Text that is both is read as hex.
     pub fn parse(text: &str) -> Option<TokenKey> {
         let text = text.trim();
         if text.len() > 2048 {
@@ -76,11 +76,8 @@ impl TokenKey {
         (bytes.len() >= SHORTEST).then_some(TokenKey(bytes))
     }
 
-    /// The key in `dir`, made if there is none. The caller owns the directory (its lock).
-    ///
-    /// # Errors
-    /// When the file cannot be read or made, holds no key, or is open to others.
-    pub fn of_directory(dir: &Path) -> Result<TokenKey, KeyError> {
+    /// Reads the key in `dir`, or makes one. The caller holds the lock of the directory.
+    pub(crate) fn of_directory(dir: &Path) -> Result<TokenKey, KeyError> {
         let path = dir.join(FILE);
         let fail = |reason| KeyError::File { path: path.clone(), reason };
         match File::open(&path) {
@@ -90,7 +87,7 @@ impl TokenKey {
                 getrandom::fill(&mut bytes)?;
                 match write(dir, &bytes) {
                     Ok(()) => {}
-                    // What is stored can still be read then, and that is no reason not to serve.
+                    // A full disk must not prevent serving reads.
                     Err(error) if has_no_room(&error) => tracing::warn!(
                         %error,
                         "cannot store the key that signs tokens; all users must log in again after the next start"
@@ -108,14 +105,13 @@ impl TokenKey {
         TokenKey(bytes)
     }
 
-    /// A key for something else, which says nothing of this one: HMAC as a key derivation function (NIST
+    /// A key for another purpose, which reveals nothing of this one: HMAC as a key derivation function (NIST
     /// SP 800-108r1, 4.1, one block).
     pub(super) fn derive(&self, purpose: &str) -> [u8; 32] {
         let mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
         mac.chain_update(purpose).finalize().into_bytes().into()
     }
 
-    /// The bytes, for signing.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -123,7 +119,7 @@ impl TokenKey {
 
 fn read(file: File, path: &Path) -> Result<TokenKey, KeyError> {
     let fail = |reason| KeyError::File { path: path.to_owned(), reason };
-    // The mode of the opened file, not of whatever the name means a moment later.
+    // The mode of the opened file: the name may refer to another file a moment later.
     let mode = file.metadata().map_err(fail)?.mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(KeyError::Exposed { path: path.to_owned(), mode });
@@ -134,12 +130,11 @@ fn read(file: File, path: &Path) -> Result<TokenKey, KeyError> {
     text.and_then(TokenKey::parse).ok_or_else(|| KeyError::Damaged { path: path.to_owned() })
 }
 
-/// Writes the key so that a crash leaves a whole one or none, and no token is signed with a key that
-/// a crash could take away.
+/// Writes the key so that a crash leaves a whole key or none, and syncs it before any token is signed with it.
 fn write(dir: &Path, key: &[u8]) -> std::io::Result<()> {
     let text = crate::hex(key);
     let draft = dir.join(format!("{FILE}.new"));
-    // One left by a crash half-way may be cut, and another's mode.
+    // One left by a crash may be truncated, and have another mode.
     match std::fs::remove_file(&draft) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -162,21 +157,31 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
 
+    /// An empty directory and the path of its key.
+    fn directory() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE);
+        (dir, path)
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
     #[test]
     fn a_key_is_made_once_and_only_its_owner_can_read_it() {
-        let dir = tempfile::tempdir().unwrap();
+        let (dir, path) = directory();
         let key = TokenKey::of_directory(dir.path()).unwrap();
         assert!(TokenKey::of_directory(dir.path()).unwrap() == key, "the same one again");
-        let path = dir.path().join(FILE);
         assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no draft is left");
-        let other = tempfile::tempdir().unwrap();
+        let (other, _) = directory();
         assert!(TokenKey::of_directory(other.path()).unwrap() != key);
     }
 
     #[test]
     fn a_draft_that_a_crash_left_is_no_key() {
-        let dir = tempfile::tempdir().unwrap();
+        let (dir, _) = directory();
         std::fs::write(dir.path().join("token.key.new"), "00").unwrap();
         let key = TokenKey::of_directory(dir.path()).unwrap();
         assert_eq!(key.bytes().len(), 32);
@@ -186,10 +191,9 @@ mod tests {
     #[test]
     fn a_key_that_others_can_read_is_refused_and_kept() {
         for mode in [0o640, 0o604, 0o620, 0o602, 0o644, 0o666, 0o610] {
-            let dir = tempfile::tempdir().unwrap();
+            let (dir, path) = directory();
             TokenKey::of_directory(dir.path()).unwrap();
-            let path = dir.path().join(FILE);
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            set_mode(&path, mode);
             let error = TokenKey::of_directory(dir.path()).unwrap_err();
             assert!(matches!(error, KeyError::Exposed { .. }), "{mode:o}: {error}");
             assert!(error.to_string().contains(&format!("{mode:o}")), "{error}");
@@ -200,10 +204,9 @@ mod tests {
     #[test]
     fn a_damaged_key_is_refused_and_not_quoted() {
         for text in ["", "\n", "abcd", "not a key, however long it may be written here", "\u{0}"] {
-            let dir = tempfile::tempdir().unwrap();
-            let path = dir.path().join(FILE);
+            let (dir, path) = directory();
             std::fs::write(&path, text).unwrap();
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            set_mode(&path, 0o600);
             let error = TokenKey::of_directory(dir.path()).unwrap_err();
             assert!(matches!(error, KeyError::Damaged { .. }), "{text:?}: {error}");
             assert!(!error.to_string().contains("however"), "{error}");

@@ -21,7 +21,7 @@ use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Longest nickname that is looked up; no account has one of more than 64 characters.
+/// Longest nickname accepted; no account has one of more than 64 characters.
 const LONGEST_NAME: usize = 256;
 /// Longest solution of a challenge.
 pub(super) const LONGEST_PROOF: usize = 4096;
@@ -73,41 +73,45 @@ pub(super) async fn login(
     let Fields { nickname, password, altcha: proof } = Fields::read(&mut body, Asked::All);
     let (nickname, password) = body.finish((nickname, password))?;
     let accounts = &app.accounts;
-    let given = Given { password, altcha: proof, address, headers: &headers };
-    let Some(user) = accounts.attempt(&account_key(&nickname), given).await? else {
+    let input = PasswordInput { password, altcha: proof, address, headers: &headers };
+    let Some(user) = accounts.attempt(&account_key(&nickname), input).await? else {
         return Err(Problem::unauthorized("unknown nickname or wrong password"));
     };
     accounts.logged_in(user, address, secure, &headers).await
 }
 
-/// What a request tries a password with.
-pub(super) struct Given<'r> {
-    /// Nothing when it is longer than any.
+/// A password and the other input of an attempt.
+pub(super) struct PasswordInput<'r> {
+    /// `None` when it is longer than any password.
     pub(super) password: Option<Secret>,
     /// Solution of a challenge.
     pub(super) altcha: Option<String>,
     pub(super) address: IpAddr,
-    /// With the device token of the device, if it has one.
+    /// May contain a device token.
     pub(super) headers: &'r HeaderMap,
 }
 
 impl Accounts {
     /// [`check`](Self::check), if the guard admits the attempt.
-    pub(super) async fn attempt(&self, key: &str, given: Given<'_>) -> Answer<Option<Credentials>> {
-        // A device token is good for the password of now. The password itself is compared with what is stored after the
+    pub(super) async fn attempt(
+        &self,
+        key: &str,
+        input: PasswordInput<'_>,
+    ) -> Answer<Option<Credentials>> {
+        // A device token is valid for the present credential. The password is compared with the one stored after the
         // guard, where an attempt may have waited.
-        let token = device_token(given.headers);
+        let token = device_token(input.headers);
         let known = match token {
             Some(_) => self.store().credentials(key.to_owned()).await?,
             None => None,
         };
-        // No account has the empty password: it stands for all that are too long.
-        let password = given.password.unwrap_or_else(|| Secret::from(String::new()));
+        // The empty password, which no account has, replaces any that is too long.
+        let password = input.password.unwrap_or_else(|| Secret::from(String::new()));
         let attempt = Attempt {
             account: key.as_bytes(),
-            address: given.address,
+            address: input.address,
             password: password.expose().as_bytes(),
-            proof: given.altcha.as_deref().filter(|proof| !proof.is_empty()),
+            proof: input.altcha.as_deref().filter(|proof| !proof.is_empty()),
             device_token: token,
             credential: known.as_ref().map_or(&[], |user| user.password_hash.as_bytes()),
             under_load: !self.hasher().has_room(),
@@ -117,7 +121,7 @@ impl Accounts {
         self.check(key, &password, reservation).await
     }
 
-    /// Whose password this is; nothing when it is nobody's. Every way through costs one look-up and one hash.
+    /// Looks up the account of this name and password. All paths cost one look-up and one hash.
     pub(super) async fn check(
         &self,
         key: &str,
@@ -126,7 +130,7 @@ impl Accounts {
     ) -> Answer<Option<Credentials>> {
         let uncompared = Uncompared(Some(reservation));
         let found = self.store().credentials(key.to_owned()).await?;
-        // Neither can be right, and both are still compared: the answer must not come sooner.
+        // An impossible name or password is still compared: its response must not be faster.
         let possible = is_nickname(key) && PASSWORD_BYTES.contains(&password.expose().len());
         let text = if possible { password.expose() } else { "" };
         let stored = found.as_ref().filter(|_| possible).and_then(stored_hash);
@@ -136,7 +140,7 @@ impl Accounts {
             CheckOutcome::Right => reservation.succeed(),
             CheckOutcome::Wrong => reservation.fail(),
             CheckOutcome::NotRun => reservation.cancel(),
-            // It was begun and is not known: counts as a failure.
+            // It began without a result: counts as a failure.
             CheckOutcome::Failed => drop(reservation),
         };
         let time = current::time(Part::Hash);
@@ -152,8 +156,8 @@ impl Accounts {
         Ok(Some(user))
     }
 
-    /// Hashes a password again with today's scheme, after the answer. One at a time: what does not
-    /// fit, or is refused by a busy pool, is done at a later log-in.
+    /// Hashes a password again with the present scheme, after the response. One at a time: others, and those that a
+    /// busy pool refuses, wait for a later log-in.
     fn renew_hash(&self, user: &Credentials, old: StoredHash, password: Password) {
         let Ok(permit) = Arc::clone(&self.inner.renewals).try_acquire_owned() else { return };
         let (this, id) = (self.clone(), user.id);
@@ -173,8 +177,7 @@ impl Accounts {
         });
     }
 
-    /// A token for this user and a device token for the device, as an answer to the client at this address that sent these
-    /// headers; its session is stored.
+    /// The response of a log-in, with a token for the user and a device token for the device. Stores the session.
     pub(super) async fn logged_in(
         &self,
         user: Credentials,
@@ -182,7 +185,7 @@ impl Accounts {
         secure: bool,
         headers: &HeaderMap,
     ) -> Answer {
-        // A token of the second in which all others were ended is a new one all the same.
+        // A token issued in the second of a log-out everywhere must be valid.
         let now = token::now().max(self.inner.revoked.cutoff(user.id) + 1);
         let issued = self.inner.tokens.issue(user.id, now);
         let (token, claims) =
@@ -201,14 +204,14 @@ impl Accounts {
     }
 }
 
-/// A reservation until its password is given to the hash pool. A client that leaves before, or a store
-/// that does not answer, has not failed: nothing was compared.
+/// A reservation until its password is passed to the hash pool. A client that leaves before, or a store
+/// that does not answer, is no failure: nothing was compared.
 struct Uncompared(Option<Reservation>);
 
 impl Uncompared {
-    /// From here on dropping it is a failure.
+    /// Returns the reservation, whose drop is a failure.
     fn begin(mut self) -> Reservation {
-        self.0.take().expect("it is taken here alone, once")
+        self.0.take().expect("taken only here, once")
     }
 }
 
@@ -220,8 +223,8 @@ impl Drop for Uncompared {
     }
 }
 
-/// The stored hash, if it is one. One that is not, or asks for too much, is refused: nobody can log in
-/// with it, and checking costs what it costs for nobody.
+/// The stored hash; `None` for one that is malformed or too costly. Nobody can log in with it, and checking costs as
+/// much as for an unknown user.
 fn stored_hash(user: &Credentials) -> Option<StoredHash> {
     match user.password_hash.parse() {
         Ok(hash) => Some(hash),

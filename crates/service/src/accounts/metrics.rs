@@ -1,4 +1,4 @@
-//! Metrics of hashing and guard for `/metrics`, read when they are asked for.
+//! Metrics of hashing and guard on `/metrics`.
 
 use super::Accounts;
 use crate::exposition::Figures;
@@ -6,13 +6,12 @@ use madang_guard::MetricsSnapshot;
 use std::fmt::Error;
 
 impl Accounts {
-    /// Writes all metrics of accounts.
     pub(crate) fn encode_metrics(&self, out: &mut Figures<'_>) -> Result<(), Error> {
         self.encode_hashing(out)?;
         let guard = self.guard().metrics();
         encode_decisions(out, &guard)?;
         encode_memory(out, &guard)?;
-        let revoked = self.revocations() as u64;
+        let revoked = self.inner.revoked.len() as u64;
         out.gauge("accounts_revocations", "Revoked tokens and cutoffs in memory", revoked)
     }
 

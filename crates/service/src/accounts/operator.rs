@@ -1,6 +1,6 @@
-//! What the operator does with an account of somebody else.
+//! Changes of accounts by the operator.
 
-use super::change::Ending;
+use super::change::Revocation;
 use super::quota::OwnedRows;
 use super::types::{NICKNAME_CHARS, NICKNAME_RULE, is_nickname};
 use super::{Accounts, User, UserId, token};
@@ -10,10 +10,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use madang_guard::hash::{Password, PoolError};
 
-/// Random bytes of a password: as many as nobody guesses, in 20 characters.
+/// Random bytes of a password, which are 20 characters.
 const PASSWORD_RANDOM: usize = 15;
 
-/// How the operator names a user. No nickname has a colon.
+/// A user as named by the operator. No nickname has a colon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
     Id(UserId),
@@ -21,7 +21,7 @@ pub(crate) enum Named {
 }
 
 impl Named {
-    /// What was typed: `id:7`, or a nickname.
+    /// Reads `id:7` or a nickname.
     pub(crate) fn parse(text: &str) -> Result<Self, NotNamed> {
         if let Some(id) = text.strip_prefix("id:") {
             return id.parse().map(Self::Id).map_err(|_| NotNamed::Id(text.to_owned()));
@@ -31,12 +31,12 @@ impl Named {
     }
 }
 
-/// What nicknames may begin with, as they are stored; nothing where none can.
+/// A prefix of nicknames in stored form; `None` if no nickname can begin so.
 pub(crate) fn nickname_start(text: &str) -> Option<String> {
     one_line(text, 0..=*NICKNAME_CHARS.end())
 }
 
-/// Why what was typed names nobody.
+/// Error of naming a user.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum NotNamed {
     #[error("{0:?} is no user: expected id: and a number")]
@@ -45,19 +45,18 @@ pub(crate) enum NotNamed {
     Nickname(String),
 }
 
-/// What is stored of a user.
-#[derive(Clone, Debug)]
+/// Stored data of a user.
 pub(crate) struct Overview {
     pub(crate) user: User,
-    /// How many of each kind are theirs.
+    /// Number of rows by kind.
     pub(crate) rows: Vec<(&'static str, u64)>,
-    /// The last second of issue of which no token is valid, seconds since 1970.
+    /// The last second of issue that is refused, since 1970.
     pub(crate) cutoff: Option<i64>,
-    /// Tokens after that which were logged out one by one, and have not been forgotten.
+    /// Stored revocations of single tokens after the cutoff.
     pub(crate) revoked: u64,
 }
 
-/// Kinds of rows that users have, and what finds those of one. There is no index of likes by user.
+/// Kinds of rows of users, and their `FROM` clauses. Likes have no index by user.
 const ROWS: [(&str, &str); 6] = [
     ("tracks", OwnedRows::Tracks.of_user()),
     ("runs", OwnedRows::Runs.of_user()),
@@ -67,7 +66,7 @@ const ROWS: [(&str, &str); 6] = [
     ("comments", OwnedRows::Comments.of_user()),
 ];
 
-/// Why there is no password.
+/// Error of making a password.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PasswordError {
     #[error("the system has no random bytes: {0}")]
@@ -77,7 +76,6 @@ pub(crate) enum PasswordError {
 }
 
 impl Accounts {
-    /// The user, if there is one.
     pub(crate) async fn named(&self, named: Named) -> Result<Option<User>> {
         let id = match named {
             Named::Id(id) => id,
@@ -89,12 +87,6 @@ impl Accounts {
         self.store().find(id).await
     }
 
-    /// The newest users whose nicknames begin so, the newest first.
-    pub(crate) async fn newest(&self, begins: String, most: u32) -> Result<Vec<User>> {
-        self.store().newest(begins, most).await
-    }
-
-    /// What is stored of a user.
     pub(crate) async fn overview(&self, user: User) -> Result<Overview> {
         let read = move |conn: &Conn<'_>| {
             let id = user.id;
@@ -114,15 +106,15 @@ impl Accounts {
         self.store().store.read(read).await
     }
 
-    /// Ends every token of a user, on every node.
+    /// Revokes every token of a user, on every node.
     pub(crate) async fn log_out_user(&self, user: UserId) -> Result<()> {
-        self.store().end_tokens(self.ending_of(user)).await
+        self.store().end_tokens(self.revocation_of(user)).await
     }
 
-    /// Deletes an account as its owner can. Its nickname is in no cached body either from then on: those are all
-    /// ended, which nobody but the operator may cause at will.
+    /// Deletes an account, as its owner can. Also invalidates all cached bodies, so that none contains the nickname;
+    /// only the operator may cause that at will.
     pub(crate) async fn delete_user(&self, user: UserId) -> Result<()> {
-        self.store().delete_at_once(self.ending_of(user)).await
+        self.store().delete_at_once(self.revocation_of(user)).await
     }
 
     /// A random password, and its hash.
@@ -134,19 +126,19 @@ impl Accounts {
         Ok((password, hash.as_str().to_owned()))
     }
 
-    /// Gives an account the password of this hash, and ends every token.
+    /// Stores the hash of a new password, and revokes every token.
     pub(crate) async fn set_password(&self, user: UserId, hash: String) -> Result<()> {
-        self.store().change_password(self.ending_of(user), hash).await
+        self.store().change_password(self.revocation_of(user), hash).await
     }
 
-    /// The end of all tokens that were issued until now.
-    fn ending_of(&self, user: UserId) -> Ending {
+    /// Revokes all tokens of a user that were issued until now.
+    fn revocation_of(&self, user: UserId) -> Revocation {
         let now = token::now();
-        // A log-in soon after such an end was given a token of the second after it, which may be to come yet. Ends that
-        // follow each other must not push that beyond what is taken for a clock that is ahead.
+        // A log-in soon after an earlier end got a token of the second after it, which may be in the future. Repeated
+        // ends must not push that beyond the accepted skew.
         let after_the_last = self.inner.revoked.cutoff(user) + 1;
         let until = now.max(after_the_last.min(now + token::SKEW_SECONDS / 2));
-        Ending { user, until, expires_at: self.inner.tokens.expiry(now), now }
+        Revocation { user, until, expires_at: self.inner.tokens.expiry(now), now }
     }
 }
 

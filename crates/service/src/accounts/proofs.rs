@@ -1,13 +1,13 @@
-//! Proofs of work that were used, in the database that nodes share.
+//! Used proofs of work in the database that nodes share.
 
 use super::AccountStore;
 use crate::store::{Result, StoreError, params};
 use madang_guard::limit::{Answer, ProofStore, StoreError as GuardError};
 
-/// Expired proofs that one used proof takes away.
+/// Expired proofs deleted with each used proof.
 const SWEPT_AT_ONCE: i64 = 16;
 
-/// For nodes that share a database and no server of `guard.url`.
+/// Store of nodes that share a database but no `guard.url`.
 pub(super) struct SqlProofs(pub(super) AccountStore);
 
 impl ProofStore for SqlProofs {
@@ -26,11 +26,11 @@ impl ProofStore for SqlProofs {
 }
 
 impl AccountStore {
-    /// Whether it is used for the first time.
+    /// Returns true at the first use.
     async fn use_proof(&self, proof: i64, expires: i64, now: i64) -> Result<bool> {
         let write = self.store.write(move |tx| {
             let sweep = "DELETE FROM used_proofs WHERE expires < ? ORDER BY expires LIMIT ?";
-            // A minute more than it counts: clocks of nodes differ.
+            // A minute after expiry: clocks of nodes differ.
             tx.run(sweep, params![now - 60, SWEPT_AT_ONCE])?;
             let insert = "INSERT INTO used_proofs (proof, expires) VALUES (?, ?)";
             Ok::<_, StoreError>(tx.insert_new(insert, params![proof, expires])?.is_some())

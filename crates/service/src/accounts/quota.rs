@@ -1,21 +1,20 @@
-//! Quotas: how much one user may store (`limits.rows`, `limits.track_bytes`).
+//! Quotas of stored rows and bytes per user (`limits.rows`, `limits.track_bytes`).
 //!
-//! What a user has is counted when something is added, by the index on its owner: counters that writes kept
-//! would be one more row that all writes of a user change. The count ends at the quota, so a full account of 1,000
-//! rows costs the walk over 1,000 entries of an index (some 20 µs), and one with a few next to nothing.
+//! Each create counts the user's rows by the index on their owner: stored counters would be one more row that all
+//! writes of a user change. The count ends at the quota, so a full account of 1,000 rows costs a scan of 1,000 index
+//! entries (some 20 µs).
 //!
-//! Creates of one user that run at the same moment on several nodes do not see each other, so each of them may be
-//! one more than the quota.
+//! Concurrent creates of one user on several nodes do not see each other, so each of them may exceed the quota by one.
 
-pub use crate::config::Quota;
+pub(crate) use crate::config::Quota;
 
 use super::UserId;
 use crate::store::{ChangeError, Tx, params};
 
-/// A kind of rows that users own: what finds those of a user, whose id is the only parameter.
-#[derive(Clone, Copy, Debug)]
+/// A kind of rows that users own.
+#[derive(Clone, Copy)]
 pub(crate) enum OwnedRows {
-    /// Removed ones are not the user's any more.
+    /// Without removed ones.
     Posts,
     Articles,
     Comments,
@@ -24,6 +23,7 @@ pub(crate) enum OwnedRows {
 }
 
 impl OwnedRows {
+    /// The `FROM` clause for the rows of a user, whose id is the only parameter.
     pub(super) const fn of_user(self) -> &'static str {
         match self {
             Self::Posts => "posts WHERE author_id = ? AND removed = 0",
@@ -36,7 +36,7 @@ impl OwnedRows {
 }
 
 impl Quota {
-    /// Whether the user may add one of this kind.
+    /// Refuses another row of this kind beyond the quota.
     pub(crate) fn room_for_one(
         self,
         tx: &Tx<'_>,
@@ -49,7 +49,7 @@ impl Quota {
         if tx.exists(&sql, params![user, last])? { Err(ChangeError::OverQuota) } else { Ok(()) }
     }
 
-    /// Whether the user may add a track whose path takes so many bytes.
+    /// Refuses a track with a path of `bytes` beyond the quota.
     pub(crate) fn room_for_track(
         self,
         tx: &Tx<'_>,

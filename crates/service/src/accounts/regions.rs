@@ -1,25 +1,24 @@
-//! Regions: provinces and municipalities of Korea, found by what people write.
+//! Regions: provinces and municipalities of Korea, found by the names that users write.
 //!
-//! The tables in the store are the truth; they are small and never change while the service runs, so
-//! they are read once. A name is looked up without regard to spaces, hyphens, commas and the case of
-//! ASCII letters: "서울특별시", "서울", "Seoul", "서울 종로구", "종로구", "Jongno-gu, Seoul" and
-//! "jongno" all mean something. A name that several municipalities have, such as 중구, is refused with
-//! the longer ones to choose from.
+//! The tables in the store are small and never change while the service runs, so they are read once. A look-up ignores
+//! spaces, hyphens, commas and the case of ASCII letters: "서울특별시", "서울", "Seoul", "서울 종로구", "종로구",
+//! "Jongno-gu, Seoul" and "jongno" are all found. A name of several municipalities, such as 중구, is refused with the
+//! longer ones to choose from.
 
 use std::collections::{BTreeSet, HashMap};
 
 /// Code of Statistics Korea.
 pub type RegionId = i64;
 
-/// Longest name that is looked at, in characters.
-pub const LONGEST: usize = 100;
+/// Longest name accepted, in characters.
+pub(crate) const LONGEST: usize = 100;
 
 /// A row of the table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct RegionRow {
-    /// Its code.
+    /// Code of Statistics Korea.
     pub id: RegionId,
-    /// The province it belongs to; none for a province.
+    /// Its province; `None` for a province.
     pub province: Option<RegionId>,
     /// Korean name.
     pub name: String,
@@ -27,15 +26,15 @@ pub struct RegionRow {
     pub name_en: String,
 }
 
-/// Why a name is no region.
+/// Error of looking up a region.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegionError {
-    /// Nothing is called so.
+    /// No region has the name.
     #[error(
         "a Korean province or municipality, such as 서울특별시, Seoul, 서울 종로구 or Jongno-gu"
     )]
     Unknown,
-    /// Several are.
+    /// Several regions have the name; the longer names to choose from.
     #[error("several regions have this name; use {}", .0.join(" or "))]
     Ambiguous(Vec<String>),
 }
@@ -50,50 +49,35 @@ pub struct Regions {
     stems: Names,
 }
 
-#[derive(Debug, Default)]
-struct Names(HashMap<String, BTreeSet<RegionId>>);
-
-impl Names {
-    fn add(&mut self, name: &str, id: RegionId) {
-        self.0.entry(name.to_owned()).or_default().insert(id);
-    }
-
-    fn get(&self, name: &str) -> impl Iterator<Item = RegionId> {
-        self.0.get(name).into_iter().flatten().copied()
-    }
-}
+/// Regions by folded name.
+type Names = HashMap<String, BTreeSet<RegionId>>;
 
 impl Regions {
-    /// Regions of these rows, with further names of theirs.
-    pub fn new(rows: Vec<RegionRow>, names: Vec<(RegionId, String)>) -> Self {
+    /// Regions of these rows, with further names.
+    pub(crate) fn new(rows: Vec<RegionRow>, names: Vec<(RegionId, String)>) -> Self {
         let rows: HashMap<_, _> = rows.into_iter().map(|row| (row.id, row)).collect();
-        let mut regions = Self {
-            rows: HashMap::new(),
-            provinces: HashMap::new(),
-            municipalities: Names::default(),
-            stems: Names::default(),
-        };
+        let mut provinces = HashMap::new();
+        let (mut municipalities, mut stems) = (Names::new(), Names::new());
         let own = rows.values().flat_map(|r| [(r.id, r.name.clone()), (r.id, r.name_en.clone())]);
         for (id, name) in own.chain(names) {
             let name = folded(&name);
             if rows.get(&id).is_some_and(|row| row.province.is_none()) {
-                regions.provinces.insert(name, id);
+                provinces.insert(name, id);
                 continue;
             }
             if let Some(stem) = stem(&name) {
-                regions.stems.add(stem, id);
+                stems.entry(stem.to_owned()).or_default().insert(id);
             }
-            regions.municipalities.add(&name, id);
+            municipalities.entry(name).or_default().insert(id);
         }
-        regions.rows = rows;
-        regions
+        Self { rows, provinces, municipalities, stems }
     }
 
-    /// The region that people mean by `text`: a province, else a municipality, alone or with its
-    /// province before or after it, else one without its ending.
+    /// The region called `text`: a province, else a municipality, alone or with its province before or after it, else
+    /// one without its ending.
     ///
     /// # Errors
-    /// When it is none, or several.
+    /// No region, or several.
     pub fn find(&self, text: &str) -> Result<RegionId, RegionError> {
         if let Ok(id) = self.find_province(text) {
             return Ok(id);
@@ -101,7 +85,7 @@ impl Regions {
         self.find_municipality(text, None)
     }
 
-    /// Municipalities whose name stands before or after that of their province.
+    /// Municipalities called `name` without their province, which is before or after it.
     fn within<'a>(
         &'a self,
         name: &'a str,
@@ -110,16 +94,17 @@ impl Regions {
         self.provinces.iter().flat_map(move |(province, id)| {
             let rests =
                 [name.strip_prefix(province.as_str()), name.strip_suffix(province.as_str())];
-            let found = rests.into_iter().flatten().flat_map(|rest| names.get(rest));
+            let found = rests.into_iter().flatten().filter_map(|rest| names.get(rest));
+            let found = found.flatten().copied();
             found.filter(|found| self.rows.get(found).is_some_and(|r| r.province == Some(*id)))
         })
     }
 
-    /// All names of a region, each once, without spaces and hyphens but for its own two.
-    pub fn names(&self, id: RegionId) -> Vec<&str> {
+    /// All names of a region, each once: its own two, and others without spaces and hyphens.
+    pub(crate) fn names(&self, id: RegionId) -> Vec<&str> {
         let own = self.rows.get(&id).map(|row| [row.name.as_str(), row.name_en.as_str()]);
         let provinces = self.provinces.iter().filter(|(_, of)| **of == id).map(|(name, _)| name);
-        let others = self.municipalities.0.iter().filter(|(_, of)| of.contains(&id));
+        let others = self.municipalities.iter().filter(|(_, of)| of.contains(&id));
         let others = provinces.chain(others.map(|(name, _)| name)).map(String::as_str);
         let names: BTreeSet<&str> = own.into_iter().flatten().chain(others).collect();
         names.into_iter().collect()
@@ -130,19 +115,19 @@ impl Regions {
         self.rows.get(&id)
     }
 
-    /// The province that people mean by `text`.
+    /// The province called `text`.
     ///
     /// # Errors
-    /// When it is none.
+    /// No province.
     pub fn find_province(&self, text: &str) -> Result<RegionId, RegionError> {
         self.provinces.get(&folded(text)).copied().ok_or(RegionError::Unknown)
     }
 
-    /// The municipality that people mean by `text`, alone or with its province before or after it; of
-    /// this province, when one is given: then 중구 is one, and 세종시 not the province of that name.
+    /// The municipality called `text`, alone or with its province before or after it. Within `province`, if given, 중구
+    /// is unique, and 세종시 is not the province of that name.
     ///
     /// # Errors
-    /// When it is none, or several.
+    /// No municipality, or several.
     pub fn find_municipality(
         &self,
         text: &str,
@@ -153,23 +138,23 @@ impl Regions {
             province.is_none() || self.rows.get(id).is_some_and(|row| row.province == province)
         };
         for names in [&self.municipalities, &self.stems] {
-            let found = names.get(&name).chain(self.within(&name, names)).filter(fits);
+            let alone = names.get(&name).into_iter().flatten().copied();
+            let found = alone.chain(self.within(&name, names)).filter(fits);
             let found: BTreeSet<_> = found.collect();
             match (found.len(), found.first()) {
                 (0, _) => {}
                 (1, Some(id)) => return Ok(*id),
-                _ => return Err(RegionError::Ambiguous(self.choices(&found))),
+                _ => {
+                    let choices = found.iter().map(|id| self.full_name(*id).0).collect();
+                    return Err(RegionError::Ambiguous(choices));
+                }
             }
         }
         Err(RegionError::Unknown)
     }
 
-    fn choices(&self, ids: &BTreeSet<RegionId>) -> Vec<String> {
-        ids.iter().map(|id| self.full_name(*id).0).collect()
-    }
-
-    /// Names of a region in Korean and English, each with its province where it has one.
-    pub fn full_name(&self, id: RegionId) -> (String, String) {
+    /// Names of a region in Korean and English, each with its province if it has one.
+    pub(crate) fn full_name(&self, id: RegionId) -> (String, String) {
         let Some(row) = self.rows.get(&id) else { return (String::new(), String::new()) };
         match row.province.and_then(|province| self.rows.get(&province)) {
             None => (row.name.clone(), row.name_en.clone()),
@@ -181,7 +166,7 @@ impl Regions {
     }
 }
 
-/// A name as it is compared.
+/// The form in which names are compared.
 fn folded(name: &str) -> String {
     name.chars()
         .filter(|c| !c.is_whitespace() && !matches!(c, '-' | ',' | '.' | '\'' | '·'))
@@ -189,7 +174,7 @@ fn folded(name: &str) -> String {
         .collect()
 }
 
-/// A folded name without its ending; nothing when less than two characters would be left (중구).
+/// A folded name without its ending; `None` if less than two characters would be left (중구).
 fn stem(name: &str) -> Option<&str> {
     let endings = ["시", "군", "구", "gun", "si", "gu"];
     let stem = endings.iter().find_map(|ending| name.strip_suffix(ending))?;
@@ -204,7 +189,6 @@ mod tests {
     use crate::store::Store;
 
     impl Regions {
-        /// Those of a fresh store.
         pub(crate) fn fresh() -> Self {
             let (store, _dir) = Store::fresh(&Sources::new());
             let (rows, names, ..) = AccountStore::new(store).remembered().unwrap();
@@ -234,9 +218,8 @@ mod tests {
         for row in table(municipalities) {
             let (code, [sido, sigungu, sido_en, en]) = (row[0], [row[1], row[2], row[3], row[4]]);
             let code: RegionId = code.parse().unwrap();
-            // The table gives it the name of another.
+            // The table has the name of another municipality.
             let en = if code == 32360 { "Cheorwon-gun" } else { en };
-            // A province that is called like its only municipality is meant.
             let found = |name: &str| regions.find(name).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(found(&format!("{sido} {sigungu}")), code, "{row:?}");
             for english in [format!("{en}, {sido_en}"), format!("{sido_en} {en}")] {

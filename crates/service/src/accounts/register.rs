@@ -76,7 +76,7 @@ pub(super) async fn register(
     }))
 }
 
-/// A sign-up whose fields are right.
+/// A valid sign-up.
 struct SignUp {
     nickname: String,
     password: Secret,
@@ -89,21 +89,21 @@ impl Accounts {
         self.regions().find(name).map_err(|error| body.refuse(REGION, error.to_string())).ok()
     }
 
-    /// Makes an account. A taken name is found before a hash is spent on it, and once more by the
-    /// insert: of several at once exactly one gets it.
+    /// Makes an account. A taken name is detected before a hash is spent on it, and again by the
+    /// insert: of concurrent sign-ups exactly one gets the name.
     async fn sign_up(&self, address: IpAddr, new: &SignUp) -> Result<Done<UserId>, Problem> {
         let place =
             self.guard().admit_sign_up(address).await.map_err(|refused| refusal(&refused))?;
-        match self.made_before(new).await {
-            Ok(Made::Never) => {}
-            Ok(made) => return made.answer(),
+        match self.origin(new).await {
+            Ok(Origin::Never) => {}
+            Ok(origin) => return origin.answer(),
             Err(error) => {
                 place.cancel();
                 return Err(error.into());
             }
         }
-        // It counts from here on, however it ends: were a full pool for nothing, it would say which names
-        // are free beyond every limit.
+        // From here on it counts, whatever its outcome: if a full pool did not count, its response would reveal free
+        // names without limit.
         let user = NewUser {
             nickname: new.nickname.clone(),
             password_hash: self.hash(&new.password).await?,
@@ -113,32 +113,31 @@ impl Accounts {
         if let Some(id) = self.store().insert(user, new.key.clone()).await? {
             return Ok(Done::now(id));
         }
-        self.made_before(new).await?.answer()
+        self.origin(new).await?.answer()
     }
 
-    /// Whether there is an account of this name, and the same request made it.
-    async fn made_before(&self, new: &SignUp) -> Result<Made> {
+    /// Looks up the origin of the account of this name.
+    async fn origin(&self, new: &SignUp) -> Result<Origin> {
         let Some(found) = self.store().credentials(new.nickname.clone()).await? else {
-            return Ok(Made::Never);
+            return Ok(Origin::Never);
         };
         let again = self.store().was_made_by(new.key.clone(), found.id, &new.nickname, new.region);
-        Ok(if again.await? { Made::ByThis(found.id) } else { Made::ByOther })
+        Ok(if again.await? { Origin::ByThis(found.id) } else { Origin::ByOther })
     }
 }
 
-/// Who made the account of a name.
-enum Made {
-    /// There is none.
+/// Origin of the account of a name.
+enum Origin {
+    /// There is no account.
     Never,
     /// The same request, sent before.
     ByThis(UserId),
-    /// Another.
     ByOther,
 }
 
-impl Made {
-    /// What the sign-up is answered when it does not make the account itself. Never made, though the
-    /// insert found the name taken: it was, for a moment.
+impl Origin {
+    /// The result of a sign-up that does not make the account itself. `Never` after a failed insert: the name was
+    /// taken for a moment.
     fn answer(self) -> Result<Done<UserId>, Problem> {
         match self {
             Self::ByThis(id) => Ok(Done { outcome: id, replayed: true }),

@@ -1,93 +1,93 @@
-//! Tokens that were logged out before their time, in memory: asked at every request that carries one.
+//! Revoked tokens in memory, checked at every request with a token.
 //!
-//! The table in the store is the truth. It is loaded at the start; what a log-out writes there is told
-//! to the memory after the commit and before the answer.
+//! The table in the store is authoritative. It is loaded at the start; a log-out is applied to the memory after its
+//! commit and before its response.
 
 use super::UserId;
 use super::token::{Claims, TokenId};
 use parking_lot::RwLock;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-/// Revocations of one user that are kept one by one. One more folds the older half of them into a
-/// cutoff: no token issued up to then is valid. So what a user can make the service remember is
-/// bounded, and the price is paid by that user: other devices that logged in before the cutoff have
-/// to log in again.
-pub const MOST_OF_ONE_USER: usize = 64;
+/// Single revocations of one user. One more folds the older half of them into a cutoff: no token issued up to then is
+/// valid. This bounds the memory that a user can take, at a price for that user only: other devices that logged in
+/// before the cutoff have to log in again.
+pub(super) const MOST_OF_ONE_USER: usize = 64;
 
-/// How long a revocation outlives its token: a clock that is set back by less revives nothing.
-pub const MARGIN_SECONDS: i64 = 86_400;
+/// Seconds for which a revocation outlives its token: a clock that is set back by less revives no token.
+pub(super) const MARGIN_SECONDS: i64 = 86_400;
 
-/// No token of a user that was issued up to `until` is valid.
+/// Refuses all tokens of a user that were issued up to `until`. Times in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cutoff {
-    /// The last second of issue that is refused, seconds since 1970.
-    pub until: i64,
-    /// When the last of the tokens that were revoked by it expires.
-    pub expires_at: i64,
+pub(crate) struct Cutoff {
+    pub(crate) until: i64,
+    /// Expiry of the last of the revoked tokens.
+    pub(crate) expires_at: i64,
 }
 
-/// What one log-out changed in the store.
+/// Changes of one log-out in the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Change {
-    /// A token that is revoked now.
-    pub added: Option<TokenId>,
+pub(crate) struct Change {
+    /// A revoked token.
+    pub(crate) added: Option<TokenId>,
     /// A user whose older revocations were folded into a cutoff.
-    pub folded: Option<(UserId, Cutoff)>,
-    /// Tokens whose rows went: folded, or expired long enough ago.
-    pub forgotten: Vec<TokenId>,
-    /// Users whose cutoff went.
-    pub forgotten_users: Vec<UserId>,
+    pub(crate) folded: Option<(UserId, Cutoff)>,
+    /// Tokens whose rows were deleted: folded, or expired long enough ago.
+    pub(crate) forgotten: Vec<TokenId>,
+    /// Users whose cutoff was deleted.
+    pub(crate) forgotten_users: Vec<UserId>,
 }
 
-/// What is revoked.
+/// Revoked tokens.
 #[derive(Debug, Default)]
-pub struct Revoked {
+pub(crate) struct Revoked {
     lists: RwLock<Lists>,
 }
 
 #[derive(Debug, Default)]
 struct Lists {
-    tokens: std::collections::HashSet<TokenId>,
+    tokens: HashSet<TokenId>,
     users: HashMap<UserId, i64>,
 }
 
+impl Lists {
+    /// Cutoffs of several nodes arrive in any order: the latest counts.
+    fn cut_off(&mut self, user: UserId, cutoff: Cutoff) {
+        let until = self.users.entry(user).or_insert(cutoff.until);
+        *until = cutoff.until.max(*until);
+    }
+}
+
 impl Revoked {
-    /// Takes over what the store holds.
-    pub fn extend(
+    /// Adds the revocations of the store.
+    pub(super) fn extend(
         &self,
         tokens: impl IntoIterator<Item = TokenId>,
         users: impl IntoIterator<Item = (UserId, Cutoff)>,
     ) {
         let mut lists = self.lists.write();
         lists.tokens.extend(tokens);
-        for (user, cutoff) in users {
-            let until = lists.users.entry(user).or_insert(cutoff.until);
-            *until = cutoff.until.max(*until);
-        }
+        users.into_iter().for_each(|(user, cutoff)| lists.cut_off(user, cutoff));
     }
 
-    /// Whether the token with these claims was revoked.
-    pub fn contains(&self, claims: &Claims) -> bool {
+    /// Returns true if the token with these claims was revoked.
+    pub(crate) fn contains(&self, claims: &Claims) -> bool {
         let lists = self.lists.read();
         lists.tokens.contains(&claims.id)
             || lists.users.get(&claims.user).is_some_and(|until| claims.issued_at <= *until)
     }
 
-    /// The last second of issue of which no token of the user is valid; 0 when there is none.
-    pub fn cutoff(&self, user: UserId) -> i64 {
-        let lists = self.lists.read();
-        lists.users.get(&user).copied().unwrap_or(0)
+    /// The last second of issue that is refused for the user; 0 without a cutoff.
+    pub(super) fn cutoff(&self, user: UserId) -> i64 {
+        self.lists.read().users.get(&user).copied().unwrap_or(0)
     }
 
-    /// Takes over what was committed.
-    pub fn apply(&self, change: &Change) {
+    /// Applies a committed change.
+    pub(crate) fn apply(&self, change: &Change) {
         let mut lists = self.lists.write();
         lists.tokens.extend(change.added);
         // The cutoff before the tokens that it replaces; both under one lock.
         if let Some((user, cutoff)) = change.folded {
-            // Those of several nodes come in any order.
-            let until = lists.users.entry(user).or_insert(cutoff.until);
-            *until = cutoff.until.max(*until);
+            lists.cut_off(user, cutoff);
         }
         for token in &change.forgotten {
             lists.tokens.remove(token);
@@ -97,8 +97,8 @@ impl Revoked {
         }
     }
 
-    /// Tokens and cutoffs remembered now.
-    pub fn len(&self) -> usize {
+    /// Number of tokens and cutoffs.
+    pub(super) fn len(&self) -> usize {
         let lists = self.lists.read();
         lists.tokens.len() + lists.users.len()
     }

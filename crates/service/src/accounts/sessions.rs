@@ -1,7 +1,8 @@
-//! `GET /v1/users/me/sessions` and `DELETE /v1/users/me/sessions/{id}`: on which devices somebody is logged in.
+//! The caller and its sessions: `GET /v1/users/me`, `POST /v1/auth/user/logout`, `GET /v1/users/me/sessions` and
+//! `DELETE /v1/users/me/sessions/{id}`.
 //!
-//! A session is one token. Its row is written before the token is answered and is for its owner's eyes alone: what a
-//! request may do is decided by the token and the revocations, never by this table.
+//! A session is one token. Its row is written before the token is sent, and only informs its owner: tokens and
+//! revocations decide what a request may do, never this table.
 
 use super::token::{Claims, TokenId};
 use super::{AccountStore, Caller, UserId, token};
@@ -12,14 +13,69 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Serialize;
 
-/// Sessions of one user that are listed; of more the newest. The tokens of the others stay valid until they end.
+/// Stored sessions of one user, the newest. Tokens of older ones stay valid until they expire.
 const MOST_OF_ONE_USER: usize = 50;
 
-/// Characters of `User-Agent` that are kept.
+/// Characters of `User-Agent` that are stored.
 const DEVICE_CHARS: usize = 200;
 
-/// Rows of ended sessions that one log-in takes away with its own write.
+/// Ended sessions that one log-in deletes with its own write.
 const SWEPT_AT_ONCE: usize = 256;
+
+/// An account, as its owner sees it.
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Me {
+    /// The user.
+    id: UserId,
+    /// The nickname as it was registered.
+    nickname: String,
+    /// The region, in Korean.
+    region_name: String,
+    /// The region, in English.
+    region_name_en: String,
+    /// When the account was made.
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+/// Who I am.
+#[utoipa::path(get, path = "/v1/users/me", tag = "accounts",
+    security(("bearer" = [])),
+    responses(
+        (status = 200, description = "The account of the token", body = Me),
+    ))]
+pub(super) async fn me(caller: Caller, Read { app, .. }: Read) -> Answer {
+    let accounts = &app.accounts;
+    let _turn = app.reads.enter().await?;
+    let user = accounts.store().find(caller.id).await?.ok_or_else(Problem::account_gone)?;
+    let (region_name, region_name_en) = accounts.regions().full_name(user.region);
+    Ok(not_stored(Me {
+        id: user.id,
+        nickname: user.nickname,
+        region_name,
+        region_name_en,
+        created_at: rfc3339::format_utc(user.created_at_ms),
+    }))
+}
+
+/// Log out.
+///
+/// The token is refused from this answer on, also after a restart. Other tokens of the user stay valid,
+/// until more than 64 have been logged out before their time: then those older than the newer half of
+/// them are refused together.
+#[utoipa::path(post, path = "/v1/auth/user/logout", tag = "accounts",
+    security(("bearer" = [])),
+    responses(
+        (status = 204, description = "Logged out"),
+    ))]
+pub(super) async fn logout(Write { app, caller, .. }: Write) -> Answer<StatusCode> {
+    let accounts = app.accounts.clone();
+    let revoke = async move { accounts.store().revoke(caller.claims, token::now()).await };
+    // Runs to its end within the gate, also when the client leaves.
+    app.writes.run(revoke).await??;
+    Ok(StatusCode::NO_CONTENT)
+}
 
 /// A session.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -85,17 +141,15 @@ pub(super) async fn end(id: PathId<String>, write: Write) -> Answer<StatusCode> 
     if app.writes.run(end).await?? { Ok(StatusCode::NO_CONTENT) } else { Err(unknown()) }
 }
 
-/// A session as it is stored.
-#[derive(Clone, Debug)]
+/// A stored session.
 pub(super) struct Session {
-    /// What its token says.
-    pub(super) claims: Claims,
-    /// What the client called itself.
-    pub(super) device: String,
+    claims: Claims,
+    /// `User-Agent` of the client.
+    device: String,
 }
 
 impl Session {
-    /// The session that begins with a token for the client that sent these headers.
+    /// The session of a token for the client that sent these headers.
     pub(super) fn new(claims: Claims, headers: &HeaderMap) -> Self {
         let agent = headers.get(header::USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
         let text = String::from_utf8_lossy(agent);
@@ -105,12 +159,12 @@ impl Session {
 }
 
 impl AccountStore {
-    /// Notes a session that begins. When that fails, its token must not be given out.
+    /// Stores a new session. If this fails, its token must not be sent.
     pub(super) async fn begin_session(&self, session: Session) -> Result<()> {
         self.store.write(move |tx| begin(tx, &session)).await
     }
 
-    /// Sessions of a user that have not expired, the newest first.
+    /// Unexpired sessions of a user, newest first.
     async fn sessions(&self, user: UserId, now: i64) -> Result<Vec<Session>> {
         let sql = "SELECT id, issued_at, expires_at, device FROM sessions
              WHERE user_id = ? AND expires_at > ? ORDER BY issued_at DESC, id LIMIT ?";
@@ -123,7 +177,7 @@ impl AccountStore {
         self.store.read(values).await
     }
 
-    /// Ends a session of a user; answers whether there was one.
+    /// Ends a session of a user; returns false if it does not exist.
     async fn end_session(&self, user: UserId, id: TokenId, now: i64) -> Result<bool> {
         let job = move |tx: &mut Tx<'_>| {
             let sql = "SELECT issued_at, expires_at FROM sessions WHERE id = ? AND user_id = ?";
@@ -158,13 +212,13 @@ const EXPIRED: Sql<'_> = Sql::each(
     "DELETE FROM sessions WHERE expires_at < ? LIMIT ?",
 );
 
-/// Forgets a session whose token is revoked.
+/// Deletes the session of a revoked token.
 pub(super) fn forget(tx: &Tx<'_>, id: TokenId) -> Result<()> {
     tx.run("DELETE FROM sessions WHERE id = ?", params![id.0])?;
     Ok(())
 }
 
-/// Forgets the sessions of a user that began until then: their tokens are revoked.
+/// Deletes the sessions of a user that began by `until`, whose tokens are revoked.
 pub(super) fn forget_until(tx: &Tx<'_>, user: UserId, until: i64) -> Result<()> {
     tx.run("DELETE FROM sessions WHERE user_id = ? AND issued_at <= ?", params![user, until])?;
     Ok(())

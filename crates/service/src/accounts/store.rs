@@ -1,6 +1,6 @@
 //! Transactions on accounts. One method is one whole transaction.
 
-use super::change::Ending;
+use super::change::Revocation;
 use super::regions::{RegionId, RegionRow};
 use super::revoked::{Change, Cutoff, MARGIN_SECONDS, MOST_OF_ONE_USER};
 use super::token::{Claims, TokenId};
@@ -8,10 +8,10 @@ use super::{UserId, sessions};
 use crate::idempotency::IdempotencyKey;
 use crate::store::{Conn, Result, Row, Sql, Store, StoreError, Tx, Value, columns, params};
 
-/// Expired rows that one log-out takes away with its own write.
+/// Expired rows that one log-out deletes with its own write.
 const SWEPT_AT_ONCE: usize = 256;
 
-/// Accounts in the store. Every method fails when the store cannot answer; nothing is written then,
+/// Accounts in the store. Every method fails when the store does not answer; nothing is written then,
 /// unless the error [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct AccountStore {
@@ -21,7 +21,7 @@ pub struct AccountStore {
 /// A new account.
 #[derive(Clone)]
 pub struct NewUser {
-    /// Display form; another that differs in the case of ASCII letters alone is the same name.
+    /// Display form. Names that differ only in the case of ASCII letters are the same.
     pub nickname: String,
     /// Text of the hash.
     pub password_hash: String,
@@ -38,43 +38,39 @@ impl std::fmt::Debug for NewUser {
     }
 }
 
-/// What log-in needs of an account.
+/// The data of an account for log-in.
 #[derive(Clone)]
 pub struct Credentials {
-    /// The user.
+    /// Identifier of the user.
     pub id: UserId,
-    /// The nickname as it was registered.
+    /// The nickname as registered.
     pub nickname: String,
-    /// Text of the hash; whatever stands in the store.
+    /// Text of the stored hash, which may be malformed.
     pub password_hash: String,
 }
 
 /// An account as its owner sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct User {
-    /// The user.
-    pub id: UserId,
-    /// The nickname as it was registered.
-    pub nickname: String,
-    /// A region of the table.
-    pub region: RegionId,
+    pub(crate) id: UserId,
+    /// The nickname as registered.
+    pub(crate) nickname: String,
+    pub(crate) region: RegionId,
     /// Milliseconds since 1970.
     pub created_at_ms: i64,
 }
 
-/// Everything that is kept in memory, as it stands at the start.
-pub type Remembered =
+/// All data that is kept in memory: regions, their further names, revoked tokens and cutoffs.
+pub(crate) type Remembered =
     (Vec<RegionRow>, Vec<(RegionId, String)>, Vec<TokenId>, Vec<(UserId, Cutoff)>);
 
 impl AccountStore {
-    /// Accounts in `store`.
-    pub fn new(store: Store) -> Self {
+    pub(crate) fn new(store: Store) -> Self {
         Self { store }
     }
 
-    /// Reads what is kept in memory: regions with their further names, and revocations. Blocks the
-    /// thread: it is for the start.
-    pub fn remembered(&self) -> Result<Remembered> {
+    /// Reads the data that is kept in memory. Blocks the thread.
+    pub(crate) fn remembered(&self) -> Result<Remembered> {
         self.store.read_blocking(|conn| {
             let regions =
                 conn.rows("SELECT id, province_id, name, name_en FROM regions", &[], region)?;
@@ -88,14 +84,21 @@ impl AccountStore {
         })
     }
 
-    /// Stores accounts in one transaction, in order; none for a nickname that is taken. For filling a store.
+    /// Stores accounts in one transaction, in order; `None` for a nickname that is taken. For filling a store.
+    ///
+    /// # Errors
+    /// The store does not answer.
     pub async fn insert_all(&self, users: Vec<NewUser>) -> Result<Vec<Option<UserId>>> {
         self.store.write(move |tx| users.iter().map(|user| insert(tx, user)).collect()).await
     }
 
-    /// Stores a new account, with the key of the request beside it; nothing when the nickname is taken. Of several at
-    /// once exactly one is stored.
-    pub async fn insert(&self, user: NewUser, key: IdempotencyKey) -> Result<Option<UserId>> {
+    /// Stores a new account with the key of its request; `None` when the nickname is taken. Of concurrent inserts
+    /// exactly one succeeds.
+    pub(crate) async fn insert(
+        &self,
+        user: NewUser,
+        key: IdempotencyKey,
+    ) -> Result<Option<UserId>> {
         let job = move |tx: &mut Tx<'_>| {
             let Some(id) = insert(tx, &user)? else { return Ok(None) };
             let once = key.clone().used_by(id, &request(&user.nickname, user.region));
@@ -105,11 +108,9 @@ impl AccountStore {
         self.store.write(job).await
     }
 
-    /// Whether the account `id` was made by a request with this key, nickname and region.
-    ///
-    /// # Errors
-    /// Also when the key came with other fields.
-    pub async fn was_made_by(
+    /// Returns true if a request with this key, nickname and region made the account `id`. Also fails when the key
+    /// came with other fields.
+    pub(super) async fn was_made_by(
         &self,
         key: IdempotencyKey,
         id: UserId,
@@ -124,18 +125,18 @@ impl AccountStore {
         Ok(found?.is_some())
     }
 
-    /// Notes what is derived from the key that tokens are signed with, where several nodes must have the same one,
-    /// or compares it with what is noted. A file has one process. Blocks the thread.
+    /// On a database server, stores a key derived from the token key, or compares it with the stored one: all nodes
+    /// must sign with the same key. A file has one process. Blocks the thread.
     pub(super) fn agree_on_key(&self, derived: [u8; 32]) -> Result<()> {
         if !self.store.is_shared() {
             return Ok(());
         }
-        let noted: Vec<u8> = self.store.write_blocking(move |tx| {
-            let note = "UPDATE madang_cluster SET token_key = ? WHERE token_key IS NULL";
-            tx.run(note, params![derived])?;
+        let stored: Vec<u8> = self.store.write_blocking(move |tx| {
+            let first = "UPDATE madang_cluster SET token_key = ? WHERE token_key IS NULL";
+            tx.run(first, params![derived])?;
             tx.one("SELECT token_key FROM madang_cluster", &[])
         })?;
-        if noted == derived {
+        if stored == derived {
             return Ok(());
         }
         Err(StoreError::Foreign(
@@ -147,7 +148,10 @@ impl AccountStore {
         ))
     }
 
-    /// What log-in needs of the account of this name.
+    /// The credentials of the account of this name.
+    ///
+    /// # Errors
+    /// The store does not answer.
     pub async fn credentials(&self, nickname: String) -> Result<Option<Credentials>> {
         let sql = "SELECT id, nickname, password_hash FROM users WHERE nickname = ?";
         let read = |row: &Row<'_>| {
@@ -158,13 +162,16 @@ impl AccountStore {
     }
 
     /// The account of this id.
+    ///
+    /// # Errors
+    /// The store does not answer.
     pub async fn find(&self, id: UserId) -> Result<Option<User>> {
         let sql = "SELECT id, nickname, region_id, created_at_ms FROM users WHERE id = ?";
         self.store.read(move |conn| conn.first(sql, params![id], user)).await
     }
 
-    /// The last accounts that were made whose nicknames begin so, the newest first. Reads the whole table where few do.
-    pub async fn newest(&self, begins: String, most: u32) -> Result<Vec<User>> {
+    /// The newest accounts whose nicknames begin with `begins`, newest first. Scans the whole table if there are few.
+    pub(crate) async fn newest(&self, begins: String, most: u32) -> Result<Vec<User>> {
         let sql = "SELECT id, nickname, region_id, created_at_ms FROM users
              WHERE nickname LIKE ? ESCAPE '!' ORDER BY id DESC LIMIT ?";
         let mut pattern = String::new();
@@ -178,53 +185,54 @@ impl AccountStore {
         self.store.read(move |conn| conn.rows(sql, params![pattern, i64::from(most)], user)).await
     }
 
-    /// Puts `new` in the place of the hash `old`; answers whether it did. Whoever has changed the
-    /// password meanwhile has changed the hash: it is then left alone.
-    pub async fn renew_hash(&self, id: UserId, old: String, new: String) -> Result<bool> {
+    /// Replaces the hash `old` by `new`; returns false if the password, and thereby the hash, was changed meanwhile.
+    pub(super) async fn renew_hash(&self, id: UserId, old: String, new: String) -> Result<bool> {
         let update = "UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?";
         self.store.write(move |tx| Ok(tx.run(update, params![new, id, old])? > 0)).await
     }
 
-    /// Revokes a token.
-    pub async fn revoke(&self, token: Claims, now: i64) -> Result<()> {
+    pub(super) async fn revoke(&self, token: Claims, now: i64) -> Result<()> {
         self.store.write(move |tx| revoke(tx, &token, now)).await
     }
 
     /// Revokes all tokens of a user.
-    pub(super) async fn end_tokens(&self, ending: Ending) -> Result<()> {
-        self.store.write(move |tx| end_tokens(tx, ending)).await
+    pub(super) async fn end_tokens(&self, revocation: Revocation) -> Result<()> {
+        self.store.write(move |tx| end_tokens(tx, revocation)).await
     }
 
     /// Stores a new hash and revokes all tokens.
-    pub(super) async fn change_password(&self, ending: Ending, hash: String) -> Result<()> {
+    pub(super) async fn change_password(&self, revocation: Revocation, hash: String) -> Result<()> {
         let job = move |tx: &mut Tx<'_>| {
-            tx.run("UPDATE users SET password_hash = ? WHERE id = ?", params![hash, ending.user])?;
-            end_tokens(tx, ending)
+            tx.run(
+                "UPDATE users SET password_hash = ? WHERE id = ?",
+                params![hash, revocation.user],
+            )?;
+            end_tokens(tx, revocation)
         };
         self.store.write(job).await
     }
 
-    /// Deletes a user and revokes all tokens. What hangs on the user goes, or loses the name, beside the requests.
-    pub(super) async fn delete(&self, ending: Ending) -> Result<()> {
-        self.store.write(move |tx| delete(tx, ending)).await
+    /// Deletes a user and revokes all tokens. Dependent rows are deleted, or lose the name, in the background.
+    pub(super) async fn delete(&self, revocation: Revocation) -> Result<()> {
+        self.store.write(move |tx| delete(tx, revocation)).await
     }
 
-    /// The same, and no cached body has the user's name from then on.
-    pub(super) async fn delete_at_once(&self, ending: Ending) -> Result<()> {
+    /// The same, and invalidates all cached bodies, so that none contains the user's name.
+    pub(super) async fn delete_at_once(&self, revocation: Revocation) -> Result<()> {
         let job = move |tx: &mut Tx<'_>| {
             tx.effects().end_everything();
-            delete(tx, ending)
+            delete(tx, revocation)
         };
         self.store.write(job).await
     }
 }
 
-fn delete(tx: &mut Tx<'_>, ending: Ending) -> Result<()> {
-    tx.run("DELETE FROM users WHERE id = ?", params![ending.user])?;
-    // In a file a trigger has noted it already; a server has none.
-    tx.insert_new("INSERT INTO deleted_users (id) VALUES (?)", params![ending.user])?;
+fn delete(tx: &mut Tx<'_>, revocation: Revocation) -> Result<()> {
+    tx.run("DELETE FROM users WHERE id = ?", params![revocation.user])?;
+    // In a file a trigger has inserted it already; a server has none.
+    tx.insert_new("INSERT INTO deleted_users (id) VALUES (?)", params![revocation.user])?;
     tx.effects().leave_rows();
-    end_tokens(tx, ending)
+    end_tokens(tx, revocation)
 }
 
 fn insert(tx: &Tx<'_>, user: &NewUser) -> Result<Option<UserId>> {
@@ -234,23 +242,23 @@ fn insert(tx: &Tx<'_>, user: &NewUser) -> Result<Option<UserId>> {
     )
 }
 
-/// Whether there is such a user. A token says only that there was when it was issued.
+/// Returns true if the user exists. A token proves only that the user existed when it was issued.
 pub(crate) fn exists(conn: &Conn<'_>, id: UserId) -> Result<bool> {
     conn.exists("SELECT 1 FROM users WHERE id = ?", params![id])
 }
 
-/// The same within a transaction that writes something of theirs: the user stays until its end.
+/// The same within a transaction that writes data of the user, who then exists until its end.
 pub(crate) fn stays(tx: &Tx<'_>, id: UserId) -> Result<bool> {
     tx.keep("users", id)
 }
 
-/// What makes two sign-ups the same request. Not the password: its fingerprint would have to be quick,
-/// and whoever steals the file could guess at that instead of at the hash.
+/// The data that makes two sign-ups the same request. Without the password: its fingerprint would have to be fast, and
+/// an attacker with the file could guess at that instead of at the hash.
 fn request(nickname: &str, region: RegionId) -> Vec<u8> {
     format!("{region} {nickname}").into_bytes()
 }
 
-/// Revokes a token, of which no session is left.
+/// Revokes a token and deletes its session.
 pub(super) fn revoke(tx: &mut Tx<'_>, token: &Claims, now: i64) -> Result<()> {
     sessions::forget(tx, token.id)?;
     let added = tx.insert_new(
@@ -264,7 +272,7 @@ pub(super) fn revoke(tx: &mut Tx<'_>, token: &Claims, now: i64) -> Result<()> {
     Ok(())
 }
 
-/// Takes away revocations of tokens that have expired by themselves.
+/// Deletes revocations of expired tokens.
 fn forget_expired(tx: &Tx<'_>, now: i64, change: &mut Change) -> Result<()> {
     let dead = now - MARGIN_SECONDS;
     change.forgotten.extend(ids(tx, EXPIRED, params![dead, SWEPT_AT_ONCE])?);
@@ -273,9 +281,9 @@ fn forget_expired(tx: &Tx<'_>, now: i64, change: &mut Change) -> Result<()> {
     Ok(())
 }
 
-/// Revokes all tokens of a user by a cutoff, in the place of those that were revoked one by one.
-fn end_tokens(tx: &mut Tx<'_>, ending: Ending) -> Result<()> {
-    let Ending { user, until, expires_at, now } = ending;
+/// Revokes all tokens of a user by a cutoff, which replaces single revocations.
+fn end_tokens(tx: &mut Tx<'_>, revocation: Revocation) -> Result<()> {
+    let Revocation { user, until, expires_at, now } = revocation;
     tx.run(END_TOKENS, params![user, until, expires_at])?;
     let mut change = Change::default();
     replace_by_cutoff(tx, user, until, &mut change)?;
@@ -312,9 +320,9 @@ const CUT_OFF: Sql<'_> = Sql::each(
                              expires_at = GREATEST(expires_at, VALUES(expires_at))",
 );
 
-/// Folds the older half of a user's revocations into a cutoff when there are too many. Tokens that were
-/// issued and revoked while the clock was ahead of `now` stay: a cutoff after now would refuse every
-/// token that the user is given until then.
+/// Folds the older half of a user's revocations into a cutoff when there are too many. Revocations of tokens that were
+/// issued while the clock was ahead of `now` stay: a cutoff in the future would refuse every token that the user gets
+/// until then.
 fn fold(tx: &Tx<'_>, user: UserId, now: i64, change: &mut Change) -> Result<()> {
     let count: usize =
         tx.one("SELECT count(*) FROM revoked_tokens WHERE user_id = ?", params![user])?;
@@ -332,7 +340,7 @@ fn fold(tx: &Tx<'_>, user: UserId, now: i64, change: &mut Change) -> Result<()> 
     Ok(())
 }
 
-/// Takes away revocations that the cutoff of a user makes unnecessary.
+/// Deletes revocations that the cutoff of a user makes unnecessary.
 fn replace_by_cutoff(tx: &Tx<'_>, user: UserId, until: i64, change: &mut Change) -> Result<()> {
     let read = "SELECT until, expires_at FROM revoked_users WHERE user_id = ?";
     let cutoff = tx.first(read, params![user], |row| {

@@ -1,4 +1,4 @@
-//! What only shows from inside: a client that leaves between two steps, what is printed, a clock ahead.
+//! Cases that need access to internals: a client that leaves between two steps, debug output, a clock ahead.
 
 use super::*;
 use crate::app::App;
@@ -14,7 +14,7 @@ use std::pin::pin;
 use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
 
-/// A directory, and settings for it with a hash that costs little.
+/// A directory, and settings for it with a cheap hash.
 fn settings() -> (tempfile::TempDir, Settings) {
     let dir = tempfile::tempdir().unwrap();
     let mut settings = Sources::of_test().resolve().unwrap();
@@ -32,7 +32,7 @@ pub(super) fn fresh(set: impl FnOnce(&mut Settings)) -> (tempfile::TempDir, Stor
     (dir, store, accounts)
 }
 
-/// Of a wrong password.
+/// An attempt with a wrong password.
 const ATTEMPT: Attempt<'_> = Attempt {
     account: b"mina",
     address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
@@ -57,7 +57,7 @@ fn a_new_user_prints_without_the_hash() {
     assert!(!printed.contains("$2b$") && !printed.contains(&user.password_hash), "{printed}");
 }
 
-/// Stops the thread that gives out hashes, until the sender goes.
+/// Stops the conductor of the hash pool until the sender is dropped.
 pub(super) async fn stop_hashing(accounts: &Accounts) -> mpsc::Sender<()> {
     let (go_on, stopped) = mpsc::channel();
     let (tell, told) = tokio::sync::oneshot::channel();
@@ -77,24 +77,24 @@ fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
 #[tokio::test]
 async fn a_client_that_leaves_during_the_look_up_has_not_failed() {
     let (_dir, store, accounts) = fresh(|settings| settings.database.max_connections = Some(2));
-    // Both readers stand still: no look-up comes to its end.
+    // Both readers block: no look-up ends.
     let (open, opened) = mpsc::channel::<()>();
     let opened = Arc::new(Mutex::new(opened));
-    let stand = || {
+    let block = || {
         let opened = Arc::clone(&opened);
         store.read(move |_| {
             let _ = opened.lock().recv();
             Ok(())
         })
     };
-    let (mut one, mut two) = (pin!(stand()), pin!(stand()));
+    let (mut one, mut two) = (pin!(block()), pin!(block()));
     assert!(poll(one.as_mut()).is_pending() && poll(two.as_mut()).is_pending());
     let password = Secret::from("wrong-horse-battery".to_owned());
     for _ in 0..20 {
         let reservation = accounts.guard().admit(&ATTEMPT).await.unwrap();
         let check = pin!(accounts.check("mina", &password, reservation));
         assert!(poll(check).is_pending());
-        // And here it leaves.
+        // The client leaves: `check` is dropped.
     }
     let metrics = accounts.guard().metrics();
     assert_eq!((metrics.failures, metrics.in_flight), (0, 0));
@@ -126,7 +126,7 @@ async fn a_log_out_whose_client_leaves_holds_its_place_until_it_is_written() {
     let insert = app.accounts.store().insert(new_user("mina"), IdempotencyKey::default());
     let user = insert.await.unwrap().unwrap();
     let (_, claims) = app.accounts.inner.tokens.issue(user, token::now()).unwrap();
-    // The writer stands still.
+    // The writer blocks.
     let (go_on, stopped) = mpsc::channel::<()>();
     let mut standing = pin!(app.store.write(move |_| {
         let _ = stopped.recv();
@@ -136,7 +136,7 @@ async fn a_log_out_whose_client_leaves_holds_its_place_until_it_is_written() {
     {
         let caller = Caller { id: user, claims };
         let conditions = Conditions::default();
-        let leaving = pin!(session::logout(Write { app: Arc::clone(&app), caller, conditions }));
+        let leaving = pin!(sessions::logout(Write { app: Arc::clone(&app), caller, conditions }));
         assert!(poll(leaving).is_pending());
     }
     assert_eq!(app.writes.metrics().in_flight, 1);
@@ -158,7 +158,7 @@ async fn a_cutoff_is_never_after_the_clock() {
         expires_at: issued_at + 1_000,
     };
     let revoke = async |claims: Claims, now| store.revoke(claims, now).await.unwrap();
-    // Logged out while the clock was 10,000 s ahead, and then once after it was set back.
+    // Logged out while the clock was 10,000 s ahead, then once after it was set back.
     let ahead: Vec<_> = (0..revoked::MOST_OF_ONE_USER as u8).map(|id| token(id, 11_000)).collect();
     for claims in &ahead {
         revoke(*claims, 11_000).await;

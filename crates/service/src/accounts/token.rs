@@ -1,10 +1,9 @@
 //! Bearer tokens: JSON Web Tokens (RFC 7519) signed with HMAC-SHA-256, and nothing else.
 //!
-//! Written here over `hmac` and `sha2` instead of taking a JWT crate: a general verifier first reads
-//! a header that the sender wrote, to learn how to check it, and most JWT holes (`alg: none`, another
-//! algorithm with the same key, `jwk`, `crit`) come in through that door. This one compares the header
-//! with the only one it ever writes, byte for byte, then the signature, and parses nothing before
-//! both are right. Any JWT library can read the tokens.
+//! Implemented with `hmac` and `sha2` instead of a JWT crate: a general verifier first reads the sender's header to
+//! learn how to verify, which is the origin of most JWT vulnerabilities (`alg: none`, another algorithm with the same
+//! key, `jwk`, `crit`). This one compares the header with the only one it ever writes, byte for byte, then the
+//! signature, and parses nothing before both are right. Any JWT library can read the tokens.
 
 use super::UserId;
 use super::key::TokenKey;
@@ -17,52 +16,48 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// `{"alg":"HS256","typ":"JWT"}`, encoded.
 const HEADER: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9";
-/// Who signs and who is meant to accept: a key shared with another service makes no tokens for this one.
+/// Issuer and audience: another service with the same key makes no tokens for this one.
 const PARTY: &str = "madang";
-/// Longest text that is looked at; the longest token that is ever issued has 279 bytes.
+/// Longest text that is verified; the longest token issued has 279 bytes.
 const LONGEST: usize = 512;
-/// How far into the future a token may have been issued: nodes' clocks differ a little. Beyond that
-/// the clock was set back, and what it would say about expiry is worth nothing.
+/// Seconds by which a token may have been issued in the future: clocks of nodes differ a little. Beyond that the clock
+/// was set back, and cannot be trusted about expiry.
 pub(super) const SKEW_SECONDS: i64 = 60;
 
-/// Names one token, so that it can be revoked. 128 random bits: never repeated.
+/// Identifier of a token for revocation: 128 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TokenId(pub [u8; 16]);
+pub struct TokenId(pub(crate) [u8; 16]);
 
-/// What a valid token says.
+/// Content of a token. Times in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claims {
-    /// The token itself.
-    pub id: TokenId,
-    /// Whose it is.
-    pub user: UserId,
-    /// When it was issued, seconds since 1970.
-    pub issued_at: i64,
-    /// From when on it is refused, seconds since 1970.
-    pub expires_at: i64,
+    pub(crate) id: TokenId,
+    pub(crate) user: UserId,
+    pub(crate) issued_at: i64,
+    pub(crate) expires_at: i64,
 }
 
-/// Why a token is refused. The answer does not tell these apart.
+/// Reason for refusing a token; responses do not reveal it.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TokenError {
-    /// It is no token of this service: another form, header, key or content.
+    /// Not a token of this service: another form, header, key or content.
     #[error("not a token of this service")]
     Foreign,
-    /// Its time is over.
+    /// The token has expired.
     #[error("the token has expired")]
     Expired,
-    /// It was issued in the future: the clock was set back since, or it is another node's that is ahead.
+    /// Issued in the future: the clock was set back since, or that of the issuing node is ahead.
     #[error("the token was issued in the future; was the clock set back?")]
     Early,
 }
 
-/// The claims as they are written. Each must be there once and no other may be.
+/// The claims in JSON. Each must be present once, without any other.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written<'a> {
     iss: &'a str,
     aud: &'a str,
-    /// Text, as RFC 7519 has it.
+    /// A string (RFC 7519).
     sub: &'a str,
     jti: &'a str,
     iat: i64,
@@ -72,7 +67,7 @@ struct Written<'a> {
 /// Issues and verifies tokens of one key.
 #[derive(Clone)]
 pub struct Tokens {
-    /// Keyed once; a clone of it starts each signature.
+    /// Keyed once; each signature starts with a clone.
     keyed: Hmac<Sha256>,
     ttl_seconds: i64,
 }
@@ -88,10 +83,10 @@ impl Tokens {
         Self { keyed, ttl_seconds: i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX / 2) }
     }
 
-    /// A fresh token of `user`, and what it says.
+    /// Issues a token of `user`; `now` in seconds since 1970.
     ///
     /// # Errors
-    /// When the operating system has no random bytes.
+    /// The operating system gives no random bytes.
     pub fn issue(&self, user: UserId, now: i64) -> Result<(String, Claims), getrandom::Error> {
         let mut id = [0; 16];
         getrandom::fill(&mut id)?;
@@ -99,8 +94,8 @@ impl Tokens {
         Ok((self.sign(&claims), claims))
     }
 
-    /// When a token expires that is issued now, seconds since 1970.
-    pub fn expiry(&self, now: i64) -> i64 {
+    /// Expiry of a token issued at `now`, both in seconds since 1970.
+    pub(super) fn expiry(&self, now: i64) -> i64 {
         now.saturating_add(self.ttl_seconds)
     }
 
@@ -113,7 +108,7 @@ impl Tokens {
             iat: claims.issued_at,
             exp: claims.expires_at,
         };
-        let payload = serde_json::to_vec(&written).expect("texts and numbers can be written");
+        let payload = serde_json::to_vec(&written).expect("strings and numbers serialize");
         let mut token = String::with_capacity(LONGEST);
         token.push_str(HEADER);
         token.push('.');
@@ -124,11 +119,11 @@ impl Tokens {
         token
     }
 
-    /// What `token` says, if this key signed it and it is valid at `now` (seconds since 1970).
-    /// Whether it was revoked is not known here.
+    /// The claims of a token that this key signed and that is valid at `now` (seconds since 1970). Does not check
+    /// revocation.
     ///
     /// # Errors
-    /// When it is none of ours, too old or too new.
+    /// The token is foreign, expired or issued in the future.
     pub fn verify(&self, token: &str, now: i64) -> Result<Claims, TokenError> {
         if token.len() > LONGEST {
             return Err(TokenError::Foreign);
@@ -154,7 +149,7 @@ impl Tokens {
     }
 }
 
-/// Claims of a payload whose signature was right. It may still be another program's with the same key.
+/// Claims of a payload with a right signature. It may still come from another program with the same key.
 fn read(payload: &str) -> Option<Claims> {
     let payload = URL_SAFE_NO_PAD.decode(payload).ok()?;
     let written: Written<'_> = serde_json::from_slice(&payload).ok()?;
@@ -168,8 +163,8 @@ fn read(payload: &str) -> Option<Claims> {
     })
 }
 
-/// The wall clock, in seconds since 1970; negative before.
-pub fn now() -> i64 {
+/// The wall clock in seconds since 1970; negative before.
+pub(super) fn now() -> i64 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
         Err(before) => -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
@@ -187,7 +182,7 @@ mod tests {
         Tokens::new(&TokenKey::from_bytes(vec![byte; 32]), Duration::from_secs(3600))
     }
 
-    /// A token of any header and payload, signed with the right key.
+    /// A token with any header and payload, signed with the right key.
     fn signed(header: &str, payload: &str) -> String {
         let text =
             format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload));

@@ -1,26 +1,26 @@
-//! Nicknames and passwords, as far as their form decides.
+//! Forms of nicknames and passwords.
 
 use crate::http::JsonObject;
 use crate::http::json::table::FieldKind;
 use std::ops::RangeInclusive;
 
 /// Characters of a nickname.
-pub const NICKNAME_CHARS: RangeInclusive<usize> = 2..=64;
+pub(super) const NICKNAME_CHARS: RangeInclusive<usize> = 2..=64;
 
-/// Bytes of a password. The upper bound keeps hashing cheap beside its own cost; NIST SP 800-63B asks
+/// Bytes of a password. The upper bound keeps reading it cheap beside the hash; NIST SP 800-63B asks
 /// for at least 64 characters.
-pub const PASSWORD_BYTES: RangeInclusive<usize> = 8..=1024;
+pub(super) const PASSWORD_BYTES: RangeInclusive<usize> = 8..=1024;
 
-/// What a nickname may be, for people.
-pub const NICKNAME_RULE: &str = "2 to 64 letters (A to Z), digits, _, - or Hangul";
+/// The rule of nicknames in messages.
+pub(super) const NICKNAME_RULE: &str = "2 to 64 letters (A to Z), digits, _, - or Hangul";
 
-/// Whether `text`, in normal form C, can be a nickname: ASCII letters and digits, `_`, `-`, syllables of
+/// Returns true if `text`, in normal form C, is a nickname: ASCII letters and digits, `_`, `-`, syllables of
 /// Hangul and its single letters (ㅋㅋ).
 ///
-/// With no other script there are no look-alikes of letters; `l` and `1`, `O` and `0` are left to the
-/// eye. Full-width letters are refused, not folded. Excluded are the fillers of Hangul, which cannot
-/// be seen, and old letters that normal form C leaves alone.
-pub fn is_nickname(text: &str) -> bool {
+/// Other scripts are excluded because they have look-alikes of letters; `l` and `1`, `O` and `0` remain. Full-width
+/// letters are refused, not folded. Also excluded are the invisible fillers of Hangul, and old letters that normal
+/// form C does not change.
+pub(super) fn is_nickname(text: &str) -> bool {
     let allowed = |c: char| {
         c.is_ascii_alphanumeric()
             || matches!(c, '_' | '-' | '\u{AC00}'..='\u{D7A3}' | '\u{3131}'..='\u{3163}')
@@ -28,8 +28,7 @@ pub fn is_nickname(text: &str) -> bool {
     NICKNAME_CHARS.contains(&text.chars().count()) && text.chars().all(allowed)
 }
 
-/// A field that [is a nickname](is_nickname), in a body.
-#[derive(Debug)]
+/// A field of a body that [is a nickname](is_nickname).
 pub(super) struct Nickname;
 
 impl FieldKind for Nickname {
@@ -53,9 +52,8 @@ impl FieldKind for Nickname {
     }
 }
 
-/// The form under which names are the same account: as the store's NOCASE has it, ASCII letters in
-/// lower case.
-pub fn account_key(nickname: &str) -> String {
+/// The form in which names of one account are equal: ASCII letters in lower case, as in the store's NOCASE.
+pub(super) fn account_key(nickname: &str) -> String {
     nickname.to_ascii_lowercase()
 }
 

@@ -172,7 +172,7 @@ impl Admin {
             || format!("{begins:?} begins no nickname: expected up to 64 characters in one line");
         let begins = nickname_start(&begins).ok_or_else(wrong)?;
         let most = last.clamp(1, MOST_LISTED);
-        let found = self.app.accounts.newest(begins.clone(), most).await?;
+        let found = self.app.accounts.store().newest(begins.clone(), most).await?;
         if found.is_empty() {
             return Err(match begins.is_empty() {
                 true => "there are no users".into(),

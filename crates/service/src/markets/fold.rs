@@ -1,15 +1,15 @@
-//! How names and searches are compared: one spelling for what looks the same.
+//! Normal forms of names and searches.
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Text as it is stored: composed (NFC), without control characters, each run of white space one space,
+/// The form in which text is stored: composed (NFC), without control characters, each run of white space one space,
 /// none at the ends.
 pub fn cleaned(text: &str) -> String {
     spaced(text.nfc())
 }
 
-/// Compatibility-composed (so Hangul typed on a Mac, full-width digits and `㈜` are what they look
-/// like), lower case, each run of white space one space, none at the ends.
+/// The form in which text is compared: compatibility-composed (for Hangul typed on a Mac, full-width digits and `㈜`),
+/// lower case, each run of white space one space, none at the ends.
 pub fn folded(text: &str) -> String {
     spaced(text.nfkc().flat_map(char::to_lowercase).nfc())
 }

@@ -1,8 +1,7 @@
-//! Every market in memory, and what finds some of them.
+//! An index of all markets in memory.
 //!
-//! The directory of a country is a few megabytes and changes with an import, which no running server
-//! sees. So it is read once, and a search is: intersect the lists of its pairs of characters, look at
-//! what is left, take a page. No search walks through SQL, and none costs more for what it is called.
+//! The directory of a country is a few megabytes and changes only with an import. So it is read once, and a search
+//! intersects the lists of its pairs of characters, checks the remaining texts, and takes a page. No search runs SQL.
 //!
 //! Markets are numbered in the order of their names, so lists of numbers are in that order too.
 
@@ -20,40 +19,38 @@ use order::Unit;
 use postings::{Builder, Postings, pair, pairs};
 use std::collections::HashMap;
 
-/// Stands before a name, and before the same without spaces, and nowhere else.
+/// Precedes a name, and the same without spaces.
 const NAME: char = '\u{2}';
-/// Stands before each of the goods, and nowhere else.
+/// Precedes each of the goods.
 const GOODS: char = '\u{3}';
-/// Stands before every other text.
+/// Precedes every other text.
 const TEXT: char = '\n';
 
-/// What markets are asked for. Everything that is given must hold.
+/// Conditions on markets, all of which must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
-    /// Words that are in the name, an address, a region's name or the goods.
+    /// Words in the name, an address, a region's name or the goods.
     pub words: Words,
-    /// Words that are in the goods.
+    /// Words in the goods.
     pub goods: Words,
-    /// Where they lie.
+    /// The province or municipality.
     pub region: Option<RegionId>,
-    /// Each of these is among the parts of their type.
+    /// Parts of the type, all of which must be present.
     pub kinds: Vec<String>,
 }
 
-/// Words of a search, as they are compared.
+/// Words of a search in normal form.
 ///
-/// Two characters and more match anywhere; a word of one character (꽃, 쌀) matches the beginning of a name
-/// or of one of the goods, for anywhere would be nearly everywhere.
+/// Words of two or more characters match anywhere; a word of one character (꽃, 쌀) matches only the beginning of a name
+/// or of one of the goods, because it occurs in nearly every text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
-    /// All of `each`, without spaces: equal keys have equal wholes, for pages are kept by the key.
-    whole: String,
     /// Each word once, in the order of the search.
     each: Vec<String>,
 }
 
 impl Words {
-    /// Words of this text.
+    /// Reads the words of `text`.
     pub fn of(text: &str) -> Self {
         let text = folded(text);
         let mut each: Vec<String> = Vec::new();
@@ -62,11 +59,10 @@ impl Words {
                 each.push(word.to_owned());
             }
         }
-        Self { whole: each.concat(), each }
+        Self { each }
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.each.is_empty()
     }
 
@@ -75,8 +71,8 @@ impl Words {
         &self.each
     }
 
-    /// One text for all that search for the same: as a search it is this one.
-    pub fn key(&self) -> String {
+    /// A text that is equal for equal searches, and that reads as the same search.
+    pub(crate) fn key(&self) -> String {
         self.each.join(" ")
     }
 
@@ -88,13 +84,13 @@ impl Words {
     }
 }
 
-/// The character of a word of one.
+/// The character of a word of one character.
 pub(crate) fn lone(word: &str) -> Option<char> {
     let mut characters = word.chars();
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// Whether a name or one of the goods in `text` begins with this.
+/// Returns true if a name or one of the goods in `text` begins with the character.
 fn begins(text: &str, character: char) -> bool {
     let mut before = TEXT;
     text.chars().any(|c| {
@@ -103,22 +99,20 @@ fn begins(text: &str, character: char) -> bool {
     })
 }
 
-/// Markets and what finds them. Immutable.
+/// An immutable index of markets.
 #[derive(Debug, Default)]
 pub struct Index {
     markets: Box<[Market]>,
     /// Numbers by id.
     ids: Box<[(MarketId, u32)]>,
-    /// What each is searched by.
+    /// Searched texts of all markets.
     texts: String,
     spans: Box<[Span]>,
-    /// Positions as unit vectors, and whose they are.
     units: Box<[Unit]>,
-    /// Of the pairs of characters in these texts.
     postings: Postings,
 }
 
-/// Where the text of a market is: its names, what else it is called or where it lies, its goods.
+/// Offsets of the parts of a market's text: names, addresses and regions, goods.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     names: u32,
@@ -128,7 +122,7 @@ struct Span {
 }
 
 impl Index {
-    /// Of these markets.
+    /// Builds the index of these markets.
     pub fn new(markets: Vec<Market>, regions: &Regions) -> Self {
         let mut keyed: Vec<_> =
             markets.into_iter().map(|market| (without_spaces(&market.is.name), market)).collect();
@@ -138,7 +132,7 @@ impl Index {
         let mut regions = RegionTexts { regions, texts: HashMap::new() };
         for (number, (key, market)) in (0..).zip(&keyed) {
             let span = write_text(&mut texts, key, market, &mut regions);
-            // No search holds a space or the sign of another text, only that of a name or of goods.
+            // No search contains pairs with a space or TEXT, or pairs that end with NAME or GOODS.
             let edge = |first: char, second: char| {
                 [first, second].contains(&' ')
                     || [first, second].contains(&TEXT)
@@ -161,8 +155,8 @@ impl Index {
         }
     }
 
-    /// How many markets there are.
-    pub fn count(&self) -> usize {
+    /// Number of markets.
+    pub(super) fn count(&self) -> usize {
         self.markets.len()
     }
 
@@ -172,12 +166,12 @@ impl Index {
     }
 
     /// The number of the market with this id.
-    pub fn number(&self, id: MarketId) -> Option<u32> {
+    pub(super) fn number(&self, id: MarketId) -> Option<u32> {
         let at = self.ids.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         Some(self.ids[at].1)
     }
 
-    /// Bytes that searching takes, beside the markets themselves.
+    /// Bytes of memory without the markets themselves.
     pub fn search_bytes(&self) -> usize {
         self.texts.len()
             + size_of_val(&*self.spans)
@@ -186,7 +180,7 @@ impl Index {
             + self.postings.bytes()
     }
 
-    /// Numbers of those that `filter` lets through, in order; nothing when that is all of them.
+    /// Numbers of the markets that match `filter`, in order; `None` for all of them.
     fn filtered(&self, filter: &Filter) -> Option<Vec<u32>> {
         let mut hits = None;
         if !filter.words.is_empty() {
@@ -214,7 +208,7 @@ impl Index {
         0..u32::try_from(self.markets.len()).unwrap_or(u32::MAX)
     }
 
-    /// Numbers of the markets whose texts of this `part` hold all words.
+    /// Numbers of the markets with all words in this `part` of their texts.
     fn with_words(&self, words: &Words, part: impl Fn(Span) -> (u32, u32)) -> Vec<u32> {
         let mut wanted: Vec<u64> = words.each.iter().flat_map(|word| pairs(word)).collect();
         wanted.sort_unstable();
@@ -232,7 +226,7 @@ impl Index {
         let first = begun.or_else(|| lists.next().map(|list| list.numbers().collect()));
         let Some(mut hits) = first else { return Vec::new() };
         for list in lists {
-            // Looking at a text costs about as much as walking past a hundred entries of a list.
+            // Checking a text costs about as much as a hundred entries of a list.
             if hits.len() < list.count / 100 {
                 break;
             }
@@ -245,20 +239,20 @@ impl Index {
         hits
     }
 
-    /// The name of a market, and the same without spaces if that differs; each behind its sign.
+    /// The name of a market, and the same without spaces if that differs; [`NAME`] before each.
     fn names(&self, number: u32) -> &str {
         let span = self.spans[number as usize];
         &self.texts[span.names as usize..span.places as usize]
     }
 
-    /// The name of a market without spaces, as it is ordered.
+    /// The name of a market without spaces, which is its sort key.
     fn name_key(&self, number: u32) -> &str {
         let names = self.names(number);
         names.rsplit(NAME).next().unwrap_or(names)
     }
 }
 
-/// What is in both.
+/// The intersection of two sorted lists.
 fn common(hits: &[u32], others: &[u32]) -> Vec<u32> {
     let mut others = others.iter().peekable();
     let is_common = |number: &u32| {
@@ -268,7 +262,7 @@ fn common(hits: &[u32], others: &[u32]) -> Vec<u32> {
     hits.iter().copied().filter(is_common).collect()
 }
 
-/// Appends what a market is searched by. `key` is its name without spaces.
+/// Appends the text of a market. `key` is its name without spaces.
 fn write_text(
     texts: &mut String,
     key: &str,
@@ -296,7 +290,7 @@ fn write_text(
     Span { names, places, goods, end: end(texts) }
 }
 
-/// The names of regions, put together once for each.
+/// The names of regions, joined once for each.
 struct RegionTexts<'a> {
     regions: &'a Regions,
     texts: HashMap<RegionId, String>,

@@ -13,9 +13,9 @@ use madang_path::Point;
 use std::sync::Arc;
 
 /// Longest search, in characters.
-pub const LONGEST: usize = 100;
+pub(crate) const LONGEST: usize = 100;
 
-/// Types that can be asked for: a permanent market, and those on every fifth or third day.
+/// Types of markets: permanent, every fifth day, every third day.
 const KINDS: [&str; 3] = ["상설장", "5일장", "3일장"];
 
 /// Markets that fulfil everything that is asked for.
@@ -45,23 +45,22 @@ pub(super) async fn list(read: Read) -> Answer {
     markets.page(asked, &read.headers).await
 }
 
-/// What a request asks for.
-#[derive(Debug)]
+/// A page that a request asks for.
 pub(crate) struct Asked {
     filter: Filter,
     near: Option<Point>,
     order: Order,
     limit: usize,
     after: Option<After>,
-    /// What is listed and how, the page apart: what a cursor belongs to, and a key of the cache.
+    /// Name of the listing without the page, for cursors and cache keys.
     listing: String,
 }
 
 impl Asked {
-    /// Reads the query, and says everything that is wrong with it at once.
+    /// Reads the query, and reports all its errors at once.
     pub(crate) fn parse(query: &str, regions: &Regions) -> Result<Asked, Vec<FieldError>> {
         let written = Query::of(query);
-        // A form sends the words that were left empty, too.
+        // A form also sends empty fields.
         let text = |name| written.get(name).filter(|text| !text.is_empty());
         let mut errors = Vec::new();
         let mut or = |error: FieldError| errors.push(error);
@@ -73,7 +72,7 @@ impl Asked {
         let near = written.get("near").map(|near| page::point("near", near)).transpose();
         let near = near.map_err(&mut or);
         let limit = page::limit(written.get("limit")).map_err(&mut or);
-        // A position that cannot be read was given all the same: what is wrong with sort is another thing.
+        // With an invalid `near`, `sort=distance` is no further error.
         let centre = near.unwrap_or(Some(Point { lat: 0.0, lon: 0.0, ele: None }));
         let order = read_order(written.get("sort"), centre).map_err(&mut or);
         let (Ok(words), Ok(goods), Ok(region), Ok(kinds), Ok(near), Ok(limit), Ok(order)) =
@@ -89,8 +88,8 @@ impl Asked {
     }
 }
 
-/// Everything that decides which markets are listed in which order, and what is said of them. The
-/// separator is in no part: words have no control characters.
+/// The name of a listing: all parameters that change its items or their order. No part contains the separator: words
+/// have no control characters.
 fn listing(filter: &Filter, order: &Order, near: Option<Point>) -> String {
     let order = match order {
         Order::Relevance => "relevance",
@@ -105,10 +104,7 @@ fn listing(filter: &Filter, order: &Order, near: Option<Point>) -> String {
     ["markets", &words, &goods, &region, &kinds, order, &near].join("\u{1}")
 }
 
-/// Reads the words of a search; none when nothing is given.
-///
-/// # Errors
-/// When it is longer than [`LONGEST`], or has control characters.
+/// Reads the words of a search. Refuses control characters and more than [`LONGEST`] characters.
 pub(crate) fn read_words(field: &str, text: Option<&str>) -> Result<Words, FieldError> {
     let text = text.unwrap_or_default();
     if text.chars().nth(LONGEST).is_some() {
@@ -131,7 +127,7 @@ fn read_region(name: &str, regions: &Regions) -> Result<RegionId, FieldError> {
 /// `+` in a query is a space.
 fn read_kinds(text: &str) -> Result<Vec<String>, FieldError> {
     let wrong = || FieldError::new("type", "상설장, 5일장, 3일장, or several joined with +");
-    // Folding leaves them out.
+    // Folding would remove them.
     if text.chars().any(char::is_control) {
         return Err(wrong());
     }
@@ -173,7 +169,7 @@ impl Markets {
         {
             return Err(Problem::invalid_field("cursor", "a nextCursor of the same listing"));
         }
-        // An order by views is another one a moment later.
+        // The order by views changes every moment.
         let kept = asked.order != Order::Views;
         let wanted = Wanted { key: &key, stamps: &[all_markets()], kept };
         let this = self.clone();
@@ -189,7 +185,7 @@ impl Markets {
     fn found(&self, asked: &Asked) -> Page<MarketItem> {
         let index = self.index();
         let Asked { filter, near, order, limit, after, listing } = asked;
-        let views = self.inner.views.get().map(|views| views.all());
+        let views = self.inner.views.get().map(|views| views.counts());
         let views_of = |number| {
             let views = views.as_ref().and_then(|all| all.get(&index.market(number).id));
             views.copied().unwrap_or(0)

@@ -34,8 +34,7 @@ pub(super) async fn one(
     let response = app.markets.detail(id, &headers).await?.ok_or_else(missing)?;
     if method == Method::GET {
         let agent = headers.get(header::USER_AGENT).map_or(&b""[..], |value| value.as_bytes());
-        let browser = Visitor::Browser(agent);
-        let visitor = caller.0.map_or(browser, |caller| Visitor::User(caller.id));
+        let visitor = caller.0.map_or(Visitor::Browser(agent), |caller| Visitor::User(caller.id));
         app.markets.seen(id, address.0, visitor);
     }
     Ok(response)
@@ -43,7 +42,7 @@ pub(super) async fn one(
 
 impl Markets {
     async fn detail(&self, id: MarketId, headers: &HeaderMap) -> Answer<Option<Response>> {
-        // All are in memory: whether there is one is not worth a place in the cache.
+        // Cheap to check in memory: a missing market takes no place in the cache.
         if self.index().number(id).is_none() {
             return Ok(None);
         }
@@ -56,7 +55,8 @@ impl Markets {
             Ok(market.map(|market| MarketItem::new(market, this.regions(), None)))
         };
         let found = self.inner.responses.get_dynamic(&self.inner.details, wanted, headers, make);
-        let views = i64::try_from(self.views_of(id)).unwrap_or(i64::MAX);
+        let views = self.inner.views.get().map_or(0, |views| views.count(id));
+        let views = i64::try_from(views).unwrap_or(i64::MAX);
         Ok(found.await?.map(|body| body.respond(&[("viewCount", views.into())], headers)))
     }
 }

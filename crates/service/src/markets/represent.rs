@@ -7,7 +7,7 @@ use serde::Serialize;
 /// A market.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct MarketItem {
+pub(super) struct MarketItem {
     /// Identifier.
     id: i64,
     /// Name.
@@ -74,8 +74,7 @@ pub(super) struct MarketBody {
 }
 
 impl MarketItem {
-    /// Of this market, at this distance.
-    pub fn new(market: &Market, regions: &Regions, distance_metres: Option<f64>) -> Self {
+    pub(super) fn new(market: &Market, regions: &Regions, distance_metres: Option<f64>) -> Self {
         let is = &market.is;
         let named = |id| regions.row(id).map(|row| row.name.clone());
         let known = |text: &String| (!text.is_empty()).then(|| text.clone());
@@ -106,13 +105,13 @@ impl MarketItem {
             }),
             data_date: known(&is.data_date),
             provider: known(&is.provider),
-            // To the decimetre: no address is known better.
+            // To the decimetre, better than any address.
             distance_metres: distance_metres.map(|metres| (metres * 10.0).round() / 10.0),
         }
     }
 }
 
-/// The days in `2일+7일`; none unless all parts are days.
+/// The days in `2일+7일`; empty unless all parts are days.
 fn days(cycle: &str) -> Vec<u8> {
     let days = cycle.split('+').map(|part| part.strip_suffix('일')?.parse().ok());
     days.collect::<Option<Vec<u8>>>().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Markets in the store: the only place that knows their tables.
+//! Markets in the store. No other module reads or writes their tables.
 
 use super::types::{AddressRegions, Market, MarketId, NewMarket};
 use super::views::View;
@@ -14,35 +14,34 @@ const COLUMNS: &str =
 /// A market ready for the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prepared {
-    /// What makes it the same as one that is there.
+    /// Identity of the market.
     pub key: String,
-    /// Where it lies.
+    /// Regions of its address.
     pub place: AddressRegions,
-    /// What it is.
+    /// All other data.
     pub market: NewMarket,
 }
 
-/// What became of the rows of an import.
+/// Outcome of the rows of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     /// New markets.
     pub created: usize,
-    /// Markets that were there and are different now.
+    /// Markets that existed and were changed.
     pub updated: usize,
-    /// Markets that were there as they are.
+    /// Markets that existed with the same data.
     pub unchanged: usize,
 }
 
-/// What became of views.
-#[derive(Debug)]
+/// Outcome of counting views.
 pub(super) struct CountedViews {
-    /// How often those markets that got any have been viewed now.
+    /// New counts of the markets with new views.
     pub(super) counts: Vec<(MarketId, u64)>,
-    /// Those that were there already.
+    /// Views that were counted before.
     pub(super) repeated: Vec<View>,
 }
 
-/// The tables of markets. Every method fails when the store cannot answer; nothing is written then,
+/// The tables of markets. Every method fails when the store does not answer; nothing is written then,
 /// unless the error [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct MarketStore {
@@ -50,35 +49,42 @@ pub struct MarketStore {
 }
 
 impl MarketStore {
-    /// In `store`.
-    pub fn new(store: Store) -> Self {
+    pub(super) fn new(store: Store) -> Self {
         Self { store }
     }
 
     /// All markets, by id. Blocks the thread.
+    ///
+    /// # Errors
+    /// The store does not answer.
     pub fn all(&self) -> Result<Vec<Market>> {
         let sql = format!("SELECT {COLUMNS} FROM markets ORDER BY id");
         self.store.read_blocking(move |conn| conn.rows(&sql, &[], market))
     }
 
-    /// How often each market that was ever viewed has been. Blocks the thread.
-    pub fn view_counts(&self) -> Result<Vec<(MarketId, u64)>> {
+    /// The view counts of all markets that were ever viewed. Blocks the thread.
+    pub(super) fn view_counts(&self) -> Result<Vec<(MarketId, u64)>> {
         let sql = "SELECT market_id, views FROM market_view_counts";
         self.store.read_blocking(move |conn| conn.rows(sql, &[], columns))
     }
 
-    /// From now on this is run when markets have been imported, by this process or another.
-    pub(super) fn when_imported(&self, told: impl Fn() + Send + Sync + 'static) {
-        self.store.markets_told(told);
+    /// Runs `reload` after each import of markets, by this process or another.
+    pub(super) fn when_imported(&self, reload: impl Fn() + Send + Sync + 'static) {
+        self.store.markets_told(reload);
     }
 
-    /// How many markets there are.
+    /// Number of markets.
+    ///
+    /// # Errors
+    /// The store does not answer.
     pub async fn count(&self) -> Result<u64> {
         self.store.read(|conn| conn.one("SELECT count(*) FROM markets", &[])).await
     }
 
-    /// Stores rows in one transaction: new ones, and those that say something new of a market that is
-    /// there. Which of the two is the newer decides what holds, see [`NewMarket::over`].
+    /// Stores rows in one transaction: new markets, and new data of existing ones, see [`NewMarket::over`].
+    ///
+    /// # Errors
+    /// The store does not answer.
     pub async fn import(&self, rows: Vec<Prepared>) -> Result<Imported> {
         let job = move |tx: &mut Tx<'_>| {
             let mut done = Imported::default();
@@ -91,7 +97,10 @@ impl MarketStore {
         self.store.write(job).await
     }
 
-    /// Says which facilities markets have; answers for how many that is new.
+    /// Stores the facilities of markets; returns the number of changed markets.
+    ///
+    /// # Errors
+    /// The store does not answer.
     pub async fn set_facilities(&self, rows: Vec<(MarketId, u32)>) -> Result<usize> {
         let job = move |tx: &mut Tx<'_>| {
             tx.effects().change_markets();
@@ -125,7 +134,7 @@ impl MarketStore {
         self.store.write(job).await
     }
 
-    /// Folds at most `most` rows of days before `day` into the counts; answers how many.
+    /// Folds at most `most` rows of days before `day` into the counts; returns their number.
     pub(super) async fn settle_views(&self, day: u32, most: usize) -> Result<usize> {
         let job = move |tx: &mut Tx<'_>| {
             let mut gone: BTreeMap<MarketId, usize> = BTreeMap::new();
@@ -142,13 +151,13 @@ impl MarketStore {
     }
 }
 
-/// Stores a row, and counts what became of it.
+/// Stores a row, and counts its outcome.
 fn put(tx: &Tx<'_>, row: &Prepared, done: &mut Imported) -> Result<()> {
     let Some(there) = by_key(tx, &row.key)? else {
         done.created += 1;
         return write(tx, INSERT, row);
     };
-    // The place is that of the addresses that hold: provinces of older data may have changed since.
+    // The place belongs to the addresses that are stored: provinces of older data may have changed since.
     let place = if row.market.holds_over(&there.is) { row.place } else { there.place };
     let market = row.market.clone().over(&there.is);
     if market == there.is && place == there.place {
@@ -169,7 +178,7 @@ fn write(tx: &Tx<'_>, sql: &str, row: &Prepared) -> Result<()> {
     let Prepared { key, place, market } = row;
     let (goods, vouchers) = (market.goods.join("+"), market.vouchers.join("+"));
     let (lat, lon) = (market.position.map(|p| p.0), market.position.map(|p| p.1));
-    // Of an update the key comes last: it is what the row is found by.
+    // The key comes last, because an update finds the row by it.
     tx.run(
         sql,
         params![

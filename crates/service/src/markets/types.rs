@@ -1,4 +1,4 @@
-//! What a market is to the rest of the program.
+//! Types of markets.
 
 use crate::accounts::RegionId;
 use madang_path::Point;
@@ -6,8 +6,8 @@ use madang_path::Point;
 /// Identifier of a market, never reused.
 pub type MarketId = i64;
 
-/// Facilities that a market may have, in the order of their bits: the column of the public data without
-/// `보유여부` and spaces, and the name here.
+/// Facilities in the order of their bits: the column of the public data without `보유여부` and spaces, and the name in
+/// responses.
 pub const FACILITIES: [(&str, &str); 23] = [
     ("아케이드", "arcade"),
     ("엘리베이터_에스컬레이터", "elevator"),
@@ -34,7 +34,7 @@ pub const FACILITIES: [(&str, &str); 23] = [
     ("자동심장충격기", "defibrillator"),
 ];
 
-/// A market as it comes from a file: values are trimmed, composed (NFC) and without control characters.
+/// A market of a file. Values are trimmed, composed (NFC) and without control characters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewMarket {
     /// Name.
@@ -45,40 +45,39 @@ pub struct NewMarket {
     pub cycle: Option<String>,
     /// Road address.
     pub road_address: Option<String>,
-    /// Lot address. One of the two is there.
+    /// Lot address. One of the two addresses is present.
     pub lot_address: Option<String>,
-    /// Where it is, WGS 84 degrees.
+    /// Latitude and longitude, WGS 84 degrees.
     pub position: Option<(f64, f64)>,
     /// Number of stores.
     pub stores: Option<u32>,
-    /// What is sold.
+    /// Goods sold.
     pub goods: Vec<String>,
-    /// Vouchers that are taken.
+    /// Vouchers accepted.
     pub vouchers: Vec<String>,
     /// Address of its home page.
     pub homepage: Option<String>,
-    /// Whether it has a public toilet.
+    /// Has a public toilet.
     pub public_toilet: Option<bool>,
-    /// Whether it has a car park.
+    /// Has a car park.
     pub parking: Option<bool>,
-    /// Year it was founded.
+    /// Year of its foundation.
     pub founded_year: Option<u16>,
     /// Telephone number.
     pub phone: Option<String>,
-    /// Date of the data, `YYYY-MM-DD`; empty when not known.
+    /// Date of the data, `YYYY-MM-DD`; empty if unknown.
     pub data_date: String,
-    /// Who provides the data; empty when not known.
+    /// Provider of the data; empty if unknown.
     pub provider: String,
 }
 
 impl NewMarket {
-    /// What is known when this comes to what was known before. The newer data hold, and of one day and
-    /// provider these, for so mistakes are corrected; of two providers' data of one day those that came
-    /// first. The others fill what these leave out: what is not stated is not known to be gone, and
-    /// after a file from elsewhere nobody could say whose each value is. So the same data again
-    /// change nothing, whatever came between that did not correct them.
+    /// Merges this into the data known before. Newer data take precedence; of one day and provider these, which
+    /// correct mistakes; of two providers' data of one day those that came first. The others fill the gaps: a missing
+    /// value does not mean that something is gone. So importing the same data again changes nothing, unless other
+    /// data corrected them in between.
     #[must_use]
-    pub fn over(self, before: &NewMarket) -> NewMarket {
+    pub(super) fn over(self, before: &NewMarket) -> NewMarket {
         if self.holds_over(before) {
             self.filled_from(before.clone())
         } else {
@@ -86,15 +85,14 @@ impl NewMarket {
         }
     }
 
-    /// Whether this holds when it comes to what was known before. Data of no known day are older than all
+    /// Returns true if this takes precedence over the data known before. Data of unknown date are older than all
     /// others.
     pub(super) fn holds_over(&self, before: &NewMarket) -> bool {
         self.data_date > before.data_date
             || (self.data_date == before.data_date && self.provider == before.provider)
     }
 
-    /// What two rows of one file say of a market: the newer one holds, of one day this one, and the other
-    /// fills what it leaves out.
+    /// Merges two rows of one file: the newer one takes precedence, of one day this one, and the other fills its gaps.
     #[must_use]
     pub fn and(self, other: NewMarket) -> NewMarket {
         if other.data_date > self.data_date {
@@ -104,7 +102,6 @@ impl NewMarket {
         }
     }
 
-    /// This, and what it leaves out from `other`.
     fn filled_from(self, other: NewMarket) -> NewMarket {
         let list = |own: Vec<String>, other| if own.is_empty() { other } else { own };
         NewMarket {
@@ -133,15 +130,15 @@ impl NewMarket {
 pub struct Market {
     /// Identifier.
     pub id: MarketId,
-    /// Where it lies, as far as its address says so.
+    /// Regions of its address.
     pub place: AddressRegions,
-    /// One bit for each of [`FACILITIES`]; nothing when not known.
+    /// One bit for each of [`FACILITIES`]; `None` if unknown.
     pub facilities: Option<u32>,
-    /// All else.
+    /// All other data.
     pub is: NewMarket,
 }
 
-/// Regions of an address.
+/// Regions of an address; `None` if it does not name them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AddressRegions {
     /// Its province.
@@ -151,16 +148,15 @@ pub struct AddressRegions {
 }
 
 impl Market {
-    /// Its position as a point.
-    pub fn point(&self) -> Option<Point> {
+    pub(super) fn point(&self) -> Option<Point> {
         self.is.position.map(|(lat, lon)| Point { lat, lon, ele: None })
     }
 }
 
 impl AddressRegions {
-    /// Whether it lies in `region`: a province, a municipality, or a city with districts, whose codes are
+    /// Returns true if it is in `region`: a province, a municipality, or a city with districts, whose codes are
     /// that of the city with another last digit (Statistics Korea).
-    pub fn lies_in(self, region: RegionId) -> bool {
+    pub(super) fn lies_in(self, region: RegionId) -> bool {
         self.province == Some(region)
             || self.municipality.is_some_and(|own| {
                 own == region || (region > 9_999 && region % 10 == 0 && own / 10 == region / 10)
@@ -173,7 +169,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Few values, so that days, providers and what is left out meet.
+    /// Few values, so that equal dates, providers and gaps occur.
     fn any_data() -> impl Strategy<Value = NewMarket> {
         let day = prop::sample::select(vec!["", "2019-01-01", "2024-11-04"]);
         let provider = prop::sample::select(vec!["", "한 곳", "다른 곳"]);
@@ -213,7 +209,7 @@ mod tests {
 
         #[test]
         fn two_editions_again_change_nothing_in_between(a in any_data(), b in any_data()) {
-            // Of one day and provider they correct each other, and the last one holds.
+            // Two editions of one day and provider correct each other, and the last takes precedence.
             prop_assume!((&a.data_date, &a.provider) != (&b.data_date, &b.provider));
             let both = after(a.clone(), &[&b]);
             prop_assert_eq!(&after(both.clone(), &[&a]), &both);

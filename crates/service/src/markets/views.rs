@@ -1,24 +1,22 @@
-//! Who looked at which market: counted once for each visitor and day, off the path of reading.
+//! Views of markets, counted once for each visitor and day, outside of requests.
 //!
-//! An answer puts a view on a bounded queue and goes. One thread takes what is there, writes it in one
-//! transaction and then shows the new counts; when the queue is full, or a quarter of it holds views of one
-//! network, views are dropped and counted. So
-//! a crawler costs the readers nothing, and the store a transaction now and then. Views wait for
-//! [`GATHER`] at most; a crash loses those. (Likes are promises and go another way.)
+//! A request puts a view on a bounded queue. One thread takes all views there, writes them in one transaction and
+//! then publishes the new counts; when the queue is full, or a quarter of it holds views of one network, views are
+//! dropped and counted as dropped. So a crawler costs readers nothing, and the store a transaction now and then.
+//! Views wait for [`GATHER`] at most; a crash loses those. (Likes must not be lost and use another path.)
 //!
-//! A visitor is a user, or else an address and a kind of browser. Stored is a keyed hash, another one each
-//! day: without the key it says neither who somebody is nor whether they came back. The key derives from
-//! the token key, which by default lies beside the database: whoever has both can try addresses and
-//! ids of users, and all of IPv4 is tried within minutes. What they learn is who looked at what today and
+//! A visitor is a user, or else an address and a kind of browser. Stored is a keyed hash that changes every
+//! day: without the key it reveals neither the visitor nor a later visit. The key derives from
+//! the token key, which by default is beside the database: an attacker with both can try addresses and
+//! ids of users, all of IPv4 within minutes, and learn who looked at what today and
 //! yesterday; rows of earlier days are deleted when they are folded into the counts.
 //!
-//! A network (an IPv4 address; of IPv6 a /56, which is what one customer gets, RFC 6177 and RIPE-690) has at
-//! most [`BROWSERS`] visitors without an account a day, however many browsers it claims to be, so nobody
-//! inflates a count by inventing them. And it counts at most [`OF_NETWORK`] views a day over all markets, those
-//! of users included, so nobody uses up the day of all others by signing up. There is no bound over all
-//! networks, which somebody could use up: as many networks as have a place of their own
-//! ([`networks::PLACES`]) have their share each, and that bounds the rows of a day: at 30 bytes a row 3 MB for
-//! a hundred networks that use up theirs, 490 MB if 16,384 did.
+//! A network (an IPv4 address; of IPv6 a /56, which one customer gets, RFC 6177 and RIPE-690) has at most
+//! [`BROWSERS`] visitors without an account a day, however many browsers it claims to be, so invented browsers do not
+//! inflate a count. It counts at most [`OF_NETWORK`] views a day over all markets, those of users included, so
+//! signing up does not use up the day of others. There is no bound over all networks, which one could use up: as many
+//! networks as have a counter of their own ([`networks::COUNTERS`]) have a share each, and that bounds the rows of a
+//! day: at 30 bytes a row 3 MB for a hundred networks that use up theirs, 490 MB if 16,384 did.
 //!
 //! A day is one of Korea (UTC+9, without summer time).
 
@@ -30,7 +28,7 @@ use crate::accounts::UserId;
 use crate::ops::thread::Joined;
 use crate::store::Result;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use networks::{Networks, Waiting, network};
+use networks::{Networks, network};
 use parking_lot::{RwLock, RwLockReadGuard};
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 use std::collections::{HashMap, HashSet};
@@ -42,57 +40,55 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Views that may wait: some 400 KB.
 const QUEUE: usize = 8192;
-/// Views of one network that may wait, so that one which looks at everything leaves room to others.
+/// Views of one network that may wait, so that a network with many views leaves room for others.
 const QUEUE_OF_NETWORK: u16 = (QUEUE / 4) as u16;
 /// Views of one transaction.
 const BATCH: usize = 1024;
-/// How long views are gathered for one.
+/// Time for which views are gathered for one transaction.
 const GATHER: Duration = Duration::from_millis(500);
-/// Views remembered as counted, so that looking again costs no SQL: some 2 MB.
+/// Views remembered as counted, so that repeated ones cost no SQL: some 2 MB.
 const REMEMBERED: usize = 32_768;
-/// Views of one network that are counted on one day: more than fifty people look at.
+/// Views of one network that are counted on one day: more than those of fifty people.
 const OF_NETWORK: u16 = 1000;
 /// Kinds of browser of one address.
-pub const BROWSERS: u64 = 16;
-/// Rows of days that are over that one transaction folds.
+const BROWSERS: u64 = 16;
+/// Rows of past days that one transaction folds.
 const SETTLED_AT_ONCE: usize = 4096;
-/// How often a batch that the store did not take is tried again, and how long after.
+/// Attempts to write a batch.
 const TRIES: u32 = 4;
+/// Pause after the first failed attempt; grows linearly.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// How long after a reload of the markets that failed the next one is tried.
+/// Pause after a failed reload of the markets.
 const RELOAD_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// One look at a market.
+/// A view of a market.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct View {
+pub(super) struct View {
     /// The day in Korea, since 1970-01-01.
-    pub day: u32,
-    /// What was looked at.
-    pub market: MarketId,
-    /// By whom.
-    pub visitor: [u8; 16],
-    /// A keyed hash of the network that it comes from.
-    pub network: u64,
+    pub(super) day: u32,
+    pub(super) market: MarketId,
+    /// A keyed hash of the visitor.
+    pub(super) visitor: [u8; 16],
+    /// A keyed hash of the visitor's network.
+    network: u64,
 }
 
-/// Who looks.
-#[derive(Clone, Copy, Debug)]
-pub enum Visitor<'a> {
-    /// Somebody who is logged in.
+/// The viewer of a market.
+#[derive(Clone, Copy)]
+pub(super) enum Visitor<'a> {
     User(UserId),
-    /// Anybody else: their `User-Agent`.
+    /// A visitor without a token: the `User-Agent`.
     Browser(&'a [u8]),
 }
 
 /// The day in Korea at this time.
-pub fn korean_day(now: SystemTime) -> u32 {
+pub(super) fn korean_day(now: SystemTime) -> u32 {
     let seconds = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     u32::try_from((seconds + 9 * 3600) / 86_400).unwrap_or(u32::MAX)
 }
 
 impl View {
-    /// A look at this market from this address.
-    pub fn new(
+    pub(super) fn new(
         key: &[u8; 16],
         day: u32,
         market: MarketId,
@@ -108,7 +104,7 @@ impl View {
     }
 }
 
-/// What a visitor is called on this day.
+/// The keyed hash of a visitor on this day.
 fn visitor_hash(key: &[u8; 16], day: u32, network: &str, visitor: Visitor<'_>) -> [u8; 16] {
     let mut hash = SipHasher13::new_with_key(key);
     hash.write(&day.to_le_bytes());
@@ -129,28 +125,27 @@ fn visitor_hash(key: &[u8; 16], day: u32, network: &str, visitor: Visitor<'_>) -
     hash.finish128().as_bytes()
 }
 
-/// What became of views so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ViewMetrics {
-    /// New ones that were written.
-    pub counted: u64,
-    /// Those that were counted before on their day.
-    pub repeated: u64,
-    /// Those that were not counted: the queue was full, the store failed, or the network had too many.
-    pub dropped: u64,
-    /// Those that wait.
-    pub pending: u64,
+/// Outcomes of views.
+#[derive(Default)]
+pub(super) struct ViewMetrics {
+    pub(super) counted: u64,
+    /// Views of visitors already counted on their day.
+    pub(super) repeated: u64,
+    /// Views not counted: the queue was full, the store failed, or the network had too many.
+    pub(super) dropped: u64,
+    /// Views waiting to be counted.
+    pub(super) pending: u64,
 }
 
-/// The counts, and the way to them.
+/// The counts, and the queue of views.
 #[derive(Debug)]
 pub(super) struct Views {
     counts: RwLock<HashMap<MarketId, u64>>,
     queue: Sender<Message>,
-    /// Other markets than those in memory are in the store.
+    /// The markets in memory are older than those in the store.
     outdated: AtomicBool,
-    waiting: Waiting,
-    /// Taken off the queue and not yet settled.
+    waiting: Networks,
+    /// Views taken off the queue and not yet settled.
     taken: AtomicU64,
     counted: AtomicU64,
     repeated: AtomicU64,
@@ -159,12 +154,12 @@ pub(super) struct Views {
 
 enum Message {
     View(View),
-    /// Look whether anything is outdated.
-    Look,
+    /// Check `Views::outdated`.
+    Check,
     Stop,
 }
 
-/// The thread that counts. Dropping it writes what waits and ends it.
+/// The thread that counts. Dropping it writes waiting views and ends the thread.
 #[derive(Debug)]
 pub struct Counting {
     queue: Sender<Message>,
@@ -173,19 +168,18 @@ pub struct Counting {
 
 impl Drop for Counting {
     fn drop(&mut self) {
-        // Waits for room if there is none; fails only when the thread is gone already.
+        // Waits for room; fails only if the thread has ended.
         let _ = self.queue.send(Message::Stop);
     }
 }
 
 impl Views {
-    /// Counts on from these; `reload` reads the markets anew, when that is asked for.
+    /// Starts the thread; `reload` reads the markets anew.
     pub(super) fn start(
         store: MarketStore,
-        counts: impl IntoIterator<Item = (MarketId, u64)>,
         reload: impl Fn() -> Result<()> + Send + 'static,
     ) -> std::io::Result<(Arc<Views>, Counting)> {
-        let (views, queue, worker) = Self::prepare(store, counts, OF_NETWORK, reload)?;
+        let (views, queue, worker) = Self::prepare(store, OF_NETWORK, reload)?;
         let sender = views.queue.clone();
         let _thread = Joined::spawn("market-views", move || worker.work(&queue))?;
         Ok((views, Counting { queue: sender, _thread }))
@@ -193,16 +187,15 @@ impl Views {
 
     fn prepare(
         store: MarketStore,
-        counts: impl IntoIterator<Item = (MarketId, u64)>,
         of_network: u16,
         reload: impl Fn() -> Result<()> + Send + 'static,
     ) -> std::io::Result<(Arc<Views>, Receiver<Message>, Worker)> {
         let (queue, receiver) = bounded(QUEUE);
         let views = Arc::new(Views {
-            counts: RwLock::new(counts.into_iter().collect()),
+            counts: RwLock::default(),
             queue,
             outdated: AtomicBool::new(false),
-            waiting: Waiting::new(QUEUE_OF_NETWORK),
+            waiting: Networks::new(QUEUE_OF_NETWORK),
             taken: AtomicU64::new(0),
             counted: AtomicU64::new(0),
             repeated: AtomicU64::new(0),
@@ -221,39 +214,38 @@ impl Views {
         Ok((views, receiver, worker))
     }
 
-    /// How often a market has been viewed.
-    pub(super) fn of(&self, market: MarketId) -> u64 {
-        self.all().get(&market).copied().unwrap_or(0)
+    /// The view count of a market.
+    pub(super) fn count(&self, market: MarketId) -> u64 {
+        self.counts().get(&market).copied().unwrap_or(0)
     }
 
-    /// How often each market has been viewed that ever was.
-    pub(super) fn all(&self) -> RwLockReadGuard<'_, HashMap<MarketId, u64>> {
+    /// The view counts of all markets that were ever viewed.
+    pub(super) fn counts(&self) -> RwLockReadGuard<'_, HashMap<MarketId, u64>> {
         self.counts.read()
     }
 
-    /// Takes counts that are in the store: other nodes count as well.
-    pub(super) fn counted(&self, counts: impl IntoIterator<Item = (MarketId, u64)>) {
+    /// Takes counts from the store: other nodes count as well.
+    pub(super) fn set_counts(&self, counts: impl IntoIterator<Item = (MarketId, u64)>) {
         self.counts.write().extend(counts);
     }
 
-    /// Has the markets read anew.
+    /// Requests a reload of the markets.
     pub(super) fn reload(&self) {
         self.outdated.store(true, SeqCst);
-        // When it is full, the thread is at work, and looks.
-        let _ = self.queue.try_send(Message::Look);
+        // If the queue is full, the thread is running and will check.
+        let _ = self.queue.try_send(Message::Check);
     }
 
-    /// Counts a view, soon and if it is not too much.
+    /// Queues a view, or drops it.
     pub(super) fn seen(&self, view: View) {
-        if !self.waiting.joins(&view) {
+        if !self.waiting.take(&view) {
             self.dropped.fetch_add(1, Relaxed);
         } else if self.queue.try_send(Message::View(view)).is_err() {
-            self.waiting.leaves(&view);
+            self.waiting.give_back(&view);
             self.dropped.fetch_add(1, Relaxed);
         }
     }
 
-    /// What became of views so far.
     pub(super) fn metrics(&self) -> ViewMetrics {
         ViewMetrics {
             counted: self.counted.load(Relaxed),
@@ -269,9 +261,9 @@ struct Worker {
     views: Arc<Views>,
     reload: Box<dyn Fn() -> Result<()> + Send>,
     runtime: tokio::runtime::Runtime,
-    /// Views of `today` that are in the store for certain.
+    /// Views of `today` that are surely in the store.
     remembered: HashSet<(MarketId, [u8; 16])>,
-    /// The newest day that a view was of.
+    /// The newest day of a view.
     today: u32,
     networks: Networks,
 }
@@ -290,11 +282,11 @@ impl Worker {
                         break;
                     }
                 }
-                Ok(Message::Look) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Message::Check) | Err(RecvTimeoutError::Timeout) => {}
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        // Whoever still puts views here does so in vain: the server has stopped answering before.
+        // Later views are lost, but the server has stopped before.
     }
 
     fn reload_if_outdated(&self) -> Result<()> {
@@ -353,7 +345,7 @@ impl Worker {
         self.views.counted.fetch_add((new.len() - repeated.len()) as u64, Relaxed);
         self.views.repeated.fetch_add(repeated.len() as u64, Relaxed);
         repeated.iter().for_each(|view| self.networks.give_back(view));
-        self.views.counted(done.counts.iter().copied());
+        self.views.set_counts(done.counts.iter().copied());
         if self.remembered.len() + new.len() > REMEMBERED {
             self.remembered.clear();
         }
@@ -361,8 +353,8 @@ impl Worker {
         self.remembered.extend(of_today.map(|view| (view.market, view.visitor)));
     }
 
-    /// A new day: what is known of the last one is forgotten, and the days before that are folded. Yesterday
-    /// stays, for views of its last moments may still come.
+    /// Begins a day: clears the state of the last one, and folds the days before that. Yesterday's rows stay, because
+    /// views of its last moments may still arrive.
     fn turn_to(&mut self, day: u32) {
         self.today = day;
         self.remembered.clear();
@@ -381,10 +373,10 @@ impl Worker {
     }
 }
 
-/// What comes within [`GATHER`], as far as it fits; and whether there is no more to come.
+/// The batch of views that arrive within [`GATHER`]; true at the end of the queue.
 fn gather(first: View, queue: &Receiver<Message>, views: &Views) -> (Vec<View>, bool) {
     let take = |view: View| {
-        views.waiting.leaves(&view);
+        views.waiting.give_back(&view);
         views.taken.fetch_add(1, Relaxed);
         view
     };
@@ -393,8 +385,8 @@ fn gather(first: View, queue: &Receiver<Message>, views: &Views) -> (Vec<View>, 
     while batch.len() < BATCH {
         match queue.recv_deadline(until) {
             Ok(Message::View(view)) => batch.push(take(view)),
-            // It is looked after this batch.
-            Ok(Message::Look) => {}
+            // The loop checks after this batch.
+            Ok(Message::Check) => {}
             Err(RecvTimeoutError::Timeout) => return (batch, false),
             Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return (batch, true),
         }

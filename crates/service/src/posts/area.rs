@@ -1,8 +1,8 @@
-//! Areas: what a listing covers, and which listings a post may be in.
+//! Areas of listings, and the listings of a post.
 //!
 //! Codes of Statistics Korea that end in 0 are those of whole municipalities; a large one has districts
-//! with codes of its own, which end in 1 to 9. A post in a district is also in the listings of its
-//! city, so a listing of a city covers the codes from its own on to the next that ends in 0.
+//! with codes that end in 1 to 9. A post in a district is also in the listings of its
+//! city, so a listing of a city covers its own code and those up to the next that ends in 0.
 
 use super::types::{CategoryId, OfferPlace, PostValues};
 use crate::accounts::RegionId;
@@ -10,10 +10,9 @@ use madang_cache::Stamp;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// What a listing covers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Area {
-    /// All posts.
+/// The area of a listing.
+#[derive(Clone, PartialEq)]
+pub(crate) enum Area {
     Everywhere,
     /// A province.
     State(RegionId),
@@ -24,7 +23,6 @@ pub enum Area {
 }
 
 impl Area {
-    /// Whether a place is in it.
     pub(super) fn covers(&self, place: &OfferPlace) -> bool {
         match self {
             Area::Everywhere => true,
@@ -37,7 +35,7 @@ impl Area {
     }
 }
 
-/// Names the area in keys, stamps and cursors. A town comes last, for it may have any character in it.
+/// The name of the area in keys, stamps and cursors. The town is last, because it may contain any character.
 impl fmt::Display for Area {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -48,12 +46,12 @@ impl fmt::Display for Area {
     }
 }
 
-/// The codes of a municipality and its districts, as far as there are such; a district has only its own.
+/// The possible codes of a municipality and its districts; a district has only its own.
 pub(super) fn with_districts(city: RegionId) -> RangeInclusive<RegionId> {
     if city % 10 == 0 { city..=city + 9 } else { city..=city }
 }
 
-/// Every area that a place is in.
+/// All areas of a place.
 fn areas(place: &OfferPlace) -> impl Iterator<Item = Area> + '_ {
     let whole = place.city - place.city % 10;
     let cities = [Some(place.city), (whole != place.city).then_some(whole)];
@@ -63,7 +61,7 @@ fn areas(place: &OfferPlace) -> impl Iterator<Item = Area> + '_ {
         .chain(cities.flat_map(|city| [Area::City(city), Area::Town(city, place.town.clone())]))
 }
 
-/// The stamp of the listings of an area, of one category or of all.
+/// The stamp of the listings of an area, in one category or all.
 pub(super) fn listing(area: &Area, category: Option<CategoryId>) -> Stamp {
     match category {
         Some(category) => Stamp::from_args(format_args!("posts:{category}:{area}")),
@@ -71,7 +69,7 @@ pub(super) fn listing(area: &Area, category: Option<CategoryId>) -> Stamp {
     }
 }
 
-/// The stamps of every listing that a post with these values may be in.
+/// The stamps of all listings of a post with these values.
 pub(super) fn listings(values: &PostValues) -> Vec<Stamp> {
     areas(&values.place)
         .flat_map(|area| [listing(&area, None), listing(&area, Some(values.category))])

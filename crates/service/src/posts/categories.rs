@@ -1,4 +1,4 @@
-//! `GET /v1/categories`: what posts are sorted into.
+//! `GET /v1/categories`: categories of posts.
 
 use super::Posts;
 use super::types::Category;
@@ -25,7 +25,7 @@ pub(super) struct CategoryList {
     ))]
 pub(super) async fn list(Read { app, headers, .. }: Read) -> Answer {
     let Posts { store, responses, category_responses, .. } = &app.posts;
-    // They change with migrations only; whoever will one day write them announces this.
+    // Only migrations change them; a future write must invalidate this stamp.
     let stamps = [Stamp::new("post_categories")];
     let wanted = Wanted { key: "", stamps: &stamps, kept: true };
     let store = store.clone();

@@ -3,27 +3,26 @@
 use super::types::{Category, CategoryId, NewPost, OfferPlace, PostValues, Status};
 use crate::accounts::{LONGEST_REGION, RegionError, RegionId, Regions, UserId};
 use crate::http::json::table::{Asked, Choice, Line, Lines, Whole, optional, required, table};
-use crate::http::problem::FieldError;
 use crate::http::rfc3339::now_ms;
 use crate::http::{JsonObject, Problem};
 use crate::markets::folded;
 
 /// Most characters of the name of a town.
-pub const LONGEST_TOWN: usize = 40;
-/// Highest price, in won: 2^53 is far away, so it is exact in every client.
+pub(crate) const LONGEST_TOWN: usize = 40;
+/// Highest price in won; below 2^53, so it is exact in every client.
 const HIGHEST_PRICE: i64 = 1_000_000_000_000;
 
-/// What names are resolved with.
-#[derive(Clone, Copy, Debug)]
-pub struct Names<'a> {
-    pub regions: &'a Regions,
-    pub categories: &'a [Category],
+/// Resolves names of regions and categories.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'a> {
+    pub(crate) regions: &'a Regions,
+    pub(crate) categories: &'a [Category],
 }
 
 impl Names<'_> {
-    /// The category that people mean by `text`: its slug, or its name in Korean or English, whatever the
-    /// case and width of letters; the field and what it accepts when there is none.
-    pub(super) fn category(&self, text: &str) -> Result<CategoryId, (&'static str, String)> {
+    /// The category called `text`: its slug, or its name in Korean or English, in any case and width of letters. The
+    /// error is the accepted values.
+    pub(super) fn category(&self, text: &str) -> Result<CategoryId, String> {
         let slug = |category: &&Category| category.slug == text;
         let named = |text: String| {
             let mut all = self.categories.iter();
@@ -32,7 +31,7 @@ impl Names<'_> {
         let found = self.categories.iter().find(slug).or_else(|| named(folded(text)));
         found.map(|category| category.id).ok_or_else(|| {
             let slugs: Vec<_> = self.categories.iter().map(|c| c.slug.as_str()).collect();
-            ("category", format!("one of {}, or its name in Korean or English", slugs.join(", ")))
+            format!("one of {}, or its name in Korean or English", slugs.join(", "))
         })
     }
 }
@@ -74,14 +73,14 @@ pub(crate) fn post(
     let place = place(&mut body, (state, city, town), names);
     let fields = (title, content, item_name, price, stock, category, place);
     let (title, content, item_name, price, stock, category, place) = body.finish(fields)?;
-    // A wrong one is noted already.
+    // The body has noted an invalid status already.
     let status = status.unwrap_or(Status::Selling);
     let values = PostValues { title, content, item_name, price, stock, category, place, status };
     Ok(NewPost { author, values, removed: false, created_at_ms: now_ms() })
 }
 
-/// What a post is to be changed to; what is not there stays as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Changes of a post; `None` fields stay as they are.
+#[derive(Clone, Default)]
 pub struct Changes {
     pub(super) title: Option<String>,
     pub(super) content: Option<String>,
@@ -96,8 +95,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Reads a body.
-    pub fn read(mut body: JsonObject, names: Names<'_>) -> Result<Changes, Problem> {
+    pub(crate) fn read(mut body: JsonObject, names: Names<'_>) -> Result<Changes, Problem> {
         let fields = Fields::read(&mut body, Asked::Part);
         let Fields { title, content, item_name, price, stock, status, state, city, town, .. } =
             fields;
@@ -136,21 +134,19 @@ impl Changes {
     }
 }
 
-/// A category by any of its names.
 fn category(body: &mut JsonObject, text: Option<String>, names: Names<'_>) -> Option<CategoryId> {
-    text.and_then(|text| noted(body, names.category(&text)))
+    text.and_then(|text| noted(body, "category", names.category(&text)))
 }
 
-/// The three of them belong together: a town is one of its city.
 fn place(
     body: &mut JsonObject,
     (state, city, town): (Option<String>, Option<String>, Option<String>),
     names: Names<'_>,
 ) -> Option<OfferPlace> {
-    let state = state.and_then(|text| noted(body, find_state(names.regions, &text)));
+    let state = state.and_then(|text| noted(body, "state", find_state(names.regions, &text)));
     let city = city?;
     let state = state?;
-    let city = noted(body, find_city(names.regions, &city, Some(state)))?;
+    let city = noted(body, "city", find_city(names.regions, &city, Some(state)))?;
     Some(OfferPlace { state, city, town: trimmed(&town?) })
 }
 
@@ -158,43 +154,31 @@ fn trimmed(town: &str) -> String {
     town.trim().to_owned()
 }
 
-fn noted<T>(body: &mut JsonObject, found: Result<T, (&'static str, String)>) -> Option<T> {
-    found.map_err(|(field, detail)| body.refuse(field, detail)).ok()
+/// Notes the error of a field in the body.
+fn noted<T>(body: &mut JsonObject, field: &'static str, found: Result<T, String>) -> Option<T> {
+    found.map_err(|detail| body.refuse(field, detail)).ok()
 }
 
-/// The province of this name; the field and what it accepts when there is none.
-fn find_state(regions: &Regions, text: &str) -> Result<RegionId, (&'static str, String)> {
-    let wrong = |_| ("state", "a Korean province, such as 서울특별시, 강원도 or Seoul".to_owned());
+/// The province called `text`. The error is the accepted values.
+pub(super) fn find_state(regions: &Regions, text: &str) -> Result<RegionId, String> {
+    let wrong = |_| "a Korean province, such as 서울특별시, 강원도 or Seoul".to_owned();
     regions.find_province(text).map_err(wrong)
 }
 
-/// The municipality of this name, in this province if there is one.
-fn find_city(
+/// The municipality called `text`, in this province if given. The error is the accepted values.
+pub(super) fn find_city(
     regions: &Regions,
     text: &str,
     state: Option<RegionId>,
-) -> Result<RegionId, (&'static str, String)> {
+) -> Result<RegionId, String> {
     regions.find_municipality(text, state).map_err(|error| {
         let within = state.and_then(|id| regions.row(id));
-        let detail = match (&error, within) {
+        match (&error, within) {
             (RegionError::Unknown, Some(state)) => format!("a municipality of {}", state.name),
             (RegionError::Unknown, None) => {
                 "a Korean municipality, such as 종로구, 경기도 광주시 or Jongno-gu".to_owned()
             }
             (RegionError::Ambiguous(_), _) => error.to_string(),
-        };
-        ("city", detail)
+        }
     })
-}
-
-/// The same names in a query.
-pub(super) fn asked_place(
-    regions: &Regions,
-    state: Option<&str>,
-    city: Option<&str>,
-) -> Result<(Option<RegionId>, Option<RegionId>), FieldError> {
-    let wrong = |(field, detail): (&'static str, String)| FieldError::new(field, detail);
-    let state = state.map(|text| find_state(regions, text)).transpose().map_err(wrong)?;
-    let city = city.map(|text| find_city(regions, text, state)).transpose().map_err(wrong)?;
-    Ok((state, city))
 }

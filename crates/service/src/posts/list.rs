@@ -1,7 +1,7 @@
 //! `GET /v1/posts`: by area, category and words, newest, cheapest or dearest first; and `POST`.
 
 use super::area::{Area, listing};
-use super::draft::{self, LONGEST_TOWN, Names, NewPostBody, asked_place};
+use super::draft::{self, LONGEST_TOWN, Names, NewPostBody, find_city, find_state};
 use super::represent::PostItem;
 use super::types::{Order, PostSummary};
 use super::{Asked, Posts, all_contents};
@@ -66,14 +66,14 @@ pub(super) async fn create(create: Create) -> Answer {
     Ok(made.answer(|id| crate::http::created(format!("/v1/posts/{id}"), CreatedPost { id })))
 }
 
-/// Reads a query, and says everything that is wrong with it at once; a cursor last, for it belongs to the
-/// listing that the others name.
+/// Reads a query, and reports all its errors at once; those of a cursor last, because it belongs to the listing that
+/// the other parameters name.
 pub(crate) fn read(query: &str, names: Names<'_>) -> Result<(Asked, Words, usize), Problem> {
     let written = Query::of(query);
     let [state, city, town] = ["state", "city", "town"].map(|name| written.get(name));
     let area = area(names.regions, state, city, town);
     let category = written.get("category").map(|name| names.category(name)).transpose();
-    let category = category.map_err(|(field, detail)| FieldError::new(field, detail));
+    let category = category.map_err(|detail| FieldError::new("category", detail));
     let order = written.get("sort").map_or(Ok(Order::Newest), find_order);
     let words = read_words("q", written.get("q"));
     match (words, area, category, order) {
@@ -101,12 +101,16 @@ fn area(
         read.ok_or_else(|| wrong("a text of 1 to 40 characters in one line"))
     });
     let town = town.transpose()?;
-    Ok(match (asked_place(regions, state, city)?, town) {
-        ((_, None), Some(_)) => return Err(wrong("only together with its city")),
-        ((_, Some(city)), Some(town)) => Area::Town(city, town),
-        ((_, Some(city)), None) => Area::City(city),
-        ((Some(state), None), None) => Area::State(state),
-        ((None, None), None) => Area::Everywhere,
+    let state = state.map(|text| find_state(regions, text)).transpose();
+    let state = state.map_err(|detail| FieldError::new("state", detail))?;
+    let city = city.map(|text| find_city(regions, text, state)).transpose();
+    let city = city.map_err(|detail| FieldError::new("city", detail))?;
+    Ok(match (state, city, town) {
+        (_, None, Some(_)) => return Err(wrong("only together with its city")),
+        (_, Some(city), Some(town)) => Area::Town(city, town),
+        (_, Some(city), None) => Area::City(city),
+        (Some(state), None, None) => Area::State(state),
+        (None, None, None) => Area::Everywhere,
     })
 }
 
@@ -117,8 +121,8 @@ fn find_order(word: &str) -> Result<Order, FieldError> {
     })
 }
 
-/// Names a listing, whatever the page: cursors belong to it. Areas and categories by id, however a client
-/// spells them. The separator is in no part: neither towns nor words have control characters.
+/// The name of a listing without the page, to which cursors belong. Areas and categories are ids, independent of their
+/// spelling. No part contains the separator: neither towns nor words have control characters.
 fn name(asked: &Asked, words: &Words) -> String {
     let category = asked.category.map_or_else(|| "*".to_owned(), |id| id.to_string());
     let all = format!("posts:{}:{category}:{}", asked.order.as_str(), asked.area);
@@ -126,7 +130,7 @@ fn name(asked: &Asked, words: &Words) -> String {
 }
 
 impl Posts {
-    /// The page that a query asks for.
+    /// The page of a query.
     pub(super) async fn listing(
         &self,
         accounts: &Accounts,
@@ -154,9 +158,7 @@ impl Posts {
                 this.store.search(asked, words, limit + 1).await?
             };
             let cursor = |(price, id)| write_whole_cursor(&name, price, id);
-            let of_last = |last: &PostSummary| {
-                cursor((if order == Order::Newest { 0 } else { last.price }, last.id))
-            };
+            let of_last = |last: &PostSummary| cursor(last.position(order));
             let names = this.names(&accounts);
             let page = Page::cut(found.items, limit, of_last, |post| PostItem::new(post, names));
             Ok(Some(page.or_more(found.more.map(cursor))))

@@ -1,4 +1,4 @@
-//! `GET`, `PATCH` and `DELETE /v1/posts/{id}`; the last two for its owner alone.
+//! `GET`, `PATCH` and `DELETE /v1/posts/{id}`; the last two only for its owner.
 
 use super::draft::PostChangesBody;
 use super::represent::PostBody;
@@ -75,7 +75,7 @@ pub(super) async fn delete(id: PathId<PostId>, write: Write) -> Answer<StatusCod
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The caller, if the conditions hold for the post as it is answered.
+/// The caller with the conditions of the request, which apply to the body of the post.
 fn by(Write { app, caller, conditions }: Write) -> By<Post> {
     By::new(caller.id, conditions, move |post| {
         Some(version(&PostBody::new(post, app.posts.names(&app.accounts))))

@@ -1,8 +1,8 @@
-//! Posts as clients see them. Nothing of the reader, and of the owner the nickname alone: these bodies are
-//! the same for everybody.
+//! Posts as JSON. These bodies are the same for all clients: they contain nothing about the reader, and of the owner
+//! only the nickname.
 
 use super::draft::Names;
-use super::types::{CategoryId, OfferPlace, Post, PostSummary};
+use super::types::{CategoryId, Post, PostSummary};
 use crate::accounts::RegionId;
 use crate::http::rfc3339::format_utc;
 use serde::Serialize;
@@ -51,19 +51,18 @@ pub(super) struct PostBody {
 
 impl PostItem {
     pub(super) fn new(post: PostSummary, names: Names<'_>) -> Self {
-        let PostSummary { id, title, item_name, price, stock, category, place, status, .. } = post;
-        let OfferPlace { state, city, town } = place;
+        let values = post.values;
         Self {
-            id,
-            title,
-            item_name,
-            price,
-            stock,
-            category: slug(category, names),
-            state: region(state, names),
-            city: region(city, names),
-            town,
-            status: status.as_str(),
+            id: post.id,
+            title: values.title,
+            item_name: values.item_name,
+            price: values.price,
+            stock: values.stock,
+            category: slug(values.category, names),
+            state: region(values.place.state, names),
+            city: region(values.place.city, names),
+            town: values.place.town,
+            status: values.status.as_str(),
             created_at: format_utc(post.created_at_ms),
         }
     }
@@ -71,28 +70,14 @@ impl PostItem {
 
 impl PostBody {
     pub(super) fn new(post: Post, names: Names<'_>) -> Self {
-        let values = post.values;
-        let summary = PostSummary {
-            id: post.id,
-            title: values.title,
-            item_name: values.item_name,
-            price: values.price,
-            stock: values.stock,
-            category: values.category,
-            place: values.place,
-            status: values.status,
-            created_at_ms: post.created_at_ms,
-        };
-        Self {
-            item: PostItem::new(summary, names),
-            content: values.content,
-            author: post.author,
-            updated_at: format_utc(post.updated_at_ms),
-        }
+        let Post { id, author, mut values, created_at_ms, updated_at_ms } = post;
+        let content = std::mem::take(&mut values.content);
+        let item = PostItem::new(PostSummary { id, values, created_at_ms }, names);
+        Self { item, content, author, updated_at: format_utc(updated_at_ms) }
     }
 }
 
-/// Foreign keys see to it that there is one.
+/// A foreign key guarantees that the category exists.
 fn slug(id: CategoryId, names: Names<'_>) -> String {
     let category = names.categories.iter().find(|category| category.id == id);
     category.map(|category| category.slug.clone()).unwrap_or_default()

@@ -4,10 +4,10 @@
 mod listing;
 mod search;
 
-pub use listing::Asked;
+pub(crate) use listing::Asked;
 
 use super::draft::Changes;
-use super::types::{Category, NewPost, OfferPlace, Post, PostId, PostValues, Status};
+use super::types::{Category, NewPost, OfferPlace, Post, PostId, PostSummary, PostValues, Status};
 use super::{Area, area, one_post};
 use crate::accounts::{self, OwnedRows, Quota, RegionId, UserId};
 use crate::http::rfc3339::now_ms;
@@ -18,18 +18,18 @@ use crate::store::{ChangeError, Conn, Result, Row, Sql, Store, StoreError, Tx, c
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Whoever is gone is nobody, be it that the column still says who it was.
+/// The columns of [`summary`] first. A deleted author is `NULL`, even if the post still has the id.
 const FIND: &str =
-    "SELECT p.id, u.nickname, p.title, p.content, p.item_name, p.price, p.stock, p.category_id,
-        p.state_id, p.city_id, t.name, p.status, p.created_at_ms, p.updated_at_ms, u.id
+    "SELECT p.id, p.title, p.item_name, p.price, p.stock, p.category_id, p.state_id, p.city_id,
+        t.name, p.status, p.created_at_ms, p.content, u.nickname, p.updated_at_ms, u.id
    FROM posts p JOIN towns t ON t.id = p.town_id LEFT JOIN users u ON u.id = p.author_id
   WHERE p.id = ? AND p.removed = 0";
 
-/// The next `?2` towns after `?1`, and whether there is no post in them.
+/// The next `?2` towns after `?1`, and 1 for those without posts.
 const TOWNS: &str = "SELECT id, NOT EXISTS (SELECT 1 FROM posts WHERE town_id = t.id)
      FROM towns t WHERE id > ?1 ORDER BY id LIMIT ?2";
 
-/// Posts in the store. Every method fails when the store cannot answer; nothing is written then,
+/// Posts in the store. Every method fails when the store does not answer; nothing is written then,
 /// unless the error [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct PostStore {
@@ -37,33 +37,31 @@ pub struct PostStore {
     quota: Quota,
 }
 
-/// What a change found and what it left.
+/// A change of a post.
 pub(super) struct Changed {
     pub(super) before: PostValues,
-    /// The post as it is now.
     pub(super) after: Post,
 }
 
 impl PostStore {
-    /// Posts in `store`, so many of each user.
-    pub fn new(store: Store, quota: Quota) -> Self {
+    pub(super) fn new(store: Store, quota: Quota) -> Self {
         Self { store, quota }
     }
 
-    /// All categories, in the order in which they are shown.
-    pub async fn categories(&self) -> Result<Vec<Category>> {
+    /// All categories, in display order.
+    pub(super) async fn categories(&self) -> Result<Vec<Category>> {
         self.store.read(all_categories).await
     }
 
-    /// The same, for opening the application; blocks the thread.
-    pub fn remembered(&self) -> Result<Vec<Category>> {
+    /// The same; blocks the thread.
+    pub(super) fn remembered(&self) -> Result<Vec<Category>> {
         self.store.read_blocking(all_categories)
     }
 
-    /// Stores a post, `once`. Done even when the caller goes away.
+    /// Stores a post, `once`. Completes even when the caller leaves.
     ///
     /// # Errors
-    /// Also when its author is gone.
+    /// Also when its author does not exist any more.
     pub async fn create(&self, new: NewPost, once: Once) -> Result<Done<PostId>, ChangeError> {
         let listings = area::listings(&new.values);
         let quota = self.quota;
@@ -76,7 +74,7 @@ impl PostStore {
                 let town = intern(tx, new.values.place.city, &new.values.place.town)?;
                 let id = insert(tx, &new, town)?;
                 index::note(tx, index::POSTS, id)?;
-                // "There is no such post" may be remembered for the id that is now taken.
+                // The absence of this id may be cached.
                 tx.effects().end(listings.iter().copied().chain([one_post(id)]));
                 Ok(id)
             })
@@ -87,7 +85,7 @@ impl PostStore {
     /// Stores posts in one transaction, in order. For filling a store.
     ///
     /// # Errors
-    /// Also when one is refused; none is stored then.
+    /// Also when one post is refused; none is stored then.
     pub async fn create_all(&self, all: Vec<NewPost>) -> Result<()> {
         let job = move |tx: &mut Tx<'_>| {
             let mut towns: HashMap<(RegionId, &str), i64> = HashMap::new();
@@ -110,15 +108,13 @@ impl PostStore {
     }
 
     /// The post of this id, unless it was removed.
-    pub async fn find(&self, id: PostId) -> Result<Option<Post>> {
+    pub(super) async fn find(&self, id: PostId) -> Result<Option<Post>> {
         self.store.read(move |conn| Ok(find(conn, id)?.map(|(post, _)| post))).await
     }
 
-    /// Changes a post of this author. Done even when the caller goes away.
-    ///
-    /// # Errors
-    /// Also when the author is gone.
-    pub async fn change(
+    /// Changes a post of this author. Completes even when the caller leaves. Also fails when the author does not
+    /// exist any more.
+    pub(super) async fn change(
         &self,
         id: PostId,
         by: impl Into<By<Post>>,
@@ -133,7 +129,7 @@ impl PostStore {
             let before = after.values.clone();
             changes.apply(&mut after.values);
             if after.values != before {
-                // Clocks go back, and seeded posts are of the future.
+                // Clocks may be set back, and seeded posts are in the future.
                 after.updated_at_ms = after.updated_at_ms.max(now_ms());
                 update(tx, &after)?;
             }
@@ -147,11 +143,10 @@ impl PostStore {
         self.store.write(job).await
     }
 
-    /// Removes a post, for its author or the operator: nobody sees it any more. Done even
-    /// when the caller goes away.
+    /// Hides a post for all clients, on behalf of its author or the operator. Completes even when the caller leaves.
     ///
     /// # Errors
-    /// As [`change`](Self::change).
+    /// Also when the author does not exist any more.
     pub async fn remove(
         &self,
         id: PostId,
@@ -174,13 +169,16 @@ impl PostStore {
         self.store.write(job).await
     }
 
-    /// How many posts were ever stored, removed ones included.
+    /// Number of stored posts, removed ones included.
+    ///
+    /// # Errors
+    /// The store does not answer.
     pub async fn count(&self) -> Result<u64> {
         self.store.read(|conn| conn.one("SELECT count(*) FROM posts", &[])).await
     }
 }
 
-/// The post, if whoever asks may, and still exists.
+/// The post, if it exists and `by` may change it.
 fn owned(
     tx: &Tx<'_>,
     id: PostId,
@@ -196,12 +194,12 @@ fn owned(
     Ok(by.may(Some(author), || Ok::<_, StoreError>(Some(post.clone())))?.map(|()| post))
 }
 
-/// The post of this id and its author's, unless it was removed.
+/// The post of this id and the id of its author, unless it was removed.
 fn find(conn: &Conn<'_>, id: PostId) -> Result<Option<(Post, Option<UserId>)>> {
     conn.first(FIND, params![id], |row| Ok((post(row)?, row.get(14)?)))
 }
 
-/// The id of a town, which it gets when it is named for the first time.
+/// The id of a town, which is inserted if it is new.
 fn intern(tx: &Tx<'_>, city: RegionId, name: &str) -> Result<i64> {
     let look = || tx.first(TOWN, params![city, name], |row| row.get(0));
     if let Some(id) = look()? {
@@ -210,22 +208,19 @@ fn intern(tx: &Tx<'_>, city: RegionId, name: &str) -> Result<i64> {
     let insert = "INSERT INTO towns (city_id, name) VALUES (?, ?)";
     match tx.insert_new(insert, params![city, name])? {
         Some(id) => Ok(id),
-        // Somebody else has named it meanwhile.
+        // Another transaction has inserted it meanwhile.
         None => look()?.ok_or(StoreError::Busy),
     }
 }
 
-/// It must stay until the post is there.
+/// Locks the row: the town must exist until the post is inserted.
 const TOWN: Sql<'_> = Sql::each(
     "SELECT id FROM towns WHERE city_id = ? AND name = ?",
     "SELECT id FROM towns WHERE city_id = ? AND name = ? LOCK IN SHARE MODE",
 );
 
-/// Takes away the towns without posts among the next `limit` after this one; answers the last of these, if
-/// there may be more. Posts that were removed keep theirs.
-///
-/// # Errors
-/// When the store cannot answer.
+/// Deletes the towns without posts among the next `limit` after `after`; returns the last of these if there may be
+/// more. Removed posts keep their town.
 pub(crate) async fn sweep_towns(store: &Store, after: i64, limit: usize) -> Result<Option<i64>> {
     let read = move |conn: &Conn<'_>| conn.rows(TOWNS, params![after, limit], columns);
     let found: Vec<(i64, bool)> = store.read(read).await?;
@@ -234,7 +229,7 @@ pub(crate) async fn sweep_towns(store: &Store, after: i64, limit: usize) -> Resu
         found.into_iter().filter(|(_, unused)| *unused).map(|(id, _)| id).collect();
     if !unused.is_empty() {
         let job = move |tx: &mut Tx<'_>| {
-            // Somebody may have offered something there meanwhile.
+            // A post may have been inserted meanwhile.
             let delete = "DELETE FROM towns
                  WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM posts WHERE town_id = ?1)";
             unused.iter().try_for_each(|id| tx.run(delete, params![id]).map(drop))?;
@@ -248,24 +243,14 @@ pub(crate) async fn sweep_towns(store: &Store, after: i64, limit: usize) -> Resu
 fn insert(tx: &Tx<'_>, new: &NewPost, town: i64) -> Result<PostId> {
     let PostValues { title, content, item_name, price, stock, category, place, status } =
         &new.values;
+    let status = *status as i64;
     tx.insert(
         "INSERT INTO posts (author_id, category_id, state_id, city_id, town_id, price, stock, status, removed,
                             created_at_ms, updated_at_ms, title, item_name, content)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10, ?11, ?12, ?13)",
         params![
-            new.author,
-            category,
-            place.state,
-            place.city,
-            town,
-            price,
-            stock,
-            *status as i64,
-            new.removed,
-            new.created_at_ms,
-            title,
-            item_name,
-            content
+            new.author, category, place.state, place.city, town, price, stock, status, new.removed,
+            new.created_at_ms, title, item_name, content
         ],
     )
 }
@@ -273,24 +258,15 @@ fn insert(tx: &Tx<'_>, new: &NewPost, town: i64) -> Result<PostId> {
 fn update(tx: &Tx<'_>, post: &Post) -> Result<()> {
     let PostValues { title, content, item_name, price, stock, category, place, status } =
         &post.values;
+    let status = *status as i64;
     let town = intern(tx, place.city, &place.town)?;
     tx.run(
         "UPDATE posts SET category_id = ?, state_id = ?, city_id = ?, town_id = ?, price = ?, stock = ?,
                 status = ?, updated_at_ms = ?, title = ?, item_name = ?, content = ?
           WHERE id = ?",
         params![
-            category,
-            place.state,
-            place.city,
-            town,
-            price,
-            stock,
-            *status as i64,
-            post.updated_at_ms,
-            title,
-            item_name,
-            content,
-            post.id
+            category, place.state, place.city, town, price, stock, status, post.updated_at_ms,
+            title, item_name, content, post.id
         ],
     )?;
     Ok(())
@@ -304,25 +280,27 @@ fn all_categories(conn: &Conn<'_>) -> Result<Vec<Category>> {
 }
 
 fn post(row: &Row<'_>) -> Result<Post> {
-    Ok(Post {
-        id: row.get(0)?,
-        author: row.get(1)?,
-        values: PostValues {
-            title: row.get(2)?,
-            content: row.get(3)?,
-            item_name: row.get(4)?,
-            price: row.get(5)?,
-            stock: row.get(6)?,
-            category: row.get(7)?,
-            place: OfferPlace { state: row.get(8)?, city: row.get(9)?, town: row.get(10)? },
-            status: status_of(row.get(11)?),
-        },
-        created_at_ms: row.get(12)?,
-        updated_at_ms: row.get(13)?,
-    })
+    let PostSummary { id, values, created_at_ms } = summary(row)?;
+    let values = PostValues { content: row.get(11)?, ..values };
+    Ok(Post { id, author: row.get(12)?, values, created_at_ms, updated_at_ms: row.get(13)? })
 }
 
-/// The table has no other numbers.
-fn status_of(number: usize) -> Status {
-    Status::WORDS.get(number).map_or(Status::Selling, |(_, status)| *status)
+/// Reads the first eleven columns of [`FIND`].
+fn summary(row: &Row<'_>) -> Result<PostSummary> {
+    let status = Status::WORDS.get(row.get::<usize>(9)?);
+    Ok(PostSummary {
+        id: row.get(0)?,
+        values: PostValues {
+            title: row.get(1)?,
+            content: String::new(),
+            item_name: row.get(2)?,
+            price: row.get(3)?,
+            stock: row.get(4)?,
+            category: row.get(5)?,
+            place: OfferPlace { state: row.get(6)?, city: row.get(7)?, town: row.get(8)? },
+            // The table has no other numbers.
+            status: status.map_or(Status::Selling, |(_, status)| *status),
+        },
+        created_at_ms: row.get(10)?,
+    })
 }

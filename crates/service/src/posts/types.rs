@@ -1,12 +1,13 @@
-//! What posts are to the rest of the program.
+//! Types of posts.
 
 use crate::accounts::{RegionId, UserId};
+use crate::search::Position;
 use serde::Serialize;
 
 /// Identifier of a post, never reused. The newest post has the highest.
 pub type PostId = i64;
 
-/// Identifier of a category. They come with the migrations.
+/// Identifier of a category. Migrations define the categories.
 pub type CategoryId = i64;
 
 /// A category.
@@ -25,19 +26,19 @@ pub struct Category {
     pub name_english: String,
 }
 
-/// How far the sale is.
+/// State of the sale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// To be had.
+    /// Available.
     Selling,
-    /// Promised to somebody.
+    /// Promised to a buyer.
     Reserved,
-    /// Gone to somebody.
+    /// Sold.
     Sold,
 }
 
 impl Status {
-    /// All of them with their words, by the numbers under which they are stored.
+    /// All states with their words, by the numbers in the store.
     pub const WORDS: [(&'static str, Status); 3] =
         [("selling", Status::Selling), ("reserved", Status::Reserved), ("sold", Status::Sold)];
 
@@ -46,7 +47,7 @@ impl Status {
     }
 }
 
-/// Where something is offered. Values have been checked: the city lies in the state.
+/// The place of an offer. Values are valid: the city is in the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferPlace {
     /// The province.
@@ -57,29 +58,29 @@ pub struct OfferPlace {
     pub town: String,
 }
 
-/// All that an owner can say of a post. Values have been checked.
+/// The data of a post that its owner sets. Values are valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostValues {
     /// 1 to 100 characters on one line.
     pub title: String,
     /// 1 to 10,000 characters.
     pub content: String,
-    /// What is sold: 1 to 100 characters on one line.
+    /// The item sold: 1 to 100 characters on one line.
     pub item_name: String,
     /// Price in won.
     pub price: i64,
-    /// How many there are.
+    /// Number of items.
     pub stock: i64,
-    /// One of the migrations' own.
+    /// One of the categories.
     pub category: CategoryId,
     /// State, city and town of the offer.
     pub place: OfferPlace,
-    /// How far the sale is.
+    /// State of the sale.
     pub status: Status,
 }
 
 impl PostValues {
-    /// What is searched of it.
+    /// The searched texts.
     pub(super) fn texts(&self) -> [&str; 3] {
         [&self.title, &self.item_name, &self.content]
     }
@@ -88,68 +89,57 @@ impl PostValues {
 /// A post to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPost {
-    /// Whose it is.
+    /// The owner.
     pub author: UserId,
-    /// What they say.
+    /// The owner's data.
     pub values: PostValues,
-    /// Whether it is gone again already; only a store that is filled has such posts.
+    /// Removed from the beginning; only for filling a store.
     pub removed: bool,
-    /// When it was made, UTC, in milliseconds since 1970.
+    /// Time of creation, in milliseconds since 1970.
     pub created_at_ms: i64,
 }
 
 /// A stored post that was not removed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Post {
-    /// Identifier.
-    pub id: PostId,
-    /// Nickname of its owner; nobody's once the account is gone.
-    pub author: Option<String>,
-    /// What the owner says.
-    pub values: PostValues,
-    /// When it was made, UTC, in milliseconds since 1970.
-    pub created_at_ms: i64,
-    /// When it was last changed, likewise.
-    pub updated_at_ms: i64,
+    pub(super) id: PostId,
+    /// Nickname of its owner; `None` once the account is deleted.
+    pub(super) author: Option<String>,
+    pub(super) values: PostValues,
+    /// Milliseconds since 1970.
+    pub(super) created_at_ms: i64,
+    /// Milliseconds since 1970.
+    pub(super) updated_at_ms: i64,
 }
 
-/// A post as lists show it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PostSummary {
-    /// Identifier.
-    pub id: PostId,
-    /// 1 to 100 characters on one line.
-    pub title: String,
-    /// What is sold.
-    pub item_name: String,
-    /// Price in won.
-    pub price: i64,
-    /// How many there are.
-    pub stock: i64,
-    /// One of the migrations' own.
-    pub category: CategoryId,
-    /// State, city and town of the offer.
-    pub place: OfferPlace,
-    /// How far the sale is.
-    pub status: Status,
-    /// When it was made, UTC, in milliseconds since 1970.
-    pub created_at_ms: i64,
+/// A post of a list.
+pub(super) struct PostSummary {
+    pub(super) id: PostId,
+    /// With an empty content.
+    pub(super) values: PostValues,
+    /// Milliseconds since 1970.
+    pub(super) created_at_ms: i64,
 }
 
-/// In which order posts are listed. Those of one price follow each other by id, in the same direction.
+impl PostSummary {
+    /// Its position in a listing.
+    pub(super) fn position(&self, order: Order) -> Position {
+        (if order == Order::Newest { 0 } else { self.values.price }, self.id)
+    }
+}
+
+/// Order of a listing. Posts of one price are ordered by id, in the same direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Newest first.
+pub(crate) enum Order {
     Newest,
-    /// Cheapest first.
     Cheapest,
-    /// Dearest first.
+    /// Most expensive first.
     Dearest,
 }
 
 impl Order {
-    /// All of them with their words, in order.
-    pub const WORDS: [(&'static str, Order); 3] =
+    /// All orders with their words.
+    pub(crate) const WORDS: [(&'static str, Order); 3] =
         [("newest", Order::Newest), ("price", Order::Cheapest), ("-price", Order::Dearest)];
 
     pub(crate) fn as_str(self) -> &'static str {

@@ -1,10 +1,9 @@
-//! The pool that protects the rest: few threads at low priority, a short queue, deadlines.
+//! The engine that protects the rest of the machine: few threads at low priority, a short queue, deadlines.
 //!
-//! One more thread, the *conductor*, at normal priority, owns the workers: it gives out what waits, ends what
-//! expires, settles and answers what is done. The workers themselves only hash. They touch no lock that
-//! anybody else could want, neither the queue's nor a lock inside a caller's `settle`: a thread of nice
-//! 19 on a busy machine may be off its core for a long time, and a lock it held would stop an event loop
-//! for as long.
+//! One more thread, the *conductor*, at normal priority, owns the workers: it hands out waiting jobs, ends expired
+//! ones, and settles and answers finished ones. The workers only hash. They take no lock that another thread could
+//! wait for, neither the queue's nor one inside a caller's `settle`: a thread of nice 19 on a busy machine may be off
+//! its core for a long time, and a lock that it held would stop an event loop for as long.
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +16,6 @@ use super::task::Task;
 use super::worker::Worker;
 use super::{Class, Engine, PoolError, PoolMetrics, PoolOptions};
 
-/// The pool's engine: see the module.
 pub(super) struct Bounded {
     queue: Arc<Mutex<Queue>>,
     wake: Thread,
@@ -26,16 +24,16 @@ pub(super) struct Bounded {
 }
 
 impl Bounded {
-    /// Starts the threads. `hash_time` is what a job is expected to take until some have been seen;
-    /// `keep_bytes` how much memory a worker keeps between jobs.
+    /// Starts the threads. `hash_time` is the expected time of a job until the first has ended; `keep_bytes` is the
+    /// memory that a worker keeps between jobs.
     pub(super) fn start(
         options: &PoolOptions,
         hash_time: Duration,
         keep_bytes: usize,
     ) -> std::io::Result<Self> {
         let queue = Arc::new(Mutex::new(Queue::new(options, hash_time)));
-        // The conductor waits for its workers, which need its handle to wake it. When a worker cannot be
-        // started, the sender goes and the conductor with it.
+        // The conductor waits for its workers, which need its handle to wake it. If a worker cannot be
+        // started, the sender is dropped and the conductor ends.
         let (send, receive) = mpsc::channel();
         let conductor = {
             let queue = Arc::clone(&queue);
@@ -50,7 +48,7 @@ impl Bounded {
             .map(|i| Worker::start(format!("hash-{i}"), wake.clone(), options.idle, keep_bytes))
             .collect::<Result<Vec<_>, _>>()?;
         let memory = workers.iter().map(Worker::memory).collect();
-        // It waits for exactly this and cannot have gone.
+        // The conductor is waiting for this and cannot have ended.
         let _ = send.send(workers);
         Ok(Self { queue, wake, conductor: Mutex::new(Some(conductor)), memory })
     }
@@ -71,14 +69,14 @@ impl Engine for Bounded {
         }
     }
 
-    fn has_room(&self, class: Class) -> bool {
-        self.queue.lock().has_room(class)
+    fn has_room(&self) -> bool {
+        self.queue.lock().has_room(Class::New)
     }
 
     fn abandon(&self, number: u64) {
         let abandoned = self.queue.lock().abandon(number);
         if let Some(mut task) = abandoned {
-            // Nobody hears the answer, but `settle` is told.
+            // For `settle`: nobody waits for the result.
             task.end(PoolError::Closed);
         }
     }
@@ -104,7 +102,7 @@ impl Engine for Bounded {
 
 /// The thread between the queue and the workers.
 struct Conductor {
-    /// Only threads of normal priority lock it, and none for longer than a few look-ups.
+    /// Locked only by threads of normal priority, for a few look-ups at most.
     queue: Arc<Mutex<Queue>>,
     workers: Vec<Worker>,
 }
@@ -116,11 +114,11 @@ impl Conductor {
             if step.closed && !self.workers.iter().any(Worker::is_busy) {
                 return;
             }
-            if step.has_told {
-                // Who is told may wait for something itself, and with that take the wake-up that was meant for here.
+            if step.has_settled {
+                // A `settle` that parks takes the wake-up meant for this thread.
                 continue;
             }
-            // Whoever wakes it between the step and here makes this return at once.
+            // A wake-up between the step and here makes this return at once.
             match step.next_deadline {
                 Some(at) => thread::park_timeout(at.saturating_duration_since(Instant::now())),
                 None => thread::park(),
@@ -128,46 +126,46 @@ impl Conductor {
         }
     }
 
-    /// Takes back what is done, gives out what waits, ends what expired. Workers get their next job
-    /// before any answer is given: settling and answering cost no hashing time.
+    /// Collects finished jobs, hands out waiting ones, and ends expired ones. Workers get their next job
+    /// before any result is sent: settling and answering cost no hashing time.
     fn step(&mut self) -> Step {
         let done: Vec<_> = self.workers.iter_mut().filter_map(Worker::collect).collect();
         let mut begin = Vec::new();
-        let mut unheard = Vec::new();
+        let mut not_run = Vec::new();
         let step = {
             let mut queue = self.queue.lock();
             for (task, took) in &done {
                 queue.metrics.ended(*took, task.has_failed());
             }
             if queue.closed {
-                unheard.extend(queue.clear().into_iter().map(|task| (task, PoolError::Closed)));
+                not_run.extend(queue.clear().into_iter().map(|task| (task, PoolError::Closed)));
             }
             let now = Instant::now();
-            unheard.extend(std::iter::from_fn(|| queue.expire(now)));
+            not_run.extend(std::iter::from_fn(|| queue.expire(now)));
             let idle = self.workers.iter().filter(|worker| !worker.is_busy()).count();
             begin.extend(std::iter::from_fn(|| queue.begin()).take(idle));
-            let has_told = !done.is_empty() || !unheard.is_empty();
-            Step { next_deadline: queue.next_deadline(), closed: queue.closed, has_told }
+            let has_settled = !done.is_empty() || !not_run.is_empty();
+            Step { next_deadline: queue.next_deadline(), closed: queue.closed, has_settled }
         };
         let idle = self.workers.iter_mut().filter(|worker| !worker.is_busy());
         for (worker, task) in idle.zip(begin) {
             worker.give(task);
         }
         for (mut task, _) in done {
-            // It has a result of its own.
+            // The task has a result of its own.
             task.end(PoolError::Panicked);
         }
-        for (mut task, reason) in unheard {
+        for (mut task, reason) in not_run {
             task.end(reason);
         }
         step
     }
 }
 
-/// What the conductor must know to sleep.
+/// State after a step, which decides how long the conductor sleeps.
 struct Step {
     next_deadline: Option<Instant>,
     closed: bool,
-    /// Somebody was told how a task ended.
-    has_told: bool,
+    /// A task was settled.
+    has_settled: bool,
 }

@@ -11,7 +11,7 @@ pub struct PoolMetrics {
     pub running: usize,
     /// Jobs waiting now.
     pub queued: usize,
-    /// Jobs hashed to the end, whether or not anybody waited for it.
+    /// Jobs hashed to the end, also after their callers left.
     pub done: u64,
     /// Jobs that began and gave no result.
     pub failed: u64,
@@ -25,11 +25,11 @@ pub struct PoolMetrics {
     pub closed: u64,
     /// Wall time spent hashing, summed over the threads.
     pub hashing: Duration,
-    /// Moving average of the wall time of one job: what admission reckons with. Zero until one has ended.
+    /// Moving average of the wall time of one job, used by admission. Zero until one has ended.
     pub hash_time: Duration,
-    /// Most jobs that ever waited at once.
+    /// Maximum of `queued`.
     pub queued_max: usize,
-    /// Most jobs that were ever being hashed at once.
+    /// Maximum of `running`.
     pub running_max: usize,
     /// Memory kept for argon2id now, in bytes, over all threads.
     pub memory_bytes: usize,

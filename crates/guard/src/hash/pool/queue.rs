@@ -1,4 +1,4 @@
-//! What waits, and who may join.
+//! The queue of waiting jobs, and its admission.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use super::task::Task;
 use super::{Class, PoolError, PoolMetrics, PoolOptions};
 
-/// The part of the longest wait that an admitted job may be expected to wait. The rest is for
-/// estimates that turn out too low: a job that is admitted and expires has waited for nothing.
+/// The part of the longest wait that an admitted job may be expected to wait. The rest is a margin for
+/// low estimates: an admitted job that expires has waited for nothing.
 const EXPECTED_SHARE: f64 = 0.75;
 
 struct Waiting {
@@ -15,9 +15,9 @@ struct Waiting {
     deadline: Instant,
 }
 
-/// Jobs in the order they came. Numbers only grow, so the first key is the oldest job, and since all
-/// wait equally long, also the next to expire. A map, because a caller that leaves takes its job out
-/// of the middle: jobs left lying until a thread comes by could pile up without limit.
+/// Jobs in order of arrival. Numbers only grow, so the first key is the oldest job and, since all wait
+/// equally long, also the next to expire. A map, because a caller that leaves removes its job from
+/// the middle: abandoned jobs left for the threads could pile up without limit.
 pub(super) struct Queue {
     waiting: BTreeMap<u64, Waiting>,
     next_number: u64,
@@ -30,7 +30,6 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// An empty queue that expects a job to take `hash_time`.
     pub(super) fn new(options: &PoolOptions, hash_time: Duration) -> Self {
         Self {
             waiting: BTreeMap::new(),
@@ -44,7 +43,7 @@ impl Queue {
         }
     }
 
-    /// Takes a job and gives its number, or gives the job back with the reason.
+    /// Takes a job and returns its number, or returns the job with the reason.
     pub(super) fn admit(
         &mut self,
         task: Box<dyn Task>,
@@ -66,8 +65,8 @@ impl Queue {
         Ok(number)
     }
 
-    /// Whether one more may wait: a thread is free for it, or it is within the number and is expected to
-    /// begin in time; for a new password, within half of both.
+    /// Returns true if a thread is free, or one more job fits the queue and is expected to begin in time; for a new
+    /// password, within half of both bounds.
     pub(super) fn has_room(&self, class: Class) -> bool {
         let ahead = self.waiting.len() + self.metrics.running;
         if ahead < self.threads as usize {
@@ -81,7 +80,7 @@ impl Queue {
             && self.time_for(self.waiting.len() + 1) <= self.max_expected_wait / share
     }
 
-    /// How long the threads take for so many jobs.
+    /// Expected time of the threads for `jobs`.
     fn time_for(&self, jobs: usize) -> Duration {
         let jobs = u32::try_from(jobs).unwrap_or(u32::MAX);
         self.metrics.hash_time.saturating_mul(jobs) / self.threads
@@ -99,7 +98,7 @@ impl Queue {
         Some(waiting.task)
     }
 
-    /// Takes out the oldest job if its time is over.
+    /// Removes the oldest job if its deadline has passed.
     pub(super) fn expire(&mut self, now: Instant) -> Option<(Box<dyn Task>, PoolError)> {
         let oldest = self.waiting.first_entry().filter(|oldest| oldest.get().deadline <= now)?;
         let task = oldest.remove().task;
@@ -107,7 +106,7 @@ impl Queue {
         Some((task, self.busy()))
     }
 
-    /// Takes out a job whose caller has left, unless it has begun.
+    /// Removes a job whose caller has left, unless it has begun.
     pub(super) fn abandon(&mut self, number: u64) -> Option<Box<dyn Task>> {
         let waiting = self.waiting.remove(&number)?;
         self.metrics.abandoned += 1;

@@ -1,4 +1,4 @@
-//! A job on its way through a pool: computed on one thread, settled and answered on another.
+//! A job of a pool: computed on one thread, settled and answered on another.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,16 +7,16 @@ use tokio::sync::oneshot;
 use super::PoolError;
 use crate::hash::kernel::Memory;
 
-/// A job, whatever its result. [`end`](Task::end) settles and answers; a task dropped without it does so
-/// then, so that neither can be forgotten.
+/// A job with any type of result. [`end`](Task::end) settles and answers; dropping the task calls it if nothing else
+/// did.
 pub(super) trait Task: Send {
-    /// Computes the result and keeps it. A panic becomes a result.
+    /// Computes and stores the result. A panic becomes an error.
     fn compute(&mut self, memory: &mut Memory);
 
-    /// Whether it was computed without a result.
+    /// Returns true after a computation that failed.
     fn has_failed(&self) -> bool;
 
-    /// Settles, then answers, with what was computed or else with `unless_computed`; once.
+    /// Settles, then answers, with the computed result or else with `unless_computed`; once.
     fn end(&mut self, unless_computed: PoolError);
 }
 
@@ -24,7 +24,6 @@ type JobResult<T> = Result<T, PoolError>;
 type Work<T> = Box<dyn FnOnce(&mut Memory) -> JobResult<T> + Send>;
 type Settle<T> = Box<dyn FnOnce(&JobResult<T>) + Send>;
 
-/// A job with a result of one kind.
 pub(super) struct Job<T: Send> {
     work: Option<Work<T>>,
     result: Option<JobResult<T>>,
@@ -33,7 +32,7 @@ pub(super) struct Job<T: Send> {
 }
 
 impl<T: Send> Job<T> {
-    /// A job that does `work`, then tells its result to `settle`, then to the receiver.
+    /// A job that runs `work`, then passes its result to `settle`, then to the receiver.
     pub(super) fn new(
         work: impl FnOnce(&mut Memory) -> JobResult<T> + Send + 'static,
         settle: impl FnOnce(&JobResult<T>) + Send + 'static,
@@ -62,10 +61,10 @@ impl<T: Send> Task for Job<T> {
         // The password is erased before the result is sent.
         self.work = None;
         let result = self.result.take().unwrap_or(Err(unless_computed));
-        // What a caller's closure does wrong must not end a thread of the pool.
+        // A panic in a caller's closure must not end a thread of the pool.
         let _ = catch_unwind(AssertUnwindSafe(|| settle(&result)));
         if let Some(answer) = self.answer.take() {
-            // The caller may have left; nobody wants the result then.
+            // Fails if the caller has left.
             let _ = answer.send(result);
         }
     }

@@ -1,5 +1,5 @@
-//! The pool with jobs that stand still until they are told to go on, so that every order of events can
-//! be made to happen. The same pool with real hashes is in `tests/hash`.
+//! The pool with jobs that block until they are released, which makes every order of events possible. `tests/hash`
+//! tests the same pool with real hashes.
 
 use parking_lot::Mutex;
 use std::num::NonZeroUsize;
@@ -16,7 +16,7 @@ use super::{Class, Engine, PoolError, PoolMetrics, PoolOptions, Scheme, Ticket, 
 /// Longer than any test.
 const NEVER: Duration = Duration::from_secs(3600);
 
-/// A pool under test and the ends of its jobs, in the order in which they were settled.
+/// A pool under test and the ends of its jobs, in order of settling.
 struct Harness {
     engine: Arc<dyn Engine>,
     settled: Arc<Mutex<Vec<(u32, End)>>>,
@@ -29,7 +29,7 @@ enum End {
     NotRun,
 }
 
-/// A job that has begun and stands still until it is finished.
+/// A job that has begun and blocks until it is released.
 struct Running {
     ticket: Ticket<u32>,
     release: Sender<()>,
@@ -97,7 +97,7 @@ impl Harness {
         self.begun(name).expect("a thread is free")
     }
 
-    /// Nothing when it was ended before it began.
+    /// `None` if it was ended before it began.
     fn begun(&self, name: u32) -> Option<Running> {
         let (begin, began) = mpsc::channel();
         let (release, released) = mpsc::channel();
@@ -123,7 +123,7 @@ impl Drop for Harness {
     }
 }
 
-/// The answer of a job that has it when it comes back from the pool: refused at once.
+/// The result of a job that was refused at once.
 fn at_once(ticket: Ticket<u32>) -> Result<u32, PoolError> {
     match pin!(ticket).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,

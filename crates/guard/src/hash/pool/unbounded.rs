@@ -1,10 +1,9 @@
-//! The pool as documented services have it: a thread for each job, at normal priority, with memory of its
-//! own, and an endless queue behind the 512th. **Unsafe**: whoever sends logins faster than the
-//! machine hashes takes its cores and up to 512 times the memory of a hash. It exists to be measured
-//! against.
+//! The engine of documented services: a thread for each job, at normal priority, with memory of its
+//! own, and an unbounded queue behind the last. **Unsafe**: a client that sends logins faster than the
+//! machine hashes takes its cores and up to 512 times the memory of a hash. It is a reference for measurements.
 //!
-//! This is what hashing in tokio's `spawn_blocking` (512 threads by default), or in the worker threads of
-//! a servlet container, comes to. A job whose caller has left is hashed all the same, as there.
+//! Equivalent to hashing in tokio's `spawn_blocking` (512 threads by default), or in the worker threads of
+//! a servlet container. As there, a job whose caller has left is still hashed.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashSet, VecDeque};
@@ -17,7 +16,6 @@ use super::task::Task;
 use super::{Class, Engine, PoolError, PoolMetrics};
 use crate::hash::kernel::Memory;
 
-/// The pool's engine: see the module.
 pub(super) struct Unbounded {
     shared: Arc<Shared>,
 }
@@ -66,7 +64,7 @@ impl Engine for Unbounded {
             if let Ok(thread) = thread.spawn(move || shared.work()) {
                 state.threads.insert(thread.thread().id());
             } else if state.threads.is_empty() {
-                // Nobody would ever come for it. With a thread alive it waits for that one.
+                // No thread would ever take it. With a thread alive it waits for that one.
                 state.metrics.refused += 1;
                 let task = state.waiting.pop_back();
                 drop(state);
@@ -78,7 +76,7 @@ impl Engine for Unbounded {
         None
     }
 
-    fn has_room(&self, _class: Class) -> bool {
+    fn has_room(&self) -> bool {
         true
     }
 
@@ -98,7 +96,7 @@ impl Engine for Unbounded {
         for mut task in waiting {
             task.end(PoolError::Closed);
         }
-        // A `settle` that drops the pool runs on one of the threads waited for here.
+        // A `settle` that drops the pool runs on one of these threads.
         let mut state = self.shared.state.lock();
         let own = usize::from(state.threads.contains(&thread::current().id()));
         while state.threads.len() > own {
@@ -108,7 +106,7 @@ impl Engine for Unbounded {
 }
 
 impl Shared {
-    /// A thread: jobs until none waits.
+    /// Runs jobs until none waits.
     fn work(&self) {
         let mut state = self.state.lock();
         while let Some(mut task) = state.waiting.pop_front() {

@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 use super::task::Task;
 use crate::hash::kernel::Memory;
 
-/// The place where the conductor and one worker hand a task to each other. A flag says whose turn it is,
-/// so the lock is never contended: a thread of low priority that loses its core while it holds a lock
-/// would make everybody wait who wants it.
+/// The place where the conductor and one worker exchange a task. A flag holds the turn, so the lock is never
+/// contended: a thread of low priority that loses its core while it holds a lock would delay all that wait for it.
 #[derive(Default)]
 struct Slot {
     workers_turn: AtomicBool,
@@ -68,7 +67,7 @@ impl Worker {
         }
     }
 
-    /// Takes back a finished task and how long it took.
+    /// Takes back a finished task and the time that it took.
     pub(super) fn collect(&mut self) -> Option<(Box<dyn Task>, Duration)> {
         if !self.busy || self.slot.workers_turn.load(Ordering::Acquire) {
             return None;
@@ -78,7 +77,7 @@ impl Worker {
         self.slot.take().map(|task| (task, took))
     }
 
-    /// How many bytes of memory it keeps, readable from any thread.
+    /// Bytes of memory that it keeps.
     pub(super) fn memory(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.slot.memory_bytes)
     }
@@ -90,7 +89,7 @@ impl Drop for Worker {
         self.slot.over.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It cannot have panicked: tasks catch their own panics.
+            // The thread cannot have panicked: tasks catch their own panics.
             let _ = thread.join();
         }
     }
@@ -125,7 +124,7 @@ impl Hasher {
         let nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.slot.took_nanos.store(nanos, Ordering::Relaxed);
         if self.memory.bytes() > self.keep_bytes {
-            // An older hash asked for more than the present scheme: not to be kept until a pause.
+            // An older hash took more memory than the present scheme.
             self.memory.release();
         }
         self.slot.memory_bytes.store(self.memory.bytes(), Ordering::Relaxed);
@@ -133,7 +132,7 @@ impl Hasher {
         self.conductor.unpark();
     }
 
-    /// Sleeps until the next task; gives the memory back when none comes for a while.
+    /// Sleeps until the next task; frees the memory when none arrives within `idle`.
     fn rest(&mut self, last_task: Instant) {
         if self.memory.bytes() == 0 {
             thread::park();
@@ -149,16 +148,16 @@ impl Hasher {
     }
 }
 
-/// Gives the calling thread the lowest priority that still gets some of a busy core (nice 19, a weight
+/// Gives the calling thread the lowest priority that still gets a share of a busy core (nice 19, a weight
 /// of 15 against 1,024). The idle policy (SCHED_IDLE, weight 3) would starve logins on a busy machine.
 ///
-/// Linux has a nice value per thread (setpriority(2), "C library/kernel differences"); elsewhere it
-/// would lower the whole process, so nothing is done.
+/// Linux has a nice value per thread (setpriority(2), "C library/kernel differences"); elsewhere this
+/// would lower the whole process, so it does nothing.
 fn lower_priority() {
     #[cfg(target_os = "linux")]
     {
         const LOWEST: i32 = 19;
-        // Raising the nice value needs no privilege; where a sandbox forbids it, hashing works all the same.
+        // Raising the nice value needs no privilege; where a sandbox forbids it, hashing still works.
         let _ = rustix::process::setpriority_process(None, LOWEST);
     }
 }

@@ -1,25 +1,23 @@
-//! The orders of a listing, each a page at a time.
+//! Pages of listings in each order.
 
 use super::{Filter, Index, Words};
 use crate::markets::types::{Market, MarketId};
 use madang_path::{Point, distance_metres};
-use std::cmp::Reverse;
 
-/// In which order, and behind which item it goes on.
+/// Order of a listing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
-    /// What matches best first, see [`Index::page`].
+    /// Best match first, see [`Index::page`].
     Relevance,
     /// By name.
     Name,
-    /// Nearest to this point first; markets without a position are left out.
+    /// Nearest to this point first, without markets of unknown position.
     Distance(Point),
     /// Most viewed first.
     Views,
 }
 
-/// The last item of the page before: what the listing is sorted by (the rank, the distance in metres, or the views; 0 by
-/// name), and its id.
+/// Sort key of the last item of the page before (rank, distance in metres, or views; 0 by name), and its id.
 pub type After = (f64, MarketId);
 
 /// One item of a page.
@@ -27,7 +25,7 @@ pub type After = (f64, MarketId);
 pub struct RankedMarket {
     /// Number of the market.
     pub number: u32,
-    /// What the listing is sorted by, as in [`After`].
+    /// Sort key, as in [`After`].
     pub sort: f64,
 }
 
@@ -44,30 +42,30 @@ impl Unit {
         Self { at: [lat.cos() * lon.cos(), lat.cos() * lon.sin(), lat.sin()], number }
     }
 
-    /// The square of the straight line between two points, which grows with the distance over ground.
+    /// The square of the straight distance between two points, which grows with the distance over ground.
     fn chord_squared(&self, other: &Self) -> f64 {
         self.at.iter().zip(&other.at).map(|(a, b)| (a - b) * (a - b)).sum()
     }
 }
 
-/// Of all markets that have a position.
+/// Positions of all markets that have one.
 pub(super) fn units(markets: &[Market]) -> Box<[Unit]> {
     let numbered = markets.iter().zip(0..);
     numbered.filter_map(|(market, number)| Some(Unit::new(&market.point()?, number))).collect()
 }
 
-/// How well a name fits: it is the search, begins with it, holds its words, or something else does.
-const EXACT: u8 = 0;
-const PREFIX: u8 = 1;
-const IN_NAME: u8 = 2;
-const ELSEWHERE: u8 = 3;
+// Ranks by relevance: the name is the search, begins with it, contains its words, or another text does.
+const EXACT: f64 = 0.0;
+const PREFIX: f64 = 1.0;
+const IN_NAME: f64 = 2.0;
+const ELSEWHERE: f64 = 3.0;
 
 impl Index {
-    /// At most `limit` markets behind `after`; nothing when that is none of them.
+    /// At most `limit` markets behind `after`; `None` if that market does not exist.
     ///
-    /// By relevance: those called exactly so, those whose names begin so, those whose names hold all
+    /// By relevance: names equal to the search, names that begin with it, names that contain all
     /// words, all others; each by name. Equal names, distances and views are in the order of ids or names,
-    /// so every order is total and a page goes on exactly where the one before ended.
+    /// so every order is total and a page continues exactly where the one before ended.
     pub fn page(
         &self,
         filter: &Filter,
@@ -115,9 +113,10 @@ impl Index {
         after: Option<(f64, u32)>,
         limit: usize,
     ) -> Vec<RankedMarket> {
-        let whole = words.whole.as_str();
-        // Names that begin so stand together. They need not hold each word: the one called 다나 is found by
-        // `다 나` for what it sells, and is called so all the same.
+        let whole = words.each.concat();
+        let whole = whole.as_str();
+        // Names that begin with the search are adjacent. They need not contain each word: 다나 matches `다 나` by its
+        // goods, and its name is still the search.
         let first = hits.partition_point(|n| self.name_key(*n) < whole);
         let begin = &hits[first..];
         let begin = &begin[..begin.partition_point(|n| self.name_key(*n).starts_with(whole))];
@@ -129,11 +128,9 @@ impl Index {
             .chain(others().filter(is_in_name).map(|n| (IN_NAME, *n)))
             .chain(others().filter(|n| !is_in_name(n)).map(|n| (ELSEWHERE, *n)));
         ranked
-            .filter(|(rank, number)| {
-                after.is_none_or(|(sort, last)| (f64::from(*rank), *number) > (sort, last))
-            })
+            .filter(|ranked| after.is_none_or(|after| *ranked > after))
             .take(limit)
-            .map(|(rank, number)| RankedMarket { number, sort: f64::from(rank) })
+            .map(|(sort, number)| RankedMarket { number, sort })
             .collect()
     }
 
@@ -149,24 +146,26 @@ impl Index {
             Some(hits) => &mut hits.iter().copied(),
         };
         #[allow(clippy::cast_precision_loss, reason = "nothing has been viewed 2^53 times")]
-        let mut all: Vec<(Reverse<u64>, u32)> = numbers
-            .map(|number| (Reverse(views(number)), number))
-            .filter(|(views, number)| {
-                after.is_none_or(|(sort, last)| {
-                    let views = views.0 as f64;
-                    views < sort || (views == sort && *number > last)
-                })
+        let ranked = |number| RankedMarket { number, sort: views(number) as f64 };
+        let is_behind = |found: &RankedMarket| {
+            after.is_none_or(|(sort, last)| {
+                found.sort < sort || (found.sort == sort && found.number > last)
             })
-            .collect();
-        keep_least(&mut all, limit);
-        #[allow(clippy::cast_precision_loss, reason = "nothing has been viewed 2^53 times")]
-        let found =
-            |(views, number): (Reverse<u64>, u32)| RankedMarket { number, sort: views.0 as f64 };
-        all.into_iter().map(found).collect()
+        };
+        let mut all: Vec<RankedMarket> = numbers.map(ranked).filter(is_behind).collect();
+        let order = |a: &RankedMarket, b: &RankedMarket| {
+            b.sort.total_cmp(&a.sort).then(a.number.cmp(&b.number))
+        };
+        if limit < all.len() {
+            all.select_nth_unstable_by(limit, order);
+            all.truncate(limit);
+        }
+        all.sort_unstable_by(order);
+        all
     }
 
-    /// Two passes: the squares of chords, which cost five operations each, say which could be in the page;
-    /// of those few the distances over ground are worked out and compared.
+    /// Two passes: the squares of chords, which cost five operations each, select candidates for the page;
+    /// only their distances over ground are computed and compared.
     fn by_distance(
         &self,
         hits: Option<&[u32]>,
@@ -191,35 +190,33 @@ impl Index {
             near.push((unit.chord_squared(&from), unit.number));
         }
         if let Some((sort, _)) = after {
-            // Those surely before the last item; `chord` of an arc is 2 sin(arc / 2).
+            // Removes items that are surely before the last one; the chord of an arc is 2 sin(arc / 2).
             let arc = sort / madang_path::EARTH_RADIUS_METRES;
             let chord = 2.0 * (arc.min(std::f64::consts::PI) / 2.0).sin();
             let least = chord * chord * (1.0 - SLACK) - SLACK * SLACK;
             near.retain(|(chord, _)| *chord >= least);
         }
-        let is_behind = |found: &(f64, u32)| {
-            after.is_none_or(|(sort, last)| {
-                found.0.total_cmp(&sort).then(self.id_order(found.1, last)).is_gt()
-            })
+        let order = |a: &RankedMarket, b: &RankedMarket| {
+            a.sort.total_cmp(&b.sort).then(self.id_order(a.number, b.number))
         };
-        // What the slack of the lower bound let through, and the last item itself, take up room: so more
-        // is asked for until there are enough, or there is no more.
+        let is_behind = |found: &RankedMarket| {
+            after.is_none_or(|(sort, number)| order(found, &RankedMarket { number, sort }).is_gt())
+        };
+        // Items within the slack of the lower bound, and the last item itself, are among the candidates: so their
+        // number grows until there are enough, or no more.
         let mut wanted = limit.saturating_add(16);
         loop {
             let bound = nth_least(&mut near, wanted);
             let most = bound.map_or(f64::INFINITY, |chord| chord * (1.0 + SLACK) + SLACK * SLACK);
             let candidates = near.iter().filter(|(chord, _)| *chord <= most);
-            let mut found: Vec<(f64, u32)> = candidates
-                .map(|(_, number)| (metres(*number), *number))
+            let mut found: Vec<RankedMarket> = candidates
+                .map(|(_, number)| RankedMarket { number: *number, sort: metres(*number) })
                 .filter(is_behind)
                 .collect();
             if found.len() >= limit || bound.is_none() {
-                found.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(self.id_order(a.1, b.1)));
+                found.sort_unstable_by(order);
                 found.truncate(limit);
-                return found
-                    .into_iter()
-                    .map(|(sort, number)| RankedMarket { number, sort })
-                    .collect();
+                return found;
             }
             wanted = wanted.saturating_mul(4);
         }
@@ -230,20 +227,11 @@ impl Index {
     }
 }
 
-/// Far more than the rounding of chords and haversines, and less than any page holds markets in: one
+/// Far more than the rounding of chords and haversines, and less than the radius of any page: one
 /// part in a million, and on the ground a few metres near the centre.
 const SLACK: f64 = 1e-6;
 
-/// The value that only `n` are smaller than; nothing when there are not so many. Changes the order.
+/// The value with exactly `n` smaller ones; `None` if there are not so many. Reorders `all`.
 fn nth_least(all: &mut [(f64, u32)], n: usize) -> Option<f64> {
     (n < all.len()).then(|| all.select_nth_unstable_by(n, |a, b| a.0.total_cmp(&b.0)).1.0)
-}
-
-/// The `limit` least, in order.
-fn keep_least<T: Ord>(all: &mut Vec<T>, limit: usize) {
-    if limit < all.len() {
-        all.select_nth_unstable(limit);
-        all.truncate(limit);
-    }
-    all.sort_unstable();
 }

@@ -1,8 +1,8 @@
-//! Which texts hold which two neighbouring characters.
+//! Lists of texts by pair of neighbouring characters.
 //!
-//! Hangul syllables are characters, and Korean is searched for by two of them and more, so pairs of
-//! characters are what letters' trigrams are elsewhere. A list of texts is written as differences, seven
-//! bits a byte: a pair that every name has, as 시장, takes a byte a text.
+//! Hangul syllables are characters, and Korean searches have two of them and more, so pairs of
+//! characters replace the trigrams of Latin text. A list of texts is stored as differences, seven
+//! bits a byte: a pair in every name, such as 시장, takes a byte a text.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,14 +12,14 @@ use std::collections::hash_map::Entry;
 pub(super) struct Postings {
     /// Sorted.
     pairs: Box<[u64]>,
-    /// Where the list of each pair begins in `lists`, and one end.
+    /// Offset of the list of each pair in `lists`, and the end of the last.
     starts: Box<[u32]>,
-    /// How many texts each has.
+    /// Number of texts of each pair.
     counts: Box<[u32]>,
     lists: Box<[u8]>,
 }
 
-/// Lists in the making. Texts come in the order of their numbers.
+/// Builds the lists. Texts must be added in the order of their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Builder(HashMap<u64, List>);
 
@@ -41,7 +41,7 @@ pub(super) fn pairs(text: &str) -> impl Iterator<Item = u64> {
 }
 
 impl Builder {
-    /// Adds a text. Pairs with a character that `is_edge` says no search can hold are left out.
+    /// Adds a text, without the pairs that `is_edge` excludes because no search contains them.
     pub(super) fn add(&mut self, number: u32, text: &str, is_edge: impl Fn(char, char) -> bool) {
         for (first, second) in text.chars().zip(text.chars().skip(1)) {
             if is_edge(first, second) {
@@ -65,7 +65,6 @@ impl Builder {
         }
     }
 
-    /// The lists.
     pub(super) fn finish(self) -> Postings {
         let mut found: Vec<(u64, List)> = self.0.into_iter().collect();
         found.sort_unstable_by_key(|(pair, _)| *pair);
@@ -85,20 +84,20 @@ impl Builder {
     }
 }
 
-/// A store of markets is far from 4 GiB of lists.
+/// The lists are far smaller than 4 GiB.
 fn offset(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 impl Postings {
-    /// The list of this pair; nothing when no text has it.
+    /// The list of this pair; `None` if no text contains it.
     pub(super) fn find(&self, pair: u64) -> Option<Posting<'_>> {
         let at = self.pairs.binary_search(&pair).ok()?;
         let (start, end) = (self.starts[at] as usize, self.starts[at + 1] as usize);
         Some(Posting { bytes: &self.lists[start..end], count: self.counts[at] as usize })
     }
 
-    /// The texts that hold either of two pairs, in the order of their numbers.
+    /// The texts with either of two pairs, in the order of their numbers.
     pub(super) fn with_either(&self, one: u64, other: u64) -> Vec<u32> {
         let lists = [one, other].into_iter().filter_map(|pair| self.find(pair));
         let mut texts: Vec<u32> = lists.flat_map(Posting::numbers).collect();
@@ -114,12 +113,17 @@ impl Postings {
     }
 }
 
-/// The texts that hold a pair, in the order of their numbers.
-#[derive(Clone, Copy, Debug)]
+/// The texts with a pair, in the order of their numbers.
+#[derive(Clone, Copy)]
 pub(super) struct Posting<'a> {
     bytes: &'a [u8],
-    /// How many.
+    /// Number of texts.
     pub(super) count: usize,
+}
+
+pub(super) struct Numbers<'a> {
+    bytes: &'a [u8],
+    last: u32,
 }
 
 impl Iterator for Numbers<'_> {
@@ -141,19 +145,12 @@ impl Iterator for Numbers<'_> {
     }
 }
 
-/// The numbers of a list.
-pub(super) struct Numbers<'a> {
-    bytes: &'a [u8],
-    last: u32,
-}
-
 impl<'a> Posting<'a> {
-    /// Its texts.
     pub(super) fn numbers(self) -> Numbers<'a> {
         Numbers { bytes: self.bytes, last: 0 }
     }
 
-    /// Keeps those of `texts`, which are in order, that are in the list.
+    /// Removes those of `texts`, which are in order, that are not in the list.
     pub(super) fn keep_common(self, texts: &mut Vec<u32>) {
         let mut numbers = self.numbers();
         let mut next = numbers.next();

@@ -1,6 +1,7 @@
-//! The index against a walk over all markets.
+//! The index against a scan of all markets.
 
 use super::*;
+use crate::markets::place::{place, place_of};
 use crate::markets::types::NewMarket;
 use madang_path::{Point, distance_metres};
 use proptest::prelude::*;
@@ -17,20 +18,21 @@ fn market(id: MarketId, name: &str, address: &str, goods: &[&str]) -> Market {
         goods: goods.iter().map(|part| (*part).to_owned()).collect(),
         ..NewMarket::default()
     };
-    let place = crate::markets::place::place(&REGIONS, &is);
+    let place = place(&REGIONS, &is);
     Market { id, place, facilities: None, is }
 }
 
-fn search(index: &Index, q: &str) -> Vec<MarketId> {
-    let filter = Filter { words: Words::of(q), ..Filter::default() };
-    let found = index.page(&filter, &Order::Relevance, None, 100, |_| 0).unwrap();
+fn found(index: &Index, filter: &Filter, order: &Order) -> Vec<MarketId> {
+    let found = index.page(filter, order, None, 100, |_| 0).unwrap();
     found.iter().map(|found| index.market(found.number).id).collect()
 }
 
+fn search(index: &Index, q: &str) -> Vec<MarketId> {
+    found(index, &Filter { words: Words::of(q), ..Filter::default() }, &Order::Relevance)
+}
+
 fn sold(index: &Index, goods: &str) -> Vec<MarketId> {
-    let filter = Filter { goods: Words::of(goods), ..Filter::default() };
-    let found = index.page(&filter, &Order::Name, None, 100, |_| 0).unwrap();
-    found.iter().map(|found| index.market(found.number).id).collect()
+    found(index, &Filter { goods: Words::of(goods), ..Filter::default() }, &Order::Name)
 }
 
 fn some() -> Index {
@@ -60,7 +62,7 @@ fn the_best_match_comes_first() {
 }
 
 /// Found by `pages_put_together_are_what_a_walk_over_all_finds`: a word of one character is no word of a name
-/// that it does not begin, so the market called so was ranked as if it only sold so.
+/// that it does not begin, so the market with this name was ranked like one with such goods.
 #[test]
 fn the_market_called_so_comes_first_though_its_name_holds_not_each_word() {
     let markets = vec![
@@ -154,7 +156,7 @@ fn hostile_searches_find_nothing_and_harm_nothing() {
 #[test]
 fn places_follow_from_addresses() {
     let place = |address: &str| {
-        let place = crate::markets::place_of(&REGIONS, address);
+        let place = place_of(&REGIONS, address);
         (place.province, place.municipality)
     };
     assert_eq!(place("강원도 강릉시 금성로 21"), place("강원특별자치도 강릉시"));
@@ -165,11 +167,11 @@ fn places_follow_from_addresses() {
     assert_eq!(place("세종특별자치시 금남면"), (Some(29), None));
     assert_eq!(place("제주시 이도동"), (Some(39), Some(39010)));
     assert_eq!(place("평양시 중구역"), (None, None));
-    let suwon = crate::markets::place_of(&REGIONS, "경기도 수원시 팔달구 정조로");
+    let suwon = place_of(&REGIONS, "경기도 수원시 팔달구 정조로");
     assert!(suwon.lies_in(31) && suwon.lies_in(31010) && !suwon.lies_in(31020), "{suwon:?}");
 }
 
-/// Few letters, so that searches find something.
+/// Few letters, so that searches match.
 fn any_market() -> impl Strategy<Value = Market> {
     let place = prop::sample::select(vec![
         "서울 중구",
@@ -184,7 +186,7 @@ fn any_market() -> impl Strategy<Value = Market> {
         |(name, road, place, goods, position, near)| {
             let goods: Vec<&str> = goods.iter().map(String::as_str).collect();
             let mut market = market(0, name.trim(), &format!("{place} {road}"), &goods);
-            // Many on the same few spots, others anywhere.
+            // Many at the same few positions, others anywhere.
             market.is.position =
                 near.map(|(a, b)| (37.0 + f64::from(a) * 1e-7, 127.0 + f64::from(b))).or(position);
             if road.len() > 6 {
@@ -228,12 +230,12 @@ fn any_filter() -> impl Strategy<Value = Filter> {
         })
 }
 
-/// A view count that many share.
+/// View counts that are often equal.
 fn views(id: MarketId) -> u64 {
     (id as u64 * 7) % 4
 }
 
-/// The whole listing, found by looking at everything.
+/// The whole listing, by a scan of all markets.
 fn naive(markets: &[Market], filter: &Filter, order: &Order) -> Vec<MarketId> {
     let mut found: Vec<(f64, Reverse<u64>, String, MarketId)> = Vec::new();
     for market in markets {
@@ -246,18 +248,12 @@ fn naive(markets: &[Market], filter: &Filter, order: &Order) -> Vec<MarketId> {
         let goods: Vec<String> = market.is.goods.iter().map(|goods| folded(goods)).collect();
         texts.extend(goods.iter().cloned());
         let is_lone = |word: &str| word.chars().count() == 1;
-        let sold = |word: &String| {
-            goods.iter().any(|goods| match is_lone(word) {
-                true => goods.starts_with(word.as_str()),
-                false => goods.contains(word.as_str()),
-            })
+        let matches = |text: &String, word: &String| match is_lone(word) {
+            true => text.starts_with(word.as_str()),
+            false => text.contains(word.as_str()),
         };
-        let named = |word: &String| {
-            names.iter().any(|name| match is_lone(word) {
-                true => name.starts_with(word.as_str()),
-                false => name.contains(word.as_str()),
-            })
-        };
+        let sold = |word: &String| goods.iter().any(|goods| matches(goods, word));
+        let named = |word: &String| names.iter().any(|name| matches(name, word));
         let holds = |word: &String| match is_lone(word) {
             true => named(word) || sold(word),
             false => texts.iter().any(|text| text.contains(word.as_str())),
@@ -270,10 +266,10 @@ fn naive(markets: &[Market], filter: &Filter, order: &Order) -> Vec<MarketId> {
         {
             continue;
         }
-        let whole = &filter.words.whole;
+        let whole = filter.words.each.concat();
         let sort = match order {
             Order::Relevance if filter.words.is_empty() => 0.0,
-            Order::Relevance if names[1] == *whole => 0.0,
+            Order::Relevance if names[1] == whole => 0.0,
             Order::Relevance if names[1].starts_with(whole.as_str()) => 1.0,
             Order::Relevance if filter.words.each.iter().all(named) => 2.0,
             Order::Relevance => 3.0,
@@ -293,7 +289,7 @@ fn naive(markets: &[Market], filter: &Filter, order: &Order) -> Vec<MarketId> {
 }
 
 proptest! {
-    /// So searches of one key, which share a page that is kept, are one search.
+    /// So searches with one key, which share cached pages, are one search.
     #[test]
     fn the_key_of_a_search_is_the_same_search(text in "[가나a ]{0,9}|[가나] (가|나나|a )[가나a ]{0,9}|\\PC{0,20}") {
         let words = Words::of(&text);

@@ -1,18 +1,13 @@
-//! Networks, as views count them, and how many views each has on a day and in the queue.
+//! Networks as views count them, and the number of views of each on a day and in the queue.
 
 use super::View;
 use madang_guard::net::counted;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
-/// Places in which the views of networks are counted: 32 KiB. Each holds the views of a share at most, so
-/// they bound the rows of a day.
-pub(super) const PLACES: usize = 16_384;
-
-/// The place of a network, which it may share with others.
-fn place_of(view: &View) -> usize {
-    usize::try_from(view.network % PLACES as u64).unwrap_or(0)
-}
+/// Counters of networks: 32 KiB. Each counts up to the share of one network, so together they bound the rows of a
+/// day.
+pub(super) const COUNTERS: usize = 16_384;
 
 /// The network of an address, as views count it.
 pub(super) fn network(address: IpAddr) -> IpAddr {
@@ -22,61 +17,37 @@ pub(super) fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// How many views each network has on a day, in a fixed number of places. Networks that share one share
-/// its bound; which ones do depends on the key. A restart begins anew.
+/// The number of views of each network, in a fixed number of counters. Networks with the same counter share its bound;
+/// the key decides which ones. A restart begins anew.
+#[derive(Debug)]
 pub(super) struct Networks {
-    places: Box<[u16]>,
+    counters: Box<[AtomicU16]>,
     most: u16,
 }
 
 impl Networks {
-    /// Of which each may have `most` views.
+    /// At most `most` views of each network.
     pub(super) fn new(most: u16) -> Self {
-        Self { places: vec![0; PLACES].into(), most }
+        Self { counters: (0..COUNTERS).map(|_| AtomicU16::new(0)).collect(), most }
     }
 
-    /// Counts a view if its network has not too many.
-    pub(super) fn take(&mut self, view: &View) -> bool {
-        let most = self.most;
-        let place = &mut self.places[place_of(view)];
-        let is_free = *place < most;
-        *place += u16::from(is_free);
-        is_free
+    fn counter(&self, view: &View) -> &AtomicU16 {
+        &self.counters[usize::try_from(view.network % COUNTERS as u64).unwrap_or(0)]
     }
 
-    /// Takes back that a view was counted.
-    pub(super) fn give_back(&mut self, view: &View) {
-        let place = &mut self.places[place_of(view)];
-        *place = place.saturating_sub(1);
+    /// Counts a view; returns false if its network has too many.
+    pub(super) fn take(&self, view: &View) -> bool {
+        let more = |count| (count < self.most).then_some(count + 1);
+        self.counter(view).fetch_update(Relaxed, Relaxed, more).is_ok()
     }
 
-    /// Begins anew.
-    pub(super) fn clear(&mut self) {
-        self.places.fill(0);
-    }
-}
-
-/// How many views of each network wait in the queue. Unlike [`Networks`] it is asked by whoever answers.
-#[derive(Debug)]
-pub(super) struct Waiting {
-    places: Box<[AtomicU16]>,
-    most: u16,
-}
-
-impl Waiting {
-    /// Of which each may have `most` there.
-    pub(super) fn new(most: u16) -> Self {
-        Self { places: (0..PLACES).map(|_| AtomicU16::new(0)).collect(), most }
+    /// Uncounts a view.
+    pub(super) fn give_back(&self, view: &View) {
+        let less = |count: u16| count.checked_sub(1);
+        let _ = self.counter(view).fetch_update(Relaxed, Relaxed, less);
     }
 
-    /// Counts a view if its network has not too many there.
-    pub(super) fn joins(&self, view: &View) -> bool {
-        let more = |waiting| (waiting < self.most).then_some(waiting + 1);
-        self.places[place_of(view)].fetch_update(Relaxed, Relaxed, more).is_ok()
-    }
-
-    /// Takes back that a view was counted.
-    pub(super) fn leaves(&self, view: &View) {
-        self.places[place_of(view)].fetch_sub(1, Relaxed);
+    pub(super) fn clear(&self) {
+        self.counters.iter().for_each(|counter| counter.store(0, Relaxed));
     }
 }

@@ -1,5 +1,5 @@
-//! Counting on a real store, with days of our own.
-#![allow(clippy::disallowed_types, reason = "looks at the rows with a query of its own")]
+//! Counting on a real store, with chosen days.
+#![allow(clippy::disallowed_types, reason = "reads the rows with a query of its own")]
 
 use super::*;
 use crate::config::Sources;
@@ -8,7 +8,7 @@ use crate::store::{Store, columns, params};
 const KEY: &[u8; 16] = b"0123456789abcdef";
 const TODAY: u32 = 100_000;
 
-/// Where somebody is, and who that is.
+/// An address and a visitor.
 type Who<'a> = (&'a str, Visitor<'a>);
 
 fn browser<'a>(address: &'a str, agent: &'a str) -> Who<'a> {
@@ -23,7 +23,7 @@ fn view(day: u32, market: MarketId, (address, visitor): Who<'_>) -> View {
     View::new(KEY, day, market, address.parse().unwrap(), visitor)
 }
 
-/// A store with markets 1 and 2, and what is asked of it.
+/// A store with markets 1 and 2.
 struct Bench {
     store: MarketStore,
     sql: Store,
@@ -49,27 +49,19 @@ impl Bench {
     }
 
     fn start(&self) -> (Arc<Views>, Counting) {
-        Views::start(self.store.clone(), [], no_reload).unwrap()
+        Views::start(self.store.clone(), || Ok(())).unwrap()
     }
 
-    /// Counts on this thread, where nothing waits.
-    fn worker(&self, of_network: u16) -> (Arc<Views>, Worker) {
-        let (views, _, mut worker) =
-            Views::prepare(self.store.clone(), [], of_network, no_reload).unwrap();
-        worker.turn_to(TODAY);
-        (views, worker)
+    fn prepare(&self, of_network: u16) -> (Arc<Views>, Receiver<Message>, Worker) {
+        Views::prepare(self.store.clone(), of_network, || Ok(())).unwrap()
     }
 
-    /// Views, those folded, and rows of a market.
+    /// Total views, folded views, and rows of a market.
     fn counts(&self, id: MarketId) -> (u64, u64, u64) {
         let sql = "SELECT views, settled, (SELECT count(*) FROM market_views WHERE market_id = ?1)
              FROM market_view_counts WHERE market_id = ?1";
         self.sql.read_blocking(move |conn| conn.only(sql, params![id], columns)).unwrap()
     }
-}
-
-fn no_reload() -> Result<()> {
-    Ok(())
 }
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
@@ -88,7 +80,7 @@ fn a_visitor_counts_once_a_day_and_again_on_the_next() {
     views.seen(view(TODAY, 2, browser("10.0.0.1", "a")));
     views.seen(view(TODAY, 1, user(5)));
     drop(counting);
-    assert_eq!((views.of(1), views.of(2)), (3, 1));
+    assert_eq!((views.count(1), views.count(2)), (3, 1));
     assert_eq!(bench.counts(1), (3, 0, 3));
     let metrics = views.metrics();
     assert_eq!((metrics.counted, metrics.repeated, metrics.dropped, metrics.pending), (4, 7, 0, 0));
@@ -102,20 +94,19 @@ fn days_that_are_over_are_folded_and_yesterday_stays() {
         views.seen(view(day, 1, user(visitor)));
     }
     drop(counting);
-    // The batch is one, so the newest day of it was turned to before anything was written.
+    // All views were one batch, whose newest day began before anything was written.
     let (views, counting) = bench.start();
     views.seen(view(TODAY + 3, 1, user(1)));
     drop(counting);
     assert_eq!(bench.counts(1), (5, 3, 2), "all but the last two days");
-    assert_eq!(views.of(1), 5);
+    assert_eq!(views.count(1), 5);
 }
 
 #[test]
 fn views_beyond_the_queue_are_dropped_and_counted_as_such() {
     let bench = Bench::new();
-    let (views, queue, worker) =
-        Views::prepare(bench.store.clone(), [], OF_NETWORK, no_reload).unwrap();
-    // Nobody takes anything off the queue while they come.
+    let (views, queue, worker) = bench.prepare(OF_NETWORK);
+    // The worker does not run yet.
     for n in 0..3 * QUEUE {
         let address = format!("10.{}.{}.1", n / 250, n % 250);
         views.seen(view(TODAY, 1, browser(&address, "a")));
@@ -123,7 +114,7 @@ fn views_beyond_the_queue_are_dropped_and_counted_as_such() {
     assert_eq!((queue.len(), views.metrics().dropped), (QUEUE, 2 * QUEUE as u64));
     std::thread::scope(|scope| {
         scope.spawn(|| worker.work(&queue));
-        // As soon as there is room.
+        // Waits for room.
         views.queue.send(Message::Stop).unwrap();
     });
     let full = QUEUE as u64;
@@ -135,9 +126,8 @@ fn views_beyond_the_queue_are_dropped_and_counted_as_such() {
 #[test]
 fn one_network_takes_a_quarter_of_the_queue_and_another_is_counted() {
     let bench = Bench::new();
-    let (views, queue, worker) =
-        Views::prepare(bench.store.clone(), [], OF_NETWORK, no_reload).unwrap();
-    // Nobody takes anything off the queue while they come.
+    let (views, queue, worker) = bench.prepare(OF_NETWORK);
+    // The worker does not run yet.
     for n in 0..3 * QUEUE {
         views.seen(view(TODAY, 1, browser("10.0.0.1", &format!("agent {n}"))));
     }
@@ -146,8 +136,8 @@ fn one_network_takes_a_quarter_of_the_queue_and_another_is_counted() {
     views.seen(view(TODAY, 2, browser("10.0.0.2", "a")));
     views.queue.send(Message::Stop).unwrap();
     worker.work(&queue);
-    assert_eq!((views.of(1), views.of(2)), (BROWSERS, 1));
-    // What was taken off has made room.
+    assert_eq!((views.count(1), views.count(2)), (BROWSERS, 1));
+    // Views taken off the queue have made room.
     views.seen(view(TODAY, 1, browser("10.0.0.1", "again")));
     assert_eq!(queue.len(), 1);
 }
@@ -174,14 +164,15 @@ fn what_is_stored_of_a_visitor_says_nothing_and_changes_every_day() {
 #[test]
 fn a_network_uses_up_its_own_share_of_a_day_and_nobody_elses() {
     let bench = Bench::new();
-    let (views, mut worker) = bench.worker(20);
+    let (views, _queue, mut worker) = bench.prepare(20);
+    worker.turn_to(TODAY);
     let counted = |worker: &mut Worker, views_of: Vec<View>| {
         let before = views.metrics().counted;
         worker.remembered.clear();
         worker.count(views_of);
         views.metrics().counted - before
     };
-    // All networks and browsers of one customer, which look at everything.
+    // All addresses and browsers of one customer view all markets.
     let mut customer = 0;
     for n in 0..200 {
         let (address, agent) = (format!("2001:db8:0:{n:x}::{n:x}"), format!("agent {n}"));
@@ -189,12 +180,12 @@ fn a_network_uses_up_its_own_share_of_a_day_and_nobody_elses() {
         customer += counted(&mut worker, looks.to_vec());
     }
     assert_eq!(customer, 20);
-    // A view that was counted before, which only the store remembers, is no further one.
+    // A view that only the store remembers is not counted again.
     for n in 0..50 {
         let again = counted(&mut worker, vec![view(TODAY, 1, browser("10.0.0.1", "a"))]);
         assert_eq!(again, u64::from(n == 0));
     }
-    // Accounts are as cheap as browsers: those of one address share what is left of it.
+    // Accounts are as cheap as browsers: those of one address share the rest of its bound.
     let users: Vec<_> =
         (0..730).map(|id| view(TODAY, 2, ("10.0.0.1", Visitor::User(id)))).collect();
     assert_eq!(counted(&mut worker, users), 19);
@@ -208,9 +199,9 @@ fn a_network_uses_up_its_own_share_of_a_day_and_nobody_elses() {
 
 #[test]
 fn the_rows_of_a_day_are_bounded_by_the_places_of_networks() {
-    let mut networks = Networks::new(3);
+    let networks = Networks::new(3);
     let view = |n: u64| View { day: TODAY, market: 1, visitor: [0; 16], network: n };
-    let most = 3 * networks::PLACES as u64;
+    let most = 3 * networks::COUNTERS as u64;
     let taken = (0..2 * most).filter(|n| networks.take(&view(*n))).count();
     assert_eq!(taken as u64, most);
 }

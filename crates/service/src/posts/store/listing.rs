@@ -1,22 +1,21 @@
-//! Pages of posts, by searches that read an index from one place on and no further than a page is long.
+//! Pages of posts, by walks that read an index from one position on, at most a page long.
 //!
-//! One category in one part of an area is a walk along one index. Other listings are merged: a search for
-//! each (12 categories; a municipality with districts has up to ten codes), each of which gives as many
-//! rows as the page has, and the first of them all are the page. That costs tens of short walks more, and
-//! saves eight indexes that every write would have to keep.
+//! One category in one part of an area is a walk along one index. Other listings are merged: a walk for
+//! each (12 categories; a municipality with districts has up to ten codes), each with as many
+//! rows as the page, and the first of them all are the page. That costs tens of short walks more, and
+//! saves eight indexes that every write would have to update.
 //!
-//! The newest of all posts, which most clients begin with, are the end of the table and are read from there.
+//! The newest of all posts, which most clients request first, are read from the end of the table.
 //!
-//! By price a walk has two halves: the rest of the posts of the price where the page before ended, then
-//! those beyond that price. `(price, id) > (?, ?)` says the same in one, but SQLite 3.54 seeks to the price
-//! alone when the id is the row's own, and reads past all that have been shown: with round prices that
-//! is tens of thousands.
+//! By price a walk has two halves: the remaining posts of the price where the page before ended, then those beyond
+//! that price. `(price, id) > (?, ?)` is equivalent, but SQLite 3.54 seeks to the price alone when the id is the
+//! rowid, and reads past all posts already shown: with round prices that is tens of thousands.
 
 use super::super::area::{Area, with_districts};
-use super::super::types::{CategoryId, OfferPlace, Order, PostSummary};
-use super::{PostStore, status_of};
+use super::super::types::{CategoryId, Order, PostSummary};
+use super::{PostStore, summary};
 use crate::search::Position;
-use crate::store::{Conn, Parameter as _, Result, Row, Sql, columns, params};
+use crate::store::{Conn, Parameter as _, Result, Sql, columns, params};
 use std::fmt::Write as _;
 
 const SUMMARY: &str =
@@ -24,8 +23,8 @@ const SUMMARY: &str =
         t.name, p.status, p.created_at_ms
    FROM posts p JOIN towns t ON t.id = p.town_id WHERE p.id = ?";
 
-/// The newest of all posts: up to `?3` of those before an id (`?1`), among the last `?2` ids, so that no more
-/// is read however many were removed.
+/// The newest of all posts: up to `?3` before an id (`?1`), among the last `?2` ids, which bounds the scan however
+/// many were removed.
 fn newest_of_all_sql(posts: &str) -> String {
     let columns = SUMMARY.split("posts p").next().unwrap_or("");
     format!(
@@ -35,25 +34,27 @@ fn newest_of_all_sql(posts: &str) -> String {
     )
 }
 
-/// How many ids are looked at for each post of a page, before the walks of the categories are merged instead.
+/// Ids scanned for each post of a page before the walks of the categories are merged instead.
 const IDS_FOR_EACH: usize = 8;
 
-/// What is listed, and from where on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// State, city or town whose posts are listed, or all.
-    pub area: Area,
-    /// Of one category, or of all.
-    pub category: Option<CategoryId>,
-    /// In which order.
-    pub order: Order,
-    /// After this price, any number in [`Order::Newest`], and id; from the first post without it.
+/// A listing and a position in it.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    pub(crate) area: Area,
+    /// `None`: all categories.
+    pub(crate) category: Option<CategoryId>,
+    pub(crate) order: Order,
+    /// Price (any number in [`Order::Newest`]) and id of the last post of the page before.
     pub(crate) after: Option<Position>,
 }
 
 impl PostStore {
     /// Up to `limit` posts.
-    pub async fn page(&self, asked: Asked, limit: usize) -> Result<Vec<PostSummary>> {
+    pub(in super::super) async fn page(
+        &self,
+        asked: Asked,
+        limit: usize,
+    ) -> Result<Vec<PostSummary>> {
         let page = move |conn: &Conn<'_>| {
             if let Some(page) = newest_of_all(conn, &asked, limit)? {
                 return Ok(page);
@@ -65,8 +66,8 @@ impl PostStore {
     }
 }
 
-/// A page of the newest of all posts, read in the order of the table: one statement in place of twelve walks and a
-/// look for each row. Nothing when it may not be the whole page.
+/// A page of the newest of all posts, read in the order of the table: one statement instead of twelve walks and a
+/// look-up of each row. `None` if the page may be incomplete, or for other listings.
 fn newest_of_all(conn: &Conn<'_>, asked: &Asked, limit: usize) -> Result<Option<Vec<PostSummary>>> {
     let Asked { area: Area::Everywhere, category: None, order: Order::Newest, after } = asked
     else {
@@ -80,7 +81,7 @@ fn newest_of_all(conn: &Conn<'_>, asked: &Asked, limit: usize) -> Result<Option<
     Ok(Some(page).filter(|page| page.len() == limit))
 }
 
-/// The first of what is found in all parts and all categories.
+/// The first posts of all parts and categories.
 pub(super) fn merged(conn: &Conn<'_>, asked: &Asked, limit: usize) -> Result<Vec<Position>> {
     let categories = match asked.category {
         Some(category) => vec![category],
@@ -105,7 +106,7 @@ pub(super) fn merged(conn: &Conn<'_>, asked: &Asked, limit: usize) -> Result<Vec
         }
     }
     let column = column(&asked.area);
-    // A call costs SQLite less than a longer statement; the server is asked for many at once.
+    // For SQLite a call is cheaper than a longer statement; a server gets many walks at once.
     let at_once = if conn.is_shared() { SEARCHES_AT_ONCE } else { 1 };
     let mut found = Vec::new();
     for some in searches.chunks(at_once) {
@@ -124,7 +125,7 @@ pub(super) fn merged(conn: &Conn<'_>, asked: &Asked, limit: usize) -> Result<Vec
     Ok(found)
 }
 
-/// How many walks are merged for a listing.
+/// Number of walks that are merged for a listing.
 pub(super) fn walks(conn: &Conn<'_>, asked: &Asked) -> Result<usize> {
     let categories = if asked.category.is_some() { 1 } else { all_ids(conn)?.len() };
     Ok(categories * parts(conn, &asked.area)?.len())
@@ -133,14 +134,14 @@ pub(super) fn walks(conn: &Conn<'_>, asked: &Asked) -> Result<usize> {
 /// A walk and its values.
 type Search = (Walk, [i64; 5]);
 
-/// Searches in one statement to the server: all of an area that has no districts.
+/// Walks in one statement to a server: all of an area without districts.
 const SEARCHES_AT_ONCE: usize = 24;
 
-/// Several searches as one statement for MariaDB, their values one after the other.
+/// Several walks as one statement for MariaDB, with consecutive values.
 fn together(column: Option<&str>, searches: &[Search]) -> String {
     let mut text = String::new();
     for (at, (walk, values)) in searches.iter().enumerate() {
-        // The number of a value is one digit, counted from 1.
+        // The number of a value is one digit, from 1.
         for (piece_at, piece) in walk_maria(column, *walk).split('?').enumerate() {
             if piece_at == 0 {
                 text.push_str(if at == 0 { "(" } else { " UNION ALL (" });
@@ -165,7 +166,7 @@ enum Walk {
     Dearest,
 }
 
-/// The column that says whether a post is in a part of such an area.
+/// The column with the part of such an area.
 fn column(area: &Area) -> Option<&'static str> {
     match area {
         Area::Everywhere => None,
@@ -175,8 +176,8 @@ fn column(area: &Area) -> Option<&'static str> {
     }
 }
 
-/// The posts of a part of an area (`?1`) and a category (`?2`), from a price (`?3`) and an id (`?4`) on. Each
-/// walk takes all values, so that there is one way to ask. The index is named: no statistics can ever
+/// The posts of a part of an area (`?1`) and a category (`?2`), from a price (`?3`) and an id (`?4`) on. Every
+/// walk uses all values, so all calls are alike. The statement names the index, so that statistics cannot
 /// make SQLite choose another.
 fn walk_sql(column: Option<&str>, walk: Walk) -> String {
     let (kind, price, from, by) = match walk {
@@ -196,14 +197,14 @@ fn walk_sql(column: Option<&str>, walk: Walk) -> String {
     )
 }
 
-/// The same for MariaDB, which names an index in another way.
+/// The same with MariaDB's syntax for the index.
 fn walk_maria(column: Option<&str>, walk: Walk) -> String {
     let sql = walk_sql(column, walk);
     let end = sql.find("\n         WHERE").unwrap_or(sql.len());
     format!("{})\n{}", sql[..end].replace("INDEXED BY ", "FORCE INDEX ("), &sql[end..])
 }
 
-/// What an area is searched for: ids in its column. A town that nobody has named has no part.
+/// The parts of an area: ids in its column. A town without posts has no part.
 fn parts(conn: &Conn<'_>, area: &Area) -> Result<Vec<i64>> {
     match area {
         Area::Everywhere => Ok(vec![0]),
@@ -231,20 +232,6 @@ fn cities(conn: &Conn<'_>, city: i64) -> Result<Vec<i64>> {
 
 fn all_ids(conn: &Conn<'_>) -> Result<Vec<CategoryId>> {
     conn.rows("SELECT id FROM post_categories", &[], |row| row.get(0))
-}
-
-pub(super) fn summary(row: &Row<'_>) -> Result<PostSummary> {
-    Ok(PostSummary {
-        id: row.get(0)?,
-        title: row.get(1)?,
-        item_name: row.get(2)?,
-        price: row.get(3)?,
-        stock: row.get(4)?,
-        category: row.get(5)?,
-        place: OfferPlace { state: row.get(6)?, city: row.get(7)?, town: row.get(8)? },
-        status: status_of(row.get(9)?),
-        created_at_ms: row.get(10)?,
-    })
 }
 
 #[cfg(test)]

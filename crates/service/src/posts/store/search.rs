@@ -1,26 +1,24 @@
-//! Posts whose title, item and content hold all words of a search.
+//! Posts whose title, item and content contain all words of a search.
 
 use super::super::types::{Order, PostSummary};
-use super::listing::{Asked, merged, summary, walks};
-use super::{Area, PostStore};
+use super::listing::{Asked, merged, walks};
+use super::{Area, PostStore, summary};
 use crate::markets::Words;
 use crate::search::{self, Corpus, Hits, Listing, Position};
 use crate::store::{Conn, Result, Row};
 
-/// A post that may be in a listing, with its text.
+/// A candidate with its text. The columns of [`summary`] first.
 const WITH_TEXT: &str =
     "SELECT p.id, p.title, p.item_name, p.price, p.stock, p.category_id, p.state_id, p.city_id,
         t.name, p.status, p.created_at_ms, p.removed, p.content
    FROM posts p JOIN towns t ON t.id = p.town_id WHERE p.id = ?";
 
-/// Candidates whose positions are asked for in one statement to a server.
+/// Candidates whose positions are read in one statement.
 const AT_ONCE: usize = 504;
 
 impl PostStore {
-    /// Up to `limit` posts of a listing that hold all of `words`, of which there is one at least.
-    ///
-    /// # Errors
-    /// When the store cannot answer, or its index is not complete.
+    /// Up to `limit` posts of a listing that contain all of `words`, which must not be empty. Also fails while the
+    /// index is incomplete.
     pub(in super::super) async fn search(
         &self,
         asked: Asked,
@@ -45,12 +43,11 @@ impl Searched<'_> {
     fn listed(&self, row: &Row<'_>) -> Result<Option<PostSummary>> {
         let removed: bool = row.get(11)?;
         let post = summary(row)?;
-        let is_of = self.asked.category.is_none_or(|category| category == post.category);
-        Ok(Some(post).filter(|post| !removed && is_of && self.asked.area.covers(&post.place)))
-    }
-
-    fn position(&self, post: &PostSummary) -> Position {
-        (if self.is_by_id() { 0 } else { post.price }, post.id)
+        let Asked { category, area, .. } = self.asked;
+        let is_listed = !removed
+            && category.is_none_or(|category| category == post.values.category)
+            && area.covers(&post.values.place);
+        Ok(is_listed.then_some(post))
     }
 }
 
@@ -79,7 +76,7 @@ impl Listing for Searched<'_> {
         let mut positions = Vec::new();
         for some in ids.chunks(AT_ONCE) {
             let found = conn.rows_found(WITH_TEXT, some, |row| self.listed(row))?;
-            positions.extend(found.iter().flatten().map(|post| self.position(post)));
+            positions.extend(found.iter().flatten().map(|post| post.position(self.asked.order)));
         }
         Ok(positions)
     }
@@ -96,8 +93,8 @@ impl Listing for Searched<'_> {
     fn read(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<(String, PostSummary)>> {
         let found = conn.rows_found(WITH_TEXT, ids, |row| {
             let Some(post) = self.listed(row)? else { return Ok(None) };
-            let content: String = row.get(12)?;
-            Ok(Some((search::text(&[&post.title, &post.item_name, &content]), post)))
+            let (content, values): (String, _) = (row.get(12)?, &post.values);
+            Ok(Some((search::text(&[&values.title, &values.item_name, &content]), post)))
         })?;
         Ok(found.into_iter().flatten().collect())
     }

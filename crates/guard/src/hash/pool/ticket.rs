@@ -1,7 +1,5 @@
-//! What comes out of a pool.
+//! Results of a pool.
 
-use std::fmt;
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,31 +10,30 @@ use tokio::sync::oneshot;
 use super::Engine;
 use crate::hash::HashError;
 
-/// The answer to a password check.
+/// The result of a password check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasswordCheck {
-    /// It is the password.
+    /// The password is right.
     Right {
-        /// Whether it should be hashed again with the pool's scheme and stored
+        /// The password should be hashed again with the pool's scheme and stored
         /// ([`StoredHash::needs_upgrade`](crate::hash::StoredHash::needs_upgrade)).
         needs_upgrade: bool,
     },
-    /// It is not, or there is no such user.
+    /// The password is wrong, or there is no such user.
     Wrong,
 }
 
-/// How a password check ended, told once to its `settle` closure, whether or not anybody still waits for
-/// the answer.
+/// Outcome of a password check, passed to its `settle` closure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckOutcome {
     /// The password was compared and is right.
     Right,
     /// The password was compared and is wrong, or there is no such user.
     Wrong,
-    /// Nothing was compared and nothing will be: refused, expired, abandoned before it began, or the pool
-    /// closed. A reservation can be given back: no guess was evaluated, nobody learned anything.
+    /// Nothing was compared: refused, expired, abandoned before it began, or the pool closed. Cancel a reservation:
+    /// the guess was not evaluated.
     NotRun,
-    /// It began and gave no answer (no memory, a panic). A reservation is best kept.
+    /// It began and gave no result (no memory, a panic). Keep a reservation.
     Failed,
 }
 
@@ -51,15 +48,15 @@ impl From<&Result<PasswordCheck, PoolError>> for CheckOutcome {
     }
 }
 
-/// Why a job gave no answer or hash.
+/// Error of a job.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
-    /// Nothing was hashed, because too much waits. Worth trying again after a while.
+    /// Nothing was hashed, because too many jobs wait.
     #[error("too many passwords wait to be hashed; try again in {retry_after:?}")]
     Busy {
-        /// Once to twice the time the present backlog takes, at random so that the refused do not come
-        /// back together; at least one second.
+        /// Once to twice the expected time of the backlog, at random so that refused clients do not retry
+        /// together; at least one second.
         retry_after: Duration,
     },
     /// The job began, but the hash could not be computed.
@@ -73,21 +70,12 @@ pub enum PoolError {
     Closed,
 }
 
-/// A job given to a pool; a future of its result. Needs no particular runtime.
+/// A job of a pool: a future of its result. Works on any runtime.
 #[must_use = "dropping the ticket abandons the job"]
 pub struct Ticket<T> {
-    result: oneshot::Receiver<Result<T, PoolError>>,
-    /// Where the job waits and under which number; `None` once it has an answer.
-    waiting: Option<(Arc<dyn Engine>, u64)>,
-}
-
-impl<T> Ticket<T> {
-    pub(super) fn new(
-        result: oneshot::Receiver<Result<T, PoolError>>,
-        waiting: Option<(Arc<dyn Engine>, u64)>,
-    ) -> Self {
-        Self { result, waiting }
-    }
+    pub(super) result: oneshot::Receiver<Result<T, PoolError>>,
+    /// Engine and number of the job; `None` once it has a result.
+    pub(super) waiting: Option<(Arc<dyn Engine>, u64)>,
 }
 
 impl<T> Future for Ticket<T> {
@@ -107,11 +95,5 @@ impl<T> Drop for Ticket<T> {
         if let Some((engine, number)) = self.waiting.take() {
             engine.abandon(number);
         }
-    }
-}
-
-impl<T> fmt::Debug for Ticket<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket").finish_non_exhaustive()
     }
 }
