@@ -1,4 +1,4 @@
-//! The Prometheus page, and the metrics of the store and the cache that are read when it is asked for.
+//! The Prometheus page, with metrics of the store and the cache read at each scrape.
 
 use crate::app::App;
 use crate::http::answers::AnswerMetrics;
@@ -27,14 +27,14 @@ pub(crate) fn register(registry: &mut Registry, app: &Arc<App>) {
     registry.register_collector(Box::new(AppCollector { app: Arc::clone(app) }));
 }
 
-/// `/metrics`; the process's own metrics carry the unprefixed names that dashboards expect.
+/// `/metrics`. Metrics of the process have the unprefixed names that dashboards expect.
 pub(crate) fn router(registry: Registry) -> Router {
     let mut process = Registry::default();
     process.register_collector(Box::new(Process::new()));
     let registries = Arc::new((registry, process));
     let page = async move || {
         let mut text = String::new();
-        // Writing into a string fails only when a collector does; the page then says less.
+        // Writing to a string fails only when a collector does; the page is then incomplete.
         let _ = encode(&mut text, &registries.1);
         let own = text.strip_suffix("# EOF\n").map_or(text.len(), str::len);
         text.truncate(own);
@@ -79,7 +79,7 @@ impl Collector for AppCollector {
     }
 }
 
-/// The page as far as it is written.
+/// The page being written.
 pub(crate) struct Figures<'e>(pub(crate) DescriptorEncoder<'e>);
 
 impl Figures<'_> {
@@ -149,7 +149,7 @@ fn store_metrics(out: &mut Figures<'_>, metrics: &StoreMetrics) -> fmt::Result {
     out.counter("store_log_cuts", help, metrics.log_cuts)
 }
 
-/// Nothing where there is no replica.
+/// Writes nothing without a replica.
 fn replica_metrics(out: &mut Figures<'_>, metrics: &[ReplicaMetrics]) -> fmt::Result {
     if metrics.is_empty() {
         return Ok(());
@@ -226,7 +226,7 @@ fn gate_metrics(out: &mut Figures<'_>, gates: [(&'static str, &Gate); 3]) -> fmt
     Ok(())
 }
 
-/// Nothing where there is no limit.
+/// Writes nothing without a limit.
 fn rate_metrics(
     out: &mut Figures<'_>,
     app: &App,
@@ -244,7 +244,7 @@ fn rate_metrics(
     out.counter("rate_limit_alone", help, metrics.alone)
 }
 
-/// One figure of a part of the cache.
+/// Reads one figure of a part of the cache.
 type Read = fn(&MetricsSnapshot) -> u64;
 
 fn cache_metrics(

@@ -1,16 +1,15 @@
-//! The memory that answers take on their way to clients.
+//! The memory of responses that are being sent.
 //!
-//! A reader that takes nothing holds its answer until `server.write_timeout` at least, so without a bound a few
-//! hundred of them fill the memory. What is counted is buffers, not readers: a body from the cache that a
-//! thousand are reading is there once. Nor is a body that is too large for the cache made for each: it is
-//! shared as long as somebody reads it (`madang_cache`, values that are lent).
+//! A client that reads nothing holds its response for at least `server.write_timeout`, so without a bound a few hundred
+//! of them would fill the memory. Buffers are counted, not clients: a cached body that a thousand clients read is
+//! counted once. A body too large for the cache is shared as well, as long as somebody reads it (`madang_cache`, values
+//! that are lent).
 //!
-//! Small answers are not counted: up to `SMALL` the kernel takes a whole answer, also for a client that
-//! reads nothing, and looking at each would cost more than it is worth. A connection holds one answer at
-//! a time, however many requests it has sent: hyper begins the next when the last is written.
+//! Small responses are not counted: up to [`SMALL`] bytes the kernel takes a whole response, even for a client that
+//! reads nothing, and counting each would cost more than it gains. A connection holds one response at a time: hyper
+//! starts the next one when the last is written.
 //!
-//! Of the room each address has a quarter, so that one alone cannot take it. The making of large bodies
-//! takes room as well while it lasts, whoever it is for: so many are made at once as there are threads.
+//! Each address may hold a quarter. Making a large body counts too while it lasts, for any client.
 
 use super::Problem;
 use super::connection_slots::{SHARE, give_back};
@@ -27,10 +26,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Answers of up to so many bytes are not counted.
+/// Responses of up to this many bytes are not counted.
 pub(crate) const SMALL: usize = 16 << 10;
 
-/// The room of all answers. Cheap to clone.
+/// The memory of all responses. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct AnswerRoom {
     inner: Arc<Inner>,
@@ -48,39 +47,37 @@ struct Inner {
 struct Book {
     /// Bytes of all buffers, each counted once.
     held: usize,
-    /// Bytes of the buffers that are on their way to an address, each counted once for it.
+    /// Bytes of the buffers that are sent to an address, each counted once per address.
     by_address: HashMap<IpAddr, usize>,
-    /// How many answers hold a buffer, by its place in memory: all of them, and those to one address.
+    /// Responses that hold a buffer, by its place in memory: in all, and per address.
     holders: HashMap<(Option<IpAddr>, usize), usize>,
 }
 
-/// Why an answer has no room.
+/// Reason of refusing a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Full {
     All,
     Share,
 }
 
-/// What the room has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AnswerMetrics {
-    /// Bytes that large answers, and the making of them, take now.
-    pub held: usize,
-    /// Answers refused because all of the room was taken.
-    pub refused: u64,
-    /// Answers refused because their address had its share.
-    pub refused_share: u64,
+pub(crate) struct AnswerMetrics {
+    /// Bytes of large responses in progress.
+    pub(crate) held: usize,
+    /// Responses refused because all of the memory was taken.
+    pub(crate) refused: u64,
+    /// Responses refused because their address held its share.
+    pub(crate) refused_share: u64,
 }
 
 impl AnswerRoom {
-    /// Room for so many bytes. One answer fits, however large it is.
-    pub fn new(most: usize) -> Self {
+    /// Room for `most` bytes. A single response always fits.
+    pub(crate) fn new(most: usize) -> Self {
         let (book, refused, refused_share) = Default::default();
         Self { inner: Arc::new(Inner { most, book, refused, refused_share }) }
     }
 
-    /// What it has seen so far.
-    pub fn metrics(&self) -> AnswerMetrics {
+    pub(crate) fn metrics(&self) -> AnswerMetrics {
         AnswerMetrics {
             held: self.inner.book.lock().held,
             refused: self.inner.refused.load(Relaxed),
@@ -88,10 +85,9 @@ impl AnswerRoom {
         }
     }
 
-    /// The answer, which holds its room until its last byte is with the kernel or its reader has gone; or a
-    /// problem, when there is no room. `client` is the address that has a share, if it has one. The answer to a
-    /// write that was `committed` takes room that there is not, too: it cannot be refused any more, and is
-    /// bounded by what the body of a write may have.
+    /// The response, holding its room until its last byte is with the kernel or its client has left; or a problem when
+    /// there is no room. `client` is the address whose share it takes, if it has one. The response to a `committed`
+    /// write is never refused; it is bounded by the size of a write's body.
     pub(super) async fn hold(
         &self,
         response: Response,
@@ -103,7 +99,7 @@ impl AnswerRoom {
         }
         let (mut parts, body) = response.into_parts();
         let value = parts.extensions.remove::<Value>();
-        // It is whole and in one piece: nothing is waited for, and nothing is copied.
+        // Complete and in one piece: this neither waits nor copies.
         let bytes = match body.collect().await {
             Ok(whole) => whole.to_bytes(),
             Err(error) => return Problem::internal(format!("a body: {error}")).into_response(),
@@ -115,7 +111,7 @@ impl AnswerRoom {
         }
     }
 
-    /// Room for the making of a body; nothing when there is none.
+    /// Room for making a body; `None` when there is none.
     pub(crate) fn make(&self, bytes: usize) -> Option<Making> {
         let mut book = self.inner.book.lock();
         if !fits(book.held, bytes, self.inner.most) {
@@ -133,7 +129,7 @@ impl AnswerRoom {
         client: Option<IpAddr>,
         most: usize,
     ) -> Result<Bytes, Full> {
-        // Whoever holds one of a value's encodings holds them all.
+        // A holder of one of a value's encodings holds all of them.
         let (place, weight) = match &value {
             Some(value) => (value.identity().as_ptr(), value.weight()),
             None => (bytes.as_ptr(), bytes.len() as u64),
@@ -163,7 +159,7 @@ impl AnswerRoom {
     }
 }
 
-/// Whoever has nothing yet may take more than there is: one answer always fits.
+/// An empty room always fits one response.
 fn fits(held: usize, more: usize, most: usize) -> bool {
     held == 0 || held.saturating_add(more) <= most
 }
@@ -211,10 +207,10 @@ impl Book {
     }
 }
 
-/// The buffer of an answer, and its room.
+/// The buffer of a response, and its room.
 struct Lent {
     bytes: Bytes,
-    /// Kept so that others who ask for it now get the same.
+    /// Keeps the value alive, so that later requests share it.
     _value: Option<Value>,
     room: AnswerRoom,
     place: usize,
@@ -235,7 +231,7 @@ impl Drop for Lent {
     }
 }
 
-/// Room for the making of a body, until it is dropped.
+/// Room for making a body, until it is dropped.
 #[derive(Debug)]
 #[must_use = "the room is taken as long as this lives"]
 pub(crate) struct Making {

@@ -1,22 +1,24 @@
-//! The memory that request bodies take: each is read whole before its handler runs, so without a bound
-//! every connection could hold one.
+//! The memory of request bodies: each is read whole before its handler runs, so without a bound every connection could
+//! hold one.
 //!
-//! A body that has come whole with its head takes no room: it lies in the buffer that its connection has in
-//! any case. Of the others, small ones have a room of their own, so that large ones never keep a log-in out.
+//! A body that arrives with its head takes no room: it lies in the buffer that its connection has anyway. Small bodies
+//! have a room of their own, so large ones never keep a log-in out.
 //!
-//! Room is taken as bytes arrive, never for what a head announces: whoever announces a large body and sends
-//! nothing of it would keep everybody else's out with a few idle connections. So a body may be refused when
-//! part of it has arrived; that part is given back at once.
+//! Room is taken as bytes arrive, not as a head announces them: otherwise a few idle connections that announce large
+//! bodies would keep everybody else's out. So a body may be refused when part of it has arrived.
 //!
-//! One client address may take a quarter of a room. When that is taken, the oldest of its own bodies that has
-//! been arriving for more than a second gives way to the new one; when the whole room is taken, the oldest
-//! of the address that holds most. If there is no such body, the new one is refused. Giving way to whatever
-//! comes would let nobody finish under load; a second is enough for whoever is not slow.
+//! One client address may take a quarter of a room. When its quarter is taken, the oldest of its own bodies that has
+//! been arriving for more than a second gives way to the new one; when the whole room is taken, the oldest of the address
+//! that holds most. Without such a body, the new one is refused. If bodies gave way at once, none would finish under
+//! load; a client that is not slow needs less than a second.
 
+use super::connection_slots::{SHARE, give_back};
+use crate::ops::metrics::ServerMetrics;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Body;
 use parking_lot::Mutex;
+use prometheus_client::metrics::gauge::Gauge;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
@@ -24,22 +26,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-use super::connection_slots::{SHARE, give_back};
-use crate::ops::metrics::ServerMetrics;
-use prometheus_client::metrics::gauge::Gauge;
-
-/// Bodies up to this size in bytes are small: everybody may send them.
-pub const SMALL_BODY: usize = 64 << 10;
-/// What all small bodies may take together.
+/// Size in bytes up to which a body is small and needs no token.
+pub(crate) const SMALL_BODY: usize = 64 << 10;
+/// Memory of all small bodies in bytes.
 const ALL_SMALL: usize = 8 << 20;
-/// What all others may take together, unless the shares of single ones need more.
+/// Memory of all larger bodies in bytes, unless four of `max_body` need more.
 const ALL_LARGE: usize = 32 << 20;
-/// How long a body may arrive before it has to give way.
+/// Time for which an arriving body does not give way.
 const GRACE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
-    /// There is no room for what has arrived, or it was given to another body.
+    /// There is no room for the body, or it gave way to another one.
     #[error("request bodies use all of their memory")]
     NoRoom,
     #[error("the body is too large")]
@@ -57,7 +55,7 @@ pub(super) struct BodyRooms {
 }
 
 impl BodyRooms {
-    /// Rooms in which four bodies of `max_body` bytes fit at least.
+    /// Rooms that fit at least four bodies of `max_body` bytes.
     pub(super) fn new(max_body: usize, metrics: &ServerMetrics) -> Self {
         let large = max_body.saturating_mul(SHARE).max(ALL_LARGE);
         Self {
@@ -66,8 +64,8 @@ impl BodyRooms {
         }
     }
 
-    /// Reads a body of at most `most` bytes, and gives the room that it takes, to be held as long as the
-    /// body may be in memory. `client` says whose share it takes; trailers are passed over.
+    /// Reads a body of at most `most` bytes, without trailers. The room must be held as long as the body is in memory;
+    /// `client` is the address whose share it takes.
     pub(super) async fn read<B>(
         &self,
         body: B,
@@ -86,7 +84,7 @@ impl BodyRooms {
         }
         let is_large = announced.is_some_and(|length| length > SMALL_BODY);
         let mut held = Held::new(if is_large { &self.large } else { &self.small }, client());
-        // One buffer that grows and not a list of what arrived: a client may send a byte at a time.
+        // One growing buffer, not a list of pieces: a client may send a byte at a time.
         let mut whole = Vec::new();
         let mut next = Some(first);
         while let Some(data) = next {
@@ -95,7 +93,7 @@ impl BodyRooms {
                 return Err(ReadError::TooLarge);
             }
             if needed > whole.capacity() {
-                // Twice as large, so that all copying together is at most twice the body.
+                // At least doubled, so that all copies together are at most twice the body.
                 let grown = needed.max(announced.unwrap_or(most).min(2 * whole.capacity()));
                 if grown > SMALL_BODY && Arc::ptr_eq(&held.room, &self.small) {
                     held = Held::new(&self.large, held.client);
@@ -133,19 +131,18 @@ where
 #[derive(Debug)]
 struct Room {
     most: usize,
-    most_of_one: usize,
     grace: Duration,
     taken: Mutex<Taken>,
 }
 
-/// Who has taken how much. An entry for each body that takes something, and for each of their clients.
-#[derive(Debug, Default)]
+/// What the bodies of a room take.
+#[derive(Debug)]
 struct Taken {
     bytes: usize,
     /// Shows `bytes`.
     gauge: Gauge,
     by_client: HashMap<IpAddr, usize>,
-    /// In the order in which they began.
+    /// By number, so in the order of their beginning.
     bodies: BTreeMap<u64, Taker>,
     begun: u64,
 }
@@ -155,14 +152,15 @@ struct Taker {
     client: Option<IpAddr>,
     bytes: usize,
     since: Instant,
-    /// Wakes whoever reads it; nothing once it has arrived, for then it is worked with.
+    /// Notifies its reader; `None` once the body has arrived, for then it is in use.
     gives_way: Option<Arc<Notify>>,
 }
 
 impl Room {
     fn new(most: usize, grace: Duration, gauge: Gauge) -> Arc<Self> {
-        let taken = Mutex::new(Taken { gauge, ..Taken::default() });
-        Arc::new(Self { most, most_of_one: most / SHARE, grace, taken })
+        let (by_client, bodies) = Default::default();
+        let taken = Mutex::new(Taken { bytes: 0, gauge, by_client, bodies, begun: 0 });
+        Arc::new(Self { most, grace, taken })
     }
 }
 
@@ -196,8 +194,8 @@ impl Taken {
         Some(taker)
     }
 
-    /// Takes the room of this client's oldest body that arrives for longer than `grace`; false if there
-    /// is none but `id`. What it holds is freed as soon as its reader runs.
+    /// Frees the room of this client's oldest body, other than `id`, that has been arriving for longer than `grace`; false
+    /// if there is none. Its memory is freed when its reader runs.
     fn oldest_gives_way(&mut self, client: IpAddr, id: u64, grace: Duration) -> bool {
         let now = Instant::now();
         let slow = self.bodies.iter().take_while(|(_, taker)| now - taker.since > grace);
@@ -212,38 +210,33 @@ impl Taken {
     }
 }
 
-/// The room of one body; given back when dropped.
+/// The room of one body, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Held {
     room: Arc<Room>,
     client: Option<IpAddr>,
     gives_way: Arc<Notify>,
-    /// Its number and size, once it takes something.
-    taken: Option<(u64, usize)>,
+    id: u64,
 }
 
 impl Held {
     fn new(room: &Arc<Room>, client: Option<IpAddr>) -> Self {
-        Self { room: Arc::clone(room), client, gives_way: Arc::default(), taken: None }
+        let mut taken = room.taken.lock();
+        taken.begun += 1;
+        let (id, since, gives_way) = (taken.begun, Instant::now(), Arc::default());
+        let taker = Taker { client, bytes: 0, since, gives_way: Some(Arc::clone(&gives_way)) };
+        taken.bodies.insert(id, taker);
+        Self { room: Arc::clone(room), client, gives_way, id }
     }
 
     /// Takes room until it has `bytes`.
     fn grow(&mut self, bytes: usize) -> Result<(), ReadError> {
-        let Room { most, most_of_one, grace, .. } = *self.room;
+        let Room { most, grace, .. } = *self.room;
         let mut taken = self.room.taken.lock();
-        let (id, has) = self.taken.unwrap_or((taken.begun, 0));
-        if self.taken.is_none() {
-            taken.begun += 1;
-            let gives_way = Some(Arc::clone(&self.gives_way));
-            let taker = Taker { client: self.client, bytes: 0, since: Instant::now(), gives_way };
-            taken.bodies.insert(id, taker);
-        } else if !taken.bodies.contains_key(&id) {
-            return Err(ReadError::NoRoom);
-        }
-        self.taken = Some((id, bytes));
-        let more = bytes - has;
+        let id = self.id;
+        let more = bytes - taken.bodies.get(&id).ok_or(ReadError::NoRoom)?.bytes;
         if let Some(client) = self.client {
-            while taken.held_by(client) + more > most_of_one {
+            while taken.held_by(client) + more > most / SHARE {
                 if !taken.oldest_gives_way(client, id, grace) {
                     return Err(ReadError::NoRoom);
                 }
@@ -262,18 +255,15 @@ impl Held {
 
     /// The body is whole, and no longer gives way.
     fn arrived(&mut self) -> Result<(), ReadError> {
-        let Some((id, _)) = self.taken else { return Ok(()) };
         let mut taken = self.room.taken.lock();
-        taken.bodies.get_mut(&id).ok_or(ReadError::NoRoom)?.gives_way = None;
+        taken.bodies.get_mut(&self.id).ok_or(ReadError::NoRoom)?.gives_way = None;
         Ok(())
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Some((id, _)) = self.taken {
-            self.room.taken.lock().remove(id);
-        }
+        self.room.taken.lock().remove(self.id);
     }
 }
 
@@ -281,6 +271,7 @@ impl Drop for Held {
 mod tests {
     use super::*;
     use hyper::body::Frame;
+    use madang_testing::until_async;
     use std::convert::Infallible;
     use std::task::{Context, Poll};
     use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -308,7 +299,7 @@ mod tests {
 
     impl Upload {
         fn send(&self, bytes: usize) {
-            // The other side has gone when the body was refused.
+            // The receiver is dropped when the body was refused.
             let _ = self.0.send(Bytes::from(vec![7; bytes]));
         }
 
@@ -323,7 +314,7 @@ mod tests {
         Arc::new(BodyRooms { small: room(ALL_SMALL), large: room(ALL_LARGE) })
     }
 
-    /// A client's upload of which this much has come.
+    /// A client's upload of which this much has arrived.
     fn begin(rooms: &Arc<BodyRooms>, client: u8, bytes: usize) -> Upload {
         announce(rooms, client, Some(LARGE), bytes)
     }
@@ -344,11 +335,7 @@ mod tests {
     }
 
     async fn until(reached: impl Fn() -> bool) {
-        let patience = Instant::now() + Duration::from_secs(30);
-        while !reached() {
-            assert!(Instant::now() < patience);
-            tokio::task::yield_now().await;
-        }
+        until_async("the room changes", reached).await;
     }
 
     /// Uploads that take this much of the large room now.

@@ -1,4 +1,4 @@
-//! Which route answered: a label that its template puts on each answer, for the edge.
+//! The label that each route puts on its responses, for the edge.
 
 use crate::ops::metrics::{RouteMetrics, ServerMetrics};
 use axum::Router;
@@ -11,11 +11,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The route that answered, carried from inside the router to the edge.
+/// The route of a response, passed from the router to the edge.
 #[derive(Clone, Copy)]
 pub(super) struct RouteLabel(pub(super) &'static RouteMetrics);
 
-/// Labels the answers of every route with the template it matched.
+/// Labels the responses of every route.
 pub fn label_routes(router: Router, metrics: &Arc<ServerMetrics>) -> Router {
     let routes = metrics.routes();
     router.layer(tower::layer::layer_fn(move |inner| Label { inner, routes: Arc::clone(&routes) }))
@@ -24,7 +24,7 @@ pub fn label_routes(router: Router, metrics: &Arc<ServerMetrics>) -> Router {
 #[derive(Clone)]
 struct Label<S> {
     inner: S,
-    /// A handful: comparing them in turn is quicker than hashing one.
+    /// Few: comparing them in turn is faster than hashing.
     routes: Arc<[&'static RouteMetrics]>,
 }
 

@@ -1,8 +1,8 @@
-//! What operations have in common, said once: refusals, headers, parameters, examples.
+//! Refusals, headers, parameters and examples that operations share.
 //!
-//! Every answer from 400 on comes from the edge, an extractor or the store, and follows from what an
-//! operation takes: a body, a token, a key. So no handler lists them; it lists what is its own (404, 409,
-//! 429), and this completes the document. `scripts/contract` holds the server to it.
+//! Most responses from 400 on come from the edge, an extractor or the store, and follow from an operation's inputs: a body,
+//! a token, a key. So a handler lists only its own (404, 409, 429), and this module completes the document.
+//! `scripts/contract` checks the server against it.
 
 use crate::http::json::table::{FieldKind as _, Line};
 use crate::http::page::{DEFAULT_LIMIT, MAX_LIMIT};
@@ -25,7 +25,7 @@ pub(super) fn complete(document: &mut Value) {
     }
 }
 
-/// What an operation takes, as far as refusals follow from it.
+/// The inputs of an operation that determine its refusals.
 struct Takes {
     body: bool,
     query: bool,
@@ -162,7 +162,7 @@ fn add_refusals(method: &str, operation: &mut Value) {
     responses.sort_keys();
 }
 
-/// Says that an answer is a problem, and which headers come with it.
+/// Describes a response as a problem, with its headers.
 fn make_problem(status: &str, response: &mut Value) {
     let schema = json!({ "schema": { "$ref": "#/components/schemas/ProblemBody" } });
     response["content"] = json!({ "application/problem+json": schema });
@@ -200,7 +200,7 @@ const MATCH: &str = "Perform the request only if the list contains the current E
 const NONE_MATCH: &str = "Perform the request only if the list does not contain the current ETag";
 const KNOWN: &str = "304 if the list contains the ETag of the answer or is `*`";
 
-/// Gives parameters that many operations have one description, and adds those that follow from others.
+/// Sets the shared description of common parameters, and adds those that follow from the responses.
 fn describe_parameters(method: &str, operation: &mut Value) {
     let id = operation["operationId"].clone();
     let revalidates = operation["responses"]["304"].is_object();
@@ -238,8 +238,8 @@ fn describe_parameters(method: &str, operation: &mut Value) {
     }
 }
 
-/// A name, or `operation/name` where it means something else elsewhere; its description unless the route
-/// has one; its schema; an example, for words to choose from the first.
+/// Name, or `operation/name` where an operation differs; description, unless the route has one; schema; example, by default
+/// the first word of an enumeration.
 type Parameter = (&'static str, &'static str, fn() -> Value, Option<fn() -> Value>);
 
 const PARAMETERS: &[Parameter] = &[
@@ -317,13 +317,13 @@ fn words(words: &[&str]) -> Value {
     json!({ "type": "string", "enum": words })
 }
 
-/// Words to search for: of controls, those that are white space.
+/// Words to search for: no control characters except white space.
 fn search() -> Value {
     let pattern = r"^[^\u0000-\u0008\u000E-\u001F\u007F-\u0084\u0086-\u009F]*$";
     json!({ "type": "string", "maxLength": LONGEST_SEARCH, "pattern": pattern })
 }
 
-/// The example of a body that is a type of its own stands beside it too, where tools look for it.
+/// Also puts the example of a body's type beside the body, where tools look for it.
 fn add_body_examples(operation: &mut Value, schemas: &Value) {
     let Some(content) =
         operation.pointer_mut("/requestBody/content").and_then(Value::as_object_mut)

@@ -1,7 +1,7 @@
 //! Metrics: Prometheus names, base units, route templates as labels, never ids.
 //!
-//! A request touches only counters that were made before it: one array look-up for its method and
-//! status, no label is hashed or allocated on the way.
+//! A request touches only existing counters: one array lookup for its method and status, without hashing or allocating a
+//! label.
 
 use super::latency::Latencies;
 use http::{Method, StatusCode};
@@ -15,7 +15,7 @@ use prometheus_client::registry::{Metric, Registry, Unit};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Bounds of the latency histogram, in seconds: few, around what a small service promises.
+/// Bounds of the latency histogram in seconds, around the targets of a small service.
 const BUCKETS: [f64; 8] = [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 5.0];
 
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"];
@@ -24,7 +24,7 @@ fn method_index(method: &Method) -> usize {
     METHODS.iter().position(|name| *name == method.as_str()).unwrap_or(METHODS.len() - 1)
 }
 
-/// A method as a label: clients can invent others.
+/// A method as a label; methods invented by clients are `other`.
 pub(crate) fn method_label(method: &Method) -> &'static str {
     METHODS[method_index(method)]
 }
@@ -44,11 +44,11 @@ struct RouteLabels {
 
 type Label = [(&'static str, &'static str); 1];
 
-/// What the figures of the home page read, for all routes that are in them.
+/// Figures of the home page, over its routes.
 #[derive(Clone, Debug, Default)]
 struct Shown {
     latencies: Arc<Latencies>,
-    /// The counter of each method, route and status that was answered, under its status.
+    /// Counters of each method, route and status seen, with the status.
     answers: Arc<Mutex<Vec<(u16, Counter)>>>,
 }
 
@@ -69,12 +69,12 @@ pub struct ServerMetrics {
     expired: Family<Label, Counter>,
     bodies: Family<Label, Gauge>,
     pub(crate) accept_errors: Counter,
-    /// Grows by one entry for each route template of the program, while it starts.
+    /// One entry per route template, added at the start.
     routes: Mutex<Vec<&'static RouteMetrics>>,
-    /// Counters of requests that no route matched.
-    pub unmatched: &'static RouteMetrics,
-    /// How long the answers of all routes took, but of those kept apart.
-    pub latencies: Arc<Latencies>,
+    /// Requests without a matching route.
+    pub(crate) unmatched: &'static RouteMetrics,
+    /// Latencies of all routes except those kept apart.
+    pub(crate) latencies: Arc<Latencies>,
     shown: Shown,
 }
 
@@ -95,8 +95,7 @@ pub(super) fn made<M: Metric + Clone + Default>(
 }
 
 impl ServerMetrics {
-    /// Registers them.
-    pub fn new(registry: &mut Registry) -> Self {
+    pub(crate) fn new(registry: &mut Registry) -> Self {
         let http = registry.sub_registry_with_prefix("http_server");
         let help = "Answers sent, by method, route template and status";
         let requests = made(http, "requests", help);
@@ -128,24 +127,16 @@ impl ServerMetrics {
         }
     }
 
-    /// Prepares the counters of a route template.
-    pub fn add_route(&self, template: &str) {
-        self.add(template, Some(self.shown.clone()));
-    }
-
-    /// Prepares the counters of a route template whose answers are neither among [`latencies`](Self::latencies)
-    /// nor among [`answers`](Self::answers).
-    pub fn add_route_apart(&self, template: &str) {
-        self.add(template, None);
-    }
-
-    fn add(&self, template: &str, shown: Option<Shown>) {
+    /// Prepares the counters of a route template. Routes that are not `shown` are excluded from [`answers`](Self::answers)
+    /// and `latencies`.
+    pub(crate) fn add_route(&self, template: &str, shown: bool) {
+        let shown = shown.then(|| self.shown.clone());
         let route = RouteMetrics::leak(template, &self.requests, &self.durations, shown);
         self.routes.lock().push(route);
     }
 
-    /// Answers since the start by the first digit of their status, 1 to 5, but for routes kept apart.
-    pub fn answers(&self) -> [u64; 5] {
+    /// Responses since the start by the first digit of their status, 1 to 5.
+    pub(crate) fn answers(&self) -> [u64; 5] {
         let mut sums = [0; 5];
         for (status, counter) in self.shown.answers.lock().iter() {
             sums[usize::from(status / 100).clamp(1, 5) - 1] += counter.get();
@@ -153,12 +144,11 @@ impl ServerMetrics {
         sums
     }
 
-    /// The counters of every route template.
-    pub fn routes(&self) -> Arc<[&'static RouteMetrics]> {
+    pub(crate) fn routes(&self) -> Arc<[&'static RouteMetrics]> {
         self.routes.lock().as_slice().into()
     }
 
-    /// What the bodies of a room take, in bytes.
+    /// Memory of the bodies in a room, in bytes.
     pub(crate) fn body_room(&self, room: &'static str) -> Gauge {
         self.bodies.get_or_create_owned(&[("room", room)])
     }
@@ -171,19 +161,18 @@ impl ServerMetrics {
 /// Counters of one route template.
 #[derive(Debug)]
 pub struct RouteMetrics {
-    /// The template, `/v1/tracks/{id}`.
-    pub template: &'static str,
+    pub(crate) template: &'static str,
     requests: Family<RequestLabels, Counter>,
     durations: Durations,
     shown: Option<Shown>,
     slots: [MethodSlots; METHODS.len()],
 }
 
-/// Filled at the first request of its kind, so that the page lists only what has happened.
+/// Filled at the first request of its kind, so that `/metrics` lists only what has happened.
 #[derive(Debug)]
 struct MethodSlots {
     duration: OnceLock<Histogram>,
-    /// By status minus 100; statuses this service never sends share the last one.
+    /// By status minus 100; the last one is shared by statuses above 599.
     by_status: Box<[OnceLock<Counter>]>,
 }
 
@@ -194,7 +183,7 @@ impl Default for MethodSlots {
 }
 
 impl RouteMetrics {
-    /// One of these for each route of the program, kept as long as it runs: the process owns it.
+    /// Leaked: there is one per route of the program.
     fn leak(
         template: &str,
         requests: &Family<RequestLabels, Counter>,
@@ -210,8 +199,8 @@ impl RouteMetrics {
         }))
     }
 
-    /// Counts one answer.
-    pub fn record(&self, method: &Method, status: StatusCode, took: Duration) {
+    /// Counts one response.
+    pub(crate) fn record(&self, method: &Method, status: StatusCode, took: Duration) {
         let index = method_index(method);
         let (slots, method) = (&self.slots[index], METHODS[index]);
         let code = status.as_u16();

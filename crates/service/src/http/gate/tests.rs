@@ -1,4 +1,4 @@
-//! Who gets a turn and who is refused, with the clock in hand.
+//! Order and refusals of a gate, with a paused clock.
 
 use super::*;
 use crate::current::Current;
@@ -129,7 +129,7 @@ async fn a_burst_may_wait_and_a_standing_queue_may_not() {
     let burst = waiter(&gate).await;
     advance(INTERVAL + Duration::from_millis(1)).await;
     assert!(!burst.is_finished(), "more than the queue time, and still waiting");
-    // Somebody has waited for all of an interval.
+    // A request has waited for the whole interval.
     let late = gate.enter().await;
     assert_eq!(reason(late), ShedReason::Late);
     assert_eq!(start.elapsed(), INTERVAL + Duration::from_millis(1) + QUEUE_TIME);
@@ -235,7 +235,7 @@ async fn a_panic_of_the_work_reaches_its_caller() {
     let _ = gate(1).run(async { panic!("of the work") }).await;
 }
 
-/// A write may take its time before it reaches the writer. Given up there, it is done all the same.
+/// A write may take long before it reaches the writer. It is done even if its client gives up meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_write_that_is_given_up_before_it_is_handed_over_may_have_been_written() {
     let gate = gate(1);
@@ -248,7 +248,7 @@ async fn a_write_that_is_given_up_before_it_is_handed_over_may_have_been_written
     release.send(()).unwrap();
     drop(gate.enter().await.unwrap());
     assert!(!handover.may_have_written(), "it has handed nothing over");
-    // One that had no turn has done nothing.
+    // A refused one has done nothing.
     let _held = gate.enter().await.unwrap();
     let refused = current.run(gate.run(async {})).await;
     assert!(matches!(refused, Err(NotRun::Shed(_))) && !handover.may_have_written());

@@ -1,23 +1,22 @@
-//! The `traceparent` header: which trace a request belongs to (W3C Trace Context, 23 November 2021).
+//! The `traceparent` header: the trace of a request (W3C Trace Context, 23 November 2021).
 //!
-//! What breaks a rule of the format counts as absent, as the standard asks. `tracestate` is not read: nothing that
-//! this service calls would be sent it.
+//! An invalid header counts as absent, as the standard requires. `tracestate` is ignored: this service forwards nothing.
 
 use http::{HeaderMap, HeaderName};
 use std::fmt;
 
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Length of a header of version 00.
+/// Length of a header of version 00 in bytes.
 const LENGTH: usize = 55;
 
-/// The trace of a request, and its place there.
+/// The trace of a request, and its position in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trace {
     pub(crate) id: TraceId,
-    /// The span of the caller; 0 when the trace begins here.
+    /// Span of the caller; 0 when the trace starts here.
     pub(crate) parent: u64,
-    /// Whether the caller records it.
+    /// Whether the caller records the trace.
     pub(crate) is_sampled: bool,
 }
 
@@ -32,11 +31,10 @@ impl fmt::Display for TraceId {
 }
 
 impl Trace {
-    /// The trace of a request with these headers.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Trace> {
         let mut given = headers.get_all(&TRACEPARENT).iter();
         let first = given.next()?;
-        // Several would be several traces.
+        // Several headers would be several traces.
         if given.next().is_some() { None } else { parse(first.as_bytes()) }
     }
 
@@ -48,7 +46,7 @@ impl Trace {
 fn parse(text: &[u8]) -> Option<Trace> {
     let (known, rest) = text.split_at_checked(LENGTH)?;
     let version = hex(&known[..2])?;
-    // Later versions may add fields behind another dash. 255 is no version.
+    // Later versions may append fields after another dash. Version 255 is invalid.
     let ends =
         if version == 0 { rest.is_empty() } else { matches!(rest.first(), None | Some(b'-')) };
     let is_divided = [2, 35, 52].iter().all(|at| known[*at] == b'-');
@@ -60,7 +58,7 @@ fn parse(text: &[u8]) -> Option<Trace> {
     (id != 0 && parent != 0).then_some(Trace { id: TraceId(id), parent, is_sampled })
 }
 
-/// The number that these digits are; upper case is not allowed.
+/// The number in these lower-case digits.
 fn hex(digits: &[u8]) -> Option<u128> {
     let mut bytes = [0; 16];
     let bytes = base16ct::lower::decode(digits, &mut bytes).ok()?;
