@@ -282,8 +282,7 @@ impl ResponseCache {
     /// [`private`](Self::private) for the response to a committed write, which cannot fail: when the pool is full it is
     /// sent uncompressed, since 503 would mean that nothing was done.
     pub(crate) async fn of_write(&self, body: impl Serialize, headers: &HeaderMap) -> Response {
-        let finish = |json, compress| finish(json, "application/json", compress);
-        let value = self.committed(body, headers, finish).await;
+        let value = self.committed(body, headers, plain).await;
         answer_to_write(headers, |headers| respond(&value, headers))
     }
 
@@ -294,24 +293,17 @@ impl ResponseCache {
         members: &[(&'static str, Member)],
         headers: &HeaderMap,
     ) -> Response {
-        let finish = |json, compress| {
-            DynamicObject::value(json, compress).expect("bodies with members are objects")
-        };
-        let dynamic = DynamicObject::new(self.committed(body, headers, finish).await);
+        let dynamic = DynamicObject::new(self.committed(body, headers, dynamic).await);
         answer_to_write(headers, |headers| dynamic.respond(members, headers))
     }
 
-    async fn committed(
-        &self,
-        body: impl Serialize,
-        headers: &HeaderMap,
-        finish: fn(Vec<u8>, Compress) -> Value,
-    ) -> Value {
+    async fn committed(&self, body: impl Serialize, headers: &HeaderMap, write: Write) -> Value {
         // Numbers and strings into memory: cannot fail.
         let json = serde_json::to_vec(&body).unwrap_or_default();
         let (copy, compress) = (json.clone(), self.compress(false, headers));
-        let finished = self.compute.run(move |()| finish(copy, compress)).await;
-        finished.unwrap_or_else(|_| finish(json, Compress::NO))
+        let written = self.compute.run(move |()| write(copy, compress)).await;
+        let written = written.unwrap_or_else(|_| write(json, Compress::NO));
+        written.expect("bodies with members are objects")
     }
 }
 

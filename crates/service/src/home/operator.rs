@@ -102,24 +102,20 @@ impl MetricsSnapshot {
 }
 
 /// Values of a moment in the order of the names, then the lag of each replica.
-#[derive(Clone, Debug)]
-struct Sample(Vec<Option<f64>>);
+type Sample = Vec<Option<f64>>;
 
-impl Sample {
-    fn between(past: &VecDeque<MetricsSnapshot>) -> Option<Sample> {
-        let (first, now) = (past.front()?, past.back()?);
-        let before = past.iter().rev().nth(1)?;
-        let seconds = now.counts.at.duration_since(before.counts.at).as_secs_f64();
-        let rates = now.rates.iter().zip(&before.rates);
-        let rates = rates.map(|(now, before)| Some(ratio(now.saturating_sub(*before), seconds)));
-        let window = now.counts.answers.since(&first.counts.answers);
-        let milliseconds = |share| window.percentile(share).map(|seconds| seconds * 1e3);
-        let windows =
-            [milliseconds(0.5), milliseconds(0.99), hit_ratio(&first.counts, &now.counts)];
-        let lags = now.replicas.iter().map(|replica| Some(replica.lag.as_secs_f64()));
-        let all = rates.chain(now.levels).chain(windows).chain(lags);
-        Some(Sample(all.map(|value| value.map(|value| rounded(value, 3))).collect()))
-    }
+fn sample(past: &VecDeque<MetricsSnapshot>) -> Option<Sample> {
+    let (first, now) = (past.front()?, past.back()?);
+    let before = past.iter().rev().nth(1)?;
+    let seconds = now.counts.at.duration_since(before.counts.at).as_secs_f64();
+    let rates = now.rates.iter().zip(&before.rates);
+    let rates = rates.map(|(now, before)| Some(ratio(now.saturating_sub(*before), seconds)));
+    let window = now.counts.answers.since(&first.counts.answers);
+    let milliseconds = |share| window.percentile(share).map(|seconds| seconds * 1e3);
+    let windows = [milliseconds(0.5), milliseconds(0.99), hit_ratio(&first.counts, &now.counts)];
+    let lags = now.replicas.iter().map(|replica| Some(replica.lag.as_secs_f64()));
+    let all = rates.chain(now.levels).chain(windows).chain(lags);
+    Some(all.map(|value| value.map(|value| rounded(value, 3))).collect())
 }
 
 /// The samples of the last ten minutes.
@@ -216,7 +212,7 @@ impl View {
         let new = usize::try_from(new).unwrap_or(KEPT).min(kept.samples.len());
         let column = |at: usize| {
             let new = kept.samples.iter().skip(kept.samples.len() - new);
-            new.map(|sample| sample.0.get(at).copied().flatten()).collect()
+            new.map(|sample| sample.get(at).copied().flatten()).collect()
         };
         let names = RATES.iter().chain(&LEVELS).chain(&WINDOWS);
         let lags = RATES.len() + LEVELS.len() + WINDOWS.len();
@@ -273,7 +269,7 @@ impl Watch {
         let snapshot = MetricsSnapshot::take(&self.app, &self.metrics);
         let replicas = snapshot.replicas.clone();
         self.past.push_back(snapshot);
-        if let Some(sample) = Sample::between(&self.past) {
+        if let Some(sample) = sample(&self.past) {
             self.view.keep(sample, replicas);
         }
         if self.past.len() > WINDOW {

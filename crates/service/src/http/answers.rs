@@ -24,7 +24,6 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Responses of up to this many bytes are not counted.
 pub(crate) const SMALL: usize = 16 << 10;
@@ -39,14 +38,11 @@ pub struct AnswerRoom {
 struct Inner {
     most: usize,
     book: Mutex<Book>,
-    refused: AtomicU64,
-    refused_share: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Book {
-    /// Bytes of all buffers, each counted once.
-    held: usize,
+    metrics: AnswerMetrics,
     /// Bytes of the buffers that are sent to an address, each counted once per address.
     by_address: HashMap<IpAddr, usize>,
     /// Responses that hold a buffer, by its place in memory: in all, and per address.
@@ -62,7 +58,7 @@ enum Full {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AnswerMetrics {
-    /// Bytes of large responses in progress.
+    /// Bytes of large responses in progress, each buffer counted once.
     pub(crate) held: usize,
     /// Responses refused because all of the memory was taken.
     pub(crate) refused: u64,
@@ -73,16 +69,11 @@ pub(crate) struct AnswerMetrics {
 impl AnswerRoom {
     /// Room for `most` bytes. A single response always fits.
     pub(crate) fn new(most: usize) -> Self {
-        let (book, refused, refused_share) = Default::default();
-        Self { inner: Arc::new(Inner { most, book, refused, refused_share }) }
+        Self { inner: Arc::new(Inner { most, book: Mutex::default() }) }
     }
 
     pub(crate) fn metrics(&self) -> AnswerMetrics {
-        AnswerMetrics {
-            held: self.inner.book.lock().held,
-            refused: self.inner.refused.load(Relaxed),
-            refused_share: self.inner.refused_share.load(Relaxed),
-        }
+        self.inner.book.lock().metrics
     }
 
     /// The response, holding its room until its last byte is with the kernel or its client has left; or a problem when
@@ -114,11 +105,11 @@ impl AnswerRoom {
     /// Room for making a body; `None` when there is none.
     pub(crate) fn make(&self, bytes: usize) -> Option<Making> {
         let mut book = self.inner.book.lock();
-        if !fits(book.held, bytes, self.inner.most) {
-            self.inner.refused.fetch_add(1, Relaxed);
+        if !fits(book.metrics.held, bytes, self.inner.most) {
+            book.metrics.refused += 1;
             return None;
         }
-        book.held += bytes;
+        book.metrics.held += bytes;
         Some(Making { room: self.clone(), bytes })
     }
 
@@ -142,19 +133,20 @@ impl AnswerRoom {
     }
 
     fn refuse(&self, full: Full) -> Problem {
+        let metrics = &mut self.inner.book.lock().metrics;
         let (counter, detail, log) = match full {
             Full::All => (
-                &self.inner.refused,
+                &mut metrics.refused,
                 "too many large answers are being sent; try again later",
                 "no memory for another large answer",
             ),
             Full::Share => (
-                &self.inner.refused_share,
+                &mut metrics.refused_share,
                 "too many large answers are being sent to your address; read them first",
                 "an address has used up its share of the memory for large answers",
             ),
         };
-        counter.fetch_add(1, Relaxed);
+        *counter += 1;
         Problem::unavailable(detail, fastrand::u32(1..=3), log)
     }
 }
@@ -173,7 +165,7 @@ impl Book {
         most: usize,
     ) -> Result<(), Full> {
         let is_new = !self.holders.contains_key(&(None, place));
-        if is_new && !fits(self.held, weight, most) {
+        if is_new && !fits(self.metrics.held, weight, most) {
             return Err(Full::All);
         }
         if let Some(address) = client
@@ -186,7 +178,7 @@ impl Book {
             self.by_address.insert(address, share + weight);
         }
         if is_new {
-            self.held += weight;
+            self.metrics.held += weight;
         }
         *self.holders.entry((None, place)).or_default() += 1;
         if client.is_some() {
@@ -202,7 +194,7 @@ impl Book {
             give_back(&mut self.by_address, address, weight);
         }
         if give_back(&mut self.holders, (None, place), 1) {
-            self.held -= weight;
+            self.metrics.held -= weight;
         }
     }
 }
@@ -241,7 +233,7 @@ pub(crate) struct Making {
 
 impl Drop for Making {
     fn drop(&mut self) {
-        self.room.inner.book.lock().held -= self.bytes;
+        self.room.inner.book.lock().metrics.held -= self.bytes;
     }
 }
 

@@ -25,13 +25,13 @@ use http::{HeaderValue, Request, StatusCode, header};
 use hyper::body::{Body as _, Incoming};
 use madang_positions::Moment;
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::poll_fn;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use tower::Service as _;
 
@@ -236,8 +236,13 @@ impl ConnService {
 
     /// The router's response, within the request timeout; a panic becomes a problem.
     async fn in_time(&mut self, request: Request<Body>) -> Response {
-        let call = self.router.call(request);
-        let guarded = CatchPanic { future: std::pin::pin!(call) };
+        let mut call = std::pin::pin!(self.router.call(request));
+        // A panic ends one request, not the connection's task.
+        let guarded =
+            poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(cx))) {
+                Ok(poll) => poll.map(Ok),
+                Err(panic) => Poll::Ready(Err(panic)),
+            });
         match tokio::time::timeout(self.shared.server.request_timeout, guarded).await {
             Ok(Ok(Ok(response))) => response,
             Ok(Ok(Err(never))) => match never {},
@@ -393,23 +398,6 @@ impl Drop for Running<'_> {
             // Only a response names its route.
             self.end("unknown", (None, None), self.started.elapsed());
             tracing::debug!(method = %self.method, "the client left before its answer");
-        }
-    }
-}
-
-/// Confines a panic of a handler to its request.
-struct CatchPanic<'a, F> {
-    future: Pin<&'a mut F>,
-}
-
-impl<F: Future> Future for CatchPanic<'_, F> {
-    type Output = std::thread::Result<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let future = self.future.as_mut();
-        match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
-            Ok(poll) => poll.map(Ok),
-            Err(panic) => Poll::Ready(Err(panic)),
         }
     }
 }

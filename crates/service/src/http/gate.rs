@@ -68,9 +68,6 @@ struct Inner {
     places: Mutex<Places>,
     most: usize,
     queue_time: Duration,
-    started: Instant,
-    /// Time at which the queue was last empty before a request joined it, in nanoseconds since `started`.
-    empty_at: AtomicU64,
     shed_full: AtomicU64,
     shed_late: AtomicU64,
     waits: Histogram,
@@ -84,6 +81,8 @@ struct Places {
     /// Greater than zero only while nobody waits.
     free: usize,
     line: Line<Turn>,
+    /// Time at which the queue was last empty before a request joined it.
+    empty_at: Instant,
 }
 
 /// A place among the work in progress, until it is dropped.
@@ -155,11 +154,10 @@ pub(crate) struct GateMetrics {
 impl Gate {
     /// Admits `most` at once; others wait for `queue_time`, or [`BURST`] times as long in a burst.
     pub(crate) fn new(most: usize, queue_time: Duration) -> Self {
-        let places = Mutex::new(Places { free: most, line: Line::default() });
-        let (started, waits) = (Instant::now(), Histogram::new(BUCKETS));
-        let (empty_at, shed_full, shed_late) = Default::default();
-        let inner =
-            Inner { places, most, queue_time, started, empty_at, shed_full, shed_late, waits };
+        let places = Places { free: most, line: Line::default(), empty_at: Instant::now() };
+        let (shed_full, shed_late) = Default::default();
+        let (places, waits) = (Mutex::new(places), Histogram::new(BUCKETS));
+        let inner = Inner { places, most, queue_time, shed_full, shed_late, waits };
         Self { inner: Arc::new(inner), client: None, limit: None }
     }
 
@@ -210,7 +208,7 @@ impl Gate {
             Entry::Waiter(waiter) => waiter,
         };
         let _time = current::time(Part::Queue);
-        match tokio::time::timeout(gate.patience(arrived), waiter.turn()).await {
+        match tokio::time::timeout(waiter.patience, waiter.turn()).await {
             Ok(Ok(permit)) => {
                 gate.waits.observe(arrived.elapsed().as_secs_f64());
                 Ok(permit)
@@ -295,16 +293,18 @@ impl Inner {
         }
         match places.line.len() {
             // No request waited until now, so this is no standing queue.
-            0 => self.note_empty(now),
+            0 => places.empty_at = places.empty_at.max(now),
             MOST_WAITING.. => match places.line.displace(client) {
                 Some(displaced) => drop(displaced.send(Err(ShedReason::Full))),
                 None => return Entry::Full,
             },
             _ => {}
         }
+        let is_standing = now.saturating_duration_since(places.empty_at) > INTERVAL;
+        let patience = self.queue_time.saturating_mul(if is_standing { 1 } else { BURST });
         let (turn, comes) = oneshot::channel();
         let ticket = places.line.join(client, turn);
-        Entry::Waiter(Waiter { gate: self, client, ticket, comes })
+        Entry::Waiter(Waiter { gate: self, client, ticket, patience, comes })
     }
 
     fn shed(&self, reason: ShedReason) -> Shed {
@@ -316,18 +316,6 @@ impl Inner {
         };
         Shed { reason, retry_after_seconds: fastrand::u32(RETRY_AFTER_SECONDS) }
     }
-
-    /// Maximum wait of a request that arrives now.
-    fn patience(&self, now: Instant) -> Duration {
-        let empty_at = Duration::from_nanos(self.empty_at.load(Relaxed));
-        let standing = now.saturating_duration_since(self.started).saturating_sub(empty_at);
-        if standing > INTERVAL { self.queue_time } else { self.queue_time.saturating_mul(BURST) }
-    }
-
-    fn note_empty(&self, now: Instant) {
-        let since = now.saturating_duration_since(self.started).as_nanos();
-        self.empty_at.fetch_max(u64::try_from(since).unwrap_or(u64::MAX), Relaxed);
-    }
 }
 
 /// A waiting request, which leaves the line however its wait ends.
@@ -335,6 +323,8 @@ struct Waiter<'a> {
     gate: &'a Inner,
     client: Client,
     ticket: u64,
+    /// Maximum wait.
+    patience: Duration,
     comes: oneshot::Receiver<Result<Permit, ShedReason>>,
 }
 

@@ -49,21 +49,23 @@ impl Encodings {
         if !headers.contains_key(header::ACCEPT_ENCODING) {
             return Self::default();
         }
-        let (mut named, mut any, mut identity) = ([None; 3], 0, 0);
+        let (mut gzip, mut br, mut zstd) = (None, None, None);
+        let (mut any, mut identity) = (0, 0);
         for (what, weight) in elements(headers, header::ACCEPT_ENCODING) {
-            if what.eq_ignore_ascii_case("gzip") || what.eq_ignore_ascii_case("x-gzip") {
-                named[0] = Some(weight);
-            } else if what.eq_ignore_ascii_case("br") {
-                named[1] = Some(weight);
-            } else if what.eq_ignore_ascii_case("zstd") {
-                named[2] = Some(weight);
-            } else if what.eq_ignore_ascii_case("identity") {
+            let is = |name| what.eq_ignore_ascii_case(name);
+            if is("gzip") || is("x-gzip") {
+                gzip = Some(weight);
+            } else if is("br") {
+                br = Some(weight);
+            } else if is("zstd") {
+                zstd = Some(weight);
+            } else if is("identity") {
                 identity = weight;
             } else if what == "*" {
                 any = weight;
             }
         }
-        let [gzip, br, zstd] = named.map(|weight| weight.unwrap_or(any));
+        let [gzip, br, zstd] = [gzip, br, zstd].map(|weight| weight.unwrap_or(any));
         Encodings { gzip, br, zstd, identity }
     }
 

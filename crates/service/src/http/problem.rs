@@ -33,7 +33,7 @@ impl FieldError {
 // Boxed: it is the rare result of nearly every function that handles a request.
 pub struct Problem(Box<Content>);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Content {
     status: StatusCode,
     slug: &'static str,
@@ -82,17 +82,8 @@ fn as_members<S: serde::Serializer>(
 
 impl Problem {
     fn new(status: StatusCode, slug: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self(Box::new(Content {
-            status,
-            slug,
-            detail: detail.into(),
-            errors: Vec::new(),
-            members: Vec::new(),
-            challenge: None,
-            retry_after_seconds: None,
-            close: false,
-            log: None,
-        }))
+        let detail = detail.into();
+        Self(Box::new(Content { status, slug, detail, ..Content::default() }))
     }
 
     /// 400: the request cannot be read.

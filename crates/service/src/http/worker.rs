@@ -37,12 +37,12 @@ pub(super) struct Arrival {
 
 /// Dropping it ends the event loop and joins the thread.
 pub(super) struct Worker {
-    _thread: Joined,
+    // Before the thread: dropping it ends the loop.
     pub(super) inbox: mpsc::UnboundedSender<Arrival>,
+    _thread: Joined,
     pub(super) connections: Arc<AtomicUsize>,
     open: Open,
     pub(super) drain: Arc<Notify>,
-    end: Arc<Notify>,
 }
 
 impl Worker {
@@ -50,7 +50,7 @@ impl Worker {
         // Not bounded by itself: the acceptor admits few more than `max_connections`.
         let (inbox, arrivals) = mpsc::unbounded_channel();
         let connections = Arc::new(AtomicUsize::new(0));
-        let (drain, end) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let drain = Arc::new(Notify::new());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let open = Open::default();
         let event_loop = Loop {
@@ -59,10 +59,10 @@ impl Worker {
             connections: Arc::clone(&connections),
             shared: Arc::clone(shared),
         };
-        let (begin_drain, finish) = (Arc::clone(&drain), Arc::clone(&end));
-        let work = move || runtime.block_on(event_loop.run(arrivals, &begin_drain, &finish));
+        let begin_drain = Arc::clone(&drain);
+        let work = move || runtime.block_on(event_loop.run(arrivals, &begin_drain));
         let _thread = Joined::spawn(format!("http-{number}"), work)?;
-        Ok(Worker { _thread, inbox, connections, open, drain, end })
+        Ok(Worker { inbox, _thread, connections, open, drain })
     }
 
     /// Connections that wait for their clients, with the start of the wait.
@@ -76,12 +76,6 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.end.notify_one();
-    }
-}
-
 type Open = Arc<Mutex<Vec<Weak<ConnState>>>>;
 
 struct Loop {
@@ -92,19 +86,16 @@ struct Loop {
 }
 
 impl Loop {
-    async fn run(
-        self,
-        mut arrivals: mpsc::UnboundedReceiver<Arrival>,
-        drain: &Notify,
-        end: &Notify,
-    ) {
+    async fn run(self, mut arrivals: mpsc::UnboundedReceiver<Arrival>, drain: &Notify) {
         let mut watch = tokio::time::interval(self.shared.deadlines.watch_every());
         loop {
             tokio::select! {
-                Some(arrival) = arrivals.recv() => self.open(arrival),
+                arrival = arrivals.recv() => match arrival {
+                    Some(arrival) => self.open(arrival),
+                    None => return,
+                },
                 _ = watch.tick() => self.watch(),
                 () = drain.notified() => watch.reset_immediately(),
-                () = end.notified() => return,
             }
         }
     }

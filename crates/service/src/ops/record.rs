@@ -59,7 +59,7 @@ pub(super) struct Record {
     took: Duration,
     cached: Option<bool>,
     /// Microseconds by [`Part`].
-    spent: [u64; Part::ALL.len()],
+    spent: [u64; Part::NAMES.len()],
 }
 
 /// A request in progress.

@@ -49,7 +49,7 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     cached: Option<bool>,
     #[serde(flatten, serialize_with = "parts")]
-    spent: [u64; Part::ALL.len()],
+    spent: [u64; Part::NAMES.len()],
     client: IpAddr,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace_id: Option<String>,

@@ -26,11 +26,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// All parts, in the order of `NAMES`.
-    pub(super) const ALL: [Part; 6] =
-        [Part::Body, Part::Queue, Part::Load, Part::Store, Part::Hash, Part::Cluster];
-
-    /// Members of the access log.
+    /// Members of the access log, in the order of the variants.
     pub(super) const NAMES: [&str; 6] =
         ["body_us", "queue_us", "load_us", "store_us", "hash_us", "cluster_us"];
 }
@@ -38,7 +34,7 @@ impl Part {
 /// Figures of one request so far.
 #[derive(Debug, Default)]
 pub(crate) struct Spent {
-    micros: [AtomicU64; Part::ALL.len()],
+    micros: [AtomicU64; Part::NAMES.len()],
     cache: AtomicU8,
 }
 
@@ -65,7 +61,7 @@ impl Spent {
         }
     }
 
-    pub(super) fn micros(&self) -> [u64; Part::ALL.len()] {
+    pub(super) fn micros(&self) -> [u64; Part::NAMES.len()] {
         self.micros.each_ref().map(|part| part.load(Relaxed))
     }
 }
