@@ -10,6 +10,7 @@
 
 use crate::accounts::UserId;
 use crate::http::limits::LimitHeaders;
+use crate::ops::metrics::RouteMetrics;
 use crate::ops::record::{Part, Spent, Timer};
 use crate::store::Handover;
 use std::cell::{Cell, RefCell};
@@ -32,6 +33,8 @@ pub(crate) struct Current {
     pub(crate) limited: bool,
     /// User of the valid token, once it was verified.
     pub(crate) user: Cell<Option<UserId>>,
+    /// The route that it matches.
+    pub(crate) route: Cell<Option<&'static RouteMetrics>>,
     /// Rate-limit headers of the response.
     pub(crate) limit: RefCell<Option<LimitHeaders>>,
     /// Time by part of the request; `None` unless recorded.
@@ -62,6 +65,10 @@ pub(crate) fn limited() -> Option<(IpAddr, Option<UserId>)> {
 /// Sets the user of the current request.
 pub(crate) fn note_user(user: UserId) {
     let _ = CURRENT.try_with(|current| current.user.set(Some(user)));
+}
+
+pub(crate) fn note_route(route: &'static RouteMetrics) {
+    let _ = CURRENT.try_with(|current| current.route.set(Some(route)));
 }
 
 /// Sets the rate-limit headers of the current response.

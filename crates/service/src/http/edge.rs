@@ -5,19 +5,18 @@ use super::body_room::{BodyRooms, Held, ReadError, SMALL_BODY};
 use super::client::Peer;
 use super::connection::ConnState;
 use super::connection_slots::Sharers;
-use super::label::RouteLabel;
 use super::limits::LimitHeaders;
 use super::request_id::X_REQUEST_ID;
 use super::server::Routes;
 use super::{Problem, RequestId, cors, head};
 use crate::config::{ServerSettings, Settings};
-use crate::current::Current;
-use crate::ops::metrics::RouteMetrics;
+use crate::current::{self, Current};
+use crate::ops::metrics::{RouteMetrics, ServerMetrics};
 use crate::ops::record::{Part, Seen, Spent, Trace};
 use crate::store::{Freshness, Handover, now};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, MatchedPath};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::request::Parts;
@@ -34,10 +33,25 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tower::Service as _;
+use tower::util::MapRequestLayer;
 
 /// Maximum size of a request's body in bytes, by its head; a problem refuses the request before its body is read. Called
 /// only for a body that may exceed [`SMALL_BODY`].
 pub(crate) type LargestBody = Arc<dyn Fn(&Parts) -> Result<usize, Problem> + Send + Sync>;
+
+/// Notes the route that each request matches.
+pub(crate) fn label_routes(router: Router, metrics: &ServerMetrics) -> Router {
+    let routes = metrics.routes();
+    router.layer(MapRequestLayer::new(move |request: Request<Body>| {
+        let path = request.extensions().get::<MatchedPath>();
+        // Few: comparing them in turn is faster than hashing.
+        let find = |path: &MatchedPath| routes.iter().find(|r| r.template == path.as_str());
+        if let Some(route) = path.and_then(find) {
+            current::note_route(route);
+        }
+        request
+    }))
+}
 
 /// State shared by all connections.
 pub(super) struct Edge {
@@ -90,15 +104,16 @@ impl ConnService {
         let routes = &shared.routes;
         let mut running = Running {
             routes,
-            route: None,
             method: request.method().clone(),
             started: Instant::now(),
+            at: now(),
+            chunked: request.headers().contains_key(header::TRANSFER_ENCODING),
+            route: None,
+            limit: None,
             seen: None,
             finished: false,
         };
         routes.metrics.in_flight.inc();
-        // After the head: a stall before it is harmless, and one after it makes the request wait longer.
-        let at = now();
         let id = RequestId::of(request.headers());
         let mut trace = Trace::of(request.headers());
         if let Some(recorder) = &routes.recorder {
@@ -107,25 +122,19 @@ impl ConnService {
             trace = seen.trace();
             running.seen = Some(seen);
         }
-        let spent = running.seen.as_ref().map(|seen| Arc::clone(&seen.spent));
-        let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
         let cross = cors::look(&shared.server.cors_origins, &request);
-        let received = Received { at, chunked, spent };
-        let Some(mut response) = self.answer(request, received).await else {
+        let Some(mut response) = self.answer(request, &mut running).await else {
             // The client has left; dropping `running` unfinished counts it.
             return Problem::bad_request("the body ended early").into_response();
         };
         if let Some(cross) = &cross {
             response = cross.answer(response);
         }
-        running.route = response.extensions_mut().remove::<RouteLabel>().map(|label| label.0);
-        let limit = response.extensions_mut().remove::<LimitHeaders>();
         if let Some(problem) = response.extensions_mut().remove::<Problem>() {
             if let Some(errors) = &routes.errors
                 && problem.status().is_server_error()
             {
-                let route = running.route.unwrap_or(routes.metrics.unmatched);
-                errors.add(&running.method, route.template, id.as_str(), &problem);
+                errors.add(&running.method, running.route().template, id.as_str(), &problem);
             }
             let allow = response.headers_mut().remove(header::ALLOW);
             response = problem.into_answer(id.as_str(), trace);
@@ -134,7 +143,7 @@ impl ConnService {
             }
         }
         let headers = response.headers_mut();
-        if let Some(limit) = limit {
+        if let Some(limit) = running.limit.take() {
             limit.add_to(headers);
         }
         headers.insert(&X_REQUEST_ID, id.0.clone());
@@ -145,7 +154,7 @@ impl ConnService {
         }
         // A length beside the chunks may be an attempt to smuggle a request past a proxy; the parser has dropped it by
         // now, so every chunked request closes its connection (RFC 9112, 6.1).
-        if chunked || routes.app.draining.load(Ordering::Relaxed) {
+        if running.chunked || routes.app.draining.load(Ordering::Relaxed) {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         running.finish(&response, &id);
@@ -153,9 +162,13 @@ impl ConnService {
     }
 
     /// The router's response, or a problem of the edge itself; `None` when the client has left.
-    async fn answer(&mut self, request: Request<Incoming>, received: Received) -> Option<Response> {
+    async fn answer(
+        &mut self,
+        request: Request<Incoming>,
+        running: &mut Running<'_>,
+    ) -> Option<Response> {
         let (mut parts, incoming) = request.into_parts();
-        if let Err(problem) = head::check(&parts, received.chunked) {
+        if let Err(problem) = head::check(&parts, running.chunked) {
             // The start of the next request is unknown while a body is unread.
             let unread = !incoming.is_end_stream();
             self.state.body_ends(unread);
@@ -163,7 +176,7 @@ impl ConnService {
         }
         parts.extensions.insert(self.peer);
         // The room is held until the response is made, as long as the body may be in memory.
-        let (body, _room) = match self.body(&parts, incoming, received.spent.as_ref()).await {
+        let (body, _room) = match self.body(&parts, incoming, running.spent()).await {
             Ok(body) => body,
             Err(Unread::Left) => return None,
             Err(Unread::Refused(problem)) => return Some(problem.into_response()),
@@ -176,7 +189,7 @@ impl ConnService {
             // Its size was checked above; axum's own limit is 2 MB.
             DefaultBodyLimit::disable().apply(&mut request);
         }
-        Some(self.route(request, client, received).await)
+        Some(self.route(request, client, running).await)
     }
 
     /// The router's response, if maintenance mode, the cluster and the memory for responses admit it.
@@ -184,11 +197,11 @@ impl ConnService {
         &mut self,
         request: Request<Body>,
         client: IpAddr,
-        received: Received,
+        running: &mut Running<'_>,
     ) -> Response {
         let shared = Arc::clone(&self.shared);
         let app = &shared.routes.app;
-        let Received { at, spent, .. } = received;
+        let spent = running.spent().cloned();
         let time = |part| spent.as_ref().map(|spent| spent.time(part));
         if let Some(refused) = app.maintenance.refuses(request.method()) {
             return refused.into_response();
@@ -198,7 +211,7 @@ impl ConnService {
             && request.uri().path().starts_with("/v1/")
         {
             let _time = time(Part::Cluster);
-            if let Err(error) = freshness.until_fresh(at).await {
+            if let Err(error) = freshness.until_fresh(running.at).await {
                 return Problem::from(error).into_response();
             }
         }
@@ -212,10 +225,9 @@ impl ConnService {
             ..Current::default()
         };
         let mut work = std::pin::pin!(current.run(self.in_time(request)));
-        let mut response = work.as_mut().await;
-        let limit = work.take_value().and_then(|current| current.limit.take());
-        if let Some(limit) = limit {
-            response.extensions_mut().insert(limit);
+        let response = work.as_mut().await;
+        if let Some(current) = work.take_value() {
+            (running.route, running.limit) = (current.route.get(), current.limit.take());
         }
         if let Some(known) = handover.as_ref().and_then(Handover::not_before) {
             let _time = time(Part::Cluster);
@@ -311,16 +323,6 @@ impl ConnService {
     }
 }
 
-/// State of a request from its head.
-struct Received {
-    /// Time at which the head was complete.
-    at: Moment,
-    /// Whether it has a `Transfer-Encoding`.
-    chunked: bool,
-    /// Time by part of the request, if it is recorded.
-    spent: Option<Arc<Spent>>,
-}
-
 /// Error of reading a body.
 enum Unread {
     /// The client closed its connection before the end.
@@ -357,17 +359,30 @@ fn has_left(error: &(dyn std::error::Error + 'static)) -> bool {
 /// A request in progress; if it is dropped unfinished, its client has left.
 struct Running<'a> {
     routes: &'a Routes,
-    route: Option<&'static RouteMetrics>,
     method: http::Method,
     started: Instant,
+    /// After the head: a stall before it is harmless, and one after it makes the request wait longer.
+    at: Moment,
+    /// Whether it has a `Transfer-Encoding`.
+    chunked: bool,
+    route: Option<&'static RouteMetrics>,
+    limit: Option<LimitHeaders>,
     seen: Option<Box<Seen>>,
     finished: bool,
 }
 
 impl Running<'_> {
+    fn spent(&self) -> Option<&Arc<Spent>> {
+        self.seen.as_ref().map(|seen| &seen.spent)
+    }
+
+    fn route(&self) -> &'static RouteMetrics {
+        self.route.unwrap_or(self.routes.metrics.unmatched)
+    }
+
     fn finish(&mut self, response: &Response, id: &RequestId) {
         self.finished = true;
-        let route = self.route.unwrap_or(self.routes.metrics.unmatched);
+        let route = self.route();
         let bytes = response.body().size_hint().exact();
         let took = self.started.elapsed();
         route.record(&self.method, response.status(), took);
@@ -395,7 +410,6 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         if !self.finished {
             self.routes.metrics.client_left.inc();
-            // Only a response names its route.
             self.end("unknown", (None, None), self.started.elapsed());
             tracing::debug!(method = %self.method, "the client left before its answer");
         }
