@@ -199,17 +199,15 @@ fn answer_metrics(out: &mut Figures<'_>, metrics: AnswerMetrics) -> fmt::Result 
 }
 
 fn gate_metrics(out: &mut Figures<'_>, gates: [(&'static str, &Gate); 3]) -> fmt::Result {
-    type Read = fn(&GateMetrics) -> usize;
     let gates = gates.map(|(gate, metrics)| (gate, metrics.metrics()));
-    let metrics: [(&str, &str, Read); 2] = [
-        ("work_in_flight", "Uncached reads, writes and uploads in progress", |f| f.in_flight),
-        ("work_waiting", "Uncached reads, writes and uploads in the queue", |f| f.waiting),
-    ];
-    for (name, help, read) in metrics {
-        let number = |metrics| i64::try_from(read(metrics)).unwrap_or(i64::MAX);
-        let values = gates.iter().map(|(gate, metrics)| ([("gate", *gate)], number(metrics)));
-        out.gauges(name, help, values)?;
-    }
+    let gauges = |read: fn(&GateMetrics) -> usize| {
+        let number = move |metrics| i64::try_from(read(metrics)).unwrap_or(i64::MAX);
+        gates.iter().map(move |(gate, metrics)| ([("gate", *gate)], number(metrics)))
+    };
+    let help = "Uncached reads, writes and uploads in progress";
+    out.gauges("work_in_flight", help, gauges(|gate| gate.in_flight))?;
+    let help = "Uncached reads, writes and uploads in the queue";
+    out.gauges("work_waiting", help, gauges(|gate| gate.waiting))?;
     let help = "Requests refused because the queue was full (full) or the wait too long (late)";
     let shed = gates.iter().flat_map(|(gate, metrics)| {
         let reasons = [("full", metrics.shed_full), ("late", metrics.shed_late)];
@@ -310,14 +308,8 @@ fn cache_metrics(
         let up = out.0.encode_descriptor("cache_remote_up", help, None, gauge.metric_type())?;
         gauge.encode(up)?;
     }
-    let metrics: [(&str, &str, Read); 2] = [
-        ("cache_entries", "Number of entries", |m| m.entries),
-        ("cache_entry_bytes", "Size of the entries in bytes", |m| m.bytes),
-    ];
-    for (name, help, read) in metrics {
-        let number = |value| i64::try_from(value).unwrap_or(i64::MAX);
-        let values = of(read, "local").map(|(labels, value)| (labels, number(value)));
-        out.gauges(name, help, values)?;
-    }
-    Ok(())
+    let gauges =
+        |read| of(read, "local").map(|(labels, n)| (labels, i64::try_from(n).unwrap_or(i64::MAX)));
+    out.gauges("cache_entries", "Number of entries", gauges(|m| m.entries))?;
+    out.gauges("cache_entry_bytes", "Size of the entries in bytes", gauges(|m| m.bytes))
 }

@@ -111,10 +111,8 @@ impl Home {
         app: &Arc<App>,
         metrics: &Arc<ServerMetrics>,
     ) -> std::io::Result<Option<Home>> {
-        let mut minute = settings
-            .home
-            .page
-            .then(|| Minute::new(Arc::clone(&metrics.latencies), app.cache.clone()));
+        let minute = || Minute::new(Arc::clone(metrics), app.cache.clone());
+        let mut minute = settings.home.page.then(minute);
         let samples = minute.as_ref().map(Minute::samples);
         let token = settings.home.operator_token.clone();
         let view = token.map(|token| Arc::new(View::new(token, app)));

@@ -7,6 +7,7 @@
 use super::sampler::INTERVAL;
 use crate::http::{Problem, not_stored};
 use crate::ops::latency::{Latencies, Reading};
+use crate::ops::metrics::ServerMetrics;
 use axum::response::Response;
 use madang_cache::Cache;
 use parking_lot::Mutex;
@@ -55,16 +56,16 @@ pub(super) struct Samples {
 /// Takes the samples.
 #[derive(Debug)]
 pub(super) struct Minute {
-    latencies: Arc<Latencies>,
+    metrics: Arc<ServerMetrics>,
     cache: Cache,
     past: VecDeque<Counts>,
     into: Arc<Samples>,
 }
 
 impl Minute {
-    pub(super) fn new(latencies: Arc<Latencies>, cache: Cache) -> Minute {
-        let past = VecDeque::from([Counts::read(&latencies, &cache)]);
-        Minute { latencies, cache, past, into: Arc::default() }
+    pub(super) fn new(metrics: Arc<ServerMetrics>, cache: Cache) -> Minute {
+        let past = VecDeque::from([Counts::read(metrics.latencies(), &cache)]);
+        Minute { metrics, cache, past, into: Arc::default() }
     }
 
     pub(super) fn samples(&self) -> Arc<Samples> {
@@ -73,7 +74,7 @@ impl Minute {
 
     /// Takes the sample of a second.
     pub(super) fn tick(&mut self) {
-        self.past.push_back(Counts::read(&self.latencies, &self.cache));
+        self.past.push_back(Counts::read(self.metrics.latencies(), &self.cache));
         self.into.add(&self.past);
         if self.past.len() > WINDOW {
             self.past.pop_front();

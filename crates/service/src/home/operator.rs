@@ -81,7 +81,7 @@ impl MetricsSnapshot {
         let [_, s2xx, s3xx, s4xx, s5xx] = metrics.answers();
         let level = |value: u64| Some(value as f64);
         MetricsSnapshot {
-            counts: Counts::read(&metrics.latencies, &app.cache),
+            counts: Counts::read(metrics.latencies(), &app.cache),
             rates: [
                 s2xx, s3xx, s4xx, s5xx, refused, challenged, limited, shed, store.committed_jobs,
                 failed_writes,

@@ -44,21 +44,21 @@ struct RouteLabels {
 
 type Label = [(&'static str, &'static str); 1];
 
-/// Figures of the home page, over its routes.
-#[derive(Clone, Debug, Default)]
-struct Shown {
-    latencies: Arc<Latencies>,
-    /// Counters of each method, route and status seen, with the status.
-    answers: Arc<Mutex<Vec<(u16, Counter)>>>,
+/// Metrics of all routes.
+#[derive(Debug)]
+struct AllRoutes {
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    /// Latencies of the shown routes.
+    latencies: Latencies,
+    /// Counters of the shown routes by method, route and status, with the status.
+    answers: Mutex<Vec<(u16, Counter)>>,
 }
-
-type Durations = Family<RouteLabels, Histogram, fn() -> Histogram>;
 
 /// Counters of the listener, its connections and the edge.
 #[derive(Debug)]
 pub struct ServerMetrics {
-    requests: Family<RequestLabels, Counter>,
-    durations: Durations,
+    all: Arc<AllRoutes>,
     pub(crate) in_flight: Gauge,
     pub(crate) client_left: Counter,
     pub(crate) panics: Counter,
@@ -73,9 +73,6 @@ pub struct ServerMetrics {
     routes: Mutex<Vec<&'static RouteMetrics>>,
     /// Requests without a matching route.
     pub(crate) unmatched: &'static RouteMetrics,
-    /// Latencies of all routes except those kept apart.
-    pub(crate) latencies: Arc<Latencies>,
-    shown: Shown,
 }
 
 const LEFT: &str = "Clients that disconnected before their answer";
@@ -99,17 +96,15 @@ impl ServerMetrics {
         let http = registry.sub_registry_with_prefix("http_server");
         let help = "Answers sent, by method, route template and status";
         let requests = made(http, "requests", help);
-        let durations: Durations = Family::new_with_constructor(|| Histogram::new(BUCKETS));
+        let durations = Family::new_with_constructor((|| Histogram::new(BUCKETS)) as fn() -> _);
         let help = "Time from a complete request head to the head of the answer";
         http.register_with_unit("request_duration", help, Unit::Seconds, durations.clone());
+        let (latencies, answers) = Default::default();
+        let all = Arc::new(AllRoutes { requests, durations, latencies, answers });
         let bodies = Family::default();
         let help = "Memory taken by request bodies that arrive or are worked with, by room";
         http.register_with_unit("request_bodies", help, Unit::Bytes, bodies.clone());
-        let shown = Shown::default();
-        let unmatched = RouteMetrics::leak("unmatched", &requests, &durations, Some(shown.clone()));
         Self {
-            requests,
-            durations,
             in_flight: made(http, "requests_in_flight", "Requests being answered"),
             client_left: made(http, "client_disconnects", LEFT),
             panics: made(http, "handler_panics", "Handlers that panicked, answered 500"),
@@ -121,24 +116,25 @@ impl ServerMetrics {
             bodies,
             accept_errors: made(http, "accept_errors", "Errors while accepting connections"),
             routes: Mutex::default(),
-            unmatched,
-            latencies: Arc::clone(&shown.latencies),
-            shown,
+            unmatched: RouteMetrics::leak("unmatched", &all, true),
+            all,
         }
     }
 
-    /// Prepares the counters of a route template. Routes that are not `shown` are excluded from [`answers`](Self::answers)
-    /// and `latencies`.
+    /// Prepares the counters of a route template. Only `shown` routes are part of [`answers`](Self::answers) and
+    /// [`latencies`](Self::latencies).
     pub(crate) fn add_route(&self, template: &str, shown: bool) {
-        let shown = shown.then(|| self.shown.clone());
-        let route = RouteMetrics::leak(template, &self.requests, &self.durations, shown);
-        self.routes.lock().push(route);
+        self.routes.lock().push(RouteMetrics::leak(template, &self.all, shown));
+    }
+
+    pub(crate) fn latencies(&self) -> &Latencies {
+        &self.all.latencies
     }
 
     /// Responses since the start by the first digit of their status, 1 to 5.
     pub(crate) fn answers(&self) -> [u64; 5] {
         let mut sums = [0; 5];
-        for (status, counter) in self.shown.answers.lock().iter() {
+        for (status, counter) in self.all.answers.lock().iter() {
             sums[usize::from(status / 100).clamp(1, 5) - 1] += counter.get();
         }
         sums
@@ -162,9 +158,8 @@ impl ServerMetrics {
 #[derive(Debug)]
 pub struct RouteMetrics {
     pub(crate) template: &'static str,
-    requests: Family<RequestLabels, Counter>,
-    durations: Durations,
-    shown: Option<Shown>,
+    all: Arc<AllRoutes>,
+    shown: bool,
     slots: [MethodSlots; METHODS.len()],
 }
 
@@ -184,16 +179,10 @@ impl Default for MethodSlots {
 
 impl RouteMetrics {
     /// Leaked: there is one per route of the program.
-    fn leak(
-        template: &str,
-        requests: &Family<RequestLabels, Counter>,
-        durations: &Durations,
-        shown: Option<Shown>,
-    ) -> &'static RouteMetrics {
+    fn leak(template: &str, all: &Arc<AllRoutes>, shown: bool) -> &'static RouteMetrics {
         Box::leak(Box::new(RouteMetrics {
             template: Box::leak(template.to_owned().into_boxed_str()),
-            requests: requests.clone(),
-            durations: durations.clone(),
+            all: Arc::clone(all),
             shown,
             slots: std::array::from_fn(|_| MethodSlots::default()),
         }))
@@ -205,23 +194,20 @@ impl RouteMetrics {
         let (slots, method) = (&self.slots[index], METHODS[index]);
         let code = status.as_u16();
         let slot = usize::from(code.saturating_sub(100)).min(slots.by_status.len() - 1);
-        let labels = || RequestLabels { method, route: self.template, status: code };
-        let first = || {
-            let counter = self.requests.get_or_create_owned(&labels());
-            if let Some(shown) = &self.shown {
-                let mut answers = shown.answers.lock();
-                answers.push((code, counter.clone()));
+        let (all, route) = (&*self.all, self.template);
+        let counter = slots.by_status[slot].get_or_init(|| {
+            let labels = RequestLabels { method, route, status: code };
+            let counter = all.requests.get_or_create_owned(&labels);
+            if self.shown {
+                all.answers.lock().push((code, counter.clone()));
             }
             counter
-        };
-        slots.by_status[slot].get_or_init(first).inc();
-        let labels = || RouteLabels { method, route: self.template };
-        slots
-            .duration
-            .get_or_init(|| self.durations.get_or_create_owned(&labels()))
-            .observe(took.as_secs_f64());
-        if let Some(shown) = &self.shown {
-            shown.latencies.observe(took);
+        });
+        counter.inc();
+        let duration = || all.durations.get_or_create_owned(&RouteLabels { method, route });
+        slots.duration.get_or_init(duration).observe(took.as_secs_f64());
+        if self.shown {
+            all.latencies.observe(took);
         }
     }
 }
