@@ -139,8 +139,8 @@ impl App {
         // One commit group in progress and one that fills.
         let writes = server.max_writes_in_flight.unwrap_or(2 * settings.database.commit_group);
         let writes = gate(writes, &limits.write);
-        // Half of the compute threads: a flood of long files leaves the other half to reads. This also bounds the memory
-        // of uploads whose clients have left.
+        // Half of the compute threads: a flood of long files leaves the other half to reads. This also bounds the
+        // memory of uploads whose clients have left.
         let uploads = gate((threads / 2).max(1), &limits.upload);
         let answers = AnswerRoom::new(server.answer_memory);
         let responses = ResponseCache::new(
@@ -186,8 +186,8 @@ pub(crate) fn api() -> openapi::Api {
         .merge(health::router())
 }
 
-/// Maximum size of a request body: 64 KiB, with a valid token that of a JSON object or of an uploaded track. An upload
-/// without a token is refused before its body is read.
+/// Maximum size of a request body: 64 KiB, with a valid token that of a JSON object or of an uploaded track. An
+/// upload without a token is refused before its body is read.
 fn largest_body(app: Arc<App>, max_body: usize) -> LargestBody {
     Arc::new(move |parts| {
         let caller = Caller::of(parts, &app.accounts);

@@ -1,7 +1,5 @@
-//! Settings, read once at start into typed values: `madang.toml` < environment < flags.
-//!
-//! Each setting is one row of [`KEYS`] with its name, default, accepted values and meaning. The row declares the field of
-//! its section, the line of `madang config` and the text of errors.
+//! Settings, read once at start into typed values: `madang.toml` < environment < flags. Each setting is one row of
+//! [`KEYS`] (docs/decisions/0002-settings-table.md).
 
 mod accounts;
 mod cache;

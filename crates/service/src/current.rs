@@ -1,12 +1,12 @@
 //! State of the request that the current task works for: its client, its writes, its rate limit.
 //!
-//! Queues serve client addresses in turn, so every wait needs the address; and the edge must know whether a request may
-//! have written. As parameters, both would pass through every handler and store, and a handler that dropped them would
-//! cause wrong responses. So the edge attaches them to the request's task. A task that continues a request takes them
-//! along ([`carried`]); background work started by a request (a sweep, a counted view) does not.
+//! Queues serve client addresses in turn, so every wait needs the address; and the edge must know whether a request
+//! may have written. So the edge attaches both to the request's task, instead of passing them through every handler
+//! and store. A task that continues a request takes them along ([`carried`]); background work started by a request (a
+//! sweep, a counted view) does not.
 //!
-//! No function here is an `async fn`: it would hold the future twice, once as its argument, and every write would copy
-//! some kilobytes more.
+//! No function here is an `async fn`: it would hold the future twice, once as its argument, and every write would
+//! copy some kilobytes more.
 
 use crate::accounts::UserId;
 use crate::http::limits::LimitHeaders;

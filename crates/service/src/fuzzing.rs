@@ -1,5 +1,5 @@
-//! Fuzz targets: each parses any bytes as this crate does, and panics when a property does not hold. Unit tests replay the
-//! stored inputs; the feature `fuzzing` exports the targets for `scripts/fuzz`.
+//! Fuzz targets: each parses any bytes as this crate does, and panics when a property does not hold. Unit tests
+//! replay the stored inputs; the feature `fuzzing` exports the targets for `scripts/fuzz`.
 
 mod requests;
 mod stored;

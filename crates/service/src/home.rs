@@ -1,9 +1,8 @@
-//! The home page at `/`, for people who open the address in a browser.
+//! The home page at `/`, and the operator's view (docs/decisions/0046-home-page.md).
 //!
-//! Plain HTML, CSS and JavaScript modules, compiled in: no framework, no build step, nothing fetched from another host. It
-//! uses the API as any other client; its own routes are only `/home/…`: its files, an outline of the provinces, and the
-//! figures of the last minute (`figures.rs`). Nothing in it depends on the caller, except the figures of the operator's view
-//! at `/home/operator` (`operator.rs`), which need a token.
+//! Plain HTML, CSS and JavaScript modules, compiled in. Their routes are only `/home/…`: files, an outline of the
+//! provinces, the figures of the last minute (`figures.rs`), and those of the operator's view (`operator.rs`), which
+//! need a token.
 
 mod figures;
 mod operator;

@@ -93,15 +93,15 @@ impl ResponseCache {
         }
     }
 
-    /// Creates a part of the cache for items with an id. Entries are refreshed after `ttl`; under overload, or while the
-    /// store fails, stale ones are served up to six times that age, at least a minute. Writes invalidate them at once.
-    /// Zero: nothing is kept.
+    /// Creates a part of the cache for items with an id. Entries are refreshed after `ttl`; under overload, or while
+    /// the store fails, stale ones are served up to six times that age, at least a minute. Writes invalidate them at
+    /// once. Zero: nothing is kept.
     pub(crate) fn things(&self, name: &str, ttl: Duration) -> Result<Bodies, ConfigError> {
         self.named(name, ttl, stale_until(ttl), Admission::Values)
     }
 
-    /// [`things`](Self::things) for listings. Clients can invent cursors, page sizes, towns and searches, so a page is
-    /// kept only when it is requested a second time.
+    /// [`things`](Self::things) for listings. Clients can invent cursors, page sizes, towns and searches, so a page
+    /// is kept only when it is requested a second time.
     pub(crate) fn listings(&self, name: &str, ttl: Duration) -> Result<Bodies, ConfigError> {
         self.named(name, ttl, stale_until(ttl), Admission::Nothing)
     }
@@ -167,9 +167,9 @@ impl ResponseCache {
 
     /// The finished body: a cached one, or one made of what `make` finds; `None` when it finds nothing.
     ///
-    /// Each encoding is an entry of its own, made quickly on demand. Making all of them thoroughly, as for a track, cost
-    /// more than the cache saved where writes invalidate listings or searches seldom repeat: under 100 writes a second,
-    /// less than half the throughput without a cache (lesson 1 in docs/lessons).
+    /// Each encoding is an entry of its own, made quickly on demand. Making all of them thoroughly, as for a track,
+    /// cost more than the cache saved where writes invalidate listings or searches seldom repeat: under 100 writes a
+    /// second, less than half the throughput without a cache (lesson 1 in docs/lessons).
     async fn get<T: Serialize + Send + 'static>(
         &self,
         part: &Bodies,
@@ -279,8 +279,8 @@ impl ResponseCache {
         Ok(response)
     }
 
-    /// [`private`](Self::private) for the response to a committed write, which cannot fail: when the pool is full it is
-    /// sent uncompressed, since 503 would mean that nothing was done.
+    /// [`private`](Self::private) for the response to a committed write, which cannot fail: when the pool is full it
+    /// is sent uncompressed, since 503 would mean that nothing was done.
     pub(crate) async fn of_write(&self, body: impl Serialize, headers: &HeaderMap) -> Response {
         let value = self.committed(body, headers, plain).await;
         answer_to_write(headers, |headers| respond(&value, headers))

@@ -1,19 +1,13 @@
-//! Search for words in posts and articles.
+//! Search for words in posts and articles (docs/decisions/0065-text-search.md).
 //!
-//! Korean is searched by two syllables and more, so the index maps pairs of neighbouring characters, as that of
-//! [`markets`](crate::markets). A million posts do not fit into the memory of a small machine, so it is a table, the same in
-//! both engines: for each pair and each [segment](SEGMENT) of ids, the items that contain the pair. A lookup returns
-//! candidates; the text of each is checked before it is shown. So the index may return too many, and nothing is removed
-//! from it when a text changes or is deleted.
+//! The index is a table, the same in both engines: for each pair of neighbouring characters and each
+//! [segment](SEGMENT) of ids, the items that contain the pair. A lookup returns candidates; the text of each is
+//! checked before it is shown. So the index may return too many, and nothing is removed from it when a text changes
+//! or is deleted.
 //!
-//! **A write only notes a text to be indexed** (`search_changes`, in its own transaction). Noted items are candidates of
+//! A write only notes a text to be indexed (`search_changes`, in its own transaction). Noted items are candidates of
 //! every search, so they are found at once; the housekeeper indexes them in batches, which share pages of the index
 //! ([`upkeep`]). Writing the pairs with every post would touch a hundred pages.
-//!
-//! **The engines' own indexes.** Measured with 100,000 posts, pairs as words (docs/PERFORMANCE.md): MariaDB's `FULLTEXT`
-//! takes 2 KB and 0.3 ms per post, and a second for a word of a quarter of the posts, since it finds all of them before it
-//! sorts; and it has no parser for pairs. SQLite's FTS5 is half as large as this index, but would be a second
-//! implementation, for one of the engines. Reading all texts takes 2 µs each.
 
 mod index;
 mod page;
@@ -29,7 +23,8 @@ pub(crate) use upkeep::index_changes;
 
 use crate::markets::{Words, folded, lone};
 
-/// Ids per row of the index: 2 KiB of memory as bits, or two bytes per id. Tests use small bounds to reach all of them.
+/// Ids per row of the index: 2 KiB of memory as bits, or two bytes per id. Tests use small bounds to reach all of
+/// them.
 const SEGMENT: i64 = if cfg!(test) { 64 } else { 1 << 14 };
 
 /// Maximum number of pairs looked up per search; texts are checked for all words.
@@ -58,8 +53,8 @@ pub(crate) fn text(parts: &[&str]) -> String {
     folded(&parts.join(" "))
 }
 
-/// Whether a text contains every word. A word of one character must begin a word of the text, as nearly every text contains
-/// it somewhere.
+/// Whether a text contains every word. A word of one character must begin a word of the text, as nearly every text
+/// contains it somewhere.
 fn are_in(words: &Words, text: &str) -> bool {
     words.each().iter().all(|word| match lone(word) {
         Some(character) => begins_a_word(text, character),

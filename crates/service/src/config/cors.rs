@@ -21,8 +21,8 @@ pub(super) fn origins(text: &str) -> Option<CorsOrigins> {
     }
 }
 
-/// An origin is compared byte by byte with a browser's, so it must be written alike (RFC 6454, 6.2): in lower case, without a
-/// path or the scheme's default port.
+/// An origin is compared byte by byte with a browser's, so it must be written alike (RFC 6454, 6.2): in lower case,
+/// without a path or the scheme's default port.
 fn origin(text: &str) -> Option<String> {
     let uri = text.parse::<http::Uri>().ok()?;
     let (scheme, host) = (uri.scheme_str()?, uri.host()?);

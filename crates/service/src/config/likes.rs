@@ -27,8 +27,8 @@ settings! {
 pub enum LikesWrite {
     /// One commit each.
     Direct,
-    /// As documented: acknowledged from memory or from a set in Valkey and written periodically; a crash loses those in
-    /// memory.
+    /// As documented: acknowledged from memory or from a set in Valkey and written periodically; a crash loses those
+    /// in memory.
     Queue,
     /// Through a stream in Valkey.
     Stream,

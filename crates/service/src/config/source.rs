@@ -31,7 +31,8 @@ impl Display for Origin {
     }
 }
 
-/// Error of the configuration file, or of a setting. The text names the origin, the key, the value and what is accepted.
+/// Error of the configuration file, or of a setting. The text names the origin, the key, the value and what is
+/// accepted.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ConfigError(String);
@@ -195,8 +196,8 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> String {
     error.to_string().trim_end().to_owned()
 }
 
-/// Variables that Kubernetes and Docker set near a service named `madang`: `MADANG_SERVICE_HOST`, `MADANG_PORT=tcp://…`,
-/// `MADANG_PORT_8080_TCP_ADDR`, `MADANG_NAME`. No section has one of these names.
+/// Variables that Kubernetes and Docker set near a service named `madang`: `MADANG_SERVICE_HOST`,
+/// `MADANG_PORT=tcp://…`, `MADANG_PORT_8080_TCP_ADDR`, `MADANG_NAME`. No section has one of these names.
 fn is_service_link(variable: &str) -> bool {
     matches!(variable, "MADANG_PORT" | "MADANG_NAME")
         || variable.starts_with("MADANG_PORT_")

@@ -1,5 +1,5 @@
-//! Values in files, the environment and flags: durations and sizes have a unit. Parsers return `None` for an invalid value;
-//! its key describes what is accepted.
+//! Values in files, the environment and flags: durations and sizes have a unit. Parsers return `None` for an invalid
+//! value; its key describes what is accepted.
 
 use madang_guard::net::Cidr;
 use serde::de::value::StrDeserializer;

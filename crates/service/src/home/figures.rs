@@ -1,8 +1,5 @@
-//! Rate and latency of responses: a sample each second, for the last minute.
-//!
-//! Requests only count (`ops/latency.rs`); one thread (`sampler.rs`) reads the counts each second, with or without viewers.
-//! So the page shows the past minute at once, and a hundred viewers cost no more than their responses. The figures have no
-//! labels: they reveal neither paths nor clients. Requests for them are not counted.
+//! Rate and latency of responses: a sample each second, for the last minute (docs/decisions/0046-home-page.md).
+//! Requests for the figures are not counted, and there are no labels.
 
 use super::sampler::INTERVAL;
 use crate::http::{Problem, not_stored};
@@ -29,7 +26,8 @@ struct Sample {
     number: u64,
     /// Responses in this second, divided by its measured length.
     requests_per_second: f64,
-    /// Median time of the last ten seconds from a complete request head to the response's head; absent without responses.
+    /// Median time of the last ten seconds from a complete request head to the response's head; absent without
+    /// responses.
     p50_milliseconds: Option<f64>,
     p95_milliseconds: Option<f64>,
     p99_milliseconds: Option<f64>,

@@ -1,7 +1,7 @@
 //! Figures of the operator's view: ten minutes of the metrics, and the last errors.
 //!
-//! The sampler's thread reads the counters of `/metrics` every two seconds, with or without viewers. The view needs no
-//! Prometheus and answers "what is wrong just now?"; `/metrics` is for history and alerts.
+//! The sampler's thread reads the counters of `/metrics` every two seconds, with or without viewers. The view needs
+//! no Prometheus and answers "what is wrong just now?"; `/metrics` is for history and alerts.
 
 use super::figures::{Counts, asked_after, hit_ratio, ratio, rounded};
 use super::sampler::INTERVAL;

@@ -1,9 +1,4 @@
-//! Accepting connections, and refusing those beyond the limits.
-//!
-//! When all slots are taken, the connection that has waited longest for its client is closed for the new one: idle
-//! connections keep nobody out. When one address has used up its share, its own longest-waiting connection is closed, so
-//! users behind one address do not keep each other out. Only when the server works for all of them is the new connection
-//! refused.
+//! Accepting connections, and closing or refusing some at the limits (docs/decisions/0005-displacement.md).
 
 use super::connection::ConnState;
 use super::connection_slots::{ConnectionSlot, ConnectionSlots};
@@ -26,8 +21,8 @@ const MOST_REFUSALS: usize = 64;
 /// Connections above the maximum for a moment, until the displaced ones are closed.
 const MOST_DISPLACED: usize = 64;
 
-/// A scan of ten thousand connections takes a fraction of a millisecond. One that found fewer than one in `WORTH_A_SCAN`
-/// of them waiting is not repeated for this long.
+/// A scan of ten thousand connections takes a fraction of a millisecond. One that found fewer than one in
+/// `WORTH_A_SCAN` of them waiting is not repeated for this long.
 const SCAN_EVERY: Duration = Duration::from_millis(10);
 const WORTH_A_SCAN: usize = 64;
 
@@ -149,8 +144,8 @@ impl<'a> Acceptor<'a> {
         }
     }
 
-    /// A slot of this address, if need be by closing its longest-waiting connection. The address has one slot more until
-    /// that connection has closed.
+    /// A slot of this address, if need be by closing its longest-waiting connection. The address has one slot more
+    /// until that connection has closed.
     fn slot(&mut self, peer: IpAddr) -> Option<ConnectionSlot> {
         if let Some(slot) = self.slots.take(peer, 0) {
             return Some(slot);

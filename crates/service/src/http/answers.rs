@@ -1,15 +1,8 @@
-//! The memory of responses that are being sent.
-//!
-//! A client that reads nothing holds its response for at least `server.write_timeout`, so without a bound a few hundred
-//! of them would fill the memory. Buffers are counted, not clients: a cached body that a thousand clients read is
-//! counted once. A body too large for the cache is shared as well, as long as somebody reads it (`madang_cache`, values
-//! that are lent).
+//! The memory of responses that are being sent (docs/decisions/0007-answer-budget.md). Buffers are counted, not
+//! clients.
 //!
 //! Small responses are not counted: up to [`SMALL`] bytes the kernel takes a whole response, even for a client that
-//! reads nothing, and counting each would cost more than it gains. A connection holds one response at a time: hyper
-//! starts the next one when the last is written.
-//!
-//! Each address may hold a quarter. Making a large body counts too while it lasts, for any client.
+//! reads nothing. A connection holds one response at a time: hyper starts the next one when the last is written.
 
 use super::Problem;
 use super::connection_slots::{SHARE, give_back};
@@ -76,9 +69,9 @@ impl AnswerRoom {
         self.inner.book.lock().metrics
     }
 
-    /// The response, holding its room until its last byte is with the kernel or its client has left; or a problem when
-    /// there is no room. `client` is the address whose share it takes, if it has one. The response to a `committed`
-    /// write is never refused; it is bounded by the size of a write's body.
+    /// The response, holding its room until its last byte is with the kernel or its client has left; or a problem
+    /// when there is no room. `client` is the address whose share it takes, if it has one. The response to a
+    /// `committed` write is never refused; it is bounded by the size of a write's body.
     pub(super) async fn hold(
         &self,
         response: Response,

@@ -18,8 +18,8 @@ pub(super) const COMPRESS_FROM_BYTES: usize = 860;
 /// Encodings to make.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Compress {
-    /// For a body that is kept and sent often: all encodings, thoroughly, as far as they fit into this many bytes with
-    /// the body.
+    /// For a body that is kept and sent often: all encodings, thoroughly, as far as they fit into this many bytes
+    /// with the body.
     kept_within: Option<usize>,
     /// For any other body: this encoding, quickly.
     once: Option<Encoding>,

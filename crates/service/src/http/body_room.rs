@@ -1,16 +1,10 @@
-//! The memory of request bodies: each is read whole before its handler runs, so without a bound every connection could
-//! hold one.
+//! The memory of request bodies, each read whole before its handler runs (docs/decisions/0006-body-budget.md).
 //!
-//! A body that arrives with its head takes no room: it lies in the buffer that its connection has anyway. Small bodies
-//! have a room of their own, so large ones never keep a log-in out.
-//!
-//! Room is taken as bytes arrive, not as a head announces them: otherwise a few idle connections that announce large
-//! bodies would keep everybody else's out. So a body may be refused when part of it has arrived.
-//!
-//! One client address may take a quarter of a room. When its quarter is taken, the oldest of its own bodies that has
-//! been arriving for more than a second gives way to the new one; when the whole room is taken, the oldest of the address
-//! that holds most. Without such a body, the new one is refused. If bodies gave way at once, none would finish under
-//! load; a client that is not slow needs less than a second.
+//! Room is taken as bytes arrive, not as a head announces them. A body that arrives with its head takes none: it lies
+//! in the buffer that its connection has anyway. When the quarter of an address is taken, its oldest body that has
+//! been arriving for more than a second gives way to the new one; when the whole room is taken, the oldest of the
+//! address that holds most. Without such a body the new one is refused: if bodies gave way at once, none would finish
+//! under load.
 
 use super::connection_slots::{SHARE, give_back};
 use crate::ops::metrics::ServerMetrics;
@@ -64,8 +58,8 @@ impl BodyRooms {
         }
     }
 
-    /// Reads a body of at most `most` bytes, without trailers. The room must be held as long as the body is in memory;
-    /// `client` is the address whose share it takes.
+    /// Reads a body of at most `most` bytes, without trailers. The room must be held as long as the body is in
+    /// memory; `client` is the address whose share it takes.
     pub(super) async fn read<B>(
         &self,
         body: B,
@@ -194,8 +188,8 @@ impl Taken {
         Some(taker)
     }
 
-    /// Frees the room of this client's oldest body, other than `id`, that has been arriving for longer than `grace`; false
-    /// if there is none. Its memory is freed when its reader runs.
+    /// Frees the room of this client's oldest body, other than `id`, that has been arriving for longer than `grace`;
+    /// false if there is none. Its memory is freed when its reader runs.
     fn oldest_gives_way(&mut self, client: IpAddr, id: u64, grace: Duration) -> bool {
         let now = Instant::now();
         let slow = self.bodies.iter().take_while(|(_, taker)| now - taker.since > grace);

@@ -1,14 +1,8 @@
-//! The address of a request's client, also behind proxies.
+//! The address of a request's client, also behind proxies (docs/decisions/0013-client-address.md).
 //!
-//! `X-Forwarded-For` is a claim that anybody can send. Only the entry appended by a trusted proxy is reliable, and only
-//! when that proxy is the peer of this connection. So the list is read from the right while the writer of an entry is in
-//! `server.trusted_proxies`: the first address outside is the client's (the right-most untrusted hop). Read from the left,
-//! as is common, a limiter by address would be open to invented addresses.
-//!
-//! `Forwarded` (RFC 7239) and `X-Real-IP` are not read. A proxy that sets one of these headers passes a forged other one
-//! through, so a server that reads two has to guess; every proxy writes `X-Forwarded-For`.
-//!
-//! The address is determined when a handler needs it ([`ClientAddress`]), which a cached read does not.
+//! Only the entry of `X-Forwarded-For` that a trusted proxy appended is reliable, and only when that proxy is the
+//! peer of this connection. So the list is read from the right: the first address outside `server.trusted_proxies` is
+//! the client's. It is determined when a handler needs it ([`ClientAddress`]), which a cached read does not.
 
 use super::Problem;
 use crate::app::App;
@@ -45,8 +39,8 @@ impl FromRequestParts<Arc<App>> for ClientAddress {
     }
 }
 
-/// Whether the client used TLS according to a trusted proxy (`X-Forwarded-Proto`). An extractor. It decides only whether
-/// a cookie is `Secure`.
+/// Whether the client used TLS according to a trusted proxy (`X-Forwarded-Proto`). An extractor. It decides only
+/// whether a cookie is `Secure`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OverTls(pub(crate) bool);
 

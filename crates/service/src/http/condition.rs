@@ -1,9 +1,6 @@
-//! `If-Match` and `If-None-Match` of writes (RFC 9110, 13.1.1 and 13.1.2).
-//!
-//! An ETag names the bytes of one response, with its encoding and counts. A client that changes an article should not be
-//! refused because of a new like or of another encoding. So an ETag begins with the *version* of the resource, up to the
-//! first `.` or `-`, and conditions compare only that. The version is a hash of the resource's own content. It is compared
-//! in the transaction of the write, so nothing comes in between.
+//! `If-Match` and `If-None-Match` of writes (RFC 9110, 13.1.1 and 13.1.2). They compare only versions of a resource,
+//! in the transaction of the write; an ETag begins with one, up to the first `.` or `-`
+//! (docs/decisions/0010-etag-version.md).
 
 use super::Problem;
 use crate::accounts::UserId;
@@ -95,8 +92,8 @@ impl<T> By<T> {
         Ok(now()?.is_none_or(holds))
     }
 
-    /// Checks that the item exists, belongs to the user and satisfies the condition. `owner` is `None` when there is no
-    /// item and `Some(None)` when it has no owner.
+    /// Checks that the item exists, belongs to the user and satisfies the condition. `owner` is `None` when there is
+    /// no item and `Some(None)` when it has no owner.
     pub(crate) fn may<E>(
         &self,
         owner: Option<Option<UserId>>,

@@ -1,8 +1,5 @@
-//! One client connection: deadlines without a timer for each request.
-//!
-//! A timer armed and disarmed for every request would cost more than the rest of a cached response. Instead the
-//! connection notes in a few atomics what it waits for and since when, and a watchdog of its worker checks all
-//! connections a few times a second.
+//! One client connection. It notes in a few atomics what it waits for and since when; a watchdog of its worker checks
+//! the deadlines of all connections a few times a second (docs/decisions/0004-watchdog.md).
 
 mod slow_write;
 mod stream;

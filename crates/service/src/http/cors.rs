@@ -1,9 +1,9 @@
-//! Cross-origin requests (the CORS protocol of <https://fetch.spec.whatwg.org>): the origins whose pages may use the API
-//! from a browser. Off unless `server.cors_origins` is set.
+//! Cross-origin requests (the CORS protocol of <https://fetch.spec.whatwg.org>): the origins whose pages may use the
+//! API from a browser. Off unless `server.cors_origins` is set.
 //!
-//! The page sends the token, not the browser, so credentials are not allowed: the `madang_device` cookie stays with pages
-//! of this origin. A preflight is answered from the router: an OPTIONS request without a route gets 405 with the methods
-//! of its path.
+//! The page sends the token, not the browser, so credentials are not allowed: the `madang_device` cookie stays with
+//! pages of this origin. A preflight is answered from the router: an OPTIONS request without a route gets 405 with
+//! the methods of its path.
 
 use crate::config::CorsOrigins;
 use axum::response::Response;

@@ -1,15 +1,9 @@
-//! Cached objects with a few uncached members, such as counts, or whether the caller likes the item.
+//! Cached objects with uncached members, such as counts (docs/decisions/0012-appended-members.md).
 //!
-//! Such members change too often, or depend on the caller, so they are never part of a cached body. Serializing and
-//! compressing the whole response for them would lose the gain of the cache. So the cached body of a [`DynamicObject`] is
-//! a JSON object up to its last member, and the same compressed. A response is that prefix, the members, and the closing
-//! brace.
-//!
-//! Compressed, this is one gzip stream (RFC 1952): deflate blocks (RFC 1951) with the prefix up to a byte boundary, one
-//! stored block with the rest, and the checksum, continued from that of the prefix. Only gzip: every client that reads
-//! another coding reads it as well.
-//!
-//! The ETag identifies bytes, so it is made of that of the prefix and of the members.
+//! The cached body of a [`DynamicObject`] is a JSON object up to its last member, and the same compressed. A response
+//! appends the members and the closing brace. Compressed, it is one gzip stream (RFC 1952): deflate blocks (RFC 1951)
+//! with the prefix up to a byte boundary, one stored block with the rest, and the checksum, continued from that of
+//! the prefix. The ETag is made of that of the prefix and of the members.
 
 use super::body::{COMPRESS_FROM_BYTES, Compress, base_tag, send};
 use super::negotiate::Encodings;
@@ -72,8 +66,8 @@ impl std::fmt::Display for Member {
 pub(crate) struct DynamicObject(Value);
 
 impl DynamicObject {
-    /// The cache value of a JSON object; `None` for any other text. CPU-heavy when it compresses: run it on the compute
-    /// pool.
+    /// The cache value of a JSON object; `None` for any other text. CPU-heavy when it compresses: run it on the
+    /// compute pool.
     pub(crate) fn value(mut object: Vec<u8>, compress: Compress) -> Option<Value> {
         if object.first() != Some(&b'{') || object.pop() != Some(b'}') {
             return None;
@@ -103,8 +97,8 @@ impl DynamicObject {
         Self(value)
     }
 
-    /// The response of the object with these members behind its own, or 304. Names are letters and digits, and differ from
-    /// those of the object.
+    /// The response of the object with these members behind its own, or 304. Names are letters and digits, and differ
+    /// from those of the object.
     ///
     /// A response with data of its caller must be [marked](crate::response_cache::make_private).
     pub(crate) fn respond(

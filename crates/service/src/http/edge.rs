@@ -35,8 +35,8 @@ use std::time::{Duration, Instant};
 use tower::Service as _;
 use tower::util::MapRequestLayer;
 
-/// Maximum size of a request's body in bytes, by its head; a problem refuses the request before its body is read. Called
-/// only for a body that may exceed [`SMALL_BODY`].
+/// Maximum size of a request's body in bytes, by its head; a problem refuses the request before its body is read.
+/// Called only for a body that may exceed [`SMALL_BODY`].
 pub(crate) type LargestBody = Arc<dyn Fn(&Parts) -> Result<usize, Problem> + Send + Sync>;
 
 /// Notes the route that each request matches.
@@ -152,8 +152,8 @@ impl ConnService {
         if let Some(cross) = &cross {
             cross.mark(headers);
         }
-        // A length beside the chunks may be an attempt to smuggle a request past a proxy; the parser has dropped it by
-        // now, so every chunked request closes its connection (RFC 9112, 6.1).
+        // A length beside the chunks may be an attempt to smuggle a request past a proxy; the parser has dropped it
+        // by now, so every chunked request closes its connection (RFC 9112, 6.1).
         if running.chunked || routes.app.draining.load(Ordering::Relaxed) {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }

@@ -1,23 +1,14 @@
-//! Gates: bounds on work in progress, and on the time that further work waits.
+//! Gates: bounds on work in progress, and on the time that further work waits (docs/decisions/0008-gates.md).
 //!
-//! Cached reads cost next to nothing; everything costly passes a gate, so that overload turns into quick refusals instead
-//! of ever longer waits for all. Uncached reads and writes have a gate each, so that a stuck disk does not stop reads, nor
-//! heavy reads the writes; uploads have a third. Cached reads, 304s, health and metrics pass none. Neither do sign-up and
-//! log-in: they wait for the hash pool, a gate of its own, and their seconds would occupy every place here.
+//! A permit is held until the work is done, even after its client has left: a write ([`Gate::run`]), an upload or a
+//! load for the cache cannot be recalled. A single short statement of a read ([`Gate::enter`]) is not worth a task of
+//! its own: when its client leaves before it has begun the store skips it; otherwise it ends in a moment, beyond the
+//! gate, but never on more connections than the store has.
 //!
-//! **In progress.** A permit is held until the work is done, even after its client has left: a write ([`Gate::run`]), an
-//! upload or a load for the cache cannot be recalled. A single short statement of a read ([`Gate::enter`]) is not worth a
-//! task of its own: when its client leaves before it has begun the store skips it; otherwise it ends in a moment, beyond
-//! the gate, but never on more connections than the store has.
-//!
-//! **Waiting.** Addresses take turns (`gate/line.rs`), each first come, first served, within bounds of number and time.
-//! When too many wait, the address with the longest queue loses its newest request. A burst may wait for [`BURST`] times
-//! `server.queue_time`. A queue that was not empty once within [`INTERVAL`] is standing, not a burst: more arrives than can
-//! be done, waiting does not help, and new requests wait for `queue_time` at most. The criterion and its use are those of
-//! B. Maurer, "Fail at Scale" (ACM Queue 13:8, 2015), after CoDel (Nichols and Jacobson 2012, RFC 8289). CoDel's own
-//! criterion, the shortest wait of the interval, does not work here: once all waits are cut at `queue_time` every turn is a
-//! quick one, and the bound would lift itself under the load it was made for. Maurer's newest-first order is not used: with
-//! waits this short it would gain little, and the oldest requests, whose clients have waited longest, would always lose.
+//! Waiting addresses take turns (`gate/line.rs`). When too many wait, the address with the longest queue loses its
+//! newest request. A burst may wait for [`BURST`] times `server.queue_time`. A queue that was not empty once within
+//! [`INTERVAL`] is standing, and new requests wait for `queue_time` at most (B. Maurer, "Fail at Scale", ACM Queue
+//! 13:8, 2015).
 //!
 //! Refusals are 503 with a random `Retry-After`, so that refused clients do not return together.
 
@@ -44,8 +35,8 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Factor by which a burst may wait longer than a standing queue.
 const BURST: u32 = 10;
 
-/// Maximum number of waiters. Each is a connection with its request, some 10 KiB; a thousand are a second's work, and more
-/// would not be served in time.
+/// Maximum number of waiters. Each is a connection with its request, some 10 KiB; a thousand are a second's work, and
+/// more would not be served in time.
 const MOST_WAITING: usize = 1024;
 
 /// Range of the random `Retry-After`.
@@ -177,8 +168,8 @@ impl Gate {
         self.client.or_else(current::client)
     }
 
-    /// Counts the current request against its client's rate limit. [`enter`](Self::enter) and [`run`](Self::run) include
-    /// it; loads do not, for one load serves many clients, each of which counts before it waits.
+    /// Counts the current request against its client's rate limit. [`enter`](Self::enter) and [`run`](Self::run)
+    /// include it; loads do not, for one load serves many clients, each of which counts before it waits.
     pub(crate) async fn take_token(&self) -> Result<(), Shed> {
         let Some(limit) = &self.limit else { return Ok(()) };
         let taken = limit.take().await;
@@ -218,9 +209,9 @@ impl Gate {
         }
     }
 
-    /// Runs a write, which must not stop between its commit and what follows it: once admitted, it runs to its end in a
-    /// task of its own, permit in hand, even when the client leaves. So the outcome of a request that times out meanwhile
-    /// is unknown.
+    /// Runs a write, which must not stop between its commit and what follows it: once admitted, it runs to its end in
+    /// a task of its own, permit in hand, even when the client leaves. So the outcome of a request that times out
+    /// meanwhile is unknown.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -341,8 +332,8 @@ impl Drop for Waiter<'_> {
     }
 }
 
-/// Runs work in a task of its own, which a client that leaves does not stop. `None` when the task was aborted with its
-/// event loop; the outcome is unknown then.
+/// Runs work in a task of its own, which a client that leaves does not stop. `None` when the task was aborted with
+/// its event loop; the outcome is unknown then.
 ///
 /// A panic of the work continues in the caller, where the edge catches it.
 async fn run_to_end<T: Send + 'static>(

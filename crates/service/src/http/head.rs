@@ -1,12 +1,12 @@
-//! Requests refused for their head. hyper has refused what it cannot parse, two different lengths, and transfer codings
-//! that do not end in `chunked`.
+//! Requests refused for their head. hyper has refused what it cannot parse, two different lengths, and transfer
+//! codings that do not end in `chunked`.
 
 use super::Problem;
 use http::request::Parts;
 use http::{HeaderMap, Version, header};
 
-/// Maximum length of path and query in bytes; a longer one is answered 414. RFC 9110 (4.1) asks for at least 8,000 octets
-/// of a whole URI; the longest that this API generates is a tenth of it.
+/// Maximum length of path and query in bytes; a longer one is answered 414. RFC 9110 (4.1) asks for at least 8,000
+/// octets of a whole URI; the longest that this API generates is a tenth of it.
 const LONGEST_TARGET: usize = 8192;
 
 /// Checks the head of a request. `chunked` = it has a `Transfer-Encoding`.

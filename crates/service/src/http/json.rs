@@ -1,16 +1,11 @@
-//! JSON bodies, read strictly, with complete errors.
+//! JSON bodies, read strictly, with complete errors (docs/decisions/0011-field-tables.md).
 //!
-//! Invalid JSON is 400; JSON of a wrong shape is 422 and names *every* wrong field, so that a client learns in one round
-//! trip what a form has to show. Unknown fields are ignored: scripts for the documented system send some, and newer
-//! clients must still work.
+//! Invalid JSON is 400; JSON of a wrong shape is 422 and names *every* wrong field. Unknown fields are ignored:
+//! scripts for the documented system send some, and newer clients must still work. Messages never repeat values,
+//! which may be passwords; those of serde would.
 //!
-//! `serde_json::from_slice` into a struct per body stops at the first error, keeps the last of two fields of one name (a
-//! proxy or a log in front may have used the first), and repeats values in its messages, which may be passwords. A tree of
-//! values takes many times the body's size. Here one pass finds the text of each field, and only fields of the table are
-//! decoded.
-//!
-//! Accepted is RFC 8259 with the strictness of I-JSON (RFC 7493): UTF-8, no two members of one name in an object, no lone
-//! surrogates, no number beyond the range of a double; at most 127 levels of nesting, and 256 fields.
+//! Accepted is RFC 8259 with the strictness of I-JSON (RFC 7493): UTF-8, no two members of one name in an object, no
+//! lone surrogates, no number beyond the range of a double; at most 127 levels of nesting, and 256 fields.
 
 mod fields;
 mod syntax;
@@ -25,8 +20,8 @@ use bytes::Bytes;
 use http::{HeaderMap, header};
 use http_body_util::BodyExt as _;
 
-/// Maximum size in bytes of a body read as an object of fields. Reading it takes about a millisecond of an event loop; a
-/// larger one is read from a [`JsonBody`] on other threads.
+/// Maximum size in bytes of a body read as an object of fields. Reading it takes about a millisecond of an event
+/// loop; a larger one is read from a [`JsonBody`] on other threads.
 pub(crate) const LARGEST_OBJECT: usize = 256 * 1024;
 
 /// A body declared as JSON, not parsed yet. As an extractor it rejects any other body with 415.

@@ -1,12 +1,9 @@
-//! Rate limits on what costs something: each pass of a gate takes a token (`limits.*`).
-//!
-//! Cached reads take none: they cost next to nothing, and clients cannot know which reads are cached. Log-in and sign-up
-//! have limits of their own (crate `guard`).
+//! Rate limits on what costs something: each pass of a gate takes a token (docs/decisions/0063-rate-limits.md).
 //!
 //! The response to a request that took a token reports the rest, in the fields of
-//! draft-ietf-httpapi-ratelimit-headers-10: `RateLimit-Policy: "write";q=120;w=60` (120 per 60 s) and
-//! `RateLimit: "write";r=119;t=1` (119 left, all of them in 1 s). With a limit on users and one on addresses, the second
-//! names the one with less left.
+//! draft-ietf-httpapi-ratelimit-headers-10: `RateLimit-Policy: "write";q=120;w=60` (120 per 60 s) and `RateLimit:
+//! "write";r=119;t=1` (119 left, all of them in 1 s). With a limit on users and one on addresses, the second names
+//! the one with less left.
 
 use crate::config::{GuardSettings, LimitSettings};
 use crate::current;

@@ -1,5 +1,5 @@
-//! The listener of `/metrics`: few connections, each with a deadline for its next head. It serves one or two scrapers on a
-//! private address; anybody else must not take the descriptors that clients of the API need.
+//! The listener of `/metrics`, for one or two scrapers on a private address: few connections, each with a deadline
+//! for its next head, so that nobody else takes the descriptors of API clients.
 
 use crate::ops::quiet_log::QuietLog;
 use axum::Router;

@@ -35,8 +35,8 @@ pub(crate) struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// A page of rows that were read with a limit of one more: the extra row shows that there is a next page. `cursor`
-    /// writes the position of the last row shown.
+    /// A page of rows that were read with a limit of one more: the extra row shows that there is a next page.
+    /// `cursor` writes the position of the last row shown.
     pub(crate) fn cut<R>(
         mut found: Vec<R>,
         limit: usize,
@@ -71,7 +71,8 @@ pub(crate) fn asked(query: &str, listing: &str) -> Result<(usize, Option<(i64, i
     }
 }
 
-/// [`write_cursor`] for a whole number, which a double holds exactly below 2^53, as it does milliseconds up to the year 9999.
+/// [`write_cursor`] for a whole number, which a double holds exactly below 2^53, as it does milliseconds up to the
+/// year 9999.
 #[allow(clippy::cast_precision_loss, reason = "callers sort by numbers below 2^53")]
 pub(crate) fn write_whole_cursor(listing: &str, sort: i64, id: i64) -> String {
     write_cursor(listing, sort as f64, id)
@@ -102,8 +103,8 @@ pub(crate) fn point(field: &str, text: &str) -> Result<Point, FieldError> {
     Ok(point)
 }
 
-/// Writes a cursor: the position (a sort value and an id) and a check of the position and the listing, so that an altered
-/// cursor, or one of another listing, is rejected.
+/// Writes a cursor: the position (a sort value and an id) and a check of the position and the listing, so that an
+/// altered cursor, or one of another listing, is rejected.
 pub(crate) fn write_cursor(listing: &str, sort: f64, id: i64) -> String {
     let position = [sort.to_bits().to_be_bytes(), id.to_be_bytes()].concat();
     crate::hex(&[&position[..], &check(listing, &position)].concat())

@@ -2,8 +2,8 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
-/// Adds a page's content security policy, and the headers that all pages share. `location` = it may ask for the user's
-/// position.
+/// Adds a page's content security policy, and the headers that all pages share. `location` = it may ask for the
+/// user's position.
 pub(crate) fn protect(headers: &mut HeaderMap, policy: &'static str, location: bool) {
     let permissions = if location {
         "geolocation=(self), camera=(), microphone=()"

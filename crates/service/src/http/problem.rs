@@ -253,8 +253,8 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "maintenance", detail).after(retry_after_seconds)
     }
 
-    /// 504 in place of a 503: the request may have been, or may yet be, carried out. `Retry-After` stays only if the request
-    /// is `repeatable`, so that it can be sent again without a second effect.
+    /// 504 in place of a 503: the request may have been, or may yet be, carried out. `Retry-After` stays only if the
+    /// request is `repeatable`, so that it can be sent again without a second effect.
     #[must_use]
     pub(crate) fn with_unknown_outcome(mut self, repeatable: bool) -> Self {
         self.0.status = StatusCode::GATEWAY_TIMEOUT;

@@ -11,8 +11,8 @@ pub const LAST_MS: i64 = 253_402_300_799_999;
 
 /// Milliseconds since 1970-01-01T00:00:00Z of an RFC 3339 time from 1970 to 9999 (in UTC), else `None`.
 ///
-/// `T` and `Z` may be lower case, and a space may replace `T` (RFC 3339, 5.6). A leap second is accepted where one can be,
-/// at the end of a month in UTC, and read as the last millisecond before it. Finer fractions are truncated.
+/// `T` and `Z` may be lower case, and a space may replace `T` (RFC 3339, 5.6). A leap second is accepted where one
+/// can be, at the end of a month in UTC, and read as the last millisecond before it. Finer fractions are truncated.
 pub fn parse(text: &str) -> Option<i64> {
     // The crate accepts any separator.
     if !matches!(text.as_bytes().get(10), Some(b'T' | b't' | b' ')) {
@@ -34,8 +34,8 @@ pub fn now_utc() -> String {
     format_utc(now_ms())
 }
 
-/// `2026-11-20T12:34:56.789Z`: always UTC and milliseconds, so that texts sort as times do. A time outside of 1970 to 9999
-/// becomes the nearest end.
+/// `2026-11-20T12:34:56.789Z`: always UTC and milliseconds, so that texts sort as times do. A time outside of 1970 to
+/// 9999 becomes the nearest end.
 pub fn format_utc(ms: i64) -> String {
     let ms = ms.clamp(0, LAST_MS);
     let time = OffsetDateTime::from_unix_timestamp(ms.div_euclid(1000))

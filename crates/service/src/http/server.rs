@@ -1,7 +1,5 @@
-//! The listener, its workers, and their shutdown.
-//!
-//! Each worker is a thread with its own event loop; the acceptor hands each connection to the worker with the fewest. Unlike
-//! in a work-stealing pool, a request never changes threads, which saves a wake-up between cores per request.
+//! The listener, its workers, and their shutdown. Each worker is a thread with its own event loop
+//! (docs/decisions/0003-loop-per-core.md).
 
 use super::acceptor::Acceptor;
 use super::connection::Deadlines;
@@ -27,12 +25,12 @@ use tokio::sync::Notify;
 /// Connections that the kernel holds until they are accepted; capped at `somaxconn`.
 pub(super) const BACKLOG: i32 = 4096;
 
-/// Maximum size of a request head in bytes; a larger one is answered 431. 10,000 connections with unfinished heads hold
-/// 160 MiB. Four times the 4 KiB that browsers allow a cookie.
+/// Maximum size of a request head in bytes; a larger one is answered 431. 10,000 connections with unfinished heads
+/// hold 160 MiB. Four times the 4 KiB that browsers allow a cookie.
 pub(super) const LARGEST_HEAD: usize = 16 * 1024;
 
-/// Unsent bytes of a response in the kernel. It wakes a writer after half of them were read, instead of after a third of its
-/// whole buffer, which grows to megabytes: slow readers and stalled ones would look alike.
+/// Unsent bytes of a response in the kernel. It wakes a writer after half of them were read, instead of after a third
+/// of its whole buffer, which grows to megabytes: slow readers and stalled ones would look alike.
 const UNSENT_BYTES: u32 = 128 * 1024;
 
 /// Both listeners, bound but not yet serving.
@@ -122,8 +120,8 @@ impl Server {
                 acceptor.run(&listener, async { hurried = grace.await.is_ok() }).await;
                 hurried
             };
-            // Connections in the backlog get a response; later ones are refused by the kernel, and a proxy retries those
-            // elsewhere, even a POST.
+            // Connections in the backlog get a response; later ones are refused by the kernel, and a proxy retries
+            // those elsewhere, even a POST.
             acceptor.empty_backlog(listener)?;
             shared.closing.store(true, Ordering::Release);
             if hurried {

@@ -170,8 +170,8 @@ async fn serve(
     metrics: &ServerMetrics,
 ) {
     let stream = WatchedStream::new(stream, Arc::clone(&state));
-    // Not `max_headers`: setting it, even to its default of 100, moves them to the heap. Not `pipeline_flush`: it delays a
-    // response while the next request is incomplete or broken.
+    // Not `max_headers`: setting it, even to its default of 100, moves them to the heap. Not `pipeline_flush`: it
+    // delays a response while the next request is incomplete or broken.
     let connection = hyper::server::conn::http1::Builder::new()
         .max_buf_size(LARGEST_HEAD)
         .max_header_size(LARGEST_HEAD)
@@ -181,8 +181,8 @@ async fn serve(
     let mut shutting_down = false;
     let started = Instant::now();
     let result = poll_fn(|cx| {
-        // First process what has arrived: with a request unread, hyper would take the connection for idle and close it
-        // without a response.
+        // First process what has arrived: with a request unread, hyper would take the connection for idle and close
+        // it without a response.
         if let Poll::Ready(result) = connection.as_mut().poll(cx) {
             return Poll::Ready(result);
         }

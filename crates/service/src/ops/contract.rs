@@ -1,7 +1,7 @@
 //! Refusals, headers, parameters and examples that operations share.
 //!
-//! Most responses from 400 on come from the edge, an extractor or the store, and follow from an operation's inputs: a body,
-//! a token, a key. So a handler lists only its own (404, 409, 429), and this module completes the document.
+//! Most responses from 400 on come from the edge, an extractor or the store, and follow from an operation's inputs: a
+//! body, a token, a key. So a handler lists only its own (404, 409, 429), and this module completes the document.
 //! `scripts/contract` checks the server against it.
 
 use crate::http::json::table::{FieldKind as _, Line};
@@ -238,8 +238,8 @@ fn describe_parameters(method: &str, operation: &mut Value) {
     }
 }
 
-/// Name, or `operation/name` where an operation differs; description, unless the route has one; schema; example, by default
-/// the first word of an enumeration.
+/// Name, or `operation/name` where an operation differs; description, unless the route has one; schema; example, by
+/// default the first word of an enumeration.
 type Parameter = (&'static str, &'static str, fn() -> Value, Option<fn() -> Value>);
 
 const PARAMETERS: &[Parameter] = &[

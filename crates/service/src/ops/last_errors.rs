@@ -1,7 +1,7 @@
 //! The last errors of the server (5xx), for the operator's view.
 //!
-//! They contain what the log contains, without values that a client may have sent. Equal errors are one entry with a count,
-//! so that a flood of refusals does not hide the fault behind it.
+//! They contain what the log contains, without values that a client may have sent. Equal errors are one entry with a
+//! count, so that a flood of refusals does not hide the fault behind it.
 
 use crate::http::{Problem, rfc3339};
 use http::Method;

@@ -1,8 +1,6 @@
-//! Latencies of responses, with enough resolution for percentiles over a few seconds.
-//!
-//! The histogram of `/metrics` has few buckets, and nearly all responses of this service fall into the first. Here each
-//! bucket is an eighth of its lower bound wide, so a percentile is off by at most 1/8. Counts run since the start; the
-//! difference of two readings is an interval.
+//! Latencies of responses, with enough resolution for percentiles over a few seconds. Each bucket is an eighth of its
+//! lower bound wide, so a percentile is off by at most 1/8. Counts run since the start; the difference of two
+//! readings is an interval.
 
 use super::record::micros;
 use std::cell::Cell;
@@ -83,8 +81,8 @@ impl Reading {
         self.0.iter().sum()
     }
 
-    /// Latency in seconds within which this share (0 to 1) of the responses was made, interpolated within its bucket; `None`
-    /// without responses.
+    /// Latency in seconds within which this share (0 to 1) of the responses was made, interpolated within its bucket;
+    /// `None` without responses.
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,

@@ -1,9 +1,8 @@
-//! Memory that threads return to the system after other threads have freed it.
+//! Memory that threads return to the system after other threads have freed it (docs/decisions/0007-answer-budget.md).
 //!
-//! A large response is written by a pool thread and freed by the event loop that sent it. mimalloc returns such a block to
-//! the thread that allocated it, which collects returned blocks only occasionally, while it allocates. An idle thread never
-//! does: 1.4 GB of unread responses stayed for minutes. So pool threads collect a few times while large responses are in
-//! progress and after, and otherwise sleep.
+//! mimalloc returns a block to the thread that allocated it, which collects returned blocks only occasionally, while
+//! it allocates. An idle thread never does: 1.4 GB of unread responses stayed for minutes. So pool threads collect a
+//! few times while large responses are in progress and after, and otherwise sleep.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -12,8 +11,8 @@ use std::time::Duration;
 /// Time between two collections of an idle thread.
 pub(crate) const EVERY: Duration = Duration::from_millis(500);
 
-/// Collections after the last response was freed. The first takes its blocks back and the second returns them to the system,
-/// which mimalloc does a tenth of a second after they became free.
+/// Collections after the last response was freed. The first takes its blocks back and the second returns them to the
+/// system, which mimalloc does a tenth of a second after they became free.
 const LOOKS: u8 = 3;
 
 /// Large responses of the process, which has one allocator.
@@ -75,9 +74,9 @@ impl<'a> Tidy<'a> {
     }
 }
 
-/// Makes mimalloc collect: blocks freed by other threads at each hundredth allocation that is not tiny, and memory for the
-/// system when it frees more than half a segment of 32 MiB. The memory is not touched, so this takes some microseconds.
-/// With another allocator it has no effect.
+/// Makes mimalloc collect: blocks freed by other threads at each hundredth allocation that is not tiny, and memory
+/// for the system when it frees more than half a segment of 32 MiB. The memory is not touched, so this takes some
+/// microseconds. With another allocator it has no effect.
 fn give_back() {
     const ALLOCATIONS: usize = 100;
     const ORDINARY_BYTES: usize = 4096;

@@ -1,7 +1,7 @@
 //! Metrics: Prometheus names, base units, route templates as labels, never ids.
 //!
-//! A request touches only existing counters: one array lookup for its method and status, without hashing or allocating a
-//! label.
+//! A request touches only existing counters: one array lookup for its method and status, without hashing or
+//! allocating a label.
 
 use super::latency::Latencies;
 use http::{Method, StatusCode};

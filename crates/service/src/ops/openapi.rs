@@ -37,8 +37,8 @@ impl utoipa::Modify for Bearer {
     }
 }
 
-/// Content security policy of the page: scripts, styles and requests of this server only. Swagger UI also sets styles on its
-/// elements, which needs `unsafe-inline`.
+/// Content security policy of the page: scripts, styles and requests of this server only. Swagger UI also sets styles
+/// on its elements, which needs `unsafe-inline`.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
     connect-src 'self'; img-src 'self' data:; font-src 'self' data:; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'";

@@ -1,12 +1,10 @@
-//! Records of requests: lines of the access log, warnings of slow requests, spans for a collector.
+//! Records of requests: lines of the access log, warnings of slow requests, spans for a collector
+//! (docs/decisions/0064-request-records.md).
 //!
-//! All are off by default, at the cost of one branch per request. Otherwise the edge collects a record and passes it to one
-//! thread for the lines ([`lines`]) and one for the spans ([`spans`]), each behind a bounded queue: a request never waits
-//! for an output or a collector. Records that find the queue full are dropped and counted.
-//!
-//! A record contains the path without its query, which may contain search words; no header except the request id and the
-//! trace; and nothing of a body. The layers of `tracing` are not used: they would make a span of every request before it is
-//! known whether it is recorded.
+//! All are off by default, at the cost of one branch per request. Otherwise the edge passes a record to one thread
+//! for the lines ([`lines`]) and one for the spans ([`spans`]), each behind a bounded queue; records that find it
+//! full are dropped and counted. A record contains the path without its query, no header except the request id and
+//! the trace, and nothing of a body.
 
 mod lines;
 mod otlp;
@@ -30,7 +28,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Maximum number of records waiting for each thread: some 4 MB, and a tenth of a second at the maximum rate of two cores.
+/// Maximum number of records waiting for each thread: some 4 MB, and a tenth of a second at the maximum rate of two
+/// cores.
 const QUEUE: usize = 8192;
 
 /// Maximum length of a recorded path in bytes, three times the longest of this API.
@@ -125,7 +124,8 @@ impl Threads {
         Ok(send)
     }
 
-    /// Waits until the records are written and sent, for [`LAST_WORDS`] at most. Every [`Recorder`] must have been dropped.
+    /// Waits until the records are written and sent, for [`LAST_WORDS`] at most. Every [`Recorder`] must have been
+    /// dropped.
     pub(crate) fn finish(self) {
         let until = std::time::Instant::now() + LAST_WORDS;
         for ended in self.0 {

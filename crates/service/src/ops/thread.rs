@@ -3,8 +3,8 @@
 use std::io;
 use std::thread::{self, JoinHandle};
 
-/// A thread that is joined on drop. Its owner must ask it to end before: in its own `Drop`, or with a sender in an earlier
-/// field.
+/// A thread that is joined on drop. Its owner must ask it to end before: in its own `Drop`, or with a sender in an
+/// earlier field.
 #[derive(Debug)]
 pub(crate) struct Joined(Option<JoinHandle<()>>);
 

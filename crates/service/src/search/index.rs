@@ -7,8 +7,8 @@ use crate::store::{Conn, Parameter as _, Result, Row, StoreError, Tx, params};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// Maximum number of changes that a search reads. There are more only while an existing store is first indexed; searches are
-/// refused then.
+/// Maximum number of changes that a search reads. There are more only while an existing store is first indexed;
+/// searches are refused then.
 const MOST_CHANGES: usize = 8192;
 
 /// Segments per statement to a server.

@@ -5,8 +5,8 @@ use super::{Corpus, are_in};
 use crate::markets::Words;
 use crate::store::{Conn, Result};
 
-/// Maximum number of candidates to sort. More of them are dense in every part of a listing, so it is read along its own
-/// index.
+/// Maximum number of candidates to sort. More of them are dense in every part of a listing, so it is read along its
+/// own index.
 const MOST_SORTED: usize = if cfg!(test) { 6 } else { 4000 };
 
 /// Maximum number of texts checked for one page, and their bytes: a dozen milliseconds.
@@ -141,7 +141,8 @@ struct Look<'a, L: Listing> {
 }
 
 impl<L: Listing> Look<'_, L> {
-    /// Checks items until the page is full (`Some(None)`) or the limit of checks is reached (`Some` position to continue).
+    /// Checks items until the page is full (`Some(None)`) or the limit of checks is reached (`Some` position to
+    /// continue).
     fn at(&mut self, positions: &[Position]) -> Result<Option<Option<Position>>> {
         for some in positions.chunks(TEXTS_AT_ONCE) {
             let ids: Vec<i64> = some.iter().map(|(_, id)| *id).collect();

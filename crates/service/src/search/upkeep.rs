@@ -1,8 +1,6 @@
-//! Background indexing of changed texts.
-//!
-//! The hundred pairs of one text are a hundred rows. Some hundred texts share the same rows, which lie together since a
-//! segment is one range. So changes are indexed in batches: each transaction adds some rows, with a pause as long as it
-//! took. The last one removes the changes from their list, so at any time an item is in the list, in the index, or in both.
+//! Background indexing of changed texts. Some hundred texts share the same rows, so changes are indexed in batches:
+//! each transaction adds some rows, with a pause as long as it took. The last one removes the changes from their
+//! list, so at any time an item is in the list, in the index, or in both.
 
 use super::index::{Addition, additions, append};
 use super::{KINDS, text};

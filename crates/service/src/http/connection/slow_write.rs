@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// hold a response of some megabytes in memory for a quarter of an hour.
 const WRITE_PROGRESS_BYTES: u64 = 128 * 1024;
 
-/// The pace of a slow client. Time counts while the socket accepts no bytes, across responses, until the client has read
-/// enough.
+/// The pace of a slow client. Time counts while the socket accepts no bytes, across responses, until the client has
+/// read enough.
 #[derive(Debug, Default)]
 pub(super) struct SlowWrite {
     /// Time at which the socket last refused bytes; 0 = it accepts them.

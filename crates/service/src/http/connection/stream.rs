@@ -91,8 +91,8 @@ impl AsyncWrite for WatchedStream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
-        // Closing with unread input would reset the connection and may lose responses. The input is the rest of an unread
-        // body, or follows a refused request.
+        // Closing with unread input would reset the connection and may lose responses. The input is the rest of an
+        // unread body, or follows a refused request.
         loop {
             let mut unread = [0; 4096];
             let mut unread = ReadBuf::new(&mut unread);

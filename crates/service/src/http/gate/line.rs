@@ -1,7 +1,5 @@
-//! The waiting line of a gate: one queue per address, served in turn.
-//!
-//! In a single queue, an address that sends a thousand requests would have a thousand turns before the next one of
-//! anybody else. Round robin over addresses is fair queueing (Nagle, RFC 970, 1985) with requests in place of packets.
+//! The waiting line of a gate: one queue per address, served in turn. This is fair queueing (Nagle, RFC 970, 1985)
+//! with requests in place of packets.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -58,8 +56,8 @@ impl<T> Line<T> {
         Some(waiter)
     }
 
-    /// Takes the newest request of the address with the longest queue, if that queue is longer than the one of `client`
-    /// would be with one more request.
+    /// Takes the newest request of the address with the longest queue, if that queue is longer than the one of
+    /// `client` would be with one more request.
     pub(super) fn displace(&mut self, client: Client) -> Option<T> {
         let own = self.queues.get(&client).map_or(0, VecDeque::len);
         let (longest, _) = self

@@ -91,9 +91,9 @@ pub(super) fn line(text: Cow<'_, str>, chars: &RangeInclusive<usize>) -> Option<
 pub(super) const NOT_MISLEADING: &str = "a text without controls of direction (U+202A to U+202E, U+2066 to \
     U+2069) and fillers (U+115F, U+1160, U+3164, U+FFA0)";
 
-/// Whether a character makes a line look like another, or like nothing: embeddings, overrides and isolates, which reorder
-/// the text around them and, left open, the text that a page shows behind the line; and the invisible fillers of Hangul.
-/// Balance is not checked: readers cannot see it either. Right-to-left letters need none of them.
+/// Whether a character makes a line look like another, or like nothing: embeddings, overrides and isolates, which
+/// reorder the text around them and, left open, the text that a page shows behind the line; and the invisible fillers
+/// of Hangul. Balance is not checked: readers cannot see it either. Right-to-left letters need none of them.
 pub(super) fn misleads(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
         | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}')
@@ -108,9 +108,9 @@ pub(super) fn many_lines(text: Cow<'_, str>, chars: &RangeInclusive<usize>) -> O
 /// The message for a text that [forces a direction](forces_direction).
 pub(super) const UNFORCED: &str = "a text without the overrides of direction U+202D and U+202E";
 
-/// U+202D and U+202E make letters run against their own direction. No language needs them, and they can make a price or a
-/// name look like another. In texts of many lines the marks, embeddings and isolates of right-to-left text are allowed:
-/// they end with their paragraph. Lines are [stricter](misleads).
+/// U+202D and U+202E make letters run against their own direction. No language needs them, and they can make a price
+/// or a name look like another. In texts of many lines the marks, embeddings and isolates of right-to-left text are
+/// allowed: they end with their paragraph. Lines are [stricter](misleads).
 pub(super) fn forces_direction(text: &str) -> bool {
     text.contains(['\u{202d}', '\u{202e}'])
 }
@@ -127,9 +127,9 @@ fn sized(text: Cow<'_, str>, chars: &RangeInclusive<usize>) -> Option<String> {
 }
 
 /// Whether a character that stands alone is visible: no white space, no control, not default-ignorable
-/// (DerivedCoreProperties.txt of Unicode 16.0: fillers of Hangul, joiners, direction marks, variation selectors, tags), no
-/// annotation mark, and not the blank Braille cell. Beside a visible one they are all allowed: joiners of an emoji and
-/// marks of right-to-left text have a meaning there.
+/// (DerivedCoreProperties.txt of Unicode 16.0: fillers of Hangul, joiners, direction marks, variation selectors,
+/// tags), no annotation mark, and not the blank Braille cell. Beside a visible one they are all allowed: joiners of
+/// an emoji and marks of right-to-left text have a meaning there.
 fn is_visible(c: char) -> bool {
     let ignorable = matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'

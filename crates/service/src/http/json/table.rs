@@ -1,5 +1,5 @@
-//! Bodies as tables: a row declares a field's name, what it may hold and whether it is required. The table both reads the
-//! body and describes it in the OpenAPI document, so the two cannot differ.
+//! Bodies as tables: a row declares a field's name, what it may hold and whether it is required
+//! (docs/decisions/0011-field-tables.md).
 //!
 //! ```ignore
 //! table! {
@@ -12,9 +12,9 @@
 //! let title = body.finish(read.title)?;
 //! ```
 //!
-//! A row is a field of the struct, so the compiler reports one that is described and never used. Rules that relate fields,
-//! or look something up, belong to the reader of the body, who notes errors with [`JsonObject::refuse`]: JSON Schema cannot
-//! express them.
+//! A row is a field of the struct, so the compiler reports one that is described and never used. Rules that relate
+//! fields, or look something up, belong to the reader of the body, who notes errors with [`JsonObject::refuse`]: JSON
+//! Schema cannot express them.
 
 use super::fields::{
     NOT_MISLEADING, UNFORCED, composed, forces_direction, line, many_lines, misleads, number, span,
@@ -154,8 +154,8 @@ macro_rules! table {
 }
 pub(crate) use table;
 
-/// Characters excluded from a text of one line, as ranges of a character class: controls, line ends, marks that force or
-/// isolate a direction, invisible fillers.
+/// Characters excluded from a text of one line, as ranges of a character class: controls, line ends, marks that force
+/// or isolate a direction, invisible fillers.
 const NOT_IN_A_LINE: &str =
     r"\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069\u115F\u1160\u3164\uFFA0";
 /// Characters excluded from a text of many lines; a carriage return is allowed only before a line feed.
@@ -180,8 +180,8 @@ fn text(chars: &RangeInclusive<usize>, one: &str, not: &str) -> Value {
 const NO_CONTROLS: &str = r"^[^\u0000-\u001F\u007F-\u009F]*$";
 
 /// A text of one line with this many characters (Unicode scalar values), counted in the normal form C in which it is
-/// stored, so that Hangul counts and compares alike on every keyboard. No control characters, line breaks, marks that force
-/// or isolate a direction, or fillers; something visible unless it may be empty.
+/// stored, so that Hangul counts and compares alike on every keyboard. No control characters, line breaks, marks that
+/// force or isolate a direction, or fillers; something visible unless it may be empty.
 #[derive(Debug)]
 pub(crate) struct Line(pub(crate) RangeInclusive<usize>);
 
@@ -203,8 +203,8 @@ impl FieldKind for Line {
     }
 }
 
-/// A text of any number of lines, otherwise as [`Line`]; tabs and embedded directions are allowed, and line ends become
-/// `\n`.
+/// A text of any number of lines, otherwise as [`Line`]; tabs and embedded directions are allowed, and line ends
+/// become `\n`.
 #[derive(Debug)]
 pub(crate) struct Lines(pub(crate) RangeInclusive<usize>);
 
@@ -312,8 +312,8 @@ impl<T: Clone> FieldKind for Choice<T> {
     }
 }
 
-/// A password: this many **bytes** of UTF-8 in normal form C (RFC 8265, 4.2.2: the same password on another keyboard must be
-/// equal), without control characters.
+/// A password: this many **bytes** of UTF-8 in normal form C (RFC 8265, 4.2.2: the same password on another keyboard
+/// must be equal), without control characters.
 #[derive(Debug)]
 pub(crate) struct NewSecret(pub(crate) RangeInclusive<usize>);
 
@@ -343,8 +343,9 @@ impl FieldKind for NewSecret {
     }
 }
 
-/// A password to be compared with one of at most this many bytes: as [`NewSecret`], of any length; `Some(None)` for a text
-/// whose normal form is longer. It cannot be right, and composing it would take time in proportion to its length.
+/// A password to be compared with one of at most this many bytes: as [`NewSecret`], of any length; `Some(None)` for a
+/// text whose normal form is longer. It cannot be right, and composing it would take time in proportion to its
+/// length.
 #[derive(Debug)]
 pub(crate) struct GivenSecret(pub(crate) usize);
 

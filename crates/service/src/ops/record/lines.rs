@@ -1,7 +1,5 @@
-//! The thread that writes the access log and warnings of slow requests.
-//!
-//! It waits for a record, then shortly for others, and writes all lines at once: a wake-up and a system call per request
-//! would cost more than the line.
+//! The thread that writes the access log and warnings of slow requests. It waits for a record, then shortly for
+//! others, and writes all lines at once (docs/decisions/0064-request-records.md).
 
 use super::{Part, Record, micros};
 use crate::config::{AccessLog, LogSettings};

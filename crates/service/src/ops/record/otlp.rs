@@ -1,8 +1,5 @@
-//! Spans in OTLP/JSON (OpenTelemetry Protocol 1.x, `trace/v1/trace.proto`), with the stable semantic conventions for HTTP
-//! servers (1.23 and later).
-//!
-//! Every collector accepts JSON as well as protobuf, and JSON needs no generated types. It writes 64-bit numbers as text, and
-//! ids in hex digits.
+//! Spans in OTLP/JSON (OpenTelemetry Protocol 1.x, `trace/v1/trace.proto`), with the stable semantic conventions for
+//! HTTP servers (1.23 and later). 64-bit numbers are text, and ids hex digits.
 
 use super::{Part, Record, micros};
 use serde_json::{Value, json};

@@ -1,8 +1,7 @@
-//! The thread that sends spans to a collector, in batches of half a second.
+//! The thread that sends spans to a collector, in batches of half a second (docs/decisions/0064-request-records.md).
 //!
-//! When the collector is unavailable, it retries with growing pauses while the queue fills; further spans are dropped. An
-//! HTTP client on blocking sockets is enough for a few requests a second to a collector nearby, which also provides TLS and
-//! authentication to the span storage.
+//! When the collector is unavailable, it retries with growing pauses while the queue fills; further spans are
+//! dropped.
 
 use super::Record;
 use super::otlp::Resource;

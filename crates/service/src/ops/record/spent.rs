@@ -1,8 +1,8 @@
 //! Time that a request spends in each of its parts, if it is recorded.
 //!
-//! A part is timed where the request waits for it, by one line ([`crate::current::time`]), which costs a task-local lookup
-//! while nothing is recorded. Work shared by several requests, such as a load for the cache, runs in its own task and counts
-//! as one wait.
+//! A part is timed where the request waits for it, by one line ([`crate::current::time`]), which costs a task-local
+//! lookup while nothing is recorded. Work shared by several requests, such as a load for the cache, runs in its own
+//! task and counts as one wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};

@@ -1,6 +1,7 @@
 //! The `traceparent` header: the trace of a request (W3C Trace Context, 23 November 2021).
 //!
-//! An invalid header counts as absent, as the standard requires. `tracestate` is ignored: this service forwards nothing.
+//! An invalid header counts as absent, as the standard requires. `tracestate` is ignored: this service forwards
+//! nothing.
 
 use http::{HeaderMap, HeaderName};
 use std::fmt;
