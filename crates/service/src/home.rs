@@ -38,14 +38,14 @@ const PARTS: &str = "/home/{file}";
 
 /// The page that a file belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Of {
+enum Pages {
     Home,
     Operator,
     Both,
 }
 
 struct File {
-    of: Of,
+    pages: Pages,
     name: &'static str,
     content_type: &'static str,
     content: &'static [u8],
@@ -54,9 +54,9 @@ struct File {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 macro_rules! file {
-    ($of:ident, $name:literal, $content_type:expr, $file:literal) => {
+    ($pages:ident, $name:literal, $content_type:expr, $file:literal) => {
         File {
-            of: Of::$of,
+            pages: Pages::$pages,
             name: $name,
             content_type: $content_type,
             content: include_bytes!($file),
@@ -181,10 +181,13 @@ struct Files {
 
 impl Files {
     async fn answer(&self, name: &str, headers: &HeaderMap) -> Result<Response, Problem> {
-        let is_shown =
-            |of| of == Of::Both || if of == Of::Home { self.home } else { self.operator };
-        let found =
-            FILES.iter().zip(&self.made).find(|(file, _)| file.name == name && is_shown(file.of));
+        let is_shown = |pages| {
+            pages == Pages::Both || if pages == Pages::Home { self.home } else { self.operator }
+        };
+        let found = FILES
+            .iter()
+            .zip(&self.made)
+            .find(|(file, _)| file.name == name && is_shown(file.pages));
         let (file, made) = found.ok_or_else(no_such_file)?;
         let value = made.get_or_try_init(|| self.make(file)).await?;
         let mut response = respond(value, headers);

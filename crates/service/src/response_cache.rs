@@ -165,11 +165,8 @@ impl ResponseCache {
         Compress::plan(self.compression, kept_within, Encodings::accepted(headers))
     }
 
-    /// The finished body: a cached one, or one made of what `make` finds; `None` when it finds nothing.
-    ///
-    /// Each encoding is an entry of its own, made quickly on demand. Making all of them thoroughly, as for a track,
-    /// cost more than the cache saved where writes invalidate listings or searches seldom repeat: under 100 writes a
-    /// second, less than half the throughput without a cache (lesson 1 in docs/lessons).
+    /// The finished body: a cached one, or one made of what `make` finds; `None` when it finds nothing. Each encoding
+    /// is an entry of its own, made quickly on demand (docs/decisions/0016-entry-per-encoding.md).
     async fn get<T: Serialize + Send + 'static>(
         &self,
         part: &Bodies,
@@ -178,13 +175,9 @@ impl ResponseCache {
         make: impl Find<T>,
     ) -> Result<Option<Value>, Problem> {
         let compress = self.compress(false, headers);
-        let encoding = Encodings::accepted(headers).by_preference().next();
-        let Some(encoding) = encoding.filter(|_| self.compression) else {
-            return self.load(part, wanted, make, (plain, compress)).await;
-        };
         // No key contains this character.
-        let key = format!("{}\u{2}{}", wanted.key, encoding.as_str());
-        let wanted = Wanted { key: &key, ..wanted };
+        let key = compress.once.map(|one| format!("{}\u{2}{}", wanted.key, one.as_str()));
+        let wanted = Wanted { key: key.as_deref().unwrap_or(wanted.key), ..wanted };
         self.load(part, wanted, make, (plain, compress)).await
     }
 

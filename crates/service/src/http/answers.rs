@@ -30,11 +30,11 @@ pub struct AnswerRoom {
 #[derive(Debug)]
 struct Inner {
     most: usize,
-    book: Mutex<Book>,
+    ledger: Mutex<Ledger>,
 }
 
 #[derive(Debug, Default)]
-struct Book {
+struct Ledger {
     metrics: AnswerMetrics,
     /// Bytes of the buffers that are sent to an address, each counted once per address.
     by_address: HashMap<IpAddr, usize>,
@@ -62,11 +62,11 @@ pub(crate) struct AnswerMetrics {
 impl AnswerRoom {
     /// Room for `most` bytes. A single response always fits.
     pub(crate) fn new(most: usize) -> Self {
-        Self { inner: Arc::new(Inner { most, book: Mutex::default() }) }
+        Self { inner: Arc::new(Inner { most, ledger: Mutex::default() }) }
     }
 
     pub(crate) fn metrics(&self) -> AnswerMetrics {
-        self.inner.book.lock().metrics
+        self.inner.ledger.lock().metrics
     }
 
     /// The response, holding its room until its last byte is with the kernel or its client has left; or a problem
@@ -97,12 +97,12 @@ impl AnswerRoom {
 
     /// Room for making a body; `None` when there is none.
     pub(crate) fn make(&self, bytes: usize) -> Option<Making> {
-        let mut book = self.inner.book.lock();
-        if !fits(book.metrics.held, bytes, self.inner.most) {
-            book.metrics.refused += 1;
+        let mut ledger = self.inner.ledger.lock();
+        if !fits(ledger.metrics.held, bytes, self.inner.most) {
+            ledger.metrics.refused += 1;
             return None;
         }
-        book.metrics.held += bytes;
+        ledger.metrics.held += bytes;
         Some(Making { room: self.clone(), bytes })
     }
 
@@ -119,14 +119,14 @@ impl AnswerRoom {
             None => (bytes.as_ptr(), bytes.len() as u64),
         };
         let (place, weight) = (place as usize, usize::try_from(weight).unwrap_or(usize::MAX));
-        self.inner.book.lock().enter(place, weight, client, most)?;
+        self.inner.ledger.lock().enter(place, weight, client, most)?;
         memory::LARGE.lent();
         let room = self.clone();
         Ok(Bytes::from_owner(Lent { bytes, _value: value, room, place, weight, client }))
     }
 
     fn refuse(&self, full: Full) -> Problem {
-        let metrics = &mut self.inner.book.lock().metrics;
+        let metrics = &mut self.inner.ledger.lock().metrics;
         let (counter, detail, log) = match full {
             Full::All => (
                 &mut metrics.refused,
@@ -149,7 +149,7 @@ fn fits(held: usize, more: usize, most: usize) -> bool {
     held == 0 || held.saturating_add(more) <= most
 }
 
-impl Book {
+impl Ledger {
     fn enter(
         &mut self,
         place: usize,
@@ -211,7 +211,7 @@ impl AsRef<[u8]> for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        self.room.inner.book.lock().leave(self.place, self.weight, self.client);
+        self.room.inner.ledger.lock().leave(self.place, self.weight, self.client);
         memory::LARGE.freed();
     }
 }
@@ -226,7 +226,7 @@ pub(crate) struct Making {
 
 impl Drop for Making {
     fn drop(&mut self) {
-        self.room.inner.book.lock().metrics.held -= self.bytes;
+        self.room.inner.ledger.lock().metrics.held -= self.bytes;
     }
 }
 
@@ -260,8 +260,8 @@ mod tests {
         assert_eq!(room.metrics().held, MIB);
         drop(last);
         assert_eq!(room.metrics().held, 0);
-        let book = room.inner.book.lock();
-        assert!(book.holders.is_empty() && book.by_address.is_empty(), "{book:?}");
+        let ledger = room.inner.ledger.lock();
+        assert!(ledger.holders.is_empty() && ledger.by_address.is_empty(), "{book:?}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(crate) struct Compress {
     /// with the body.
     kept_within: Option<usize>,
     /// For any other body: this encoding, quickly.
-    once: Option<Encoding>,
+    pub(crate) once: Option<Encoding>,
 }
 
 impl Compress {
@@ -95,13 +95,7 @@ fn encodings(identity: &[u8], compress: Compress) -> Vec<(Encoding, Bytes)> {
     };
     let all = [Encoding::Br, Encoding::Zstd, Encoding::Gzip].into_iter();
     all.filter_map(|encoding| make(encoding, true))
-        .filter(|(_, body)| match room.checked_sub(body.len()) {
-            Some(left) => {
-                room = left;
-                true
-            }
-            None => false,
-        })
+        .filter(|(_, body)| room.checked_sub(body.len()).map(|left| room = left).is_some())
         .collect()
 }
 

@@ -126,23 +126,23 @@ where
 struct Room {
     most: usize,
     grace: Duration,
-    taken: Mutex<Taken>,
+    usage: Mutex<Usage>,
 }
 
 /// What the bodies of a room take.
 #[derive(Debug)]
-struct Taken {
+struct Usage {
     bytes: usize,
     /// Shows `bytes`.
     gauge: Gauge,
     by_client: HashMap<IpAddr, usize>,
     /// By number, so in the order of their beginning.
-    bodies: BTreeMap<u64, Taker>,
+    bodies: BTreeMap<u64, Entry>,
     begun: u64,
 }
 
 #[derive(Debug)]
-struct Taker {
+struct Entry {
     client: Option<IpAddr>,
     bytes: usize,
     since: Instant,
@@ -153,12 +153,12 @@ struct Taker {
 impl Room {
     fn new(most: usize, grace: Duration, gauge: Gauge) -> Arc<Self> {
         let (by_client, bodies) = Default::default();
-        let taken = Mutex::new(Taken { bytes: 0, gauge, by_client, bodies, begun: 0 });
-        Arc::new(Self { most, grace, taken })
+        let usage = Mutex::new(Usage { bytes: 0, gauge, by_client, bodies, begun: 0 });
+        Arc::new(Self { most, grace, usage })
     }
 }
 
-impl Taken {
+impl Usage {
     fn held_by(&self, client: IpAddr) -> usize {
         self.by_client.get(&client).copied().unwrap_or(0)
     }
@@ -168,9 +168,9 @@ impl Taken {
     }
 
     fn add(&mut self, id: u64, bytes: usize) {
-        let Some(taker) = self.bodies.get_mut(&id) else { return };
-        taker.bytes += bytes;
-        let client = taker.client;
+        let Some(entry) = self.bodies.get_mut(&id) else { return };
+        entry.bytes += bytes;
+        let client = entry.client;
         self.bytes += bytes;
         self.show();
         if let Some(client) = client {
@@ -178,26 +178,26 @@ impl Taken {
         }
     }
 
-    fn remove(&mut self, id: u64) -> Option<Taker> {
-        let taker = self.bodies.remove(&id)?;
-        self.bytes -= taker.bytes;
+    fn remove(&mut self, id: u64) -> Option<Entry> {
+        let entry = self.bodies.remove(&id)?;
+        self.bytes -= entry.bytes;
         self.show();
-        if let Some(client) = taker.client {
-            give_back(&mut self.by_client, client, taker.bytes);
+        if let Some(client) = entry.client {
+            give_back(&mut self.by_client, client, entry.bytes);
         }
-        Some(taker)
+        Some(entry)
     }
 
     /// Frees the room of this client's oldest body, other than `id`, that has been arriving for longer than `grace`;
     /// false if there is none. Its memory is freed when its reader runs.
     fn oldest_gives_way(&mut self, client: IpAddr, id: u64, grace: Duration) -> bool {
         let now = Instant::now();
-        let slow = self.bodies.iter().take_while(|(_, taker)| now - taker.since > grace);
-        let mut slow = slow.filter(|(other, taker)| {
-            taker.client == Some(client) && taker.gives_way.is_some() && **other != id
+        let slow = self.bodies.iter().take_while(|(_, entry)| now - entry.since > grace);
+        let mut slow = slow.filter(|(other, entry)| {
+            entry.client == Some(client) && entry.gives_way.is_some() && **other != id
         });
         let Some((&oldest, _)) = slow.next() else { return false };
-        if let Some(gives_way) = self.remove(oldest).and_then(|taker| taker.gives_way) {
+        if let Some(gives_way) = self.remove(oldest).and_then(|entry| entry.gives_way) {
             gives_way.notify_one();
         }
         true
@@ -215,49 +215,49 @@ pub(super) struct Held {
 
 impl Held {
     fn new(room: &Arc<Room>, client: Option<IpAddr>) -> Self {
-        let mut taken = room.taken.lock();
-        taken.begun += 1;
-        let (id, since, gives_way) = (taken.begun, Instant::now(), Arc::default());
-        let taker = Taker { client, bytes: 0, since, gives_way: Some(Arc::clone(&gives_way)) };
-        taken.bodies.insert(id, taker);
+        let mut usage = room.usage.lock();
+        usage.begun += 1;
+        let (id, since, gives_way) = (usage.begun, Instant::now(), Arc::default());
+        let entry = Entry { client, bytes: 0, since, gives_way: Some(Arc::clone(&gives_way)) };
+        usage.bodies.insert(id, entry);
         Self { room: Arc::clone(room), client, gives_way, id }
     }
 
     /// Takes room until it has `bytes`.
     fn grow(&mut self, bytes: usize) -> Result<(), ReadError> {
         let Room { most, grace, .. } = *self.room;
-        let mut taken = self.room.taken.lock();
+        let mut usage = self.room.usage.lock();
         let id = self.id;
-        let more = bytes - taken.bodies.get(&id).ok_or(ReadError::NoRoom)?.bytes;
+        let more = bytes - usage.bodies.get(&id).ok_or(ReadError::NoRoom)?.bytes;
         if let Some(client) = self.client {
-            while taken.held_by(client) + more > most / SHARE {
-                if !taken.oldest_gives_way(client, id, grace) {
+            while usage.held_by(client) + more > most / SHARE {
+                if !usage.oldest_gives_way(client, id, grace) {
                     return Err(ReadError::NoRoom);
                 }
             }
         }
-        while taken.bytes + more > most {
-            let largest = taken.by_client.iter().max_by_key(|(_, held)| **held);
+        while usage.bytes + more > most {
+            let largest = usage.by_client.iter().max_by_key(|(_, held)| **held);
             let largest = largest.map(|(client, _)| *client);
-            if !largest.is_some_and(|client| taken.oldest_gives_way(client, id, grace)) {
+            if !largest.is_some_and(|client| usage.oldest_gives_way(client, id, grace)) {
                 return Err(ReadError::NoRoom);
             }
         }
-        taken.add(id, more);
+        usage.add(id, more);
         Ok(())
     }
 
     /// The body is whole, and no longer gives way.
     fn arrived(&mut self) -> Result<(), ReadError> {
-        let mut taken = self.room.taken.lock();
-        taken.bodies.get_mut(&self.id).ok_or(ReadError::NoRoom)?.gives_way = None;
+        let mut usage = self.room.usage.lock();
+        usage.bodies.get_mut(&self.id).ok_or(ReadError::NoRoom)?.gives_way = None;
         Ok(())
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.room.taken.lock().remove(self.id);
+        self.room.usage.lock().remove(self.id);
     }
 }
 
@@ -339,9 +339,9 @@ mod tests {
         count: usize,
         bytes: usize,
     ) -> Vec<Upload> {
-        let before = rooms.large.taken.lock().bytes;
+        let before = rooms.large.usage.lock().bytes;
         let all = (0..count).map(|_| begin(rooms, client, bytes)).collect();
-        until(|| rooms.large.taken.lock().bytes >= before + count * bytes).await;
+        until(|| rooms.large.usage.lock().bytes >= before + count * bytes).await;
         all
     }
 
@@ -350,21 +350,21 @@ mod tests {
     }
 
     fn is_empty(room: &Room) -> bool {
-        let taken = room.taken.lock();
-        taken.bytes == 0 && taken.by_client.is_empty() && taken.bodies.is_empty()
+        let usage = room.usage.lock();
+        usage.bytes == 0 && usage.by_client.is_empty() && usage.bodies.is_empty()
     }
 
     #[tokio::test]
     async fn bodies_that_are_announced_and_do_not_come_keep_nobody_out() {
         let rooms = rooms(HOLD);
         let idle: Vec<_> = (0..1000).map(|_| begin(&rooms, 1, 1)).collect();
-        until(|| rooms.large.taken.lock().bodies.len() == 1000).await;
-        assert_eq!(rooms.large.taken.lock().bytes, 1000);
+        until(|| rooms.large.usage.lock().bodies.len() == 1000).await;
+        assert_eq!(rooms.large.usage.lock().bytes, 1000);
         let upload = begin(&rooms, 1, 300_000);
         upload.send(LARGE - 300_000);
         let (body, held) = upload.ends().await.unwrap();
         assert_eq!(body.len(), LARGE);
-        assert_eq!(rooms.large.taken.lock().bytes, LARGE + 1000, "not more than it is");
+        assert_eq!(rooms.large.usage.lock().bytes, LARGE + 1000, "not more than it is");
         drop((held, idle));
         until(|| is_empty(&rooms.small) && is_empty(&rooms.large)).await;
     }
@@ -426,12 +426,12 @@ mod tests {
             all.extend(stalled(&rooms, client, count, LARGE - 1).await);
         }
         let of = |client| {
-            rooms.large.taken.lock().held_by(IpAddr::from([10, 0, 0, client])) / (LARGE - 1)
+            rooms.large.usage.lock().held_by(IpAddr::from([10, 0, 0, client])) / (LARGE - 1)
         };
         let newcomer = begin(&rooms, 9, LARGE - 1);
         until(|| of(9) == 1).await;
         assert_eq!([1, 2, 3, 4, 5, 9].map(of), [7, 7, 7, 7, 3, 1]);
-        assert!(rooms.large.taken.lock().bytes <= ALL_LARGE);
+        assert!(rooms.large.usage.lock().bytes <= ALL_LARGE);
         drop((all, newcomer));
         until(|| is_empty(&rooms.large)).await;
     }

@@ -19,7 +19,7 @@ const ANSWER_HEADERS: &str =
 const MAX_AGE_SECONDS: &str = "7200";
 
 /// CORS of one response.
-pub(super) struct Cross {
+pub(super) struct Cors {
     /// Value of `Access-Control-Allow-Origin`.
     origin: Option<HeaderValue>,
     preflight: bool,
@@ -27,7 +27,7 @@ pub(super) struct Cross {
 }
 
 /// CORS of this request's response; `None` when no origin is allowed.
-pub(super) fn look<B>(origins: &CorsOrigins, request: &Request<B>) -> Option<Cross> {
+pub(super) fn plan<B>(origins: &CorsOrigins, request: &Request<B>) -> Option<Cors> {
     if *origins == CorsOrigins::None {
         return None;
     }
@@ -44,10 +44,10 @@ pub(super) fn look<B>(origins: &CorsOrigins, request: &Request<B>) -> Option<Cro
     });
     let preflight = request.method() == Method::OPTIONS
         && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    Some(Cross { preflight: preflight && origin.is_some(), origin, any })
+    Some(Cors { preflight: preflight && origin.is_some(), origin, any })
 }
 
-impl Cross {
+impl Cors {
     /// The router's response; for a preflight of an existing path, the allowed methods and headers.
     pub(super) fn answer(&self, mut response: Response) -> Response {
         let Some(methods) =

@@ -12,7 +12,7 @@ use super::{Problem, RequestId, cors, head};
 use crate::config::{ServerSettings, Settings};
 use crate::current::{self, Current};
 use crate::ops::metrics::{RouteMetrics, ServerMetrics};
-use crate::ops::record::{Part, Seen, Spent, Trace};
+use crate::ops::record::{OpenRecord, Part, Spent, Trace};
 use crate::store::{Freshness, Handover, now};
 use axum::Router;
 use axum::body::Body;
@@ -110,7 +110,7 @@ impl ConnService {
             chunked: request.headers().contains_key(header::TRANSFER_ENCODING),
             route: None,
             limit: None,
-            seen: None,
+            record: None,
             finished: false,
         };
         routes.metrics.in_flight.inc();
@@ -118,17 +118,17 @@ impl ConnService {
         let mut trace = Trace::of(request.headers());
         if let Some(recorder) = &routes.recorder {
             let client = routes.app.proxies.last_hop(self.peer.0, request.headers());
-            let seen = recorder.begin(&request, &id, client, trace);
-            trace = seen.trace();
-            running.seen = Some(seen);
+            let record = recorder.begin(&request, &id, client, trace);
+            trace = record.trace();
+            running.record = Some(record);
         }
-        let cross = cors::look(&shared.server.cors_origins, &request);
+        let cors_plan = cors::plan(&shared.server.cors_origins, &request);
         let Some(mut response) = self.answer(request, &mut running).await else {
             // The client has left; dropping `running` unfinished counts it.
             return Problem::bad_request("the body ended early").into_response();
         };
-        if let Some(cross) = &cross {
-            response = cross.answer(response);
+        if let Some(cors_plan) = &cors_plan {
+            response = cors_plan.answer(response);
         }
         if let Some(problem) = response.extensions_mut().remove::<Problem>() {
             if let Some(errors) = &routes.errors
@@ -149,8 +149,8 @@ impl ConnService {
         headers.insert(&X_REQUEST_ID, id.0.clone());
         // Browsers must not guess another content type.
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        if let Some(cross) = &cross {
-            cross.mark(headers);
+        if let Some(cors_plan) = &cors_plan {
+            cors_plan.mark(headers);
         }
         // A length beside the chunks may be an attempt to smuggle a request past a proxy; the parser has dropped it
         // by now, so every chunked request closes its connection (RFC 9112, 6.1).
@@ -367,13 +367,13 @@ struct Running<'a> {
     chunked: bool,
     route: Option<&'static RouteMetrics>,
     limit: Option<LimitHeaders>,
-    seen: Option<Box<Seen>>,
+    record: Option<Box<OpenRecord>>,
     finished: bool,
 }
 
 impl Running<'_> {
     fn spent(&self) -> Option<&Arc<Spent>> {
-        self.seen.as_ref().map(|seen| &seen.spent)
+        self.record.as_ref().map(|record| &record.spent)
     }
 
     fn route(&self) -> &'static RouteMetrics {
@@ -400,8 +400,8 @@ impl Running<'_> {
     /// `answer` is the status and the length of the body.
     fn end(&mut self, route: &'static str, answer: (Option<u16>, Option<u64>), took: Duration) {
         self.routes.metrics.in_flight.dec();
-        if let Some((recorder, seen)) = self.routes.recorder.as_ref().zip(self.seen.take()) {
-            recorder.end(seen, route, answer, took);
+        if let Some((recorder, record)) = self.routes.recorder.as_ref().zip(self.record.take()) {
+            recorder.end(record, route, answer, took);
         }
     }
 }

@@ -13,6 +13,8 @@ use std::borrow::Cow;
 static REFUSALS: QuietLog = QuietLog::every_seconds(1);
 static FAULTS: QuietLog = QuietLog::every_seconds(1);
 
+type Text = Cow<'static, str>;
+
 /// Error of one field, parameter or header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub(crate) struct FieldError {
@@ -37,7 +39,7 @@ pub struct Problem(Box<Content>);
 struct Content {
     status: StatusCode,
     slug: &'static str,
-    detail: Cow<'static, str>,
+    detail: Text,
     errors: Vec<FieldError>,
     members: Vec<(&'static str, serde_json::Value)>,
     retry_after_seconds: Option<u32>,
@@ -81,13 +83,13 @@ fn as_members<S: serde::Serializer>(
 }
 
 impl Problem {
-    fn new(status: StatusCode, slug: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
+    fn new(status: StatusCode, slug: &'static str, detail: impl Into<Text>) -> Self {
         let detail = detail.into();
         Self(Box::new(Content { status, slug, detail, ..Content::default() }))
     }
 
     /// 400: the request cannot be read.
-    pub(crate) fn bad_request(detail: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn bad_request(detail: impl Into<Text>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad-request", detail)
     }
 
@@ -107,7 +109,7 @@ impl Problem {
     }
 
     /// 401: no token, or a failed log-in.
-    pub(crate) fn unauthorized(detail: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn unauthorized(detail: impl Into<Text>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail).challenging("Bearer")
     }
 
@@ -117,22 +119,22 @@ impl Problem {
     }
 
     /// 401: the token was altered, or has expired or been revoked.
-    pub(crate) fn invalid_token(detail: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn invalid_token(detail: impl Into<Text>) -> Self {
         // RFC 6750, 3.1: the challenge names the error of the token.
         Self::new(StatusCode::UNAUTHORIZED, "invalid-token", detail)
             .challenging("Bearer error=\"invalid_token\"")
     }
 
-    pub(crate) fn forbidden(detail: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn forbidden(detail: impl Into<Text>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
     }
 
     /// 409: the request contradicts the current state.
-    pub(crate) fn conflict(slug: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn conflict(slug: &'static str, detail: impl Into<Text>) -> Self {
         Self::new(StatusCode::CONFLICT, slug, detail)
     }
 
-    pub(crate) fn not_found(detail: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn not_found(detail: impl Into<Text>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", detail)
     }
 
@@ -174,7 +176,7 @@ impl Problem {
     }
 
     /// 501: the request uses an unsupported part of HTTP.
-    pub(crate) fn not_implemented(detail: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn not_implemented(detail: impl Into<Text>) -> Self {
         Self::new(StatusCode::NOT_IMPLEMENTED, "not-implemented", detail)
     }
 
@@ -206,14 +208,14 @@ impl Problem {
     }
 
     /// 415: the format or coding of the body is not supported.
-    pub(crate) fn unsupported_media_type(detail: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn unsupported_media_type(detail: impl Into<Text>) -> Self {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", detail)
     }
 
     /// 429: the client exceeds a rate.
     pub(crate) fn too_many_requests(
         slug: &'static str,
-        detail: impl Into<Cow<'static, str>>,
+        detail: impl Into<Text>,
         retry_after_seconds: u32,
     ) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, slug, detail).after(retry_after_seconds)
@@ -246,10 +248,7 @@ impl Problem {
     }
 
     /// 503: maintenance mode refuses writes. `detail` is the operator's message.
-    pub(crate) fn maintenance(
-        detail: impl Into<Cow<'static, str>>,
-        retry_after_seconds: u32,
-    ) -> Self {
+    pub(crate) fn maintenance(detail: impl Into<Text>, retry_after_seconds: u32) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "maintenance", detail).after(retry_after_seconds)
     }
 

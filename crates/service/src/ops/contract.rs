@@ -26,7 +26,7 @@ pub(super) fn complete(document: &mut Value) {
 }
 
 /// The inputs of an operation that determine its refusals.
-struct Takes {
+struct Inputs {
     body: bool,
     query: bool,
     key: bool,
@@ -37,7 +37,7 @@ struct Takes {
     writes: bool,
 }
 
-impl Takes {
+impl Inputs {
     fn of(method: &str, operation: &Value) -> Self {
         let parameters = || operation["parameters"].as_array().into_iter().flatten();
         let named = |name: &str| parameters().any(|p| p["name"] == name);
@@ -59,7 +59,7 @@ struct Refusal {
     status: &'static str,
     name: &'static str,
     description: &'static str,
-    when: fn(&Takes) -> bool,
+    when: fn(&Inputs) -> bool,
 }
 
 const REFUSALS: &[Refusal] = &[
@@ -67,37 +67,37 @@ const REFUSALS: &[Refusal] = &[
         status: "400",
         name: "BadRequest",
         description: "The body, its framing or the `Idempotency-Key` cannot be read",
-        when: |takes| takes.body || takes.key,
+        when: |inputs| inputs.body || inputs.key,
     },
     Refusal {
         status: "401",
         name: "Unauthorized",
         description: "No token, an invalid or expired one, or its account was deleted",
-        when: |takes| takes.token,
+        when: |inputs| inputs.token,
     },
     Refusal {
         status: "408",
         name: "BodyTimeout",
         description: "The body did not arrive in time; the connection is closed",
-        when: |takes| takes.body,
+        when: |inputs| inputs.body,
     },
     Refusal {
         status: "409",
         name: "QuotaExceeded",
         description: "`quota-exceeded`: the account has as many as it may have (`limits.rows`)",
-        when: |takes| takes.key,
+        when: |inputs| inputs.key,
     },
     Refusal {
         status: "412",
         name: "PreconditionFailed",
         description: "The condition in `If-Match` or `If-None-Match` is false; nothing was done",
-        when: |takes| takes.condition,
+        when: |inputs| inputs.condition,
     },
     Refusal {
         status: "413",
         name: "TooLarge",
         description: "The body is too large; the connection is closed",
-        when: |takes| takes.body,
+        when: |inputs| inputs.body,
     },
     Refusal {
         status: "414",
@@ -109,34 +109,34 @@ const REFUSALS: &[Refusal] = &[
         status: "415",
         name: "UnsupportedMediaType",
         description: "The body has an unsupported type, or is compressed",
-        when: |takes| takes.body,
+        when: |inputs| inputs.body,
     },
     Refusal {
         status: "422",
         name: "Invalid",
         description: "Some values are not accepted: `errors` names each field or parameter. Or the \
             `Idempotency-Key` came with another request before",
-        when: |takes| takes.body || takes.query || takes.key,
+        when: |inputs| inputs.body || inputs.query || inputs.key,
     },
     Refusal {
         status: "429",
         name: "RateLimited",
         description: "`rate-limited`: the user or the address exceeds `limits.*`; nothing was done. The \
             headers `RateLimit-Policy` and `RateLimit` name the limit",
-        when: |takes| takes.store,
+        when: |inputs| inputs.store,
     },
     Refusal {
         status: "503",
         name: "Unavailable",
         description: "Too much is in progress: nothing was done",
-        when: |takes| takes.store,
+        when: |inputs| inputs.store,
     },
     Refusal {
         status: "504",
         name: "OutcomeUnknown",
         description: "`outcome-unknown`: whether it was done is not known. With an `Idempotency-Key` it has a \
             `Retry-After`, and the request may be sent again",
-        when: |takes| takes.store && takes.writes,
+        when: |inputs| inputs.store && inputs.writes,
     },
 ];
 
@@ -149,12 +149,12 @@ impl Refusal {
 }
 
 fn add_refusals(method: &str, operation: &mut Value) {
-    let takes = Takes::of(method, operation);
+    let inputs = Inputs::of(method, operation);
     let Some(responses) = operation["responses"].as_object_mut() else { return };
     for (status, response) in responses.iter_mut().filter(|(status, _)| status.as_str() >= "400") {
         make_problem(status, response);
     }
-    for refusal in REFUSALS.iter().filter(|refusal| (refusal.when)(&takes)) {
+    for refusal in REFUSALS.iter().filter(|refusal| (refusal.when)(&inputs)) {
         let reference = format!("#/components/responses/{}", refusal.name);
         let shared = || json!({ "$ref": reference });
         responses.entry(refusal.status).or_insert_with(shared);

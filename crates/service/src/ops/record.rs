@@ -63,12 +63,12 @@ pub(super) struct Record {
 
 /// A request in progress.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct OpenRecord {
     record: Record,
     pub(crate) spent: Arc<Spent>,
 }
 
-impl Seen {
+impl OpenRecord {
     /// The caller's trace, or a new one.
     pub(crate) fn trace(&self) -> Option<Trace> {
         self.record.trace
@@ -183,7 +183,7 @@ impl Recorder {
         id: &RequestId,
         client: IpAddr,
         given: Option<Trace>,
-    ) -> Box<Seen> {
+    ) -> Box<OpenRecord> {
         let sampled = self.spans.as_ref().and_then(|_| match given {
             Some(trace) => trace.is_sampled.then_some(trace),
             None => (fastrand::f64() < self.sample).then(Trace::begin),
@@ -203,18 +203,18 @@ impl Recorder {
             cached: None,
             spent: Default::default(),
         };
-        Box::new(Seen { record, spent: Arc::default() })
+        Box::new(OpenRecord { record, spent: Arc::default() })
     }
 
     /// Completes a record and passes it to the threads.
     pub(crate) fn end(
         &self,
-        seen: Box<Seen>,
+        seen: Box<OpenRecord>,
         route: &'static str,
         (status, bytes): (Option<u16>, Option<u64>),
         took: Duration,
     ) {
-        let Seen { mut record, spent } = *seen;
+        let OpenRecord { mut record, spent } = *seen;
         (record.route, record.status, record.bytes, record.took) = (route, status, bytes, took);
         (record.cached, record.spent) = (spent.was_cached(), spent.micros());
         let has_line = self.access || self.slow.is_some_and(|slow| took >= slow);

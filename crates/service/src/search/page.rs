@@ -80,16 +80,16 @@ pub(crate) fn page<L: Listing>(
 ) -> Result<Hits<L::Item>> {
     let mut candidates = Candidates::of(conn, L::KIND, words)?;
     let below = after.filter(|_| listing.is_by_id()).map_or(i64::MAX, |(_, id)| id);
-    let mut look = Look { conn, listing, words, limit, texts: 0, bytes: 0, items: Vec::new() };
+    let mut checks = Checks { conn, listing, words, limit, texts: 0, bytes: 0, items: Vec::new() };
     let (ids, all) = candidates.newest(below, MOST_SORTED)?;
     if listing.is_by_id() && !listing.is_narrow() {
         let positions: Vec<Position> = ids.iter().map(|id| (0, *id)).collect();
-        let ended = look.at(&positions)?;
+        let ended = checks.at(&positions)?;
         let lowest = positions.last().copied().filter(|_| !all);
-        return Ok(look.hits(ended.unwrap_or(lowest)));
+        return Ok(checks.hits(ended.unwrap_or(lowest)));
     }
     if !all {
-        return along(look, &mut candidates, after);
+        return along(checks, &mut candidates, after);
     }
     let mut positions = listing.positions(conn, &ids)?;
     positions.sort_unstable();
@@ -99,38 +99,38 @@ pub(crate) fn page<L: Listing>(
     if !listing.is_rising() {
         positions.reverse();
     }
-    let ended = look.at(&positions)?;
-    Ok(look.hits(ended.unwrap_or(None)))
+    let ended = checks.at(&positions)?;
+    Ok(checks.hits(ended.unwrap_or(None)))
 }
 
 /// Reads a listing along its own index, and checks its candidates.
 fn along<L: Listing>(
-    mut look: Look<'_, L>,
+    mut checks: Checks<'_, L>,
     candidates: &mut Candidates<'_>,
     after: Option<Position>,
 ) -> Result<Hits<L::Item>> {
     let mut from = after;
     let mut entries = 0;
     while entries < MOST_ENTRIES {
-        let mut places = look.listing.walk(look.conn, from, STRIDE)?;
+        let mut places = checks.listing.walk(checks.conn, from, STRIDE)?;
         let last = places.last().copied().filter(|_| places.len() == STRIDE);
         let ids: Vec<i64> = places.iter().map(|(_, id)| *id).collect();
         let mut is_one = candidates.among(&ids)?.into_iter();
         places.retain(|_| is_one.next() == Some(true));
-        if let Some(ended) = look.at(&places)? {
-            return Ok(look.hits(ended));
+        if let Some(ended) = checks.at(&places)? {
+            return Ok(checks.hits(ended));
         }
         if last.is_none() {
-            return Ok(look.hits(None));
+            return Ok(checks.hits(None));
         }
         from = last;
-        entries += STRIDE * look.listing.entries_for_each();
+        entries += STRIDE * checks.listing.entries_for_each();
     }
-    Ok(look.hits(from))
+    Ok(checks.hits(from))
 }
 
 /// The checks of texts for one page.
-struct Look<'a, L: Listing> {
+struct Checks<'a, L: Listing> {
     conn: &'a Conn<'a>,
     listing: &'a L,
     words: &'a Words,
@@ -140,7 +140,7 @@ struct Look<'a, L: Listing> {
     items: Vec<L::Item>,
 }
 
-impl<L: Listing> Look<'_, L> {
+impl<L: Listing> Checks<'_, L> {
     /// Checks items until the page is full (`Some(None)`) or the limit of checks is reached (`Some` position to
     /// continue).
     fn at(&mut self, positions: &[Position]) -> Result<Option<Option<Position>>> {
