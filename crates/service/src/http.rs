@@ -27,6 +27,11 @@ pub mod rfc3339;
 pub mod server;
 mod worker;
 
+use ::http::{StatusCode, header};
+use axum::Json;
+use axum::response::{IntoResponse as _, Response};
+use serde::Serialize;
+
 pub(crate) use answers::AnswerRoom;
 pub(crate) use body_room::SMALL_BODY;
 pub(crate) use client::{ClientAddress, OverTls, Proxies};
@@ -41,14 +46,11 @@ pub(crate) use request::{Answer, Create, PathId, Read, Write};
 pub(crate) use request_id::RequestId;
 
 /// 201 with the new item and its location.
-pub(crate) fn created(location: String, body: impl serde::Serialize) -> axum::response::Response {
-    use axum::response::IntoResponse as _;
-    (::http::StatusCode::CREATED, [(::http::header::LOCATION, location)], axum::Json(body))
-        .into_response()
+pub(crate) fn created(location: String, body: impl Serialize) -> Response {
+    (StatusCode::CREATED, [(header::LOCATION, location)], Json(body)).into_response()
 }
 
 /// 200 with a body that no cache may keep.
-pub(crate) fn not_stored(body: impl serde::Serialize) -> axum::response::Response {
-    use axum::response::IntoResponse as _;
-    ([(::http::header::CACHE_CONTROL, "no-store")], axum::Json(body)).into_response()
+pub(crate) fn not_stored(body: impl Serialize) -> Response {
+    ([(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
 }

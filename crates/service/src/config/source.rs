@@ -253,6 +253,10 @@ mod tests {
     use super::*;
     use crate::config::{Detail, Simplify};
 
+    fn flag() -> Origin {
+        Origin::Flag("--set".to_owned())
+    }
+
     #[test]
     fn every_default_is_valid() {
         let settings = Sources::new().resolve().unwrap();
@@ -273,7 +277,7 @@ mod tests {
         assert_eq!(settings.tracks.detail, Detail::High);
         assert_eq!(settings.tracks.simplify, Simplify::Degrees(0.0005));
         assert!((settings.tracks.cache_from_metres - 10_000.0).abs() < f64::EPSILON);
-        sources.set("tracks.detail", "full", Origin::Flag("--set".to_owned())).unwrap();
+        sources.set("tracks.detail", "full", flag()).unwrap();
         assert_eq!(sources.resolve().unwrap().tracks.detail, Detail::Full);
         assert_eq!(
             sources.effective(Key::find("tracks.simplify").unwrap()).1,
@@ -298,8 +302,7 @@ mod tests {
     #[test]
     fn an_unknown_key_is_refused_and_its_neighbour_named() {
         let mut sources = Sources::new();
-        let error =
-            sources.set("tracks.detial", "low", Origin::Flag("--set".to_owned())).unwrap_err();
+        let error = sources.set("tracks.detial", "low", flag()).unwrap_err();
         assert!(error.to_string().contains("did you mean `tracks.detail`?"), "{error}");
         let error = sources
             .environment([("MADANG_TRACKS_DETIAL".to_owned(), "low".to_owned())].into_iter())
@@ -324,13 +327,23 @@ mod tests {
             ("log.level", "madang_service=loud"),
         ] {
             let mut sources = Sources::new();
-            sources.set(key, value, Origin::Flag("--set".to_owned())).unwrap();
+            sources.set(key, value, flag()).unwrap();
             let text = sources.resolve().unwrap_err().to_string();
             let accepts = &*Key::find(key).unwrap().accepts;
             for part in [key, value, "--set", accepts] {
                 assert!(text.contains(part), "{text} does not name {part}");
             }
         }
+    }
+
+    #[test]
+    fn a_secret_that_needs_another_setting_is_hidden() {
+        let mut sources = Sources::new();
+        sources.set("likes.write", "queue", flag()).unwrap();
+        sources.set("likes.url", "redis://user:s3cret@127.0.0.1:1", flag()).unwrap();
+        let text = sources.resolve().unwrap_err().to_string();
+        assert!(text.contains("`likes.url = (hidden)` needs"), "{text}");
+        assert!(!text.contains("s3cret"), "{text}");
     }
 
     #[test]

@@ -261,7 +261,7 @@ mod tests {
         drop(last);
         assert_eq!(room.metrics().held, 0);
         let ledger = room.inner.ledger.lock();
-        assert!(ledger.holders.is_empty() && ledger.by_address.is_empty(), "{book:?}");
+        assert!(ledger.holders.is_empty() && ledger.by_address.is_empty(), "{ledger:?}");
     }
 
     #[test]
