@@ -31,8 +31,12 @@ pub(super) fn heads(data: &[u8]) {
     negotiation(&headers);
     addresses(&headers);
     if let Some(trace) = Trace::of(&headers) {
-        let written =
-            format!("00-{}-{:016x}-{:02x}", trace.id, trace.parent, u8::from(trace.is_sampled));
+        let written = format!(
+            "00-{}-{:016x}-{:02x}",
+            trace.id_text(),
+            trace.parent,
+            u8::from(trace.is_sampled)
+        );
         let mut again = HeaderMap::new();
         again.insert("traceparent", HeaderValue::from_str(&written).expect("hexadecimal digits"));
         assert_eq!(Trace::of(&again), Some(trace));

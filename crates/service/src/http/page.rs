@@ -59,12 +59,13 @@ impl<T> Page<T> {
 ///
 /// # Errors
 /// 422 for both.
+#[allow(clippy::cast_possible_truncation, reason = "`write_whole_cursor` wrote a whole number")]
 pub(crate) fn asked(query: &str, listing: &str) -> Result<(usize, Option<(i64, i64)>), Problem> {
     let query = Query::of(query);
     let limit = limit(query.get("limit"));
-    let after = query.get("cursor").map(|cursor| read_whole_cursor(listing, cursor)).transpose();
+    let after = query.get("cursor").map(|cursor| read_cursor(listing, cursor)).transpose();
     match (limit, after) {
-        (Ok(limit), Ok(after)) => Ok((limit, after)),
+        (Ok(limit), Ok(after)) => Ok((limit, after.map(|(sort, id)| (sort as i64, id)))),
         (limit, after) => {
             Err(Problem::invalid(limit.err().into_iter().chain(after.err()).collect()))
         }
@@ -78,19 +79,10 @@ pub(crate) fn write_whole_cursor(listing: &str, sort: i64, id: i64) -> String {
     write_cursor(listing, sort as f64, id)
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "`write_whole_cursor` wrote a whole number")]
-fn read_whole_cursor(listing: &str, cursor: &str) -> Result<(i64, i64), FieldError> {
-    read_cursor(listing, cursor).map(|(sort, id)| (sort as i64, id))
-}
-
 pub(crate) fn limit(text: Option<&str>) -> Result<usize, FieldError> {
-    match text {
-        None => Ok(DEFAULT_LIMIT),
-        Some(text) => match text.parse::<usize>() {
-            Ok(n) if (1..=MAX_LIMIT).contains(&n) => Ok(n),
-            _ => Err(FieldError::new("limit", format!("a whole number from 1 to {MAX_LIMIT}"))),
-        },
-    }
+    let Some(text) = text else { return Ok(DEFAULT_LIMIT) };
+    let read = text.parse().ok().filter(|n| (1..=MAX_LIMIT).contains(n));
+    read.ok_or_else(|| FieldError::new("limit", format!("a whole number from 1 to {MAX_LIMIT}")))
 }
 
 /// Reads latitude and longitude in degrees, separated by a comma.

@@ -289,7 +289,7 @@ impl Problem {
 
     /// The response with the request's id and trace. Logs the cause.
     pub(crate) fn into_answer(self, request_id: &str, trace: Option<Trace>) -> Response {
-        let trace_id = trace.map(|trace| trace.id.to_string());
+        let trace_id = trace.map(|trace| trace.id_text());
         if let Some(cause) = &self.0.log {
             let status = self.0.status.as_u16();
             let trace_id = trace_id.as_deref();

@@ -114,12 +114,9 @@ impl Server {
             acceptor.run(&listener, signals.stop.notified()).await;
             signals.draining.store(true, Ordering::Release);
             tracing::info!(connections = acceptor.connections(), "stopping: draining");
-            let hurried = {
-                let grace = tokio::time::timeout(settings.drain_delay, signals.hurry.notified());
-                let mut hurried = false;
-                acceptor.run(&listener, async { hurried = grace.await.is_ok() }).await;
-                hurried
-            };
+            let grace = tokio::time::timeout(settings.drain_delay, signals.hurry.notified());
+            let mut hurried = false;
+            acceptor.run(&listener, async { hurried = grace.await.is_ok() }).await;
             // Connections in the backlog get a response; later ones are refused by the kernel, and a proxy retries
             // those elsewhere, even a POST.
             acceptor.empty_backlog(listener)?;

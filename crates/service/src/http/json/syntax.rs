@@ -22,6 +22,7 @@ pub(super) fn read(bytes: Bytes) -> Result<JsonObject, Problem> {
     let found = parser.deserialize_map(FieldsVisitor).map_err(|e| no_json(&e))?;
     parser.end().map_err(|e| no_json(&e))?;
     // Only escapes and nested values can still hide invalid JSON.
+    let is_nested = |value: &RawValue| value.get().starts_with(['[', '{']);
     if found.iter().any(|(_, value)| is_nested(value)) || text.contains('\\') {
         serde_json::from_str::<Checked>(text).map_err(|e| no_json(&e))?;
     }
@@ -34,10 +35,6 @@ pub(super) fn read(bytes: Bytes) -> Result<JsonObject, Problem> {
         })
         .collect();
     Ok(JsonObject { bytes, fields, errors: Vec::new() })
-}
-
-fn is_nested(value: &RawValue) -> bool {
-    value.get().starts_with(['[', '{'])
 }
 
 /// The parser's messages name the error and its position, never a value.

@@ -122,7 +122,7 @@ pub(super) fn write_line(text: &mut Vec<u8>, record: &Record) {
         cached: record.cached,
         spent: record.spent,
         client: record.client,
-        trace_id: record.trace.map(|trace| trace.id.to_string()),
+        trace_id: record.trace.map(|trace| trace.id_text()),
     };
     // Numbers and strings into memory: cannot fail.
     let _ = serde_json::to_writer(&mut *text, &line);
@@ -146,7 +146,7 @@ fn warn(record: &Record) {
         store_us,
         hash_us,
         cluster_us,
-        trace_id = record.trace.map(|trace| trace.id.to_string()),
+        trace_id = record.trace.map(|trace| trace.id_text()),
         "slow request"
     );
 }

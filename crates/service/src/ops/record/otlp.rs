@@ -49,7 +49,7 @@ fn span(record: &Record) -> Option<Value> {
     // By the monotonic clock: a span does not end before it starts.
     let end = start + record.took;
     let mut span = json!({
-        "traceId": trace.id.to_string(),
+        "traceId": trace.id_text(),
         "spanId": format!("{:016x}", record.span?),
         "name": route(record).map_or_else(
             || record.method.to_owned(),

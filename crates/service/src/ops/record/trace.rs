@@ -4,7 +4,6 @@
 //! nothing.
 
 use http::{HeaderMap, HeaderName};
-use std::fmt;
 
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
@@ -14,21 +13,12 @@ const LENGTH: usize = 55;
 /// The trace of a request, and its position in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trace {
-    pub(crate) id: TraceId,
+    /// Never 0.
+    pub(crate) id: u128,
     /// Span of the caller; 0 when the trace starts here.
     pub(crate) parent: u64,
     /// Whether the caller records the trace.
     pub(crate) is_sampled: bool,
-}
-
-/// Written as 32 hex digits; never 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TraceId(u128);
-
-impl fmt::Display for TraceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
 }
 
 impl Trace {
@@ -40,7 +30,12 @@ impl Trace {
     }
 
     pub(crate) fn begin() -> Trace {
-        Trace { id: TraceId(fastrand::u128(1..)), parent: 0, is_sampled: true }
+        Trace { id: fastrand::u128(1..), parent: 0, is_sampled: true }
+    }
+
+    /// The id in 32 hex digits.
+    pub(crate) fn id_text(&self) -> String {
+        format!("{:032x}", self.id)
     }
 }
 
@@ -56,7 +51,7 @@ fn parse(text: &[u8]) -> Option<Trace> {
     }
     let (id, parent) = (hex(&known[3..35])?, u64::try_from(hex(&known[36..52])?).ok()?);
     let is_sampled = hex(&known[53..])? & 1 == 1;
-    (id != 0 && parent != 0).then_some(Trace { id: TraceId(id), parent, is_sampled })
+    (id != 0 && parent != 0).then_some(Trace { id, parent, is_sampled })
 }
 
 /// The number in these lower-case digits.
@@ -76,7 +71,7 @@ mod tests {
     #[test]
     fn a_traceparent_names_the_trace_the_caller_and_whether_it_records() {
         let trace = parse(format!("00-{ID}-00f067aa0ba902b7-01").as_bytes()).unwrap();
-        assert_eq!(trace.id.to_string(), ID);
+        assert_eq!(trace.id_text(), ID);
         assert_eq!((trace.parent, trace.is_sampled), (0x00f0_67aa_0ba9_02b7, true));
         let flags = |flags: &str| parse(format!("00-{ID}-00f067aa0ba902b7-{flags}").as_bytes());
         assert!(!flags("00").unwrap().is_sampled && !flags("02").unwrap().is_sampled);
