@@ -29,7 +29,7 @@ pub(crate) struct Current {
     pub(crate) client: Option<IpAddr>,
     /// Writes of the request; `None` for a safe method.
     pub(crate) handover: Option<Handover>,
-    /// Whether rate limits apply to the client.
+    /// True if rate limits apply to the client.
     pub(crate) limited: bool,
     /// User of the valid token, once it was verified.
     pub(crate) user: Cell<Option<UserId>>,

@@ -171,9 +171,9 @@ impl Home {
 /// The files of the pages, each compressed at its first request.
 struct Files {
     made: [OnceCell<Value>; FILES.len()],
-    /// Whether the home page is on.
+    /// True if the home page is on.
     home: bool,
-    /// Whether the operator's view is on.
+    /// True if the operator's view is on.
     operator: bool,
     compute: Arc<Pool<()>>,
     compression: bool,

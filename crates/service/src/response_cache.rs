@@ -59,7 +59,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) key: &'a str,
     /// Dependencies, one to four.
     pub(crate) stamps: &'a [Stamp],
-    /// Whether the body may be kept. A body that is not kept is still shared by the requests that wait for it.
+    /// True if the body may be kept. A body that is not kept is still shared by the requests that wait for it.
     pub(crate) kept: bool,
 }
 
@@ -154,7 +154,7 @@ impl ResponseCache {
         &self.answers
     }
 
-    /// Whether pages after the first are kept (`cache.first_pages_only`).
+    /// True if pages after the first are kept (`cache.first_pages_only`).
     pub(crate) fn keeps_later_pages(&self) -> bool {
         !self.settings.first_pages_only
     }

@@ -53,7 +53,7 @@ pub(crate) fn text(parts: &[&str]) -> String {
     folded(&parts.join(" "))
 }
 
-/// Whether a text contains every word. A word of one character must begin a word of the text, as nearly every text
+/// True if a text contains every word. A word of one character must begin a word of the text, as nearly every text
 /// contains it somewhere.
 fn are_in(words: &Words, text: &str) -> bool {
     words.each().iter().all(|word| match lone(word) {

@@ -14,7 +14,7 @@ pub struct Key {
     pub accepts: String,
     /// Meaning, also of the unset or zero value.
     pub meaning: &'static str,
-    /// Whether `madang config` and errors hide the value.
+    /// True if `madang config` and errors hide the value.
     pub secret: bool,
 }
 

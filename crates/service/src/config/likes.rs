@@ -21,7 +21,7 @@ settings! {
     }
 }
 
-/// How a like is stored.
+/// Method of storing a like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LikesWrite {

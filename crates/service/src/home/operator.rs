@@ -132,7 +132,7 @@ struct Kept {
 #[serde(rename_all = "camelCase")]
 struct Replica<'a> {
     name: &'a str,
-    /// Whether reads are sent there.
+    /// True if reads are sent there.
     is_used: bool,
     /// Reads since the start.
     reads: u64,

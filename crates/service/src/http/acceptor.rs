@@ -166,7 +166,7 @@ impl<'a> Acceptor<'a> {
         Some(slot)
     }
 
-    /// Whether there is room for one more, if need be by closing one that waits.
+    /// True if there is room for one more, if need be by closing one that waits.
     fn has_room(&mut self) -> bool {
         let open = self.connections();
         open < self.most || (open < self.most + MOST_DISPLACED && self.displace())
@@ -227,7 +227,7 @@ impl<'a> Acceptor<'a> {
     }
 }
 
-/// Whether an error concerns one client's connection only, not the listener.
+/// True if an error concerns one client's connection only, not the listener.
 fn is_of_one_client(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(error.kind(), Kind::ConnectionAborted | Kind::ConnectionReset | Kind::Interrupted)

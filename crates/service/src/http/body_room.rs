@@ -129,7 +129,7 @@ struct Room {
     usage: Mutex<Usage>,
 }
 
-/// What the bodies of a room take.
+/// Memory taken in a room.
 #[derive(Debug)]
 struct Usage {
     bytes: usize,

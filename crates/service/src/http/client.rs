@@ -39,7 +39,7 @@ impl FromRequestParts<Arc<App>> for ClientAddress {
     }
 }
 
-/// Whether the client used TLS according to a trusted proxy (`X-Forwarded-Proto`). An extractor. It decides only
+/// True if the client used TLS, according to a trusted proxy (`X-Forwarded-Proto`). An extractor. It decides only
 /// whether a cookie is `Secure`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OverTls(pub(crate) bool);
@@ -108,7 +108,7 @@ impl Proxies {
         client
     }
 
-    /// Whether a trusted peer reports that the request came to it, or to an earlier proxy, over TLS.
+    /// True if a trusted peer reports that the request came to it, or to an earlier proxy, over TLS.
     pub(crate) fn over_tls(&self, peer: IpAddr, headers: &HeaderMap) -> bool {
         let mut said = headers.get_all("x-forwarded-proto").into_iter();
         self.is_trusted(peer.to_canonical())

@@ -35,7 +35,7 @@ impl Conditions {
         self.matches.is_none() && self.matches_none.is_none()
     }
 
-    /// Whether they hold for an existing resource of this version; `None` = it has no ETags.
+    /// True if they hold for an existing resource of this version; `None` = it has no ETags.
     pub(crate) fn hold(&self, version: Option<&str>) -> bool {
         let has = |tags: &Tags| match tags {
             Tags::Any => true,
@@ -84,7 +84,7 @@ impl<T> By<T> {
         Self { user, holds: Some(Box::new(holds)) }
     }
 
-    /// Whether the condition holds for the current `T`, which is read only if there is a condition. Called in the
+    /// True if the condition holds for the current `T`, which is read only if there is a condition. Called in the
     /// transaction of the write, after the check of the user's permission.
     pub(crate) fn holds<E>(&self, now: impl FnOnce() -> Result<Option<T>, E>) -> Result<bool, E> {
         let Some(holds) = &self.holds else { return Ok(true) };

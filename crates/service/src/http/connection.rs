@@ -223,7 +223,7 @@ impl ConnState {
         self.unread.store(true, Relaxed);
     }
 
-    /// Whether remaining input is discarded before the connection is closed.
+    /// True if remaining input is discarded before the connection is closed.
     fn lingers(&self) -> bool {
         if !self.unread.load(Relaxed) {
             return false;

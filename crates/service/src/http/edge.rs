@@ -337,7 +337,7 @@ impl From<Problem> for Unread {
     }
 }
 
-/// Whether a read error means that the client has left, rather than sent invalid data.
+/// True if a read error means that the client has left, rather than sent invalid data.
 fn has_left(error: &(dyn std::error::Error + 'static)) -> bool {
     use std::io::ErrorKind as Kind;
     let mut cause = Some(error);
@@ -363,7 +363,7 @@ struct Running<'a> {
     started: Instant,
     /// After the head: a stall before it is harmless, and one after it makes the request wait longer.
     at: Moment,
-    /// Whether it has a `Transfer-Encoding`.
+    /// True if it has a `Transfer-Encoding`.
     chunked: bool,
     route: Option<&'static RouteMetrics>,
     limit: Option<LimitHeaders>,

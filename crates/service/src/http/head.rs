@@ -39,7 +39,7 @@ fn check_host(parts: &Parts) -> Result<(), Problem> {
     Err(Problem::bad_request(wrong).closing())
 }
 
-/// Whether a host and port can consist of these bytes (RFC 3986, 3.2.2); they may be empty.
+/// True if a host and port can consist of these bytes (RFC 3986, 3.2.2); they may be empty.
 fn is_host(host: &[u8]) -> bool {
     host.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%[]:".contains(byte))
 }

@@ -15,7 +15,7 @@ static FAULTS: QuietLog = QuietLog::every_seconds(1);
 
 type Text = Cow<'static, str>;
 
-/// Error of one field, parameter or header.
+/// What is wrong with one field, parameter or header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub(crate) struct FieldError {
     /// Name of the field or parameter.

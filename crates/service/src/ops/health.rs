@@ -15,7 +15,7 @@ pub(crate) fn router() -> Api {
     Api::new().routes(routes!(live)).routes(routes!(ready))
 }
 
-/// The process answers. It checks nothing else: a restart would not free a full disk.
+/// The process answers. Nothing else is checked: a restart would not mend a full disk.
 #[utoipa::path(get, path = "/health/live", tag = "operations", responses((status = 200, description = "The process answers")))]
 async fn live() -> Response {
     ok("ok\n")

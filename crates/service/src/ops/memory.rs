@@ -55,7 +55,7 @@ impl<'a> Tidy<'a> {
         Tidy { large, freed: large.freed.load(Relaxed), left: 0 }
     }
 
-    /// Whether the thread should collect after [`EVERY`] without work.
+    /// True if the thread should collect after [`EVERY`] without work.
     pub(crate) fn is_due(&self) -> bool {
         let Large { held, freed } = self.large;
         self.left > 0 || held.load(Relaxed) > 0 || freed.load(Relaxed) != self.freed

@@ -185,7 +185,7 @@ impl<'c> Candidates<'c> {
         Ok((ids, all))
     }
 
-    /// Whether each of these ids is a candidate.
+    /// For each of these ids, true if it is a candidate.
     pub(super) fn among(&mut self, ids: &[i64]) -> Result<Vec<bool>> {
         let mut segments: Vec<i64> = ids.iter().map(|id| id / SEGMENT).collect();
         segments.sort_unstable();

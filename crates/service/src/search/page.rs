@@ -31,13 +31,13 @@ pub(crate) trait Listing {
 
     const KIND: Corpus;
 
-    /// Whether it is sorted by id alone, highest first.
+    /// True if it is sorted by id alone, highest first.
     fn is_by_id(&self) -> bool;
 
-    /// Whether its order is ascending.
+    /// True if its order is ascending.
     fn is_rising(&self) -> bool;
 
-    /// Whether it holds a small part of all items, so that most candidates are not in it.
+    /// True if it holds a small part of all items, so that most candidates are not in it.
     fn is_narrow(&self) -> bool;
 
     /// Index entries read for each position of a walk.

@@ -26,7 +26,7 @@ impl From<String> for Secret {
 crate::opaque_debug!(Secret);
 
 impl JsonObject {
-    /// Whether there is a field of this name that is not null.
+    /// True if there is a field of this name that is not null.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
@@ -91,7 +91,7 @@ pub(super) fn line(text: Cow<'_, str>, chars: &RangeInclusive<usize>) -> Option<
 pub(super) const NOT_MISLEADING: &str = "a text without controls of direction (U+202A to U+202E, U+2066 to \
     U+2069) and fillers (U+115F, U+1160, U+3164, U+FFA0)";
 
-/// Whether a character makes a line look like another, or like nothing: embeddings, overrides and isolates, which
+/// True if a character makes a line look like another, or like nothing: embeddings, overrides and isolates, which
 /// reorder the text around them and, left open, the text that a page shows behind the line; and the invisible fillers
 /// of Hangul. Balance is not checked: readers cannot see it either. Right-to-left letters need none of them.
 pub(super) fn misleads(c: char) -> bool {
@@ -126,7 +126,7 @@ fn sized(text: Cow<'_, str>, chars: &RangeInclusive<usize>) -> Option<String> {
     (visible && chars.contains(&text.chars().count())).then(|| text.into_owned())
 }
 
-/// Whether a character that stands alone is visible: no white space, no control, not default-ignorable
+/// True if a character that stands alone is visible: no white space, no control, not default-ignorable
 /// (DerivedCoreProperties.txt of Unicode 16.0: fillers of Hangul, joiners, direction marks, variation selectors,
 /// tags), no annotation mark, and not the blank Braille cell. Beside a visible one they are all allowed: joiners of
 /// an emoji and marks of right-to-left text have a meaning there.

@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 use std::ops::RangeInclusive;
 use utoipa::openapi::{RefOr, Schema};
 
-/// What a field may hold. All bodies share the messages of its errors.
+/// Kind of a field. All bodies share the messages of its errors.
 pub(crate) trait FieldKind {
     type Value;
 

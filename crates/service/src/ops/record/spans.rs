@@ -46,7 +46,7 @@ enum PostError {
 }
 
 impl PostError {
-    /// Whether the same body may be accepted later (OTLP specification, "OTLP/HTTP Response").
+    /// True if the same body may be accepted later (OTLP specification, "OTLP/HTTP Response").
     fn is_temporary(&self) -> bool {
         match self {
             PostError::Io(_) => true,

@@ -52,7 +52,7 @@ impl Spent {
         self.cache.fetch_max(if hit { HIT } else { MISS }, Relaxed);
     }
 
-    /// Whether the body was cached; `None` without a lookup.
+    /// Result of the cache lookup; `None` without one.
     pub(super) fn was_cached(&self) -> Option<bool> {
         match self.cache.load(Relaxed) {
             HIT => Some(true),

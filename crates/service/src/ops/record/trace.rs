@@ -17,7 +17,7 @@ pub(crate) struct Trace {
     pub(crate) id: u128,
     /// Span of the caller; 0 when the trace starts here.
     pub(crate) parent: u64,
-    /// Whether the caller records the trace.
+    /// True if the caller records the trace.
     pub(crate) is_sampled: bool,
 }
 
