@@ -1,4 +1,4 @@
-//! The application: every system over one store and one cache, and the routes to them.
+//! The application: all systems over one store and one cache, and their routes.
 
 use crate::accounts::{self, Accounts, AccountsError, Caller};
 use crate::admin::{Maintenance, Operated, Running};
@@ -7,8 +7,8 @@ use crate::config::{CacheMode, CacheSettings, Settings};
 use crate::exposition;
 use crate::home::{self, Home};
 use crate::housekeeping::Housekeeping;
+use crate::http::edge::label_routes;
 use crate::http::json::LARGEST_OBJECT;
-use crate::http::label::label_routes;
 use crate::http::limits::RateLimits;
 use crate::http::server::{Routes, Signals};
 use crate::http::{AnswerRoom, Gate, LargestBody, Problem, Proxies, SMALL_BODY, server};
@@ -31,7 +31,7 @@ use std::sync::atomic::AtomicBool;
 /// State of all handlers.
 #[derive(Debug)]
 pub struct App {
-    /// Accounts: who a token belongs to.
+    /// Accounts, tokens and regions.
     pub accounts: Accounts,
     /// Running tracks.
     pub tracks: Tracks,
@@ -43,60 +43,58 @@ pub struct App {
     pub posts: Posts,
     /// Articles, comments and likes.
     pub articles: Articles,
-    /// The store of every system.
-    pub store: Store,
-    /// The cache of every system.
+    pub(crate) store: Store,
+    /// The cache of all systems.
     pub cache: Cache,
-    /// How responses are made that are no single system's.
     pub(crate) responses: ResponseCache,
     /// Threads for CPU-heavy work.
-    pub compute: Arc<Pool<()>>,
-    /// What reads that are not in the cache pass.
-    pub reads: Gate,
-    /// What writes pass.
-    pub writes: Gate,
-    /// What the reading of uploaded files passes, before the write.
-    pub uploads: Gate,
-    /// How often each client may pass the gates.
+    pub(crate) compute: Arc<Pool<()>>,
+    /// Gate of uncached reads.
+    pub(crate) reads: Gate,
+    pub(crate) writes: Gate,
+    /// Gate of parsing uploaded files, before their write.
+    pub(crate) uploads: Gate,
     pub(crate) limits: RateLimits,
-    /// Creates that may be sent again.
-    pub idempotency: Idempotency,
-    /// The memory that answers may take on their way.
-    pub answers: AnswerRoom,
-    /// Proxies that are believed when they say for whom they ask.
-    pub proxies: Proxies,
-    /// The mode in which writes are refused.
-    pub maintenance: Maintenance,
+    pub(crate) idempotency: Idempotency,
+    pub(crate) answers: AnswerRoom,
+    pub(crate) proxies: Proxies,
+    pub(crate) maintenance: Maintenance,
     /// True once the server drains.
-    pub draining: Arc<AtomicBool>,
+    pub(crate) draining: Arc<AtomicBool>,
 }
 
-/// Why the application could not be put together.
+/// Error of opening the application.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The cache refuses its settings.
+    /// The settings of the cache are invalid.
     #[error("cache: {0}")]
     Cache(#[from] ConfigError),
     /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
-    /// Accounts cannot be served.
+    /// Accounts cannot be opened.
     #[error(transparent)]
     Accounts(#[from] AccountsError),
-    /// Likes cannot be taken.
+    /// The log of likes cannot be opened.
     #[error(transparent)]
     Likes(#[from] articles::StreamError),
 }
 
-/// CPU-heavy jobs that may wait; beyond it requests are answered 503 rather than slower and slower.
+/// Maximum number of waiting CPU-heavy jobs; further requests are answered 503.
 const COMPUTE_QUEUE: usize = 1024;
 
-/// Version of the responses that nodes share, part of their keys. It changes with what a body of the same rows looks like,
-/// so that nodes of two versions can run side by side.
+/// Version of the response bodies that nodes share, part of their keys. Increment it when the body of the same rows
+/// changes, so that nodes of two versions can run side by side.
 const BODIES: u32 = 1;
+
+/// Uncached reads in progress per core. A queue at the gate is observed and the queues behind it are not, which asks
+/// for few; but a thread whose queue is empty goes to sleep, and waking it costs more than a small job. Measured with
+/// 300 clients on a track of 464 points without a cache on two cores, CPU time of a request: 50 µs with 16 per core,
+/// 43 with 32, 39 with 64, 37 without a limit.
+const READS_PER_CORE: usize = 64;
 
 fn open_cache(settings: &Settings, store: &Store) -> Result<Cache, AppError> {
     let CacheSettings { mode, url, capacity, .. } = &settings.cache;
@@ -115,7 +113,10 @@ fn open_cache(settings: &Settings, store: &Store) -> Result<Cache, AppError> {
 }
 
 impl App {
-    /// Opens the store in the settings' data directory, whose lock the caller holds.
+    /// Opens the store in the data directory. The caller holds the lock of that directory.
+    ///
+    /// # Errors
+    /// When a part of the application cannot be opened.
     pub fn open(settings: &Settings) -> Result<App, AppError> {
         let store = Store::open(&settings.data_dir, &settings.database)?;
         let replayed = articles::replay(&store)?;
@@ -130,12 +131,18 @@ impl App {
         let key = accounts.derived_key("madang rate limits 1");
         let limits = RateLimits::new(&settings.limits, &settings.guard, key)
             .map_err(AccountsError::GuardStore)?;
-        let (reads, writes) = gates(settings, threads);
-        let reads = reads.limited_by(limits.read.clone());
-        let writes = writes.limited_by(limits.write.clone());
-        let uploads = Gate::new(uploads_at_once(threads), settings.server.queue_time)
-            .limited_by(limits.upload.clone());
-        let answers = AnswerRoom::new(settings.server.answer_memory);
+        let server = &settings.server;
+        let gate = |most, limit: &Option<_>| {
+            Gate::new(most, server.queue_time).limited_by(Option::clone(limit))
+        };
+        let reads = gate(server.max_in_flight.unwrap_or(READS_PER_CORE * threads), &limits.read);
+        // One commit group in progress and one that fills.
+        let writes = server.max_writes_in_flight.unwrap_or(2 * settings.database.commit_group);
+        let writes = gate(writes, &limits.write);
+        // Half of the compute threads: a flood of long files leaves the other half to reads. This also bounds the
+        // memory of uploads whose clients have left.
+        let uploads = gate((threads / 2).max(1), &limits.upload);
+        let answers = AnswerRoom::new(server.answer_memory);
         let responses = ResponseCache::new(
             cache.clone(),
             Arc::clone(&compute),
@@ -143,7 +150,7 @@ impl App {
             answers.clone(),
             settings,
         );
-        let proxies = Proxies::new(&settings.server.trusted_proxies);
+        let proxies = Proxies::new(&server.trusted_proxies);
         Ok(App {
             tracks: Tracks::new(store.clone(), responses.clone(), settings)?,
             schedules: Schedules::new(store.clone(), responses.clone(), settings)?,
@@ -168,27 +175,6 @@ impl App {
     }
 }
 
-/// Uncached reads at once for each core. What waits at the gate is watched, what waits in the queues
-/// behind it is not: so few. But threads that find their queue empty go to sleep, and waking them for
-/// every job costs more than a small job: so not too few. Measured with 300 clients on a track of 464
-/// points without a cache, two cores, processor time of a request: 50 µs with 16 a core, 43 with 32, 39
-/// with 64, 37 without a limit.
-const READS_PER_CORE: usize = 64;
-
-/// Uploads that are read at once: half of the compute threads, so that a flood of long files leaves the
-/// other half to reads. It also bounds the memory of those whose clients have left.
-fn uploads_at_once(threads: usize) -> usize {
-    (threads / 2).max(1)
-}
-
-fn gates(settings: &Settings, cores: usize) -> (Gate, Gate) {
-    let server = &settings.server;
-    let reads = server.max_in_flight.unwrap_or(READS_PER_CORE * cores);
-    // One group that is being committed, and one that gathers meanwhile: more would only wait longer.
-    let writes = server.max_writes_in_flight.unwrap_or(2 * settings.database.commit_group);
-    (Gate::new(reads, server.queue_time), Gate::new(writes, server.queue_time))
-}
-
 pub(crate) fn api() -> openapi::Api {
     openapi::Api::documented()
         .merge(accounts::router())
@@ -200,8 +186,8 @@ pub(crate) fn api() -> openapi::Api {
         .merge(health::router())
 }
 
-/// Only a caller with a valid token may send more than 64 KiB: a JSON object, or a track to upload. Without
-/// one an upload is refused before it is read.
+/// Maximum size of a request body: 64 KiB, with a valid token that of a JSON object or of an uploaded track. An
+/// upload without a token is refused before its body is read.
 fn largest_body(app: Arc<App>, max_body: usize) -> LargestBody {
     Arc::new(move |parts| {
         let caller = Caller::of(parts, &app.accounts);
@@ -215,15 +201,13 @@ fn largest_body(app: Arc<App>, max_body: usize) -> LargestBody {
 
 /// The OpenAPI document as JSON.
 pub fn openapi_json() -> String {
-    let (_, document) = api().split();
-    document.json()
+    api().split().1.json()
 }
 
-/// Serves `app` until told to stop, and the commands of its operator where they can come. Blocks the calling thread.
+/// Serves `app` and its operator's commands until `signals.stop` is notified. Blocks the calling thread.
 ///
 /// # Errors
-/// When a thread or an event loop cannot be made, and when likes are lost that were acknowledged
-/// (`likes.write = queue`).
+/// When a thread or an event loop cannot be started, and when acknowledged likes are lost (`likes.write = queue`).
 pub fn serve(
     server: server::Server,
     settings: &Settings,
@@ -240,7 +224,7 @@ pub fn serve(
     let operations = exposition::router(registry);
     let (router, document) = api().split();
     for template in document.templates().chain(["/openapi.json", "/docs", "/docs/{*rest}"]) {
-        metrics.add_route(template);
+        metrics.add_route(template, true);
     }
     let home = Home::start(settings, &app, &metrics)?;
     let housekeeping = Housekeeping::start(&app.articles, settings.server.drain_timeout)?;
@@ -262,10 +246,10 @@ pub fn serve(
     let errors = home.as_ref().and_then(Home::errors);
     let routes = Routes { api, operations, metrics, largest_body, recorder, errors, app };
     let served = server.run(settings, routes, signals);
-    // Before the end of what sweeps after it.
+    // Before the recorder and the housekeeping, which outlast its commands.
     drop(admin);
     records.finish();
-    // Nobody asks any longer: what was acknowledged and is not stored is written now.
+    // No request is left: write what was acknowledged and is not stored yet.
     let lost = housekeeping.finish();
     served?;
     if lost > 0 {

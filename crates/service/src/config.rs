@@ -1,7 +1,5 @@
-//! Settings: read once at start into typed values. `madang.toml` < environment < flags.
-//!
-//! Every setting is one row of [`KEYS`]: its name, default, what is accepted and what it means.
-//! The same row is a field of its section, prints it in `madang config` and explains it in an error.
+//! Settings, read once at start into typed values: `madang.toml` < environment < flags. Each setting is one row of
+//! [`KEYS`] (docs/decisions/0002-settings-table.md).
 
 mod accounts;
 mod cache;
@@ -18,20 +16,22 @@ mod source;
 mod tracks;
 pub(crate) mod value;
 
-pub use accounts::{AccountSettings, GuardMode, GuardSettings, HashPoolKind};
-pub use cache::{CacheMode, CacheSettings, Lifetimes};
-pub use cors::CorsOrigins;
-pub use database::{ClusterSettings, DatabaseSettings};
-pub use home::{HomeSettings, OperatorToken};
+pub(crate) use accounts::{AccountSettings, GuardMode, GuardSettings, HashPoolKind};
+pub(crate) use cache::{CacheMode, CacheSettings};
+pub(crate) use cors::CorsOrigins;
+pub(crate) use database::DatabaseSettings;
+pub(crate) use home::{HomeSettings, OperatorToken};
 pub use keys::{KEYS, Key};
-pub use likes::{LikeSettings, LikesWrite};
-pub use limits::{LimitSettings, Quota};
-pub use log::{AccessLog, Endpoint, LogFormat, LogSettings, TraceSettings, filter as log_filter};
-pub use madang_guard::rate::Rate;
-pub use schedules::{LimitCheck, ScheduleSettings};
-pub use server::ServerSettings;
+pub(crate) use likes::{LikeSettings, LikesWrite};
+pub(crate) use limits::LimitSettings;
+pub use limits::Quota;
+pub(crate) use log::{AccessLog, Endpoint, TraceSettings};
+pub use log::{LogFormat, LogSettings, filter as log_filter};
+pub(crate) use madang_guard::rate::Rate;
+pub(crate) use schedules::{LimitCheck, ScheduleSettings};
+pub(crate) use server::ServerSettings;
 pub use source::{ConfigError, Origin, Sources};
-pub use tracks::{Detail, Simplify, TrackSettings};
+pub(crate) use tracks::{Detail, Simplify, TrackSettings};
 
 use keys::settings;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ use std::time::Duration;
 use value::{directory, kind, switch, time};
 
 settings! {
-    /// All settings, typed. Built by [`Sources::resolve`]; handlers receive values, never the environment.
+    /// All settings, made by [`Sources::resolve`].
     #[derive(Clone, Debug, PartialEq)]
     pub struct Settings {
         unsafe_experiments: bool = "unsafe_experiments", "off", switch(),
@@ -50,27 +50,27 @@ settings! {
             "Compression for clients that accept it (gzip, br, zstd); a cached body is compressed once";
         idempotency_keep: Duration = "idempotency.keep", "24h", time(),
             "Time during which a create repeated with its Idempotency-Key creates nothing new";
-        /// Listener, worker threads, limits and deadlines.
+        /// Listener, workers, limits and deadlines.
         server: ServerSettings;
         /// The store.
         database: DatabaseSettings;
-        /// Tracks: default detail, way of simplifying, admission to the cache.
+        /// Tracks: default detail, simplification, caching.
         tracks: TrackSettings;
-        /// Schedules: their limit, and the way it is enforced.
+        /// Schedules: their limit and its enforcement.
         schedules: ScheduleSettings;
-        /// The log, with its lines for requests.
+        /// The log and the access log.
         log: LogSettings;
-        /// Spans of requests.
+        /// Spans of requests for a collector.
         trace: TraceSettings;
-        /// The cache of finished bodies.
+        /// The response cache.
         cache: CacheSettings;
-        /// How likes reach the store.
+        /// Storing of likes.
         likes: LikeSettings;
         /// Password hashing and tokens.
         accounts: AccountSettings;
         /// Limits on log-in attempts and sign-ups.
         guard: GuardSettings;
-        /// Limits on the rate of other requests.
+        /// Rate limits and quotas.
         limits: LimitSettings;
         /// The home page.
         home: HomeSettings;
@@ -78,7 +78,7 @@ settings! {
 }
 
 impl Settings {
-    /// A key whose value needs another key, that key, and why.
+    /// A key whose value needs another key, that key, and the reason.
     fn missing(&self) -> Option<(&'static str, &'static str, &'static str)> {
         let is_remote = self.cache.mode.is_remote();
         if is_remote && self.cache.url.is_empty() {
@@ -108,7 +108,7 @@ impl Settings {
             .then_some(("cache.mode", "database.url", positions))
     }
 
-    /// A key whose value is allowed only with `unsafe_experiments`, and what it gives up.
+    /// A key whose value needs `unsafe_experiments`, and the guarantee it gives up.
     fn unsafe_value(&self) -> Option<(&'static str, &'static str)> {
         let (accounts, likes) = (&self.accounts, self.likes.write);
         let unsafe_if = [

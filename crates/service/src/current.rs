@@ -1,18 +1,16 @@
-//! The request that the current task works for: whose it is, what it has handed to the writer, and what its
-//! answer says of a limit.
+//! State of the request that the current task works for: its client, its writes, its rate limit.
 //!
-//! A queue that is shared by all clients serves their addresses in turn, so every wait needs the address; and
-//! the edge must know what a request has written, or may have. Passing both through each handler and store
-//! would add parameters to all of them for the sake of two places, and a handler that forgot to pass them on
-//! would lie. So the edge attaches them to the request's task. Work that goes on in a task of its own takes them
-//! along ([`carried`]); what is started beside a request (a sweep, a view that is counted) does not,
-//! because it is not what the request asked for.
+//! Queues serve client addresses in turn, so every wait needs the address; and the edge must know whether a request
+//! may have written. So the edge attaches both to the request's task, instead of passing them through every handler
+//! and store. A task that continues a request takes them along ([`carried`]); background work started by a request (a
+//! sweep, a counted view) does not.
 //!
-//! Nothing here is an `async fn`: each would hold what it runs twice, once as its argument, and every write
-//! would copy some kilobytes more.
+//! No function here is an `async fn`: it would hold the future twice, once as its argument, and every write would
+//! copy some kilobytes more.
 
 use crate::accounts::UserId;
 use crate::http::limits::LimitHeaders;
+use crate::ops::metrics::RouteMetrics;
 use crate::ops::record::{Part, Spent, Timer};
 use crate::store::Handover;
 use std::cell::{Cell, RefCell};
@@ -24,20 +22,22 @@ tokio::task_local! {
     static CURRENT: Current;
 }
 
-/// What tasks know of the request that they work for; nothing in tasks of the server itself.
+/// State of a request; the default in tasks of the server itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Current {
-    /// The address of its client, as `madang_guard::net::counted` gives it.
+    /// Client address, normalised by `madang_guard::net::counted`.
     pub(crate) client: Option<IpAddr>,
-    /// Its writes, if it may write.
+    /// Writes of the request; `None` for a safe method.
     pub(crate) handover: Option<Handover>,
-    /// Whether rate limits apply to the client.
+    /// True if rate limits apply to the client.
     pub(crate) limited: bool,
-    /// The user whose valid token it carries, once that was looked at.
+    /// User of the valid token, once it was verified.
     pub(crate) user: Cell<Option<UserId>>,
-    /// What its answer says of a rate limit.
+    /// The route that it matches.
+    pub(crate) route: Cell<Option<&'static RouteMetrics>>,
+    /// Rate-limit headers of the response.
     pub(crate) limit: RefCell<Option<LimitHeaders>>,
-    /// Where its time goes, if that is recorded.
+    /// Time by part of the request; `None` unless recorded.
     pub(crate) spent: Option<Arc<Spent>>,
 }
 
@@ -47,7 +47,7 @@ impl Current {
     }
 }
 
-/// Work for the current request, to be run in a task of its own.
+/// Attaches the state of the current request to a future that runs in another task.
 pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
     CURRENT.try_with(Clone::clone).unwrap_or_default().run(work)
 }
@@ -56,33 +56,36 @@ pub(crate) fn client() -> Option<IpAddr> {
     CURRENT.try_with(|current| current.client).ok().flatten()
 }
 
-/// The client's address and the user, if rate limits apply to the current request.
+/// Client address and user, if rate limits apply to the current request.
 pub(crate) fn limited() -> Option<(IpAddr, Option<UserId>)> {
     let limited = |current: &Current| Some((current.client?, current.user.get()));
     CURRENT.try_with(|current| limited(current).filter(|_| current.limited)).ok().flatten()
 }
 
-/// Notes whose valid token the current request carries.
+/// Sets the user of the current request.
 pub(crate) fn note_user(user: UserId) {
     let _ = CURRENT.try_with(|current| current.user.set(Some(user)));
 }
 
-/// Notes what the answer to the current request says of a rate limit.
+pub(crate) fn note_route(route: &'static RouteMetrics) {
+    let _ = CURRENT.try_with(|current| current.route.set(Some(route)));
+}
+
+/// Sets the rate-limit headers of the current response.
 pub(crate) fn note_limit(limit: LimitHeaders) {
     let _ = CURRENT.try_with(|current| current.limit.replace(Some(limit)));
 }
 
-/// The writes of the current request.
 pub(crate) fn handover() -> Option<Handover> {
     CURRENT.try_with(|current| current.handover.clone()).ok().flatten()
 }
 
-/// Times a part of the current request, if that is recorded, until the answer is dropped.
+/// Times a part of the current request, if it is recorded, until the timer is dropped.
 pub(crate) fn time(part: Part) -> Option<Timer> {
     spent(|spent| spent.time(part))
 }
 
-/// Notes whether the cache had the body that the current request asks for.
+/// Records whether the cache held the body of the current response.
 pub(crate) fn cached(hit: bool) {
     spent(|spent| spent.cached(hit));
 }

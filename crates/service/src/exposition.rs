@@ -1,4 +1,4 @@
-//! The Prometheus page, and the metrics of the store and the cache that are read when it is asked for.
+//! The Prometheus page, with metrics of the store and the cache read at each scrape.
 
 use crate::app::App;
 use crate::http::answers::AnswerMetrics;
@@ -27,14 +27,14 @@ pub(crate) fn register(registry: &mut Registry, app: &Arc<App>) {
     registry.register_collector(Box::new(AppCollector { app: Arc::clone(app) }));
 }
 
-/// `/metrics`; the process's own metrics carry the unprefixed names that dashboards expect.
+/// `/metrics`. Metrics of the process have the unprefixed names that dashboards expect.
 pub(crate) fn router(registry: Registry) -> Router {
     let mut process = Registry::default();
     process.register_collector(Box::new(Process::new()));
     let registries = Arc::new((registry, process));
     let page = async move || {
         let mut text = String::new();
-        // Writing into a string fails only when a collector does; the page then says less.
+        // Writing to a string fails only when a collector does; the page is then incomplete.
         let _ = encode(&mut text, &registries.1);
         let own = text.strip_suffix("# EOF\n").map_or(text.len(), str::len);
         text.truncate(own);
@@ -79,7 +79,7 @@ impl Collector for AppCollector {
     }
 }
 
-/// The page as far as it is written.
+/// The page being written.
 pub(crate) struct Figures<'e>(pub(crate) DescriptorEncoder<'e>);
 
 impl Figures<'_> {
@@ -149,7 +149,7 @@ fn store_metrics(out: &mut Figures<'_>, metrics: &StoreMetrics) -> fmt::Result {
     out.counter("store_log_cuts", help, metrics.log_cuts)
 }
 
-/// Nothing where there is no replica.
+/// Writes nothing without a replica.
 fn replica_metrics(out: &mut Figures<'_>, metrics: &[ReplicaMetrics]) -> fmt::Result {
     if metrics.is_empty() {
         return Ok(());
@@ -199,17 +199,15 @@ fn answer_metrics(out: &mut Figures<'_>, metrics: AnswerMetrics) -> fmt::Result 
 }
 
 fn gate_metrics(out: &mut Figures<'_>, gates: [(&'static str, &Gate); 3]) -> fmt::Result {
-    type Read = fn(&GateMetrics) -> usize;
     let gates = gates.map(|(gate, metrics)| (gate, metrics.metrics()));
-    let metrics: [(&str, &str, Read); 2] = [
-        ("work_in_flight", "Uncached reads, writes and uploads in progress", |f| f.in_flight),
-        ("work_waiting", "Uncached reads, writes and uploads in the queue", |f| f.waiting),
-    ];
-    for (name, help, read) in metrics {
-        let number = |metrics| i64::try_from(read(metrics)).unwrap_or(i64::MAX);
-        let values = gates.iter().map(|(gate, metrics)| ([("gate", *gate)], number(metrics)));
-        out.gauges(name, help, values)?;
-    }
+    let gauges = |read: fn(&GateMetrics) -> usize| {
+        let number = move |metrics| i64::try_from(read(metrics)).unwrap_or(i64::MAX);
+        gates.iter().map(move |(gate, metrics)| ([("gate", *gate)], number(metrics)))
+    };
+    let help = "Uncached reads, writes and uploads in progress";
+    out.gauges("work_in_flight", help, gauges(|gate| gate.in_flight))?;
+    let help = "Uncached reads, writes and uploads in the queue";
+    out.gauges("work_waiting", help, gauges(|gate| gate.waiting))?;
     let help = "Requests refused because the queue was full (full) or the wait too long (late)";
     let shed = gates.iter().flat_map(|(gate, metrics)| {
         let reasons = [("full", metrics.shed_full), ("late", metrics.shed_late)];
@@ -226,7 +224,7 @@ fn gate_metrics(out: &mut Figures<'_>, gates: [(&'static str, &Gate); 3]) -> fmt
     Ok(())
 }
 
-/// Nothing where there is no limit.
+/// Writes nothing without a limit.
 fn rate_metrics(
     out: &mut Figures<'_>,
     app: &App,
@@ -244,7 +242,7 @@ fn rate_metrics(
     out.counter("rate_limit_alone", help, metrics.alone)
 }
 
-/// One figure of a part of the cache.
+/// Reads one figure of a part of the cache.
 type Read = fn(&MetricsSnapshot) -> u64;
 
 fn cache_metrics(
@@ -310,14 +308,8 @@ fn cache_metrics(
         let up = out.0.encode_descriptor("cache_remote_up", help, None, gauge.metric_type())?;
         gauge.encode(up)?;
     }
-    let metrics: [(&str, &str, Read); 2] = [
-        ("cache_entries", "Number of entries", |m| m.entries),
-        ("cache_entry_bytes", "Size of the entries in bytes", |m| m.bytes),
-    ];
-    for (name, help, read) in metrics {
-        let number = |value| i64::try_from(value).unwrap_or(i64::MAX);
-        let values = of(read, "local").map(|(labels, value)| (labels, number(value)));
-        out.gauges(name, help, values)?;
-    }
-    Ok(())
+    let gauges =
+        |read| of(read, "local").map(|(labels, n)| (labels, i64::try_from(n).unwrap_or(i64::MAX)));
+    out.gauges("cache_entries", "Number of entries", gauges(|m| m.entries))?;
+    out.gauges("cache_entry_bytes", "Size of the entries in bytes", gauges(|m| m.bytes))
 }

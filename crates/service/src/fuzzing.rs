@@ -1,14 +1,13 @@
-//! Targets of the fuzzer: each takes any bytes, reads them as a parser of this crate does, and panics when a property
-//! does not hold. They are part of unit tests, which replay the kept inputs, and of nothing else unless the feature
-//! `fuzzing` asks for them; `scripts/fuzz` does.
+//! Fuzz targets: each parses any bytes as this crate does, and panics when a property does not hold. Unit tests
+//! replay the stored inputs; the feature `fuzzing` exports the targets for `scripts/fuzz`.
 
 mod requests;
 mod stored;
 
-/// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
+/// Name of a target and of its directory in `fuzz/seeds`, and its function.
 pub type FuzzTarget = (&'static str, fn(&[u8]));
 
-/// The targets by name: that of a directory in `fuzz/seeds`.
+/// All targets of this crate.
 pub const TARGETS: &[FuzzTarget] = &[
     ("request_heads", requests::heads),
     ("queries", requests::queries),

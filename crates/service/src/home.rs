@@ -1,9 +1,8 @@
-//! The home page at `/`: what a person sees first who opens the address in a browser.
+//! The home page at `/`, and the operator's view (docs/decisions/0046-home-page.md).
 //!
-//! Plain HTML, CSS and JavaScript modules, compiled in: no framework, no build step, nothing fetched from
-//! another host. It uses the API as any other client does; its own are only `/home/…`: the files it is made
-//! of, an outline of the provinces, and the figures of the last minute (`figures.rs`). Nothing in it
-//! depends on who asks, but for the operator's view at `/home/operator` (`operator.rs`), whose figures want a token.
+//! Plain HTML, CSS and JavaScript modules, compiled in. Their routes are only `/home/…`: files, an outline of the
+//! provinces, the figures of the last minute (`figures.rs`), and those of the operator's view (`operator.rs`), which
+//! need a token.
 
 mod figures;
 mod operator;
@@ -30,23 +29,23 @@ use sampler::Sampler;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// Where the figures of the last minute are.
+/// Figures of the last minute.
 const FIGURES: &str = "/home/figures";
-/// Where those of the operator's view are.
+/// Figures of the operator's view.
 const OPERATOR_FIGURES: &str = "/home/operator/figures";
-/// Where the files are that the page is made of.
+/// Files of the pages.
 const PARTS: &str = "/home/{file}";
 
-/// Which page a file belongs to.
+/// The page that a file belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Of {
+enum Pages {
     Home,
     Operator,
     Both,
 }
 
 struct File {
-    of: Of,
+    pages: Pages,
     name: &'static str,
     content_type: &'static str,
     content: &'static [u8],
@@ -55,9 +54,9 @@ struct File {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 macro_rules! file {
-    ($of:ident, $name:literal, $content_type:expr, $file:literal) => {
+    ($pages:ident, $name:literal, $content_type:expr, $file:literal) => {
         File {
-            of: Of::$of,
+            pages: Pages::$pages,
             name: $name,
             content_type: $content_type,
             content: include_bytes!($file),
@@ -90,45 +89,42 @@ static FILES: [File; 15] = [
     file!(Operator, "operator.js", SCRIPT, "home/assets/operator.js"),
 ];
 
-/// What a browser may do with the page: run and show what comes from this server, ask this server, and
-/// nothing else.
+/// Content security policy of the pages: scripts, styles and requests of this server only.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
     img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// The pages, ready to be served; end their sampling when dropped.
+/// The pages, and the sampler of their figures, which ends on drop.
 pub(crate) struct Home {
-    /// Of the home page, unless it is switched off.
+    /// Figures of the home page; `None` = it is off.
     samples: Option<Arc<Samples>>,
-    /// The operator's, if there is a token for it.
+    /// The operator's view; `None` = it has no token.
     view: Option<Arc<View>>,
     files: Arc<Files>,
     _sampler: Sampler,
 }
 
 impl Home {
-    /// The pages that the settings want, with the figures of `metrics`; nothing when they want none.
+    /// Starts the configured pages with the figures of `metrics`; `None` when there are none.
     pub(crate) fn start(
         settings: &Settings,
         app: &Arc<App>,
         metrics: &Arc<ServerMetrics>,
     ) -> std::io::Result<Option<Home>> {
-        let mut minute = settings
-            .home
-            .page
-            .then(|| Minute::new(Arc::clone(&metrics.latencies), app.cache.clone()));
+        let minute = || Minute::new(Arc::clone(metrics), app.cache.clone());
+        let mut minute = settings.home.page.then(minute);
         let samples = minute.as_ref().map(Minute::samples);
         let token = settings.home.operator_token.clone();
         let view = token.map(|token| Arc::new(View::new(token, app)));
         if samples.is_none() && view.is_none() {
             return Ok(None);
         }
-        metrics.add_route(PARTS);
+        metrics.add_route(PARTS, true);
         if samples.is_some() {
-            metrics.add_route("/");
-            metrics.add_route_apart(FIGURES);
+            metrics.add_route("/", true);
+            metrics.add_route(FIGURES, false);
         }
         let mut watch = view.as_ref().map(|view| {
-            metrics.add_route_apart(OPERATOR_FIGURES);
+            metrics.add_route(OPERATOR_FIGURES, false);
             Watch::new(Arc::clone(view), Arc::clone(app), Arc::clone(metrics))
         });
         let sampler = Sampler::start(move || {
@@ -145,7 +141,7 @@ impl Home {
         Ok(Some(Home { samples, view, files, _sampler: sampler }))
     }
 
-    /// What takes the last errors for the operator's view, if there is one.
+    /// Where the edge adds errors, if there is an operator's view.
     pub(crate) fn errors(&self) -> Option<Arc<LastErrors>> {
         self.view.as_ref().map(|view| view.errors())
     }
@@ -172,12 +168,12 @@ impl Home {
     }
 }
 
-/// The files of the pages, each compressed when it is first asked for.
+/// The files of the pages, each compressed at its first request.
 struct Files {
     made: [OnceCell<Value>; FILES.len()],
-    /// Whether there is a home page.
+    /// True if the home page is on.
     home: bool,
-    /// Whether there is an operator's view.
+    /// True if the operator's view is on.
     operator: bool,
     compute: Arc<Pool<()>>,
     compression: bool,
@@ -185,10 +181,13 @@ struct Files {
 
 impl Files {
     async fn answer(&self, name: &str, headers: &HeaderMap) -> Result<Response, Problem> {
-        let is_shown =
-            |of| of == Of::Both || if of == Of::Home { self.home } else { self.operator };
-        let found =
-            FILES.iter().zip(&self.made).find(|(file, _)| file.name == name && is_shown(file.of));
+        let is_shown = |pages| {
+            pages == Pages::Both || if pages == Pages::Home { self.home } else { self.operator }
+        };
+        let found = FILES
+            .iter()
+            .zip(&self.made)
+            .find(|(file, _)| file.name == name && is_shown(file.pages));
         let (file, made) = found.ok_or_else(no_such_file)?;
         let value = made.get_or_try_init(|| self.make(file)).await?;
         let mut response = respond(value, headers);
@@ -197,7 +196,7 @@ impl Files {
     }
 
     async fn make(&self, file: &'static File) -> Result<Value, Problem> {
-        // Nothing bounds what is compiled in.
+        // The size of compiled-in files needs no bound.
         let compress = Compress::plan(self.compression, Some(usize::MAX), Encodings::default());
         let made = self
             .compute
@@ -211,7 +210,7 @@ fn no_such_file() -> Problem {
     Problem::not_found("the home page has no file of this name")
 }
 
-/// Without the page there is nothing at `/`.
+/// `/` without the home page.
 pub(crate) fn nothing<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let problem = get(async || Problem::not_found("the API is at /v1, its description at /docs"));
     Router::new().route("/", problem)

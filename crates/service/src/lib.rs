@@ -3,7 +3,7 @@
 //! | part | what it is |
 //! |---|---|
 //! | [`config`] | settings: one table, three sources |
-//! | [`store`] | the embedded store with its group-commit writer |
+//! | [`store`] | SQLite or MariaDB, with group commit |
 //! | [`http`] | listener, connections, limits, problems, negotiation, paging |
 //! | [`idempotency`] | creates that may be sent again |
 //! | [`ops`] | metrics, health, OpenAPI |
@@ -11,21 +11,21 @@
 //! | [`markets`] | traditional markets |
 //! | [`posts`] | second-hand goods |
 //! | [`articles`] | articles, comments and likes |
-//! | [`accounts`] | who is who |
-//! | [`schedules`] | who plans what |
-//! | [`response_cache`] | what their cached responses share |
-//! | `search` | which texts hold all words |
-//! | `current` | the request that a task works for |
-//! | `housekeeping` | what is done beside the requests |
+//! | [`accounts`] | accounts, tokens, regions |
+//! | [`schedules`] | schedules of users |
+//! | [`response_cache`] | cached responses of all systems |
+//! | `search` | full-text search of posts and articles |
+//! | `current` | the request of the current task |
+//! | `housekeeping` | background jobs |
 //! | `home` | the page at `/` |
 //! | [`admin`] | the operator's commands |
-//! | [`app`] | all of it put together |
+//! | [`app`] | the application and its routes |
 //!
-//! In the folder of a system `list.rs` is `GET` and `POST` of a collection (`create.rs` where the latter is long), `one.rs`
-//! is all that is done to one of its things (`GET`, `PATCH`, `DELETE`), and `store.rs` holds the SQL.
+//! In the folder of a system, `list.rs` is `GET` and `POST` of a collection (`create.rs` where the latter is long),
+//! `one.rs` is `GET`, `PATCH` and `DELETE` of one item, and `store.rs` holds the SQL.
 #![forbid(unsafe_code)]
 
-/// `Debug` of a type that holds a secret, or nothing that is worth printing: its name alone.
+/// `Debug` of a type that holds a secret or nothing worth printing: the name of the type.
 macro_rules! opaque_debug {
     ($type:ty $(, $parameter:ident)?) => {
         impl$(<$parameter>)? std::fmt::Debug for $type {

@@ -2,12 +2,12 @@
 
 pub mod check;
 mod contract;
-pub mod health;
+pub(crate) mod health;
 pub(crate) mod last_errors;
-pub mod latency;
+pub(crate) mod latency;
 pub(crate) mod memory;
-pub mod metrics;
-pub mod openapi;
+pub(crate) mod metrics;
+pub(crate) mod openapi;
 pub(crate) mod process;
 pub(crate) mod quiet_log;
 pub(crate) mod record;

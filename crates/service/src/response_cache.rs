@@ -1,8 +1,8 @@
-//! The response cache: what every system does to answer from it, and to write past it.
+//! The response cache: answering from it, and invalidating it after writes.
 //!
-//! A hit costs one look-up and no task, no SQL and no JSON. A miss takes a place among the uncached
-//! reads, reads the store, and is written and compressed on the compute pool. A write ends the responses that it
-//! has changed between its commit and its answer ([`Effects`](crate::store::Effects)).
+//! A hit costs one lookup and no task, SQL or JSON. A miss enters the gate of uncached reads, reads the store, and is
+//! serialized and compressed on the compute pool. A write invalidates the responses it changes between its commit and
+//! its response ([`Effects`](crate::store::Effects)).
 
 use crate::config::{CacheMode, CacheSettings, Settings};
 use crate::current;
@@ -21,7 +21,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The cache and what responses are made with; cheap to clone.
+/// The cache, and what makes its entries. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ResponseCache {
     cache: Cache,
@@ -32,41 +32,39 @@ pub struct ResponseCache {
     compression: bool,
 }
 
-/// Why a body could not be made.
+/// Error of making a response body.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The store did not answer.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The threads for heavy work did not.
+    /// The compute pool failed.
     #[error("compute pool: {0}")]
     Compute(#[from] PoolError),
-    /// Answers take all the memory that they may.
+    /// Large responses use up their memory.
     #[error("no memory for a large answer")]
     NoRoom,
-    /// What is stored makes no sense.
+    /// The stored data is inconsistent.
     #[error("{0}")]
     Damaged(String),
 }
 
-/// The bodies of one kind: a part of the cache.
+/// The part of the cache for bodies of one kind.
 pub type Bodies = NamedCache<LoadError>;
 
-/// Which cached body a request asks for.
+/// The cached body of a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
-    /// Its key within its part of the cache.
-    pub key: &'a str,
-    /// What it depends on, one to four.
-    pub stamps: &'a [Stamp],
-    /// Whether it may be kept, as far as its part keeps it; a body that is not kept is shared by those who wait
-    /// for it now.
-    pub kept: bool,
+pub(crate) struct Wanted<'a> {
+    /// Key within its part of the cache.
+    pub(crate) key: &'a str,
+    /// Dependencies, one to four.
+    pub(crate) stamps: &'a [Stamp],
+    /// True if the body may be kept. A body that is not kept is still shared by the requests that wait for it.
+    pub(crate) kept: bool,
 }
 
-/// Looks for what a body says, when it is not cached; finds nothing where there is none.
-pub trait Find<T>: FnOnce() -> Self::Found {
-    /// The search.
+/// Finds the value of an uncached body; `None` when there is none.
+pub(crate) trait Find<T>: FnOnce() -> Self::Found {
     type Found: Future<Output = Result<Option<T>, LoadError>> + Send + 'static;
 }
 
@@ -78,8 +76,7 @@ where
 }
 
 impl ResponseCache {
-    /// Responses in `cache`, written on `compute`, large ones within `answers`; loads pass `reads`.
-    pub fn new(
+    pub(crate) fn new(
         cache: Cache,
         compute: Arc<Pool<()>>,
         reads: Gate,
@@ -96,28 +93,21 @@ impl ResponseCache {
         }
     }
 
-    /// The part of the cache of this name, for things that have an id. Its entries are refreshed after `ttl`;
-    /// under overload, or while the store fails, older ones are served until they are six times as old, or a
-    /// minute. A change is seen at once whatever it says. Zero: nothing is kept.
-    ///
-    /// # Errors
-    /// When the cache has a part of this name already, or the settings cannot work.
-    pub fn things(&self, name: &str, ttl: Duration) -> Result<Bodies, ConfigError> {
+    /// Creates a part of the cache for items with an id. Entries are refreshed after `ttl`; under overload, or while
+    /// the store fails, stale ones are served up to six times that age, at least a minute. Writes invalidate them at
+    /// once. Zero: nothing is kept.
+    pub(crate) fn things(&self, name: &str, ttl: Duration) -> Result<Bodies, ConfigError> {
         self.named(name, ttl, stale_until(ttl), Admission::Values)
     }
 
-    /// [`things`](Self::things), for listings. Anybody can make up places to go on from, sizes of pages, towns
-    /// and searches, so each page is kept when it is asked for the second time, and no listing has a rule of
-    /// its own.
-    pub fn listings(&self, name: &str, ttl: Duration) -> Result<Bodies, ConfigError> {
+    /// [`things`](Self::things) for listings. Clients can invent cursors, page sizes, towns and searches, so a page
+    /// is kept only when it is requested a second time.
+    pub(crate) fn listings(&self, name: &str, ttl: Duration) -> Result<Bodies, ConfigError> {
         self.named(name, ttl, stale_until(ttl), Admission::Nothing)
     }
 
-    /// [`listings`](Self::listings) that are never served when older than `oldest`.
-    ///
-    /// # Errors
-    /// As [`things`](Self::things), and when `oldest` is less than `ttl`.
-    pub fn listings_within(
+    /// [`listings`](Self::listings) that are never served when older than `oldest`, which must be at least `ttl`.
+    pub(crate) fn listings_within(
         &self,
         name: &str,
         ttl: Duration,
@@ -147,48 +137,37 @@ impl ResponseCache {
         self.cache.named(name, policy)
     }
 
-    /// Ends what depends on these, of which no transaction tells.
-    pub fn forget(&self, stamps: &[Stamp]) {
+    /// Invalidates entries that no transaction invalidates.
+    pub(crate) fn forget(&self, stamps: &[Stamp]) {
         self.cache.invalidate(stamps);
     }
 
-    /// The threads for heavy work.
-    pub fn compute(&self) -> &Arc<Pool<()>> {
+    pub(crate) fn compute(&self) -> &Arc<Pool<()>> {
         &self.compute
     }
 
-    /// What everything passes that is not in the cache.
-    pub fn reads(&self) -> &Gate {
+    pub(crate) fn reads(&self) -> &Gate {
         &self.reads
     }
 
-    /// The memory that the making of large responses may take.
-    pub fn answers(&self) -> &AnswerRoom {
+    pub(crate) fn answers(&self) -> &AnswerRoom {
         &self.answers
     }
 
-    /// Whether pages behind the first may be kept (setting `cache.first_pages_only`).
-    pub fn keeps_later_pages(&self) -> bool {
+    /// True if pages after the first are kept (`cache.first_pages_only`).
+    pub(crate) fn keeps_later_pages(&self) -> bool {
         !self.settings.first_pages_only
     }
 
-    /// Which encodings to make for this client of a body that is, or is not, `kept`.
-    pub fn compress(&self, kept: bool, headers: &HeaderMap) -> Compress {
+    /// Encodings to make of a body for this client.
+    pub(crate) fn compress(&self, kept: bool, headers: &HeaderMap) -> Compress {
         let kept_within = kept.then_some(self.settings.max_entry);
         Compress::plan(self.compression, kept_within, Encodings::accepted(headers))
     }
 
-    /// The finished body: from the cache without any other work, else made of what `make` finds; nothing
-    /// when that finds nothing.
-    ///
-    /// Each encoding is an entry of its own, made quickly and only when somebody asks for it. To make
-    /// all of them thoroughly, as for a track, cost more than the cache saved where writes end listings
-    /// or searches are seldom repeated: under 100 writes a second less than half as many answers as
-    /// without a cache (lesson 1 in docs/lessons).
-    ///
-    /// # Errors
-    /// As a problem, when the store or the compute pool cannot answer.
-    pub async fn get<T: Serialize + Send + 'static>(
+    /// The finished body: a cached one, or one made of what `make` finds; `None` when it finds nothing. Each encoding
+    /// is an entry of its own, made quickly on demand (docs/decisions/0016-entry-per-encoding.md).
+    async fn get<T: Serialize + Send + 'static>(
         &self,
         part: &Bodies,
         wanted: Wanted<'_>,
@@ -196,21 +175,14 @@ impl ResponseCache {
         make: impl Find<T>,
     ) -> Result<Option<Value>, Problem> {
         let compress = self.compress(false, headers);
-        let encoding = Encodings::accepted(headers).by_preference().next();
-        let Some(encoding) = encoding.filter(|_| self.compression) else {
-            return self.load(part, wanted, make, (plain, compress)).await;
-        };
-        // No key has this character.
-        let key = format!("{}\u{2}{}", wanted.key, encoding.as_str());
-        let wanted = Wanted { key: &key, ..wanted };
+        // No key contains this character.
+        let key = compress.once.map(|one| format!("{}\u{2}{}", wanted.key, one.as_str()));
+        let wanted = Wanted { key: key.as_deref().unwrap_or(wanted.key), ..wanted };
         self.load(part, wanted, make, (plain, compress)).await
     }
 
-    /// [`get`](Self::get) as an answer; that it is `absent` when there is nothing.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub async fn answer<T: Serialize + Send + 'static>(
+    /// [`get`](Self::get) as a response; `absent` when there is nothing.
+    pub(crate) async fn answer<T: Serialize + Send + 'static>(
         &self,
         part: &Bodies,
         wanted: Wanted<'_>,
@@ -222,8 +194,8 @@ impl ResponseCache {
         Ok(respond(&value, headers))
     }
 
-    /// [`get`](Self::get) for an object that is answered with members of the moment, which are in no cache.
-    pub async fn get_dynamic<T: Serialize + Send + 'static>(
+    /// [`get`](Self::get) for an object whose response has uncached members.
+    pub(crate) async fn get_dynamic<T: Serialize + Send + 'static>(
         &self,
         part: &Bodies,
         wanted: Wanted<'_>,
@@ -265,8 +237,8 @@ impl ResponseCache {
         Ok(part.get(wanted.key, wanted.stamps, load).await?.value)
     }
 
-    /// JSON on the compute pool: a page is up to 100 items, and is compressed.
-    pub async fn json(
+    /// Serializes and compresses on the compute pool: a page has up to 100 items.
+    pub(crate) async fn json(
         &self,
         body: impl Serialize + Send + 'static,
         compress: Compress,
@@ -288,8 +260,8 @@ impl ResponseCache {
         value.await?
     }
 
-    /// The answer with something of the caller's own: no cache that others share may keep it.
-    pub async fn private(
+    /// A response with data of the caller: shared caches must not keep it.
+    pub(crate) async fn private(
         &self,
         body: impl Serialize + Send + 'static,
         headers: &HeaderMap,
@@ -300,53 +272,45 @@ impl ResponseCache {
         Ok(response)
     }
 
-    /// [`private`](Self::private) for the answer to a write that is committed, which cannot fail. When the
-    /// pool takes no more it is not compressed, since 503 would say that nothing was done.
-    pub async fn of_write(&self, body: impl Serialize, headers: &HeaderMap) -> Response {
-        let finish = |json, compress| finish(json, "application/json", compress);
-        let value = self.committed(body, headers, finish).await;
+    /// [`private`](Self::private) for the response to a committed write, which cannot fail: when the pool is full it
+    /// is sent uncompressed, since 503 would mean that nothing was done.
+    pub(crate) async fn of_write(&self, body: impl Serialize, headers: &HeaderMap) -> Response {
+        let value = self.committed(body, headers, plain).await;
         answer_to_write(headers, |headers| respond(&value, headers))
     }
 
-    /// [`of_write`](Self::of_write) with members of the moment, and so with the tag that a read gives.
-    pub async fn of_write_dynamic(
+    /// [`of_write`](Self::of_write) with uncached members, so with the ETag that a read returns.
+    pub(crate) async fn of_write_dynamic(
         &self,
         body: impl Serialize,
         members: &[(&'static str, Member)],
         headers: &HeaderMap,
     ) -> Response {
-        let finish = |json, compress| {
-            DynamicObject::value(json, compress).expect("bodies with members are objects")
-        };
-        let dynamic = DynamicObject::new(self.committed(body, headers, finish).await);
+        let dynamic = DynamicObject::new(self.committed(body, headers, dynamic).await);
         answer_to_write(headers, |headers| dynamic.respond(members, headers))
     }
 
-    async fn committed(
-        &self,
-        body: impl Serialize,
-        headers: &HeaderMap,
-        finish: fn(Vec<u8>, Compress) -> Value,
-    ) -> Value {
+    async fn committed(&self, body: impl Serialize, headers: &HeaderMap, write: Write) -> Value {
         // Numbers and strings into memory: cannot fail.
         let json = serde_json::to_vec(&body).unwrap_or_default();
         let (copy, compress) = (json.clone(), self.compress(false, headers));
-        let finished = self.compute.run(move |()| finish(copy, compress)).await;
-        finished.unwrap_or_else(|_| finish(json, Compress::NO))
+        let written = self.compute.run(move |()| write(copy, compress)).await;
+        let written = written.unwrap_or_else(|_| write(json, Compress::NO));
+        written.expect("bodies with members are objects")
     }
 }
 
-/// A listing may be empty, but there always is one.
+/// A listing may be empty but always exists.
 pub(crate) fn no_listing() -> Problem {
     Problem::internal("a listing was absent")
 }
 
-/// The age until which an old body is served under overload, or while the store fails.
+/// Age up to which a stale body is served under overload or while the store fails.
 fn stale_until(ttl: Duration) -> Duration {
     ttl.saturating_mul(6).max(Duration::from_secs(60))
 }
 
-/// What JSON is kept as.
+/// Turns JSON into a cache value.
 type Write = fn(Vec<u8>, Compress) -> Result<Value, LoadError>;
 
 fn plain(json: Vec<u8>, compress: Compress) -> Result<Value, LoadError> {
@@ -354,10 +318,12 @@ fn plain(json: Vec<u8>, compress: Compress) -> Result<Value, LoadError> {
 }
 
 fn dynamic(json: Vec<u8>, compress: Compress) -> Result<Value, LoadError> {
-    DynamicObject::value(json, compress).map_err(|error| LoadError::Damaged(error.to_string()))
+    let value = DynamicObject::value(json, compress);
+    value
+        .ok_or_else(|| LoadError::Damaged("members can be added to a JSON object alone".to_owned()))
 }
 
-/// The answer to a write, which is never "you have that already": `If-None-Match` was its condition.
+/// The response to a write, never 304: `If-None-Match` was a condition of the write.
 fn answer_to_write(request: &HeaderMap, answer: impl FnOnce(&HeaderMap) -> Response) -> Response {
     let mut request = request.clone();
     request.remove(header::IF_NONE_MATCH);
@@ -366,8 +332,8 @@ fn answer_to_write(request: &HeaderMap, answer: impl FnOnce(&HeaderMap) -> Respo
     response
 }
 
-/// Marks an answer as its caller's own.
-pub fn make_private(response: &mut Response) {
+/// Marks a response as the caller's own.
+pub(crate) fn make_private(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.append(header::VARY, HeaderValue::from_static("authorization"));
@@ -431,7 +397,7 @@ mod tests {
         let (headers, body) = (headers.into_iter().collect(), "long ".repeat(1000));
         let usual = responses.of_write(&body, &headers).await;
         assert_eq!(usual.headers()[header::CONTENT_ENCODING], "gzip");
-        // One job runs until this ends, and one waits.
+        // One job runs until `release` is dropped, and one waits.
         let (release, held) = std::sync::mpsc::channel::<()>();
         let (started, running) = tokio::sync::oneshot::channel();
         let busy = Arc::clone(&compute);

@@ -1,19 +1,13 @@
-//! Search in the texts of posts and articles: which of them hold every word.
+//! Search for words in posts and articles (docs/decisions/0065-text-search.md).
 //!
-//! Korean is searched for by two syllables and more, so the index is of pairs of neighbouring characters, as that of
-//! [`markets`](crate::markets) is. A million posts do not belong into the memory of a small machine, so this one is a
-//! table, and the same on both engines: for each pair and each [segment](SEGMENT) of ids, the items whose text holds it.
-//! Its answer is a list of candidates; the text of each is looked at before it is shown. So the index may name too
-//! many, and nothing has to be taken out of it when a text changes or goes.
+//! The index is a table, the same in both engines: for each pair of neighbouring characters and each
+//! [segment](SEGMENT) of ids, the items that contain the pair. A lookup returns candidates; the text of each is
+//! checked before it is shown. So the index may return too many, and nothing is removed from it when a text changes
+//! or is deleted.
 //!
-//! **A write notes only that there is a text to index** (`search_changes`, in its own transaction). Such items are
-//! candidates of every search, so they are found at once; the housekeeper adds them to the index when there are
-//! enough of them to share its pages ([`upkeep`]). A write of pairs with every post would touch a hundred pages.
-//!
-//! **Why not the engines' own.** Measured with 100,000 posts, pairs as words (docs/PERFORMANCE.md): MariaDB's `FULLTEXT`
-//! takes 2 KB and 0.3 ms a post, and a second for a word that a quarter of the posts has, since it finds all of them
-//! before it sorts; and it has no parser for pairs. SQLite's FTS5 is half as large as this, but would be a second
-//! way, for one of the engines. Reading all texts takes 2 µs each.
+//! A write only notes a text to be indexed (`search_changes`, in its own transaction). Noted items are candidates of
+//! every search, so they are found at once; the housekeeper indexes them in batches, which share pages of the index
+//! ([`upkeep`]). Writing the pairs with every post would touch a hundred pages.
 
 mod index;
 mod page;
@@ -29,14 +23,14 @@ pub(crate) use upkeep::index_changes;
 
 use crate::markets::{Words, folded, lone};
 
-/// Ids of one row of the index: a bit for each is 2 KiB in memory, and their numbers within it are two bytes each.
-/// Tests reach the second one, and the other bounds of a search.
+/// Ids per row of the index: 2 KiB of memory as bits, or two bytes per id. Tests use small bounds to reach all of
+/// them.
 const SEGMENT: i64 = if cfg!(test) { 64 } else { 1 << 14 };
 
-/// Most pairs of a search that are looked up; texts are looked at for all of its words.
+/// Maximum number of pairs looked up per search; texts are checked for all words.
 const MOST_PAIRS: usize = 24;
 
-/// What is searched. Its texts are found by `… id = ?`: the id first, then up to three texts.
+/// A kind of searched items. `texts` selects the id, then three texts, by `… id = ?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Corpus {
     number: i64,
@@ -54,13 +48,13 @@ pub(crate) const ARTICLES: Corpus = Corpus {
 
 const KINDS: [Corpus; 2] = [POSTS, ARTICLES];
 
-/// Texts of an item as one, as it is compared with words.
+/// The texts of an item as one, in the form in which it is compared with words.
 pub(crate) fn text(parts: &[&str]) -> String {
     folded(&parts.join(" "))
 }
 
-/// Whether a text holds every word. A word of one character begins a word of the text: anywhere would be nearly
-/// everywhere.
+/// True if a text contains every word. A word of one character must begin a word of the text, as nearly every text
+/// contains it somewhere.
 fn are_in(words: &Words, text: &str) -> bool {
     words.each().iter().all(|word| match lone(word) {
         Some(character) => begins_a_word(text, character),
@@ -76,7 +70,7 @@ fn begins_a_word(text: &str, character: char) -> bool {
     })
 }
 
-/// The pairs of a text as numbers, some of them twice: neighbours, and a space with each character that begins a word.
+/// Pairs of a text, not deduplicated: neighbours, and a space with each character that begins a word.
 fn pairs(text: &str) -> impl Iterator<Item = i64> {
     let mut before = ' ';
     text.chars().flat_map(move |c| {
@@ -87,7 +81,7 @@ fn pairs(text: &str) -> impl Iterator<Item = i64> {
     })
 }
 
-/// The pairs that a text with these words has.
+/// Pairs of every text that contains these words.
 fn pairs_of(words: &Words) -> Vec<i64> {
     let mut all = Vec::new();
     for word in words.each() {
@@ -105,7 +99,7 @@ fn pairs_of(words: &Words) -> Vec<i64> {
     all
 }
 
-/// Characters have 21 bits.
+/// A character has 21 bits.
 fn pair(first: char, second: char) -> i64 {
     i64::from(u32::from(first)) << 21 | i64::from(u32::from(second))
 }

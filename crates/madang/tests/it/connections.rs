@@ -165,6 +165,8 @@ fn work_that_takes_too_long_is_given_up_with_503() {
         .map(|id| server.get(&format!("/v1/tracks/{id}?detail=full")))
         .find(|answer| answer.status == 503);
     late.expect("something took a millisecond").problem(503);
+    let labels = ["route=\"/v1/tracks/{id}\"", "status=\"503\""];
+    assert!(server.metric("madang_http_server_requests_total", &labels) >= 1.0, "by its route");
     assert_eq!(server.get("/health/live").status, 200);
 }
 

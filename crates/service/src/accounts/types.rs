@@ -1,7 +1,7 @@
 //! Forms of nicknames and passwords.
 
 use crate::http::JsonObject;
-use crate::http::json::table::FieldKind;
+use crate::http::json::table::{FieldKind, Line};
 use std::ops::RangeInclusive;
 
 /// Characters of a nickname.
@@ -35,7 +35,7 @@ impl FieldKind for Nickname {
     type Value = String;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<String> {
-        let text = body.text(name, NICKNAME_CHARS)?;
+        let text = Line(NICKNAME_CHARS).read(body, name)?;
         if is_nickname(&text) {
             return Some(text);
         }

@@ -13,7 +13,7 @@ use super::command::{Command, CommandError, LONGEST_COMMAND, Reply};
 use super::{LONGEST_REPLY, Operated};
 use crate::app::App;
 use crate::config::Settings;
-use crate::ops::quiet_log::OncePerSecond;
+use crate::ops::quiet_log::QuietLog;
 use crate::ops::thread::Joined;
 use rustix::fs::{Mode, fchmod};
 use socket2::{Domain, SockAddr, Type};
@@ -39,7 +39,7 @@ const BACKLOG: i32 = 16;
 /// Time in which a client must take the reply, which is small.
 const REPLY_TIME: Duration = Duration::from_secs(5);
 
-static ACCEPT_ERRORS: OncePerSecond = OncePerSecond::new();
+static ACCEPT_ERRORS: QuietLog = QuietLog::every_seconds(1);
 
 /// The socket, bound and not yet served. Dropped, its file is gone.
 #[derive(Debug)]

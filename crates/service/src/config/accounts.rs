@@ -77,35 +77,34 @@ settings! {
     }
 }
 
-/// Where passwords are hashed.
+/// Threads that hash passwords.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HashPoolKind {
-    /// On a few threads of low priority behind a short queue.
+    /// A few of low priority, behind a short queue.
     Bounded,
-    /// As documented: every request on a thread of its own, at the priority of all others.
+    /// One per request, at normal priority, as in the documented system.
     Unbounded,
 }
 
-/// Which way of limiting log-in attempts.
+/// Limits on log-in attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuardMode {
-    /// None.
     Off,
-    /// As documented: by address alone.
+    /// By address alone, as in the documented system.
     Ip,
     /// By account and address together, by each alone, and by suspicion.
     On,
 }
 
-/// Tokens say in whole seconds when they end.
+/// Whole seconds, as in the expiry of a token.
 fn token_ttl(value: &str) -> Option<Duration> {
     let longest = Duration::from_secs(400 * 86_400);
     positive(value).filter(|ttl| *ttl <= longest && ttl.subsec_nanos() == 0)
 }
 
-/// The guard keeps no longer windows.
+/// Longest window of the guard.
 const LONGEST_WINDOW: Duration = Duration::from_secs(31 * 86_400);
 
 /// 1 s to 31 days, as the guard keeps its windows.
@@ -117,7 +116,6 @@ fn rate() -> Kind<Rate> {
     count_per(10_000)
 }
 
-/// `COUNT/DURATION`, COUNT from 1.
 pub(super) fn count_per(most: u32) -> Kind<Rate> {
     kind(format!("COUNT/DURATION: 10/15min; 1 to {most}"), move |value| {
         let (count, time) = value.split_once('/')?;

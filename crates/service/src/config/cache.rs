@@ -26,8 +26,7 @@ settings! {
 }
 
 settings! {
-    /// `cache.ttl.*`: the age at which a cached body is refreshed; zero = such bodies are not kept. A change
-    /// ends it at once whatever they say.
+    /// `cache.ttl.*`: age at which a cached body is refreshed; zero = not kept. A change invalidates it at once.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Lifetimes {
         tracks: Duration = "cache.ttl.tracks", "10min", lifetime(),
@@ -49,25 +48,23 @@ settings! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheMode {
-    /// Nowhere: every request does all the work.
     Off,
     /// In a server that all nodes share.
     Remote,
     /// In this process.
     Local,
-    /// In both: what this process does not have, it looks for in the server.
+    /// In this process, then in the server.
     #[serde(rename = "local+remote")]
     LocalRemote,
 }
 
 impl CacheMode {
-    /// Whether there is a shared tier.
-    pub fn is_remote(self) -> bool {
+    pub(crate) fn is_remote(self) -> bool {
         matches!(self, Self::Remote | Self::LocalRemote)
     }
 }
 
-/// One Valkey or Redis server, or nodes of a cluster.
+/// A Valkey or Redis server, or several nodes of a cluster.
 pub(super) fn servers() -> Kind<Vec<Url>> {
     let accepts = "redis://[USER:PASSWORD@]HOST:PORT or rediss:// with TLS, several separated by commas for a cluster, or empty";
     kind(accepts, |value| {

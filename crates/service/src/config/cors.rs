@@ -1,17 +1,15 @@
-//! Origins of other pages.
+//! Origins for CORS.
 
-/// Whose pages may use the API from a browser.
+/// Origins whose pages may use the API from a browser, besides this server's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CorsOrigins {
-    /// Nobody's but those of this server.
     None,
-    /// Everybody's.
     Any,
-    /// Those of these origins, as browsers write them.
+    /// As browsers write them.
     These(Vec<String>),
 }
 
-/// Parses origins with commas between; an empty text is none, `*` is all.
+/// Origins separated by commas; empty = none, `*` = all.
 pub(super) fn origins(text: &str) -> Option<CorsOrigins> {
     match text.trim() {
         "" => Some(CorsOrigins::None),
@@ -23,8 +21,8 @@ pub(super) fn origins(text: &str) -> Option<CorsOrigins> {
     }
 }
 
-/// An origin is compared byte by byte with what a browser sends, so it must be written as browsers do
-/// (RFC 6454, 6.2): in lower case, without a path, and without the port that the scheme has anyway.
+/// An origin is compared byte by byte with a browser's, so it must be written alike (RFC 6454, 6.2): in lower case,
+/// without a path or the scheme's default port.
 fn origin(text: &str) -> Option<String> {
     let uri = text.parse::<http::Uri>().ok()?;
     let (scheme, host) = (uri.scheme_str()?, uri.host()?);

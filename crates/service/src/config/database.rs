@@ -24,7 +24,7 @@ settings! {
         log_limit: usize = "database.log_limit", "64MiB",
             kind("a size: 16MiB, 1GiB; at least 64KiB", log_limit),
             "Size of the write-ahead log at which reads and writes pause until it is copied into the database";
-        /// How nodes keep in step that share it.
+        /// Nodes that share the store.
         cluster: ClusterSettings;
     }
 }
@@ -44,10 +44,10 @@ settings! {
     }
 }
 
-// Without the URL: it holds a password.
+// The URL holds a password.
 crate::opaque_debug!(DatabaseSettings);
 
-/// Whether it can be reached is for the start to find out.
+/// Only the form is checked; the start reports whether the database can be reached.
 fn database_url(value: &str) -> Option<String> {
     let is_url =
         |url: &str| url.trim().strip_prefix("mysql://").is_some_and(|rest| rest.contains('/'));

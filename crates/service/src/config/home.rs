@@ -17,21 +17,21 @@ settings! {
     }
 }
 
-/// The digest of a token. It prints as nothing.
+/// The digest of a token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OperatorToken([u8; 32]);
 
 crate::opaque_debug!(OperatorToken);
 
 impl OperatorToken {
-    /// 32 to 256 visible ASCII characters: what a header can carry, and too many to guess.
+    /// Visible ASCII characters, which a header can carry, and too many to guess.
     fn parse(text: &str) -> Option<Self> {
         let is_long = (32..=256).contains(&text.len());
         let is_visible = text.bytes().all(|byte| byte.is_ascii_graphic());
         (is_long && is_visible).then(|| Self(Sha256::digest(text).into()))
     }
 
-    /// Whether `text` is the token, in a time that says nothing of it.
+    /// Compares in constant time.
     pub(crate) fn is(&self, text: &str) -> bool {
         let given: [u8; 32] = Sha256::digest(text).into();
         self.0.iter().zip(given).fold(0, |differing, (own, given)| differing | (own ^ given)) == 0

@@ -1,4 +1,4 @@
-//! The table of settings: one row a key, which is a field of its section's struct.
+//! The table of settings: each key is a row and a field of its section's struct.
 
 use super::{ConfigError, Settings, Sources};
 use std::sync::LazyLock;
@@ -8,13 +8,13 @@ use std::sync::LazyLock;
 pub struct Key {
     /// Dotted name, as in `madang.toml` and `--set`.
     pub name: &'static str,
-    /// Default, in the form a person would write.
+    /// Default, as written in a file.
     pub default: &'static str,
-    /// What is accepted, with units.
+    /// Accepted values, with units.
     pub accepts: String,
-    /// What it means, and what the unset or zero value does.
+    /// Meaning, also of the unset or zero value.
     pub meaning: &'static str,
-    /// Whether the value is never printed, neither by `madang config` nor in an error.
+    /// True if `madang config` and errors hide the value.
     pub secret: bool,
 }
 
@@ -30,22 +30,22 @@ impl Key {
     }
 }
 
-/// Every setting there is, in the order of `madang config`.
+/// All settings, in the order of `madang config`.
 pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     let mut all = Vec::new();
     Settings::keys(&mut all);
     all
 });
 
-/// A section: a struct that [`settings!`] makes.
+/// A struct made by [`settings!`].
 pub(super) trait Section: Sized {
     fn keys(all: &mut Vec<Key>);
-    /// Parses its effective values.
+
     fn read(from: &Sources) -> Result<Self, ConfigError>;
 }
 
-/// Makes the struct of a section. A row is a field: its type, `secret` if it is never printed, the key, its default,
-/// its [kind](super::value::Kind), what it means. Sections within it follow, each with its documentation.
+/// Makes the struct of a section. A row is a field: its type, `secret` if it is hidden, the key, its default, its
+/// [kind](super::value::Kind), its meaning. Nested sections follow, each with its documentation.
 macro_rules! settings {
     ($(#[$about:meta])* $vis:vis struct $Section:ident {
         $($field:ident: $Type:ty = $($secret:ident)? $key:literal, $default:literal, $kind:expr,

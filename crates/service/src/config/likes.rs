@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::time::Duration;
 
 settings! {
-    /// `likes.*`: the way to the tables.
+    /// `likes.*`: storing of likes.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct LikeSettings {
         write: LikesWrite = "likes.write", "behind",
@@ -21,19 +21,19 @@ settings! {
     }
 }
 
-/// How a like reaches the store.
+/// Method of storing a like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LikesWrite {
-    /// Each with a commit of its own.
+    /// One commit each.
     Direct,
-    /// As documented: acknowledged from memory or from a set in Valkey, written every so often; what is in memory is lost
-    /// in a crash.
+    /// As documented: acknowledged from memory or from a set in Valkey and written periodically; a crash loses those
+    /// in memory.
     Queue,
-    /// Through a stream in Valkey, from where they get into the tables.
+    /// Through a stream in Valkey.
     Stream,
-    /// Acknowledged after a commit that it shares with those that came meanwhile.
+    /// Acknowledged after a commit shared with other likes.
     Behind,
-    /// Not at all: the cost of everything but storing, to measure the others against.
+    /// Not stored, to measure the cost of everything else.
     Discard,
 }

@@ -6,8 +6,7 @@ use super::keys::settings;
 use super::value::{Kind, bytes, off_or, up_to};
 
 settings! {
-    /// `limits.*`: how often each user and each address may do something that costs, and how much a user may store;
-    /// `None` = no limit.
+    /// `limits.*`: rate limits of users and addresses, and quotas of users; `None` = no limit.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct LimitSettings {
         read: Option<Rate> = "limits.read", "off", limit(),
@@ -22,13 +21,13 @@ settings! {
             "Maximum rate of a user's uploads of tracks, each of which is a write, too; then 429";
         upload_address: Option<Rate> = "limits.upload_address", "off", limit(),
             "The same for all uploads from one address";
-        /// What one user may store.
+        /// Storage limits of one user.
         quota: Quota;
     }
 }
 
 settings! {
-    /// How much one user may store; `None` = no limit.
+    /// Storage limits of one user; `None` = no limit.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Quota {
         rows: Option<u64> = "limits.rows", "off", off_or(up_to(1_000_000)),

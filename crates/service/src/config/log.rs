@@ -1,4 +1,4 @@
-//! Settings of the log, of its lines for requests, and of spans.
+//! Settings of the log, the access log and spans.
 
 use super::keys::settings;
 use super::value::{kind, off_or, optional, time, word};
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::time::Duration;
 
 settings! {
-    /// `log.*`: what is logged, and how.
+    /// `log.*`: the log and the access log.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct LogSettings {
         level: String = "log.level", "info",
@@ -23,7 +23,7 @@ settings! {
 }
 
 settings! {
-    /// `trace.*`: spans, and who gets them.
+    /// `trace.*`: spans for a collector.
     #[derive(Clone, Debug, PartialEq)]
     pub struct TraceSettings {
         endpoint: Option<Endpoint> = "trace.endpoint", "",
@@ -39,9 +39,9 @@ settings! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogFormat {
-    /// Readable text.
+    /// Plain text.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -49,27 +49,25 @@ pub enum LogFormat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessLog {
-    /// Standard output, after the two lines with the addresses.
+    /// After the two lines with the addresses.
     Stdout,
-    /// Standard error, between the lines of the log.
+    /// Between the lines of the log.
     Stderr,
 }
 
-/// Address of a collector of spans (OTLP over HTTP).
+/// Address of a span collector (OTLP over HTTP).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// Host and port, as in the `Host` header; an IPv6 address in brackets.
-    pub authority: String,
-    /// Path of the request.
-    pub path: String,
+    pub(crate) authority: String,
+    pub(crate) path: String,
 }
 
 impl Endpoint {
-    /// Path of spans below a collector's address (OpenTelemetry Protocol Exporter specification, "Endpoint URLs
-    /// for OTLP/HTTP").
+    /// Default path (OpenTelemetry Protocol Exporter specification, "Endpoint URLs for OTLP/HTTP").
     const PATH: &str = "/v1/traces";
 
-    /// Reads `http://HOST:PORT`, or with a path of its own.
+    /// Reads `http://HOST:PORT` with an optional path.
     fn parse(text: &str) -> Option<Endpoint> {
         let rest = text.strip_prefix("http://")?;
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -78,15 +76,14 @@ impl Endpoint {
         let is_right = !host.is_empty()
             && host.bytes().all(is_host)
             && port.parse::<u16>().is_ok_and(|port| port > 0)
-            // It goes into the head of a request.
+            // It becomes part of a request head.
             && path.bytes().all(|byte| byte.is_ascii_graphic());
         let path = if matches!(path, "" | "/") { Self::PATH } else { path };
         is_right.then(|| Endpoint { authority: authority.to_owned(), path: path.to_owned() })
     }
 }
 
-/// Directives of a log filter. A word that is no level would be taken for the name of a module, and
-/// silence everything else.
+/// Directives of a log filter. An unknown level would be taken for the name of a module, and silence everything else.
 pub fn filter(value: &str) -> Option<String> {
     let is_level =
         |word: &str| matches!(word, "off" | "error" | "warn" | "info" | "debug" | "trace");

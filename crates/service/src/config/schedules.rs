@@ -1,4 +1,4 @@
-//! `schedules.*`.
+//! `schedules.*`: the limit per user.
 
 use super::keys::settings;
 use super::value::{off_or, up_to, word};
@@ -16,15 +16,15 @@ settings! {
     }
 }
 
-/// How the limit on schedules is enforced.
+/// Enforcement of the limit on schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitCheck {
-    /// Fetch all rows, then insert in a second transaction, as documented. Races.
+    /// Fetch all rows, then insert in a second transaction, as in the documented system. Races.
     LoadAll,
-    /// Count the rows, then insert in a second transaction, as documented. Races.
+    /// Count the rows, then insert in a second transaction, as in the documented system. Races.
     Count,
-    /// Count in the statement that inserts, as documented.
+    /// Count in the statement that inserts, as in the documented system.
     InsertSelect,
     /// Lock, count, insert in one transaction.
     RowLock,

@@ -56,7 +56,7 @@ settings! {
     }
 }
 
-/// A load for the cache waits within its own timeout of 5 s: even a burst must leave it time for its work.
+/// A load for the cache waits within its own timeout of 5 s, which must leave it time for its work even in a burst.
 fn queue_time(value: &str) -> Option<Duration> {
     positive(value).filter(|time| *time <= Duration::from_millis(400))
 }

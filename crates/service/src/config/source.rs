@@ -1,12 +1,13 @@
-//! Where values come from, and what is said when one is wrong.
+//! Sources of settings, and errors of settings.
 
 use super::Settings;
 use super::keys::{KEYS, Key, Section as _};
 use super::value::Kind;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-/// Where an effective value came from.
+/// Origin of an effective value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Built in.
@@ -19,7 +20,7 @@ pub enum Origin {
     Flag(String),
 }
 
-impl std::fmt::Display for Origin {
+impl Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Origin::Default => f.write_str("default"),
@@ -30,63 +31,38 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// A setting that stops the start. The text names the key, the value and what would be accepted.
+/// Error of the configuration file, or of a setting. The text names the origin, the key, the value and what is
+/// accepted.
 #[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The file cannot be used.
-    #[error("{}: {}", .0.display(), .1)]
-    File(PathBuf, FileProblem),
-    /// What a line of the file, a variable or a flag says cannot be used.
-    #[error("{0}: {1}")]
-    Setting(Origin, SettingProblem),
+#[error("{0}")]
+pub struct ConfigError(String);
+
+impl ConfigError {
+    fn new(origin: impl Display, problem: impl Display) -> Self {
+        Self(format!("{origin}: {problem}"))
+    }
+
+    fn unknown(origin: impl Display, key: &str) -> Self {
+        let problem =
+            format!("unknown setting `{key}`{}; `madang config` lists all settings", nearest(key));
+        Self::new(origin, problem)
+    }
 }
 
-/// What is wrong with a configuration file.
-#[derive(Debug, thiserror::Error)]
-pub enum FileProblem {
-    #[error("cannot be read: {0}")]
-    Unreadable(std::io::Error),
-    #[error("{0}")]
-    NotToml(String),
-    #[error("`{0}`: {1}")]
-    NotANumber(String, std::num::ParseIntError),
-    #[error("`{0}` is {1}; expected a single value")]
-    NotSingle(String, &'static str),
-}
-
-/// What is wrong with a setting.
-#[derive(Debug, thiserror::Error)]
-pub enum SettingProblem {
-    #[error("unknown setting `{}`{}; `madang config` lists all settings", .0, nearest(.0))]
-    Unknown(String),
-    #[error("invalid value `{key} = {value}`; accepted: {accepts}")]
-    Invalid { key: &'static str, value: String, accepts: &'static str },
-    #[error("`{key} = {value}` needs `{needs}`: {why}")]
-    Needs { key: &'static str, value: String, needs: &'static str, why: &'static str },
-    /// It gives up a promise of the service, and nobody said that this is wanted.
-    #[error(
-        "`{key} = {value}` is unsafe: {gives_up}; to allow it, set `unsafe_experiments = true`"
-    )]
-    Unsafe { key: &'static str, value: String, gives_up: &'static str },
-}
-
-/// Stands for a value that is never printed.
-const HIDDEN: &str = "(hidden)";
-
-/// Environment variables that belong to Madang but are not settings.
+/// Environment variables of Madang that are not settings.
 const RESERVED_VARIABLES: &[&str] = &[
     "MADANG_CONFIG", "MADANG_COPY_TO", "MADANG_DRILLS", "MADANG_DRILL_TABLE",
     "MADANG_SKIPPED_FILE", "MADANG_TEST_DATA", "MADANG_TEST_MARIADB",
 ];
 
-/// Values of all sources, the later ones winning.
+/// Values of all sources; later ones win.
 #[derive(Debug, Default)]
 pub struct Sources {
     values: BTreeMap<&'static str, (String, Origin)>,
 }
 
 impl Sources {
-    /// The defaults, and the store of a test: see [`madang_testing::database`].
+    /// The defaults with the store of a test: see [`madang_testing::database`].
     #[cfg(test)]
     pub(crate) fn of_test() -> Self {
         let mut sources = Self::new();
@@ -97,7 +73,7 @@ impl Sources {
         sources
     }
 
-    /// Nothing but defaults.
+    /// Only defaults.
     pub fn new() -> Self {
         Self::default()
     }
@@ -105,18 +81,17 @@ impl Sources {
     /// Reads a TOML file. Tables nest into dotted keys: `[tracks] detail = "full"` is `tracks.detail`.
     ///
     /// # Errors
-    /// When the file cannot be read or parsed, or names an unknown key.
+    /// When the file cannot be read or parsed, or contains an unknown key.
     pub fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
         let text = std::fs::read_to_string(path)
-            .map_err(|e| ConfigError::File(path.to_owned(), FileProblem::Unreadable(e)))?;
+            .map_err(|e| ConfigError::new(path.display(), format!("cannot be read: {e}")))?;
         self.text(path, &text)
     }
 
     /// Reads the text of a file.
     pub(crate) fn text(&mut self, path: &Path, text: &str) -> Result<(), ConfigError> {
-        let wrong = |problem| ConfigError::File(path.to_owned(), problem);
-        let table = toml::de::DeTable::parse(text)
-            .map_err(|e| wrong(FileProblem::NotToml(syntax_error(text, &e))))?;
+        let wrong = |problem| ConfigError::new(path.display(), problem);
+        let table = toml::de::DeTable::parse(text).map_err(|e| wrong(syntax_error(text, &e)))?;
         let mut found = Vec::new();
         flatten(table.get_ref(), "", &mut found).map_err(wrong)?;
         for (key, value, at) in found {
@@ -129,7 +104,7 @@ impl Sources {
     /// Reads `MADANG_…` variables.
     ///
     /// # Errors
-    /// When a variable with that prefix is no setting: a typing error there would go unnoticed.
+    /// When a variable with that prefix is no setting, such as a misspelled one.
     pub fn environment(
         &mut self,
         variables: impl Iterator<Item = (String, String)>,
@@ -142,7 +117,7 @@ impl Sources {
             let origin = Origin::Environment(name.clone());
             match KEYS.iter().find(|key| key.variable() == name) {
                 Some(key) => self.set(key.name, &value, origin)?,
-                None => return Err(ConfigError::Setting(origin, SettingProblem::Unknown(name))),
+                None => return Err(ConfigError::unknown(origin, &name)),
             }
         }
         Ok(())
@@ -151,16 +126,16 @@ impl Sources {
     /// Sets one key; a later call wins.
     ///
     /// # Errors
-    /// When there is no such key.
+    /// When the key is unknown.
     pub fn set(&mut self, key: &str, value: &str, origin: Origin) -> Result<(), ConfigError> {
         let Some(known) = Key::find(key) else {
-            return Err(ConfigError::Setting(origin, SettingProblem::Unknown(key.to_owned())));
+            return Err(ConfigError::unknown(origin, key));
         };
         self.values.insert(known.name, (value.to_owned(), origin));
         Ok(())
     }
 
-    /// The effective value of a key, as text, and its origin.
+    /// The effective value of a key as text, and its origin.
     pub fn effective(&self, key: &'static Key) -> (&str, Origin) {
         match self.values.get(key.name) {
             Some((value, origin)) => (value, origin.clone()),
@@ -168,47 +143,45 @@ impl Sources {
         }
     }
 
-    /// The effective value of a row of [`KEYS`], parsed.
-    pub(super) fn parsed<T>(&self, key: &'static str, kind: &Kind<T>) -> Result<T, ConfigError> {
-        let Key { accepts, secret, .. } = row(key);
-        let (value, origin) = self.effective(row(key));
-        (kind.parse)(value).ok_or_else(|| {
-            let value = if *secret { HIDDEN } else { value }.to_owned();
-            ConfigError::Setting(origin, SettingProblem::Invalid { key, value, accepts })
-        })
+    /// The effective value of a key, parsed.
+    pub(super) fn parsed<T>(&self, name: &str, kind: &Kind<T>) -> Result<T, ConfigError> {
+        let key = row(name);
+        let (value, _) = self.effective(key);
+        let invalid = || self.error(key, "invalid value ", &format!("; accepted: {}", key.accepts));
+        (kind.parse)(value).ok_or_else(invalid)
     }
 
-    /// Parses every effective value.
+    /// Error of a key's effective value, named between these texts.
+    fn error(&self, key: &'static Key, before: &str, after: &str) -> ConfigError {
+        let (value, origin) = self.effective(key);
+        let value = if key.secret { "(hidden)" } else { value };
+        ConfigError::new(origin, format!("{before}`{} = {value}`{after}", key.name))
+    }
+
+    /// Parses all effective values.
+    ///
+    /// # Errors
+    /// When a value is invalid, needs another setting, or is unsafe without `unsafe_experiments`.
     pub fn resolve(&self) -> Result<Settings, ConfigError> {
         let settings = Settings::read(self)?;
         if let Some((key, needs, why)) = settings.missing() {
-            let (value, origin) = self.effective(row(key));
-            let value = value.to_owned();
-            return Err(ConfigError::Setting(
-                origin,
-                SettingProblem::Needs { key, value, needs, why },
-            ));
+            return Err(self.error(row(key), "", &format!(" needs `{needs}`: {why}")));
         }
         if !settings.unsafe_experiments
             && let Some((key, gives_up)) = settings.unsafe_value()
         {
-            let (value, origin) = self.effective(row(key));
-            let value = value.to_owned();
-            return Err(ConfigError::Setting(
-                origin,
-                SettingProblem::Unsafe { key, value, gives_up },
-            ));
+            let allow = "to allow it, set `unsafe_experiments = true`";
+            return Err(self.error(row(key), "", &format!(" is unsafe: {gives_up}; {allow}")));
         }
         Ok(settings)
     }
 }
 
-/// The key of a row of [`KEYS`].
 fn row(name: &str) -> &'static Key {
     Key::find(name).expect("a row is a key")
 }
 
-/// What is wrong with a file that is not TOML. The line is quoted, unless it may hold a secret.
+/// The message for a file that is not TOML. The line is quoted, unless it may hold a secret.
 fn syntax_error(text: &str, error: &toml::de::Error) -> String {
     let at = error.span().map_or(0, |span| span.start).min(text.len());
     let line = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count();
@@ -223,9 +196,8 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> String {
     error.to_string().trim_end().to_owned()
 }
 
-/// What Kubernetes and Docker put into the environment of everything near a service named `madang`:
-/// `MADANG_SERVICE_HOST`, `MADANG_PORT=tcp://…`, `MADANG_PORT_8080_TCP_ADDR`, `MADANG_NAME`. No table
-/// of settings has one of these names.
+/// Variables that Kubernetes and Docker set near a service named `madang`: `MADANG_SERVICE_HOST`,
+/// `MADANG_PORT=tcp://…`, `MADANG_PORT_8080_TCP_ADDR`, `MADANG_NAME`. No section has one of these names.
 fn is_service_link(variable: &str) -> bool {
     matches!(variable, "MADANG_PORT" | "MADANG_NAME")
         || variable.starts_with("MADANG_PORT_")
@@ -237,7 +209,7 @@ fn flatten(
     table: &toml::de::DeTable<'_>,
     prefix: &str,
     found: &mut Vec<(String, String, usize)>,
-) -> Result<(), FileProblem> {
+) -> Result<(), String> {
     for (name, value) in table {
         let key = format!("{prefix}{}", name.get_ref());
         let at = name.span().start;
@@ -249,20 +221,20 @@ fn flatten(
         } else if let Some(truth) = value.as_bool() {
             found.push((key, truth.to_string(), at));
         } else if let Some(number) = value.as_integer() {
-            // 0x400, 0o2000 and 0b1 are TOML as well.
+            // TOML has 0x400, 0o2000 and 0b1, too.
             let whole = i128::from_str_radix(number.as_str(), number.radix())
-                .map_err(|e| FileProblem::NotANumber(key.clone(), e))?;
+                .map_err(|e| format!("`{key}`: {e}"))?;
             found.push((key, whole.to_string(), at));
         } else if let Some(number) = value.as_float() {
             found.push((key, number.as_str().to_owned(), at));
         } else {
-            return Err(FileProblem::NotSingle(key, value.type_str()));
+            return Err(format!("`{key}` is {}; expected a single value", value.type_str()));
         }
     }
     Ok(())
 }
 
-/// ` (did you mean …?)` for the known key that shares most with this one.
+/// ` (did you mean …?)` with the most similar key.
 fn nearest(key: &str) -> String {
     let wanted = key.strip_prefix("MADANG_").map_or_else(
         || key.to_lowercase(),
@@ -280,6 +252,10 @@ fn nearest(key: &str) -> String {
 mod tests {
     use super::*;
     use crate::config::{Detail, Simplify};
+
+    fn flag() -> Origin {
+        Origin::Flag("--set".to_owned())
+    }
 
     #[test]
     fn every_default_is_valid() {
@@ -301,7 +277,7 @@ mod tests {
         assert_eq!(settings.tracks.detail, Detail::High);
         assert_eq!(settings.tracks.simplify, Simplify::Degrees(0.0005));
         assert!((settings.tracks.cache_from_metres - 10_000.0).abs() < f64::EPSILON);
-        sources.set("tracks.detail", "full", Origin::Flag("--set".to_owned())).unwrap();
+        sources.set("tracks.detail", "full", flag()).unwrap();
         assert_eq!(sources.resolve().unwrap().tracks.detail, Detail::Full);
         assert_eq!(
             sources.effective(Key::find("tracks.simplify").unwrap()).1,
@@ -326,8 +302,7 @@ mod tests {
     #[test]
     fn an_unknown_key_is_refused_and_its_neighbour_named() {
         let mut sources = Sources::new();
-        let error =
-            sources.set("tracks.detial", "low", Origin::Flag("--set".to_owned())).unwrap_err();
+        let error = sources.set("tracks.detial", "low", flag()).unwrap_err();
         assert!(error.to_string().contains("did you mean `tracks.detail`?"), "{error}");
         let error = sources
             .environment([("MADANG_TRACKS_DETIAL".to_owned(), "low".to_owned())].into_iter())
@@ -352,13 +327,23 @@ mod tests {
             ("log.level", "madang_service=loud"),
         ] {
             let mut sources = Sources::new();
-            sources.set(key, value, Origin::Flag("--set".to_owned())).unwrap();
+            sources.set(key, value, flag()).unwrap();
             let text = sources.resolve().unwrap_err().to_string();
             let accepts = &*Key::find(key).unwrap().accepts;
             for part in [key, value, "--set", accepts] {
                 assert!(text.contains(part), "{text} does not name {part}");
             }
         }
+    }
+
+    #[test]
+    fn a_secret_that_needs_another_setting_is_hidden() {
+        let mut sources = Sources::new();
+        sources.set("likes.write", "queue", flag()).unwrap();
+        sources.set("likes.url", "redis://user:s3cret@127.0.0.1:1", flag()).unwrap();
+        let text = sources.resolve().unwrap_err().to_string();
+        assert!(text.contains("`likes.url = (hidden)` needs"), "{text}");
+        assert!(!text.contains("s3cret"), "{text}");
     }
 
     #[test]

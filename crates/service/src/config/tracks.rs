@@ -1,11 +1,11 @@
-//! `tracks.*`.
+//! `tracks.*`: detail and caching.
 
 use super::keys::settings;
 use super::value::{kind, named, word};
 use serde::Deserialize;
 
 settings! {
-    /// `tracks.*`: detail, and what is cached.
+    /// `tracks.*`: detail and caching.
     #[derive(Clone, Debug, PartialEq)]
     pub struct TrackSettings {
         detail: Detail = "tracks.detail", "medium", word("full, high, medium or low"),
@@ -19,7 +19,7 @@ settings! {
     }
 }
 
-/// Fixed levels of detail. There is no free tolerance: every value would be a cache key of its own.
+/// Levels of detail. There is no free tolerance: each value would be a cache key of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Detail {
@@ -34,13 +34,11 @@ pub enum Detail {
 }
 
 impl Detail {
-    /// The level of this name, as in `?detail=`.
-    pub fn parse(text: &str) -> Option<Detail> {
+    pub(crate) fn parse(text: &str) -> Option<Detail> {
         named(text)
     }
 
-    /// The name, as in `?detail=`.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Detail::Full => "full",
             Detail::High => "high",
@@ -49,8 +47,8 @@ impl Detail {
         }
     }
 
-    /// Largest distance in metres of a left-out point from the line that is returned.
-    pub fn tolerance_metres(self) -> f64 {
+    /// Maximum distance in metres of an omitted point from the returned line.
+    pub(crate) fn tolerance_metres(self) -> f64 {
         match self {
             Detail::Full => 0.0,
             Detail::High => 2.0,
@@ -60,12 +58,12 @@ impl Detail {
     }
 }
 
-/// How a path is simplified for a level below `full`.
+/// Simplification of a path for a level below `full`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Simplify {
-    /// In metres on the sphere, the level's own tolerance.
+    /// In metres on the sphere, with the level's own tolerance.
     Metres,
-    /// As documented by the system this reproduces: one tolerance in degrees for every level below `full`.
+    /// One tolerance in degrees for every level below `full`, as in the documented system.
     Degrees(f64),
 }
 

@@ -1,5 +1,5 @@
-//! Values as they are written in files, the environment and flags: durations and sizes with a unit. What cannot be
-//! parsed is nothing: what a key accepts says the rest.
+//! Values in files, the environment and flags: durations and sizes have a unit. Parsers return `None` for an invalid
+//! value; its key describes what is accepted.
 
 use madang_guard::net::Cidr;
 use serde::de::value::StrDeserializer;
@@ -8,8 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Parses a duration: a whole or decimal number and a unit, `ms`, `s`, `min`, `h` or `d`.
-/// Only zero may come without a unit, because `30` alone reads as anybody's guess.
+/// A duration: a whole or decimal number and a unit, `ms`, `s`, `min`, `h` or `d`. Only zero needs no unit.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     if text == "0" {
@@ -25,7 +24,7 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
         _ => return None,
     };
     let seconds = number.parse::<f64>().ok()? * factor;
-    // A century: far above any sensible setting, far below what Duration can hold.
+    // A century: above any sensible setting, below the maximum of a Duration.
     (0.0..=3.2e9).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
 }
 
@@ -34,8 +33,7 @@ pub(super) fn positive(text: &str) -> Option<Duration> {
     duration(text).filter(|duration| !duration.is_zero())
 }
 
-/// Parses a size in bytes: a number and `B`, `KiB`, `MiB` or `GiB` (powers of 1,024), or a bare
-/// number of bytes.
+/// A size in bytes: a number and `B`, `KiB`, `MiB` or `GiB` (powers of 1,024), or a bare number of bytes.
 pub(crate) fn size(text: &str) -> Option<usize> {
     let (number, unit) = split_unit(text.trim());
     let factor: u64 = match unit {
@@ -48,26 +46,25 @@ pub(crate) fn size(text: &str) -> Option<usize> {
     usize::try_from(number.parse::<u64>().ok()?.checked_mul(factor)?).ok()
 }
 
-/// Parses addresses and ranges of them, with commas between; an empty text is none.
+/// Addresses and ranges separated by commas; an empty text is none.
 pub(crate) fn ranges(text: &str) -> Option<Vec<Cidr>> {
     let parts = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
     parts.map(|range| range.parse().ok()).collect()
 }
 
-/// Parses a whole number within a range, both ends included.
+/// A whole number in an inclusive range.
 pub(crate) fn whole(text: &str, low: usize, high: usize) -> Option<usize> {
     text.trim().parse().ok().filter(|number| (low..=high).contains(number))
 }
 
 type Parse<T> = Box<dyn Fn(&str) -> Option<T>>;
 
-/// What a setting accepts: how it is said, and how it is parsed.
+/// A description of accepted values, and their parser.
 pub(crate) struct Kind<T> {
     pub(super) accepts: String,
     pub(super) parse: Parse<T>,
 }
 
-/// What `parse` takes, said in these words.
 pub(super) fn kind<T: 'static>(
     accepts: impl Into<String>,
     parse: impl Fn(&str) -> Option<T> + 'static,
@@ -112,7 +109,7 @@ pub(super) fn time_or_0() -> Kind<Duration> {
     kind("a duration: 0, 250ms, 5s, 2min", duration)
 }
 
-/// The [`duration`] for which something is cached.
+/// A time to live in the cache.
 pub(super) fn lifetime() -> Kind<Duration> {
     kind("a duration: 30s, 10min, 24h; 0 = not kept", duration)
 }
@@ -139,7 +136,7 @@ pub(super) fn word<T: DeserializeOwned + 'static>(accepts: &str) -> Kind<T> {
     kind(accepts, named)
 }
 
-/// The variant of this name.
+/// The variant of this name in kebab case.
 pub(super) fn named<T: DeserializeOwned>(text: &str) -> Option<T> {
     T::deserialize(StrDeserializer::<de::value::Error>::new(text)).ok()
 }

@@ -1,18 +1,16 @@
-//! What clients send.
+//! Input of clients.
 
 use crate::accounts::{RegionRow, Regions, TokenKey, Tokens};
 use crate::articles;
+use crate::http::json::table::{FieldKind as _, GivenSecret, NewSecret, Number, Time};
 use crate::http::json::{JsonBody, LARGEST_OBJECT};
 use crate::http::negotiate::{Encodings, media_type};
 use crate::http::page::{self, DEFAULT_LIMIT, MAX_LIMIT};
 use crate::http::{Conditions, Problem, Proxies, head, rfc3339};
-use crate::idempotency;
-use crate::markets;
 use crate::ops::record::Trace;
 use crate::posts::{self, Category, Names};
-use crate::schedules;
-use crate::tracks;
 use crate::tracks::create::read::{UploadFormat, name_of, track};
+use crate::{idempotency, markets, schedules, tracks};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
@@ -27,18 +25,18 @@ use std::time::Duration;
 pub(super) fn heads(data: &[u8]) {
     let mut lines = data.split(|byte| *byte == b'\n');
     let target = lines.next().unwrap_or_default();
-    let headers: Vec<(HeaderName, HeaderValue)> = lines.filter_map(header).take(64).collect();
-    let headers: HeaderMap =
-        headers.into_iter().fold(HeaderMap::new(), |mut all, (name, value)| {
-            all.append(name, value);
-            all
-        });
+    let mut headers = HeaderMap::new();
+    headers.extend(lines.filter_map(header).take(64));
     conditions(&headers);
     negotiation(&headers);
     addresses(&headers);
     if let Some(trace) = Trace::of(&headers) {
-        let written =
-            format!("00-{}-{:016x}-{:02x}", trace.id, trace.parent, u8::from(trace.is_sampled));
+        let written = format!(
+            "00-{}-{:016x}-{:02x}",
+            trace.id_text(),
+            trace.parent,
+            u8::from(trace.is_sampled)
+        );
         let mut again = HeaderMap::new();
         again.insert("traceparent", HeaderValue::from_str(&written).expect("hexadecimal digits"));
         assert_eq!(Trace::of(&again), Some(trace));
@@ -74,7 +72,7 @@ fn conditions(headers: &HeaderMap) {
     if !headers.contains_key("if-match") && !headers.contains_key("if-none-match") {
         assert!(conditions.hold(Some("a1")) && conditions.hold(None));
     }
-    // Whatever else is said, a tag that the client has is no reason to send the same again.
+    // A client that has the current ETag never matches, whatever the other headers contain.
     let mut known = headers.clone();
     known.append("if-none-match", HeaderValue::from_static("\"a1-gzip\""));
     assert!(!Conditions::of(&known).hold(Some("a1")));
@@ -95,7 +93,7 @@ fn addresses(headers: &HeaderMap) {
     let trusting = Proxies::new(&["10.0.0.0/8".parse().expect("a range")]);
     let _ = (trusting.last_hop(peer, headers), trusting.over_tls(peer, headers));
     assert_eq!(Proxies::default().last_hop(real, headers), real);
-    // What the proxy appends wins over all that the client claims.
+    // The address appended by the proxy wins over all claims.
     let mut told = headers.clone();
     told.append("x-forwarded-for", HeaderValue::from_static("9.9.9.9"));
     assert_eq!(trusting.last_hop(peer, &told), real);
@@ -127,7 +125,7 @@ fn names() -> Names<'static> {
     Names { regions: &REGIONS, categories: &CATEGORIES }
 }
 
-/// A query, asked of every listing.
+/// A query, parsed for every listing.
 pub(super) fn queries(data: &[u8]) {
     let Ok(query) = std::str::from_utf8(data) else { return };
     let _ = (tracks::list::Asked::parse(query), name_of(query));
@@ -143,7 +141,7 @@ pub(super) fn queries(data: &[u8]) {
         let found = REGIONS.find(text);
         assert!(found.is_err() || REGIONS.row(found.unwrap_or(0)).is_some());
     }
-    // The last of two parameters counts, so what follows the query is what is asked for.
+    // The last parameter of a name counts.
     let cursor = page::write_whole_cursor("all", 7, i64::MIN);
     let asked = page::asked(&format!("{query}&limit={DEFAULT_LIMIT}&cursor={cursor}"), "all");
     assert_eq!(asked.ok(), Some((DEFAULT_LIMIT, Some((7, i64::MIN)))));
@@ -153,12 +151,12 @@ pub(super) fn queries(data: &[u8]) {
     }
 }
 
-/// A body that says it is JSON, read as each that there is.
+/// A body declared as JSON, read as each kind of body.
 pub(super) fn json_bodies(data: &[u8]) {
     let whole = serde_json::from_slice::<serde_json::Value>(data);
     let object = || JsonBody::from(Bytes::copy_from_slice(data)).object(LARGEST_OBJECT);
     let Ok(body) = object() else { return };
-    // Stricter than the library, never laxer.
+    // Stricter than the library, never more lenient.
     let whole = whole.expect("a body that is taken is JSON");
     let fields = whole.as_object().expect("a body that is taken is an object");
     for (name, value) in fields {
@@ -172,7 +170,7 @@ pub(super) fn json_bodies(data: &[u8]) {
         Ok::<_, Problem>(serde_json::json!({ "title": new.title, "content": new.content }))
     };
     if let Ok(text) = article(body) {
-        // What is stored is in its normal form: read again, it stays as it is.
+        // The stored text is normalised: read again, it stays the same.
         assert_eq!(again(text.clone()).and_then(article).ok(), Some(text));
     }
     let _ = object().and_then(articles::draft::edit);
@@ -184,8 +182,10 @@ pub(super) fn json_bodies(data: &[u8]) {
     }
     let _ = track(UploadFormat::Json, Bytes::copy_from_slice(data), None);
     if let Ok(mut body) = object() {
-        let _ = (body.secret("password", 1..=64), body.secret_within("password", 64));
-        let _ = (body.number("rate", 0.0..=5.0), body.time("startAt"));
+        let _ = NewSecret(1..=64).read(&mut body, "password");
+        let _ = GivenSecret(64).read(&mut body, "password");
+        let _ = Number(0.0..=5.0).read(&mut body, "rate");
+        let _ = Time.read(&mut body, "startAt");
         let _: Result<_, Problem> = body.finish(());
     }
 }
@@ -193,12 +193,12 @@ pub(super) fn json_bodies(data: &[u8]) {
 /// A file with a path.
 pub(super) fn uploads(data: &[u8]) {
     let Ok(read) = track(UploadFormat::File, Bytes::copy_from_slice(data), None) else { return };
-    // With the name given apart, the same path.
+    // The same path with a separate name.
     let named = track(UploadFormat::File, Bytes::copy_from_slice(data), Some("x".to_owned()));
     assert_eq!(named.ok().map(|named| named.path), Some(read.path));
 }
 
-/// A token, and a payload under the right signature.
+/// A token, and a payload with a valid signature.
 pub(super) fn tokens(data: &[u8]) {
     const NOW: i64 = 1_800_000_000;
     const HEADER: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9";

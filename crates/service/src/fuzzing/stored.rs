@@ -1,11 +1,9 @@
-//! What this program, another version of it, or somebody else has stored.
+//! Stored data, of this program, another version of it, or anybody else.
 
 use crate::articles::likes::record;
 use crate::config::{Origin, Sources};
 use crate::store::Effects;
-use crate::store::backup::BackupError;
-use crate::store::backup::archive;
-use crate::store::backup::manifest::Manifest;
+use crate::store::backup::{BackupError, archive, manifest::Manifest};
 use crate::store::copy::key;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +16,7 @@ pub(super) fn settings(data: &[u8]) {
         return;
     }
     let Ok(settings) = sources.resolve() else { return };
-    // Said again in another place, the values mean the same.
+    // Set again from another source, the values mean the same.
     let mut again = Sources::new();
     for key in crate::config::KEYS.iter() {
         let (value, _) = sources.effective(key);
@@ -50,7 +48,7 @@ pub(super) fn outbox(data: &[u8]) {
 
 /// The manifest of a backup; its archive, packed and as it is.
 pub(super) fn archives(data: &[u8]) {
-    /// Bytes of files that are written here.
+    /// Maximum number of bytes written to disk.
     const MOST: u64 = 1 << 20;
     static MADE: AtomicU32 = AtomicU32::new(0);
     if let Ok(manifest) = Manifest::parse(data) {

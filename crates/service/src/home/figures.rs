@@ -1,14 +1,11 @@
-//! How many requests a second were answered, and how fast: a sample each second, for the last minute.
-//!
-//! Requests only count (`ops/latency.rs`); one thread (`sampler.rs`) reads the counts each second, whoever looks. So the
-//! page shows the past minute at once, and a hundred viewers cost no more than their answers. Without
-//! labels: nothing here tells what was asked, or by whom. Requests for these figures are not in them.
+//! Rate and latency of responses: a sample each second, for the last minute (docs/decisions/0046-home-page.md).
+//! Requests for the figures are not counted, and there are no labels.
 
 use super::sampler::INTERVAL;
-use crate::http::Problem;
+use crate::http::{Problem, not_stored};
 use crate::ops::latency::{Latencies, Reading};
-use axum::response::{IntoResponse as _, Response};
-use http::{HeaderValue, header};
+use crate::ops::metrics::ServerMetrics;
+use axum::response::Response;
 use madang_cache::Cache;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -16,27 +13,25 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Samples that are kept.
+/// Number of samples kept.
 const KEPT: usize = 60;
-/// Samples whose answers make a percentile: a second of a quiet service has too few.
+/// Samples per percentile: one second of a quiet service has too few responses.
 const WINDOW: usize = 10;
 
-/// One second.
+/// Figures of one second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Sample {
-    /// Counts the samples since the start, from 1.
+    /// Number of the sample since the start, from 1.
     number: u64,
-    /// Answers in this second, divided by how long it really was.
+    /// Responses in this second, divided by its measured length.
     requests_per_second: f64,
-    /// Time within which half of the answers of the last ten seconds were given, from a complete head to
-    /// the answer's head; absent without answers.
+    /// Median time of the last ten seconds from a complete request head to the response's head; absent without
+    /// responses.
     p50_milliseconds: Option<f64>,
-    /// The same for 95 of 100.
     p95_milliseconds: Option<f64>,
-    /// The same for 99 of 100.
     p99_milliseconds: Option<f64>,
-    /// Share of the look-ups of the last ten seconds that the cache answered, 0 to 1; absent without any.
+    /// Share of the lookups of the last ten seconds that the cache answered, 0 to 1; absent without lookups.
     cache_hit_ratio: Option<f64>,
 }
 
@@ -45,12 +40,12 @@ struct Sample {
 struct Figures {
     interval_seconds: f64,
     window_seconds: f64,
-    /// Answers since the start, as of the last sample.
+    /// Responses from the start to the last sample.
     requests: u64,
     samples: Vec<Sample>,
 }
 
-/// The last minute.
+/// The samples of the last minute, and the number of responses since the start.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     kept: Mutex<(u64, VecDeque<Sample>)>,
@@ -59,27 +54,25 @@ pub(super) struct Samples {
 /// Takes the samples.
 #[derive(Debug)]
 pub(super) struct Minute {
-    latencies: Arc<Latencies>,
+    metrics: Arc<ServerMetrics>,
     cache: Cache,
     past: VecDeque<Counts>,
     into: Arc<Samples>,
 }
 
 impl Minute {
-    /// From now on.
-    pub(super) fn new(latencies: Arc<Latencies>, cache: Cache) -> Minute {
-        let past = VecDeque::from([Counts::read(&latencies, &cache)]);
-        Minute { latencies, cache, past, into: Arc::default() }
+    pub(super) fn new(metrics: Arc<ServerMetrics>, cache: Cache) -> Minute {
+        let past = VecDeque::from([Counts::read(metrics.latencies(), &cache)]);
+        Minute { metrics, cache, past, into: Arc::default() }
     }
 
-    /// Where the samples are.
     pub(super) fn samples(&self) -> Arc<Samples> {
         Arc::clone(&self.into)
     }
 
-    /// A second has passed.
+    /// Takes the sample of a second.
     pub(super) fn tick(&mut self) {
-        self.past.push_back(Counts::read(&self.latencies, &self.cache));
+        self.past.push_back(Counts::read(self.metrics.latencies(), &self.cache));
         self.into.add(&self.past);
         if self.past.len() > WINDOW {
             self.past.pop_front();
@@ -87,7 +80,7 @@ impl Minute {
     }
 }
 
-/// All counts at one moment.
+/// All counts at one moment, since the start.
 #[derive(Clone, Debug)]
 pub(super) struct Counts {
     pub(super) at: Instant,
@@ -109,7 +102,7 @@ impl Counts {
 }
 
 impl Samples {
-    /// Adds what lies between the last counts and those before.
+    /// Adds the sample between the last two counts; percentiles cover all of `past`.
     fn add(&self, past: &VecDeque<Counts>) {
         let (Some(first), Some(now)) = (past.front(), past.back()) else { return };
         let before = past.iter().rev().nth(1).unwrap_or(first);
@@ -134,7 +127,7 @@ impl Samples {
         samples.push_back(sample);
     }
 
-    /// Samples after this number; all of them when there was no such number yet.
+    /// Samples after this number; all of them when the number is not known, as after a restart.
     fn after(&self, number: u64) -> Figures {
         let kept = self.kept.lock();
         let (requests, samples) = &*kept;
@@ -166,9 +159,9 @@ pub(super) fn rounded(value: f64, decimals: i32) -> f64 {
     (value * scale).round() / scale
 }
 
-/// Answers `?after=NUMBER`.
+/// The response to `?after=NUMBER`.
 pub(super) fn answer(samples: &Samples, query: &str) -> Result<Response, Problem> {
-    json(&samples.after(asked_after(query)?))
+    Ok(not_stored(samples.after(asked_after(query)?)))
 }
 
 /// The number in `?after=NUMBER`, or 0.
@@ -181,22 +174,12 @@ pub(super) fn asked_after(query: &str) -> Result<u64, Problem> {
     Ok(after.unwrap_or(0))
 }
 
-/// An answer that nobody keeps.
-pub(super) fn json(figures: &impl Serialize) -> Result<Response, Problem> {
-    let text = serde_json::to_vec(figures).map_err(|error| Problem::internal(error.to_string()))?;
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
-    Ok((headers, text).into_response())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// Counts a number of seconds after `start`, with answers of a millisecond.
+    /// Counts at a second after `start`, with new responses of a millisecond.
     fn counts(start: Instant, second: u32, latencies: &Latencies, answers: u32) -> Counts {
         (0..answers).for_each(|_| latencies.observe(Duration::from_millis(1)));
         Counts {

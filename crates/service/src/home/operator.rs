@@ -1,16 +1,15 @@
-//! The figures of the operator's view: ten minutes of what the metrics count, and the last errors.
+//! Figures of the operator's view: ten minutes of the metrics, and the last errors.
 //!
-//! Nothing is counted for it: the sampler's thread reads, every two seconds, what `/metrics` shows at a scrape,
-//! whoever looks. The view needs no Prometheus, and is for the question "what is wrong just now?"; what was
-//! last week, and alerts, are the business of `/metrics`.
+//! The sampler's thread reads the counters of `/metrics` every two seconds, with or without viewers. The view needs
+//! no Prometheus and answers "what is wrong just now?"; `/metrics` is for history and alerts.
 
-use super::figures::{Counts, asked_after, hit_ratio, json, ratio, rounded};
+use super::figures::{Counts, asked_after, hit_ratio, ratio, rounded};
 use super::sampler::INTERVAL;
 use crate::accounts::bearer;
 use crate::app::App;
 use crate::config::{OperatorToken, Rate};
 use crate::http::limits::ClassLimit;
-use crate::http::{Gate, Problem, rfc3339};
+use crate::http::{Gate, Problem, not_stored, rfc3339};
 use crate::ops::last_errors::{LastError, LastErrors};
 use crate::ops::metrics::ServerMetrics;
 use crate::store::ReplicaMetrics;
@@ -22,29 +21,29 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Ticks of the sampler between two samples.
+/// Ticks of the sampler per sample.
 const EVERY: u32 = 2;
-/// Samples that are kept: ten minutes.
+/// Number of samples kept: ten minutes.
 const KEPT: usize = 300;
-/// Samples whose answers make a percentile: ten seconds.
+/// Samples per percentile: ten seconds.
 const WINDOW: usize = 5;
-/// Requests of one address for these figures, right or wrong tokens: an open page makes 30 a minute.
+/// Limit on requests of one address for these figures, with any token: an open page makes 30 a minute.
 const ASKED: Rate = Rate { count: 300, window: Duration::from_secs(60) };
 
-/// What is counted since the start and drawn as so many a second.
+/// Counters since the start, shown per second.
 const RATES: [&str; 10] = [
     "answers2xx", "answers3xx", "answers4xx", "answers5xx", "logInsRefused", "logInsChallenged",
     "rateLimited", "shed", "writes", "writesFailed",
 ];
-/// What is so at the moment of the sample.
+/// Levels at the moment of the sample.
 const LEVELS: [&str; 8] = [
     "cacheBytes", "logInsWaiting", "requestsWaiting", "storeWaiting", "logBytes", "diskFreeBytes",
     "likesPending", "likesLagSeconds",
 ];
-/// What is so of the last ten seconds.
+/// Figures of the last ten seconds.
 const WINDOWS: [&str; 3] = ["p50Milliseconds", "p99Milliseconds", "cacheHitRatio"];
 
-/// The numbers of a moment.
+/// All counters and levels at one moment.
 #[derive(Clone, Debug)]
 struct MetricsSnapshot {
     counts: Counts,
@@ -56,16 +55,13 @@ struct MetricsSnapshot {
 impl MetricsSnapshot {
     #[allow(clippy::cast_precision_loss, reason = "sizes and counts are far below 2^53")]
     fn take(app: &App, metrics: &ServerMetrics) -> MetricsSnapshot {
-        let [_, answers @ ..] = metrics.answers();
         let guard = app.accounts.guard().metrics();
         let hashes = app.accounts.hasher().metrics();
         let gates = [&app.reads, &app.writes, &app.uploads];
         let limited = gates.iter().filter_map(|gate| gate.over_rate()).sum();
         let gates = gates.map(Gate::metrics);
-        let answered = app.answers.metrics();
-        let shed: u64 = gates.iter().map(|gate| gate.shed_full + gate.shed_late).sum();
-        let store = app.store.metrics();
-        let sizes = app.store.sizes();
+        let answers = app.answers.metrics();
+        let (store, sizes) = (app.store.metrics(), app.store.sizes());
         let likes = app.articles.like_metrics();
         let refused = guard.refused_pair
             + guard.refused_account
@@ -76,81 +72,69 @@ impl MetricsSnapshot {
             + guard.refused_in_flight;
         let challenged =
             guard.suspicious_address + guard.suspicious_account + guard.suspicious_password;
-        let shed =
-            shed + answered.refused + answered.refused_share + hashes.refused + hashes.expired;
-        let waiting = gates.iter().map(|gate| gate.waiting as u64).sum();
-        let levels = [
-            Some(app.cache.used_bytes()),
-            Some(guard.waiters + hashes.queued as u64),
-            Some(waiting),
-            Some(store.waiting_reads + store.waiting_writes),
-            sizes.files.map(|files| files.log_bytes),
-            Some(sizes.disk_free_bytes),
-            Some(likes.pending),
-        ]
-        .map(|level| level.map(|level| level as f64));
-        let [cache, log_ins, requests, queue, log, disk, pending] = levels;
-        let lag = Some(likes.lag.as_secs_f64());
-        let [ok, elsewhere, wrong, failed] = answers;
+        let shed = gates.iter().map(|gate| gate.shed_full + gate.shed_late).sum::<u64>()
+            + answers.refused
+            + answers.refused_share
+            + hashes.refused
+            + hashes.expired;
+        let failed_writes = store.failed_jobs + store.failed_commits;
+        let [_, s2xx, s3xx, s4xx, s5xx] = metrics.answers();
+        let level = |value: u64| Some(value as f64);
         MetricsSnapshot {
-            counts: Counts::read(&metrics.latencies, &app.cache),
+            counts: Counts::read(metrics.latencies(), &app.cache),
             rates: [
-                ok,
-                elsewhere,
-                wrong,
-                failed,
-                refused,
-                challenged,
-                limited,
-                shed,
-                store.committed_jobs,
-                store.failed_jobs + store.failed_commits,
+                s2xx, s3xx, s4xx, s5xx, refused, challenged, limited, shed, store.committed_jobs,
+                failed_writes,
             ],
-            levels: [cache, log_ins, requests, queue, log, disk, pending, lag],
+            levels: [
+                level(app.cache.used_bytes()),
+                level(guard.waiters + hashes.queued as u64),
+                level(gates.iter().map(|gate| gate.waiting as u64).sum()),
+                level(store.waiting_reads + store.waiting_writes),
+                sizes.files.and_then(|files| level(files.log_bytes)),
+                level(sizes.disk_free_bytes),
+                level(likes.pending),
+                Some(likes.lag.as_secs_f64()),
+            ],
             replicas: app.store.replicas(),
         }
     }
 }
 
-/// What is drawn of a moment, in the order of the names, then the lag of each replica.
-#[derive(Clone, Debug)]
-struct Sample(Vec<Option<f64>>);
+/// Values of a moment in the order of the names, then the lag of each replica.
+type Sample = Vec<Option<f64>>;
 
-impl Sample {
-    fn between(past: &VecDeque<MetricsSnapshot>) -> Option<Sample> {
-        let (first, now) = (past.front()?, past.back()?);
-        let before = past.iter().rev().nth(1)?;
-        let seconds = now.counts.at.duration_since(before.counts.at).as_secs_f64();
-        let rates = now.rates.iter().zip(&before.rates);
-        let rates = rates.map(|(now, before)| Some(ratio(now.saturating_sub(*before), seconds)));
-        let window = now.counts.answers.since(&first.counts.answers);
-        let milliseconds = |share| window.percentile(share).map(|seconds| seconds * 1e3);
-        let windows =
-            [milliseconds(0.5), milliseconds(0.99), hit_ratio(&first.counts, &now.counts)];
-        let lags = now.replicas.iter().map(|replica| Some(replica.lag.as_secs_f64()));
-        let all = rates.chain(now.levels).chain(windows).chain(lags);
-        Some(Sample(all.map(|value| value.map(|value| rounded(value, 3))).collect()))
-    }
+fn sample(past: &VecDeque<MetricsSnapshot>) -> Option<Sample> {
+    let (first, now) = (past.front()?, past.back()?);
+    let before = past.iter().rev().nth(1)?;
+    let seconds = now.counts.at.duration_since(before.counts.at).as_secs_f64();
+    let rates = now.rates.iter().zip(&before.rates);
+    let rates = rates.map(|(now, before)| Some(ratio(now.saturating_sub(*before), seconds)));
+    let window = now.counts.answers.since(&first.counts.answers);
+    let milliseconds = |share| window.percentile(share).map(|seconds| seconds * 1e3);
+    let windows = [milliseconds(0.5), milliseconds(0.99), hit_ratio(&first.counts, &now.counts)];
+    let lags = now.replicas.iter().map(|replica| Some(replica.lag.as_secs_f64()));
+    let all = rates.chain(now.levels).chain(windows).chain(lags);
+    Some(all.map(|value| value.map(|value| rounded(value, 3))).collect())
 }
 
-/// The last ten minutes.
+/// The samples of the last ten minutes.
 #[derive(Debug, Default)]
 struct Kept {
     /// Number of the last sample; the first is 1.
     number: u64,
     samples: VecDeque<Sample>,
-    /// As of the last one.
+    /// As of the last sample.
     replicas: Vec<ReplicaMetrics>,
 }
 
-/// A replica as it is shown.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Replica<'a> {
     name: &'a str,
-    /// Whether reads are sent there.
+    /// True if reads are sent there.
     is_used: bool,
-    /// Reads that it has answered since the start.
+    /// Reads since the start.
     reads: u64,
     lag_seconds: Vec<Option<f64>>,
 }
@@ -159,20 +143,19 @@ struct Replica<'a> {
 #[serde(rename_all = "camelCase")]
 struct Figures<'a> {
     version: &'static str,
-    /// RFC 3339; another one means that all samples are new.
+    /// RFC 3339; after a restart all samples are new.
     started_at: &'a str,
     interval_seconds: f64,
-    /// Of the last sample.
+    /// Number of the last sample.
     number: u64,
     cache_capacity_bytes: u64,
-    /// Values by name, the oldest first.
+    /// Values by name, oldest first.
     series: BTreeMap<&'static str, Vec<Option<f64>>>,
     replicas: Vec<Replica<'a>>,
-    /// The latest first.
+    /// Latest first.
     errors: Vec<LastError>,
 }
 
-/// What the view is made of.
 #[derive(Debug)]
 pub(super) struct View {
     token: OperatorToken,
@@ -196,18 +179,17 @@ impl View {
         }
     }
 
-    /// Where the edge puts errors.
     pub(super) fn errors(&self) -> Arc<LastErrors> {
         Arc::clone(&self.errors)
     }
 
-    /// Answers `?after=NUMBER` of whoever has the token.
+    /// The response to `?after=NUMBER` with the operator's token.
     pub(super) async fn answer(
         &self,
         headers: &HeaderMap,
         query: &str,
     ) -> Result<Response, Problem> {
-        // Before the token is looked at: whoever guesses too fast does not learn of a right guess.
+        // Before the token, so that a fast guesser does not learn of a correct guess.
         if let Some(limit) = &self.limit {
             limit.take().await.map_err(|after| {
                 let detail = "this address asks for the operator's view too often";
@@ -220,17 +202,17 @@ impl View {
         if !self.token.is(given) {
             return Err(Problem::invalid_token("this is not the operator's token"));
         }
-        self.after(asked_after(query)?)
+        Ok(self.after(asked_after(query)?))
     }
 
-    /// Samples after this number; all of them when there was no such number yet.
-    fn after(&self, number: u64) -> Result<Response, Problem> {
+    /// Samples after this number; all of them when the number is not known, as after a restart.
+    fn after(&self, number: u64) -> Response {
         let kept = self.kept.lock();
         let new = kept.number.checked_sub(number).unwrap_or(kept.number);
         let new = usize::try_from(new).unwrap_or(KEPT).min(kept.samples.len());
         let column = |at: usize| {
             let new = kept.samples.iter().skip(kept.samples.len() - new);
-            new.map(|sample| sample.0.get(at).copied().flatten()).collect()
+            new.map(|sample| sample.get(at).copied().flatten()).collect()
         };
         let names = RATES.iter().chain(&LEVELS).chain(&WINDOWS);
         let lags = RATES.len() + LEVELS.len() + WINDOWS.len();
@@ -240,7 +222,7 @@ impl View {
             reads: replica.reads,
             lag_seconds: column(lags + at),
         });
-        json(&Figures {
+        not_stored(Figures {
             version: env!("CARGO_PKG_VERSION"),
             started_at: &self.started_at,
             interval_seconds: (INTERVAL * EVERY).as_secs_f64(),
@@ -273,13 +255,12 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// From now on.
     pub(super) fn new(view: Arc<View>, app: Arc<App>, metrics: Arc<ServerMetrics>) -> Watch {
         let past = VecDeque::from([MetricsSnapshot::take(&app, &metrics)]);
         Watch { app, metrics, view, past, ticks: 0 }
     }
 
-    /// A second has passed.
+    /// Takes a sample every [`EVERY`] seconds.
     pub(super) fn tick(&mut self) {
         self.ticks = (self.ticks + 1) % EVERY;
         if self.ticks > 0 {
@@ -288,7 +269,7 @@ impl Watch {
         let snapshot = MetricsSnapshot::take(&self.app, &self.metrics);
         let replicas = snapshot.replicas.clone();
         self.past.push_back(snapshot);
-        if let Some(sample) = Sample::between(&self.past) {
+        if let Some(sample) = sample(&self.past) {
             self.view.keep(sample, replicas);
         }
         if self.past.len() > WINDOW {

@@ -1,8 +1,7 @@
-//! The one thread that takes the samples of all figures, each second.
+//! The thread that takes the samples of all figures.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use crate::ops::thread::Joined;
+use crossbeam_channel::{Sender, bounded};
 use std::time::{Duration, Instant};
 
 /// Time between two ticks.
@@ -11,57 +10,29 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 /// Ticks until it is dropped.
 #[derive(Debug)]
 pub(super) struct Sampler {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    // Before the thread: dropping it ends the thread.
+    _stop: Sender<()>,
+    _thread: Joined,
 }
 
 impl Sampler {
-    /// Starts its thread.
-    ///
-    /// # Errors
-    /// When the system has none.
-    pub(super) fn start(tick: impl FnMut() + Send + 'static) -> std::io::Result<Sampler> {
-        let stop = Arc::<AtomicBool>::default();
-        let stopped = Arc::clone(&stop);
-        let thread = std::thread::Builder::new()
-            .name("figures".to_owned())
-            .spawn(move || run(tick, &stopped))?;
-        Ok(Sampler { stop, thread: Some(thread) })
-    }
-}
-
-impl Drop for Sampler {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            // It panics nowhere, and if it did there would be nothing left to do.
-            let _ = thread.join();
-        }
-    }
-}
-
-fn run(mut tick: impl FnMut(), stop: &AtomicBool) {
-    let mut last = Instant::now();
-    loop {
-        while let Some(wait) = (last + INTERVAL).checked_duration_since(Instant::now()) {
-            if stop.load(Ordering::Relaxed) {
-                return;
+    pub(super) fn start(mut tick: impl FnMut() + Send + 'static) -> std::io::Result<Sampler> {
+        let (stop, stopped) = bounded::<()>(0);
+        let run = move || {
+            let mut next = Instant::now() + INTERVAL;
+            while stopped.recv_deadline(next).is_err_and(|error| error.is_timeout()) {
+                next = Instant::now() + INTERVAL;
+                tick();
             }
-            std::thread::park_timeout(wait);
-        }
-        if stop.load(Ordering::Relaxed) {
-            return;
-        }
-        last = Instant::now();
-        tick();
+        };
+        Ok(Sampler { _stop: stop, _thread: Joined::spawn("figures", run)? })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
+    use std::sync::Arc;
     #[test]
     fn dropping_the_sampler_ends_its_thread_at_once() {
         let held = Arc::new(());

@@ -1,16 +1,11 @@
-//! Accepting connections, and what happens with one too many.
-//!
-//! When all places are taken, the connection that has waited longest for its client makes room: opening many
-//! and sending nothing then keeps nobody out. When an address has its share, the one of its own that has waited
-//! longest does: those who share an address do not keep each other out either. Only when the server works for all
-//! of them is the new one refused.
+//! Accepting connections, and closing or refusing some at the limits (docs/decisions/0005-displacement.md).
 
 use super::connection::ConnState;
 use super::connection_slots::{ConnectionSlot, ConnectionSlots};
 use super::server::BACKLOG;
 use super::worker::{Arrival, Worker};
 use crate::ops::metrics::ServerMetrics;
-use crate::ops::quiet_log::OncePerSecond;
+use crate::ops::quiet_log::QuietLog;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -20,50 +15,57 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-/// Refusals under way at once; further ones are closed without an answer.
+/// Refusals in progress; further connections are closed without a response.
 const MOST_REFUSALS: usize = 64;
 
-/// Connections beyond the most that there may be for a moment, until those they displaced have gone.
+/// Connections above the maximum for a moment, until the displaced ones are closed.
 const MOST_DISPLACED: usize = 64;
 
-/// Looking through ten thousand connections takes a fraction of a millisecond. A look that found less than
-/// one in `WORTH_A_LOOK` of them is not repeated for so long.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
-const WORTH_A_LOOK: usize = 64;
+/// A scan of ten thousand connections takes a fraction of a millisecond. One that found fewer than one in
+/// `WORTH_A_SCAN` of them waiting is not repeated for this long.
+const SCAN_EVERY: Duration = Duration::from_millis(10);
+const WORTH_A_SCAN: usize = 64;
 
-/// As many as one look finds; what comes after them will have changed until it is their turn.
-const FOUND_AT_ONCE: usize = 1024;
+/// Waiting connections kept of one scan; later ones will have changed before their turn.
+const KEPT_OF_SCAN: usize = 1024;
 
-/// Closed when the process is out of descriptors, before the next try.
+/// Connections closed when the process is out of descriptors, before the next attempt.
 const CLOSED_FOR_DESCRIPTORS: usize = 16;
 
-static ACCEPT_ERRORS: OncePerSecond = OncePerSecond::new();
+static ACCEPT_ERRORS: QuietLog = QuietLog::every_seconds(1);
 
-/// Accepts connections and hands each to the worker that has fewest.
+/// Accepts connections and hands each to the worker with the fewest.
 pub(super) struct Acceptor<'a> {
     workers: &'a [Worker],
     most: usize,
-    places: Arc<ConnectionSlots>,
+    slots: Arc<ConnectionSlots>,
     metrics: Arc<ServerMetrics>,
     refusals: Arc<Semaphore>,
-    /// Connections that waited for their clients at the last look, and since when; the longest last.
+    /// Connections that waited for their clients at the last scan, with the start of the wait; the longest wait last.
     waiting: Vec<(u64, Weak<ConnState>)>,
-    /// When a look last found too little.
-    in_vain: Option<Instant>,
-    /// When it last looked for a connection of one address.
-    looked_for_one: Option<Instant>,
+    /// Time of the last scan, if it found too few.
+    vain_scan: Option<Instant>,
+    /// Time of the last scan for a connection of one address.
+    address_scan: Option<Instant>,
 }
 
 impl<'a> Acceptor<'a> {
     pub(super) fn new(
         workers: &'a [Worker],
         most: usize,
-        places: ConnectionSlots,
+        slots: ConnectionSlots,
         metrics: Arc<ServerMetrics>,
     ) -> Self {
-        let (places, refusals) = (Arc::new(places), Arc::new(Semaphore::new(MOST_REFUSALS)));
-        let (waiting, in_vain, looked_for_one) = Default::default();
-        Self { workers, most, places, metrics, refusals, waiting, in_vain, looked_for_one }
+        Self {
+            workers,
+            most,
+            slots: Arc::new(slots),
+            metrics,
+            refusals: Arc::new(Semaphore::new(MOST_REFUSALS)),
+            waiting: Vec::new(),
+            vain_scan: None,
+            address_scan: None,
+        }
     }
 
     pub(super) fn connections(&self) -> usize {
@@ -85,11 +87,11 @@ impl<'a> Acceptor<'a> {
         }
     }
 
-    /// Takes what waits to be accepted and closes the listener. It asks the kernel itself: the event
-    /// loop only knows of connections that came before it last looked.
+    /// Accepts the connections in the backlog and closes the listener. It asks the kernel: the event loop knows only
+    /// connections from before its last poll.
     pub(super) fn empty_backlog(&mut self, listener: TcpListener) -> io::Result<()> {
         let listener = listener.into_std()?;
-        // Bounded: clients that go on connecting must not keep the listener open.
+        // Bounded: clients that keep connecting must not keep the listener open.
         for _ in 0..BACKLOG {
             match listener.accept() {
                 Ok((stream, peer)) => {
@@ -106,7 +108,7 @@ impl<'a> Acceptor<'a> {
         Ok(())
     }
 
-    /// Out of descriptors or memory: waiting is all that helps; a client's reset is nothing to wait for.
+    /// Out of descriptors or memory, waiting is all that helps; a client's reset needs no wait.
     async fn accept_failed(&mut self, error: &io::Error) {
         if is_of_one_client(error) {
             return;
@@ -122,7 +124,7 @@ impl<'a> Acceptor<'a> {
     }
 
     fn hand_over(&mut self, stream: TcpStream, peer: IpAddr) {
-        let Some(place) = self.place(peer) else { return self.refuse(stream) };
+        let Some(slot) = self.slot(peer) else { return self.refuse(stream) };
         if !self.has_room() {
             return self.refuse(stream);
         }
@@ -131,40 +133,40 @@ impl<'a> Acceptor<'a> {
         else {
             return;
         };
-        // Only fails when the socket cannot leave this loop: the peer then sees it closed.
+        // Fails only when the socket cannot leave this loop; the peer then sees it closed.
         if let Ok(stream) = stream.into_std() {
             self.metrics.accepted.inc();
             self.metrics.connections.inc();
             worker.connections.fetch_add(1, Ordering::AcqRel);
-            if worker.inbox.send(Arrival { stream, peer, place }).is_err() {
+            if worker.inbox.send(Arrival { stream, peer, slot }).is_err() {
                 worker.connections.fetch_sub(1, Ordering::AcqRel);
             }
         }
     }
 
-    /// A place in the share of this address, if need be that of the connection of its own that has waited
-    /// longest. One more than its share is open for the moment until that has gone.
-    fn place(&mut self, peer: IpAddr) -> Option<ConnectionSlot> {
-        if let Some(place) = self.places.take(peer, 0) {
-            return Some(place);
+    /// A slot of this address, if need be by closing its longest-waiting connection. The address has one slot more
+    /// until that connection has closed.
+    fn slot(&mut self, peer: IpAddr) -> Option<ConnectionSlot> {
+        if let Some(slot) = self.slots.take(peer, 0) {
+            return Some(slot);
         }
-        // Each time all connections are looked through, which somebody could ask for without end.
-        if self.looked_for_one.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+        // Bounded: a client could cause a scan of all connections with each attempt.
+        if self.address_scan.is_some_and(|at| at.elapsed() < SCAN_EVERY) {
             return None;
         }
-        self.looked_for_one = Some(Instant::now());
-        let place = self.places.take(peer, 1)?;
-        let address = self.places.sharers.counted(peer);
+        self.address_scan = Some(Instant::now());
+        let slot = self.slots.take(peer, 1)?;
+        let address = self.slots.sharers.counted(peer);
         let waiting = self.workers.iter().flat_map(Worker::waiting);
-        let of_address = waiting.filter_map(|(since, state)| Some((since, state.upgrade()?)));
-        let (_, longest) = of_address
-            .filter(|(_, state)| self.places.sharers.counted(state.peer) == address)
+        let waiting = waiting.filter_map(|(since, state)| Some((since, state.upgrade()?)));
+        let (_, longest) = waiting
+            .filter(|(_, state)| self.slots.sharers.counted(state.peer) == address)
             .min_by_key(|(since, _)| *since)?;
         longest.expire().then(|| self.metrics.connection_expired("displaced"))?;
-        Some(place)
+        Some(slot)
     }
 
-    /// Whether there is room for one more, if need be in the place of one that waits.
+    /// True if there is room for one more, if need be by closing one that waits.
     fn has_room(&mut self) -> bool {
         let open = self.connections();
         open < self.most || (open < self.most + MOST_DISPLACED && self.displace())
@@ -172,19 +174,19 @@ impl<'a> Acceptor<'a> {
 
     /// Closes the connection that has waited longest for its client; false when none waits.
     fn displace(&mut self) -> bool {
-        if self.displace_found() {
+        if self.displace_known() {
             return true;
         }
-        if self.in_vain.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+        if self.vain_scan.is_some_and(|at| at.elapsed() < SCAN_EVERY) {
             return false;
         }
-        self.look();
-        self.displace_found()
+        self.scan();
+        self.displace_known()
     }
 
-    fn displace_found(&mut self) -> bool {
+    fn displace_known(&mut self) -> bool {
         while let Some((since, state)) = self.waiting.pop() {
-            // It may have got what it waited for since it was found.
+            // Its wait may have ended since the scan.
             if let Some(state) = state.upgrade()
                 && state.waits_since() == Some(since)
                 && state.expire()
@@ -196,18 +198,18 @@ impl<'a> Acceptor<'a> {
         false
     }
 
-    fn look(&mut self) {
+    fn scan(&mut self) {
         self.waiting = self.workers.iter().flat_map(Worker::waiting).collect();
-        let worth_it = self.waiting.len() * WORTH_A_LOOK >= self.connections();
-        self.in_vain = (!worth_it).then(Instant::now);
-        if self.waiting.len() > FOUND_AT_ONCE {
-            self.waiting.select_nth_unstable_by_key(FOUND_AT_ONCE, |(since, _)| *since);
-            self.waiting.truncate(FOUND_AT_ONCE);
+        let worth_it = self.waiting.len() * WORTH_A_SCAN >= self.connections();
+        self.vain_scan = (!worth_it).then(Instant::now);
+        if self.waiting.len() > KEPT_OF_SCAN {
+            self.waiting.select_nth_unstable_by_key(KEPT_OF_SCAN, |(since, _)| *since);
+            self.waiting.truncate(KEPT_OF_SCAN);
         }
         self.waiting.sort_unstable_by_key(|(since, _)| std::cmp::Reverse(*since));
     }
 
-    /// Says 503 and closes, without ever holding more than a few sockets for it.
+    /// Answers 503 and closes the connection.
     fn refuse(&self, mut stream: TcpStream) {
         self.metrics.refused.inc();
         let Ok(permit) = Arc::clone(&self.refusals).try_acquire_owned() else { return };
@@ -215,7 +217,7 @@ impl<'a> Acceptor<'a> {
             let goodbye = async {
                 let _ = stream.write_all(REFUSAL.as_bytes()).await;
                 let _ = stream.shutdown().await;
-                // Closing with unread bytes would reset the connection and take the answer with it.
+                // Closing with unread bytes would reset the connection and lose the response.
                 let mut unread = [0; 1024];
                 while matches!(stream.read(&mut unread).await, Ok(n) if n > 0) {}
             };
@@ -225,13 +227,13 @@ impl<'a> Acceptor<'a> {
     }
 }
 
-/// An error that ends one client's attempt and says nothing of the listener.
+/// True if an error concerns one client's connection only, not the listener.
 fn is_of_one_client(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(error.kind(), Kind::ConnectionAborted | Kind::ConnectionReset | Kind::Interrupted)
 }
 
-/// The answer to one connection too many, written before any request is read.
+/// The response to a refused connection, sent before any request is read.
 static REFUSAL: LazyLock<String> = LazyLock::new(|| {
     let body = r#"{"type":"urn:madang:problem:unavailable","title":"Service Unavailable","status":503,"detail":"too many connections","instance":"none"}"#;
     format!(

@@ -1,16 +1,8 @@
-//! The memory that answers take on their way to clients.
+//! The memory of responses that are being sent (docs/decisions/0007-answer-budget.md). Buffers are counted, not
+//! clients.
 //!
-//! A reader that takes nothing holds its answer until `server.write_timeout` at least, so without a bound a few
-//! hundred of them fill the memory. What is counted is buffers, not readers: a body from the cache that a
-//! thousand are reading is there once. Nor is a body that is too large for the cache made for each: it is
-//! shared as long as somebody reads it (`madang_cache`, values that are lent).
-//!
-//! Small answers are not counted: up to `SMALL` the kernel takes a whole answer, also for a client that
-//! reads nothing, and looking at each would cost more than it is worth. A connection holds one answer at
-//! a time, however many requests it has sent: hyper begins the next when the last is written.
-//!
-//! Of the room each address has a quarter, so that one alone cannot take it. The making of large bodies
-//! takes room as well while it lasts, whoever it is for: so many are made at once as there are threads.
+//! Small responses are not counted: up to [`SMALL`] bytes the kernel takes a whole response, even for a client that
+//! reads nothing. A connection holds one response at a time: hyper starts the next one when the last is written.
 
 use super::Problem;
 use super::connection_slots::{SHARE, give_back};
@@ -25,12 +17,11 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Answers of up to so many bytes are not counted.
+/// Responses of up to this many bytes are not counted.
 pub(crate) const SMALL: usize = 16 << 10;
 
-/// The room of all answers. Cheap to clone.
+/// The memory of all responses. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct AnswerRoom {
     inner: Arc<Inner>,
@@ -39,59 +30,48 @@ pub struct AnswerRoom {
 #[derive(Debug)]
 struct Inner {
     most: usize,
-    book: Mutex<Book>,
-    refused: AtomicU64,
-    refused_share: AtomicU64,
+    ledger: Mutex<Ledger>,
 }
 
 #[derive(Debug, Default)]
-struct Book {
-    /// Bytes of all buffers, each counted once.
-    held: usize,
-    /// Bytes of the buffers that are on their way to an address, each counted once for it.
+struct Ledger {
+    metrics: AnswerMetrics,
+    /// Bytes of the buffers that are sent to an address, each counted once per address.
     by_address: HashMap<IpAddr, usize>,
-    /// How many answers hold a buffer, by its place in memory: all of them, and those to one address.
+    /// Responses that hold a buffer, by its place in memory: in all, and per address.
     holders: HashMap<(Option<IpAddr>, usize), usize>,
 }
 
-/// Why an answer has no room.
+/// Reason of refusing a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Full {
     All,
     Share,
 }
 
-/// What the room has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AnswerMetrics {
-    /// Bytes that large answers, and the making of them, take now.
-    pub held: usize,
-    /// Answers refused because all of the room was taken.
-    pub refused: u64,
-    /// Answers refused because their address had its share.
-    pub refused_share: u64,
+pub(crate) struct AnswerMetrics {
+    /// Bytes of large responses in progress, each buffer counted once.
+    pub(crate) held: usize,
+    /// Responses refused because all of the memory was taken.
+    pub(crate) refused: u64,
+    /// Responses refused because their address held its share.
+    pub(crate) refused_share: u64,
 }
 
 impl AnswerRoom {
-    /// Room for so many bytes. One answer fits, however large it is.
-    pub fn new(most: usize) -> Self {
-        let (book, refused, refused_share) = Default::default();
-        Self { inner: Arc::new(Inner { most, book, refused, refused_share }) }
+    /// Room for `most` bytes. A single response always fits.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { inner: Arc::new(Inner { most, ledger: Mutex::default() }) }
     }
 
-    /// What it has seen so far.
-    pub fn metrics(&self) -> AnswerMetrics {
-        AnswerMetrics {
-            held: self.inner.book.lock().held,
-            refused: self.inner.refused.load(Relaxed),
-            refused_share: self.inner.refused_share.load(Relaxed),
-        }
+    pub(crate) fn metrics(&self) -> AnswerMetrics {
+        self.inner.ledger.lock().metrics
     }
 
-    /// The answer, which holds its room until its last byte is with the kernel or its reader has gone; or a
-    /// problem, when there is no room. `client` is the address that has a share, if it has one. The answer to a
-    /// write that was `committed` takes room that there is not, too: it cannot be refused any more, and is
-    /// bounded by what the body of a write may have.
+    /// The response, holding its room until its last byte is with the kernel or its client has left; or a problem
+    /// when there is no room. `client` is the address whose share it takes, if it has one. The response to a
+    /// `committed` write is never refused; it is bounded by the size of a write's body.
     pub(super) async fn hold(
         &self,
         response: Response,
@@ -103,7 +83,7 @@ impl AnswerRoom {
         }
         let (mut parts, body) = response.into_parts();
         let value = parts.extensions.remove::<Value>();
-        // It is whole and in one piece: nothing is waited for, and nothing is copied.
+        // Complete and in one piece: this neither waits nor copies.
         let bytes = match body.collect().await {
             Ok(whole) => whole.to_bytes(),
             Err(error) => return Problem::internal(format!("a body: {error}")).into_response(),
@@ -115,14 +95,14 @@ impl AnswerRoom {
         }
     }
 
-    /// Room for the making of a body; nothing when there is none.
+    /// Room for making a body; `None` when there is none.
     pub(crate) fn make(&self, bytes: usize) -> Option<Making> {
-        let mut book = self.inner.book.lock();
-        if !fits(book.held, bytes, self.inner.most) {
-            self.inner.refused.fetch_add(1, Relaxed);
+        let mut ledger = self.inner.ledger.lock();
+        if !fits(ledger.metrics.held, bytes, self.inner.most) {
+            ledger.metrics.refused += 1;
             return None;
         }
-        book.held += bytes;
+        ledger.metrics.held += bytes;
         Some(Making { room: self.clone(), bytes })
     }
 
@@ -133,42 +113,43 @@ impl AnswerRoom {
         client: Option<IpAddr>,
         most: usize,
     ) -> Result<Bytes, Full> {
-        // Whoever holds one of a value's encodings holds them all.
+        // A holder of one of a value's encodings holds all of them.
         let (place, weight) = match &value {
             Some(value) => (value.identity().as_ptr(), value.weight()),
             None => (bytes.as_ptr(), bytes.len() as u64),
         };
         let (place, weight) = (place as usize, usize::try_from(weight).unwrap_or(usize::MAX));
-        self.inner.book.lock().enter(place, weight, client, most)?;
+        self.inner.ledger.lock().enter(place, weight, client, most)?;
         memory::LARGE.lent();
         let room = self.clone();
         Ok(Bytes::from_owner(Lent { bytes, _value: value, room, place, weight, client }))
     }
 
     fn refuse(&self, full: Full) -> Problem {
+        let metrics = &mut self.inner.ledger.lock().metrics;
         let (counter, detail, log) = match full {
             Full::All => (
-                &self.inner.refused,
+                &mut metrics.refused,
                 "too many large answers are being sent; try again later",
                 "no memory for another large answer",
             ),
             Full::Share => (
-                &self.inner.refused_share,
+                &mut metrics.refused_share,
                 "too many large answers are being sent to your address; read them first",
                 "an address has used up its share of the memory for large answers",
             ),
         };
-        counter.fetch_add(1, Relaxed);
+        *counter += 1;
         Problem::unavailable(detail, fastrand::u32(1..=3), log)
     }
 }
 
-/// Whoever has nothing yet may take more than there is: one answer always fits.
+/// An empty room always fits one response.
 fn fits(held: usize, more: usize, most: usize) -> bool {
     held == 0 || held.saturating_add(more) <= most
 }
 
-impl Book {
+impl Ledger {
     fn enter(
         &mut self,
         place: usize,
@@ -177,7 +158,7 @@ impl Book {
         most: usize,
     ) -> Result<(), Full> {
         let is_new = !self.holders.contains_key(&(None, place));
-        if is_new && !fits(self.held, weight, most) {
+        if is_new && !fits(self.metrics.held, weight, most) {
             return Err(Full::All);
         }
         if let Some(address) = client
@@ -190,7 +171,7 @@ impl Book {
             self.by_address.insert(address, share + weight);
         }
         if is_new {
-            self.held += weight;
+            self.metrics.held += weight;
         }
         *self.holders.entry((None, place)).or_default() += 1;
         if client.is_some() {
@@ -206,15 +187,15 @@ impl Book {
             give_back(&mut self.by_address, address, weight);
         }
         if give_back(&mut self.holders, (None, place), 1) {
-            self.held -= weight;
+            self.metrics.held -= weight;
         }
     }
 }
 
-/// The buffer of an answer, and its room.
+/// The buffer of a response, and its room.
 struct Lent {
     bytes: Bytes,
-    /// Kept so that others who ask for it now get the same.
+    /// Keeps the value alive, so that later requests share it.
     _value: Option<Value>,
     room: AnswerRoom,
     place: usize,
@@ -230,12 +211,12 @@ impl AsRef<[u8]> for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        self.room.inner.book.lock().leave(self.place, self.weight, self.client);
+        self.room.inner.ledger.lock().leave(self.place, self.weight, self.client);
         memory::LARGE.freed();
     }
 }
 
-/// Room for the making of a body, until it is dropped.
+/// Room for making a body, until it is dropped.
 #[derive(Debug)]
 #[must_use = "the room is taken as long as this lives"]
 pub(crate) struct Making {
@@ -245,7 +226,7 @@ pub(crate) struct Making {
 
 impl Drop for Making {
     fn drop(&mut self) {
-        self.room.inner.book.lock().held -= self.bytes;
+        self.room.inner.ledger.lock().metrics.held -= self.bytes;
     }
 }
 
@@ -279,8 +260,8 @@ mod tests {
         assert_eq!(room.metrics().held, MIB);
         drop(last);
         assert_eq!(room.metrics().held, 0);
-        let book = room.inner.book.lock();
-        assert!(book.holders.is_empty() && book.by_address.is_empty(), "{book:?}");
+        let ledger = room.inner.ledger.lock();
+        assert!(ledger.holders.is_empty() && ledger.by_address.is_empty(), "{ledger:?}");
     }
 
     #[test]

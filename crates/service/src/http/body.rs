@@ -1,5 +1,4 @@
-//! Finished bodies: compressed once, told apart by a strong ETag for each encoding, answered with
-//! 304 when the client has them already.
+//! Finished bodies: compressed once, with a strong ETag per encoding, answered 304 when the client has them.
 
 use super::answers::SMALL;
 use super::negotiate::Encodings;
@@ -13,26 +12,24 @@ use sha2::{Digest as _, Sha256};
 use std::io::Write as _;
 use std::time::SystemTime;
 
-/// Below this a compressed body saves no packet.
+/// Below this size, compression saves no packet.
 pub(super) const COMPRESS_FROM_BYTES: usize = 860;
 
-/// Which encodings to make.
+/// Encodings to make.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Compress {
-    /// All of them, thoroughly, as far as body and encodings fit into so many bytes: for a body that
-    /// is kept and sent many times.
+pub(crate) struct Compress {
+    /// For a body that is kept and sent often: all encodings, thoroughly, as far as they fit into this many bytes
+    /// with the body.
     kept_within: Option<usize>,
-    /// Else this one, quickly: for a body that is sent once.
-    once: Option<Encoding>,
+    /// For any other body: this encoding, quickly.
+    pub(crate) once: Option<Encoding>,
 }
 
 impl Compress {
-    /// Nothing.
-    pub const NO: Compress = Compress { kept_within: None, once: None };
+    pub(crate) const NO: Compress = Compress { kept_within: None, once: None };
 
-    /// What to make for a body: everything when it is kept (within so many bytes), else what this
-    /// client prefers.
-    pub fn plan(enabled: bool, kept_within: Option<usize>, client: Encodings) -> Compress {
+    /// All encodings for a body that is kept within this many bytes, else the one that the client prefers.
+    pub(crate) fn plan(enabled: bool, kept_within: Option<usize>, client: Encodings) -> Compress {
         if enabled {
             Compress { kept_within, once: client.by_preference().next() }
         } else {
@@ -41,8 +38,8 @@ impl Compress {
     }
 }
 
-/// Makes a finished body with its ETag and encodings. CPU-heavy: belongs on the compute pool.
-pub fn finish(identity: Vec<u8>, content_type: &'static str, compress: Compress) -> Value {
+/// Makes a finished body with its ETag and encodings. CPU-heavy: run it on the compute pool.
+pub(crate) fn finish(identity: Vec<u8>, content_type: &'static str, compress: Compress) -> Value {
     let etag_base = base_tag(&identity);
     let encoded = encodings(&identity, compress);
     Value::from_parts(ValueParts {
@@ -54,8 +51,8 @@ pub fn finish(identity: Vec<u8>, content_type: &'static str, compress: Compress)
     })
 }
 
-/// [`finish`] for one of several bodies of a resource that have nothing but its version in common.
-pub fn finish_version(
+/// [`finish`] for one of several bodies of a resource, which share only its version.
+pub(crate) fn finish_version(
     version: &str,
     identity: Vec<u8>,
     content_type: &'static str,
@@ -67,19 +64,18 @@ pub fn finish_version(
     Value::from_parts(ValueParts { etag_base, ..parts })
 }
 
-/// The version of a resource whose only body is this one: what its tags begin with.
-pub fn version(body: &impl Serialize) -> Box<str> {
+/// The version of a resource with a single body: the start of its ETags.
+pub(crate) fn version(body: &impl Serialize) -> Box<str> {
     // Numbers and strings into memory: cannot fail.
     base_tag(&serde_json::to_vec(body).unwrap_or_default())
 }
 
-/// What the tags of a body begin with.
 pub(super) fn base_tag(body: &[u8]) -> Box<str> {
     // 96 bits: a collision between two bodies of one resource is out of the question.
     crate::hex(&Sha256::digest(body)[..12]).into()
 }
 
-/// What the cache keeps beside the bodies of an entry: tags, key, structures; generously.
+/// Size of a cache entry beyond its bodies (tags, key, structures), rounded up.
 const ENTRY_OVERHEAD_BYTES: usize = 1024;
 
 fn encodings(identity: &[u8], compress: Compress) -> Vec<(Encoding, Bytes)> {
@@ -90,8 +86,7 @@ fn encodings(identity: &[u8], compress: Compress) -> Vec<(Encoding, Bytes)> {
         let body = encode(encoding, identity, kept)?;
         (body.len() < identity.len()).then_some((encoding, body))
     };
-    // A body that the cache will refuse for its size is made again for every request: then the
-    // thorough way would be the most expensive one there is.
+    // A body too large for the cache is made again for each request: thorough compression would cost most there.
     let room = compress
         .kept_within
         .and_then(|limit| limit.checked_sub(identity.len() + ENTRY_OVERHEAD_BYTES));
@@ -100,19 +95,12 @@ fn encodings(identity: &[u8], compress: Compress) -> Vec<(Encoding, Bytes)> {
     };
     let all = [Encoding::Br, Encoding::Zstd, Encoding::Gzip].into_iter();
     all.filter_map(|encoding| make(encoding, true))
-        .filter(|(_, body)| match room.checked_sub(body.len()) {
-            Some(left) => {
-                room = left;
-                true
-            }
-            None => false,
-        })
+        .filter(|(_, body)| room.checked_sub(body.len()).map(|left| room = left).is_some())
         .collect()
 }
 
-/// Levels: for a kept body those after which size falls little while time and memory rise (measured
-/// with the example `compress_levels`: zstd 9 takes three times the memory of 6 for 4 % less size);
-/// for a passing one the quick ones.
+/// Levels: for a kept body those beyond which size falls little while time and memory rise (measured with the example
+/// `compress_levels`: zstd 9 takes three times the memory of 6 for 4 % less size); for a passing one the quick ones.
 fn encode(encoding: Encoding, body: &[u8], kept: bool) -> Option<Bytes> {
     let out = match encoding {
         Encoding::Gzip => {
@@ -135,9 +123,8 @@ fn encode(encoding: Encoding, body: &[u8], kept: bool) -> Option<Bytes> {
     Some(Bytes::from(out.into_boxed_slice()))
 }
 
-/// The answer that carries `value` to a client with these headers: 304 when it has it, else the
-/// best encoding there is of it.
-pub fn respond(value: &Value, request: &HeaderMap) -> Response {
+/// The response with `value`: 304 when the client has it, else the best encoding.
+pub(crate) fn respond(value: &Value, request: &HeaderMap) -> Response {
     let encoding =
         Encodings::accepted(request).by_preference().find(|e| value.body(Some(*e)).is_some());
     let etag = value.etag(encoding).unwrap_or_default();
@@ -145,13 +132,13 @@ pub fn respond(value: &Value, request: &HeaderMap) -> Response {
         value.body(encoding).cloned().unwrap_or_default()
     });
     if value.weight() > SMALL as u64 {
-        // The room that the answer takes is that of the value, and others who ask for it share it.
+        // The response is counted as the value, so that concurrent requests share its room.
         response.extensions_mut().insert(value.clone());
     }
     response
 }
 
-/// The answer with the body of this tag, which is made only for a client that does not have it already.
+/// The response with the body of this ETag, which is made only for a client that does not have it.
 pub(super) fn send(
     etag: &str,
     content_type: &str,
@@ -176,18 +163,17 @@ pub(super) fn send(
     headers.reserve(8);
     headers.insert(header::ETAG, plain(etag));
     headers.insert(header::VARY, HeaderValue::from_static("accept, accept-encoding"));
-    // Anyone may keep it, but must ask before each use: that costs a 304 and is never stale.
+    // Any cache may keep it but must revalidate each use: that costs a 304 and is never stale.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response
 }
 
-/// Tags and media types are made here from plain ASCII; anything else would be a bug, not a panic.
+/// ETags and media types are plain ASCII made here.
 fn plain(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// `If-None-Match` by weak comparison (RFC 9110, 13.1.2): a proxy that recompressed may have
-/// weakened the tag.
+/// `If-None-Match` by weak comparison (RFC 9110, 13.1.2): a proxy that recompressed may have weakened the ETag.
 fn has_already(request: &HeaderMap, etag: &str) -> bool {
     request
         .get_all(header::IF_NONE_MATCH)

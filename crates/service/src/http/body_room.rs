@@ -1,22 +1,18 @@
-//! The memory that request bodies take: each is read whole before its handler runs, so without a bound
-//! every connection could hold one.
+//! The memory of request bodies, each read whole before its handler runs (docs/decisions/0006-body-budget.md).
 //!
-//! A body that has come whole with its head takes no room: it lies in the buffer that its connection has in
-//! any case. Of the others, small ones have a room of their own, so that large ones never keep a log-in out.
-//!
-//! Room is taken as bytes arrive, never for what a head announces: whoever announces a large body and sends
-//! nothing of it would keep everybody else's out with a few idle connections. So a body may be refused when
-//! part of it has arrived; that part is given back at once.
-//!
-//! One client address may take a quarter of a room. When that is taken, the oldest of its own bodies that has
-//! been arriving for more than a second gives way to the new one; when the whole room is taken, the oldest
-//! of the address that holds most. If there is no such body, the new one is refused. Giving way to whatever
-//! comes would let nobody finish under load; a second is enough for whoever is not slow.
+//! Room is taken as bytes arrive, not as a head announces them. A body that arrives with its head takes none: it lies
+//! in the buffer that its connection has anyway. When the quarter of an address is taken, its oldest body that has
+//! been arriving for more than a second gives way to the new one; when the whole room is taken, the oldest of the
+//! address that holds most. Without such a body the new one is refused: if bodies gave way at once, none would finish
+//! under load.
 
+use super::connection_slots::{SHARE, give_back};
+use crate::ops::metrics::ServerMetrics;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Body;
 use parking_lot::Mutex;
+use prometheus_client::metrics::gauge::Gauge;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
@@ -24,22 +20,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-use super::connection_slots::{SHARE, give_back};
-use crate::ops::metrics::ServerMetrics;
-use prometheus_client::metrics::gauge::Gauge;
-
-/// Bodies up to this size in bytes are small: everybody may send them.
-pub const SMALL_BODY: usize = 64 << 10;
-/// What all small bodies may take together.
+/// Size in bytes up to which a body is small and needs no token.
+pub(crate) const SMALL_BODY: usize = 64 << 10;
+/// Memory of all small bodies in bytes.
 const ALL_SMALL: usize = 8 << 20;
-/// What all others may take together, unless the shares of single ones need more.
+/// Memory of all larger bodies in bytes, unless four of `max_body` need more.
 const ALL_LARGE: usize = 32 << 20;
-/// How long a body may arrive before it has to give way.
+/// Time for which an arriving body does not give way.
 const GRACE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
-    /// There is no room for what has arrived, or it was given to another body.
+    /// There is no room for the body, or it gave way to another one.
     #[error("request bodies use all of their memory")]
     NoRoom,
     #[error("the body is too large")]
@@ -57,7 +49,7 @@ pub(super) struct BodyRooms {
 }
 
 impl BodyRooms {
-    /// Rooms in which four bodies of `max_body` bytes fit at least.
+    /// Rooms that fit at least four bodies of `max_body` bytes.
     pub(super) fn new(max_body: usize, metrics: &ServerMetrics) -> Self {
         let large = max_body.saturating_mul(SHARE).max(ALL_LARGE);
         Self {
@@ -66,8 +58,8 @@ impl BodyRooms {
         }
     }
 
-    /// Reads a body of at most `most` bytes, and gives the room that it takes, to be held as long as the
-    /// body may be in memory. `client` says whose share it takes; trailers are passed over.
+    /// Reads a body of at most `most` bytes, without trailers. The room must be held as long as the body is in
+    /// memory; `client` is the address whose share it takes.
     pub(super) async fn read<B>(
         &self,
         body: B,
@@ -86,7 +78,7 @@ impl BodyRooms {
         }
         let is_large = announced.is_some_and(|length| length > SMALL_BODY);
         let mut held = Held::new(if is_large { &self.large } else { &self.small }, client());
-        // One buffer that grows and not a list of what arrived: a client may send a byte at a time.
+        // One growing buffer, not a list of pieces: a client may send a byte at a time.
         let mut whole = Vec::new();
         let mut next = Some(first);
         while let Some(data) = next {
@@ -95,7 +87,7 @@ impl BodyRooms {
                 return Err(ReadError::TooLarge);
             }
             if needed > whole.capacity() {
-                // Twice as large, so that all copying together is at most twice the body.
+                // At least doubled, so that all copies together are at most twice the body.
                 let grown = needed.max(announced.unwrap_or(most).min(2 * whole.capacity()));
                 if grown > SMALL_BODY && Arc::ptr_eq(&held.room, &self.small) {
                     held = Held::new(&self.large, held.client);
@@ -133,40 +125,40 @@ where
 #[derive(Debug)]
 struct Room {
     most: usize,
-    most_of_one: usize,
     grace: Duration,
-    taken: Mutex<Taken>,
+    usage: Mutex<Usage>,
 }
 
-/// Who has taken how much. An entry for each body that takes something, and for each of their clients.
-#[derive(Debug, Default)]
-struct Taken {
+/// Memory taken in a room.
+#[derive(Debug)]
+struct Usage {
     bytes: usize,
     /// Shows `bytes`.
     gauge: Gauge,
     by_client: HashMap<IpAddr, usize>,
-    /// In the order in which they began.
-    bodies: BTreeMap<u64, Taker>,
+    /// By number, so in the order of their beginning.
+    bodies: BTreeMap<u64, Entry>,
     begun: u64,
 }
 
 #[derive(Debug)]
-struct Taker {
+struct Entry {
     client: Option<IpAddr>,
     bytes: usize,
     since: Instant,
-    /// Wakes whoever reads it; nothing once it has arrived, for then it is worked with.
+    /// Notifies its reader; `None` once the body has arrived, for then it is in use.
     gives_way: Option<Arc<Notify>>,
 }
 
 impl Room {
     fn new(most: usize, grace: Duration, gauge: Gauge) -> Arc<Self> {
-        let taken = Mutex::new(Taken { gauge, ..Taken::default() });
-        Arc::new(Self { most, most_of_one: most / SHARE, grace, taken })
+        let (by_client, bodies) = Default::default();
+        let usage = Mutex::new(Usage { bytes: 0, gauge, by_client, bodies, begun: 0 });
+        Arc::new(Self { most, grace, usage })
     }
 }
 
-impl Taken {
+impl Usage {
     fn held_by(&self, client: IpAddr) -> usize {
         self.by_client.get(&client).copied().unwrap_or(0)
     }
@@ -176,9 +168,9 @@ impl Taken {
     }
 
     fn add(&mut self, id: u64, bytes: usize) {
-        let Some(taker) = self.bodies.get_mut(&id) else { return };
-        taker.bytes += bytes;
-        let client = taker.client;
+        let Some(entry) = self.bodies.get_mut(&id) else { return };
+        entry.bytes += bytes;
+        let client = entry.client;
         self.bytes += bytes;
         self.show();
         if let Some(client) = client {
@@ -186,94 +178,86 @@ impl Taken {
         }
     }
 
-    fn remove(&mut self, id: u64) -> Option<Taker> {
-        let taker = self.bodies.remove(&id)?;
-        self.bytes -= taker.bytes;
+    fn remove(&mut self, id: u64) -> Option<Entry> {
+        let entry = self.bodies.remove(&id)?;
+        self.bytes -= entry.bytes;
         self.show();
-        if let Some(client) = taker.client {
-            give_back(&mut self.by_client, client, taker.bytes);
+        if let Some(client) = entry.client {
+            give_back(&mut self.by_client, client, entry.bytes);
         }
-        Some(taker)
+        Some(entry)
     }
 
-    /// Takes the room of this client's oldest body that arrives for longer than `grace`; false if there
-    /// is none but `id`. What it holds is freed as soon as its reader runs.
+    /// Frees the room of this client's oldest body, other than `id`, that has been arriving for longer than `grace`;
+    /// false if there is none. Its memory is freed when its reader runs.
     fn oldest_gives_way(&mut self, client: IpAddr, id: u64, grace: Duration) -> bool {
         let now = Instant::now();
-        let slow = self.bodies.iter().take_while(|(_, taker)| now - taker.since > grace);
-        let mut slow = slow.filter(|(other, taker)| {
-            taker.client == Some(client) && taker.gives_way.is_some() && **other != id
+        let slow = self.bodies.iter().take_while(|(_, entry)| now - entry.since > grace);
+        let mut slow = slow.filter(|(other, entry)| {
+            entry.client == Some(client) && entry.gives_way.is_some() && **other != id
         });
         let Some((&oldest, _)) = slow.next() else { return false };
-        if let Some(gives_way) = self.remove(oldest).and_then(|taker| taker.gives_way) {
+        if let Some(gives_way) = self.remove(oldest).and_then(|entry| entry.gives_way) {
             gives_way.notify_one();
         }
         true
     }
 }
 
-/// The room of one body; given back when dropped.
+/// The room of one body, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Held {
     room: Arc<Room>,
     client: Option<IpAddr>,
     gives_way: Arc<Notify>,
-    /// Its number and size, once it takes something.
-    taken: Option<(u64, usize)>,
+    id: u64,
 }
 
 impl Held {
     fn new(room: &Arc<Room>, client: Option<IpAddr>) -> Self {
-        Self { room: Arc::clone(room), client, gives_way: Arc::default(), taken: None }
+        let mut usage = room.usage.lock();
+        usage.begun += 1;
+        let (id, since, gives_way) = (usage.begun, Instant::now(), Arc::default());
+        let entry = Entry { client, bytes: 0, since, gives_way: Some(Arc::clone(&gives_way)) };
+        usage.bodies.insert(id, entry);
+        Self { room: Arc::clone(room), client, gives_way, id }
     }
 
     /// Takes room until it has `bytes`.
     fn grow(&mut self, bytes: usize) -> Result<(), ReadError> {
-        let Room { most, most_of_one, grace, .. } = *self.room;
-        let mut taken = self.room.taken.lock();
-        let (id, has) = self.taken.unwrap_or((taken.begun, 0));
-        if self.taken.is_none() {
-            taken.begun += 1;
-            let gives_way = Some(Arc::clone(&self.gives_way));
-            let taker = Taker { client: self.client, bytes: 0, since: Instant::now(), gives_way };
-            taken.bodies.insert(id, taker);
-        } else if !taken.bodies.contains_key(&id) {
-            return Err(ReadError::NoRoom);
-        }
-        self.taken = Some((id, bytes));
-        let more = bytes - has;
+        let Room { most, grace, .. } = *self.room;
+        let mut usage = self.room.usage.lock();
+        let id = self.id;
+        let more = bytes - usage.bodies.get(&id).ok_or(ReadError::NoRoom)?.bytes;
         if let Some(client) = self.client {
-            while taken.held_by(client) + more > most_of_one {
-                if !taken.oldest_gives_way(client, id, grace) {
+            while usage.held_by(client) + more > most / SHARE {
+                if !usage.oldest_gives_way(client, id, grace) {
                     return Err(ReadError::NoRoom);
                 }
             }
         }
-        while taken.bytes + more > most {
-            let largest = taken.by_client.iter().max_by_key(|(_, held)| **held);
+        while usage.bytes + more > most {
+            let largest = usage.by_client.iter().max_by_key(|(_, held)| **held);
             let largest = largest.map(|(client, _)| *client);
-            if !largest.is_some_and(|client| taken.oldest_gives_way(client, id, grace)) {
+            if !largest.is_some_and(|client| usage.oldest_gives_way(client, id, grace)) {
                 return Err(ReadError::NoRoom);
             }
         }
-        taken.add(id, more);
+        usage.add(id, more);
         Ok(())
     }
 
     /// The body is whole, and no longer gives way.
     fn arrived(&mut self) -> Result<(), ReadError> {
-        let Some((id, _)) = self.taken else { return Ok(()) };
-        let mut taken = self.room.taken.lock();
-        taken.bodies.get_mut(&id).ok_or(ReadError::NoRoom)?.gives_way = None;
+        let mut usage = self.room.usage.lock();
+        usage.bodies.get_mut(&self.id).ok_or(ReadError::NoRoom)?.gives_way = None;
         Ok(())
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Some((id, _)) = self.taken {
-            self.room.taken.lock().remove(id);
-        }
+        self.room.usage.lock().remove(self.id);
     }
 }
 
@@ -281,6 +265,7 @@ impl Drop for Held {
 mod tests {
     use super::*;
     use hyper::body::Frame;
+    use madang_testing::until_async;
     use std::convert::Infallible;
     use std::task::{Context, Poll};
     use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -308,7 +293,7 @@ mod tests {
 
     impl Upload {
         fn send(&self, bytes: usize) {
-            // The other side has gone when the body was refused.
+            // The receiver is dropped when the body was refused.
             let _ = self.0.send(Bytes::from(vec![7; bytes]));
         }
 
@@ -323,7 +308,7 @@ mod tests {
         Arc::new(BodyRooms { small: room(ALL_SMALL), large: room(ALL_LARGE) })
     }
 
-    /// A client's upload of which this much has come.
+    /// A client's upload of which this much has arrived.
     fn begin(rooms: &Arc<BodyRooms>, client: u8, bytes: usize) -> Upload {
         announce(rooms, client, Some(LARGE), bytes)
     }
@@ -344,11 +329,7 @@ mod tests {
     }
 
     async fn until(reached: impl Fn() -> bool) {
-        let patience = Instant::now() + Duration::from_secs(30);
-        while !reached() {
-            assert!(Instant::now() < patience);
-            tokio::task::yield_now().await;
-        }
+        until_async("the room changes", reached).await;
     }
 
     /// Uploads that take this much of the large room now.
@@ -358,9 +339,9 @@ mod tests {
         count: usize,
         bytes: usize,
     ) -> Vec<Upload> {
-        let before = rooms.large.taken.lock().bytes;
+        let before = rooms.large.usage.lock().bytes;
         let all = (0..count).map(|_| begin(rooms, client, bytes)).collect();
-        until(|| rooms.large.taken.lock().bytes >= before + count * bytes).await;
+        until(|| rooms.large.usage.lock().bytes >= before + count * bytes).await;
         all
     }
 
@@ -369,21 +350,21 @@ mod tests {
     }
 
     fn is_empty(room: &Room) -> bool {
-        let taken = room.taken.lock();
-        taken.bytes == 0 && taken.by_client.is_empty() && taken.bodies.is_empty()
+        let usage = room.usage.lock();
+        usage.bytes == 0 && usage.by_client.is_empty() && usage.bodies.is_empty()
     }
 
     #[tokio::test]
     async fn bodies_that_are_announced_and_do_not_come_keep_nobody_out() {
         let rooms = rooms(HOLD);
         let idle: Vec<_> = (0..1000).map(|_| begin(&rooms, 1, 1)).collect();
-        until(|| rooms.large.taken.lock().bodies.len() == 1000).await;
-        assert_eq!(rooms.large.taken.lock().bytes, 1000);
+        until(|| rooms.large.usage.lock().bodies.len() == 1000).await;
+        assert_eq!(rooms.large.usage.lock().bytes, 1000);
         let upload = begin(&rooms, 1, 300_000);
         upload.send(LARGE - 300_000);
         let (body, held) = upload.ends().await.unwrap();
         assert_eq!(body.len(), LARGE);
-        assert_eq!(rooms.large.taken.lock().bytes, LARGE + 1000, "not more than it is");
+        assert_eq!(rooms.large.usage.lock().bytes, LARGE + 1000, "not more than it is");
         drop((held, idle));
         until(|| is_empty(&rooms.small) && is_empty(&rooms.large)).await;
     }
@@ -445,12 +426,12 @@ mod tests {
             all.extend(stalled(&rooms, client, count, LARGE - 1).await);
         }
         let of = |client| {
-            rooms.large.taken.lock().held_by(IpAddr::from([10, 0, 0, client])) / (LARGE - 1)
+            rooms.large.usage.lock().held_by(IpAddr::from([10, 0, 0, client])) / (LARGE - 1)
         };
         let newcomer = begin(&rooms, 9, LARGE - 1);
         until(|| of(9) == 1).await;
         assert_eq!([1, 2, 3, 4, 5, 9].map(of), [7, 7, 7, 7, 3, 1]);
-        assert!(rooms.large.taken.lock().bytes <= ALL_LARGE);
+        assert!(rooms.large.usage.lock().bytes <= ALL_LARGE);
         drop((all, newcomer));
         until(|| is_empty(&rooms.large)).await;
     }

@@ -1,18 +1,12 @@
-//! Whose request it is: the address of the client, also behind proxies.
+//! The address of a request's client, also behind proxies (docs/decisions/0013-client-address.md).
 //!
-//! `X-Forwarded-For` is a claim. Anybody can send one; only the entry that a proxy of ours appended is
-//! true, and only when that proxy is the peer of this very connection. So the list is read from the
-//! right, as long as what wrote an entry is in `server.trusted_proxies`: the first address that is not
-//! is the client's (the right-most untrusted hop). Taken from the left, as is common, a limiter of
-//! attempts by address would be open to anybody who invents addresses.
-//!
-//! `Forwarded` (RFC 7239) and `X-Real-IP` are not read. A proxy that sets one of these headers passes a
-//! forged other one through, so a server that reads two has to guess; every proxy writes this one.
-//!
-//! The address is worked out when a handler asks for it ([`ClientAddress`]). A cached read never does.
+//! Only the entry of `X-Forwarded-For` that a trusted proxy appended is reliable, and only when that proxy is the
+//! peer of this connection. So the list is read from the right: the first address outside `server.trusted_proxies` is
+//! the client's. It is determined when a handler needs it ([`ClientAddress`]), which a cached read does not.
 
 use super::Problem;
 use crate::app::App;
+use crate::ops::quiet_log::QuietLog;
 use axum::extract::FromRequestParts;
 use http::HeaderMap;
 use http::request::Parts;
@@ -20,12 +14,11 @@ use madang_guard::net::Cidr;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// At most one warning in so many seconds: any client can cause it.
-const WARN_EVERY_SECONDS: u64 = 600;
+/// Any client can cause the warning.
+static WARNINGS: QuietLog = QuietLog::every_seconds(600);
 
 /// The other end of the request's connection: the client, or a proxy.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +26,7 @@ pub(super) struct Peer(pub(super) IpAddr);
 
 /// The client's address, IPv4-mapped IPv6 as IPv4. An extractor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClientAddress(pub IpAddr);
+pub(crate) struct ClientAddress(pub(crate) IpAddr);
 
 impl FromRequestParts<Arc<App>> for ClientAddress {
     type Rejection = Problem;
@@ -46,10 +39,10 @@ impl FromRequestParts<Arc<App>> for ClientAddress {
     }
 }
 
-/// Whether the client spoke TLS, as far as a trusted proxy says so (`X-Forwarded-Proto`). An extractor.
-/// It decides no more than whether a cookie asks to travel over TLS alone.
+/// True if the client used TLS, according to a trusted proxy (`X-Forwarded-Proto`). An extractor. It decides only
+/// whether a cookie is `Secure`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OverTls(pub bool);
+pub(crate) struct OverTls(pub(crate) bool);
 
 impl FromRequestParts<Arc<App>> for OverTls {
     type Rejection = std::convert::Infallible;
@@ -63,31 +56,25 @@ impl FromRequestParts<Arc<App>> for OverTls {
     }
 }
 
-/// Which peers are believed when they say for whom they ask.
+/// The proxies whose forwarding headers are used.
 #[derive(Debug, Default)]
-pub struct Proxies {
+pub(crate) struct Proxies {
     trusted: Box<[Cidr]>,
-    /// Requests whose claim was ignored because their peer is not trusted.
     ignored: AtomicU64,
-    /// When that was last logged, in seconds since 1970.
-    warned: AtomicU64,
 }
 
 impl Proxies {
-    /// Believes the peers in these ranges.
-    pub fn new(trusted: &[Cidr]) -> Self {
+    pub(crate) fn new(trusted: &[Cidr]) -> Self {
         Self { trusted: trusted.into(), ..Self::default() }
     }
 
-    /// Requests so far whose `X-Forwarded-For` or `Forwarded` was ignored, of those whose client's
-    /// address was asked for.
-    pub fn ignored(&self) -> u64 {
+    /// Requests whose `X-Forwarded-For` or `Forwarded` was ignored, among those whose client's address was needed.
+    pub(crate) fn ignored(&self) -> u64 {
         self.ignored.load(Relaxed)
     }
 
-    /// The address of the client that sent this request over a connection with `peer`; a claim that is
-    /// ignored is counted.
-    pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    /// The address of the client that sent this request over a connection with `peer`; counts an ignored claim.
+    fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let claims = headers.contains_key(FORWARDED_FOR) || headers.contains_key("forwarded");
         if claims && !self.is_trusted(peer.to_canonical()) {
             self.ignore(peer.to_canonical());
@@ -95,10 +82,10 @@ impl Proxies {
         self.last_hop(peer, headers)
     }
 
-    /// The same address, and nothing is counted.
+    /// [`client`](Self::client) without counting.
     ///
-    /// An entry that is no address (`unknown`, an obfuscated name, nonsense) ends the search: the
-    /// client is then the last proxy that is known. When every hop is trusted, it is the first one.
+    /// An entry that is no address (`unknown`, an obfuscated name) ends the search: the client is then the last known
+    /// proxy. When every hop is trusted, it is the first one.
     pub(crate) fn last_hop(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let peer = peer.to_canonical();
         if !self.is_trusted(peer) {
@@ -108,7 +95,7 @@ impl Proxies {
         let lines = headers.get_all(FORWARDED_FOR).into_iter().rev();
         for hop in lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b',')) {
             let hop = hop.trim_ascii();
-            // RFC 9110, 5.6.1.2: empty elements of a list mean nothing.
+            // Empty list elements are ignored (RFC 9110, 5.6.1.2).
             if hop.is_empty() {
                 continue;
             }
@@ -121,8 +108,8 @@ impl Proxies {
         client
     }
 
-    /// Whether a trusted peer says that the request came to it, or to a proxy before it, over TLS.
-    pub fn over_tls(&self, peer: IpAddr, headers: &HeaderMap) -> bool {
+    /// True if a trusted peer reports that the request came to it, or to an earlier proxy, over TLS.
+    pub(crate) fn over_tls(&self, peer: IpAddr, headers: &HeaderMap) -> bool {
         let mut said = headers.get_all("x-forwarded-proto").into_iter();
         self.is_trusted(peer.to_canonical())
             && said.any(|line| {
@@ -135,15 +122,12 @@ impl Proxies {
         self.trusted.iter().any(|range| range.contains(address))
     }
 
-    /// The usual cause is a proxy that nobody named: everybody behind it then shares its address,
-    /// and the first to guess passwords locks out all others.
+    /// The usual cause is a proxy that is not configured: all clients behind it then share its address, and one that
+    /// guesses passwords locks out the others.
     #[cold]
     fn ignore(&self, peer: IpAddr) {
         self.ignored.fetch_add(1, Relaxed);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let last = self.warned.load(Relaxed);
-        let due = last == 0 || now.saturating_sub(last) >= WARN_EVERY_SECONDS;
-        if due && self.warned.compare_exchange(last, now, Relaxed, Relaxed).is_ok() {
+        if WARNINGS.admit().is_some() {
             tracing::warn!(
                 %peer,
                 "ignored a forwarding header from a peer that is not a trusted proxy; if the peer is your proxy, set server.trusted_proxies = \"{peer}\""

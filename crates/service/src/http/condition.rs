@@ -1,35 +1,29 @@
-//! `If-Match` and `If-None-Match` of writes (RFC 9110, 13.1.1 and 13.1.2): change it only if it is still
-//! what I have read.
-//!
-//! A tag names the bytes of one answer: its encoding, and the counts of the moment, are in it. Nobody who
-//! changes an article wants to be refused because somebody liked it meanwhile, or because a proxy asked
-//! for another encoding. So a tag begins with the *version* of the resource, up to the first `.` or `-`,
-//! and conditions compare that alone. The version is a hash of all that the resource itself says. It is
-//! compared in the transaction that writes, so nothing comes between the look and the write.
+//! `If-Match` and `If-None-Match` of writes (RFC 9110, 13.1.1 and 13.1.2). They compare only versions of a resource,
+//! in the transaction of the write; an ETag begins with one, up to the first `.` or `-`
+//! (docs/decisions/0010-etag-version.md).
 
 use super::Problem;
 use crate::accounts::UserId;
 use http::header::{AsHeaderName, IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue};
 
-/// The conditions of a request. Most have none.
+/// The conditions of a request; mostly none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Conditions {
+pub(crate) struct Conditions {
     matches: Option<Tags>,
     matches_none: Option<Tags>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Tags {
-    /// `*`: whatever there is.
+    /// `*`: any version.
     Any,
-    /// Versions of tags. One that is no tag is left out: it is that of nothing.
+    /// Versions of ETags. Anything else is left out: it matches nothing.
     Of(Vec<Box<str>>),
 }
 
 impl Conditions {
-    /// Those of a request with these headers.
-    pub fn of(headers: &HeaderMap) -> Self {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
         // A weak tag never matches here, by definition (RFC 9110, 8.8.3.2).
         let matches = Tags::of(headers, IF_MATCH, |tag| tag);
         let matches_none =
@@ -37,13 +31,12 @@ impl Conditions {
         Self { matches, matches_none }
     }
 
-    /// Whether there are none.
     fn is_empty(&self) -> bool {
         self.matches.is_none() && self.matches_none.is_none()
     }
 
-    /// Whether they hold for something that exists, in this version; nothing when it has no tags.
-    pub fn hold(&self, version: Option<&str>) -> bool {
+    /// True if they hold for an existing resource of this version; `None` = it has no ETags.
+    pub(crate) fn hold(&self, version: Option<&str>) -> bool {
         let has = |tags: &Tags| match tags {
             Tags::Any => true,
             Tags::Of(versions) => versions.iter().any(|tag| Some(&**tag) == version),
@@ -60,7 +53,7 @@ impl Tags {
         if lines.iter().any(|line| line.trim() == "*") {
             return Some(Tags::Any);
         }
-        // No tag of ours has a comma in it.
+        // The ETags of this service contain no comma.
         let tags = lines.iter().flat_map(|line| line.split(',')).map(str::trim).map(opaque);
         let inner = tags.filter_map(|tag| tag.strip_prefix('"')?.strip_suffix('"'));
         Some(Tags::Of(
@@ -69,18 +62,17 @@ impl Tags {
     }
 }
 
-/// Who asks for a write to a `T`, and on what condition.
+/// The user and the condition of a write to a `T`.
 pub struct By<T> {
-    /// The user who asks.
-    pub user: UserId,
+    pub(crate) user: UserId,
     holds: Option<Holds<T>>,
 }
 
 type Holds<T> = Box<dyn Fn(T) -> bool + Send>;
 
 impl<T> By<T> {
-    /// This user, if `conditions` hold for the version of what there is then.
-    pub fn new(
+    /// `conditions` are checked against the version of the current `T`.
+    pub(crate) fn new(
         user: UserId,
         conditions: Conditions,
         version: impl Fn(T) -> Option<Box<str>> + Send + 'static,
@@ -92,16 +84,17 @@ impl<T> By<T> {
         Self { user, holds: Some(Box::new(holds)) }
     }
 
-    /// Whether the condition holds for what there is `now`, which is looked at only if there is one. For
-    /// the transaction that writes, once it is known that the user may.
-    pub fn holds<E>(&self, now: impl FnOnce() -> Result<Option<T>, E>) -> Result<bool, E> {
+    /// True if the condition holds for the current `T`, which is read only if there is a condition. Called in the
+    /// transaction of the write, after the check of the user's permission.
+    pub(crate) fn holds<E>(&self, now: impl FnOnce() -> Result<Option<T>, E>) -> Result<bool, E> {
         let Some(holds) = &self.holds else { return Ok(true) };
-        // What is not there is for the write itself to find out.
+        // The write itself reports a missing item.
         Ok(now()?.is_none_or(holds))
     }
 
-    /// Whether it may be done to what is this `owner`'s, or nobody's, or not there.
-    pub fn may<E>(
+    /// Checks that the item exists, belongs to the user and satisfies the condition. `owner` is `None` when there is
+    /// no item and `Some(None)` when it has no owner.
+    pub(crate) fn may<E>(
         &self,
         owner: Option<Option<UserId>>,
         now: impl FnOnce() -> Result<Option<T>, E>,
@@ -124,18 +117,18 @@ impl<T> From<UserId> for By<T> {
 
 crate::opaque_debug!(By<T>, T);
 
-/// Who takes a `T` away. To change one is for its owner alone.
+/// The remover of a `T`. Only its owner can change it, but the operator can remove it.
 #[derive(Debug)]
 pub enum Remover<T> {
-    /// A user, if it is theirs and their condition holds.
+    /// The owner, if the condition holds.
     User(By<T>),
-    /// The operator, whoever's it is. Nothing that a request carries becomes one.
+    /// The operator; no request becomes one.
     Operator,
 }
 
 impl<T> Remover<T> {
     /// As [`By::may`].
-    pub fn may<E>(
+    pub(crate) fn may<E>(
         &self,
         owner: Option<Option<UserId>>,
         now: impl FnOnce() -> Result<Option<T>, E>,
@@ -159,20 +152,19 @@ impl<T> From<UserId> for Remover<T> {
     }
 }
 
-/// Why something was not done that only the owner of what is there may do.
+/// Reason why a change that only the owner may make was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is somebody else's, or nobody's any more.
+    /// The item belongs to another user, or to nobody any more.
     NotOwner,
-    /// There is no such thing, or no longer.
+    /// The item does not exist, or no longer.
     Absent,
-    /// It is not what the condition asks for.
+    /// The condition does not hold.
     Outdated,
 }
 
 impl Refusal {
-    /// The answer.
-    pub fn answer(
+    pub(crate) fn answer(
         self,
         not_owner: impl FnOnce() -> Problem,
         absent: impl FnOnce() -> Problem,
@@ -211,7 +203,7 @@ mod tests {
         let cases = hold.map(|given| (given, true)).into_iter();
         for (given, holds) in cases.chain(not.map(|given| (given, false))) {
             assert_eq!(conditions(&[(IF_MATCH, given)]).hold(Some("a1")), holds, "{given}");
-            // A tag that a proxy has weakened is still known.
+            // A tag weakened by a proxy still matches.
             let none = !holds && given != "W/\"a1\"";
             assert_eq!(conditions(&[(IF_NONE_MATCH, given)]).hold(Some("a1")), none, "{given}");
         }

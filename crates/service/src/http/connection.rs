@@ -1,8 +1,5 @@
-//! One client connection: deadlines without a timer for each request.
-//!
-//! A timer that is armed and disarmed for every request would cost more than the rest of a cached
-//! answer. Instead the connection notes in a few atomics what it is waiting for and since when, and
-//! a watchdog of its worker looks at all connections a few times a second.
+//! One client connection. It notes in a few atomics what it waits for and since when; a watchdog of its worker checks
+//! the deadlines of all connections a few times a second (docs/decisions/0004-watchdog.md).
 
 mod slow_write;
 mod stream;
@@ -20,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-/// How long what a client still sends is passed over after an answer that left some of it unread.
+/// Time for which unread input is discarded after the last response, in milliseconds.
 const LINGER_MS: u64 = 1000;
 
 /// Milliseconds since a worker started, coarse: refreshed by its watchdog. Never 0, which means "not waiting".
@@ -31,7 +28,7 @@ pub(super) struct CoarseClock {
 }
 
 impl CoarseClock {
-    /// Clocks of one `started` can be compared.
+    /// Clocks with the same `started` can be compared.
     pub(super) fn new(started: Instant) -> Self {
         let clock = Self { started, now_ms: AtomicU64::new(1) };
         clock.refresh();
@@ -48,53 +45,32 @@ impl CoarseClock {
     }
 }
 
-/// What a connection waits for; shared with the watchdog of its worker.
+/// Waits of a connection, shared with the watchdog of its worker.
 #[derive(Debug)]
 pub(super) struct ConnState {
     clock: Arc<CoarseClock>,
-    /// Who is at its other end.
     pub(super) peer: IpAddr,
-    /// A request is being handled: its own deadlines hold.
+    /// A request is being handled, under its own deadlines.
     busy: AtomicBool,
     /// A first request has begun.
     begun: AtomicBool,
-    /// What was read last ends within a head or a body.
+    /// The last read ended within a head or a body.
     half_read: AtomicBool,
-    /// When the wait for the next request began.
+    /// Start of the wait for the next request.
     idle_since: AtomicU64,
-    /// When the first byte of an incomplete head came, or the connection itself; 0 = none is awaited.
+    /// Time of the first byte of an incomplete head, or of the connection; 0 = no head is awaited.
     head_since: AtomicU64,
-    /// When the wait for a request's body began; 0 = none is awaited.
+    /// Start of the wait for a request's body; 0 = none is awaited.
     body_since: AtomicU64,
-    /// The body of the last request, or what came behind it, was left unread.
+    /// The body of the last request, or input behind it, was left unread.
     unread: AtomicBool,
-    /// When the connection ended with such bytes; 0 = it has not.
+    /// Time at which the connection ended with unread input; 0 = it has not.
     lingers_since: AtomicU64,
     write: SlowWrite,
     expired: AtomicBool,
-    /// The server drains: the connection is to end as soon as it has nothing to do.
+    /// The server drains: the connection ends once it is idle.
     asked_to_close: AtomicBool,
     waker: Mutex<Option<Waker>>,
-}
-
-/// Why the watchdog ends a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expired {
-    Idle,
-    Head,
-    Write,
-    Unread,
-}
-
-impl Expired {
-    pub(super) fn reason(self) -> &'static str {
-        match self {
-            Expired::Idle => "idle",
-            Expired::Head => "slow_head",
-            Expired::Write => "slow_reader",
-            Expired::Unread => "unread_body",
-        }
-    }
 }
 
 impl ConnState {
@@ -118,19 +94,19 @@ impl ConnState {
         }
     }
 
-    /// A head is complete; its request is handled from here.
+    /// A head is complete; its request is handled from now on.
     pub(super) fn request_begins(&self) {
         self.busy.store(true, Relaxed);
         self.begun.store(true, Relaxed);
         self.head_since.store(0, Relaxed);
     }
 
-    /// The request has a body, which is awaited from here.
+    /// The request has a body, which is awaited from now on.
     pub(super) fn body_begins(&self) {
         self.body_since.store(self.clock.now(), Relaxed);
     }
 
-    /// The body is no longer awaited: it is there, or was left `unread`.
+    /// The body is no longer awaited: it has arrived, or was left `unread`.
     pub(super) fn body_ends(&self, unread: bool) {
         self.body_since.store(0, Relaxed);
         self.unread.store(unread, Relaxed);
@@ -141,40 +117,39 @@ impl ConnState {
         self.begun.load(Relaxed)
     }
 
-    /// The answer's head is ready; what remains is writing.
+    /// The response's head is ready; only writing remains.
     pub(super) fn request_ends(&self) {
         let now = self.clock.now();
         self.idle_since.store(now, Relaxed);
         if self.half_read.load(Relaxed) {
-            // The beginning of the next request came with this one, or while it was worked on.
+            // The start of the next request arrived with this one or while it was handled.
             self.head_since.store(now, Relaxed);
         }
         self.busy.store(false, Relaxed);
     }
 
-    /// The deadline that has passed, if any.
-    pub(super) fn check(&self, deadlines: &Deadlines) -> Option<Expired> {
+    /// The deadline that has passed, as a label of the metric of closed connections.
+    pub(super) fn check(&self, deadlines: &Deadlines) -> Option<&'static str> {
         let now = self.clock.now();
         let over = |since: u64, limit: u64| since != 0 && now.saturating_sub(since) > limit;
         if self.write.is_over(now, deadlines.write_ms) {
-            return Some(Expired::Write);
+            return Some("slow_reader");
         }
         if over(self.lingers_since.load(Relaxed), LINGER_MS) {
-            return Some(Expired::Unread);
+            return Some("unread_body");
         }
         if self.busy.load(Relaxed) {
             return None;
         }
         let head = self.head_since.load(Relaxed);
         if over(head, deadlines.head_ms) {
-            return Some(Expired::Head);
+            return Some("slow_head");
         }
         let idle = head == 0 && !self.write.is_blocked();
-        (idle && over(self.idle_since.load(Relaxed), deadlines.idle_ms)).then_some(Expired::Idle)
+        (idle && over(self.idle_since.load(Relaxed), deadlines.idle_ms)).then_some("idle")
     }
 
-    /// Since when this connection waits for its client to send or to take something; nothing while the
-    /// server works for it.
+    /// Start of the wait for the client to send or read; `None` while the server works for it.
     pub(super) fn waits_since(&self) -> Option<u64> {
         let (blocked, lingers) =
             (self.write.blocked_since.load(Relaxed), self.lingers_since.load(Relaxed));
@@ -193,14 +168,14 @@ impl ConnState {
         (since != 0).then_some(since)
     }
 
-    /// Makes the connection fail at its next poll, and polls it; false when it was told before.
+    /// Makes the connection fail at its next poll, and wakes it; false when it had expired before.
     pub(super) fn expire(&self) -> bool {
         let first = !self.expired.swap(true, Relaxed);
         self.wake();
         first
     }
 
-    /// Asks the connection to end once it has nothing to do, and polls it.
+    /// Asks the connection to end once it is idle, and wakes it.
     pub(super) fn ask_to_close(&self) {
         self.asked_to_close.store(true, Relaxed);
         self.wake();
@@ -210,7 +185,6 @@ impl ConnState {
         self.asked_to_close.load(Relaxed)
     }
 
-    /// Polls the connection: there is news in shared state.
     pub(super) fn wake(&self) {
         let waker = self.waker.lock().take();
         if let Some(waker) = waker {
@@ -218,7 +192,7 @@ impl ConnState {
         }
     }
 
-    /// Remembers whom to wake. The lock is only ever contended by the watchdog.
+    /// Stores the waker. Only the watchdog contends for the lock.
     fn wait(&self, cx: &Context<'_>) {
         let mut slot = self.waker.lock();
         match &*slot {
@@ -244,12 +218,12 @@ impl ConnState {
         }
     }
 
-    /// There were bytes that nobody had read when the connection ended.
+    /// Input was left unread when the connection ended.
     fn leaves_unread(&self) {
         self.unread.store(true, Relaxed);
     }
 
-    /// Whether what still comes is to be passed over before the connection is closed.
+    /// True if remaining input is discarded before the connection is closed.
     fn lingers(&self) -> bool {
         if !self.unread.load(Relaxed) {
             return false;
@@ -279,7 +253,7 @@ impl Deadlines {
         }
     }
 
-    /// How often the watchdog looks: a quarter of the shortest deadline, from 10 ms to 250 ms.
+    /// Period of the watchdog: a quarter of the shortest deadline, from 10 ms to 250 ms.
     pub(super) fn watch_every(&self) -> Duration {
         let shortest = self.head_ms.min(self.write_ms).min(self.idle_ms);
         Duration::from_millis((shortest / 4).clamp(10, 250))

@@ -1,10 +1,9 @@
-//! The share that one client address may take of what all clients share.
+//! The share of one client address in connections and in the memory of bodies and responses.
 //!
-//! A table by address would itself be something that clients fill. This one has an entry for each
-//! address that holds something now, so it is bounded by what is held.
+//! The table has an entry only for an address that holds something now, so clients cannot fill it.
 
-use super::sharers::Sharers;
 use crate::config::Settings;
+use madang_guard::net::{Cidr, counted};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,9 +11,27 @@ use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// One address may hold one part in so many of the connections, the bodies and the answers, unless a setting says
-/// otherwise.
+/// One address may hold a quarter of the connections, bodies and responses, unless a setting changes it.
 pub(super) const SHARE: usize = 4;
+
+/// The clients with a share. Proxies, which speak for many clients, and exempt addresses have no limit.
+#[derive(Clone, Debug)]
+pub(super) struct Sharers {
+    without: Arc<[Cidr]>,
+}
+
+impl Sharers {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let proxies = &settings.server.trusted_proxies;
+        Self { without: proxies.iter().chain(&settings.guard.exempt).copied().collect() }
+    }
+
+    /// The address to which a client's share is counted (IPv6: its /64); `None` = no limit.
+    pub(super) fn counted(&self, address: IpAddr) -> Option<IpAddr> {
+        let limited = !self.without.iter().any(|range| range.contains(address));
+        limited.then(|| counted(address))
+    }
+}
 
 /// Open connections of each address.
 #[derive(Debug)]
@@ -24,10 +41,10 @@ pub(super) struct ConnectionSlots {
     open: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// The place of one connection; given back when dropped.
+/// The slot of one connection, until it is dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
-    places: Arc<ConnectionSlots>,
+    slots: Arc<ConnectionSlots>,
     address: Option<IpAddr>,
 }
 
@@ -43,7 +60,7 @@ impl ConnectionSlots {
         }
     }
 
-    /// A place for a connection from `peer`, unless that has its share, and so many `beyond` it, already.
+    /// A slot for a connection from `peer`, unless its address has its share and `beyond` more.
     pub(super) fn take(self: &Arc<Self>, peer: IpAddr, beyond: usize) -> Option<ConnectionSlot> {
         let address = self.sharers.counted(peer);
         if let Some(address) = address {
@@ -54,18 +71,18 @@ impl ConnectionSlots {
             }
             *count += 1;
         }
-        Some(ConnectionSlot { places: Arc::clone(self), address })
+        Some(ConnectionSlot { slots: Arc::clone(self), address })
     }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let Some(address) = self.address else { return };
-        give_back(&mut self.places.open.lock(), address, 1);
+        give_back(&mut self.slots.open.lock(), address, 1);
     }
 }
 
-/// Takes from what somebody holds; answers whether that was all. Nothing is remembered of who holds nothing.
+/// Subtracts from what `who` holds; true, and the entry is gone, when that was all.
 pub(super) fn give_back<K: Hash + Eq>(held: &mut HashMap<K, usize>, who: K, amount: usize) -> bool {
     let Entry::Occupied(mut left) = held.entry(who) else { return false };
     *left.get_mut() -= amount;

@@ -1,33 +1,33 @@
-//! Cross-origin requests (the CORS protocol of <https://fetch.spec.whatwg.org>): which pages of other origins
-//! may use the API from a browser. Off unless `server.cors_origins` names some.
+//! Cross-origin requests (the CORS protocol of <https://fetch.spec.whatwg.org>): the origins whose pages may use the
+//! API from a browser. Off unless `server.cors_origins` is set.
 //!
-//! A token is sent by the page and not by the browser, so nothing here allows credentials: the
-//! `madang_device` cookie stays with pages of this origin. What a preflight allows is what the router says of
-//! the path: an OPTIONS request that no route takes is answered 405 with the methods that it has.
+//! The page sends the token, not the browser, so credentials are not allowed: the `madang_device` cookie stays with
+//! pages of this origin. A preflight is answered from the router: an OPTIONS request without a route gets 405 with
+//! the methods of its path.
 
 use crate::config::CorsOrigins;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 
-/// Headers that requests of the API may have and that a page may not send unasked.
+/// Request headers that need a preflight.
 const REQUEST_HEADERS: &str =
     "authorization, content-type, idempotency-key, if-match, if-none-match, x-request-id";
-/// Headers of answers that a page may read beyond those that it always may.
+/// Response headers that a page may read besides the safelisted ones.
 const ANSWER_HEADERS: &str =
     "etag, location, retry-after, x-request-id, idempotent-replayed, ratelimit, ratelimit-policy";
-/// How long a browser may keep the answer to a preflight; Chromium keeps none for longer.
+/// Lifetime of a preflight's response in a browser; Chromium's maximum.
 const MAX_AGE_SECONDS: &str = "7200";
 
-/// What to add to one answer.
-pub(super) struct Cross {
-    /// The value of `Access-Control-Allow-Origin`.
+/// CORS of one response.
+pub(super) struct Cors {
+    /// Value of `Access-Control-Allow-Origin`.
     origin: Option<HeaderValue>,
     preflight: bool,
     any: bool,
 }
 
-/// What this request's answer needs; nothing when no origin is allowed.
-pub(super) fn look<B>(origins: &CorsOrigins, request: &Request<B>) -> Option<Cross> {
+/// CORS of this request's response; `None` when no origin is allowed.
+pub(super) fn plan<B>(origins: &CorsOrigins, request: &Request<B>) -> Option<Cors> {
     if *origins == CorsOrigins::None {
         return None;
     }
@@ -44,11 +44,11 @@ pub(super) fn look<B>(origins: &CorsOrigins, request: &Request<B>) -> Option<Cro
     });
     let preflight = request.method() == Method::OPTIONS
         && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    Some(Cross { preflight: preflight && origin.is_some(), origin, any })
+    Some(Cors { preflight: preflight && origin.is_some(), origin, any })
 }
 
-impl Cross {
-    /// The router's answer; to a preflight for a path that there is, what may be asked of it.
+impl Cors {
+    /// The router's response; for a preflight of an existing path, the allowed methods and headers.
     pub(super) fn answer(&self, mut response: Response) -> Response {
         let Some(methods) =
             response.headers().get(header::ALLOW).filter(|_| self.preflight).cloned()
@@ -70,10 +70,10 @@ impl Cross {
         response
     }
 
-    /// Says who may read this answer, whatever it is.
+    /// Adds the headers for the origin to any response.
     pub(super) fn mark(&self, headers: &mut HeaderMap) {
         if !self.any {
-            // Also without an origin: a cache must not give this answer to a page that sends one.
+            // Even without an origin: a cache must not serve this response to a page that sends one.
             headers.append(header::VARY, HeaderValue::from_static("origin"));
         }
         let Some(origin) = &self.origin else { return };

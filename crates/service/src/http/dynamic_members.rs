@@ -1,15 +1,9 @@
-//! Cached objects with a few members of the moment: counts, or whether the caller likes it.
+//! Cached objects with uncached members, such as counts (docs/decisions/0012-appended-members.md).
 //!
-//! Such members change too often, or belong to one caller, so they are never in a cached body. Writing and
-//! compressing the whole answer for them would give away what the cache is for. So the cached body is a
-//! [`DynamicObject`]: a JSON object that ends after its last member, and the same compressed up to that
-//! point. An answer is that prefix, the members, and the closing brace.
-//!
-//! Compressed, too, it is one stream: gzip data (RFC 1952) whose deflate blocks (RFC 1951) hold the
-//! prefix up to a byte boundary, then one stored block with the rest, then the checksum, which goes on
-//! from that of the prefix. Only gzip: every client that reads another coding reads it as well.
-//!
-//! The ETag names bytes, so it is made of that of the prefix and of the members as they were sent.
+//! The cached body of a [`DynamicObject`] is a JSON object up to its last member, and the same compressed. A response
+//! appends the members and the closing brace. Compressed, it is one gzip stream (RFC 1952): deflate blocks (RFC 1951)
+//! with the prefix up to a byte boundary, one stored block with the rest, and the checksum, continued from that of
+//! the prefix. The ETag is made of that of the prefix and of the members.
 
 use super::body::{COMPRESS_FROM_BYTES, Compress, base_tag, send};
 use super::negotiate::Encodings;
@@ -25,17 +19,14 @@ use std::time::SystemTime;
 /// Magic, deflate, no flags, no time, no hint, unknown system (RFC 1952, 2.3).
 const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
 
-/// The checksum of the prefix, at the end of its compressed form.
+/// The checksum of the prefix follows its compressed form.
 const CHECKSUM_BYTES: usize = 4;
 
-/// A value of a member.
+/// Value of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Member {
-    /// A whole number.
+pub(crate) enum Member {
     Number(i64),
-    /// True or false.
     Flag(bool),
-    /// Not known, or nobody's.
     Null,
 }
 
@@ -68,29 +59,24 @@ impl std::fmt::Display for Member {
     }
 }
 
-/// A JSON object that is answered with further members.
+/// A JSON object that is sent with further members.
 ///
-/// What it holds is no body as it stands: it is sent by [`respond`](Self::respond) alone.
+/// Its value is incomplete as a body: only [`respond`](Self::respond) sends it.
 #[derive(Clone, Debug)]
-pub struct DynamicObject(Value);
-
-/// The text is no JSON object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("members can be added to a JSON object alone")]
-pub struct NotAnObject;
+pub(crate) struct DynamicObject(Value);
 
 impl DynamicObject {
-    /// The value that this JSON object is kept as. CPU-heavy when it compresses: belongs on
-    /// the compute pool.
-    pub fn value(mut object: Vec<u8>, compress: Compress) -> Result<Value, NotAnObject> {
+    /// The cache value of a JSON object; `None` for any other text. CPU-heavy when it compresses: run it on the
+    /// compute pool.
+    pub(crate) fn value(mut object: Vec<u8>, compress: Compress) -> Option<Value> {
         if object.first() != Some(&b'{') || object.pop() != Some(b'}') {
-            return Err(NotAnObject);
+            return None;
         }
         let gzip = (compress != Compress::NO && object.len() >= COMPRESS_FROM_BYTES)
             .then(|| open_gzip(&object))
             .flatten();
         let etag_base = base_tag(&object);
-        Ok(Value::from_parts(ValueParts {
+        Some(Value::from_parts(ValueParts {
             identity: Bytes::from(object),
             encoded: gzip.map(|gzip| (Encoding::Gzip, gzip)).into_iter().collect(),
             content_type: "application/json".into(),
@@ -99,25 +85,27 @@ impl DynamicObject {
         }))
     }
 
-    /// The version of a resource that is answered as this object with further members: what
-    /// its tags begin with.
-    pub fn version(object: &impl Serialize) -> Box<str> {
+    /// The version of a resource with this representation: the start of its ETags.
+    pub(crate) fn version(object: &impl Serialize) -> Box<str> {
         // Numbers and strings into memory: cannot fail.
         let mut object = serde_json::to_vec(object).unwrap_or_default();
         object.pop();
         base_tag(&object)
     }
 
-    /// The object that was kept as `value`.
-    pub fn new(value: Value) -> Self {
+    pub(crate) fn new(value: Value) -> Self {
         Self(value)
     }
 
-    /// The object with these members behind its own, for a client with these headers: 304 when it has it
-    /// already. Names are the field's own words: letters, neither escaped nor used by the object.
+    /// The response of the object with these members behind its own, or 304. Names are letters and digits, and differ
+    /// from those of the object.
     ///
-    /// An answer that is its caller's own must still be [marked so](crate::response_cache::make_private).
-    pub fn respond(&self, members: &[(&'static str, Member)], request: &HeaderMap) -> Response {
+    /// A response with data of its caller must be [marked](crate::response_cache::make_private).
+    pub(crate) fn respond(
+        &self,
+        members: &[(&'static str, Member)],
+        request: &HeaderMap,
+    ) -> Response {
         let gzip = self.0.body(Some(Encoding::Gzip)).filter(|_| {
             Encodings::accepted(request).by_preference().any(|encoding| encoding == Encoding::Gzip)
         });
@@ -134,7 +122,7 @@ impl DynamicObject {
     fn etag(&self, members: &[(&'static str, Member)], gzip: bool) -> String {
         let mut tag = format!("\"{}", self.0.parts().etag_base);
         for (name, member) in members {
-            // No comma: lists of tags are split at commas.
+            // No comma: lists of ETags are split at commas.
             let _ = write!(tag, ".{name}:{member}");
         }
         tag.push_str(if gzip { "-gzip\"" } else { "\"" });
@@ -142,7 +130,7 @@ impl DynamicObject {
     }
 }
 
-/// What stands behind the prefix.
+/// The members and the closing brace.
 fn tail(mut comma: bool, members: &[(&'static str, Member)]) -> Vec<u8> {
     let mut tail = String::with_capacity(32 * members.len() + 1);
     for (name, member) in members {
@@ -154,15 +142,14 @@ fn tail(mut comma: bool, members: &[(&'static str, Member)]) -> Vec<u8> {
     tail.into_bytes()
 }
 
-/// Header and deflate blocks of the prefix up to a byte boundary, and its checksum. Nothing when that is
-/// not shorter.
+/// Header, deflate blocks of the prefix up to a byte boundary, and its checksum; `None` when that is not shorter.
 fn open_gzip(prefix: &[u8]) -> Option<Bytes> {
     let mut out = Vec::with_capacity(prefix.len() + prefix.len() / 8 + 64);
     out.extend_from_slice(&GZIP_HEADER);
     let mut deflater = Deflater::new(Compression::new(6), false);
     // A sync flush ends with an empty stored block, which ends at a byte boundary (RFC 1951, 3.2.4).
     let status = deflater.compress_vec(prefix, &mut out, FlushCompress::Sync).ok()?;
-    // Room left means that nothing is waiting to be written.
+    // Room left means that all output was written.
     let whole = deflater.total_in() == prefix.len() as u64 && out.len() < out.capacity();
     if status != Status::Ok || !whole || out.len() >= prefix.len() {
         return None;
@@ -176,7 +163,7 @@ fn close_gzip(open: &[u8], prefix_bytes: usize, tail: &[u8]) -> Bytes {
     let checksum = checksum.try_into().map_or(0, u32::from_le_bytes);
     let mut checksum = crc32fast::Hasher::new_with_initial(checksum);
     checksum.update(tail);
-    // A stored block holds 65,535 bytes; a handful of members has some hundred.
+    // A stored block holds at most 65,535 bytes; the members have some hundred.
     let mut chunks = tail.chunks(usize::from(u16::MAX)).peekable();
     let mut out = Vec::with_capacity(blocks.len() + tail.len() + 32);
     out.extend_from_slice(blocks);
@@ -258,8 +245,7 @@ mod tests {
     #[test]
     fn what_is_no_object_is_refused() {
         for text in ["", "}", "{", "[]", "7", "{]"] {
-            let made = DynamicObject::value(text.as_bytes().to_vec(), kept());
-            assert_eq!(made.unwrap_err(), NotAnObject, "{text}");
+            assert!(DynamicObject::value(text.as_bytes().to_vec(), kept()).is_none(), "{text}");
         }
     }
 

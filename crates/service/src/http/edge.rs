@@ -1,27 +1,22 @@
-//! The edge: what every request passes, from the outside in.
-//!
-//! Request id; the head as a whole; body, bounded in size and time; the router, bounded in time, panics
-//! caught; problems get their body; request id, metrics and log.
+//! The edge, which every request passes: request id; checks of the head; body, bounded in size and time; the router,
+//! bounded in time, panics caught; bodies of problems; request id, metrics and log.
 
 use super::body_room::{BodyRooms, Held, ReadError, SMALL_BODY};
 use super::client::Peer;
 use super::connection::ConnState;
-use super::label::RouteLabel;
+use super::connection_slots::Sharers;
 use super::limits::LimitHeaders;
 use super::request_id::X_REQUEST_ID;
 use super::server::Routes;
-use super::sharers::Sharers;
-use super::{AnswerRoom, Problem, Proxies, RequestId, cors, head};
-use crate::admin::Maintenance;
-use crate::config::{CorsOrigins, Settings};
-use crate::current::Current;
-use crate::ops::last_errors::LastErrors;
+use super::{Problem, RequestId, cors, head};
+use crate::config::{ServerSettings, Settings};
+use crate::current::{self, Current};
 use crate::ops::metrics::{RouteMetrics, ServerMetrics};
-use crate::ops::record::{Part, Recorder, Seen, Spent, Trace};
+use crate::ops::record::{OpenRecord, Part, Spent, Trace};
 use crate::store::{Freshness, Handover, now};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, MatchedPath};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::request::Parts;
@@ -29,58 +24,52 @@ use http::{HeaderValue, Request, StatusCode, header};
 use hyper::body::{Body as _, Incoming};
 use madang_positions::Moment;
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::poll_fn;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use tower::Service as _;
+use tower::util::MapRequestLayer;
 
-/// How many bytes the body of a request may have, by its head. Asked only for a body that may have more
-/// than 64 KiB, which everybody may send; a problem refuses it before it is read.
-pub type LargestBody = Arc<dyn Fn(&Parts) -> Result<usize, Problem> + Send + Sync>;
+/// Maximum size of a request's body in bytes, by its head; a problem refuses the request before its body is read.
+/// Called only for a body that may exceed [`SMALL_BODY`].
+pub(crate) type LargestBody = Arc<dyn Fn(&Parts) -> Result<usize, Problem> + Send + Sync>;
 
-/// Limits and counters that every request passes.
+/// Notes the route that each request matches.
+pub(crate) fn label_routes(router: Router, metrics: &ServerMetrics) -> Router {
+    let routes = metrics.routes();
+    router.layer(MapRequestLayer::new(move |request: Request<Body>| {
+        let path = request.extensions().get::<MatchedPath>();
+        // Few: comparing them in turn is faster than hashing.
+        let find = |path: &MatchedPath| routes.iter().find(|r| r.template == path.as_str());
+        if let Some(route) = path.and_then(find) {
+            current::note_route(route);
+        }
+        request
+    }))
+}
+
+/// State shared by all connections.
 pub(super) struct Edge {
-    max_body: usize,
-    body_timeout: Duration,
-    request_timeout: Duration,
-    metrics: Arc<ServerMetrics>,
-    draining: Arc<AtomicBool>,
-    largest_body: LargestBody,
+    pub(super) routes: Routes,
+    server: ServerSettings,
     body_rooms: BodyRooms,
-    answers: AnswerRoom,
-    cors: CorsOrigins,
-    proxies: Proxies,
     sharers: Sharers,
-    recorder: Option<Arc<Recorder>>,
-    errors: Option<Arc<LastErrors>>,
-    maintenance: Maintenance,
     freshness: Option<Arc<Freshness>>,
 }
 
 impl Edge {
-    pub(super) fn new(settings: &Settings, routes: &Routes, draining: Arc<AtomicBool>) -> Self {
-        let server = &settings.server;
+    pub(super) fn new(settings: &Settings, routes: Routes) -> Self {
         Self {
-            max_body: server.max_body,
-            body_timeout: server.body_timeout,
-            request_timeout: server.request_timeout,
-            metrics: Arc::clone(&routes.metrics),
-            draining,
-            largest_body: Arc::clone(&routes.largest_body),
-            body_rooms: BodyRooms::new(server.max_body, &routes.metrics),
-            answers: routes.app.answers.clone(),
-            cors: server.cors_origins.clone(),
-            proxies: Proxies::new(&server.trusted_proxies),
+            server: settings.server.clone(),
+            body_rooms: BodyRooms::new(settings.server.max_body, &routes.metrics),
             sharers: Sharers::new(settings),
-            recorder: routes.recorder.clone(),
-            errors: routes.errors.clone(),
-            maintenance: routes.app.maintenance.clone(),
             freshness: routes.app.store.freshness(),
+            routes,
         }
     }
 }
@@ -112,45 +101,40 @@ impl hyper::service::Service<Request<Incoming>> for ConnService {
 impl ConnService {
     async fn handle(&mut self, request: Request<Incoming>) -> Response {
         let shared = Arc::clone(&self.shared);
+        let routes = &shared.routes;
         let mut running = Running {
-            metrics: &shared.metrics,
-            route: None,
+            routes,
             method: request.method().clone(),
             started: Instant::now(),
-            recorder: shared.recorder.as_deref(),
-            seen: None,
+            at: now(),
+            chunked: request.headers().contains_key(header::TRANSFER_ENCODING),
+            route: None,
+            limit: None,
+            record: None,
             finished: false,
         };
-        shared.metrics.in_flight.inc();
-        // After the head: a stall before it does no harm then, and one after it makes the request wait longer.
-        let at = now();
+        routes.metrics.in_flight.inc();
         let id = RequestId::of(request.headers());
         let mut trace = Trace::of(request.headers());
-        if let Some(recorder) = running.recorder {
-            let client = shared.proxies.last_hop(self.peer.0, request.headers());
-            let seen = recorder.begin(&request, &id, client, trace);
-            trace = seen.trace();
-            running.seen = Some(seen);
+        if let Some(recorder) = &routes.recorder {
+            let client = routes.app.proxies.last_hop(self.peer.0, request.headers());
+            let record = recorder.begin(&request, &id, client, trace);
+            trace = record.trace();
+            running.record = Some(record);
         }
-        let spent = running.seen.as_ref().map(|seen| Arc::clone(&seen.spent));
-        let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
-        let cross = cors::look(&shared.cors, &request);
-        let arrival = Arrival { at, chunked, spent };
-        let Some(mut response) = self.answer(request, arrival).await else {
-            // Nobody will read it; `running`, dropped unfinished, counts the client as gone.
+        let cors_plan = cors::plan(&shared.server.cors_origins, &request);
+        let Some(mut response) = self.answer(request, &mut running).await else {
+            // The client has left; dropping `running` unfinished counts it.
             return Problem::bad_request("the body ended early").into_response();
         };
-        if let Some(cross) = &cross {
-            response = cross.answer(response);
+        if let Some(cors_plan) = &cors_plan {
+            response = cors_plan.answer(response);
         }
-        running.route = response.extensions_mut().remove::<RouteLabel>().map(|label| label.0);
-        let limit = response.extensions_mut().remove::<LimitHeaders>();
         if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-            if let Some(errors) = &shared.errors
+            if let Some(errors) = &routes.errors
                 && problem.status().is_server_error()
             {
-                let route = running.route.unwrap_or(shared.metrics.unmatched);
-                errors.add(&running.method, route.template, id.as_str(), &problem);
+                errors.add(&running.method, running.route().template, id.as_str(), &problem);
             }
             let allow = response.headers_mut().remove(header::ALLOW);
             response = problem.into_answer(id.as_str(), trace);
@@ -159,70 +143,75 @@ impl ConnService {
             }
         }
         let headers = response.headers_mut();
-        if let Some(limit) = limit {
+        if let Some(limit) = running.limit.take() {
             limit.add_to(headers);
         }
         headers.insert(&X_REQUEST_ID, id.0.clone());
-        // Nothing here is to be taken by a browser for anything but what it says it is.
+        // Browsers must not guess another content type.
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        if let Some(cross) = &cross {
-            cross.mark(headers);
+        if let Some(cors_plan) = &cors_plan {
+            cors_plan.mark(headers);
         }
-        // A length beside the chunks may be an attempt to smuggle a request past a proxy; the parser
-        // has dropped it by now, so no chunked request leaves its connection open (RFC 9112, 6.1).
-        if chunked || shared.draining.load(Ordering::Relaxed) {
+        // A length beside the chunks may be an attempt to smuggle a request past a proxy; the parser has dropped it
+        // by now, so every chunked request closes its connection (RFC 9112, 6.1).
+        if running.chunked || routes.app.draining.load(Ordering::Relaxed) {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         running.finish(&response, &id);
         response
     }
 
-    /// The router's answer, or a problem of the edge itself; nothing when the client has left.
-    async fn answer(&mut self, request: Request<Incoming>, arrival: Arrival) -> Option<Response> {
+    /// The router's response, or a problem of the edge itself; `None` when the client has left.
+    async fn answer(
+        &mut self,
+        request: Request<Incoming>,
+        running: &mut Running<'_>,
+    ) -> Option<Response> {
         let (mut parts, incoming) = request.into_parts();
-        if let Err(problem) = head::check(&parts, arrival.chunked) {
-            // Of a body that is not read only its end would tell where the next request begins.
+        if let Err(problem) = head::check(&parts, running.chunked) {
+            // The start of the next request is unknown while a body is unread.
             let unread = !incoming.is_end_stream();
             self.state.body_ends(unread);
             return Some(if unread { problem.closing() } else { problem }.into_response());
         }
         parts.extensions.insert(self.peer);
-        // The room is held until the handler has answered: as long as the body may be in memory.
-        let (body, _room) = match self.body(&parts, incoming, arrival.spent.as_ref()).await {
+        // The room is held until the response is made, as long as the body may be in memory.
+        let (body, _room) = match self.body(&parts, incoming, running.spent()).await {
             Ok(body) => body,
             Err(Unread::Left) => return None,
             Err(Unread::Refused(problem)) => return Some(problem.into_response()),
         };
-        let client = self.shared.proxies.last_hop(self.peer.0, &parts.headers);
+        let client = self.shared.routes.app.proxies.last_hop(self.peer.0, &parts.headers);
         let is_large = body.len() > SMALL_BODY;
         let body = if body.is_empty() { Body::empty() } else { Body::from(body) };
         let mut request = Request::from_parts(parts, body);
         if is_large {
-            // Its size was looked at here; axum's own limit is one of 2 MB.
+            // Its size was checked above; axum's own limit is 2 MB.
             DefaultBodyLimit::disable().apply(&mut request);
         }
-        Some(self.route(request, client, arrival).await)
+        Some(self.route(request, client, running).await)
     }
 
-    /// The router's answer, as far as there is room for it and it is true.
+    /// The router's response, if maintenance mode, the cluster and the memory for responses admit it.
     async fn route(
         &mut self,
         request: Request<Body>,
         client: IpAddr,
-        arrival: Arrival,
+        running: &mut Running<'_>,
     ) -> Response {
         let shared = Arc::clone(&self.shared);
-        let Arrival { at, spent, .. } = arrival;
+        let app = &shared.routes.app;
+        let spent = running.spent().cloned();
         let time = |part| spent.as_ref().map(|spent| spent.time(part));
-        if let Some(refused) = shared.maintenance.refuses(request.method()) {
+        if let Some(refused) = app.maintenance.refuses(request.method()) {
             return refused.into_response();
         }
-        // Who a token belongs to is remembered as well as bodies are. What is not the API remembers nothing.
+        // Tokens are cached as well as bodies. Only the API caches anything.
         if let Some(freshness) = &shared.freshness
             && request.uri().path().starts_with("/v1/")
         {
             let _time = time(Part::Cluster);
-            if let Err(error) = freshness.until_fresh(at).await {
+            if let Err(error) = freshness.until_fresh(running.at).await {
                 return Problem::from(error).into_response();
             }
         }
@@ -236,10 +225,9 @@ impl ConnService {
             ..Current::default()
         };
         let mut work = std::pin::pin!(current.run(self.in_time(request)));
-        let mut response = work.as_mut().await;
-        let limit = work.take_value().and_then(|current| current.limit.take());
-        if let Some(limit) = limit {
-            response.extensions_mut().insert(limit);
+        let response = work.as_mut().await;
+        if let Some(current) = work.take_value() {
+            (running.route, running.limit) = (current.route.get(), current.limit.take());
         }
         if let Some(known) = handover.as_ref().and_then(Handover::not_before) {
             let _time = time(Part::Cluster);
@@ -247,26 +235,31 @@ impl ConnService {
         }
         let written = handover.filter(Handover::may_have_written);
         let committed = written.is_some() && response.status().is_success();
-        let mut response = shared.answers.hold(response, share, committed).await;
+        let mut response = app.answers.hold(response, share, committed).await;
         if let Some(handover) = written
             && let Some(problem) = response.extensions_mut().get_mut::<Problem>()
             && problem.status() == StatusCode::SERVICE_UNAVAILABLE
         {
-            // 503 says that nothing was done, which cannot be said here.
+            // 503 would mean that nothing was done.
             *problem = problem.clone().with_unknown_outcome(handover.is_repeatable());
         }
         response
     }
 
-    /// The router's answer, in time and whatever panics.
+    /// The router's response, within the request timeout; a panic becomes a problem.
     async fn in_time(&mut self, request: Request<Body>) -> Response {
-        let call = self.router.call(request);
-        let guarded = CatchPanic { future: std::pin::pin!(call) };
-        match tokio::time::timeout(self.shared.request_timeout, guarded).await {
+        let mut call = std::pin::pin!(self.router.call(request));
+        // A panic ends one request, not the connection's task.
+        let guarded =
+            poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(cx))) {
+                Ok(poll) => poll.map(Ok),
+                Err(panic) => Poll::Ready(Err(panic)),
+            });
+        match tokio::time::timeout(self.shared.server.request_timeout, guarded).await {
             Ok(Ok(Ok(response))) => response,
             Ok(Ok(Err(never))) => match never {},
             Ok(Err(panic)) => {
-                self.shared.metrics.panics.inc();
+                self.shared.routes.metrics.panics.inc();
                 let panic = crate::store::panic_text(&*panic);
                 Problem::internal(format!("handler panicked: {panic}")).into_response()
             }
@@ -277,7 +270,7 @@ impl ConnService {
         }
     }
 
-    /// The request's body, whole: handlers never wait for a slow client.
+    /// The complete body: handlers never wait for a slow client.
     async fn body(
         &self,
         parts: &Parts,
@@ -289,7 +282,7 @@ impl ConnService {
         }
         let _time = spent.map(|spent| spent.time(Part::Body));
         self.state.body_begins();
-        // Boxed, or every request without a body would carry the room that reading one needs.
+        // Boxed, or every request without a body would carry the state of reading one.
         let read = Box::pin(self.read_body(parts, incoming)).await;
         self.state.body_ends(read.is_err());
         read
@@ -300,23 +293,23 @@ impl ConnService {
         parts: &Parts,
         incoming: Incoming,
     ) -> Result<(Bytes, Option<Held>), Unread> {
-        let shared = &*self.shared;
+        let Edge { server, routes, .. } = &*self.shared;
         let announced = parts.headers.get(header::CONTENT_LENGTH);
         let announced = announced.and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok());
         let check = |most| match announced {
             Some(length) if length > most => Err(Problem::too_large(most)),
             _ => Ok(()),
         };
-        check(shared.max_body)?;
+        check(server.max_body)?;
         let most = match announced {
             Some(length) if length <= SMALL_BODY => length,
-            _ => (shared.largest_body)(parts).map_err(Problem::closing)?.min(shared.max_body),
+            _ => (routes.largest_body)(parts).map_err(Problem::closing)?.min(server.max_body),
         };
         check(most)?;
-        let client =
-            || shared.sharers.counted(shared.proxies.last_hop(self.peer.0, &parts.headers));
-        let read = shared.body_rooms.read(incoming, most, announced, client);
-        match tokio::time::timeout(shared.body_timeout, read).await {
+        let last_hop = || routes.app.proxies.last_hop(self.peer.0, &parts.headers);
+        let client = || self.shared.sharers.counted(last_hop());
+        let read = self.shared.body_rooms.read(incoming, most, announced, client);
+        match tokio::time::timeout(server.body_timeout, read).await {
             Ok(Ok(body)) => Ok(body),
             Ok(Err(ReadError::NoRoom)) => Err(Problem::too_many_bodies().into()),
             Ok(Err(ReadError::TooLarge)) => Err(Problem::too_large(most).into()),
@@ -330,21 +323,11 @@ impl ConnService {
     }
 }
 
-/// What is known of a request from its head.
-struct Arrival {
-    /// When its head was complete.
-    at: Moment,
-    /// Whether it has a `Transfer-Encoding`.
-    chunked: bool,
-    /// Where its time goes, if that is recorded.
-    spent: Option<Arc<Spent>>,
-}
-
-/// Why a request's body did not become whole.
+/// Error of reading a body.
 enum Unread {
     /// The client closed its connection before the end.
     Left,
-    /// It breaks a rule or a limit.
+    /// The request breaks a rule or a limit.
     Refused(Problem),
 }
 
@@ -354,7 +337,7 @@ impl From<Problem> for Unread {
     }
 }
 
-/// Whether an error of reading says that the other side has gone, as opposed to sent nonsense.
+/// True if a read error means that the client has left, rather than sent invalid data.
 fn has_left(error: &(dyn std::error::Error + 'static)) -> bool {
     use std::io::ErrorKind as Kind;
     let mut cause = Some(error);
@@ -373,21 +356,33 @@ fn has_left(error: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
-/// A request from its head to its answer; dropped unfinished, its client has left.
+/// A request in progress; if it is dropped unfinished, its client has left.
 struct Running<'a> {
-    metrics: &'a ServerMetrics,
-    route: Option<&'static RouteMetrics>,
+    routes: &'a Routes,
     method: http::Method,
     started: Instant,
-    recorder: Option<&'a Recorder>,
-    seen: Option<Box<Seen>>,
+    /// After the head: a stall before it is harmless, and one after it makes the request wait longer.
+    at: Moment,
+    /// True if it has a `Transfer-Encoding`.
+    chunked: bool,
+    route: Option<&'static RouteMetrics>,
+    limit: Option<LimitHeaders>,
+    record: Option<Box<OpenRecord>>,
     finished: bool,
 }
 
 impl Running<'_> {
+    fn spent(&self) -> Option<&Arc<Spent>> {
+        self.record.as_ref().map(|record| &record.spent)
+    }
+
+    fn route(&self) -> &'static RouteMetrics {
+        self.route.unwrap_or(self.routes.metrics.unmatched)
+    }
+
     fn finish(&mut self, response: &Response, id: &RequestId) {
         self.finished = true;
-        let route = self.route.unwrap_or(self.metrics.unmatched);
+        let route = self.route();
         let bytes = response.body().size_hint().exact();
         let took = self.started.elapsed();
         route.record(&self.method, response.status(), took);
@@ -402,11 +397,11 @@ impl Running<'_> {
         );
     }
 
-    /// With the status of the answer and the length of its body.
+    /// `answer` is the status and the length of the body.
     fn end(&mut self, route: &'static str, answer: (Option<u16>, Option<u64>), took: Duration) {
-        self.metrics.in_flight.dec();
-        if let Some((recorder, seen)) = self.recorder.zip(self.seen.take()) {
-            recorder.end(seen, route, answer, took);
+        self.routes.metrics.in_flight.dec();
+        if let Some((recorder, record)) = self.routes.recorder.as_ref().zip(self.record.take()) {
+            recorder.end(record, route, answer, took);
         }
     }
 }
@@ -414,27 +409,9 @@ impl Running<'_> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if !self.finished {
-            self.metrics.client_left.inc();
-            // Its route would be known from its answer.
+            self.routes.metrics.client_left.inc();
             self.end("unknown", (None, None), self.started.elapsed());
             tracing::debug!(method = %self.method, "the client left before its answer");
-        }
-    }
-}
-
-/// A panic in one handler ends one request, not the connection's task.
-struct CatchPanic<'a, F> {
-    future: Pin<&'a mut F>,
-}
-
-impl<F: Future> Future for CatchPanic<'_, F> {
-    type Output = std::thread::Result<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let future = self.future.as_mut();
-        match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
-            Ok(poll) => poll.map(Ok),
-            Err(panic) => Poll::Ready(Err(panic)),
         }
     }
 }

@@ -1,31 +1,16 @@
-//! Gates: how much work may be in progress, and how long more of it may wait.
+//! Gates: bounds on work in progress, and on the time that further work waits (docs/decisions/0008-gates.md).
 //!
-//! What a cached read costs is nothing to speak of; what costs something passes a gate first, so that
-//! more work than the machine can do turns into quick refusals instead of ever longer waits for all.
-//! There are two: one for reads that are not in the cache, one for writes, so that a stuck disk does not
-//! stop reading, nor heavy reads the writing. Cached reads, 304s, health and metrics pass none. Neither
-//! do sign-up and log-in: their work waits for the hash pool, which is a gate of its own, and its seconds
-//! would take up every place here.
+//! A permit is held until the work is done, even after its client has left: a write ([`Gate::run`]), an upload or a
+//! load for the cache cannot be recalled. A single short statement of a read ([`Gate::enter`]) is not worth a task of
+//! its own: when its client leaves before it has begun the store skips it; otherwise it ends in a moment, beyond the
+//! gate, but never on more connections than the store has.
 //!
-//! **In progress.** A permit is held until the work is done, not only while its client waits: work that
-//! cannot be called back (a write, [`Gate::run`]; reading an upload; a load for the cache) still uses the machine
-//! after its client has left. A single short statement of a read is not worth a task of its own: when its client leaves
-//! before it has begun the store skips it, and otherwise it is over in a moment, beyond the gate but
-//! never on more connections than the store has. Such reads hold a permit of [`Gate::enter`].
+//! Waiting addresses take turns (`gate/line.rs`). When too many wait, the address with the longest queue loses its
+//! newest request. A burst may wait for [`BURST`] times `server.queue_time`. A queue that was not empty once within
+//! [`INTERVAL`] is standing, and new requests wait for `queue_time` at most (B. Maurer, "Fail at Scale", ACM Queue
+//! 13:8, 2015).
 //!
-//! **Waiting.** Addresses take turns (`gate/line.rs`), each first come, first served; bounded in number and in
-//! time. When too many wait, the address with the longest queue loses its newest request. A burst may wait for
-//! [`BURST`] times `server.queue_time`. But when the queue has not been empty once within [`INTERVAL`],
-//! it is standing, not a burst: more comes than can be done, waiting does not help, and whoever comes
-//! from then on waits for `queue_time` at most. The sign and its use are those of B. Maurer, "Fail at
-//! Scale" (ACM Queue 13:8, 2015), after CoDel (Nichols and Jacobson 2012, RFC 8289). CoDel's own sign,
-//! the shortest wait of the interval, does not do here: once all waits are cut at `queue_time` every
-//! turn is a quick one, and the bound would lift itself under the load it was made for. Newest first,
-//! which Maurer proposes too, is not done: with waits this short it would win little, and the oldest,
-//! whose clients have paid most, would always lose.
-//!
-//! Refusals are 503 with a `Retry-After` that varies, so that those refused together do not come back
-//! together.
+//! Refusals are 503 with a random `Retry-After`, so that refused clients do not return together.
 
 mod line;
 
@@ -44,17 +29,17 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// Within which time the queue of a burst is empty once: Maurer's 100 ms, long enough for it to drain.
-pub const INTERVAL: Duration = Duration::from_millis(100);
+/// Interval within which the queue of a burst is empty once: Maurer's 100 ms, long enough for it to drain.
+const INTERVAL: Duration = Duration::from_millis(100);
 
-/// A burst may wait so many times as long as a standing queue.
-pub const BURST: u32 = 10;
+/// Factor by which a burst may wait longer than a standing queue.
+const BURST: u32 = 10;
 
-/// Waiters beyond those in progress. Each is a connection with its request, some 10 KiB; a thousand of
-/// them is a second's work, and more than that would not be served in time.
-pub const MOST_WAITING: usize = 1024;
+/// Maximum number of waiters. Each is a connection with its request, some 10 KiB; a thousand are a second's work, and
+/// more would not be served in time.
+const MOST_WAITING: usize = 1024;
 
-/// Seconds after which the refused may come back, drawn evenly.
+/// Range of the random `Retry-After`.
 const RETRY_AFTER_SECONDS: std::ops::RangeInclusive<u32> = 1..=3;
 
 /// Bounds of the queue time histogram, in seconds.
@@ -64,7 +49,7 @@ const BUCKETS: [f64; 7] = [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0];
 #[derive(Clone, Debug)]
 pub struct Gate {
     inner: Arc<Inner>,
-    /// The address that its requests are for, when the task that enters does not know it.
+    /// Address of the requests, when the entering task does not know it.
     client: Client,
     limit: Option<Arc<ClassLimit>>,
 }
@@ -74,15 +59,12 @@ struct Inner {
     places: Mutex<Places>,
     most: usize,
     queue_time: Duration,
-    started: Instant,
-    /// When the queue was last empty before somebody joined it, in nanoseconds since `started`.
-    empty_at: AtomicU64,
     shed_full: AtomicU64,
     shed_late: AtomicU64,
     waits: Histogram,
 }
 
-/// Whoever waits learns that its turn has come, or that another has displaced it.
+/// Wakes a waiter: its turn has come, or another request has displaced it.
 type Turn = oneshot::Sender<Result<Permit, ShedReason>>;
 
 #[derive(Debug)]
@@ -90,12 +72,14 @@ struct Places {
     /// Greater than zero only while nobody waits.
     free: usize,
     line: Line<Turn>,
+    /// Time at which the queue was last empty before a request joined it.
+    empty_at: Instant,
 }
 
 /// A place among the work in progress, until it is dropped.
 #[derive(Debug)]
 #[must_use = "the work is in progress as long as the permit lives"]
-pub struct Permit {
+pub(crate) struct Permit {
     gate: Arc<Inner>,
 }
 
@@ -107,82 +91,76 @@ impl Drop for Permit {
             return;
         };
         drop(places);
-        // If the waiter leaves at this very moment, the permit is dropped unread and goes to the next.
+        // If the waiter leaves at this moment, the permit is dropped unread and passed on.
         let _ = turn.send(Ok(Permit { gate: Arc::clone(&self.gate) }));
     }
 }
 
-/// There is more work than can be done.
+/// Refusal of work because of overload, or of the client's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", match reason {
     ShedReason::Full => "the queue is full",
     ShedReason::Late => "the wait exceeds the queue time",
     ShedReason::Rate => "the client asks too often",
 })]
-pub struct Shed {
-    /// What was exceeded.
-    pub reason: ShedReason,
-    /// When asking again makes sense, in seconds.
-    pub retry_after_seconds: u32,
+pub(crate) struct Shed {
+    reason: ShedReason,
+    retry_after_seconds: u32,
 }
 
-/// What was exceeded.
+/// The exceeded bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShedReason {
-    /// The number of waiters.
+enum ShedReason {
+    /// Number of waiters.
     Full,
-    /// The time that may be waited.
+    /// Time of waiting.
     Late,
-    /// The client's own rate.
+    /// Rate of the client.
     Rate,
 }
 
-/// Why work was not done, or is not known to be.
+/// Error of [`Gate::run`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotRun {
-    /// It had no turn: nothing was begun.
+pub(crate) enum NotRun {
+    /// The work was refused; nothing was begun.
     #[error(transparent)]
     Shed(#[from] Shed),
-    /// Its task was ended with its event loop: what became of it is unknown.
+    /// The task was aborted with its event loop; the outcome is unknown.
     #[error("the work was abandoned; its outcome is unknown")]
     Abandoned,
 }
 
-/// What a gate has seen.
 #[derive(Clone, Debug)]
-pub struct GateMetrics {
-    /// Work in progress now.
-    pub in_flight: usize,
-    /// Requests waiting now.
-    pub waiting: usize,
+pub(crate) struct GateMetrics {
+    pub(crate) in_flight: usize,
+    pub(crate) waiting: usize,
     /// Refused because too many waited.
-    pub shed_full: u64,
-    /// Refused because they had waited long enough.
-    pub shed_late: u64,
-    /// How long those waited that got a turn, in seconds.
-    pub waits: Histogram,
+    pub(crate) shed_full: u64,
+    /// Refused after the maximum wait.
+    pub(crate) shed_late: u64,
+    /// Waits of admitted requests, in seconds.
+    pub(crate) waits: Histogram,
 }
 
 impl Gate {
-    /// Lets `most` in at once, and others wait for `queue_time`, or [`BURST`] times as long in a burst.
-    pub fn new(most: usize, queue_time: Duration) -> Self {
-        let places = Mutex::new(Places { free: most, line: Line::default() });
-        let (started, waits) = (Instant::now(), Histogram::new(BUCKETS));
-        let (empty_at, shed_full, shed_late) = Default::default();
-        let inner =
-            Inner { places, most, queue_time, started, empty_at, shed_full, shed_late, waits };
+    /// Admits `most` at once; others wait for `queue_time`, or [`BURST`] times as long in a burst.
+    pub(crate) fn new(most: usize, queue_time: Duration) -> Self {
+        let places = Places { free: most, line: Line::default(), empty_at: Instant::now() };
+        let (shed_full, shed_late) = Default::default();
+        let (places, waits) = (Mutex::new(places), Histogram::new(BUCKETS));
+        let inner = Inner { places, most, queue_time, shed_full, shed_late, waits };
         Self { inner: Arc::new(inner), client: None, limit: None }
     }
 
-    /// The same gate, for requests that have a rate limit.
+    /// The same gate with a rate limit.
     #[must_use]
     pub(crate) fn limited_by(self, limit: Option<Arc<ClassLimit>>) -> Self {
         Self { limit, ..self }
     }
 
-    /// The same gate, for work that this request starts in another task.
+    /// The same gate, for work of the current request in another task.
     #[must_use]
-    pub fn for_current_client(&self) -> Gate {
+    pub(crate) fn for_current_client(&self) -> Gate {
         Gate { client: self.asking(), ..self.clone() }
     }
 
@@ -190,25 +168,21 @@ impl Gate {
         self.client.or_else(current::client)
     }
 
-    /// Counts the current request against its client's rate limit. [`enter`](Self::enter) and
-    /// [`run`](Self::run) do so; loads do not, for one load answers many clients, and each of them counts for itself
-    /// before it waits for one.
-    pub async fn take_token(&self) -> Result<(), Shed> {
+    /// Counts the current request against its client's rate limit. [`enter`](Self::enter) and [`run`](Self::run)
+    /// include it; loads do not, for one load serves many clients, each of which counts before it waits.
+    pub(crate) async fn take_token(&self) -> Result<(), Shed> {
         let Some(limit) = &self.limit else { return Ok(()) };
         let taken = limit.take().await;
         taken.map_err(|seconds| Shed { reason: ShedReason::Rate, retry_after_seconds: seconds })
     }
 
-    /// Requests that were one too many for their client's rate limit, if there is one.
+    /// Requests refused for their client's rate; `None` without a limit.
     pub(crate) fn over_rate(&self) -> Option<u64> {
         self.limit.as_ref().map(|limit| limit.refused())
     }
 
     /// Counts the request, and waits for a turn.
-    ///
-    /// # Errors
-    /// When it is one too many, when too many wait, or it takes too long.
-    pub async fn enter(&self) -> Result<Permit, Shed> {
+    pub(crate) async fn enter(&self) -> Result<Permit, Shed> {
         self.take_token().await?;
         self.turn().await
     }
@@ -217,15 +191,15 @@ impl Gate {
         let gate = &self.inner;
         let arrived = Instant::now();
         let waiter = match gate.arrive(self.asking(), arrived) {
-            Arrival::Permit(permit) => {
+            Entry::Permit(permit) => {
                 gate.waits.observe(0.0);
                 return Ok(permit);
             }
-            Arrival::Full => return Err(gate.shed(ShedReason::Full)),
-            Arrival::Waiter(waiter) => waiter,
+            Entry::Full => return Err(gate.shed(ShedReason::Full)),
+            Entry::Waiter(waiter) => waiter,
         };
         let _time = current::time(Part::Queue);
-        match tokio::time::timeout(gate.patience(arrived), waiter.turn()).await {
+        match tokio::time::timeout(waiter.patience, waiter.turn()).await {
             Ok(Ok(permit)) => {
                 gate.waits.observe(arrived.elapsed().as_secs_f64());
                 Ok(permit)
@@ -235,25 +209,21 @@ impl Gate {
         }
     }
 
-    /// Does a write, which must not be broken off between its commit and what belongs after it: once it has
-    /// its turn it runs to its end in a task of its own, permit in hand, even when the client leaves. So a
-    /// request that is given up meanwhile is one whose outcome is unknown.
-    ///
-    /// # Errors
-    /// When it has no turn, or when its task is ended with its event loop: what became of it is unknown
-    /// then.
-    pub fn run<T: Send + 'static>(
+    /// Runs a write, which must not stop between its commit and what follows it: once admitted, it runs to its end in
+    /// a task of its own, permit in hand, even when the client leaves. So the outcome of a request that times out
+    /// meanwhile is unknown.
+    pub(crate) fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> impl Future<Output = Result<T, NotRun>> {
-        // Boxed before it is handed from future to future: each would copy all of it.
+        // Boxed before it passes from future to future: each move would copy all of it.
         let work = Box::pin(work);
         async move {
             let permit = self.enter().await?;
             let begun = handover::hand_over();
             let work = run_to_end(async move {
                 let done = work.await;
-                // What it has handed over counts for itself.
+                // Writes it has handed over count on their own.
                 begun.undone();
                 drop(permit);
                 done
@@ -262,9 +232,9 @@ impl Gate {
         }
     }
 
-    /// Runs the loader of a cache's entry. Only loads pass the gate, so those who wait for a load that is
-    /// under way take up no place, and a load that had no turn is not taken for a failed one.
-    pub async fn load<E>(
+    /// Runs the loader of a cache entry. Only loads pass the gate: requests that wait for a load take no place, and a
+    /// refused load does not count as a failed one.
+    pub(crate) async fn load<E>(
         &self,
         load: impl Future<Output = Result<Loaded, E>>,
     ) -> Result<Loaded, E> {
@@ -276,13 +246,12 @@ impl Gate {
         }
     }
 
-    /// Most that can be in progress and waiting together.
-    pub fn capacity(&self) -> usize {
+    /// Maximum of work in progress and waiting together.
+    pub(crate) fn capacity(&self) -> usize {
         self.inner.most + MOST_WAITING
     }
 
-    /// What it has seen so far.
-    pub fn metrics(&self) -> GateMetrics {
+    pub(crate) fn metrics(&self) -> GateMetrics {
         let gate = &*self.inner;
         let (free, waiting) = {
             let places = gate.places.lock();
@@ -298,33 +267,35 @@ impl Gate {
     }
 }
 
-/// What becomes of a request that arrives.
-enum Arrival<'a> {
+/// Outcome of a request's arrival.
+enum Entry<'a> {
     Permit(Permit),
     Waiter(Waiter<'a>),
-    /// Too many wait, and no address has more of them than this one.
+    /// Too many wait, and no address has a longer queue.
     Full,
 }
 
 impl Inner {
-    fn arrive(self: &Arc<Self>, client: Client, now: Instant) -> Arrival<'_> {
+    fn arrive(self: &Arc<Self>, client: Client, now: Instant) -> Entry<'_> {
         let mut places = self.places.lock();
         if places.free > 0 {
             places.free -= 1;
-            return Arrival::Permit(Permit { gate: Arc::clone(self) });
+            return Entry::Permit(Permit { gate: Arc::clone(self) });
         }
         match places.line.len() {
-            // Nobody waited until now: whatever was before, this is no standing queue.
-            0 => self.note_empty(now),
+            // No request waited until now, so this is no standing queue.
+            0 => places.empty_at = places.empty_at.max(now),
             MOST_WAITING.. => match places.line.displace(client) {
                 Some(displaced) => drop(displaced.send(Err(ShedReason::Full))),
-                None => return Arrival::Full,
+                None => return Entry::Full,
             },
             _ => {}
         }
+        let is_standing = now.saturating_duration_since(places.empty_at) > INTERVAL;
+        let patience = self.queue_time.saturating_mul(if is_standing { 1 } else { BURST });
         let (turn, comes) = oneshot::channel();
         let ticket = places.line.join(client, turn);
-        Arrival::Waiter(Waiter { gate: self, client, ticket, comes })
+        Entry::Waiter(Waiter { gate: self, client, ticket, patience, comes })
     }
 
     fn shed(&self, reason: ShedReason) -> Shed {
@@ -336,31 +307,21 @@ impl Inner {
         };
         Shed { reason, retry_after_seconds: fastrand::u32(RETRY_AFTER_SECONDS) }
     }
-
-    /// How long one who comes now may wait.
-    fn patience(&self, now: Instant) -> Duration {
-        let empty_at = Duration::from_nanos(self.empty_at.load(Relaxed));
-        let standing = now.saturating_duration_since(self.started).saturating_sub(empty_at);
-        if standing > INTERVAL { self.queue_time } else { self.queue_time.saturating_mul(BURST) }
-    }
-
-    fn note_empty(&self, now: Instant) {
-        let since = now.saturating_duration_since(self.started).as_nanos();
-        self.empty_at.fetch_max(u64::try_from(since).unwrap_or(u64::MAX), Relaxed);
-    }
 }
 
-/// A request in the line; it leaves the line however its wait ends.
+/// A waiting request, which leaves the line however its wait ends.
 struct Waiter<'a> {
     gate: &'a Inner,
     client: Client,
     ticket: u64,
+    /// Maximum wait.
+    patience: Duration,
     comes: oneshot::Receiver<Result<Permit, ShedReason>>,
 }
 
 impl Waiter<'_> {
     async fn turn(mut self) -> Result<Permit, ShedReason> {
-        // The sender is dropped unused only together with the gate.
+        // The sender is dropped unused only with the gate.
         (&mut self.comes).await.unwrap_or(Err(ShedReason::Late))
     }
 }
@@ -371,11 +332,11 @@ impl Drop for Waiter<'_> {
     }
 }
 
-/// Runs work in a task of its own: a client that leaves does not stop it half-way. Nothing when the
-/// task was ended with its event loop; what became of the work is unknown then.
+/// Runs work in a task of its own, which a client that leaves does not stop. `None` when the task was aborted with
+/// its event loop; the outcome is unknown then.
 ///
-/// A panic of the work goes on in the caller, where the edge answers it.
-pub async fn run_to_end<T: Send + 'static>(
+/// A panic of the work continues in the caller, where the edge catches it.
+async fn run_to_end<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Option<T> {
     match tokio::spawn(current::carried(work)).await {

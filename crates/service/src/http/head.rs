@@ -1,18 +1,18 @@
-//! What is refused by the head of a request alone. hyper has refused before what it cannot parse, two
-//! different lengths, and transfer codings whose last is not `chunked`.
+//! Requests refused for their head. hyper has refused what it cannot parse, two different lengths, and transfer
+//! codings that do not end in `chunked`.
 
 use super::Problem;
 use http::request::Parts;
 use http::{HeaderMap, Version, header};
 
-/// Longest path and query in bytes; a longer one is answered 414. RFC 9110 (4.1) asks for at least
-/// 8,000 octets of a whole address; the longest that this API writes itself is a tenth of it.
+/// Maximum length of path and query in bytes; a longer one is answered 414. RFC 9110 (4.1) asks for at least 8,000
+/// octets of a whole URI; the longest that this API generates is a tenth of it.
 const LONGEST_TARGET: usize = 8192;
 
-/// Whether a request may be looked at any further. `chunked` = it has a `Transfer-Encoding`.
+/// Checks the head of a request. `chunked` = it has a `Transfer-Encoding`.
 ///
 /// # Errors
-/// 400, 414 or 501. What two programs could read in two ways closes the connection.
+/// 400, 414 or 501. A head that two programs could read differently closes the connection.
 pub(crate) fn check(parts: &Parts, chunked: bool) -> Result<(), Problem> {
     if parts.uri.path_and_query().is_some_and(|target| target.as_str().len() > LONGEST_TARGET) {
         return Err(Problem::target_too_long(LONGEST_TARGET));
@@ -26,8 +26,7 @@ pub(crate) fn check(parts: &Parts, chunked: bool) -> Result<(), Problem> {
     Ok(())
 }
 
-/// RFC 9112, 3.2: one host, and in HTTP/1.0 at most one. With two, a proxy in front may have looked at the
-/// other one.
+/// RFC 9112, 3.2: exactly one host, in HTTP/1.0 at most one. With two, a proxy in front may have used the other one.
 fn check_host(parts: &Parts) -> Result<(), Problem> {
     let mut hosts = parts.headers.get_all(header::HOST).iter();
     let wrong = match (hosts.next(), hosts.next()) {
@@ -40,7 +39,7 @@ fn check_host(parts: &Parts) -> Result<(), Problem> {
     Err(Problem::bad_request(wrong).closing())
 }
 
-/// Whether these bytes can stand in a host and port (RFC 3986, 3.2.2). It may be empty.
+/// True if a host and port can consist of these bytes (RFC 3986, 3.2.2); they may be empty.
 fn is_host(host: &[u8]) -> bool {
     host.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%[]:".contains(byte))
 }
@@ -50,7 +49,7 @@ fn is_only_chunked(headers: &HeaderMap) -> bool {
     let mut codings = lines
         .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
         .map(<[u8]>::trim_ascii)
-        // RFC 9110, 5.6.1.2: empty elements of a list mean nothing.
+        // Empty list elements are ignored (RFC 9110, 5.6.1.2).
         .filter(|coding| !coding.is_empty());
     codings.next().is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked"))
         && codings.next().is_none()

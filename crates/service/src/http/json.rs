@@ -1,25 +1,17 @@
-//! JSON bodies, read strictly and answered completely.
+//! JSON bodies, read strictly, with complete errors (docs/decisions/0011-field-tables.md).
 //!
-//! What is no JSON is 400; JSON of a wrong shape is 422 and names *every* field that is wrong, so that
-//! a client learns in one round trip what a form has to show. Fields that are not asked for are
-//! ignored: scripts written for the documented system send some, and a client newer than this server
-//! must still work with it.
+//! Invalid JSON is 400; JSON of a wrong shape is 422 and names *every* wrong field. Unknown fields are ignored:
+//! scripts for the documented system send some, and newer clients must still work. Messages never repeat values,
+//! which may be passwords; those of serde would.
 //!
-//! Why not `serde_json::from_slice` into a struct per body: it stops at the first error, keeps the last
-//! of two fields of one name (a proxy or a log in front may have looked at the first), and its messages
-//! repeat values, which may be passwords. Why not a tree of values: it takes many times the body's
-//! size. Here one pass finds where each field's text is, and only the fields that are asked for are
-//! decoded.
-//!
-//! What is accepted as JSON is RFC 8259 with the strictness of I-JSON (RFC 7493): UTF-8, no two members
-//! of one name in an object, no lone surrogates, no number beyond the range of a double; not more than
-//! 127 levels of nesting, and 256 fields.
+//! Accepted is RFC 8259 with the strictness of I-JSON (RFC 7493): UTF-8, no two members of one name in an object, no
+//! lone surrogates, no number beyond the range of a double; at most 127 levels of nesting, and 256 fields.
 
 mod fields;
 mod syntax;
-pub mod table;
+pub(crate) mod table;
 
-pub use fields::{AllRead, Secret, one_line, what_a_line_is};
+pub(crate) use fields::{AllRead, Secret, one_line, what_a_line_is};
 
 use super::problem::{FieldError, Problem};
 use axum::body::Body;
@@ -28,25 +20,24 @@ use bytes::Bytes;
 use http::{HeaderMap, header};
 use http_body_util::BodyExt as _;
 
-/// Largest body that is read as an object of fields, in bytes. Reading it takes a worker's event loop
-/// about a millisecond; what may be larger is read from a [`JsonBody`] on other threads.
-pub const LARGEST_OBJECT: usize = 256 * 1024;
+/// Maximum size in bytes of a body read as an object of fields. Reading it takes about a millisecond of an event
+/// loop; a larger one is read from a [`JsonBody`] on other threads.
+pub(crate) const LARGEST_OBJECT: usize = 256 * 1024;
 
-/// A body that says it is JSON, not looked at yet. As an extractor it answers 415 when it does not.
+/// A body declared as JSON, not parsed yet. As an extractor it rejects any other body with 415.
 #[derive(Clone)]
-pub struct JsonBody(Bytes);
+pub(crate) struct JsonBody(Bytes);
 
 impl JsonBody {
-    /// Whether a request's head says that its body is JSON: `application/json`, with `charset=utf-8` at most, and not
-    /// compressed.
+    /// Checks that the body is declared as `application/json`, with `charset=utf-8` at most, and not compressed.
     ///
-    /// `application/…+json` is refused: the suffix promises the syntax of JSON, not the meaning of these
-    /// bodies. Nothing is guessed for a body without a type: a form of a foreign page can send that, or
-    /// `text/plain`, without asking first, but not `application/json`.
+    /// `application/…+json` is refused: the suffix names the syntax of JSON, not the meaning of these bodies. So is a body
+    /// without a type: a form of a foreign page can send that, or `text/plain`, without a preflight, but not
+    /// `application/json`.
     ///
     /// # Errors
-    /// 415 when it does not.
-    pub fn check(headers: &HeaderMap) -> Result<(), Problem> {
+    /// 415.
+    pub(crate) fn check(headers: &HeaderMap) -> Result<(), Problem> {
         let mut types = headers.get_all(header::CONTENT_TYPE).into_iter();
         let (given, another) = (types.next().and_then(|value| value.to_str().ok()), types.next());
         if !given.is_some_and(is_json) || another.is_some() {
@@ -61,11 +52,11 @@ impl JsonBody {
         Ok(())
     }
 
-    /// Reads it as an object of fields.
+    /// Parses it as an object of fields.
     ///
     /// # Errors
-    /// 400 when it is no JSON, 413 when it is larger than `most_bytes`, 422 when it is no object.
-    pub fn object(self, most_bytes: usize) -> Result<JsonObject, Problem> {
+    /// 400 for invalid JSON, 413 for more than `most_bytes`, 422 for any other JSON.
+    pub(crate) fn object(self, most_bytes: usize) -> Result<JsonObject, Problem> {
         if self.0.len() > most_bytes {
             return Err(Problem::too_large(most_bytes));
         }
@@ -73,31 +64,17 @@ impl JsonBody {
     }
 }
 
-/// The fields of a JSON object. As an extractor it answers 415, 413, 400 or 422 when the body is none.
+/// The fields of a JSON object. As an extractor it rejects any other body with 415, 413, 400 or 422.
 ///
-/// Readers such as [`text`](Self::text) answer `None` for a field that is missing or wrong and note
-/// why; [`finish`](Self::finish) gives what was read, or one problem with everything noted.
-///
-/// ```
-/// # use madang_service::http::{JsonObject, Problem};
-/// # fn create(mut body: JsonObject) -> Result<(), Problem> {
-/// let title = body.text("title", 1..=100);
-/// let place = body.whole("locationId", 1..);
-/// let start = body.time("startAt");
-/// let end = body.time("endAt");
-/// if let (Some(start), Some(end)) = (start, end) && end <= start {
-///     body.refuse("endAt", "a time after startAt");
-/// }
-/// let (title, place, start, end) = body.finish((title, place, start, end))?;
-/// # Ok(()) }
-/// ```
+/// The kinds of a [`table`] read its fields: each returns `None` for a missing or wrong field and notes the error;
+/// [`finish`](Self::finish) returns all that was read, or one problem with all errors.
 pub struct JsonObject {
     bytes: Bytes,
     fields: Vec<Field>,
     errors: Vec<FieldError>,
 }
 
-/// A name, and where in the body the text of its value is.
+/// Name and position of a field's value in the body.
 struct Field {
     name: Box<str>,
     start: usize,
@@ -105,21 +82,20 @@ struct Field {
 }
 
 impl JsonObject {
-    /// The body as it came.
-    pub fn bytes(&self) -> &Bytes {
+    pub(crate) fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
     /// Notes that `field` is wrong. The detail says what would be accepted.
-    pub fn refuse(&mut self, field: &'static str, detail: impl Into<String>) {
+    pub(crate) fn refuse(&mut self, field: &'static str, detail: impl Into<String>) {
         self.errors.push(FieldError::new(field, detail));
     }
 
-    /// What was read, when all of it was and nothing was noted: `body.finish((title, place))?`.
+    /// The values that were read, if no error was noted: `body.finish((title, place))?`.
     ///
     /// # Errors
-    /// 422 with everything that was noted.
-    pub fn finish<T: AllRead>(&mut self, fields: T) -> Result<T::Read, Problem> {
+    /// 422 with all errors.
+    pub(crate) fn finish<T: AllRead>(&mut self, fields: T) -> Result<T::Read, Problem> {
         match fields.all_read() {
             Some(read) if self.errors.is_empty() => Ok(read),
             _ => Err(Problem::invalid(std::mem::take(&mut self.errors))),
@@ -127,7 +103,7 @@ impl JsonObject {
     }
 }
 
-/// A body whose type was looked at already.
+/// A body whose type was checked.
 impl From<Bytes> for JsonBody {
     fn from(body: Bytes) -> Self {
         JsonBody(body)
@@ -143,7 +119,7 @@ impl<S: Sync> FromRequest<S> for JsonBody {
 
     async fn from_request(request: Request<Body>, _state: &S) -> Result<Self, Problem> {
         Self::check(request.headers())?;
-        // Whole already: the edge hands over no body that is still coming.
+        // Complete: the edge passes no body that is still arriving.
         let collected = request.into_body().collect().await;
         let body = collected.map_err(|e| Problem::bad_request(e.to_string()).closing())?;
         Ok(JsonBody(body.to_bytes()))
@@ -166,7 +142,7 @@ fn is_json(content_type: &str) -> bool {
                 let value = value.trim_matches('"');
                 value.eq_ignore_ascii_case("utf-8") || value.eq_ignore_ascii_case("utf8")
             }
-            // RFC 8259 defines no parameter; what others say changes nothing.
+            // RFC 8259 defines no parameters; others change nothing.
             _ => true,
         })
 }

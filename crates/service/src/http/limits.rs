@@ -1,12 +1,9 @@
-//! Rate limits on what costs something: what passes a gate takes a token first (`limits.*`).
+//! Rate limits on what costs something: each pass of a gate takes a token (docs/decisions/0063-rate-limits.md).
 //!
-//! Reads from the cache take none: what they cost is nothing to speak of, and the client cannot know which they
-//! are. Log-in and sign-up have limits of their own (crate `guard`).
-//!
-//! The answer to a request that took a token says how many are left, in the fields of
-//! draft-ietf-httpapi-ratelimit-headers-10: `RateLimit-Policy: "write";q=120;w=60` (120 per 60 s) and
-//! `RateLimit: "write";r=119;t=1` (119 left, all of them in 1 s). With a limit on users and one on addresses
-//! the second names the one with less left.
+//! The response to a request that took a token reports the rest, in the fields of
+//! draft-ietf-httpapi-ratelimit-headers-10: `RateLimit-Policy: "write";q=120;w=60` (120 per 60 s) and `RateLimit:
+//! "write";r=119;t=1` (119 left, all of them in 1 s). With a limit on users and one on addresses, the second names
+//! the one with less left.
 
 use crate::config::{GuardSettings, LimitSettings};
 use crate::current;
@@ -24,17 +21,15 @@ const STATE: HeaderName = HeaderName::from_static("ratelimit");
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RateLimits {
-    /// On reads that are not in the cache.
+    /// On uncached reads.
     pub(crate) read: Option<Arc<ClassLimit>>,
-    /// On writes.
     pub(crate) write: Option<Arc<ClassLimit>>,
-    /// On uploads.
     pub(crate) upload: Option<Arc<ClassLimit>>,
     limiter: Option<Arc<RateLimiter>>,
 }
 
 impl RateLimits {
-    /// `key` is one that all nodes of a database have.
+    /// `key` is the same on all nodes of a database.
     pub(crate) fn new(
         limits: &LimitSettings,
         guard: &GuardSettings,
@@ -58,17 +53,18 @@ impl RateLimits {
         })
     }
 
-    /// Metrics of all classes together, if there is a limit.
+    /// Metrics of all classes together; `None` without a limit.
     pub(crate) fn metrics(&self) -> Option<RateMetrics> {
         self.limiter.as_ref().map(|limiter| limiter.metrics())
     }
 }
 
+/// The limits on users and on addresses for one class of requests.
 #[derive(Debug)]
 pub(crate) struct ClassLimit {
     limiter: Arc<RateLimiter>,
     number: u8,
-    /// Of the limit on users and of the one on addresses.
+    /// Names of the limit on users and of the one on addresses.
     names: [&'static str; 2],
     user: Option<Rate>,
     address: Option<Rate>,
@@ -76,7 +72,7 @@ pub(crate) struct ClassLimit {
     refused: AtomicU64,
 }
 
-/// What the answer to a request says of its limit.
+/// Rate-limit headers of a response.
 #[derive(Clone, Debug)]
 pub(crate) struct LimitHeaders {
     policy: HeaderValue,
@@ -117,7 +113,7 @@ impl ClassLimit {
         }))
     }
 
-    /// A limit on each address that is no setting, counted by this node alone.
+    /// A fixed limit on each address, counted by this node alone.
     pub(crate) fn on_addresses(
         name: &'static str,
         address: Rate,
@@ -127,11 +123,11 @@ impl ClassLimit {
         Self::new(&Arc::new(limiter), 0, [name; 2], [None, Some(address)])
     }
 
-    /// Takes a token of the current request's user and one of its address, and notes what its answer
-    /// says of them. Nothing is taken by work that is for no client, nor for one that is exempt.
+    /// Takes a token of the current request's user and one of its address, and sets the headers of its response. Work for
+    /// no client, or for an exempt one, takes none.
     ///
     /// # Errors
-    /// The seconds after which there is a token again.
+    /// The seconds until the next token.
     pub(crate) async fn take(&self) -> Result<(), u32> {
         let Some((address, user)) = current::limited() else { return Ok(()) };
         let of_user =
@@ -158,13 +154,12 @@ impl ClassLimit {
         })
     }
 
-    /// Requests that were one too many.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Relaxed)
     }
 }
 
-/// Whole seconds, rounded up: who comes back after them is not too early.
+/// Whole seconds, rounded up: a client that returns after them is not too early.
 fn seconds(time: Duration) -> u32 {
     u32::try_from(time.as_millis().div_ceil(1000)).unwrap_or(u32::MAX)
 }

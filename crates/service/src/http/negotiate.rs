@@ -1,10 +1,10 @@
-//! What a client can read: media types and content encodings (RFC 9110, sections 12.5.1 and 12.5.3).
+//! Content negotiation: media types and content encodings (RFC 9110, sections 12.5.1 and 12.5.3).
 
 use http::header::AsHeaderName;
 use http::{HeaderMap, header};
 use madang_cache::Encoding;
 
-/// One element of an `Accept…` header with its weight in thousandths.
+/// Elements of an `Accept…` header with their weights in thousandths.
 fn elements(headers: &HeaderMap, name: impl AsHeaderName) -> impl Iterator<Item = (&str, u16)> {
     headers
         .get_all(name)
@@ -33,42 +33,44 @@ fn parse_weight(text: &str) -> Option<u16> {
     (0.0..=1.0).contains(&weight).then(|| (weight * 1000.0).round() as u16)
 }
 
-/// The content encodings a client accepts.
+/// Weights of the content encodings that a client accepts, in thousandths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Encodings {
+pub(crate) struct Encodings {
     gzip: u16,
     br: u16,
     zstd: u16,
-    /// What an encoding must at least weigh: as much as the plain body, where that was named.
+    /// Minimum weight of an encoding: that of the plain body, if the client named it.
     identity: u16,
 }
 
 impl Encodings {
-    /// Read from `Accept-Encoding`. A client that names none gets none.
-    pub fn accepted(headers: &HeaderMap) -> Self {
+    /// Reads `Accept-Encoding`. A client without that header accepts none.
+    pub(crate) fn accepted(headers: &HeaderMap) -> Self {
         if !headers.contains_key(header::ACCEPT_ENCODING) {
             return Self::default();
         }
-        let (mut named, mut any, mut identity) = ([None; 3], 0, 0);
+        let (mut gzip, mut br, mut zstd) = (None, None, None);
+        let (mut any, mut identity) = (0, 0);
         for (what, weight) in elements(headers, header::ACCEPT_ENCODING) {
-            if what.eq_ignore_ascii_case("gzip") || what.eq_ignore_ascii_case("x-gzip") {
-                named[0] = Some(weight);
-            } else if what.eq_ignore_ascii_case("br") {
-                named[1] = Some(weight);
-            } else if what.eq_ignore_ascii_case("zstd") {
-                named[2] = Some(weight);
-            } else if what.eq_ignore_ascii_case("identity") {
+            let is = |name| what.eq_ignore_ascii_case(name);
+            if is("gzip") || is("x-gzip") {
+                gzip = Some(weight);
+            } else if is("br") {
+                br = Some(weight);
+            } else if is("zstd") {
+                zstd = Some(weight);
+            } else if is("identity") {
                 identity = weight;
             } else if what == "*" {
                 any = weight;
             }
         }
-        let [gzip, br, zstd] = named.map(|weight| weight.unwrap_or(any));
+        let [gzip, br, zstd] = [gzip, br, zstd].map(|weight| weight.unwrap_or(any));
         Encodings { gzip, br, zstd, identity }
     }
 
-    /// Accepted encodings, best first: by the client's weight, then the smaller result.
-    pub fn by_preference(self) -> impl Iterator<Item = Encoding> {
+    /// Accepted encodings: first by the client's weight, then the smaller result.
+    pub(crate) fn by_preference(self) -> impl Iterator<Item = Encoding> {
         let mut all =
             [(self.br, Encoding::Br), (self.zstd, Encoding::Zstd), (self.gzip, Encoding::Gzip)];
         all.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
@@ -78,16 +80,16 @@ impl Encodings {
     }
 }
 
-/// The media type among `offered` that `Accept` prefers; the first one when none is asked for or
-/// none fits, as RFC 9110 (15.5.7) allows: a representation is more useful than a 406.
-pub fn media_type<'a>(headers: &HeaderMap, offered: &[&'a str]) -> &'a str {
+/// The media type among `offered` that `Accept` prefers. Without the header, or if none fits, it is the first one, as
+/// RFC 9110 (15.5.7) allows: a representation is more useful than a 406.
+pub(crate) fn media_type<'a>(headers: &HeaderMap, offered: &[&'a str]) -> &'a str {
     let mut best = (0, offered[0]);
     if !headers.contains_key(header::ACCEPT) {
         return best.1;
     }
     for offer in offered {
         let family = &offer[..=offer.find('/').unwrap_or(0)];
-        // The most specific range that names the offer decides.
+        // The most specific range that matches decides.
         let mut weight = (0, 0);
         for (range, q) in elements(headers, header::ACCEPT) {
             let rank = if range.eq_ignore_ascii_case(offer) {

@@ -1,9 +1,7 @@
-//! The listener of `/metrics`: few connections, each with a deadline for its next head.
-//!
-//! It is meant for one or two scrapers on a private address. Whoever else finds it must not be able
-//! to take the descriptors that clients of the API need.
+//! The listener of `/metrics`, for one or two scrapers on a private address: few connections, each with a deadline
+//! for its next head, so that nobody else takes the descriptors of API clients.
 
-use crate::ops::quiet_log::OncePerSecond;
+use crate::ops::quiet_log::QuietLog;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -13,17 +11,16 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-/// Connections at once; further ones wait in the kernel's queue until one of these ends.
+/// Maximum number of connections; further ones wait in the kernel's queue.
 const MOST_CONNECTIONS: usize = 64;
 
-/// Whoever scrapes and never reads must not keep a place for good. A scraper that is cut off opens
-/// another connection.
+/// A scraper that never reads must not keep its place for good; others reconnect.
 const LONGEST_CONNECTION: Duration = Duration::from_secs(300);
 
-static ACCEPT_ERRORS: OncePerSecond = OncePerSecond::new();
+static ACCEPT_ERRORS: QuietLog = QuietLog::every_seconds(1);
 
-/// Serves `router` until its task is ended. `head_timeout` bounds the wait for each head, so also how
-/// long a connection may idle: a scraper that comes back later opens another.
+/// Serves `router` until its task is aborted. `head_timeout` bounds the wait for each head, and so the idle time of a
+/// connection.
 pub(super) async fn serve(listener: TcpListener, router: Router, head_timeout: Duration) {
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     while let Ok(place) = Arc::clone(&places).acquire_owned().await {

@@ -1,10 +1,10 @@
-//! Headers of pages that a browser shows: what it may do with them.
+//! Security headers of HTML pages.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
-/// Puts a page's content security policy on an answer, and what is the same for all pages. `location` says
-/// whether it may ask where the user is.
-pub fn protect(headers: &mut HeaderMap, policy: &'static str, location: bool) {
+/// Adds a page's content security policy, and the headers that all pages share. `location` = it may ask for the
+/// user's position.
+pub(crate) fn protect(headers: &mut HeaderMap, policy: &'static str, location: bool) {
     let permissions = if location {
         "geolocation=(self), camera=(), microphone=()"
     } else {

@@ -1,6 +1,6 @@
-//! Errors as clients see them: `application/problem+json` (RFC 9457).
+//! Error responses: `application/problem+json` (RFC 9457).
 
-use crate::ops::quiet_log::OncePerSecond;
+use crate::ops::quiet_log::QuietLog;
 use crate::ops::record::Trace;
 use crate::store::{ChangeError, StoreError};
 use axum::response::{IntoResponse, Response};
@@ -8,39 +8,38 @@ use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// A service that sheds load, or whose every request fails, must not drown in saying so, and writing a line
-/// may block. The metrics count every answer. Apart: refusals must not hide a fault.
-static REFUSALS: OncePerSecond = OncePerSecond::new();
-static FAULTS: OncePerSecond = OncePerSecond::new();
+/// A server that sheds load, or fails every request, must not be slowed further by its log. The metrics count every
+/// response. Two, so that refusals do not hide a fault.
+static REFUSALS: QuietLog = QuietLog::every_seconds(1);
+static FAULTS: QuietLog = QuietLog::every_seconds(1);
+
+type Text = Cow<'static, str>;
 
 /// What is wrong with one field, parameter or header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub struct FieldError {
+pub(crate) struct FieldError {
     /// Name of the field or parameter.
-    pub field: String,
+    pub(crate) field: String,
     /// What would be accepted.
-    pub detail: String,
+    pub(crate) detail: String,
 }
 
 impl FieldError {
-    /// An error of `field`.
-    pub fn new(field: impl Into<String>, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { field: field.into(), detail: detail.into() }
     }
 }
 
-/// An answer that is an error. What is said to the client and what is logged are apart.
-///
-/// 429 and 503 cannot be built without a `Retry-After`.
+/// An error response, with separate messages for the client and for the log. 429 and 503 always have a `Retry-After`.
 #[derive(Clone, Debug)]
-// Boxed: it is the rare outcome of nearly every function that handles a request.
-pub struct Problem(Box<Said>);
+// Boxed: it is the rare result of nearly every function that handles a request.
+pub struct Problem(Box<Content>);
 
-#[derive(Clone, Debug)]
-struct Said {
+#[derive(Clone, Debug, Default)]
+struct Content {
     status: StatusCode,
     slug: &'static str,
-    detail: Cow<'static, str>,
+    detail: Text,
     errors: Vec<FieldError>,
     members: Vec<(&'static str, serde_json::Value)>,
     retry_after_seconds: Option<u32>,
@@ -52,31 +51,30 @@ struct Said {
 
 /// The body of a [`Problem`].
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct ProblemBody<'a> {
+pub(crate) struct ProblemBody<'a> {
     /// `urn:madang:problem:` and a word for programs, such as `not-found`.
     #[serde(rename = "type")]
-    pub kind: String,
+    kind: String,
     /// The status in words.
-    pub title: &'a str,
+    title: &'a str,
     /// The HTTP status.
-    pub status: u16,
+    status: u16,
     /// What is wrong with this request.
-    pub detail: &'a str,
+    detail: &'a str,
     /// The request id, also in the `X-Request-Id` header and in the server's log.
-    pub instance: &'a str,
+    instance: &'a str,
     /// The trace that the request belongs to, if it has one (W3C Trace Context).
     #[serde(rename = "traceId", skip_serializing_if = "Option::is_none")]
-    pub trace_id: Option<String>,
+    trace_id: Option<String>,
     /// One entry for each field that is wrong.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub errors: &'a [FieldError],
+    errors: &'a [FieldError],
     /// Members of this type of problem alone (RFC 9457, 3.2).
     #[serde(flatten, serialize_with = "as_members")]
     #[schema(ignore)]
-    pub members: &'a [(&'static str, serde_json::Value)],
+    members: &'a [(&'static str, serde_json::Value)],
 }
 
-/// Pairs as members of the object around them.
 fn as_members<S: serde::Serializer>(
     members: &[(&'static str, serde_json::Value)],
     serializer: S,
@@ -85,22 +83,13 @@ fn as_members<S: serde::Serializer>(
 }
 
 impl Problem {
-    fn new(status: StatusCode, slug: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self(Box::new(Said {
-            status,
-            slug,
-            detail: detail.into(),
-            errors: Vec::new(),
-            members: Vec::new(),
-            challenge: None,
-            retry_after_seconds: None,
-            close: false,
-            log: None,
-        }))
+    fn new(status: StatusCode, slug: &'static str, detail: impl Into<Text>) -> Self {
+        let detail = detail.into();
+        Self(Box::new(Content { status, slug, detail, ..Content::default() }))
     }
 
     /// 400: the request cannot be read.
-    pub fn bad_request(detail: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn bad_request(detail: impl Into<Text>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad-request", detail)
     }
 
@@ -119,124 +108,126 @@ impl Problem {
         self
     }
 
-    /// 401: no token, or a log-in that failed.
-    pub fn unauthorized(detail: impl Into<Cow<'static, str>>) -> Self {
+    /// 401: no token, or a failed log-in.
+    pub(crate) fn unauthorized(detail: impl Into<Text>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail).challenging("Bearer")
     }
 
-    /// 401: a valid token of an account that was deleted.
-    pub fn account_gone() -> Self {
+    /// 401: the account of the token was deleted.
+    pub(crate) fn account_gone() -> Self {
         Self::invalid_token("the account of this token no longer exists")
     }
 
-    /// 401: there is a token, and it is not valid (any more): altered, expired or revoked.
-    pub fn invalid_token(detail: impl Into<Cow<'static, str>>) -> Self {
-        // RFC 6750, 3.1: a request that carried a token is told what is wrong with it.
+    /// 401: the token was altered, or has expired or been revoked.
+    pub(crate) fn invalid_token(detail: impl Into<Text>) -> Self {
+        // RFC 6750, 3.1: the challenge names the error of the token.
         Self::new(StatusCode::UNAUTHORIZED, "invalid-token", detail)
             .challenging("Bearer error=\"invalid_token\"")
     }
 
-    /// 403: known, but not allowed.
-    pub fn forbidden(detail: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn forbidden(detail: impl Into<Text>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
     }
 
-    /// 409 under a word of its own: the request contradicts what there is.
-    pub fn conflict(slug: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
+    /// 409: the request contradicts the current state.
+    pub(crate) fn conflict(slug: &'static str, detail: impl Into<Text>) -> Self {
         Self::new(StatusCode::CONFLICT, slug, detail)
     }
 
-    /// 404: there is no such resource.
-    pub fn not_found(detail: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn not_found(detail: impl Into<Text>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", detail)
     }
 
-    /// 405: the resource does not know this method.
-    pub fn method_not_allowed() -> Self {
+    /// 405.
+    pub(crate) fn method_not_allowed() -> Self {
         let detail = "this resource does not support the method";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", detail)
     }
 
-    /// 408: the request's body did not arrive in time. The connection is closed after it.
-    pub fn body_timeout() -> Self {
+    /// 408: the body did not arrive in time. Closes the connection.
+    pub(crate) fn body_timeout() -> Self {
         let detail = "the body did not arrive in time";
         Self::new(StatusCode::REQUEST_TIMEOUT, "body-timeout", detail).closing()
     }
 
     /// 414: path and query are longer than `limit` bytes.
-    pub fn target_too_long(limit: usize) -> Self {
+    pub(crate) fn target_too_long(limit: usize) -> Self {
         let detail = format!("path and query are longer than {limit} bytes");
         Self::new(StatusCode::URI_TOO_LONG, "target-too-long", detail)
     }
 
     /// 412: a condition of the request does not hold; nothing was done.
-    pub fn precondition_failed() -> Self {
+    pub(crate) fn precondition_failed() -> Self {
         let detail =
             "the current version does not satisfy If-Match or If-None-Match; fetch it again";
         Self::new(StatusCode::PRECONDITION_FAILED, "precondition-failed", detail)
     }
 
-    /// 413: the body is larger than `limit` bytes. The connection is closed after it.
-    pub fn too_large(limit: usize) -> Self {
+    /// 413: the body is larger than `limit` bytes. Closes the connection.
+    pub(crate) fn too_large(limit: usize) -> Self {
         let detail = format!("the body is larger than {limit} bytes");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail).closing()
     }
 
-    /// 503: the bodies of other requests take all the memory there is for bodies. Closes the connection.
-    pub fn too_many_bodies() -> Self {
+    /// 503: no memory is left for request bodies. Closes the connection.
+    pub(crate) fn too_many_bodies() -> Self {
         let detail = "no memory for another request body; try again later";
         Self::unavailable(detail, 1, "no room for another body").closing()
     }
 
-    /// 501: the request asks for something of HTTP that is not done here.
-    pub fn not_implemented(detail: impl Into<Cow<'static, str>>) -> Self {
+    /// 501: the request uses an unsupported part of HTTP.
+    pub(crate) fn not_implemented(detail: impl Into<Text>) -> Self {
         Self::new(StatusCode::NOT_IMPLEMENTED, "not-implemented", detail)
     }
 
-    /// The same, and the connection is closed after it: where the next request begins is unknown, or far away.
+    /// Closes the connection after the response: the start of the next request is unknown, or far away.
     #[must_use]
-    pub fn closing(mut self) -> Self {
+    pub(crate) fn closing(mut self) -> Self {
         self.0.close = true;
         self
     }
 
     /// 422: wrong type or value, field by field.
-    pub fn invalid(errors: Vec<FieldError>) -> Self {
+    pub(crate) fn invalid(errors: Vec<FieldError>) -> Self {
         let mut problem =
             Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", "some values are invalid");
         problem.0.errors = errors;
         problem
     }
 
-    /// 422: the `Idempotency-Key` came with another request before.
-    pub fn key_reused() -> Self {
+    /// 422: the `Idempotency-Key` was used with another request.
+    pub(crate) fn key_reused() -> Self {
         let detail =
             "this Idempotency-Key was used with another request; use a new key for a new request";
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key-reused", detail)
     }
 
     /// 422 for one field.
-    pub fn invalid_field(field: &str, detail: impl Into<String>) -> Self {
+    pub(crate) fn invalid_field(field: &str, detail: impl Into<String>) -> Self {
         Self::invalid(vec![FieldError::new(field, detail)])
     }
 
-    /// 415: the body is in a format or a coding that this resource does not read.
-    pub fn unsupported_media_type(detail: impl Into<Cow<'static, str>>) -> Self {
+    /// 415: the format or coding of the body is not supported.
+    pub(crate) fn unsupported_media_type(detail: impl Into<Text>) -> Self {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", detail)
     }
 
-    /// 429 under a word of its own: this client asks too often.
-    pub fn too_many_requests(
+    /// 429: the client exceeds a rate.
+    pub(crate) fn too_many_requests(
         slug: &'static str,
-        detail: impl Into<Cow<'static, str>>,
+        detail: impl Into<Text>,
         retry_after_seconds: u32,
     ) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, slug, detail).after(retry_after_seconds)
     }
 
-    /// Adds a member of this type of problem alone (RFC 9457, 3.2). Names of the standard are taken.
+    /// Adds a member of this type of problem (RFC 9457, 3.2), with a name that the standard does not define.
     #[must_use]
-    pub fn with_member(mut self, name: &'static str, value: impl Into<serde_json::Value>) -> Self {
+    pub(crate) fn with_member(
+        mut self,
+        name: &'static str,
+        value: impl Into<serde_json::Value>,
+    ) -> Self {
         debug_assert!(
             !["type", "title", "status", "detail", "instance", "traceId", "errors"].contains(&name),
             "{name} is a member of every problem"
@@ -245,8 +236,8 @@ impl Problem {
         self
     }
 
-    /// 503: not now. `log` is for the log alone.
-    pub fn unavailable(
+    /// 503. Only the log shows `log`.
+    pub(crate) fn unavailable(
         detail: &'static str,
         retry_after_seconds: u32,
         log: impl Into<String>,
@@ -256,15 +247,15 @@ impl Problem {
             .logged(log)
     }
 
-    /// 503: the operator has writes refused. `detail` is what the operator says of it.
-    pub fn maintenance(detail: impl Into<Cow<'static, str>>, retry_after_seconds: u32) -> Self {
+    /// 503: maintenance mode refuses writes. `detail` is the operator's message.
+    pub(crate) fn maintenance(detail: impl Into<Text>, retry_after_seconds: u32) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "maintenance", detail).after(retry_after_seconds)
     }
 
-    /// 504 in place of a 503: what was asked for may have been done, or may be done yet. Only when the
-    /// request may be sent again without doing it twice (`repeatable`) it says when.
+    /// 504 in place of a 503: the request may have been, or may yet be, carried out. `Retry-After` stays only if the
+    /// request is `repeatable`, so that it can be sent again without a second effect.
     #[must_use]
-    pub fn with_unknown_outcome(mut self, repeatable: bool) -> Self {
+    pub(crate) fn with_unknown_outcome(mut self, repeatable: bool) -> Self {
         self.0.status = StatusCode::GATEWAY_TIMEOUT;
         self.0.slug = "outcome-unknown";
         self.0.detail = if repeatable {
@@ -276,30 +267,29 @@ impl Problem {
         self
     }
 
-    /// 500: our fault. `log` is for the log alone; the client learns the request id to quote.
-    pub fn internal(log: impl Into<String>) -> Self {
+    /// 500. Only the log shows `log`; the client can quote the request id.
+    pub(crate) fn internal(log: impl Into<String>) -> Self {
         let detail = "internal error; include the instance when you report it";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail).logged(log)
     }
 
-    /// What is wrong, field by field.
-    pub fn errors(&self) -> &[FieldError] {
+    #[cfg(test)]
+    pub(crate) fn errors(&self) -> &[FieldError] {
         &self.0.errors
     }
 
-    /// The cause as it is logged; the client's detail where nothing else is logged.
+    /// The cause in the log, else the client's detail.
     pub(crate) fn cause(&self) -> &str {
         self.0.log.as_deref().unwrap_or(&self.0.detail)
     }
 
-    /// The HTTP status.
-    pub fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         self.0.status
     }
 
-    /// The answer, with the request's id and trace in it. Logs the cause, once.
+    /// The response with the request's id and trace. Logs the cause.
     pub(crate) fn into_answer(self, request_id: &str, trace: Option<Trace>) -> Response {
-        let trace_id = trace.map(|trace| trace.id.to_string());
+        let trace_id = trace.map(|trace| trace.id_text());
         if let Some(cause) = &self.0.log {
             let status = self.0.status.as_u16();
             let trace_id = trace_id.as_deref();
@@ -339,7 +329,7 @@ impl Problem {
     }
 }
 
-/// Lets handlers return a [`Problem`]; the edge then writes the body, for only it knows the request id.
+/// Lets handlers return a [`Problem`]; the edge, which knows the request id, writes the body.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = self.0.status.into_response();

@@ -1,4 +1,4 @@
-//! What handlers take of a request. Nearly all are one of three: a read, a create, a write to something that is there.
+//! Extractors of handlers. Nearly every request is a read, a create, or a write to an existing item.
 
 use super::{Conditions, JsonObject, Problem};
 use crate::accounts::Caller;
@@ -13,14 +13,14 @@ use serde::de::DeserializeOwned;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// What a handler answers, or why it cannot.
+/// Result of a handler.
 pub(crate) type Answer<T = Response> = Result<T, Problem>;
 
-/// The id in a path. An extractor that never refuses: what is no id is answered like an id that nothing has.
+/// The id in a path. An extractor that never rejects: a malformed id is treated as one that does not exist.
 pub(crate) struct PathId<T>(Option<T>);
 
 impl<T> PathId<T> {
-    /// The id, or the answer that there is no such thing.
+    /// The id, or the problem of a missing item.
     pub(crate) fn or(self, absent: impl FnOnce() -> Problem) -> Answer<T> {
         self.0.ok_or_else(absent)
     }
@@ -43,7 +43,7 @@ pub(crate) struct Read {
 }
 
 impl Read {
-    /// The query as it was sent; empty without one.
+    /// The raw query; empty without one.
     pub(crate) fn query(&self) -> &str {
         self.uri.query().unwrap_or("")
     }
@@ -58,7 +58,7 @@ impl FromRequest<Arc<App>> for Read {
     }
 }
 
-/// A request that makes something of what its body says, `once`.
+/// A request that creates an item from its body, `once`.
 pub(crate) struct Create {
     pub(crate) app: Arc<App>,
     pub(crate) caller: Caller,
@@ -79,7 +79,7 @@ impl FromRequest<Arc<App>> for Create {
     }
 }
 
-/// A request to something that is there. Its conditions are those of a PATCH or DELETE; other methods have none.
+/// A request to change an existing item. Only PATCH and DELETE have conditions.
 pub(crate) struct Write {
     pub(crate) app: Arc<App>,
     pub(crate) caller: Caller,

@@ -1,29 +1,28 @@
-//! A name for each request, in its answer, its problem and its log lines.
+//! The id of a request, in its response, its problem and its log lines.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The id of a request: the client's `X-Request-Id` when it is short and plain, else a fresh one.
+/// The client's `X-Request-Id` if it is short and plain, else a new id.
 #[derive(Clone, Debug)]
-pub struct RequestId(pub(super) HeaderValue);
+pub(crate) struct RequestId(pub(super) HeaderValue);
 
-/// The header of it, in requests and answers. Made once: as text it would be checked and copied each time.
+/// Made once: a text would be checked and copied each time.
 pub(super) static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Longest id taken over from a client.
+/// Maximum length of a client's id.
 const LONGEST: usize = 64;
 
 impl RequestId {
-    /// The id for a request with these headers.
-    pub fn of(headers: &HeaderMap) -> Self {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
         match headers.get(&X_REQUEST_ID) {
             Some(given) if is_plain(given.as_bytes()) => RequestId(given.clone()),
             _ => RequestId::fresh(),
         }
     }
 
-    /// Eight hex digits that differ between processes, then a count.
+    /// Eight hex digits that differ between processes, then a counter.
     fn fresh() -> Self {
         static PREFIX: OnceLock<u64> = OnceLock::new();
         static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -36,8 +35,7 @@ impl RequestId {
         RequestId(HeaderValue::from_bytes(&text).expect("hex digits are a valid header"))
     }
 
-    /// As text.
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         self.0.to_str().unwrap_or("")
     }
 }

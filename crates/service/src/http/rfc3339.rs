@@ -1,22 +1,20 @@
-//! Times in bodies: RFC 3339 with any offset in, milliseconds since 1970 inside, RFC 3339 in UTC out.
+//! Times: RFC 3339 with any offset as input, milliseconds since 1970 inside, RFC 3339 in UTC as output.
 //!
-//! Inside, a time is a number: it compares, sorts and indexes without a calendar. The offset a client
-//! wrote is not kept; a moment is what counts.
+//! A number compares, sorts and indexes without a calendar. The offset of the input is not kept.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// The last millisecond of the year 9999, in UTC: what four digits of a year can say.
+/// The last millisecond of the year 9999 in UTC, the last one with a year of four digits.
 pub const LAST_MS: i64 = 253_402_300_799_999;
 
-/// Milliseconds since 1970-01-01T00:00:00Z of an RFC 3339 time from 1970 to 9999 (in UTC).
+/// Milliseconds since 1970-01-01T00:00:00Z of an RFC 3339 time from 1970 to 9999 (in UTC), else `None`.
 ///
-/// `T` and `Z` may be lower case, and a blank may stand for `T` (RFC 3339, 5.6). A leap second is
-/// accepted where one can be, at the end of a month in UTC, and read as the last millisecond before
-/// it. Finer fractions are cut off.
+/// `T` and `Z` may be lower case, and a space may replace `T` (RFC 3339, 5.6). A leap second is accepted where one
+/// can be, at the end of a month in UTC, and read as the last millisecond before it. Finer fractions are truncated.
 pub fn parse(text: &str) -> Option<i64> {
-    // The crate takes any separator.
+    // The crate accepts any separator.
     if !matches!(text.as_bytes().get(10), Some(b'T' | b't' | b' ')) {
         return None;
     }
@@ -25,19 +23,19 @@ pub fn parse(text: &str) -> Option<i64> {
     (0..=LAST_MS).contains(&ms).then_some(ms)
 }
 
-/// The time of day, in milliseconds since 1970-01-01T00:00:00Z.
+/// Milliseconds since 1970-01-01T00:00:00Z now.
 pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// The same, in UTC.
+/// The current time in UTC.
 pub fn now_utc() -> String {
     format_utc(now_ms())
 }
 
-/// `2026-11-20T12:34:56.789Z`: always UTC, always milliseconds, so that texts sort as times do. What
-/// lies outside of 1970 to 9999 becomes the nearest end.
+/// `2026-11-20T12:34:56.789Z`: always UTC and milliseconds, so that texts sort as times do. A time outside of 1970 to
+/// 9999 becomes the nearest end.
 pub fn format_utc(ms: i64) -> String {
     let ms = ms.clamp(0, LAST_MS);
     let time = OffsetDateTime::from_unix_timestamp(ms.div_euclid(1000))
@@ -45,10 +43,10 @@ pub fn format_utc(ms: i64) -> String {
     let (year, month, day) = time.to_calendar_date();
     let (hour, minute, second) = time.to_hms();
     let mut text = *b"0000-00-00T00:00:00.000Z";
-    // By hand: `format!` of these seven numbers was a tenth of the processor time of a listing.
+    // `format!` of these seven numbers took a tenth of the CPU time of a listing.
     let mut put = |end: usize, digits: usize, mut number: u32| {
         for place in text[end - digits..end].iter_mut().rev() {
-            // A remainder of ten.
+            // A remainder below ten.
             *place = b'0' + (number % 10) as u8;
             number /= 10;
         }

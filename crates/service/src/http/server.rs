@@ -1,8 +1,5 @@
-//! The listener, its workers, and their orderly end.
-//!
-//! Every worker is a thread with an event loop of its own; the acceptor hands each connection to
-//! the worker that has fewest. Compared with one pool of threads that steal from each other, a
-//! request then never changes threads, which saves a wake-up between cores for every request.
+//! The listener, its workers, and their shutdown. Each worker is a thread with its own event loop
+//! (docs/decisions/0003-loop-per-core.md).
 
 use super::acceptor::Acceptor;
 use super::connection::Deadlines;
@@ -25,16 +22,15 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-/// Connections the kernel may hold until they are accepted; the kernel caps it at `somaxconn`.
+/// Connections that the kernel holds until they are accepted; capped at `somaxconn`.
 pub(super) const BACKLOG: i32 = 4096;
 
-/// Largest head of a request in bytes; a larger one is answered 431. A connection holds so much of a head that
-/// never ends, so 10,000 of them hold 160 MiB. Four times the 4 KiB that browsers allow a cookie.
+/// Maximum size of a request head in bytes; a larger one is answered 431. 10,000 connections with unfinished heads
+/// hold 160 MiB. Four times the 4 KiB that browsers allow a cookie.
 pub(super) const LARGEST_HEAD: usize = 16 * 1024;
 
-/// What the kernel may hold of an answer beyond what is on its way. It then wakes a writer after half of
-/// this was taken and not after a third of what it has buffered, which grows to megabytes: a slow
-/// reader could not be told from one that takes nothing.
+/// Unsent bytes of a response in the kernel. It wakes a writer after half of them were read, instead of after a third
+/// of its whole buffer, which grows to megabytes: slow readers and stalled ones would look alike.
 const UNSENT_BYTES: u32 = 128 * 1024;
 
 /// Both listeners, bound but not yet serving.
@@ -44,20 +40,23 @@ pub struct Server {
     metrics: StdListener,
 }
 
-/// An address that cannot be listened on.
+/// Error of listening on an address.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address} ({setting}){}", if source.kind() == io::ErrorKind::AddrInUse { "; choose another address, or port 0 for any free port" } else { "" })]
 pub struct BindError {
-    /// The setting that asks for it.
+    /// The setting of the address.
     pub setting: &'static str,
-    /// The address asked for.
+    /// The address.
     pub address: SocketAddr,
-    /// What the system said.
+    /// Error of the system.
     pub source: io::Error,
 }
 
 impl Server {
     /// Binds both listeners.
+    ///
+    /// # Errors
+    /// When an address is in use or does not belong to this machine.
     pub fn bind(settings: &ServerSettings) -> Result<Server, BindError> {
         Ok(Server {
             api: listen("server.listen", settings.listen)?,
@@ -65,56 +64,61 @@ impl Server {
         })
     }
 
-    /// Address of the API, with the port that was picked.
+    /// Address of the API, with the port that was chosen.
+    ///
+    /// # Errors
+    /// When the system does not report it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.api.local_addr()
     }
 
-    /// Address of `/metrics`, with the port that was picked.
+    /// Address of `/metrics`, with the port that was chosen.
+    ///
+    /// # Errors
+    /// When the system does not report it.
     pub fn metrics_address(&self) -> io::Result<SocketAddr> {
         self.metrics.local_addr()
     }
 
-    /// Serves until `signals.stop` asks for the end, then drains. Blocks the calling thread.
-    pub fn run(self, settings: &Settings, routes: Routes, signals: &Signals) -> io::Result<()> {
-        let edge = Arc::new(Edge::new(settings, &routes, Arc::clone(&signals.draining)));
-        let places = ConnectionSlots::new(settings);
+    /// Serves until `signals.stop` is notified, then drains. Blocks the calling thread.
+    pub(crate) fn run(
+        self,
+        settings: &Settings,
+        routes: Routes,
+        signals: &Signals,
+    ) -> io::Result<()> {
+        let operations = routes.operations.clone();
+        let metrics = Arc::clone(&routes.metrics);
+        let slots = ConnectionSlots::new(settings);
+        let shared = Arc::new(Shared {
+            edge: Arc::new(Edge::new(settings, routes)),
+            deadlines: Deadlines::new(&settings.server),
+            started: Instant::now(),
+            closing: AtomicBool::new(false),
+        });
         let settings = &settings.server;
         let count = settings
             .workers
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        let shared = Arc::new(Shared {
-            edge,
-            deadlines: Deadlines::new(settings),
-            started: Instant::now(),
-            closing: AtomicBool::new(false),
-            metrics: Arc::clone(&routes.metrics),
-        });
-        let workers = (0..count)
-            .map(|n| Worker::start(n, &routes.api, &shared))
-            .collect::<io::Result<Vec<_>>>()?;
+        let workers =
+            (0..count).map(|n| Worker::start(n, &shared)).collect::<io::Result<Vec<_>>>()?;
         let control = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         control.block_on(async {
             let listener = TcpListener::from_std(self.api)?;
-            let metrics = TcpListener::from_std(self.metrics)?;
             let operations = tokio::spawn(operations::serve(
-                metrics,
-                routes.operations,
+                TcpListener::from_std(self.metrics)?,
+                operations,
                 settings.header_timeout,
             ));
-            let metrics = Arc::clone(&routes.metrics);
-            let mut acceptor = Acceptor::new(&workers, settings.max_connections, places, metrics);
+            let mut acceptor = Acceptor::new(&workers, settings.max_connections, slots, metrics);
             acceptor.run(&listener, signals.stop.notified()).await;
             signals.draining.store(true, Ordering::Release);
             tracing::info!(connections = acceptor.connections(), "stopping: draining");
-            let hurried = {
-                let grace = tokio::time::timeout(settings.drain_delay, signals.hurry.notified());
-                let mut hurried = false;
-                acceptor.run(&listener, async { hurried = grace.await.is_ok() }).await;
-                hurried
-            };
-            // What the kernel has accepted already gets an answer; what comes later is refused, and
-            // a refused connection is retried elsewhere by a proxy, even for a POST.
+            let grace = tokio::time::timeout(settings.drain_delay, signals.hurry.notified());
+            let mut hurried = false;
+            acceptor.run(&listener, async { hurried = grace.await.is_ok() }).await;
+            // Connections in the backlog get a response; later ones are refused by the kernel, and a proxy retries
+            // those elsewhere, even a POST.
             acceptor.empty_backlog(listener)?;
             shared.closing.store(true, Ordering::Release);
             if hurried {
@@ -143,32 +147,29 @@ impl Server {
     }
 }
 
-/// What is served where.
-pub struct Routes {
-    /// Everything below `/` of `server.listen`, behind the edge.
-    pub api: Router,
-    /// `/metrics` and nothing else.
-    pub operations: Router,
-    /// Counters of the listener and the edge.
-    pub metrics: Arc<ServerMetrics>,
-    /// Which requests may have bodies of more than 64 KiB.
-    pub largest_body: LargestBody,
-    /// What takes records of requests, if anything does.
+/// Routes of both listeners, and what their requests share.
+pub(crate) struct Routes {
+    /// Routes of `server.listen`, behind the edge.
+    pub(crate) api: Router,
+    /// `/metrics`.
+    pub(crate) operations: Router,
+    pub(crate) metrics: Arc<ServerMetrics>,
+    pub(crate) largest_body: LargestBody,
+    /// Recorder of requests, if any output is configured.
     pub(crate) recorder: Option<Arc<Recorder>>,
-    /// What takes the last errors, if anybody can look at them.
+    /// Last errors, if the operator's view is configured.
     pub(crate) errors: Option<Arc<LastErrors>>,
-    /// What the API works on.
-    pub app: Arc<App>,
+    pub(crate) app: Arc<App>,
 }
 
-/// How the outside tells a running server to end.
+/// Requests to a running server to stop.
 #[derive(Clone, Debug, Default)]
 pub struct Signals {
-    /// Begin to drain.
+    /// Start to drain.
     pub stop: Arc<Notify>,
-    /// Do not wait any longer.
+    /// Stop draining and close all connections.
     pub hurry: Arc<Notify>,
-    /// True from the beginning of the drain: readiness says so, answers close their connections.
+    /// True from the start of the drain: readiness fails, and responses close their connections.
     pub draining: Arc<AtomicBool>,
 }
 
@@ -176,7 +177,7 @@ fn listen(setting: &'static str, address: SocketAddr) -> Result<StdListener, Bin
     let bind = || {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
-        // Connections inherit it. Without it slow readers are noticed later.
+        // Inherited by connections. Without it, slow readers are noticed later.
         let _ = socket.set_tcp_notsent_lowat(UNSENT_BYTES);
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;

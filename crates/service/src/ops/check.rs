@@ -1,4 +1,4 @@
-//! What a node needs beside its store, looked at before it starts.
+//! Checks of what a node needs besides its store, before it starts.
 
 use self::Finding::{Right, Wrong};
 use crate::config::{LikesWrite, Settings};
@@ -7,16 +7,19 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::time::Duration;
 
-/// A line on what was found.
+/// Result of one check.
 #[derive(Debug)]
 pub enum Finding {
-    /// Nothing keeps a node from serving with it.
+    /// Nothing prevents the start.
     Right(String),
-    /// Something does.
+    /// It prevents the start.
     Wrong(String),
 }
 
-/// Looks at the directory, the addresses and the servers beside the store, one after the other; nothing is kept.
+/// Checks the directory, the addresses and the servers besides the store.
+///
+/// # Errors
+/// When an event loop cannot be made.
 pub fn check(settings: &Settings) -> std::io::Result<Vec<Finding>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut found = vec![directory(settings)];
@@ -56,11 +59,11 @@ async fn answers(urls: &[Url], is_kept: bool) -> Result<(), Error> {
         when_full: "it needs room",
         is_kept,
     };
-    // Any key: in a cluster a command goes to the server that has it.
+    // Any key: a cluster routes the command to the server of its key.
     let mut get = redis::cmd("GET");
     get.arg("madang:check");
     match Server::new(urls, purpose)?.check(&get).await {
-        // Whoever may not read this one may still have all rights that are needed.
+        // A user without access to this key may still have all the rights it needs.
         Err(Error::Failed(error)) if error.code() == Some("NOPERM") => Ok(()),
         answer => answer,
     }

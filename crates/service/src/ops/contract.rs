@@ -1,8 +1,8 @@
-//! What operations have in common, said once: refusals, headers, parameters, examples.
+//! Refusals, headers, parameters and examples that operations share.
 //!
-//! Every answer from 400 on comes from the edge, an extractor or the store, and follows from what an
-//! operation takes: a body, a token, a key. So no handler lists them; it lists what is its own (404, 409,
-//! 429), and this completes the document. `scripts/contract` holds the server to it.
+//! Most responses from 400 on come from the edge, an extractor or the store, and follow from an operation's inputs: a
+//! body, a token, a key. So a handler lists only its own (404, 409, 429), and this module completes the document.
+//! `scripts/contract` checks the server against it.
 
 use crate::http::json::table::{FieldKind as _, Line};
 use crate::http::page::{DEFAULT_LIMIT, MAX_LIMIT};
@@ -25,8 +25,8 @@ pub(super) fn complete(document: &mut Value) {
     }
 }
 
-/// What an operation takes, as far as refusals follow from it.
-struct Takes {
+/// The inputs of an operation that determine its refusals.
+struct Inputs {
     body: bool,
     query: bool,
     key: bool,
@@ -37,7 +37,7 @@ struct Takes {
     writes: bool,
 }
 
-impl Takes {
+impl Inputs {
     fn of(method: &str, operation: &Value) -> Self {
         let parameters = || operation["parameters"].as_array().into_iter().flatten();
         let named = |name: &str| parameters().any(|p| p["name"] == name);
@@ -59,7 +59,7 @@ struct Refusal {
     status: &'static str,
     name: &'static str,
     description: &'static str,
-    when: fn(&Takes) -> bool,
+    when: fn(&Inputs) -> bool,
 }
 
 const REFUSALS: &[Refusal] = &[
@@ -67,37 +67,37 @@ const REFUSALS: &[Refusal] = &[
         status: "400",
         name: "BadRequest",
         description: "The body, its framing or the `Idempotency-Key` cannot be read",
-        when: |takes| takes.body || takes.key,
+        when: |inputs| inputs.body || inputs.key,
     },
     Refusal {
         status: "401",
         name: "Unauthorized",
         description: "No token, an invalid or expired one, or its account was deleted",
-        when: |takes| takes.token,
+        when: |inputs| inputs.token,
     },
     Refusal {
         status: "408",
         name: "BodyTimeout",
         description: "The body did not arrive in time; the connection is closed",
-        when: |takes| takes.body,
+        when: |inputs| inputs.body,
     },
     Refusal {
         status: "409",
         name: "QuotaExceeded",
         description: "`quota-exceeded`: the account has as many as it may have (`limits.rows`)",
-        when: |takes| takes.key,
+        when: |inputs| inputs.key,
     },
     Refusal {
         status: "412",
         name: "PreconditionFailed",
         description: "The condition in `If-Match` or `If-None-Match` is false; nothing was done",
-        when: |takes| takes.condition,
+        when: |inputs| inputs.condition,
     },
     Refusal {
         status: "413",
         name: "TooLarge",
         description: "The body is too large; the connection is closed",
-        when: |takes| takes.body,
+        when: |inputs| inputs.body,
     },
     Refusal {
         status: "414",
@@ -109,34 +109,34 @@ const REFUSALS: &[Refusal] = &[
         status: "415",
         name: "UnsupportedMediaType",
         description: "The body has an unsupported type, or is compressed",
-        when: |takes| takes.body,
+        when: |inputs| inputs.body,
     },
     Refusal {
         status: "422",
         name: "Invalid",
         description: "Some values are not accepted: `errors` names each field or parameter. Or the \
             `Idempotency-Key` came with another request before",
-        when: |takes| takes.body || takes.query || takes.key,
+        when: |inputs| inputs.body || inputs.query || inputs.key,
     },
     Refusal {
         status: "429",
         name: "RateLimited",
         description: "`rate-limited`: the user or the address exceeds `limits.*`; nothing was done. The \
             headers `RateLimit-Policy` and `RateLimit` name the limit",
-        when: |takes| takes.store,
+        when: |inputs| inputs.store,
     },
     Refusal {
         status: "503",
         name: "Unavailable",
         description: "Too much is in progress: nothing was done",
-        when: |takes| takes.store,
+        when: |inputs| inputs.store,
     },
     Refusal {
         status: "504",
         name: "OutcomeUnknown",
         description: "`outcome-unknown`: whether it was done is not known. With an `Idempotency-Key` it has a \
             `Retry-After`, and the request may be sent again",
-        when: |takes| takes.store && takes.writes,
+        when: |inputs| inputs.store && inputs.writes,
     },
 ];
 
@@ -149,12 +149,12 @@ impl Refusal {
 }
 
 fn add_refusals(method: &str, operation: &mut Value) {
-    let takes = Takes::of(method, operation);
+    let inputs = Inputs::of(method, operation);
     let Some(responses) = operation["responses"].as_object_mut() else { return };
     for (status, response) in responses.iter_mut().filter(|(status, _)| status.as_str() >= "400") {
         make_problem(status, response);
     }
-    for refusal in REFUSALS.iter().filter(|refusal| (refusal.when)(&takes)) {
+    for refusal in REFUSALS.iter().filter(|refusal| (refusal.when)(&inputs)) {
         let reference = format!("#/components/responses/{}", refusal.name);
         let shared = || json!({ "$ref": reference });
         responses.entry(refusal.status).or_insert_with(shared);
@@ -162,7 +162,7 @@ fn add_refusals(method: &str, operation: &mut Value) {
     responses.sort_keys();
 }
 
-/// Says that an answer is a problem, and which headers come with it.
+/// Describes a response as a problem, with its headers.
 fn make_problem(status: &str, response: &mut Value) {
     let schema = json!({ "schema": { "$ref": "#/components/schemas/ProblemBody" } });
     response["content"] = json!({ "application/problem+json": schema });
@@ -200,7 +200,7 @@ const MATCH: &str = "Perform the request only if the list contains the current E
 const NONE_MATCH: &str = "Perform the request only if the list does not contain the current ETag";
 const KNOWN: &str = "304 if the list contains the ETag of the answer or is `*`";
 
-/// Gives parameters that many operations have one description, and adds those that follow from others.
+/// Sets the shared description of common parameters, and adds those that follow from the responses.
 fn describe_parameters(method: &str, operation: &mut Value) {
     let id = operation["operationId"].clone();
     let revalidates = operation["responses"]["304"].is_object();
@@ -238,8 +238,8 @@ fn describe_parameters(method: &str, operation: &mut Value) {
     }
 }
 
-/// A name, or `operation/name` where it means something else elsewhere; its description unless the route
-/// has one; its schema; an example, for words to choose from the first.
+/// Name, or `operation/name` where an operation differs; description, unless the route has one; schema; example, by
+/// default the first word of an enumeration.
 type Parameter = (&'static str, &'static str, fn() -> Value, Option<fn() -> Value>);
 
 const PARAMETERS: &[Parameter] = &[
@@ -317,13 +317,13 @@ fn words(words: &[&str]) -> Value {
     json!({ "type": "string", "enum": words })
 }
 
-/// Words to search for: of controls, those that are white space.
+/// Words to search for: no control characters except white space.
 fn search() -> Value {
     let pattern = r"^[^\u0000-\u0008\u000E-\u001F\u007F-\u0084\u0086-\u009F]*$";
     json!({ "type": "string", "maxLength": LONGEST_SEARCH, "pattern": pattern })
 }
 
-/// The example of a body that is a type of its own stands beside it too, where tools look for it.
+/// Also puts the example of a body's type beside the body, where tools look for it.
 fn add_body_examples(operation: &mut Value, schemas: &Value) {
     let Some(content) =
         operation.pointer_mut("/requestBody/content").and_then(Value::as_object_mut)

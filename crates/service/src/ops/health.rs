@@ -1,4 +1,4 @@
-//! Health: is the process alive, is it ready for requests.
+//! Health of the process, and its readiness for requests.
 
 use crate::app::App;
 use crate::http::Problem;
@@ -6,12 +6,11 @@ use crate::ops::openapi::Api;
 use crate::store::{StoreError, now};
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use http::{HeaderValue, header};
+use http::header;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use utoipa_axum::routes;
 
-/// `/health/live` and `/health/ready`.
 pub(crate) fn router() -> Api {
     Api::new().routes(routes!(live)).routes(routes!(ready))
 }
@@ -35,19 +34,19 @@ async fn ready(State(app): State<Arc<App>>) -> Result<Response, Problem> {
         return Err(unavailable(&error, "the store cannot write"));
     }
     let reads = match app.store.freshness() {
-        // What each request needs first; it waits no longer than those do.
+        // Every request waits for this, and no longer.
         Some(freshness) => freshness.until_fresh(now()).await,
         None => app.tracks.store().by_length(None, 1).await.map(drop),
     };
     reads.map_err(|error| unavailable(&error, "the store is unavailable"))?;
-    // A balancer would take all reads away from a node that is not ready, and answer writes without saying why.
+    // Without reads a balancer would route no request to this node, and nobody would see why writes are refused.
     Ok(ok(match app.maintenance.message() {
         None => "ok\n",
         Some(_) => "ok, but for writes: maintenance mode\n",
     }))
 }
 
-/// Says what is missing, so that nobody has to look for it in logs.
+/// Names the cause, so that nobody has to look for it in the log.
 fn unavailable(error: &StoreError, otherwise: &'static str) -> Problem {
     let detail = match error {
         StoreError::Unreachable(_) => "the database cannot be reached",
@@ -58,6 +57,5 @@ fn unavailable(error: &StoreError, otherwise: &'static str) -> Problem {
 }
 
 fn ok(text: &'static str) -> Response {
-    let no_store = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
-    (no_store, text).into_response()
+    ([(header::CACHE_CONTROL, "no-store")], text).into_response()
 }

@@ -1,8 +1,7 @@
 //! The last errors of the server (5xx), for the operator's view.
 //!
-//! They say what the log says of the same request, without what a client may have sent. Errors that differ in
-//! nothing but their time are one entry with a count, so that a flood of refusals leaves the fault behind it
-//! in sight.
+//! They contain what the log contains, without values that a client may have sent. Equal errors are one entry with a
+//! count, so that a flood of refusals does not hide the fault behind it.
 
 use crate::http::{Problem, rfc3339};
 use http::Method;
@@ -16,16 +15,16 @@ const LONGEST: usize = 200;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LastError {
-    /// When the last of them was answered, in RFC 3339.
+    /// Time of the last one, in RFC 3339.
     at: String,
     method: &'static str,
-    /// The route's template.
+    /// Template of the route.
     route: &'static str,
     status: u16,
-    /// Id of the last of them, by which the log is searched.
+    /// Request id of the last one, for a search in the log.
     request_id: String,
     message: String,
-    /// How many of them, as far as they were not forgotten in between.
+    /// Number of equal errors since the entry was added.
     count: u64,
 }
 
@@ -33,7 +32,6 @@ pub(crate) struct LastError {
 pub(crate) struct LastErrors(Mutex<VecDeque<LastError>>);
 
 impl LastErrors {
-    /// Keeps what a request was answered.
     pub(crate) fn add(
         &self,
         method: &Method,
@@ -67,7 +65,7 @@ impl LastErrors {
     }
 }
 
-/// A message without what it quotes: databases and panics quote values, and those may be somebody's.
+/// A message without its quoted values: databases and panics quote values, which may be private.
 fn without_values(message: &str) -> String {
     let mut text = message.to_owned();
     for quote in ['\'', '"'] {

@@ -1,25 +1,23 @@
-//! How long answers took, finely enough for percentiles over a few seconds.
-//!
-//! The histogram of `/metrics` has few buckets, and nearly every answer of this service falls into the
-//! first of them. Here they follow each other at an eighth of their size: a percentile is off by 1/8 at
-//! most. It counts everything since the start; two readings give what lies between them.
+//! Latencies of responses, with enough resolution for percentiles over a few seconds. Each bucket is an eighth of its
+//! lower bound wide, so a percentile is off by at most 1/8. Counts run since the start; the difference of two
+//! readings is an interval.
 
 use super::record::micros;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Buckets of each power of two; also those of one microsecond each at the lower end.
+/// Buckets per power of two, and buckets of one microsecond below the first one.
 const STEPS: u64 = 8;
 const STEPS_LOG2: u32 = STEPS.ilog2();
-/// The last bucket begins at about a minute and takes all that is longer.
+/// Lower bound of the last bucket, about a minute; it has no upper bound.
 const LARGEST_MICROS: u64 = 1 << 26;
 const BUCKETS: usize = (LARGEST_MICROS.ilog2() - STEPS_LOG2 + 1) as usize * STEPS as usize + 1;
 
-/// Threads that count share no cache line while there are not more than so many.
+/// Up to this many threads count without sharing a cache line.
 const STRIPES: usize = 8;
 
-/// Counts of answers by how long they took.
+/// Numbers of responses by latency.
 #[derive(Debug, Default)]
 pub struct Latencies {
     stripes: [Stripe; STRIPES],
@@ -39,7 +37,7 @@ thread_local! {
     static STRIPE: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// The stripe of this thread, dealt out in turn.
+/// The stripe of this thread; threads take turns.
 fn stripe() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     STRIPE.with(|own| {
@@ -52,12 +50,10 @@ fn stripe() -> usize {
 }
 
 impl Latencies {
-    /// Counts one answer.
     pub fn observe(&self, took: Duration) {
         self.stripes[stripe()].0[bucket(micros(took))].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// All counts of now.
     pub fn read(&self) -> Reading {
         let mut counts = vec![0; BUCKETS];
         for stripe in &self.stripes {
@@ -69,25 +65,24 @@ impl Latencies {
     }
 }
 
-/// Counts at one moment, or between two.
+/// Counts at one moment, or of an interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading(Vec<u64>);
 
 impl Reading {
-    /// What was counted after `earlier`.
+    /// Counts of the interval since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Reading) -> Reading {
         let pairs = self.0.iter().zip(&earlier.0);
         Reading(pairs.map(|(now, then)| now.saturating_sub(*then)).collect())
     }
 
-    /// How many.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// The time in seconds within which this share (0 to 1) of the answers was given, interpolated
-    /// within its bucket; nothing without answers.
+    /// Latency in seconds within which this share (0 to 1) of the responses was made, interpolated within its bucket;
+    /// `None` without responses.
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -112,11 +107,11 @@ impl Reading {
 fn bucket(micros: u64) -> usize {
     let micros = micros.min(LARGEST_MICROS);
     let shift = micros.max(STEPS).ilog2() - STEPS_LOG2;
-    // Within its power of two a time is `STEPS` to `2 * STEPS - 1` when shifted; below, it is itself.
+    // In its power of two a shifted time is `STEPS` to `2 * STEPS - 1`; below, it is itself.
     usize::try_from(u64::from(shift) * STEPS + (micros >> shift)).unwrap_or(BUCKETS - 1)
 }
 
-/// Where a bucket begins, in microseconds.
+/// Lower bound of a bucket, in microseconds.
 fn lower(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     let shift = (bucket / STEPS).saturating_sub(1);

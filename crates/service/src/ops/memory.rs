@@ -1,26 +1,24 @@
-//! Memory that threads give back to the system when others have freed it.
+//! Memory that threads return to the system after other threads have freed it (docs/decisions/0007-answer-budget.md).
 //!
-//! A large answer is written by a thread of a pool and freed by the event loop that has sent it. mimalloc
-//! hands such a block back to the thread that allocated it, which looks at what came back only now and
-//! then while it allocates. A thread without work never does: 1.4 GB of answers that nobody read stayed
-//! for minutes. So pool threads look a few times while, and after, large answers are on their way, and
-//! sleep otherwise.
+//! mimalloc returns a block to the thread that allocated it, which collects returned blocks only occasionally, while
+//! it allocates. An idle thread never does: 1.4 GB of unread responses stayed for minutes. So pool threads collect a
+//! few times while large responses are in progress and after, and otherwise sleep.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Time between two looks of a thread without work.
+/// Time between two collections of an idle thread.
 pub(crate) const EVERY: Duration = Duration::from_millis(500);
 
-/// Looks after the last answer was freed. The first takes its blocks back and the second gives them to
-/// the system, which mimalloc does a tenth of a second after they became free.
+/// Collections after the last response was freed. The first takes its blocks back and the second returns them to the
+/// system, which mimalloc does a tenth of a second after they became free.
 const LOOKS: u8 = 3;
 
-/// Those of the process: it has one allocator.
+/// Large responses of the process, which has one allocator.
 pub(crate) static LARGE: Large = Large { held: AtomicUsize::new(0), freed: AtomicUsize::new(0) };
 
-/// Large answers that are on their way, and those that were.
+/// Numbers of large responses in progress and freed.
 #[derive(Debug, Default)]
 pub(crate) struct Large {
     held: AtomicUsize,
@@ -28,7 +26,6 @@ pub(crate) struct Large {
 }
 
 impl Large {
-    /// A large answer is on its way.
     pub(crate) fn lent(&self) {
         self.held.fetch_add(1, Relaxed);
     }
@@ -39,6 +36,7 @@ impl Large {
     }
 }
 
+/// The collections of one thread.
 #[derive(Debug)]
 pub(crate) struct Tidy<'a> {
     large: &'a Large,
@@ -57,7 +55,7 @@ impl<'a> Tidy<'a> {
         Tidy { large, freed: large.freed.load(Relaxed), left: 0 }
     }
 
-    /// Whether the thread should look again, if it has no work for [`EVERY`].
+    /// True if the thread should collect after [`EVERY`] without work.
     pub(crate) fn is_due(&self) -> bool {
         let Large { held, freed } = self.large;
         self.left > 0 || held.load(Relaxed) > 0 || freed.load(Relaxed) != self.freed
@@ -76,9 +74,9 @@ impl<'a> Tidy<'a> {
     }
 }
 
-/// Makes mimalloc look: at what other threads have freed, at each hundredth allocation that is not tiny,
-/// and at what can be given to the system, whenever it frees more than a segment of 32 MiB can hold two
-/// of. Nothing of it is touched, so it costs some microseconds. With another allocator it does nothing.
+/// Makes mimalloc collect: blocks freed by other threads at each hundredth allocation that is not tiny, and memory
+/// for the system when it frees more than half a segment of 32 MiB. The memory is not touched, so this takes some
+/// microseconds. With another allocator it has no effect.
 fn give_back() {
     const ALLOCATIONS: usize = 100;
     const ORDINARY_BYTES: usize = 4096;
@@ -87,7 +85,7 @@ fn give_back() {
         black_box(Vec::<u8>::with_capacity(ORDINARY_BYTES));
     }
     let mut huge = Vec::<u8>::new();
-    // Where there is no room for it, mimalloc has just looked for all that it can give back.
+    // If there is no room, mimalloc has just collected all it can return.
     let _ = huge.try_reserve_exact(HUGE_BYTES);
     black_box(huge);
 }

@@ -1,7 +1,7 @@
 //! Metrics: Prometheus names, base units, route templates as labels, never ids.
 //!
-//! A request touches only counters that were made before it: one array look-up for its method and
-//! status, no label is hashed or allocated on the way.
+//! A request touches only existing counters: one array lookup for its method and status, without hashing or
+//! allocating a label.
 
 use super::latency::Latencies;
 use http::{Method, StatusCode};
@@ -15,7 +15,7 @@ use prometheus_client::registry::{Metric, Registry, Unit};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Bounds of the latency histogram, in seconds: few, around what a small service promises.
+/// Bounds of the latency histogram in seconds, around the targets of a small service.
 const BUCKETS: [f64; 8] = [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 5.0];
 
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"];
@@ -24,7 +24,7 @@ fn method_index(method: &Method) -> usize {
     METHODS.iter().position(|name| *name == method.as_str()).unwrap_or(METHODS.len() - 1)
 }
 
-/// A method as a label: clients can invent others.
+/// A method as a label; methods invented by clients are `other`.
 pub(crate) fn method_label(method: &Method) -> &'static str {
     METHODS[method_index(method)]
 }
@@ -44,21 +44,21 @@ struct RouteLabels {
 
 type Label = [(&'static str, &'static str); 1];
 
-/// What the figures of the home page read, for all routes that are in them.
-#[derive(Clone, Debug, Default)]
-struct Shown {
-    latencies: Arc<Latencies>,
-    /// The counter of each method, route and status that was answered, under its status.
-    answers: Arc<Mutex<Vec<(u16, Counter)>>>,
+/// Metrics of all routes.
+#[derive(Debug)]
+struct AllRoutes {
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    /// Latencies of the shown routes.
+    latencies: Latencies,
+    /// Counters of the shown routes by method, route and status, with the status.
+    answers: Mutex<Vec<(u16, Counter)>>,
 }
-
-type Durations = Family<RouteLabels, Histogram, fn() -> Histogram>;
 
 /// Counters of the listener, its connections and the edge.
 #[derive(Debug)]
 pub struct ServerMetrics {
-    requests: Family<RequestLabels, Counter>,
-    durations: Durations,
+    all: Arc<AllRoutes>,
     pub(crate) in_flight: Gauge,
     pub(crate) client_left: Counter,
     pub(crate) panics: Counter,
@@ -69,13 +69,10 @@ pub struct ServerMetrics {
     expired: Family<Label, Counter>,
     bodies: Family<Label, Gauge>,
     pub(crate) accept_errors: Counter,
-    /// Grows by one entry for each route template of the program, while it starts.
+    /// One entry per route template, added at the start.
     routes: Mutex<Vec<&'static RouteMetrics>>,
-    /// Counters of requests that no route matched.
-    pub unmatched: &'static RouteMetrics,
-    /// How long the answers of all routes took, but of those kept apart.
-    pub latencies: Arc<Latencies>,
-    shown: Shown,
+    /// Requests without a matching route.
+    pub(crate) unmatched: &'static RouteMetrics,
 }
 
 const LEFT: &str = "Clients that disconnected before their answer";
@@ -95,22 +92,19 @@ pub(super) fn made<M: Metric + Clone + Default>(
 }
 
 impl ServerMetrics {
-    /// Registers them.
-    pub fn new(registry: &mut Registry) -> Self {
+    pub(crate) fn new(registry: &mut Registry) -> Self {
         let http = registry.sub_registry_with_prefix("http_server");
         let help = "Answers sent, by method, route template and status";
         let requests = made(http, "requests", help);
-        let durations: Durations = Family::new_with_constructor(|| Histogram::new(BUCKETS));
+        let durations = Family::new_with_constructor((|| Histogram::new(BUCKETS)) as fn() -> _);
         let help = "Time from a complete request head to the head of the answer";
         http.register_with_unit("request_duration", help, Unit::Seconds, durations.clone());
+        let (latencies, answers) = Default::default();
+        let all = Arc::new(AllRoutes { requests, durations, latencies, answers });
         let bodies = Family::default();
         let help = "Memory taken by request bodies that arrive or are worked with, by room";
         http.register_with_unit("request_bodies", help, Unit::Bytes, bodies.clone());
-        let shown = Shown::default();
-        let unmatched = RouteMetrics::leak("unmatched", &requests, &durations, Some(shown.clone()));
         Self {
-            requests,
-            durations,
             in_flight: made(http, "requests_in_flight", "Requests being answered"),
             client_left: made(http, "client_disconnects", LEFT),
             panics: made(http, "handler_panics", "Handlers that panicked, answered 500"),
@@ -122,43 +116,35 @@ impl ServerMetrics {
             bodies,
             accept_errors: made(http, "accept_errors", "Errors while accepting connections"),
             routes: Mutex::default(),
-            unmatched,
-            latencies: Arc::clone(&shown.latencies),
-            shown,
+            unmatched: RouteMetrics::leak("unmatched", &all, true),
+            all,
         }
     }
 
-    /// Prepares the counters of a route template.
-    pub fn add_route(&self, template: &str) {
-        self.add(template, Some(self.shown.clone()));
+    /// Prepares the counters of a route template. Only `shown` routes are part of [`answers`](Self::answers) and
+    /// [`latencies`](Self::latencies).
+    pub(crate) fn add_route(&self, template: &str, shown: bool) {
+        self.routes.lock().push(RouteMetrics::leak(template, &self.all, shown));
     }
 
-    /// Prepares the counters of a route template whose answers are neither among [`latencies`](Self::latencies)
-    /// nor among [`answers`](Self::answers).
-    pub fn add_route_apart(&self, template: &str) {
-        self.add(template, None);
+    pub(crate) fn latencies(&self) -> &Latencies {
+        &self.all.latencies
     }
 
-    fn add(&self, template: &str, shown: Option<Shown>) {
-        let route = RouteMetrics::leak(template, &self.requests, &self.durations, shown);
-        self.routes.lock().push(route);
-    }
-
-    /// Answers since the start by the first digit of their status, 1 to 5, but for routes kept apart.
-    pub fn answers(&self) -> [u64; 5] {
+    /// Responses since the start by the first digit of their status, 1 to 5.
+    pub(crate) fn answers(&self) -> [u64; 5] {
         let mut sums = [0; 5];
-        for (status, counter) in self.shown.answers.lock().iter() {
+        for (status, counter) in self.all.answers.lock().iter() {
             sums[usize::from(status / 100).clamp(1, 5) - 1] += counter.get();
         }
         sums
     }
 
-    /// The counters of every route template.
-    pub fn routes(&self) -> Arc<[&'static RouteMetrics]> {
+    pub(crate) fn routes(&self) -> Arc<[&'static RouteMetrics]> {
         self.routes.lock().as_slice().into()
     }
 
-    /// What the bodies of a room take, in bytes.
+    /// Memory of the bodies in a room, in bytes.
     pub(crate) fn body_room(&self, room: &'static str) -> Gauge {
         self.bodies.get_or_create_owned(&[("room", room)])
     }
@@ -171,19 +157,17 @@ impl ServerMetrics {
 /// Counters of one route template.
 #[derive(Debug)]
 pub struct RouteMetrics {
-    /// The template, `/v1/tracks/{id}`.
-    pub template: &'static str,
-    requests: Family<RequestLabels, Counter>,
-    durations: Durations,
-    shown: Option<Shown>,
+    pub(crate) template: &'static str,
+    all: Arc<AllRoutes>,
+    shown: bool,
     slots: [MethodSlots; METHODS.len()],
 }
 
-/// Filled at the first request of its kind, so that the page lists only what has happened.
+/// Filled at the first request of its kind, so that `/metrics` lists only what has happened.
 #[derive(Debug)]
 struct MethodSlots {
     duration: OnceLock<Histogram>,
-    /// By status minus 100; statuses this service never sends share the last one.
+    /// By status minus 100; the last one is shared by statuses above 599.
     by_status: Box<[OnceLock<Counter>]>,
 }
 
@@ -194,45 +178,36 @@ impl Default for MethodSlots {
 }
 
 impl RouteMetrics {
-    /// One of these for each route of the program, kept as long as it runs: the process owns it.
-    fn leak(
-        template: &str,
-        requests: &Family<RequestLabels, Counter>,
-        durations: &Durations,
-        shown: Option<Shown>,
-    ) -> &'static RouteMetrics {
+    /// Leaked: there is one per route of the program.
+    fn leak(template: &str, all: &Arc<AllRoutes>, shown: bool) -> &'static RouteMetrics {
         Box::leak(Box::new(RouteMetrics {
             template: Box::leak(template.to_owned().into_boxed_str()),
-            requests: requests.clone(),
-            durations: durations.clone(),
+            all: Arc::clone(all),
             shown,
             slots: std::array::from_fn(|_| MethodSlots::default()),
         }))
     }
 
-    /// Counts one answer.
-    pub fn record(&self, method: &Method, status: StatusCode, took: Duration) {
+    /// Counts one response.
+    pub(crate) fn record(&self, method: &Method, status: StatusCode, took: Duration) {
         let index = method_index(method);
         let (slots, method) = (&self.slots[index], METHODS[index]);
         let code = status.as_u16();
         let slot = usize::from(code.saturating_sub(100)).min(slots.by_status.len() - 1);
-        let labels = || RequestLabels { method, route: self.template, status: code };
-        let first = || {
-            let counter = self.requests.get_or_create_owned(&labels());
-            if let Some(shown) = &self.shown {
-                let mut answers = shown.answers.lock();
-                answers.push((code, counter.clone()));
+        let (all, route) = (&*self.all, self.template);
+        let counter = slots.by_status[slot].get_or_init(|| {
+            let labels = RequestLabels { method, route, status: code };
+            let counter = all.requests.get_or_create_owned(&labels);
+            if self.shown {
+                all.answers.lock().push((code, counter.clone()));
             }
             counter
-        };
-        slots.by_status[slot].get_or_init(first).inc();
-        let labels = || RouteLabels { method, route: self.template };
-        slots
-            .duration
-            .get_or_init(|| self.durations.get_or_create_owned(&labels()))
-            .observe(took.as_secs_f64());
-        if let Some(shown) = &self.shown {
-            shown.latencies.observe(took);
+        });
+        counter.inc();
+        let duration = || all.durations.get_or_create_owned(&RouteLabels { method, route });
+        slots.duration.get_or_init(duration).observe(took.as_secs_f64());
+        if self.shown {
+            all.latencies.observe(took);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the code that serves it, and a page to read it without a network.
+//! The OpenAPI document, generated from the code that serves it, and a page that shows it offline.
 
 use super::contract;
 use crate::app::App;
@@ -26,7 +26,7 @@ use utoipa_swagger_ui::SwaggerUi;
 )]
 struct Described;
 
-/// The token of a log-in, as the security scheme `bearer`.
+/// The token of a log-in as the security scheme `bearer`.
 struct Bearer;
 
 impl utoipa::Modify for Bearer {
@@ -37,16 +37,15 @@ impl utoipa::Modify for Bearer {
     }
 }
 
-/// What a browser may do with the page that shows the document: run what comes from this server and ask this
-/// server, as `/` may. Swagger UI also writes styles into its elements, which needs `unsafe-inline`.
+/// Content security policy of the page: scripts, styles and requests of this server only. Swagger UI also sets styles
+/// on its elements, which needs `unsafe-inline`.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
     connect-src 'self'; img-src 'self' data:; font-src 'self' data:; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'";
 
 /// Routes with their descriptions.
 ///
-/// Two types of one name would be one schema in the document, that of the last route, and nobody would
-/// say so: so schemas are looked at while they are still apart.
+/// The document would silently merge two schemas of one name, so they are compared before.
 pub(crate) struct Api<S = Arc<App>> {
     router: OpenApiRouter<S>,
     schemas: BTreeMap<String, RefOr<Schema>>,
@@ -59,14 +58,14 @@ impl<S: Clone + Send + Sync + 'static> Api<S> {
         Self { router, schemas, collisions: Vec::new() }
     }
 
-    /// No routes, and what the document says of all of them.
+    /// No routes, and the general part of the document.
     pub(crate) fn documented() -> Self {
         let document = Described::openapi();
         let schemas = document.components.iter().flat_map(|all| all.schemas.clone()).collect();
         Self { router: OpenApiRouter::with_openapi(document), schemas, collisions: Vec::new() }
     }
 
-    /// These routes as well, of one path: `routes!(list, create)`.
+    /// Adds routes of one path: `routes!(list, create)`.
     pub(crate) fn routes(mut self, routes: UtoipaMethodRouter<S>) -> Self {
         for (name, schema) in &routes.0 {
             self.has(name, schema);
@@ -74,7 +73,6 @@ impl<S: Clone + Send + Sync + 'static> Api<S> {
         Self { router: self.router.routes(routes), ..self }
     }
 
-    /// The routes of another part as well.
     pub(crate) fn merge(mut self, other: Self) -> Self {
         self.collisions.extend(other.collisions);
         for (name, schema) in &other.schemas {
@@ -108,7 +106,7 @@ impl Document {
         format!("{:#}", self.0)
     }
 
-    /// The paths of all routes, with their parameters in braces.
+    /// Paths of all routes, with parameters in braces.
     pub(crate) fn templates(&self) -> impl Iterator<Item = &str> {
         self.0["paths"].as_object().into_iter().flat_map(|paths| paths.keys().map(String::as_str))
     }
@@ -118,11 +116,11 @@ impl Document {
 pub(crate) fn router<S: Clone + Send + Sync + 'static>(document: &Document) -> Router<S> {
     let text = Bytes::from(document.json());
     let json_type = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    // Unless told `none`, the page sends the document's address to a validator on the internet.
+    // By default the page sends the document's URL to a validator on the internet.
     let config = utoipa_swagger_ui::Config::from("/openapi.json").validator_url("none");
     let page: Router<S> = SwaggerUi::new("/docs").config(config).into();
     let page = page.layer(tower::util::MapResponseLayer::new(|mut response: Answer| {
-        // It answers this without a word.
+        // Swagger UI sends an empty 404.
         if response.status() == StatusCode::NOT_FOUND {
             response = Problem::not_found("there is no such file under /docs").into_response();
         }

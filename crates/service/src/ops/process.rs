@@ -1,4 +1,4 @@
-//! This process's own metrics for Prometheus, read from `/proc` when the page is asked for.
+//! Metrics of this process for Prometheus, read from `/proc` at each scrape.
 
 use crate::exposition::Figures;
 use prometheus_client::collector::Collector;
@@ -6,15 +6,15 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::gauge::ConstGauge;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Figures with the names Prometheus client libraries share.
+/// Metrics with the names that Prometheus client libraries share.
 #[derive(Debug)]
-pub struct Process {
+pub(crate) struct Process {
     started: f64,
 }
 
 impl Process {
-    /// Of the process that calls it, now.
-    pub fn new() -> Self {
+    /// The current process, started now.
+    pub(crate) fn new() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { started: now.as_secs_f64() }
     }

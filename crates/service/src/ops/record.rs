@@ -1,13 +1,10 @@
-//! What is recorded of each request: a line of the access log, a warning when it was slow, a span for a collector.
+//! Records of requests: lines of the access log, warnings of slow requests, spans for a collector
+//! (docs/decisions/0064-request-records.md).
 //!
-//! All are off by default, and a request then passes one branch. Otherwise the edge notes what it sees and hands
-//! it over, whole, to one thread for the lines ([`lines`]) and one for the spans ([`spans`]), each behind a
-//! bounded queue: a request never waits for an output or a collector. What finds its queue full is
-//! dropped and counted.
-//!
-//! A record holds the path without its query, which may carry what a client searches for; no header but the
-//! request id and the trace; and nothing of a body. `tracing`'s own layers are not used: they would make
-//! a span of every request before it is known whether anybody wants it.
+//! All are off by default, at the cost of one branch per request. Otherwise the edge passes a record to one thread
+//! for the lines ([`lines`]) and one for the spans ([`spans`]), each behind a bounded queue; records that find it
+//! full are dropped and counted. A record contains the path without its query, no header except the request id and
+//! the trace, and nothing of a body.
 
 mod lines;
 mod otlp;
@@ -31,68 +28,67 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Records that may wait for each of the threads: some 4 MB, and a tenth of a second of the most that two cores
-/// answer.
+/// Maximum number of records waiting for each thread: some 4 MB, and a tenth of a second at the maximum rate of two
+/// cores.
 const QUEUE: usize = 8192;
 
-/// Longest path that is kept, in bytes. The longest of this API is a third of it.
+/// Maximum length of a recorded path in bytes, three times the longest of this API.
 const LONGEST_PATH: usize = 256;
 
-/// Time for what waits when the server stops. A reader that takes nothing, or a collector that does not answer, must
-/// not keep it.
+/// Time for waiting records when the server stops: an output or a collector that is stuck must not delay it.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct Record {
-    /// When its head was complete.
+    /// Time at which the head was complete.
     at: SystemTime,
     id: Box<str>,
     method: &'static str,
-    /// Template of its route.
+    /// Template of the route.
     route: &'static str,
     path: Box<str>,
     client: IpAddr,
     trace: Option<Trace>,
-    /// Its own span, if a collector gets one.
+    /// Its own span; `None` = not sampled.
     span: Option<u64>,
-    /// `None` = its client left before the answer.
+    /// `None` = the client left before the response.
     status: Option<u16>,
-    /// Length of the answer's body, where it is known.
+    /// Length of the response's body, if known.
     bytes: Option<u64>,
     took: Duration,
     cached: Option<bool>,
     /// Microseconds by [`Part`].
-    spent: [u64; Part::ALL.len()],
+    spent: [u64; Part::NAMES.len()],
 }
 
+/// A request in progress.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct OpenRecord {
     record: Record,
-    /// Where its time goes.
     pub(crate) spent: Arc<Spent>,
 }
 
-impl Seen {
-    /// Its trace: the caller's, or one that begins here.
+impl OpenRecord {
+    /// The caller's trace, or a new one.
     pub(crate) fn trace(&self) -> Option<Trace> {
         self.record.trace
     }
 }
 
-/// Takes records of the edge. Dropping the last one ends both threads.
+/// Takes records from the edge. Dropping the last reference ends both threads.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     slow: Option<Duration>,
     access: bool,
     lines: Option<Queue>,
     spans: Option<Queue>,
-    /// Share of the requests without a trace that begin one.
+    /// Share of the requests without a trace that start one.
     sample: f64,
-    /// Closed at the end, so that a pause between two tries to send spans ends then.
+    /// Closed at the end, which interrupts the pause before spans are sent again.
     _alive: Option<Sender<()>>,
 }
 
-/// A way to one of the threads.
+/// The queue of one of the threads.
 #[derive(Debug)]
 struct Queue {
     send: Sender<Arc<Record>>,
@@ -107,12 +103,12 @@ impl Queue {
     }
 }
 
-/// The two threads, until they have ended.
+/// Closed when the threads end.
 #[derive(Debug, Default)]
 pub(crate) struct Threads(Vec<Receiver<()>>);
 
 impl Threads {
-    /// Starts one; it ends when what is given back is dropped.
+    /// Starts a thread, which ends when the returned sender is dropped.
     fn start(
         &mut self,
         name: &str,
@@ -128,12 +124,12 @@ impl Threads {
         Ok(send)
     }
 
-    /// Waits until what was recorded is written and sent, for [`LAST_WORDS`] at most. Whoever calls it has dropped
-    /// every [`Recorder`].
+    /// Waits until the records are written and sent, for [`LAST_WORDS`] at most. Every [`Recorder`] must have been
+    /// dropped.
     pub(crate) fn finish(self) {
         let until = std::time::Instant::now() + LAST_WORDS;
         for ended in self.0 {
-            // Nothing is sent: the end of the thread closes it.
+            // Nothing is sent: the end of the thread closes the channel.
             if ended.recv_deadline(until).is_err_and(|error| error.is_timeout()) {
                 tracing::warn!(
                     "records of requests are lost: their reader or collector does not take them"
@@ -144,7 +140,7 @@ impl Threads {
 }
 
 impl Recorder {
-    /// Starts the threads that the settings ask for; nothing when they ask for none.
+    /// Starts the threads that the settings need; `None` when they need none.
     pub(crate) fn start(
         settings: &Settings,
         address: SocketAddr,
@@ -180,14 +176,14 @@ impl Recorder {
         Ok((recorder, threads))
     }
 
-    /// Notes a request whose head has come.
+    /// Begins the record of a request whose head has arrived.
     pub(crate) fn begin<B>(
         &self,
         request: &Request<B>,
         id: &RequestId,
         client: IpAddr,
         given: Option<Trace>,
-    ) -> Box<Seen> {
+    ) -> Box<OpenRecord> {
         let sampled = self.spans.as_ref().and_then(|_| match given {
             Some(trace) => trace.is_sampled.then_some(trace),
             None => (fastrand::f64() < self.sample).then(Trace::begin),
@@ -207,18 +203,18 @@ impl Recorder {
             cached: None,
             spent: Default::default(),
         };
-        Box::new(Seen { record, spent: Arc::default() })
+        Box::new(OpenRecord { record, spent: Arc::default() })
     }
 
-    /// Hands it over when it has ended.
+    /// Completes a record and passes it to the threads.
     pub(crate) fn end(
         &self,
-        seen: Box<Seen>,
+        seen: Box<OpenRecord>,
         route: &'static str,
         (status, bytes): (Option<u16>, Option<u64>),
         took: Duration,
     ) {
-        let Seen { mut record, spent } = *seen;
+        let OpenRecord { mut record, spent } = *seen;
         (record.route, record.status, record.bytes, record.took) = (route, status, bytes, took);
         (record.cached, record.spent) = (spent.was_cached(), spent.micros());
         let has_line = self.access || self.slow.is_some_and(|slow| took >= slow);
@@ -232,8 +228,7 @@ impl Recorder {
     }
 }
 
-/// A path as far as it is kept. What a terminal or a reader of logs could take for anything but text is written
-/// as a URL would write it.
+/// A shortened path; bytes that a terminal or a log reader could take for anything but text are percent-encoded.
 fn printable(path: &str) -> Box<str> {
     let kept = &path.as_bytes()[..path.len().min(LONGEST_PATH)];
     if kept.iter().all(u8::is_ascii_graphic) {

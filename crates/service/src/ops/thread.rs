@@ -1,10 +1,10 @@
-//! Threads that end with whoever has started them.
+//! Threads that end with their owner.
 
 use std::io;
 use std::thread::{self, JoinHandle};
 
-/// A thread that is waited for when this is dropped. Its owner asks it to end before: in its own `Drop`, or with a
-/// sender in a field before this one.
+/// A thread that is joined on drop. Its owner must ask it to end before: in its own `Drop`, or with a sender in an
+/// earlier field.
 #[derive(Debug)]
 pub(crate) struct Joined(Option<JoinHandle<()>>);
 

@@ -1,4 +1,4 @@
-//! The index in the store: what is written to it, and the candidates that it names.
+//! The index in the store: its rows, and the candidates of a search.
 
 use super::upkeep::FEWEST;
 use super::{Corpus, SEGMENT, pairs, pairs_of};
@@ -7,44 +7,38 @@ use crate::store::{Conn, Parameter as _, Result, Row, StoreError, Tx, params};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// Most changes that a search looks at. There are more only while a store is indexed that was filled before there
-/// was an index; a search is refused then.
+/// Maximum number of changes that a search reads. There are more only while an existing store is first indexed;
+/// searches are refused then.
 const MOST_CHANGES: usize = 8192;
 
-/// Segments in one statement to a server.
+/// Segments per statement to a server.
 const SEGMENTS_AT_ONCE: usize = 16;
 
-/// Numbers of values in statements to a server are multiples of this, so that few are prepared.
+/// The number of values in a statement to a server is a multiple of this, so that few statements are prepared.
 const VALUES_STEP: usize = 8;
 
-/// Texts of a store that is filled whose pairs are in memory at a time.
+/// Texts per batch when a store is filled; their pairs are in memory.
 const ADDED_AT_ONCE: usize = 4000;
 
-/// Rows in one statement to a server.
+/// Rows per statement to a server.
 const ROWS_AT_ONCE: usize = 64;
 
-/// Adds to what the row has, whatever that is: nobody has to read it first, and what is added twice does no harm.
+/// Appends without reading the row; duplicates are harmless.
 const APPEND: &str = "INSERT INTO search_pairs (kind, segment, pair, ids) VALUES (?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET ids = CAST(ids || excluded.ids AS BLOB)";
 
-/// Notes that the text of an item is new: searches find it from the commit on.
-///
-/// # Errors
-/// When the store cannot answer.
+/// Notes that the text of an item is new. Searches find it after the commit.
 pub(crate) fn note(tx: &mut Tx<'_>, kind: Corpus, id: i64) -> Result<()> {
     let insert = "INSERT INTO search_changes (kind, item_id) VALUES (?, ?)";
     let number = tx.insert(insert, params![kind.number, id])?;
-    // About so many have come since the last time.
+    // About once per batch.
     if number % FEWEST as i64 == 0 {
         tx.effects().leave_texts();
     }
     Ok(())
 }
 
-/// Indexes items at once. For filling a store, where nobody waits for the writer.
-///
-/// # Errors
-/// When the store cannot answer.
+/// Indexes items at once, for filling a store.
 pub(crate) fn add_all(
     tx: &Tx<'_>,
     kind: Corpus,
@@ -52,37 +46,30 @@ pub(crate) fn add_all(
 ) -> Result<()> {
     let mut texts = texts.map(|(id, text)| (kind, id, text)).peekable();
     while texts.peek().is_some() {
-        append(tx, &Additions::of(texts.by_ref().take(ADDED_AT_ONCE)).0)?;
+        append(tx, &additions(texts.by_ref().take(ADDED_AT_ONCE)))?;
     }
     Ok(())
 }
 
-/// A row of the index: kind, segment, pair, and two bytes for each id in it, the lower first.
-type Addition = (i64, i64, i64, Vec<u8>);
+/// A row of the index: kind, segment, pair, and two bytes per id in the segment, little-endian.
+pub(super) type Addition = (i64, i64, i64, Vec<u8>);
 
-/// What items add to the index, in the order of its rows.
-pub(super) struct Additions(pub(super) Vec<Addition>);
-
-impl Additions {
-    pub(super) fn of(texts: impl Iterator<Item = (Corpus, i64, String)>) -> Self {
-        let mut all: Vec<(i64, i64, i64, u16)> = Vec::new();
-        for (kind, id, text) in texts {
-            let within = u16::try_from(id % SEGMENT).unwrap_or_default();
-            all.extend(pairs(&text).map(|pair| (kind.number, id / SEGMENT, pair, within)));
-        }
-        all.sort_unstable();
-        all.dedup();
-        let same =
-            |a: &(i64, i64, i64, u16), b: &(i64, i64, i64, u16)| (a.0, a.1, a.2) == (b.0, b.1, b.2);
-        let rows = all.chunk_by(same).filter_map(|row| {
-            let (kind, segment, pair, _) = *row.first()?;
-            Some((kind, segment, pair, row.iter().flat_map(|one| one.3.to_le_bytes()).collect()))
-        });
-        Self(rows.collect())
+/// Rows for these texts, in the order of the index.
+pub(super) fn additions(texts: impl Iterator<Item = (Corpus, i64, String)>) -> Vec<Addition> {
+    let mut all: Vec<(i64, i64, i64, u16)> = Vec::new();
+    for (kind, id, text) in texts {
+        let within = u16::try_from(id % SEGMENT).unwrap_or_default();
+        all.extend(pairs(&text).map(|pair| (kind.number, id / SEGMENT, pair, within)));
     }
+    all.sort_unstable();
+    all.dedup();
+    let rows = all.chunk_by(|a, b| (a.0, a.1, a.2) == (b.0, b.1, b.2)).filter_map(|row| {
+        let (kind, segment, pair, _) = *row.first()?;
+        Some((kind, segment, pair, row.iter().flat_map(|one| one.3.to_le_bytes()).collect()))
+    });
+    rows.collect()
 }
 
-/// Adds rows to the index.
 pub(super) fn append(tx: &Tx<'_>, rows: &[Addition]) -> Result<()> {
     if !tx.is_shared() {
         let append = |(kind, segment, pair, ids): &Addition| {
@@ -106,7 +93,7 @@ pub(super) fn append(tx: &Tx<'_>, rows: &[Addition]) -> Result<()> {
     })
 }
 
-/// Ids of one segment, a bit for each.
+/// Ids of one segment as bits.
 struct Bits(Box<[u64; Bits::WORDS]>);
 
 impl Bits {
@@ -132,7 +119,7 @@ impl Bits {
         self.0[id / 64] >> (id % 64) & 1 == 1
     }
 
-    /// The ids of this segment, the highest first.
+    /// The ids, highest first.
     fn down(&self, segment: i64) -> impl Iterator<Item = i64> {
         self.0.iter().enumerate().rev().flat_map(move |(at, word)| {
             let ids = (0..64).rev().filter(move |bit| word >> bit & 1 == 1);
@@ -141,14 +128,14 @@ impl Bits {
     }
 }
 
-/// What may hold the words of one search, in one snapshot.
+/// Candidates of one search, in one snapshot.
 pub(super) struct Candidates<'c> {
     conn: &'c Conn<'c>,
     kind: Corpus,
     pairs: Vec<i64>,
-    /// Not indexed yet; the highest first.
+    /// Not indexed yet; highest first.
     changed: Vec<i64>,
-    /// Segments that were looked at; nothing of one without candidates.
+    /// Segments read so far; `None` = without candidates.
     known: HashMap<i64, Option<Bits>>,
 }
 
@@ -169,13 +156,13 @@ impl<'c> Candidates<'c> {
         Ok(Self { conn, kind, pairs: pairs_of(words), changed, known: HashMap::new() })
     }
 
-    /// The highest ids below this one, and whether these are all; a few more than `most`, or none more.
+    /// The highest ids below `below`, more than `most` if there are, and whether they are all.
     pub(super) fn newest(&mut self, below: i64, most: usize) -> Result<(Vec<i64>, bool)> {
         let last = "SELECT max(segment) FROM search_pairs WHERE kind = ?";
         let last: Option<i64> = self.conn.one(last, params![self.kind.number])?;
         let last = last.unwrap_or(-1).min(below.saturating_sub(1) / SEGMENT);
         let mut ids: Vec<i64> = Vec::new();
-        // The newest alone first: it answers what many texts hold.
+        // The newest segment first: it is enough for words of many texts.
         let mut at_once = 1;
         let mut next = last;
         while next >= 0 && ids.len() <= most {
@@ -190,7 +177,7 @@ impl<'c> Candidates<'c> {
             at_once = SEGMENTS_AT_ONCE;
         }
         let all = next < 0;
-        // What lies below the segments that were looked at has its turn on a later page.
+        // Changes below the segments read belong to a later page.
         let from = if all { i64::MIN } else { (next + 1) * SEGMENT };
         ids.extend(self.changed.iter().filter(|id| (from..below).contains(*id)));
         ids.sort_unstable_by(|a, b| b.cmp(a));
@@ -198,7 +185,7 @@ impl<'c> Candidates<'c> {
         Ok((ids, all))
     }
 
-    /// Which of these ids are candidates.
+    /// For each of these ids, true if it is a candidate.
     pub(super) fn among(&mut self, ids: &[i64]) -> Result<Vec<bool>> {
         let mut segments: Vec<i64> = ids.iter().map(|id| id / SEGMENT).collect();
         segments.sort_unstable();
@@ -227,7 +214,7 @@ impl<'c> Candidates<'c> {
         Ok(())
     }
 
-    /// Pair by pair, until no candidate is left.
+    /// Reads pair by pair, until no candidate is left.
     fn in_segment(&self, segment: i64) -> Result<Option<Bits>> {
         let find = "SELECT ids FROM search_pairs WHERE kind = ? AND segment = ? AND pair = ?";
         let mut common: Option<Bits> = None;
@@ -244,7 +231,7 @@ impl<'c> Candidates<'c> {
         Ok(common)
     }
 
-    /// All pairs of all these segments in one statement, for each is a way there and back.
+    /// Reads all pairs of these segments in one statement, that is, one round trip.
     fn ask_server(&mut self, segments: &[i64]) -> Result<()> {
         let mut values = vec![self.kind.number];
         let mut sql = "SELECT segment, pair, ids FROM search_pairs WHERE kind = ?".to_owned();

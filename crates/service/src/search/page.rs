@@ -1,81 +1,76 @@
-//! One page of a search: candidates in the order of a listing, each looked at before it is shown.
+//! One page of a search: candidates in the order of a listing, each checked before it is shown.
 
 use super::index::Candidates;
 use super::{Corpus, are_in};
 use crate::markets::Words;
 use crate::store::{Conn, Result};
 
-/// Candidates that are sorted by themselves. Of more of them so many are in every part of a listing that it is read
-/// along its own index.
+/// Maximum number of candidates to sort. More of them are dense in every part of a listing, so it is read along its
+/// own index.
 const MOST_SORTED: usize = if cfg!(test) { 6 } else { 4000 };
 
-/// Rows whose texts are looked at for one page, and bytes of them: a dozen milliseconds.
+/// Maximum number of texts checked for one page, and their bytes: a dozen milliseconds.
 const MOST_TEXTS: usize = if cfg!(test) { 9 } else { 2000 };
 const MOST_BYTES: usize = 2 << 20;
 
-/// Entries of indexes that are read for one page while its listing is walked along: some 50 ms.
+/// Maximum number of index entries read for one page along a listing: some 50 ms.
 const MOST_ENTRIES: usize = if cfg!(test) { 100 } else { 200_000 };
 
-/// Places of a listing that are read at a time.
+/// Positions of a listing read at a time.
 const STRIDE: usize = if cfg!(test) { 5 } else { 256 };
 
-/// Rows whose texts are read at a time.
+/// Texts read at a time.
 const TEXTS_AT_ONCE: usize = if cfg!(test) { 4 } else { 21 };
 
-/// Where an item stands in a listing: what it is sorted by (0 when it is by id alone), and its id.
+/// Position of an item in a listing: its sort value (0 when sorted by id alone), and its id.
 pub(crate) type Position = (i64, i64);
 
-/// A listing that is searched.
+/// A listing that can be searched.
 pub(crate) trait Listing {
-    /// What is shown of an item.
     type Item;
 
-    /// What it lists.
     const KIND: Corpus;
 
-    /// Whether it is by id alone, the highest first.
+    /// True if it is sorted by id alone, highest first.
     fn is_by_id(&self) -> bool;
 
-    /// Whether the lowest come first.
+    /// True if its order is ascending.
     fn is_rising(&self) -> bool;
 
-    /// Whether it is a small part of all items, so that most candidates are not in it.
+    /// True if it holds a small part of all items, so that most candidates are not in it.
     fn is_narrow(&self) -> bool;
 
-    /// Entries of indexes that are read for one place of a walk.
+    /// Index entries read for each position of a walk.
     fn entries_for_each(&self) -> usize;
 
-    /// The positions of those of these items that are in it.
+    /// Positions of the given items that are in the listing.
     fn positions(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<Position>>;
 
-    /// The next places after one.
+    /// The next positions after one.
     fn walk(&self, conn: &Conn<'_>, after: Option<Position>, limit: usize)
     -> Result<Vec<Position>>;
 
-    /// Those of these items that are in it, in their order, each with its [text](super::text).
+    /// The given items that are in the listing, in their order, each with its [text](super::text).
     fn read(&self, conn: &Conn<'_>, ids: &[i64]) -> Result<Vec<(String, Self::Item)>>;
 }
 
-/// What was found.
+/// Result of a search.
 #[derive(Debug)]
 pub(crate) struct Hits<T> {
     /// In the order of the listing.
     pub(crate) items: Vec<T>,
-    /// Where to go on when the page is short because enough was looked at.
+    /// Position to continue from when the search stopped early.
     pub(crate) more: Option<Position>,
 }
 
 impl<T> Hits<T> {
-    /// What a listing has that is not searched.
+    /// The items of a listing without a search.
     pub(crate) fn all(items: Vec<T>) -> Self {
         Self { items, more: None }
     }
 }
 
-/// Up to `limit` items of a listing whose texts hold all words, after a position. At least one word must be given.
-///
-/// # Errors
-/// When the store cannot answer, or its index is not complete.
+/// Up to `limit` items of a listing that contain all words, after a position. `words` must not be empty.
 pub(crate) fn page<L: Listing>(
     conn: &Conn<'_>,
     listing: &L,
@@ -85,16 +80,16 @@ pub(crate) fn page<L: Listing>(
 ) -> Result<Hits<L::Item>> {
     let mut candidates = Candidates::of(conn, L::KIND, words)?;
     let below = after.filter(|_| listing.is_by_id()).map_or(i64::MAX, |(_, id)| id);
-    let mut look = Look { conn, listing, words, limit, texts: 0, bytes: 0, items: Vec::new() };
+    let mut checks = Checks { conn, listing, words, limit, texts: 0, bytes: 0, items: Vec::new() };
     let (ids, all) = candidates.newest(below, MOST_SORTED)?;
     if listing.is_by_id() && !listing.is_narrow() {
         let positions: Vec<Position> = ids.iter().map(|id| (0, *id)).collect();
-        let ended = look.at(&positions)?;
+        let ended = checks.at(&positions)?;
         let lowest = positions.last().copied().filter(|_| !all);
-        return Ok(look.hits(ended.unwrap_or(lowest)));
+        return Ok(checks.hits(ended.unwrap_or(lowest)));
     }
     if !all {
-        return along(look, &mut candidates, after);
+        return along(checks, &mut candidates, after);
     }
     let mut positions = listing.positions(conn, &ids)?;
     positions.sort_unstable();
@@ -104,38 +99,38 @@ pub(crate) fn page<L: Listing>(
     if !listing.is_rising() {
         positions.reverse();
     }
-    let ended = look.at(&positions)?;
-    Ok(look.hits(ended.unwrap_or(None)))
+    let ended = checks.at(&positions)?;
+    Ok(checks.hits(ended.unwrap_or(None)))
 }
 
-/// Reads a listing along its own index, and looks at what is a candidate.
+/// Reads a listing along its own index, and checks its candidates.
 fn along<L: Listing>(
-    mut look: Look<'_, L>,
+    mut checks: Checks<'_, L>,
     candidates: &mut Candidates<'_>,
     after: Option<Position>,
 ) -> Result<Hits<L::Item>> {
     let mut from = after;
     let mut entries = 0;
     while entries < MOST_ENTRIES {
-        let mut places = look.listing.walk(look.conn, from, STRIDE)?;
+        let mut places = checks.listing.walk(checks.conn, from, STRIDE)?;
         let last = places.last().copied().filter(|_| places.len() == STRIDE);
         let ids: Vec<i64> = places.iter().map(|(_, id)| *id).collect();
         let mut is_one = candidates.among(&ids)?.into_iter();
         places.retain(|_| is_one.next() == Some(true));
-        if let Some(ended) = look.at(&places)? {
-            return Ok(look.hits(ended));
+        if let Some(ended) = checks.at(&places)? {
+            return Ok(checks.hits(ended));
         }
         if last.is_none() {
-            return Ok(look.hits(None));
+            return Ok(checks.hits(None));
         }
         from = last;
-        entries += STRIDE * look.listing.entries_for_each();
+        entries += STRIDE * checks.listing.entries_for_each();
     }
-    Ok(look.hits(from))
+    Ok(checks.hits(from))
 }
 
-/// The looks at texts for one page.
-struct Look<'a, L: Listing> {
+/// The checks of texts for one page.
+struct Checks<'a, L: Listing> {
     conn: &'a Conn<'a>,
     listing: &'a L,
     words: &'a Words,
@@ -145,8 +140,9 @@ struct Look<'a, L: Listing> {
     items: Vec<L::Item>,
 }
 
-impl<L: Listing> Look<'_, L> {
-    /// Looks at these, until the page is full or enough was looked at; then where to go on, unless it is full.
+impl<L: Listing> Checks<'_, L> {
+    /// Checks items until the page is full (`Some(None)`) or the limit of checks is reached (`Some` position to
+    /// continue).
     fn at(&mut self, positions: &[Position]) -> Result<Option<Option<Position>>> {
         for some in positions.chunks(TEXTS_AT_ONCE) {
             let ids: Vec<i64> = some.iter().map(|(_, id)| *id).collect();

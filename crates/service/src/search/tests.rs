@@ -3,7 +3,7 @@ use crate::store::Store;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// Indexes everything that has changed.
+/// Indexes all changes.
 pub(crate) async fn index_now(store: &Store) {
     while upkeep::index_some(store, 1).await.unwrap() {}
 }

@@ -1,27 +1,24 @@
-//! What is done for the index beside the requests: texts that have changed are added to it.
-//!
-//! Not one by one: a hundred pairs of a text are a hundred rows. Those of some hundred texts are in the same rows, and
-//! these lie together, because a segment's come one after the other. Each transaction adds so many rows, with a
-//! pause as long as it took. What was changed goes from the list of changes in the last one, so whatever
-//! happens in between, an item is in the list or in the index, or in both.
+//! Background indexing of changed texts. Some hundred texts share the same rows, so changes are indexed in batches:
+//! each transaction adds some rows, with a pause as long as it took. The last one removes the changes from their
+//! list, so at any time an item is in the list, in the index, or in both.
 
-use super::index::{Additions, append};
+use super::index::{Addition, additions, append};
 use super::{KINDS, text};
 use crate::store::{Conn, Result, Store, StoreError, Tx, params};
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-/// Changes that are worth while. Fewer wait: each search looks at them.
+/// Minimum number of changes to index. Fewer wait, as each search can read them.
 pub(super) const FEWEST: usize = 256;
-/// Changes, and bytes of their texts, that are indexed at a time.
+/// Maximum number of changes per batch, and of bytes of their texts.
 const MOST: usize = 4096;
 const MOST_BYTES: usize = 2 << 20;
-/// Rows of the index in one transaction: a few milliseconds of the writer.
+/// Rows of the index per transaction: a few milliseconds of the writer.
 const ROWS: usize = 1000;
-/// Time between two looks that nothing has asked for: the node that was told may have stopped.
+/// Time after which changes are indexed without a notification, which may have gone to a node that has stopped.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Adds what changes to the index, where it is this node's to do.
+/// Indexes changes while `is_ours`.
 pub(crate) async fn index_changes(store: &Store, is_ours: &impl Fn() -> bool) {
     let enough = store.texts();
     loop {
@@ -41,10 +38,10 @@ pub(crate) async fn index_changes(store: &Store, is_ours: &impl Fn() -> bool) {
     }
 }
 
-/// Adds some of what has changed; answers whether there was as much as the `fewest`.
+/// Indexes one batch, unless there are fewer changes than `fewest`; whether it did.
 pub(super) async fn index_some(store: &Store, fewest: usize) -> Result<bool> {
     let (numbers, rows) = store.read(move |conn| changed(conn, fewest)).await?;
-    for some in rows.0.chunks(ROWS) {
+    for some in rows.chunks(ROWS) {
         let started = Instant::now();
         let some = some.to_vec();
         store.write(move |tx: &mut Tx<'_>| append(tx, &some)).await?;
@@ -64,15 +61,15 @@ pub(super) async fn index_some(store: &Store, fewest: usize) -> Result<bool> {
     Ok(done)
 }
 
-/// Changes by number, and what they add to the index.
-fn changed(conn: &Conn<'_>, fewest: usize) -> Result<(Vec<i64>, Additions)> {
+/// Numbers of changes, and the rows for their texts.
+fn changed(conn: &Conn<'_>, fewest: usize) -> Result<(Vec<i64>, Vec<Addition>)> {
     let mut changes: Vec<(i64, i64, i64)> = conn.rows(
         "SELECT number, kind, item_id FROM search_changes ORDER BY number LIMIT ?",
         params![MOST],
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
     if changes.len() < fewest.max(1) {
-        return Ok((Vec::new(), Additions(Vec::new())));
+        return Ok((Vec::new(), Vec::new()));
     }
     let (mut texts, mut bytes, mut read) = (Vec::new(), 0, 0);
     for some in changes.chunks(FEWEST) {
@@ -97,5 +94,5 @@ fn changed(conn: &Conn<'_>, fewest: usize) -> Result<(Vec<i64>, Additions)> {
     }
     changes.truncate(read);
     let numbers = changes.into_iter().map(|(number, ..)| number).collect();
-    Ok((numbers, Additions::of(texts.into_iter())))
+    Ok((numbers, additions(texts.into_iter())))
 }

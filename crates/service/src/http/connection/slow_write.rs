@@ -1,20 +1,20 @@
-//! Clients that take an answer too slowly.
+//! Clients that read a response too slowly.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a client must take within the write deadline while something waits for it: with the default of
-/// 15 s, 70 kbit/s. Slower, an answer of a few megabytes would be held in memory for a quarter of an hour.
+/// Bytes that a client must read within the write deadline: 70 kbit/s with the default of 15 s. A slower client would
+/// hold a response of some megabytes in memory for a quarter of an hour.
 const WRITE_PROGRESS_BYTES: u64 = 128 * 1024;
 
-/// The pace of a client that takes less than there is to write. Time counts while the socket refuses
-/// bytes, over any number of answers and pieces of them, until enough was taken.
+/// The pace of a slow client. Time counts while the socket accepts no bytes, across responses, until the client has
+/// read enough.
 #[derive(Debug, Default)]
 pub(super) struct SlowWrite {
-    /// When the socket last refused bytes; 0 = it takes them.
+    /// Time at which the socket last refused bytes; 0 = it accepts them.
     pub(super) blocked_since: AtomicU64,
-    /// How long it refused them before that, since `taken` began.
+    /// Earlier waits since `taken` was reset.
     waited_ms: AtomicU64,
-    /// Bytes since the first refusal, or since there was enough progress.
+    /// Bytes read since the first refusal, or since the last sufficient progress.
     taken: AtomicU64,
 }
 
@@ -38,7 +38,7 @@ impl SlowWrite {
         self.blocked_since.store(now, Relaxed);
     }
 
-    /// Nothing waits to be written any more, so the client need not take anything.
+    /// Nothing is left to write, so the client need not read.
     pub(super) fn pause(&self, now: u64) {
         let since = self.blocked_since.swap(0, Relaxed);
         self.waited_ms.fetch_add(now.saturating_sub(since), Relaxed);

@@ -1,4 +1,4 @@
-//! The socket of a connection, which notes what is waited for.
+//! The socket of a connection, which records its waits.
 
 use super::ConnState;
 use std::io;
@@ -84,15 +84,15 @@ impl AsyncWrite for WatchedStream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Called once everything buffered has been written.
+        // Called once all buffered bytes are written.
         self.state.all_is_written();
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
-        // Closing with unread bytes would reset the connection and may take answers with it: of a body that was left
-        // unread, or of what was sent behind a request that was refused.
+        // Closing with unread input would reset the connection and may lose responses. The input is the rest of an
+        // unread body, or follows a refused request.
         loop {
             let mut unread = [0; 4096];
             let mut unread = ReadBuf::new(&mut unread);

@@ -1,20 +1,17 @@
-//! The waiting line of a gate: one queue for each address, served in turn.
-//!
-//! One queue for all would let an address that sends a thousand requests put a thousand turns before
-//! everybody else's next one. Round robin over addresses is fair queueing (Nagle, RFC 970, 1985) with
-//! requests in place of packets; all requests count alike.
+//! The waiting line of a gate: one queue per address, served in turn. This is fair queueing (Nagle, RFC 970, 1985)
+//! with requests in place of packets.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
-/// The address that a request is for; `None` for work of the server itself.
+/// The address of a request; `None` for work of the server itself.
 pub(super) type Client = Option<IpAddr>;
 
-/// Requests that wait for a turn. `T` is what tells a request that its turn has come.
+/// Waiting requests; `T` wakes one.
 #[derive(Debug)]
 pub(super) struct Line<T> {
     queues: HashMap<Client, VecDeque<(u64, T)>>,
-    /// Addresses with a queue, next first. Each has one entry.
+    /// Addresses with a queue, each once, in the order of their turns.
     turns: VecDeque<Client>,
     waiting: usize,
     next_ticket: u64,
@@ -27,12 +24,12 @@ impl<T> Default for Line<T> {
 }
 
 impl<T> Line<T> {
-    /// Requests waiting, of all addresses.
+    /// Number of waiting requests of all addresses.
     pub(super) fn len(&self) -> usize {
         self.waiting
     }
 
-    /// Appends a request to its address's queue. The ticket names it in [`leave`](Self::leave).
+    /// Appends a request to its address's queue. The ticket identifies it in [`leave`](Self::leave).
     pub(super) fn join(&mut self, client: Client, waiter: T) -> u64 {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
@@ -45,7 +42,7 @@ impl<T> Line<T> {
         ticket
     }
 
-    /// Takes the request whose turn it is: the oldest of the address that was served longest ago.
+    /// Takes the next request: the oldest of the address served longest ago.
     pub(super) fn next(&mut self) -> Option<T> {
         let client = self.turns.pop_front()?;
         let queue = self.queues.get_mut(&client)?;
@@ -59,8 +56,8 @@ impl<T> Line<T> {
         Some(waiter)
     }
 
-    /// Takes the newest request of the address with the longest queue, if that queue is longer than the
-    /// queue of `client` would be with one request more.
+    /// Takes the newest request of the address with the longest queue, if that queue is longer than the one of
+    /// `client` would be with one more request.
     pub(super) fn displace(&mut self, client: Client) -> Option<T> {
         let own = self.queues.get(&client).map_or(0, VecDeque::len);
         let (longest, _) = self
@@ -75,7 +72,7 @@ impl<T> Line<T> {
         Some(waiter)
     }
 
-    /// Removes a request that no longer waits, unless it was taken already.
+    /// Removes a request that waits no longer, unless it was taken already.
     pub(super) fn leave(&mut self, client: Client, ticket: u64) {
         let Some(queue) = self.queues.get_mut(&client) else { return };
         // Tickets ascend within a queue.
@@ -138,7 +135,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compared with a plain list of what waits.
+        /// Compares the line with a plain list.
         #[test]
         fn nobody_is_lost_or_served_twice(steps in prop::collection::vec(step(), 0..200)) {
             let mut line = Line::default();

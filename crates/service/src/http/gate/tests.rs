@@ -1,4 +1,4 @@
-//! Who gets a turn and who is refused, with the clock in hand.
+//! Order and refusals of a gate, with a paused clock.
 
 use super::*;
 use crate::current::Current;
@@ -9,16 +9,39 @@ use tokio::time::{advance, timeout};
 
 const QUEUE_TIME: Duration = Duration::from_millis(50);
 
+type Waiting = tokio::task::JoinHandle<Result<Permit, Shed>>;
+
 fn gate(most: usize) -> Gate {
     Gate::new(most, QUEUE_TIME)
 }
 
+/// A gate for one, and the permit that fills it.
+async fn full() -> (Gate, Permit) {
+    let gate = gate(1);
+    let held = gate.enter().await.unwrap();
+    (gate, held)
+}
+
 /// Starts a wait and lets it begin.
-async fn waiter(gate: &Gate) -> tokio::task::JoinHandle<Result<Permit, Shed>> {
+async fn waiter(gate: &Gate) -> Waiting {
     waiting(gate, Current::default()).await
 }
 
-async fn waiting(gate: &Gate, on_behalf: Current) -> tokio::task::JoinHandle<Result<Permit, Shed>> {
+/// Starts a wait of one address.
+async fn waiter_of(gate: &Gate, n: u8) -> Waiting {
+    waiting(gate, of(n)).await
+}
+
+/// Starts so many waits of one address.
+async fn waiters_of(gate: &Gate, n: u8, count: usize) -> Vec<Waiting> {
+    let mut waiters = Vec::new();
+    for _ in 0..count {
+        waiters.push(waiter_of(gate, n).await);
+    }
+    waiters
+}
+
+async fn waiting(gate: &Gate, on_behalf: Current) -> Waiting {
     let gate = gate.clone();
     let waiter = tokio::spawn(on_behalf.run(async move { gate.enter().await }));
     yield_now().await;
@@ -35,8 +58,7 @@ fn reason(entered: Result<Permit, Shed>) -> ShedReason {
 
 #[tokio::test(start_paused = true)]
 async fn turns_come_in_order_of_arrival() {
-    let gate = gate(1);
-    let first = gate.enter().await.unwrap();
+    let (gate, first) = full().await;
     let second = waiter(&gate).await;
     let third = waiter(&gate).await;
     assert_eq!((gate.metrics().in_flight, gate.metrics().waiting), (1, 2));
@@ -50,8 +72,7 @@ async fn turns_come_in_order_of_arrival() {
 
 #[tokio::test(start_paused = true)]
 async fn one_waiter_too_many_is_refused_at_once() {
-    let gate = gate(1);
-    let _held = gate.enter().await.unwrap();
+    let (gate, _held) = full().await;
     let mut waiters = Vec::new();
     for _ in 0..MOST_WAITING {
         waiters.push(waiter(&gate).await);
@@ -67,19 +88,10 @@ async fn one_waiter_too_many_is_refused_at_once() {
     assert!(!waiter(&gate).await.is_finished());
 }
 
-/// Starts a wait of one address and lets it begin.
-async fn waiter_of(gate: &Gate, n: u8) -> tokio::task::JoinHandle<Result<Permit, Shed>> {
-    waiting(gate, of(n)).await
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_address_with_one_request_waits_for_one_turn_of_each_other_address() {
-    let gate = gate(1);
-    let held = gate.enter().await.unwrap();
-    let mut greedy = Vec::new();
-    for _ in 0..100 {
-        greedy.push(waiter_of(&gate, 1).await);
-    }
+    let (gate, held) = full().await;
+    let mut greedy = waiters_of(&gate, 1, 100).await;
     let modest = waiter_of(&gate, 2).await;
     drop(held);
     drop(greedy.remove(0).await.unwrap().unwrap());
@@ -91,12 +103,8 @@ async fn an_address_with_one_request_waits_for_one_turn_of_each_other_address() 
 
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_of_one_address_makes_room_for_another() {
-    let gate = gate(1);
-    let held = gate.enter().await.unwrap();
-    let mut greedy = Vec::new();
-    for _ in 0..MOST_WAITING {
-        greedy.push(waiter_of(&gate, 1).await);
-    }
+    let (gate, held) = full().await;
+    let mut greedy = waiters_of(&gate, 1, MOST_WAITING).await;
     let modest = waiter_of(&gate, 2).await;
     assert_eq!(reason(greedy.pop().unwrap().await.unwrap()), ShedReason::Full, "its newest");
     assert_eq!(gate.metrics().waiting, MOST_WAITING);
@@ -108,8 +116,7 @@ async fn a_full_queue_of_one_address_makes_room_for_another() {
 
 #[tokio::test(start_paused = true)]
 async fn work_in_another_task_waits_on_behalf_of_the_client_that_started_it() {
-    let gate = gate(1);
-    let held = gate.enter().await.unwrap();
+    let (gate, held) = full().await;
     let greedy = [waiter_of(&gate, 1).await, waiter_of(&gate, 1).await];
     let passed = of(2).run(async { gate.for_current_client() }).await;
     let modest = waiter(&passed).await;
@@ -123,13 +130,12 @@ async fn work_in_another_task_waits_on_behalf_of_the_client_that_started_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_burst_may_wait_and_a_standing_queue_may_not() {
-    let gate = gate(1);
-    let _held = gate.enter().await.unwrap();
+    let (gate, _held) = full().await;
     let start = Instant::now();
     let burst = waiter(&gate).await;
     advance(INTERVAL + Duration::from_millis(1)).await;
     assert!(!burst.is_finished(), "more than the queue time, and still waiting");
-    // Somebody has waited for all of an interval.
+    // A request has waited for the whole interval.
     let late = gate.enter().await;
     assert_eq!(reason(late), ShedReason::Late);
     assert_eq!(start.elapsed(), INTERVAL + Duration::from_millis(1) + QUEUE_TIME);
@@ -140,8 +146,7 @@ async fn a_burst_may_wait_and_a_standing_queue_may_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_quick_turn_does_not_end_the_haste_but_an_empty_queue_does() {
-    let gate = gate(1);
-    let held = gate.enter().await.unwrap();
+    let (gate, held) = full().await;
     let burst = waiter(&gate).await;
     advance(INTERVAL * 2).await;
     let quick = waiter(&gate).await;
@@ -193,8 +198,7 @@ async fn under_steady_overload_waits_stay_within_the_queue_time() {
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_queue_is_no_standing_one_however_long_the_work_takes() {
-    let gate = gate(1);
-    let held = gate.enter().await.unwrap();
+    let (gate, held) = full().await;
     advance(INTERVAL * 50).await;
     let patient = waiter(&gate).await;
     advance(QUEUE_TIME * 2).await;
@@ -217,8 +221,7 @@ async fn work_keeps_its_place_when_its_client_leaves() {
 
 #[tokio::test(start_paused = true)]
 async fn work_without_a_turn_is_not_begun() {
-    let gate = gate(1);
-    let _held = gate.enter().await.unwrap();
+    let (gate, _held) = full().await;
     let run = gate
         .run(async {
             panic!("begun");
@@ -235,7 +238,7 @@ async fn a_panic_of_the_work_reaches_its_caller() {
     let _ = gate(1).run(async { panic!("of the work") }).await;
 }
 
-/// A write may take its time before it reaches the writer. Given up there, it is done all the same.
+/// A write may take long before it reaches the writer. It is done even if its client gives up meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_write_that_is_given_up_before_it_is_handed_over_may_have_been_written() {
     let gate = gate(1);
@@ -248,7 +251,7 @@ async fn a_write_that_is_given_up_before_it_is_handed_over_may_have_been_written
     release.send(()).unwrap();
     drop(gate.enter().await.unwrap());
     assert!(!handover.may_have_written(), "it has handed nothing over");
-    // One that had no turn has done nothing.
+    // A refused one has done nothing.
     let _held = gate.enter().await.unwrap();
     let refused = current.run(gate.run(async {})).await;
     assert!(matches!(refused, Err(NotRun::Shed(_))) && !handover.may_have_written());

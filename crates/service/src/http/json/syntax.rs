@@ -1,4 +1,4 @@
-//! From bytes to the places of fields: what is no JSON ends here.
+//! Parsing: from the bytes of a body to the positions of its fields.
 
 use super::{Field, JsonObject};
 use crate::http::problem::{FieldError, Problem};
@@ -9,11 +9,8 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Most fields of a body: thirty times what the largest documented one has.
+/// Maximum number of fields: thirty times that of the largest documented body.
 const MOST_FIELDS: usize = 256;
-
-/// Names up to which comparing each with each is quicker than sorting.
-const FEW: usize = 16;
 
 pub(super) fn read(bytes: Bytes) -> Result<JsonObject, Problem> {
     let text = std::str::from_utf8(&bytes)
@@ -21,8 +18,11 @@ pub(super) fn read(bytes: Bytes) -> Result<JsonObject, Problem> {
     if !text.trim_ascii_start().starts_with('{') {
         return Err(no_object(text));
     }
-    let Fields(found) = serde_json::from_str(text).map_err(|e| no_json(&e))?;
-    // Only escapes and nested values can still hide something that is no JSON.
+    let mut parser = serde_json::Deserializer::from_str(text);
+    let found = parser.deserialize_map(FieldsVisitor).map_err(|e| no_json(&e))?;
+    parser.end().map_err(|e| no_json(&e))?;
+    // Only escapes and nested values can still hide invalid JSON.
+    let is_nested = |value: &RawValue| value.get().starts_with(['[', '{']);
     if found.iter().any(|(_, value)| is_nested(value)) || text.contains('\\') {
         serde_json::from_str::<Checked>(text).map_err(|e| no_json(&e))?;
     }
@@ -37,11 +37,7 @@ pub(super) fn read(bytes: Bytes) -> Result<JsonObject, Problem> {
     Ok(JsonObject { bytes, fields, errors: Vec::new() })
 }
 
-fn is_nested(value: &RawValue) -> bool {
-    value.get().starts_with(['[', '{'])
-}
-
-/// The messages of the parser say what and where, and never repeat the text of a value.
+/// The parser's messages name the error and its position, never a value.
 fn no_json(error: &serde_json::Error) -> Problem {
     Problem::bad_request(format!("the body is not valid JSON: {error}"))
 }
@@ -53,32 +49,24 @@ fn no_object(text: &str) -> Problem {
     }
 }
 
-/// The members of an object, in order, their values as text.
-struct Fields<'de>(Vec<(Cow<'de, str>, &'de RawValue)>);
-
-impl<'de> Deserialize<'de> for Fields<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(FieldsVisitor)
-    }
-}
-
+/// Lists the members of an object in order, with the text of their values.
 struct FieldsVisitor;
 
 impl<'de> Visitor<'de> for FieldsVisitor {
-    type Value = Fields<'de>;
+    type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut fields: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::with_capacity(8);
+        let mut fields = Self::Value::with_capacity(8);
         while let Some(Name(name)) = map.next_key()? {
             let value: &RawValue = map.next_value()?;
             if fields.len() == MOST_FIELDS {
                 return Err(A::Error::custom(format_args!("more than {MOST_FIELDS} fields")));
             }
-            // A number that no double holds would be read as something else by the next program.
+            // The next program would read a number that no double holds as something else.
             let number = value.get().starts_with(|c: char| c == '-' || c.is_ascii_digit());
             if number && !value.get().parse().is_ok_and(f64::is_finite) {
                 return Err(A::Error::custom("number out of range"));
@@ -87,26 +75,22 @@ impl<'de> Visitor<'de> for FieldsVisitor {
         }
         let mut names: Vec<&str> = fields.iter().map(|(name, _)| &**name).collect();
         refuse_twins(&mut names)?;
-        Ok(Fields(fields))
+        Ok(fields)
     }
 }
 
-/// A name in an object, borrowed when it has no escapes.
+/// A name in an object, borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Name<'n>(#[serde(borrow)] Cow<'n, str>);
 
-/// Refuses an object in which two members have one name. May sort the names.
+/// Rejects an object with two members of one name. Sorts the names.
 fn refuse_twins<E: serde::de::Error>(names: &mut [&str]) -> Result<(), E> {
-    let twins = if names.len() <= FEW {
-        names.iter().enumerate().any(|(i, name)| names[..i].contains(name))
-    } else {
-        names.sort_unstable();
-        names.windows(2).any(|pair| pair[0] == pair[1])
-    };
+    names.sort_unstable();
+    let twins = names.windows(2).any(|pair| pair[0] == pair[1]);
     if twins { Err(E::custom("an object has two members of the same name")) } else { Ok(()) }
 }
 
-/// Any JSON value that is what it should be through and through; nothing of it is kept.
+/// Any JSON value that is valid at every level; nothing of it is kept.
 struct Checked;
 
 impl<'de> Deserialize<'de> for Checked {

@@ -1,5 +1,5 @@
-//! Bodies as tables: a row says what a field is called, what it may hold and whether it must be there.
-//! The body is read by the table and described by it in the OpenAPI document, so the two cannot differ.
+//! Bodies as tables: a row declares a field's name, what it may hold and whether it is required
+//! (docs/decisions/0011-field-tables.md).
 //!
 //! ```ignore
 //! table! {
@@ -12,62 +12,67 @@
 //! let title = body.finish(read.title)?;
 //! ```
 //!
-//! A row is a field of the struct, so the compiler refuses one that is described and never used. Rules
-//! that tie fields together, or look something up, stay with whoever reads the body, who notes what
-//! they refuse with [`JsonObject::refuse`]: JSON Schema has no words for them.
+//! A row is a field of the struct, so the compiler reports one that is described and never used. Rules that relate
+//! fields, or look something up, belong to the reader of the body, who notes errors with [`JsonObject::refuse`]: JSON
+//! Schema cannot express them.
 
-use super::{JsonObject, Secret};
+use super::fields::{
+    NOT_MISLEADING, UNFORCED, composed, forces_direction, line, many_lines, misleads, number, span,
+    what_a_line_is, whole,
+};
+use super::{JsonObject, LARGEST_OBJECT, Secret};
+use crate::http::rfc3339;
 use serde_json::{Map, Value, json};
 use std::ops::RangeInclusive;
 use utoipa::openapi::{RefOr, Schema};
 
-/// What a field may hold.
-pub trait FieldKind {
-    /// What it is to the rest of the program.
+/// Kind of a field. All bodies share the messages of its errors.
+pub(crate) trait FieldKind {
     type Value;
-    /// Reads the field; notes what is accepted when it is missing or wrong.
+
+    /// Reads the field; notes what is accepted when it is missing, null or wrong.
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<Self::Value>;
-    /// The same as a JSON Schema.
+
+    /// The accepted values as a JSON Schema.
     fn schema(&self) -> Value;
 }
 
-/// How much of a table a body must have.
+/// Part of a table that a body must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub(crate) enum Asked {
     /// Every required field.
     All,
-    /// What is to be changed: any field may be missing, or null.
+    /// Only the fields to be changed: any field may be missing or null.
     Part,
 }
 
-/// A row. Its example becomes JSON only where it is described: a body is read without it.
+/// A row. Its example becomes JSON only in the description.
 #[derive(Debug)]
-pub struct Field<K, E> {
+pub(crate) struct Field<K, E> {
     name: &'static str,
     kind: K,
     required: bool,
     example: E,
 }
 
-/// A field that must be there, unless only a [part](Asked::Part) is asked for.
-pub fn required<K, E: Into<Value>>(name: &'static str, kind: K, example: E) -> Field<K, E> {
+/// A field that is required, unless only a [part](Asked::Part) of the table is.
+pub(crate) fn required<K, E: Into<Value>>(name: &'static str, kind: K, example: E) -> Field<K, E> {
     Field { name, kind, required: true, example }
 }
 
 /// A field that may be missing or null.
-pub fn optional<K, E: Into<Value>>(name: &'static str, kind: K, example: E) -> Field<K, E> {
+pub(crate) fn optional<K, E: Into<Value>>(name: &'static str, kind: K, example: E) -> Field<K, E> {
     Field { name, kind, required: false, example }
 }
 
 impl<K: FieldKind, E: Into<Value>> Field<K, E> {
-    /// Reads it.
-    pub fn read(&self, body: &mut JsonObject, asked: Asked) -> Option<K::Value> {
+    pub(crate) fn read(&self, body: &mut JsonObject, asked: Asked) -> Option<K::Value> {
         let wanted = self.required && asked == Asked::All || body.has(self.name);
         if wanted { self.kind.read(body, self.name) } else { None }
     }
 
-    /// Describes it: its name, whether it must be there, its schema, an example.
-    pub fn described(self, about: &str, asked: Asked) -> (&'static str, bool, Value, Value) {
+    /// Its name, whether it is required, its schema, an example.
+    pub(crate) fn described(self, about: &str, asked: Asked) -> (&'static str, bool, Value, Value) {
         let (mut schema, example) = (self.kind.schema(), self.example.into());
         let required = self.required && asked == Asked::All;
         if !required {
@@ -83,7 +88,10 @@ impl<K: FieldKind, E: Into<Value>> Field<K, E> {
 }
 
 /// The schema of an object of these fields.
-pub fn object(about: &str, fields: Vec<(&'static str, bool, Value, Value)>) -> RefOr<Schema> {
+pub(crate) fn object(
+    about: &str,
+    fields: Vec<(&'static str, bool, Value, Value)>,
+) -> RefOr<Schema> {
     let (mut needed, mut properties, mut example) = (Vec::new(), Map::new(), Map::new());
     for (name, required, schema, shown) in fields {
         needed.extend(required.then_some(name));
@@ -100,7 +108,7 @@ pub fn object(about: &str, fields: Vec<(&'static str, bool, Value, Value)>) -> R
     RefOr::T(serde_json::from_value(schema).expect("what a table says is a schema"))
 }
 
-/// Makes the struct of a table's fields, as they were read, and the types of its descriptions.
+/// Makes the struct of a table's values, and the types of its descriptions.
 macro_rules! table {
     ($(#[doc = $about:literal])+ $vis:vis struct $Fields:ident: $($Schema:ident ($asked:ident)),+;
      $($(#[doc = $says:literal])+ $field:ident: $kind:ty = $row:expr;)+) => {
@@ -110,7 +118,7 @@ macro_rules! table {
         }
 
         impl $Fields {
-            /// Reads every field; what is wrong is noted in the body.
+            /// Reads every field; errors are noted in the body.
             $vis fn read(
                 body: &mut $crate::http::JsonObject,
                 asked: $crate::http::json::table::Asked,
@@ -146,13 +154,13 @@ macro_rules! table {
 }
 pub(crate) use table;
 
-/// What no text of one line has in it, as ranges of a character class: controls, line ends, marks that
-/// force or isolate a direction, fillers that cannot be seen. See [`JsonObject::text`].
+/// Characters excluded from a text of one line, as ranges of a character class: controls, line ends, marks that force
+/// or isolate a direction, invisible fillers.
 const NOT_IN_A_LINE: &str =
     r"\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069\u115F\u1160\u3164\uFFA0";
-/// What no text of many lines has in it; a carriage return stands before a line feed alone.
+/// Characters excluded from a text of many lines; a carriage return is allowed only before a line feed.
 const NOT_IN_LINES: &str = r"\u0000-\u0008\u000B-\u001F\u007F-\u009F\u202D\u202E";
-/// What alone is nothing to see.
+/// Characters that are invisible on their own.
 const INVISIBLE: &str = concat!(
     r"\s\u0085\u00AD\u034F\u061C\u115F\u1160\u1680\u17B4\u17B5\u180B-\u180F\u2000-\u200F\u2028-\u202F",
     r"\u205F-\u206F\u2800\u3000\u3164\uFE00-\uFE0F\uFEFF\uFFA0\uFFF0-\uFFFB",
@@ -169,15 +177,25 @@ fn text(chars: &RangeInclusive<usize>, one: &str, not: &str) -> Value {
     })
 }
 
-/// A text of one line with so many characters: [`JsonObject::text`].
+const NO_CONTROLS: &str = r"^[^\u0000-\u001F\u007F-\u009F]*$";
+
+/// A text of one line with this many characters (Unicode scalar values), counted in the normal form C in which it is
+/// stored, so that Hangul counts and compares alike on every keyboard. No control characters, line breaks, marks that
+/// force or isolate a direction, or fillers; something visible unless it may be empty.
 #[derive(Debug)]
-pub struct Line(pub RangeInclusive<usize>);
+pub(crate) struct Line(pub(crate) RangeInclusive<usize>);
 
 impl FieldKind for Line {
     type Value = String;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<String> {
-        body.text(name, self.0.clone())
+        let text = body.string(name);
+        let misleads = text.as_deref().is_some_and(|text| text.contains(misleads));
+        let read = text.and_then(|text| line(text, &self.0));
+        body.noted(name, read, || match misleads {
+            true => NOT_MISLEADING.to_owned(),
+            false => what_a_line_is(&self.0),
+        })
     }
 
     fn schema(&self) -> Value {
@@ -185,15 +203,22 @@ impl FieldKind for Line {
     }
 }
 
-/// A text of any number of lines: [`JsonObject::lines`].
+/// A text of any number of lines, otherwise as [`Line`]; tabs and embedded directions are allowed, and line ends
+/// become `\n`.
 #[derive(Debug)]
-pub struct Lines(pub RangeInclusive<usize>);
+pub(crate) struct Lines(pub(crate) RangeInclusive<usize>);
 
 impl FieldKind for Lines {
     type Value = String;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<String> {
-        body.lines(name, self.0.clone())
+        let text = body.string(name);
+        let forced = text.as_deref().is_some_and(forces_direction);
+        let read = text.and_then(|text| many_lines(text, &self.0));
+        body.noted(name, read, || match forced {
+            true => UNFORCED.to_owned(),
+            false => format!("a text of {} characters", span(&self.0)),
+        })
     }
 
     fn schema(&self) -> Value {
@@ -201,15 +226,17 @@ impl FieldKind for Lines {
     }
 }
 
-/// A whole number: [`JsonObject::whole`].
+/// A whole number. `2.0` and `2e0` are the number 2: JSON has one kind of number.
 #[derive(Debug)]
-pub struct Whole(pub RangeInclusive<i64>);
+pub(crate) struct Whole(pub(crate) RangeInclusive<i64>);
 
 impl FieldKind for Whole {
     type Value = i64;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<i64> {
-        body.whole(name, self.0.clone())
+        let (from, to) = (self.0.start(), self.0.end());
+        let read = body.find(name).and_then(whole).filter(|n| self.0.contains(n));
+        body.noted(name, read, || format!("a whole number from {from} to {to}"))
     }
 
     fn schema(&self) -> Value {
@@ -220,15 +247,16 @@ impl FieldKind for Whole {
     }
 }
 
-/// A number: [`JsonObject::number`].
 #[derive(Debug)]
-pub struct Number(pub RangeInclusive<f64>);
+pub(crate) struct Number(pub(crate) RangeInclusive<f64>);
 
 impl FieldKind for Number {
     type Value = f64;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<f64> {
-        body.number(name, self.0.clone())
+        let (from, to) = (self.0.start(), self.0.end());
+        let read = body.find(name).and_then(number).filter(|n| self.0.contains(n));
+        body.noted(name, read, || format!("a number from {from} to {to}"))
     }
 
     fn schema(&self) -> Value {
@@ -239,15 +267,19 @@ impl FieldKind for Number {
     }
 }
 
-/// A moment: [`JsonObject::time`].
+/// Milliseconds since 1970 from an RFC 3339 time with any offset: see [`rfc3339::parse`].
 #[derive(Debug)]
-pub struct Time;
+pub(crate) struct Time;
 
 impl FieldKind for Time {
     type Value = i64;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<i64> {
-        body.time(name)
+        let read = body.string(name).and_then(|text| rfc3339::parse(&text));
+        body.noted(name, read, || {
+            "a time with its offset, such as 2026-11-20T18:30:00+09:00, from 1970 to 9999"
+                .to_owned()
+        })
     }
 
     fn schema(&self) -> Value {
@@ -255,59 +287,80 @@ impl FieldKind for Time {
     }
 }
 
-/// One of these words: [`JsonObject::choice`].
+/// One of these words.
 #[derive(Debug)]
-pub struct Choice<T: 'static>(pub &'static [(&'static str, T)]);
+pub(crate) struct Choice<T: 'static>(pub(crate) &'static [(&'static str, T)]);
+
+impl<T> Choice<T> {
+    fn words(&self) -> Vec<&'static str> {
+        self.0.iter().map(|(word, _)| *word).collect()
+    }
+}
 
 impl<T: Clone> FieldKind for Choice<T> {
     type Value = T;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<T> {
-        body.choice(name, self.0)
+        let text = body.string(name);
+        let read = text.and_then(|text| self.0.iter().find(|(word, _)| *word == text));
+        let read = read.map(|(_, value)| value.clone());
+        body.noted(name, read, || format!("one of {}", self.words().join(", ")))
     }
 
     fn schema(&self) -> Value {
-        let words: Vec<_> = self.0.iter().map(|(word, _)| *word).collect();
-        json!({ "type": "string", "enum": words })
+        json!({ "type": "string", "enum": self.words() })
     }
 }
 
-/// A password with so many bytes: [`JsonObject::secret`].
+/// A password: this many **bytes** of UTF-8 in normal form C (RFC 8265, 4.2.2: the same password on another keyboard
+/// must be equal), without control characters.
 #[derive(Debug)]
-pub struct NewSecret(pub RangeInclusive<usize>);
+pub(crate) struct NewSecret(pub(crate) RangeInclusive<usize>);
 
 impl FieldKind for NewSecret {
     type Value = Secret;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<Secret> {
-        body.secret(name, self.0.clone())
+        let read = body.string(name).and_then(|text| {
+            // Composing leaves at least a third of the bytes.
+            let may_fit = text.len() / 3 <= *self.0.end();
+            let text = may_fit.then(|| composed(text))?;
+            let fits = self.0.contains(&text.len()) && !text.contains(char::is_control);
+            fits.then(|| Secret(text.into_owned()))
+        });
+        body.noted(name, read, || {
+            format!("a text of {} bytes without control characters", span(&self.0))
+        })
     }
 
     fn schema(&self) -> Value {
-        // A character has up to four bytes.
+        // A character has at most four bytes.
         let (least, most) = (self.0.start().div_ceil(4), self.0.end());
         json!({
             "type": "string", "format": "password", "minLength": least, "maxLength": most,
-            "pattern": r"^[^\u0000-\u001F\u007F-\u009F]*$",
+            "pattern": NO_CONTROLS,
         })
     }
 }
 
-/// A password to be compared with one of at most so many bytes: [`JsonObject::secret_within`].
+/// A password to be compared with one of at most this many bytes: as [`NewSecret`], of any length; `Some(None)` for a
+/// text whose normal form is longer. It cannot be right, and composing it would take time in proportion to its
+/// length.
 #[derive(Debug)]
-pub struct GivenSecret(pub usize);
+pub(crate) struct GivenSecret(pub(crate) usize);
 
 impl FieldKind for GivenSecret {
     type Value = Option<Secret>;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<Option<Secret>> {
-        body.secret_within(name, self.0)
+        if body.string(name).is_some_and(|text| text.len() / 3 > self.0) {
+            return Some(None);
+        }
+        NewSecret(0..=LARGEST_OBJECT).read(body, name).map(Some)
     }
 
     fn schema(&self) -> Value {
-        json!({
-            "type": "string", "format": "password", "pattern": r"^[^\u0000-\u001F\u007F-\u009F]*$",
-        })
+        json!({ "type": "string", "format": "password", "pattern": NO_CONTROLS })
     }
 }
 

@@ -1,7 +1,5 @@
-//! The thread that writes the access log and the warnings of slow requests.
-//!
-//! It waits for a record, gives others a moment to come, and writes the lines of all of them at once: a wake-up
-//! and a system call for each request would cost more than the line itself.
+//! The thread that writes the access log and warnings of slow requests. It waits for a record, then shortly for
+//! others, and writes all lines at once (docs/decisions/0064-request-records.md).
 
 use super::{Part, Record, micros};
 use crate::config::{AccessLog, LogSettings};
@@ -14,13 +12,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Time from the first record to the writing.
+/// Time between the first record and the write.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// Records that are written at once, some 300 KB.
+/// Maximum number of records in one write, some 300 KB.
 const AT_ONCE: usize = 1024;
 
-/// Status of a request whose client left before its answer; as nginx writes it.
+/// Status of a request whose client left before the response, as in nginx.
 const CLIENT_LEFT: u16 = 499;
 
 #[derive(Debug)]
@@ -28,11 +26,11 @@ pub(super) struct Writer {
     access: Option<AccessLog>,
     slow: Option<Duration>,
     dropped: Counter,
-    /// The last write failed, perhaps within a line.
+    /// The last write failed, perhaps in the middle of a line.
     is_broken: bool,
 }
 
-/// A line of the access log. The first members are those of every line of the JSON log.
+/// A line of the access log. Its first members are those of all lines of the JSON log.
 #[derive(Serialize)]
 struct Line<'a> {
     timestamp: String,
@@ -49,7 +47,7 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     cached: Option<bool>,
     #[serde(flatten, serialize_with = "parts")]
-    spent: [u64; Part::ALL.len()],
+    spent: [u64; Part::NAMES.len()],
     client: IpAddr,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace_id: Option<String>,
@@ -67,7 +65,7 @@ impl Writer {
         Writer { access, slow, dropped, is_broken: false }
     }
 
-    /// Writes what comes until nothing more can.
+    /// Writes records until all senders are dropped.
     pub(super) fn run(mut self, records: &Receiver<Arc<Record>>) {
         let mut text = Vec::new();
         while let Ok(first) = records.recv() {
@@ -124,9 +122,9 @@ pub(super) fn write_line(text: &mut Vec<u8>, record: &Record) {
         cached: record.cached,
         spent: record.spent,
         client: record.client,
-        trace_id: record.trace.map(|trace| trace.id.to_string()),
+        trace_id: record.trace.map(|trace| trace.id_text()),
     };
-    // Numbers and text into memory: cannot fail.
+    // Numbers and strings into memory: cannot fail.
     let _ = serde_json::to_writer(&mut *text, &line);
     text.push(b'\n');
 }
@@ -148,7 +146,7 @@ fn warn(record: &Record) {
         store_us,
         hash_us,
         cluster_us,
-        trace_id = record.trace.map(|trace| trace.id.to_string()),
+        trace_id = record.trace.map(|trace| trace.id_text()),
         "slow request"
     );
 }

@@ -1,8 +1,5 @@
-//! Spans as a collector takes them: OTLP/JSON (OpenTelemetry Protocol 1.x, `trace/v1/trace.proto`), with the names of
-//! the semantic conventions for HTTP servers (1.23 and later, which are stable).
-//!
-//! JSON and not protobuf: every collector takes both, and a body of this shape needs no generated types. 64-bit
-//! numbers are text there, and ids hex digits.
+//! Spans in OTLP/JSON (OpenTelemetry Protocol 1.x, `trace/v1/trace.proto`), with the stable semantic conventions for
+//! HTTP servers (1.23 and later). 64-bit numbers are text, and ids hex digits.
 
 use super::{Part, Record, micros};
 use serde_json::{Value, json};
@@ -12,10 +9,10 @@ use std::time::UNIX_EPOCH;
 
 const SERVER: u8 = 2;
 
-/// `STATUS_CODE_ERROR`: of a server that failed, not of a client that asked wrongly.
+/// `STATUS_CODE_ERROR`, for a failed server, not for a wrong request.
 const ERROR: u8 = 2;
 
-/// Who sends the spans: members that are the same in every body.
+/// The sender of the spans, the same in every body.
 #[derive(Debug)]
 pub(super) struct Resource(Value);
 
@@ -45,14 +42,14 @@ impl Resource {
     }
 }
 
-/// Nothing for a record that is no span.
+/// `None` for a record without a span.
 fn span(record: &Record) -> Option<Value> {
     let trace = record.trace?;
     let start = record.at.duration_since(UNIX_EPOCH).unwrap_or_default();
-    // By the clock that measures elapsed time: a span does not end before it begins.
+    // By the monotonic clock: a span does not end before it starts.
     let end = start + record.took;
     let mut span = json!({
-        "traceId": trace.id.to_string(),
+        "traceId": trace.id_text(),
         "spanId": format!("{:016x}", record.span?),
         "name": route(record).map_or_else(
             || record.method.to_owned(),
@@ -72,7 +69,7 @@ fn span(record: &Record) -> Option<Value> {
     Some(span)
 }
 
-/// The template of its route; nothing when no route matched.
+/// Template of the route; `None` when no route matched.
 fn route(record: &Record) -> Option<&'static str> {
     Some(record.route).filter(|route| route.starts_with('/'))
 }

@@ -1,8 +1,7 @@
-//! The thread that sends spans to a collector, half a second's worth at a time.
+//! The thread that sends spans to a collector, in batches of half a second (docs/decisions/0064-request-records.md).
 //!
-//! A collector that is away is tried again, ever less often, while the queue fills; what does not fit any more is
-//! dropped. An HTTP client on blocking sockets is enough for a few requests a second to a collector nearby, which
-//! also does what this does not: TLS, and signing in to whoever keeps the spans.
+//! When the collector is unavailable, it retries with growing pauses while the queue fills; further spans are
+//! dropped.
 
 use super::Record;
 use super::otlp::Resource;
@@ -14,16 +13,16 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time from the first span to the sending. With the length of the queue it bounds the spans of a second.
+/// Time between the first span and the request. With the length of the queue it bounds the spans of a second.
 const GATHER: Duration = Duration::from_millis(500);
 
-/// Spans of one body, some 700 KB: collectors refuse bodies of several megabytes.
+/// Maximum number of spans in one body, some 700 KB: collectors reject bodies of several megabytes.
 const AT_ONCE: usize = 512;
 
-/// Time for connecting, for each wait while sending, and for each wait for the answer.
+/// Timeout of connecting, and of each read and write.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Pauses before a body is sent again: the first one, and the longest.
+/// First and longest pause before a body is sent again.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -33,11 +32,11 @@ pub(super) struct Exporter {
     resource: Resource,
     sent: Counter,
     dropped: Counter,
-    /// The last body was not taken.
+    /// The last body was not accepted.
     is_failing: bool,
 }
 
-/// Why a body was not taken.
+/// Error of sending a body.
 #[derive(Debug, thiserror::Error)]
 enum PostError {
     #[error("{0}")]
@@ -47,7 +46,7 @@ enum PostError {
 }
 
 impl PostError {
-    /// Whether the same body may be taken later (OTLP specification, "OTLP/HTTP Response").
+    /// True if the same body may be accepted later (OTLP specification, "OTLP/HTTP Response").
     fn is_temporary(&self) -> bool {
         match self {
             PostError::Io(_) => true,
@@ -66,7 +65,7 @@ impl Exporter {
         Exporter { endpoint, resource: Resource::new(address), sent, dropped, is_failing: false }
     }
 
-    /// Sends what comes until nothing more can; `stop` is closed then, too.
+    /// Sends spans until all senders are dropped; `stop` is closed at the same time.
     pub(super) fn run(mut self, records: &Receiver<Arc<Record>>, stop: &Receiver<()>) {
         let mut batch = Vec::new();
         while let Ok(first) = records.recv() {
@@ -81,7 +80,7 @@ impl Exporter {
         }
     }
 
-    /// Sends one batch, again and again while the collector is away and the server runs.
+    /// Sends one batch; retries while the collector is unavailable and the server runs.
     fn send(&mut self, batch: &[Arc<Record>], stop: &Receiver<()>) {
         let body = self.resource.body(batch);
         let mut pause = FIRST_PAUSE;
@@ -91,7 +90,7 @@ impl Exporter {
                 self.sent.inc_by(batch.len() as u64);
                 return;
             };
-            // Once for each time that it goes away.
+            // Once per outage.
             if !std::mem::replace(&mut self.is_failing, true) {
                 let collector = &self.endpoint.authority;
                 tracing::warn!(%error, collector, "cannot send spans");
@@ -129,12 +128,12 @@ impl Exporter {
     }
 }
 
-/// Waits for so long; whether the channel was closed meanwhile.
+/// Waits for this time; true when the channel was closed meanwhile.
 fn is_closed_within(time: Duration, channel: &Receiver<()>) -> bool {
     channel.recv_timeout(time) == Err(RecvTimeoutError::Disconnected)
 }
 
-/// A connection with the first of its addresses that takes one.
+/// Connects to the first of its addresses that accepts.
 fn connect(authority: &str) -> io::Result<TcpStream> {
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for address in authority.to_socket_addrs()? {

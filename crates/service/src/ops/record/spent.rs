@@ -1,44 +1,40 @@
-//! Where the time of a request goes: what each part of its way took, as far as it is recorded.
+//! Time that a request spends in each of its parts, if it is recorded.
 //!
-//! A part is timed where the request waits for it, by one line at that place ([`crate::current::time`]). That line
-//! costs a look at the task while nothing is recorded. Work that several requests share, such as a load of the
-//! cache, runs in a task of its own and is seen here as one wait.
+//! A part is timed where the request waits for it, by one line ([`crate::current::time`]), which costs a task-local
+//! lookup while nothing is recorded. Work shared by several requests, such as a load for the cache, runs in its own
+//! task and counts as one wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Parts of a request's way.
+/// Parts of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Receiving its body.
+    /// Receiving the body.
     Body,
-    /// Waiting for a turn among reads, writes or uploads.
+    /// Waiting at a gate.
     Queue,
-    /// Waiting for a body that the cache does not have: its turn, its reads and its writing.
+    /// Waiting for a body that is not cached: queue, reads and serialization.
     Load,
-    /// Transactions, with the wait for a thread of the store.
+    /// Transactions, including the wait for a thread of the store.
     Store,
-    /// Hashing a password, with the wait for a thread.
+    /// Hashing a password, including the wait for a thread.
     Hash,
-    /// Waiting for what other nodes have written, or until they know of a write.
+    /// Waiting for the writes of other nodes, or until they know of a write.
     Cluster,
 }
 
 impl Part {
-    /// All of them, in the order of their figures.
-    pub(super) const ALL: [Part; 6] =
-        [Part::Body, Part::Queue, Part::Load, Part::Store, Part::Hash, Part::Cluster];
-
-    /// Names of their figures.
+    /// Members of the access log, in the order of the variants.
     pub(super) const NAMES: [&str; 6] =
         ["body_us", "queue_us", "load_us", "store_us", "hash_us", "cluster_us"];
 }
 
-/// What is known so far of one request.
+/// Figures of one request so far.
 #[derive(Debug, Default)]
 pub(crate) struct Spent {
-    micros: [AtomicU64; Part::ALL.len()],
+    micros: [AtomicU64; Part::NAMES.len()],
     cache: AtomicU8,
 }
 
@@ -46,17 +42,17 @@ const HIT: u8 = 1;
 const MISS: u8 = 2;
 
 impl Spent {
-    /// Times a part until the answer is dropped.
+    /// Times a part until the timer is dropped.
     pub(crate) fn time(self: &Arc<Self>, part: Part) -> Timer {
         Timer { spent: Arc::clone(self), part, started: Instant::now() }
     }
 
-    /// Notes whether its body was in the cache. One miss makes it a miss.
+    /// Records whether the body was cached. One miss makes it a miss.
     pub(crate) fn cached(&self, hit: bool) {
         self.cache.fetch_max(if hit { HIT } else { MISS }, Relaxed);
     }
 
-    /// Whether its body was in the cache; `None` when it did not ask.
+    /// Result of the cache lookup; `None` without one.
     pub(super) fn was_cached(&self) -> Option<bool> {
         match self.cache.load(Relaxed) {
             HIT => Some(true),
@@ -65,12 +61,12 @@ impl Spent {
         }
     }
 
-    pub(super) fn micros(&self) -> [u64; Part::ALL.len()] {
+    pub(super) fn micros(&self) -> [u64; Part::NAMES.len()] {
         self.micros.each_ref().map(|part| part.load(Relaxed))
     }
 }
 
-/// A part that is under way.
+/// A part in progress.
 #[derive(Debug)]
 #[must_use = "a part lasts as long as its timer"]
 pub(crate) struct Timer {
@@ -86,7 +82,6 @@ impl Drop for Timer {
     }
 }
 
-/// Whole microseconds.
 pub(crate) fn micros(took: Duration) -> u64 {
     u64::try_from(took.as_micros()).unwrap_or(u64::MAX)
 }

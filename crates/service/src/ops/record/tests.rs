@@ -1,4 +1,4 @@
-//! Records of made-up requests: their lines, their spans, and queues that are full.
+//! Records of artificial requests: their lines, their spans, and full queues.
 
 use super::*;
 use http::HeaderMap;
@@ -22,7 +22,7 @@ fn with_spans(sample: f64) -> (Recorder, Receiver<Arc<Record>>) {
     (Recorder { access: false, sample, ..recorder }, records)
 }
 
-/// Records a request with this target, answered 200 after 1.5 ms.
+/// Records a request for this target, answered 200 after 1.5 ms.
 fn pass(recorder: &Recorder, target: &str, trace: Option<Trace>) {
     let request = Request::builder().uri(target).header("authorization", "Bearer s3cret");
     let request = request.body(()).unwrap();
@@ -155,7 +155,7 @@ fn a_span_has_the_shape_of_otlp_and_the_names_of_the_conventions() {
     assert_eq!(span.get("status"), None);
 }
 
-/// Sends one span to a collector that gives these answers in turn; how many were sent and dropped.
+/// Sends one span to a collector with these responses in turn; returns the numbers of sent and dropped spans.
 fn sent_to(answers: &[&'static str]) -> (u64, u64) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let authority = listener.local_addr().unwrap().to_string();
@@ -186,7 +186,7 @@ fn sent_to(answers: &[&'static str]) -> (u64, u64) {
     pass(&recorder, "/", None);
     let (alive, stop) = bounded(0);
     let thread = std::thread::spawn(move || exporter.run(&records, &stop));
-    // The collector ends once it has given all of its answers.
+    // The collector ends after its last response.
     collector.join().unwrap();
     drop((alive, recorder));
     thread.join().unwrap();

@@ -1,54 +1,48 @@
-//! The `traceparent` header: which trace a request belongs to (W3C Trace Context, 23 November 2021).
+//! The `traceparent` header: the trace of a request (W3C Trace Context, 23 November 2021).
 //!
-//! What breaks a rule of the format counts as absent, as the standard asks. `tracestate` is not read: nothing that
-//! this service calls would be sent it.
+//! An invalid header counts as absent, as the standard requires. `tracestate` is ignored: this service forwards
+//! nothing.
 
 use http::{HeaderMap, HeaderName};
-use std::fmt;
 
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Length of a header of version 00.
+/// Length of a header of version 00 in bytes.
 const LENGTH: usize = 55;
 
-/// The trace of a request, and its place there.
+/// The trace of a request, and its position in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trace {
-    pub(crate) id: TraceId,
-    /// The span of the caller; 0 when the trace begins here.
+    /// Never 0.
+    pub(crate) id: u128,
+    /// Span of the caller; 0 when the trace starts here.
     pub(crate) parent: u64,
-    /// Whether the caller records it.
+    /// True if the caller records the trace.
     pub(crate) is_sampled: bool,
 }
 
-/// Written as 32 hex digits; never 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TraceId(u128);
-
-impl fmt::Display for TraceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
-
 impl Trace {
-    /// The trace of a request with these headers.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Trace> {
         let mut given = headers.get_all(&TRACEPARENT).iter();
         let first = given.next()?;
-        // Several would be several traces.
+        // Several headers would be several traces.
         if given.next().is_some() { None } else { parse(first.as_bytes()) }
     }
 
     pub(crate) fn begin() -> Trace {
-        Trace { id: TraceId(fastrand::u128(1..)), parent: 0, is_sampled: true }
+        Trace { id: fastrand::u128(1..), parent: 0, is_sampled: true }
+    }
+
+    /// The id in 32 hex digits.
+    pub(crate) fn id_text(&self) -> String {
+        format!("{:032x}", self.id)
     }
 }
 
 fn parse(text: &[u8]) -> Option<Trace> {
     let (known, rest) = text.split_at_checked(LENGTH)?;
     let version = hex(&known[..2])?;
-    // Later versions may add fields behind another dash. 255 is no version.
+    // Later versions may append fields after another dash. Version 255 is invalid.
     let ends =
         if version == 0 { rest.is_empty() } else { matches!(rest.first(), None | Some(b'-')) };
     let is_divided = [2, 35, 52].iter().all(|at| known[*at] == b'-');
@@ -57,10 +51,10 @@ fn parse(text: &[u8]) -> Option<Trace> {
     }
     let (id, parent) = (hex(&known[3..35])?, u64::try_from(hex(&known[36..52])?).ok()?);
     let is_sampled = hex(&known[53..])? & 1 == 1;
-    (id != 0 && parent != 0).then_some(Trace { id: TraceId(id), parent, is_sampled })
+    (id != 0 && parent != 0).then_some(Trace { id, parent, is_sampled })
 }
 
-/// The number that these digits are; upper case is not allowed.
+/// The number in these lower-case digits.
 fn hex(digits: &[u8]) -> Option<u128> {
     let mut bytes = [0; 16];
     let bytes = base16ct::lower::decode(digits, &mut bytes).ok()?;
@@ -77,7 +71,7 @@ mod tests {
     #[test]
     fn a_traceparent_names_the_trace_the_caller_and_whether_it_records() {
         let trace = parse(format!("00-{ID}-00f067aa0ba902b7-01").as_bytes()).unwrap();
-        assert_eq!(trace.id.to_string(), ID);
+        assert_eq!(trace.id_text(), ID);
         assert_eq!((trace.parent, trace.is_sampled), (0x00f0_67aa_0ba9_02b7, true));
         let flags = |flags: &str| parse(format!("00-{ID}-00f067aa0ba902b7-{flags}").as_bytes());
         assert!(!flags("00").unwrap().is_sampled && !flags("02").unwrap().is_sampled);

@@ -26,13 +26,13 @@ fn reads(kind: &impl FieldKind, value: &Value) -> bool {
     read
 }
 
-/// Characters at every border that a rule draws, and some that no rule minds.
+/// Characters on both sides of every border that a rule draws.
 fn text() -> impl Strategy<Value = String> {
     let odd: Vec<char> = "aZ가ㅋ 🏃\u{0}\t\n\u{b}\r\u{1b}\u{7f}\u{85}\u{9f}\u{a0}\u{ad}\u{115f}\u{1160}\u{180e}\u{200b}\u{200d}\u{200f}\u{2028}\u{2029}\u{202a}\u{202d}\u{202e}\u{202f}\u{2060}\u{2066}\u{2069}\u{206a}\u{2800}\u{3000}\u{3164}\u{fe0f}\u{feff}\u{ffa0}\u{fffb}\u{fffd}\u{1d173}\u{e0001}\u{e0067}"
         .chars()
         .collect();
     let any = prop_oneof![6 => prop::sample::select(odd), 1 => any::<char>()];
-    // Composed, as what is counted: a schema cannot count what a text becomes.
+    // In normal form, as it is counted: a schema cannot count what a text becomes.
     prop::collection::vec(any, 0..5).prop_map(|chars| {
         use unicode_normalization::UnicodeNormalization as _;
         chars.into_iter().collect::<String>().replace("\r\n", "\n").nfc().collect()
