@@ -6,30 +6,29 @@
 //! tried, and two nodes that fold at the same time do no harm. To save work, one node folds at a time.
 //!
 //! There are [`PARTS`] parts, each with articles, counts and a stream of its own, which a cluster spreads over its
-//! servers. What a part does not know of an article or a pair, a node reads in the tables and hands to the script;
-//! that is right because whatever was changed stays in Valkey for an hour after it is in the tables.
+//! servers. The state of an article or a pair that is missing in a part is read from the tables and passed to the
+//! script. That is safe because a change stays in Valkey for an hour after it is in the tables.
 //!
-//! **When Valkey loses something.** What was acknowledged and not yet folded is lost; with `appendfsync always` and
-//! without eviction that takes the loss of a disk. Nothing else is: each node knows the newest entry that it has seen
-//! of a part (its floor), and a server that knows less begins a new generation, in which nothing is remembered. After each
-//! call that failed a node looks up in the tables what others have seen, before it asks again: the server may be another
-//! one by then, or an old copy. Entries
-//! are named by time and never go back, so none of a new generation looks as if it were folded. Every node counts what
-//! it acknowledged and finds lost ([`LikeMetrics::lost`](super::LikeMetrics)).
+//! **Valkey loses data.** Likes that were acknowledged and not folded are lost; with `appendfsync always` and without
+//! eviction that takes the loss of a disk. Nothing else is lost: each node keeps the newest entry of a part that it has
+//! seen (its floor), and a server that is behind it begins a new, empty generation. After a failed call a node first
+//! reads from the tables how far the other nodes are: the server may be another one by then, or an old copy. Entries
+//! are named by time and never go back, so none of a new generation looks folded. Every node counts the likes that it
+//! acknowledged and finds lost ([`LikeMetrics::lost`](super::LikeMetrics)).
 //!
-//! **When it does not answer,** likes are refused (503). They cannot go past it: it would contradict them later.
+//! **Valkey is unavailable.** Likes are refused (503). Writing past it would contradict its state later.
 //!
-//! **When SQL does not,** likes of articles that the node knows to be in Valkey are accepted until [`MOST_PENDING`]
-//! entries wait in a part; then they are refused. Nothing that was acknowledged is dropped.
+//! **SQL is unavailable.** Likes of articles that the node knows to be in Valkey are accepted until [`MOST_PENDING`]
+//! entries wait in a part; then they are refused. No acknowledged like is dropped.
 //!
-//! **In a cluster** a call names the keys that it is about, so a server that has only some of them, because they are on
-//! their way to another one, refuses the call instead of taking the others to be empty.
+//! **In a cluster** a call names all its keys, so a server that has only some of them, while the others are migrating,
+//! refuses the call instead of taking the others to be empty.
 
 mod batch;
 mod fold;
 mod queue;
 
-use super::{Like, LikeError, Liked, Parts};
+use super::{Core, Like, LikeError, Liked};
 use crate::accounts::UserId;
 use crate::articles::types::ArticleId;
 use crate::http::gate::Permit;
@@ -45,11 +44,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// Parts of the stream.
+/// Number of parts.
 const PARTS: usize = 16;
-/// Entries that may wait in a part, of some 100 bytes each: about 100 MB in all.
+/// Entries that may wait in a part, some 100 bytes each: about 100 MB in all.
 const MOST_PENDING: usize = 65_536;
-/// Articles of a part that a node remembers to be known.
+/// Articles of a part that a node remembers to be in Valkey.
 const MOST_ARTICLES: usize = 10_000;
 
 const PURPOSE: Purpose = Purpose {
@@ -61,8 +60,8 @@ const PURPOSE: Purpose = Purpose {
 
 const CODE: &str = include_str!("stream/stream.lua");
 
-/// The ways of [`LikesWrite::Stream`](crate::config::LikesWrite), and of [`LikesWrite::Queue`](crate::config::LikesWrite)
-/// with a server.
+/// The modes [`LikesWrite::Stream`](crate::config::LikesWrite) and, with a server,
+/// [`LikesWrite::Queue`](crate::config::LikesWrite).
 #[derive(Clone, Debug)]
 pub(super) struct Stream {
     shared: Arc<Shared>,
@@ -70,51 +69,51 @@ pub(super) struct Stream {
 
 #[derive(Debug)]
 struct Shared {
-    parts: Parts,
+    core: Core,
     server: Server,
     script: Script,
     batches: Batches,
-    /// What all keys begin with, but for the number of the part.
+    /// Prefix of all keys, without the number of the part.
     prefix: String,
     known: [Mutex<Known>; PARTS],
     doubt: Doubt,
     folding: Folding,
-    /// What waits in this process, if it does not wait in the stream.
+    /// Likes that wait in this process, if they do not wait in the stream.
     queue: Option<Arc<Queue>>,
 }
 
-/// What the script says of a part; the error is that of a call that may be about several.
+/// The script's answer for a part. An error belongs to its call, which may be about several parts.
 type Answer = Result<Vec<String>, Arc<Error>>;
 
-/// What this node knows of a part.
+/// State of a part, as far as this node has seen it.
 #[derive(Debug, Default)]
 struct Known {
     generation: String,
-    /// The newest entry that it has heard of.
+    /// The newest entry.
     floor: i64,
-    /// Up to this one all are in the tables.
+    /// All entries up to this one are in the tables.
     folded: i64,
-    /// Entries above that one that this node acknowledged.
+    /// Later entries that this node acknowledged.
     acknowledged: VecDeque<i64>,
-    /// Those that the server has lost, in the tables or not.
+    /// Acknowledged entries that the server has lost, in the tables or not.
     missed: Vec<i64>,
-    /// Articles that it knew a while ago.
+    /// Articles that were in Valkey a while ago.
     articles: HashSet<ArticleId>,
 }
 
-/// Whether the tables have been asked since the last call that failed. They have not at the start.
+/// Whether the tables were read since the last failed call. At the start they were not.
 #[derive(Debug)]
 struct Doubt {
     failures: AtomicU64,
-    /// Failures before the tables were asked last.
+    /// Failures before the tables were last read.
     settled: AtomicU64,
-    asking: tokio::sync::Mutex<()>,
+    reading: tokio::sync::Mutex<()>,
 }
 
 impl Default for Doubt {
     fn default() -> Self {
-        let (settled, asking) = Default::default();
-        Self { failures: AtomicU64::new(1), settled, asking }
+        let (settled, reading) = Default::default();
+        Self { failures: AtomicU64::new(1), settled, reading }
     }
 }
 
@@ -124,26 +123,27 @@ impl Doubt {
     }
 }
 
-/// How far the tables are with a part.
+/// Progress of the tables with a part.
 #[derive(Clone, Debug, Default)]
 struct Position {
-    /// All up to this entry are there.
+    /// All entries up to this one are in the tables.
     entry: i64,
-    /// The generation of that entry, and up to which one they were before it.
+    /// Generation of that entry.
     generation: String,
+    /// Last folded entry of the generation before.
     closed: i64,
 }
 
 impl Stream {
-    /// For the database of this identity; with a time, that between two writes of a queue.
+    /// For the database of this identity. `queue` is the time between two writes of a queue.
     pub(super) fn new(
-        parts: Parts,
+        core: Core,
         urls: &[Url],
         identity: i64,
         queue: Option<Duration>,
     ) -> Result<Self, Error> {
         let shared = Shared {
-            parts,
+            core,
             batches: Batches::default(),
             server: Server::new(urls, PURPOSE)?,
             script: Script::new(CODE.to_owned()),
@@ -167,8 +167,7 @@ impl Stream {
         done
     }
 
-    /// The count of an article and the state of a pair, as far as they are known to the stream. Nothing where it does
-    /// not answer.
+    /// The count of an article and the state of a pair, as far as they are in the stream; nothing if it does not answer.
     pub(super) async fn look(
         &self,
         article: ArticleId,
@@ -178,7 +177,7 @@ impl Stream {
         let ask =
             || self.shared.ask("look", part_of(article), vec![article.to_string(), user.clone()]);
         let answer = match ask().await {
-            // So a connection that was lost is found out.
+            // The connection may have been lost: a new one is tried once.
             Err(error) if error.is_unknown() => ask().await,
             answer => answer,
         };
@@ -201,23 +200,16 @@ impl Stream {
         }
     }
 
-    /// Brings the tables up to date; answers whether that could be done.
-    pub(super) async fn flush(&self) -> bool {
+    /// Brings the tables up to date; returns whether that succeeded. Without `anyway` a stream is folded only if it is
+    /// this node's turn: at the end it may be the last node.
+    pub(super) async fn flush(&self, anyway: bool) -> bool {
         match &self.shared.queue {
             Some(queue) => self.shared.write_queue(queue).await,
-            None => self.shared.fold_all(false).await,
+            None => self.shared.fold_all(anyway).await,
         }
     }
 
-    /// The same whoever's turn it is: a node that ends may be the last one.
-    pub(super) async fn finish(&self) -> bool {
-        match &self.shared.queue {
-            Some(queue) => self.shared.write_queue(queue).await,
-            None => self.shared.fold_all(true).await,
-        }
-    }
-
-    /// Entries that wait, the oldest for how long, and likes that were acknowledged and lost.
+    /// Number of waiting entries, age of the oldest, and number of acknowledged likes that were lost.
     pub(super) fn pending(&self) -> (u64, Duration, u64) {
         match &self.shared.queue {
             Some(queue) => {
@@ -239,7 +231,7 @@ impl Shared {
         self.known[part].lock()
     }
 
-    /// The key of a part; it is the tag that keeps its keys together in a cluster.
+    /// The key of a part; its hash tag keeps the keys of the part together in a cluster.
     fn key(&self, part: usize) -> String {
         format!("{{{}:{part}}}", self.prefix)
     }
@@ -249,8 +241,8 @@ impl Shared {
         answers.pop().map_or_else(|| Err(Error::Skipped.into()), |(_, answer)| answer)
     }
 
-    /// Runs the script for several parts: in one call where they are on one server, else in one for each part. Learns what
-    /// it says of them, and gives the rest.
+    /// Runs the script for several parts, in one call if one server has them all, else in one for each part. Takes over
+    /// the state of the parts and returns the rest of the answers.
     async fn ask_all(
         self: &Arc<Self>,
         what: &'static str,
@@ -295,7 +287,7 @@ impl Shared {
                 .map(|(part, told)| (part, Ok(self.learn(part, told))))
                 .collect(),
             Err(error) => {
-                // Who was not asked is the same as before.
+                // A skipped call leaves the server as it was.
                 if !matches!(error, Error::Skipped) {
                     self.doubt.failures.fetch_add(1, Relaxed);
                 }
@@ -305,12 +297,12 @@ impl Shared {
         }
     }
 
-    /// Learns from the tables how far they are, if a call has failed since that was done.
+    /// Reads the positions from the tables, if a call has failed since they were last read.
     async fn settle_doubt(&self) -> Result<()> {
         if self.doubt.is_settled() {
             return Ok(());
         }
-        let _one = self.doubt.asking.lock().await;
+        let _one = self.doubt.reading.lock().await;
         if !self.doubt.is_settled() {
             let before = self.doubt.failures.load(Relaxed);
             self.follow(&self.positions().await?);
@@ -319,7 +311,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The keys of a part that a call is about, beside the first: the stream, and the articles.
+    /// The keys of a call for a part, beside the first: the stream and the articles.
     fn other_keys(&self, what: &str, part: usize, words: &[String]) -> Vec<String> {
         let key = self.key(part);
         let (first, step) = match what {
@@ -344,7 +336,7 @@ impl Shared {
 }
 
 impl Known {
-    /// The server knows this article now.
+    /// Notes that the server has this article.
     fn has(&mut self, article: ArticleId) {
         if self.articles.len() >= MOST_ARTICLES {
             self.articles.clear();
@@ -352,7 +344,7 @@ impl Known {
         self.articles.insert(article);
     }
 
-    /// What an answer says of the part.
+    /// Takes over the state of the part from an answer.
     fn learn(&mut self, generation: String, last: i64, kept: i64) {
         if self.generation != generation {
             self.missed.extend(self.acknowledged.iter().filter(|entry| **entry > kept));
@@ -363,7 +355,7 @@ impl Known {
         self.floor = self.floor.max(last);
     }
 
-    /// How far the tables are. Answers how many likes that this node acknowledged are lost.
+    /// Takes over the progress of the tables; returns the number of likes that this node acknowledged and that are lost.
     fn folded(&mut self, position: &Position) -> u64 {
         self.folded = self.folded.max(position.entry);
         self.floor = self.floor.max(position.entry);

@@ -3,11 +3,10 @@
 mod log;
 
 use super::behind::Behind;
-use super::pairs::Pair;
 use super::pass::{Pass, replay};
 use super::*;
 use crate::articles::Articles;
-use crate::articles::store::listing::Asked;
+use crate::articles::store::listing::PageRequest;
 use crate::articles::tests::{Bench, Held, articles, articles_after, comment};
 use crate::articles::types::Order;
 use crate::config::LikesWrite;
@@ -95,7 +94,7 @@ async fn everybody_sees(system: &Articles, model: &Model, articles: i64, at: usi
     }
     for order in [Order::Newest, Order::Likes] {
         let pending = system.likes.pending();
-        let asked = Asked { words: Words::default(), order, after: None };
+        let asked = PageRequest { words: Words::default(), order, after: None };
         let page = system.store.listed(asked, 100, pending).await.unwrap().items;
         assert_eq!(page.len(), articles as usize - model.deleted.len());
         for listed in page {
@@ -132,10 +131,10 @@ async fn whatever_is_applied_when_everybody_sees_what_was_acknowledged() {
                     }
                 }
                 Step::Apply(pairs) => {
-                    let parts = system.likes.parts.clone();
+                    let core = system.likes.core.clone();
                     let mut running = match pass.take() {
                         Some(running) => running,
-                        None => match Pass::begin(parts, pairs) {
+                        None => match Pass::begin(core, pairs) {
                             Some(begun) => begun,
                             None => continue,
                         },
@@ -207,7 +206,7 @@ async fn no_reader_misses_a_like_or_sees_a_count_go_back_while_passes_run() {
         others.spawn(async move {
             let mut applied = 0;
             while !over.load(SeqCst) {
-                let Some(mut pass) = Pass::begin(system.likes.parts.clone(), 2) else {
+                let Some(mut pass) = Pass::begin(system.likes.core.clone(), 2) else {
                     tokio::task::yield_now().await;
                     continue;
                 };
@@ -228,7 +227,8 @@ async fn no_reader_misses_a_like_or_sees_a_count_go_back_while_passes_run() {
                 let at_least: Vec<_> = acknowledged.iter().map(|n| n.load(SeqCst)).collect();
                 let shown: Vec<(ArticleId, u64)> = if reader == 0 {
                     let pending = system.likes.pending();
-                    let asked = Asked { words: Words::default(), order: Order::Likes, after: None };
+                    let asked =
+                        PageRequest { words: Words::default(), order: Order::Likes, after: None };
                     let page = system.store.listed(asked, 10, pending).await.unwrap().items;
                     page.into_iter().map(|listed| (listed.article.id, listed.likes)).collect()
                 } else {

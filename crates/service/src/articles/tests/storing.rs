@@ -87,8 +87,8 @@ async fn wrong_counts_are_found_set_right_and_counted() {
         after = last;
     }
     bench.counts_are_rows().await;
-    let repaired = || articles.kept.repaired.load(Relaxed);
-    assert_eq!((articles.kept.checked.load(Relaxed), repaired()), (250, 3));
+    let repaired = || articles.upkeep.repaired.load(Relaxed);
+    assert_eq!((articles.upkeep.checked.load(Relaxed), repaired()), (250, 3));
     assert_eq!(articles.likes.read_counts(3).await, Ok(Some(Counts { likes: 2, comments: 0 })));
     assert_eq!(articles.check_some(0).await, Ok(Some(100)));
     assert_eq!(repaired(), 3, "what is right is left alone");
@@ -106,7 +106,7 @@ async fn counts_in_memory_follow_a_change_from_outside() {
     assert_eq!(articles.counts.get(1), Some(Counts::default()));
     articles.check_some(0).await.unwrap();
     assert_eq!(articles.counts.get(1), Some(Counts { likes: 1, comments: 0 }));
-    assert_eq!(articles.kept.repaired.load(Relaxed), 0, "the file was right");
+    assert_eq!(articles.upkeep.repaired.load(Relaxed), 0, "the file was right");
 }
 
 #[tokio::test]

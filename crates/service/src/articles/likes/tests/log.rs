@@ -18,7 +18,7 @@ async fn a_log_that_is_applied_again_changes_nothing_not_even_after_half_of_a_pa
         }
         bench.store.execute("CREATE TABLE saved AS SELECT * FROM like_log").await;
         if half {
-            let mut pass = Pass::begin(log.parts.clone(), 9).unwrap();
+            let mut pass = Pass::begin(log.core.clone(), 9).unwrap();
             assert!(pass.step().await.unwrap());
         }
         for _ in 0..2 {
@@ -173,7 +173,7 @@ async fn likes_of_what_is_gone_by_the_time_they_are_applied_are_dropped() {
 async fn likes_are_refused_when_the_log_is_full_and_taken_again_after_a_pass() {
     let bench = Bench::embedded(1).await;
     let log = bench.log(LikesWrite::Behind);
-    let behind = Behind::bounded(log.parts.clone(), 4);
+    let behind = Behind::bounded(log.core.clone(), 4);
     let like = |user, change| {
         let (gate, behind) = (bench.gate.clone(), behind.clone());
         async move { behind.apply(Like { article: 1, user, change }, gate.enter().await.unwrap()).await }
@@ -193,7 +193,7 @@ async fn likes_are_refused_when_the_log_is_full_and_taken_again_after_a_pass() {
 async fn batches_are_small_while_the_log_is_long() {
     let bench = Arc::new(Bench::embedded(50).await);
     let log = bench.log(LikesWrite::Behind);
-    let behind = Behind::bounded(log.parts.clone(), 600);
+    let behind = Behind::bounded(log.core.clone(), 600);
     let mut batches = Vec::new();
     for change in [Change::On, Change::Off, Change::On] {
         let before = log.metrics().batches;
@@ -245,7 +245,7 @@ async fn a_pair_that_is_reversed_in_the_group_of_its_slice_stays_reversed() {
             if on { (Change::On, Change::Off) } else { (Change::Off, Change::On) };
         let done = bench.like(log, pair.0, pair.1, change).await;
         assert_eq!(done, model.like(pair, change));
-        let mut pass = Pass::begin(log.parts.clone(), 256).unwrap();
+        let mut pass = Pass::begin(log.core.clone(), 256).unwrap();
         let held = Held::begin(&bench.store).await;
         let (reversed, more) = if batch_first {
             let batch = begun(bench.like(log, pair.0, pair.1, reverse)).await;
