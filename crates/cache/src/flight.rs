@@ -1,5 +1,4 @@
-//! Loads in flight, one per key, keys whose load failed a moment ago, and values that are not stored but
-//! still in somebody's hands.
+//! Loads in flight, one per key; keys whose load failed a moment ago; values that are not stored but still in use.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -15,7 +14,7 @@ use crate::policy::Policy;
 use crate::stamp::Marks;
 use crate::value::{Value, WeakValue};
 
-/// What a load brought to everybody who waits for it.
+/// Result of a load for all who wait for it.
 #[derive(Clone, Debug)]
 pub(crate) enum Filled {
     Value(Value),
@@ -25,7 +24,7 @@ pub(crate) enum Filled {
 
 pub(crate) type LoadOutcome<E> = Result<Filled, CacheError<E>>;
 
-/// The sending half belongs to the load's task; when that task dies, the channel closes.
+/// The sender belongs to the load's task; when that task ends, the channel closes.
 pub(crate) type Sender<E> = watch::Sender<Option<LoadOutcome<E>>>;
 pub(crate) type Receiver<E> = watch::Receiver<Option<LoadOutcome<E>>>;
 
@@ -33,7 +32,7 @@ pub(crate) type Receiver<E> = watch::Receiver<Option<LoadOutcome<E>>>;
 pub(crate) struct Flight<E> {
     /// The stamps as they were before the loader ran.
     pub(crate) marks: Marks,
-    /// Past this moment of the cache's clock nobody joins: a runtime that no longer runs its
+    /// Past this time of the cache's clock nobody joins: a runtime that no longer runs its
     /// tasks cannot time them out either.
     pub(crate) deadline: u64,
     pub(crate) receiver: Receiver<E>,
@@ -49,8 +48,7 @@ struct Failure<E> {
     last: Arc<CacheError<E>>,
 }
 
-/// A value that is too large to be stored, or was not to be: whoever asks for it while somebody still has
-/// it, because it is being sent, is given the same instead of another one.
+/// A value that is not stored, and is shared as long as somebody still sends it.
 #[derive(Debug)]
 pub(crate) struct Lent {
     pub(crate) value: WeakValue,
@@ -58,46 +56,45 @@ pub(crate) struct Lent {
     pub(crate) until: u64,
 }
 
-/// Keys whose failures are remembered. Beyond it further keys have no pause: their loads are
-/// still limited in number by the policy.
+/// Keys whose failures are kept. Further keys have no pause: the policy still limits the number of their loads.
 const MAX_FAILURES: usize = 1024;
 
 #[derive(Debug)]
 struct Inner<E> {
     flights: HashMap<Box<str>, Arc<Flight<E>>>,
-    /// Flights whose place a newer one took. Nobody joins them; they answer those who wait.
+    /// Flights replaced by a newer one. Nobody joins them; they answer those who wait.
     outdated: Vec<Arc<Flight<E>>>,
     failures: HashMap<Box<str>, Failure<E>>,
     lent: HashMap<Box<str>, Lent>,
 }
 
-/// All loads of one name. Hits never come here.
+/// All loads of one name. Hits do not use it.
 #[derive(Debug)]
 pub(crate) struct Flights<E> {
-    // No code of the caller runs under this lock.
+    // No code of a caller runs under this lock.
     inner: Mutex<Inner<E>>,
 }
 
-/// What a caller without a fresh entry has to do.
+/// Role of a caller without a fresh entry.
 pub(crate) enum FlightRole<E> {
-    /// Wait for a load that is under way.
+    /// Wait for a load in flight.
     Join(Receiver<E>),
     /// Run the load; the flight is registered.
     Lead(Arc<Flight<E>>, Sender<E>),
-    /// Take this, which somebody else has in hand.
+    /// Use this value, which somebody else is using.
     Borrow(Value),
-    /// Neither: the key failed a moment ago, or too many loads are pending.
+    /// The key failed a moment ago, or too many loads are pending.
     Refused(CacheError<E>),
-    /// Look again: the entry came in the meantime.
+    /// Look up again: the entry has arrived in the meantime.
     Again,
 }
 
-/// Who asks for a role.
+/// Request for a role.
 pub(crate) struct Ask<'a> {
     pub(crate) key: &'a str,
     pub(crate) policy: &'a Policy,
     pub(crate) now: u64,
-    /// Longest time between the start of a flight and its outcome.
+    /// Longest time from the start of a flight to its outcome.
     pub(crate) longest: Duration,
 }
 
@@ -111,9 +108,8 @@ impl<E> Flights<E> {
     /// Joins the load in flight if it began after the last invalidation, else makes the caller
     /// the leader of a new one.
     ///
-    /// `is_current` judges the flight's stamps, `marks` reads them anew, `stored` looks into the
-    /// store once more: a load enters its result there before it leaves this table, so whoever
-    /// finds neither here has really found nothing.
+    /// `is_current` judges the flight's stamps, `marks` reads them again, `stored` looks into the store once more: a load
+    /// stores its result before it leaves this table, so if neither is found there is none.
     pub(crate) fn role(
         &self,
         ask: &Ask<'_>,
@@ -172,8 +168,8 @@ impl<E> Flights<E> {
         }
     }
 
-    /// Notes a value for those who ask while somebody has it. Few are ever noted at once: they are large, and
-    /// those that nobody has are forgotten here.
+    /// Lends a value to later callers as long as somebody uses it. There are few at a time: they are large, and unused
+    /// ones are removed here.
     pub(crate) fn lend(&self, key: &str, lent: Lent) {
         let mut inner = self.inner.lock();
         inner.lent.retain(|_, lent| lent.value.upgrade().is_some());
@@ -184,7 +180,7 @@ impl<E> Flights<E> {
         self.inner.lock().failures.remove(key);
     }
 
-    /// Notes a failure, and says until when the key is not to be loaded.
+    /// Notes a failure; returns the time until which the key is not to be loaded.
     pub(crate) fn failed(&self, key: &str, policy: &Policy, now: u64, error: CacheError<E>) -> u64 {
         if policy.failure_backoff.is_zero() {
             return now;
@@ -205,7 +201,7 @@ impl<E> Flights<E> {
         until
     }
 
-    /// Stops every load: nobody is left to use what they bring.
+    /// Aborts every load: nobody is left to use the results.
     pub(crate) fn abort_all(&self) {
         let inner = self.inner.lock();
         for flight in inner.flights.values().chain(&inner.outdated) {
@@ -216,13 +212,6 @@ impl<E> Flights<E> {
     }
 }
 
-/// Longest time between the start of a flight and its outcome, with a little on top, so that the
-/// load's own timers speak first.
-pub(crate) fn longest_load(policy: &Policy) -> Duration {
-    const GRACE: Duration = Duration::from_millis(100);
-    policy.queue_timeout.saturating_add(policy.load_timeout).saturating_add(GRACE)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,7 +220,7 @@ mod tests {
     fn a_load_that_ended_between_two_looks_is_not_begun_again() {
         let flights = Flights::<()>::new();
         let policy = Policy::default();
-        let ask = Ask { key: "k", policy: &policy, now: 0, longest: longest_load(&policy) };
+        let ask = Ask { key: "k", policy: &policy, now: 0, longest: Duration::MAX };
         let role = |stored| flights.role(&ask, |_| true, Marks::default, || stored);
         assert!(matches!(role(true), FlightRole::Again));
         assert!(matches!(role(false), FlightRole::Lead(..)));

@@ -1,13 +1,13 @@
-//! Figures of one named part of the cache.
+//! Metrics of one named part of the cache.
 //!
-//! Counters are striped: each thread adds to a stripe of its own, in cache lines of its own, so
-//! that counting a hit does not drag one line from core to core. A snapshot adds the stripes up;
-//! it is exact once the counted calls have returned, and not a consistent cut while they run.
+//! Counters are striped: each thread adds to its own stripe in its own cache lines, so that counting a hit does not move
+//! a line from core to core. A snapshot adds the stripes up; it is exact once the counted calls have returned, and not a
+//! consistent cut while they run.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Power of two; beyond it threads share stripes, which is slower, not wrong.
+/// A power of two. More threads share stripes, which is slower, not wrong.
 const STRIPES: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ thread_local! {
     static STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// The stripe of this thread, dealt out in turn.
+/// The stripe of this thread, assigned in turn.
 fn stripe() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     STRIPE.with(|own| {
@@ -113,17 +113,17 @@ impl Metrics {
     }
 }
 
-/// Figures of one named part of the cache since it was made.
+/// Metrics of one named part of the cache since its creation.
 ///
 /// Every finished `get` is counted in exactly one of `hits`, `negative_hits`, `misses`,
-/// `coalesced`, `backing_off` and `overloaded`; `stale_served` counts some of them again. (One that
-/// joined a load which was then lost with its runtime is counted again for what it did next.)
+/// `coalesced`, `backing_off` and `overloaded`; `stale_served` counts some of them again. (A look-up that
+/// joined a load which was lost with its runtime is counted again for its next step.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MetricsSnapshot {
     /// Look-ups answered by a live entry before its soft expiry.
     pub hits: u64,
-    /// Look-ups answered "there is no such thing" from memory.
+    /// Look-ups answered by a live negative entry.
     pub negative_hits: u64,
     /// Look-ups that began a load.
     pub misses: u64,
@@ -140,13 +140,13 @@ pub struct MetricsSnapshot {
     pub refreshes: u64,
     /// Loads whose result was not stored because a write came between.
     pub vetoed_fills: u64,
-    /// Loads whose result was not to be stored: the loader asked for that, or the policy's admission.
+    /// Loads whose result was not to be stored, by the loader or by the policy's admission.
     pub refused_by_predicate: u64,
     /// Loads whose result weighed more than `max_entry_bytes` or the whole capacity.
     pub refused_by_size: u64,
     /// Loads whose result found no room while others were filling the cache.
     pub refused_by_capacity: u64,
-    /// Entries driven out to make room.
+    /// Entries evicted to make room.
     pub evictions: u64,
     /// Look-ups that found too many loads running and waiting.
     pub overloaded: u64,
@@ -154,19 +154,19 @@ pub struct MetricsSnapshot {
     pub backing_off: u64,
     /// Loads given up because their turn did not come within `queue_timeout`.
     pub queue_timeouts: u64,
-    /// Look-ups in the shared tier that brought a body; they ran no loader.
+    /// Look-ups in the shared tier that returned a body; they ran no loader.
     pub remote_hits: u64,
-    /// Those that found nothing.
+    /// Look-ups in the shared tier that found nothing.
     pub remote_misses: u64,
-    /// Those that found a body which may be older than a write that is known here.
+    /// Look-ups in the shared tier that found a body which may be older than a known write.
     pub remote_outdated: u64,
-    /// Those that the server did not answer in time, or refused.
+    /// Look-ups in the shared tier that the server did not answer in time, or refused.
     pub remote_failed: u64,
-    /// Those that were left out, because the server failed a moment ago or is not connected yet.
+    /// Look-ups in the shared tier that were skipped, because the server failed a moment ago or is not connected yet.
     pub remote_skipped: u64,
-    /// Bodies that the shared tier took.
+    /// Bodies that the shared tier accepted.
     pub remote_stored: u64,
-    /// Entries now, dead ones not yet swept included.
+    /// Entries now, including dead ones that are not yet removed.
     pub entries: u64,
     /// Weight of those entries in bytes.
     pub bytes: u64,

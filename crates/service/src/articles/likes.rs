@@ -232,7 +232,7 @@ impl LikeLog {
         }
     }
 
-    /// Whether this user likes it, if that is acknowledged and not in the table yet. To be read before the table.
+    /// The state of this like, if it is acknowledged and not in the table yet. To be read before the table.
     pub(super) async fn waiting(&self, article: ArticleId, user: UserId) -> Option<bool> {
         match &self.mode {
             Mode::Queue(queue) => queue.state(article, user),

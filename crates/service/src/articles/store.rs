@@ -38,9 +38,9 @@ pub struct ArticleStore {
 pub struct Edited {
     pub article: Article,
     pub counts: Counts,
-    /// Whether its author likes it.
+    /// True if its author likes it.
     pub liked: bool,
-    /// Whether the edit changed anything.
+    /// True if the edit changed anything.
     pub changed: bool,
 }
 
@@ -249,7 +249,7 @@ pub(super) fn counts(conn: &Conn<'_>, id: ArticleId) -> Result<Option<Counts>> {
     })
 }
 
-/// Whether this user likes this article.
+/// True if this user likes this article.
 pub(super) fn likes(conn: &Conn<'_>, article: ArticleId, user: UserId) -> Result<bool> {
     let sql = "SELECT 1 FROM article_likes WHERE article_id = ? AND user_id = ?";
     conn.exists(sql, params![article, user])

@@ -75,7 +75,7 @@ pub(super) async fn delete(id: PathId<ScheduleId>, write: Write) -> Answer<Statu
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Whether somebody else has one is nobody's business: the same answer, for the same work.
+/// The same response, for the same work, whether or not another user has a schedule of this id.
 fn no_such_schedule() -> Problem {
     Problem::not_found("you have no schedule with this id")
 }

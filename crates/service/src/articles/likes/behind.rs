@@ -47,14 +47,14 @@ struct Shared {
     waiting: Mutex<Waiting>,
     /// Signals that a pass is due.
     many: Notify,
-    /// Whether the last pass failed.
+    /// True if the last pass failed.
     failed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     batch: Batch,
-    /// Whether the writer has a job for the batch, or has not settled the previous one.
+    /// True if the writer has a job for the batch, or has not settled the previous one.
     at_work: bool,
 }
 

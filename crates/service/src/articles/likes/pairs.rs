@@ -19,9 +19,9 @@ pub(super) struct PendingPairs {
 /// A pair stays until it is written, even if it returns to its stored state: it may be written at this moment.
 #[derive(Clone, Copy, Debug)]
 struct PendingPair {
-    /// Whether it has a row.
+    /// True if it has a row.
     stored: bool,
-    /// Whether it is to have one.
+    /// True if it is to have one.
     wanted: bool,
     since: Instant,
 }

@@ -84,7 +84,7 @@ impl PendingLikes {
         Self { memory, pending: Mutex::default() }
     }
 
-    /// Whether this user likes it, if that is not in the table yet. To be read before the table.
+    /// The state of this like, if it is not in the table yet. To be read before the table.
     pub(in super::super) fn state(&self, article: ArticleId, user: UserId) -> Option<bool> {
         self.pending.lock().pairs.wanted((article, user))
     }

@@ -64,7 +64,7 @@ impl LikeStore {
         )))
     }
 
-    /// Whether this user likes this article, according to the tables.
+    /// True if this user likes this article, according to the tables.
     pub async fn has(&self, article: ArticleId, user: UserId) -> Result<bool> {
         self.store.read(move |conn| likes(conn, article, user)).await
     }
@@ -135,7 +135,7 @@ pub(super) fn apply(tx: &Tx<'_>, likes: &[Like]) -> Result<BatchOutcome> {
     Ok(outcome)
 }
 
-/// Whether a user exists, looked up once in a batch.
+/// True if a user exists, looked up once in a batch.
 pub(super) fn exists(tx: &Tx<'_>, user: UserId, known: &mut HashMap<UserId, bool>) -> Result<bool> {
     match known.entry(user) {
         Entry::Occupied(known) => Ok(*known.get()),

@@ -101,7 +101,7 @@ struct Known {
     articles: HashSet<ArticleId>,
 }
 
-/// Whether the tables were read since the last failed call. At the start they were not.
+/// True if the tables were read since the last failed call. At the start they were not.
 #[derive(Debug)]
 struct Doubt {
     failures: AtomicU64,
@@ -220,7 +220,7 @@ impl Stream {
         }
     }
 
-    /// Whether likes wait in this process.
+    /// True if likes wait in this process.
     pub(super) fn is_queue(&self) -> bool {
         self.shared.queue.is_some()
     }

@@ -138,7 +138,7 @@ impl Shared {
         unknown
     }
 
-    /// Whether the server is likely to have the article. If it does not, another call is needed.
+    /// True if the server is likely to have the article. If it does not, another call is needed.
     fn has(&self, like: Like) -> bool {
         self.known(part_of(like.article)).articles.contains(&like.article)
     }

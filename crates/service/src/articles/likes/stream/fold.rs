@@ -207,7 +207,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether this node folds for all. Two at once, for a moment, do no harm.
+    /// True if this node folds for all. Two at once, for a moment, do no harm.
     async fn is_our_turn(&self) -> Result<bool, Error> {
         let key = format!("{}:folds", self.prefix);
         let name = format!("{:x}", self.folding.name);
