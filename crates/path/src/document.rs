@@ -69,43 +69,22 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
 pub(crate) struct Lines<'l> {
     limits: &'l Limits,
     segments: Vec<Vec<Point>>,
-    current: Vec<Point>,
-    /// Points of `segments` and `current`.
     points: usize,
 }
 
 impl<'l> Lines<'l> {
     pub(crate) fn new(limits: &'l Limits) -> Self {
-        Self { limits, segments: Vec::new(), current: Vec::new(), points: 0 }
+        Self { limits, segments: Vec::new(), points: 0 }
     }
 
-    pub(crate) fn push(&mut self, point: Point) -> Result<(), ReadError> {
-        if self.room() == 0 {
-            return Err(self.too_many_points());
-        }
-        self.points += 1;
-        self.current.push(point);
-        Ok(())
-    }
-
-    /// Ends the current line; one without points is dropped.
-    pub(crate) fn end_line(&mut self) -> Result<(), ReadError> {
-        if self.current.is_empty() {
-            return Ok(());
-        }
-        self.check_segments()?;
-        // A copy, so that a segment has no spare capacity and the buffer is reused.
-        self.segments.push(self.current.as_slice().into());
-        self.current.clear();
-        Ok(())
-    }
-
-    /// Adds a whole line, unless it has no points.
+    /// Adds a line, unless it has no points.
     pub(crate) fn add_line(&mut self, mut line: Vec<Point>) -> Result<(), ReadError> {
         if line.is_empty() {
             return Ok(());
         }
-        self.check_segments()?;
+        if self.segments.len() == self.limits.max_segments {
+            return Err(ReadError::TooManySegments { limit: self.limits.max_segments });
+        }
         if line.len() > self.room() {
             return Err(self.too_many_points());
         }
@@ -113,13 +92,6 @@ impl<'l> Lines<'l> {
         line.shrink_to_fit();
         self.segments.push(line);
         Ok(())
-    }
-
-    fn check_segments(&self) -> Result<(), ReadError> {
-        if self.segments.len() < self.limits.max_segments {
-            return Ok(());
-        }
-        Err(ReadError::TooManySegments { limit: self.limits.max_segments })
     }
 
     /// Number of points that are still accepted.

@@ -127,7 +127,7 @@ impl Articles {
 
     /// The store of likes.
     pub fn likes(&self) -> &LikeStore {
-        self.likes.store()
+        &self.likes.core.store
     }
 
     /// Figures of likes.
@@ -155,7 +155,7 @@ impl Articles {
     ) -> Result<Result<Edited, Refusal>, ChangeError> {
         let by = by.into();
         let user = by.user;
-        let pending = Arc::clone(self.likes.pending());
+        let pending = Arc::clone(&self.likes.core.pending);
         let seen = move |edited: &mut Edited| {
             edited.counts.likes = pending.likes(id).unwrap_or(edited.counts.likes);
             edited.liked = pending.state(id, user).unwrap_or(edited.liked);
@@ -169,7 +169,7 @@ impl Articles {
             Some(counts) => Some(counts),
             None => {
                 let _turn = self.responses.reads().enter().await?;
-                self.likes.read_counts(id).await?
+                self.likes.core.read_counts(id).await?
             }
         };
         let Some(stored) = stored else { return Ok(None) };
@@ -181,7 +181,7 @@ impl Articles {
             return Ok(waiting);
         }
         let _turn = self.responses.reads().enter().await?;
-        Ok(self.likes.store().has(id, user).await?)
+        Ok(self.likes.core.store.has(id, user).await?)
     }
 }
 

@@ -42,6 +42,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
         open: Vec::new(),
         finished: false,
         lines: Lines::new(limits),
+        line: Vec::new(),
         point: None,
         collected: String::new(),
         document_name: None,
@@ -102,6 +103,8 @@ struct Parser<'t, 'l> {
     /// The root element has been closed.
     finished: bool,
     lines: Lines<'l>,
+    /// Points of the current segment or route.
+    line: Vec<Point>,
     point: Option<Point>,
     /// Text of the innermost element that has any.
     collected: String,
@@ -214,10 +217,15 @@ impl<'t> Parser<'t, '_> {
                     point
                         .check()
                         .map_err(|reason| ReadError::OutOfRange { reason, place: self.place() })?;
-                    self.lines.push(point)?;
+                    if self.line.len() == self.lines.room() {
+                        return Err(self.lines.too_many_points());
+                    }
+                    self.line.push(point);
                 }
             }
-            Some(Element::Segment | Element::Route) => self.lines.end_line()?,
+            Some(Element::Segment | Element::Route) => {
+                self.lines.add_line(std::mem::take(&mut self.line))?;
+            }
             Some(Element::DocumentName) if self.document_name.is_none() => {
                 self.document_name = clean_name(&self.collected);
             }

@@ -32,10 +32,6 @@ pub(super) struct CountMemory {
     is_enabled: bool,
 }
 
-/// Number of changes of the articles of a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Version(u64);
-
 #[derive(Clone, Copy, Default)]
 struct Slot {
     /// 0: free.
@@ -46,6 +42,7 @@ struct Slot {
 
 #[derive(Default)]
 struct Set {
+    /// Number of changes of its articles.
     version: u64,
     slots: [Slot; WAYS],
     hand: usize,
@@ -72,17 +69,17 @@ impl CountMemory {
     }
 
     /// Version to be noted before the store is read for [`fill`](Self::fill).
-    pub(super) fn version(&self, article: ArticleId) -> Version {
-        Version(self.set_of(article).version)
+    pub(super) fn version(&self, article: ArticleId) -> u64 {
+        self.set_of(article).version
     }
 
     /// Keeps what a reader has found, unless the version has moved on; returns whether it has not.
-    pub(super) fn fill(&self, article: ArticleId, counts: Counts, since: Version) -> bool {
+    pub(super) fn fill(&self, article: ArticleId, counts: Counts, since: u64) -> bool {
         if !self.is_enabled {
             return true;
         }
         let mut set = self.set_of(article);
-        let unchanged = set.version == since.0;
+        let unchanged = set.version == since;
         if unchanged {
             set.put(article, counts);
         }

@@ -110,27 +110,27 @@ pub enum LikeError {
 
 /// State that all modes share.
 #[derive(Clone, Debug)]
-struct Core {
-    store: LikeStore,
+pub(super) struct Core {
+    pub(super) store: LikeStore,
     counts: Arc<CountMemory>,
     /// Empty in all modes but [`Mode::Behind`].
-    pending: Arc<PendingLikes>,
+    pub(super) pending: Arc<PendingLikes>,
     counters: Arc<Counters>,
 }
 
 /// Writes likes in the configured mode.
 #[derive(Clone, Debug)]
 pub(super) struct LikeLog {
-    core: Core,
+    pub(super) core: Core,
     mode: Mode,
 }
 
 #[derive(Clone, Debug)]
 enum Mode {
     Direct,
-    Behind(behind::Behind),
-    Stream(stream::Stream),
-    Queue(queue::Queue),
+    Behind(Arc<behind::Behind>),
+    Stream(Arc<stream::Stream>),
+    Queue(Arc<queue::Queue>),
     Discard,
 }
 
@@ -170,14 +170,15 @@ impl LikeLog {
         let core = Core { store: LikeStore::new(store), counts, pending, counters: Arc::default() };
         let mode = match write {
             LikesWrite::Direct => Mode::Direct,
-            LikesWrite::Behind => Mode::Behind(behind::Behind::new(core.clone())),
+            LikesWrite::Behind => Mode::Behind(Arc::new(behind::Behind::new(core.clone()))),
             LikesWrite::Queue if settings.url.is_empty() => {
-                Mode::Queue(queue::Queue::new(core.clone(), settings.queue_flush))
+                Mode::Queue(Arc::new(queue::Queue::new(core.clone(), settings.queue_flush)))
             }
             LikesWrite::Stream | LikesWrite::Queue => {
                 let identity = identity.ok_or(StreamError::NoDatabase)?;
                 let queue = (write == LikesWrite::Queue).then_some(settings.queue_flush);
-                Mode::Stream(stream::Stream::new(core.clone(), &settings.url, identity, queue)?)
+                let stream = stream::Stream::new(core.clone(), &settings.url, identity, queue)?;
+                Mode::Stream(Arc::new(stream))
             }
             LikesWrite::Discard => Mode::Discard,
         };
@@ -191,19 +192,6 @@ impl LikeLog {
             Mode::Stream(_) => DecidedBy::Stream,
             _ => DecidedBy::Tables,
         })
-    }
-
-    pub(super) fn store(&self) -> &LikeStore {
-        &self.core.store
-    }
-
-    pub(super) fn pending(&self) -> &Arc<PendingLikes> {
-        &self.core.pending
-    }
-
-    /// Reads the counts of an article from the store and keeps them in memory; `None` if there is no such article.
-    pub(super) async fn read_counts(&self, id: ArticleId) -> Result<Option<Counts>> {
-        self.core.read_counts(id).await
     }
 
     /// Changes a like; returns when it is acknowledged, in the sense of the mode. An accepted like is changed whether
@@ -311,7 +299,8 @@ struct StoredLike {
 }
 
 impl Core {
-    async fn read_counts(&self, article: ArticleId) -> Result<Option<Counts>> {
+    /// Reads the counts of an article from the store and keeps them in memory; `None` if there is no such article.
+    pub(super) async fn read_counts(&self, article: ArticleId) -> Result<Option<Counts>> {
         for _ in 0..TRIES {
             let version = self.counts.version(article);
             let Some(found) = self.store.counts(article).await? else { return Ok(None) };

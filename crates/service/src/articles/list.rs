@@ -103,7 +103,7 @@ impl Articles {
         };
         let kept = after.is_none() || self.responses.keeps_later_pages();
         let wanted = Wanted { key: &key, stamps: &[all_articles()], kept };
-        let (store, pending) = (self.store.clone(), Arc::clone(self.likes.pending()));
+        let (store, pending) = (self.store.clone(), Arc::clone(&self.likes.core.pending));
         let make = move || async move {
             // Likes show in a listing and do not invalidate it: it depends on more than its stamp.
             let listed = store.listed(asked, limit + 1, &pending);

@@ -85,10 +85,10 @@ impl Articles {
         }
         for one in &found {
             // Pending likes differ from the table until they are applied.
-            let pending = self.likes.pending().likes(one.article).is_some();
+            let pending = self.likes.core.pending.likes(one.article).is_some();
             let counts = self.counts.get(one.article).filter(|_| !pending);
             if counts.is_some_and(|counts| counts != one.kept) {
-                self.likes.read_counts(one.article).await?;
+                self.likes.core.read_counts(one.article).await?;
             }
         }
         Ok(Some(last.article))

@@ -20,7 +20,7 @@ use crate::store::{Conn, Result, Row, Value, params};
 use cell::Cell;
 pub(super) use cell::code_of;
 use madang_path::{Point, distance_metres};
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Starts of a cell that are read at once instead of its halves.
@@ -54,8 +54,11 @@ struct Start {
     id: TrackId,
 }
 
+/// An item of the queue, ordered by distance.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
-    metres: f64,
+    /// Bits of the distance in metres: those of numbers that are not negative are in their order.
+    distance: u64,
     item: Item,
 }
 
@@ -75,10 +78,10 @@ impl<'conn> Search<'conn> {
         let mut found = Vec::with_capacity(self.limit.min(128));
         self.offer_cell(Cell::WORLD);
         while found.len() < self.limit
-            && let Some(Reverse(Entry { metres, item })) = self.queue.pop()
+            && let Some(Reverse(Entry { distance, item })) = self.queue.pop()
         {
             match item {
-                Item::Track(id) => found.push((id, metres)),
+                Item::Track(id) => found.push((id, f64::from_bits(distance))),
                 Item::Cell(cell) => self.open(cell)?,
             }
             if self.rows > MOST_ROWS {
@@ -92,16 +95,19 @@ impl<'conn> Search<'conn> {
         let before =
             self.after.is_some_and(|(metres, _)| cell.farthest_metres(self.centre) < metres);
         if !before {
-            let metres = cell.nearest_metres(self.centre);
-            self.queue.push(Reverse(Entry { metres, item: Item::Cell(cell) }));
+            self.offer(cell.nearest_metres(self.centre), Item::Cell(cell));
         }
     }
 
     fn offer_start(&mut self, start: &Start) {
         let metres = distance_metres(&self.centre, &start.at);
         if self.is_after(metres, start.id) {
-            self.queue.push(Reverse(Entry { metres, item: Item::Track(start.id) }));
+            self.offer(metres, Item::Track(start.id));
         }
+    }
+
+    fn offer(&mut self, metres: f64, item: Item) {
+        self.queue.push(Reverse(Entry { distance: metres.to_bits(), item }));
     }
 
     fn is_after(&self, metres: f64, id: TrackId) -> bool {
@@ -184,23 +190,3 @@ const ON_SPOT: &str = "SELECT lat, lon, id FROM track_starts
 fn at(row: &Row<'_>) -> Result<Point> {
     Ok(Point { lat: row.get(0)?, lon: row.get(1)?, ele: None })
 }
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.metres.total_cmp(&other.metres).then(self.item.cmp(&other.item))
-    }
-}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Entry {}

@@ -34,13 +34,8 @@ const FEW: usize = 128;
 /// Longest time between two passes.
 const EVERY: Duration = Duration::from_secs(1);
 
-#[derive(Clone, Debug)]
-pub(super) struct Behind {
-    shared: Arc<Shared>,
-}
-
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Behind {
     core: Core,
     /// Changes that the log may hold.
     most: u64,
@@ -87,17 +82,21 @@ impl Behind {
     /// With at most this many changes in the log, not counting a last batch.
     pub(super) fn bounded(core: Core, most: u64) -> Self {
         let (waiting, many, failed) = Default::default();
-        Self { shared: Arc::new(Shared { core, most, waiting, many, failed }) }
+        Self { core, most, waiting, many, failed }
     }
 
-    pub(super) async fn apply(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
+    pub(super) async fn apply(
+        self: &Arc<Self>,
+        like: Like,
+        turn: Permit,
+    ) -> Result<Liked, LikeError> {
         let (answer, answered) = oneshot::channel();
-        let logged = self.shared.core.pending.backlog().1;
+        let logged = self.core.pending.backlog().1;
         let handed;
         let first = {
-            let mut waiting = self.shared.waiting.lock();
+            let mut waiting = self.waiting.lock();
             let batch = &mut waiting.batch;
-            if batch.likes.len() >= MOST_WAITING || logged >= self.shared.most {
+            if batch.likes.len() >= MOST_WAITING || logged >= self.most {
                 return Err(LikeError::Full);
             }
             batch.likes.push(like);
@@ -106,7 +105,7 @@ impl Behind {
             !std::mem::replace(&mut waiting.at_work, true)
         };
         if first {
-            self.shared.submit();
+            self.submit();
         }
         // The sender is dropped unused if the writer's thread ends.
         let Ok(outcome) = answered.await else { return Err(LikeError::Store(StoreError::Closed)) };
@@ -119,30 +118,28 @@ impl Behind {
 
     /// Number of likes that wait for a commit or to be applied, and the age of the oldest of the latter.
     pub(super) fn pending(&self) -> (u64, Duration) {
-        let waiting = self.shared.waiting.lock().batch.likes.len() as u64;
-        let (pending, lag) = self.shared.core.pending.metrics();
+        let waiting = self.waiting.lock().batch.likes.len() as u64;
+        let (pending, lag) = self.core.pending.metrics();
         (waiting + pending, lag)
     }
 
     /// Returns when a pass is due.
     pub(super) async fn until_due(&self) {
         // After a failure the next try does not come with the next batch.
-        if self.shared.failed.load(Relaxed) {
+        if self.failed.load(Relaxed) {
             tokio::time::sleep(EVERY).await;
         } else {
-            let _ = tokio::time::timeout(EVERY, self.shared.many.notified()).await;
+            let _ = tokio::time::timeout(EVERY, self.many.notified()).await;
         }
     }
 
     /// Applies the log to the tables; returns whether that succeeded.
     pub(super) async fn flush(&self) -> bool {
-        let done = pass::run(&self.shared.core).await;
-        self.shared.failed.store(!done, Relaxed);
+        let done = pass::run(&self.core).await;
+        self.failed.store(!done, Relaxed);
         done
     }
-}
 
-impl Shared {
     /// Takes the batch of a job: all that wait, or a few when the log is long, since passes must be faster.
     fn take(&self) -> Batch {
         let is_long = self.core.pending.backlog().1 >= self.most / 3;

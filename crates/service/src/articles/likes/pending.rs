@@ -21,7 +21,7 @@ use super::batch::BatchOutcome;
 use super::log::Position;
 use super::pairs::{PendingPairs, Slice};
 use crate::accounts::UserId;
-use crate::articles::counts::{CountMemory, Version};
+use crate::articles::counts::CountMemory;
 use crate::articles::store::listing::Listed;
 use crate::articles::types::{ArticleId, Counts, Summary};
 use parking_lot::Mutex;
@@ -35,10 +35,6 @@ pub(crate) struct PendingLikes {
     pending: Mutex<Pending>,
 }
 
-/// Number of transactions that applied pending likes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Applications(u64);
-
 #[derive(Debug, Default)]
 struct Pending {
     pairs: PendingPairs,
@@ -47,7 +43,8 @@ struct Pending {
     /// Records of a pass that has begun, and later ones.
     older: Backlog,
     newer: Backlog,
-    applied: u64,
+    /// Number of transactions that applied pending likes.
+    applications: u64,
 }
 
 /// Part of the log.
@@ -96,31 +93,22 @@ impl PendingLikes {
 
     /// Adds pending likes to the counts that a reader has found, and keeps the sum; `None` if they may have
     /// changed since the reader noted the version, and must be read again.
-    pub(super) fn fill(
-        &self,
-        article: ArticleId,
-        stored: Counts,
-        since: Version,
-    ) -> Option<Counts> {
+    pub(super) fn fill(&self, article: ArticleId, stored: Counts, since: u64) -> Option<Counts> {
         let pending = self.pending.lock();
         let likes = pending.pairs.likes(article).unwrap_or(stored.likes);
         let counts = Counts { likes, ..stored };
         self.memory.fill(article, counts, since).then_some(counts)
     }
 
-    /// To be noted within a transaction before it reads any table, for [`shown`](Self::shown).
-    pub(in super::super) fn applications(&self) -> Applications {
-        Applications(self.pending.lock().applied)
+    /// Version to be noted within a transaction before it reads any table, for [`shown`](Self::shown).
+    pub(in super::super) fn applications(&self) -> u64 {
+        self.pending.lock().applications
     }
 
     /// A page with pending likes; `None` if some were applied since.
-    pub(in super::super) fn shown(
-        &self,
-        page: Vec<Summary>,
-        since: Applications,
-    ) -> Option<Vec<Listed>> {
+    pub(in super::super) fn shown(&self, page: Vec<Summary>, since: u64) -> Option<Vec<Listed>> {
         let pending = self.pending.lock();
-        (pending.applied == since.0).then(|| pending.listed(page))
+        (pending.applications == since).then(|| pending.listed(page))
     }
 
     /// As [`shown`](Self::shown), for a job of the writer.
@@ -178,7 +166,7 @@ impl PendingLikes {
     /// Removes what a commit has applied.
     pub(super) fn applied(&self, slice: &Slice, outcome: &BatchOutcome) {
         let mut pending = self.pending.lock();
-        pending.applied += 1;
+        pending.applications += 1;
         for gone in pending.pairs.applied(slice, outcome) {
             self.memory.forget(gone);
         }

@@ -22,13 +22,8 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[derive(Clone, Debug)]
-pub(super) struct Queue {
-    shared: Arc<Shared>,
-}
-
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Queue {
     core: Core,
     every: Duration,
     pending: Mutex<Pending>,
@@ -43,23 +38,22 @@ struct Pending {
 
 impl Queue {
     pub(super) fn new(core: Core, every: Duration) -> Self {
-        Self { shared: Arc::new(Shared { core, every, pending: Mutex::default() }) }
+        Self { core, every, pending: Mutex::default() }
     }
 
     pub(super) async fn apply(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
-        let this = &*self.shared;
         loop {
             let written = {
-                let mut pending = this.pending.lock();
+                let mut pending = self.pending.lock();
                 let known = pending.pairs.wanted(like.pair());
-                let counts = this.core.counts.get(like.article);
+                let counts = self.core.counts.get(like.article);
                 if let Some((liked, counts)) = known.zip(counts) {
                     return Ok(pending.change(like, liked, counts));
                 }
                 pending.written
             };
-            let stored = this.core.look(like.pair()).await?;
-            let mut pending = this.pending.lock();
+            let stored = self.core.look(like.pair()).await?;
+            let mut pending = self.pending.lock();
             if pending.written != written {
                 continue;
             }
@@ -75,38 +69,35 @@ impl Queue {
 
     /// The counts of an article with its pending likes.
     pub(super) fn count(&self, article: ArticleId, stored: Counts) -> Counts {
-        let mut pending = self.shared.pending.lock();
+        let mut pending = self.pending.lock();
         // Within the lock under which a written chunk moves from one to the other.
-        let stored = self.shared.core.counts.get(article).unwrap_or(stored);
+        let stored = self.core.counts.get(article).unwrap_or(stored);
         Counts { likes: pending.pairs.likes_with_row(article, stored.likes), ..stored }
     }
 
     pub(super) fn state(&self, article: ArticleId, user: UserId) -> Option<bool> {
-        self.shared.pending.lock().pairs.wanted((article, user))
+        self.pending.lock().pairs.wanted((article, user))
     }
 
     pub(super) fn every(&self) -> Duration {
-        self.shared.every
+        self.every
     }
 
     /// Number of pending pairs, and the age of the oldest.
     pub(super) fn pending(&self) -> (u64, Duration) {
-        let pending = self.shared.pending.lock();
+        let pending = self.pending.lock();
         let oldest = pending.pairs.oldest();
         (pending.pairs.len() as u64, oldest.map_or(Duration::ZERO, |since| since.elapsed()))
     }
 
     /// Writes what is pending now; returns whether that succeeded. A failure leaves it for the next time.
-    pub(super) async fn flush(&self) -> bool {
-        let mut pairs = self.shared.pending.lock().pairs.all();
+    pub(super) async fn flush(self: &Arc<Self>) -> bool {
+        let mut pairs = self.pending.lock().pairs.all();
         // The order of the tables.
         pairs.sort_unstable();
-        let this = &self.shared;
-        this.core.write_chunks(&pairs, async |chunk| Shared::write(this, chunk).await).await
+        self.core.write_chunks(&pairs, async |chunk| self.write(chunk).await).await
     }
-}
 
-impl Shared {
     async fn write(self: &Arc<Self>, chunk: &[Pair]) -> Result<()> {
         let slice = Arc::new(self.pending.lock().pairs.slice(chunk).with_all());
         let (this, sent) = (Arc::clone(self), Arc::clone(&slice));

@@ -62,13 +62,8 @@ const CODE: &str = include_str!("stream/stream.lua");
 
 /// The modes [`LikesWrite::Stream`](crate::config::LikesWrite) and, with a server,
 /// [`LikesWrite::Queue`](crate::config::LikesWrite).
-#[derive(Clone, Debug)]
-pub(super) struct Stream {
-    shared: Arc<Shared>,
-}
-
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Stream {
     core: Core,
     server: Server,
     script: Script,
@@ -142,7 +137,7 @@ impl Stream {
         identity: i64,
         queue: Option<Duration>,
     ) -> Result<Self, Error> {
-        let shared = Shared {
+        Ok(Self {
             core,
             batches: Batches::default(),
             server: Server::new(urls, PURPOSE)?,
@@ -152,13 +147,16 @@ impl Stream {
             doubt: Doubt::default(),
             folding: Folding::default(),
             queue: queue.map(|every| Arc::new(Queue::new(every))),
-        };
-        Ok(Self { shared: Arc::new(shared) })
+        })
     }
 
-    pub(super) async fn apply(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
+    pub(super) async fn apply(
+        self: &Arc<Self>,
+        like: Like,
+        turn: Permit,
+    ) -> Result<Liked, LikeError> {
         let handed = handover::hand_over();
-        let done = self.shared.apply_with_others(like).await;
+        let done = self.apply_with_others(like).await;
         let is_unknown = matches!(&done, Err(LikeError::Store(error)) if error.is_unknown());
         if done.is_err() && !is_unknown {
             handed.undone();
@@ -169,13 +167,12 @@ impl Stream {
 
     /// The count of an article and the state of a pair, as far as they are in the stream; nothing if it does not answer.
     pub(super) async fn look(
-        &self,
+        self: &Arc<Self>,
         article: ArticleId,
         user: Option<UserId>,
     ) -> (Option<u64>, Option<bool>) {
         let user = user.map_or_else(|| "l".to_owned(), |user| user.to_string());
-        let ask =
-            || self.shared.ask("look", part_of(article), vec![article.to_string(), user.clone()]);
+        let ask = || self.ask("look", part_of(article), vec![article.to_string(), user.clone()]);
         let answer = match ask().await {
             // The connection may have been lost: a new one is tried once.
             Err(error) if error.is_unknown() => ask().await,
@@ -194,39 +191,37 @@ impl Stream {
     }
 
     pub(super) async fn until_due(&self) {
-        match &self.shared.queue {
+        match &self.queue {
             Some(queue) => tokio::time::sleep(queue.every()).await,
-            None => self.shared.folding.until_due().await,
+            None => self.folding.until_due().await,
         }
     }
 
     /// Brings the tables up to date; returns whether that succeeded. Without `anyway` a stream is folded only if it is
     /// this node's turn: at the end it may be the last node.
-    pub(super) async fn flush(&self, anyway: bool) -> bool {
-        match &self.shared.queue {
-            Some(queue) => self.shared.write_queue(queue).await,
-            None => self.shared.fold_all(anyway).await,
+    pub(super) async fn flush(self: &Arc<Self>, anyway: bool) -> bool {
+        match &self.queue {
+            Some(queue) => self.write_queue(queue).await,
+            None => self.fold_all(anyway).await,
         }
     }
 
     /// Number of waiting entries, age of the oldest, and number of acknowledged likes that were lost.
     pub(super) fn pending(&self) -> (u64, Duration, u64) {
-        match &self.shared.queue {
+        match &self.queue {
             Some(queue) => {
                 let (pending, oldest) = queue.metrics();
                 (pending, oldest, 0)
             }
-            None => self.shared.folding.metrics(),
+            None => self.folding.metrics(),
         }
     }
 
     /// True if likes wait in this process.
     pub(super) fn is_queue(&self) -> bool {
-        self.shared.queue.is_some()
+        self.queue.is_some()
     }
-}
 
-impl Shared {
     fn known(&self, part: usize) -> MutexGuard<'_, Known> {
         self.known[part].lock()
     }

@@ -93,7 +93,7 @@ async fn everybody_sees(system: &Articles, model: &Model, articles: i64, at: usi
         assert_eq!(counts.map(|counts| counts.likes), wanted, "{at}: counts of {article}");
     }
     for order in [Order::Newest, Order::Likes] {
-        let pending = system.likes.pending();
+        let pending = &system.likes.core.pending;
         let asked = PageRequest { words: Words::default(), order, after: None };
         let page = system.store.listed(asked, 100, pending).await.unwrap().items;
         assert_eq!(page.len(), articles as usize - model.deleted.len());
@@ -226,7 +226,7 @@ async fn no_reader_misses_a_like_or_sees_a_count_go_back_while_passes_run() {
                 looks += 1;
                 let at_least: Vec<_> = acknowledged.iter().map(|n| n.load(SeqCst)).collect();
                 let shown: Vec<(ArticleId, u64)> = if reader == 0 {
-                    let pending = system.likes.pending();
+                    let pending = &system.likes.core.pending;
                     let asked =
                         PageRequest { words: Words::default(), order: Order::Likes, after: None };
                     let page = system.store.listed(asked, 10, pending).await.unwrap().items;

@@ -178,7 +178,7 @@ async fn what_the_queue_acknowledged_and_could_not_write_stays_and_is_written_la
     log.flush().await;
     assert_eq!((log.metrics().pending, log.waiting(1, 1).await), (0, None));
     assert_eq!(bench.rows().await, HashSet::from([(1, 1), (1, 2)]));
-    assert_eq!(log.read_counts(1).await.unwrap().unwrap().likes, 2);
+    assert_eq!(log.core.read_counts(1).await.unwrap().unwrap().likes, 2);
     bench.counts_are_rows().await;
 }
 
@@ -193,7 +193,7 @@ async fn the_queue_forgets_likes_of_what_is_gone_by_the_time_they_are_written() 
     log.flush().await;
     assert_eq!(log.metrics().pending, 0);
     assert_eq!(bench.rows().await, HashSet::from([(1, 1)]));
-    assert_eq!(log.read_counts(1).await.unwrap().unwrap().likes, 1);
+    assert_eq!(log.core.read_counts(1).await.unwrap().unwrap().likes, 1);
     bench.counts_are_rows().await;
 }
 

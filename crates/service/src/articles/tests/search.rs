@@ -10,7 +10,7 @@ async fn found(bench: &Bench, all: &Articles, q: &str, order: Order) -> Vec<Arti
     let (mut ids, mut after) = (Vec::new(), None);
     loop {
         let asked = PageRequest { words: Words::of(q), order, after };
-        let page = bench.articles.listed(asked, 3, all.likes.pending()).await.unwrap();
+        let page = bench.articles.listed(asked, 3, &all.likes.core.pending).await.unwrap();
         ids.extend(page.items.iter().map(|listed| listed.article.id));
         let last = page.items.last().filter(|_| page.items.len() == 3);
         after = last.map(|last| last.article.position()).or(page.more);

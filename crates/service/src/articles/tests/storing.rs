@@ -44,7 +44,7 @@ async fn an_article_whose_author_is_gone_stays_without_a_name_and_its_counts_sta
 async fn a_deleted_article_is_gone_at_once_and_its_rows_go_in_small_transactions() {
     let bench = Bench::with_articles(2).await;
     let pairs: Vec<_> = (1..=8).flat_map(|user| [(1, user), (2, user)]).collect();
-    assert_eq!(bench.log(LikesWrite::Behind).store().like_all(pairs).await, Ok(16));
+    assert_eq!(bench.log(LikesWrite::Behind).core.store.like_all(pairs).await, Ok(16));
     bench.comments.add_all((0..5).map(|_| comment(1, 3)).collect()).await.unwrap();
     assert_eq!(bench.articles.delete(1, 2).await, Ok(Err(Refusal::NotOwner)));
     assert_eq!(bench.articles.delete(1, 1).await, Ok(Ok(())));
@@ -81,7 +81,7 @@ async fn wrong_counts_are_found_set_right_and_counted() {
         )
         .await;
     assert_eq!(articles.counts.get(3), None);
-    articles.likes.read_counts(3).await.unwrap();
+    articles.likes.core.read_counts(3).await.unwrap();
     let mut after = 0;
     while let Some(last) = articles.check_some(after).await.unwrap() {
         after = last;
@@ -89,7 +89,10 @@ async fn wrong_counts_are_found_set_right_and_counted() {
     bench.counts_are_rows().await;
     let repaired = || articles.upkeep.repaired.load(Relaxed);
     assert_eq!((articles.upkeep.checked.load(Relaxed), repaired()), (250, 3));
-    assert_eq!(articles.likes.read_counts(3).await, Ok(Some(Counts { likes: 2, comments: 0 })));
+    assert_eq!(
+        articles.likes.core.read_counts(3).await,
+        Ok(Some(Counts { likes: 2, comments: 0 }))
+    );
     assert_eq!(articles.check_some(0).await, Ok(Some(100)));
     assert_eq!(repaired(), 3, "what is right is left alone");
 }
@@ -98,7 +101,7 @@ async fn wrong_counts_are_found_set_right_and_counted() {
 async fn counts_in_memory_follow_a_change_from_outside() {
     let bench = Bench::embedded(1).await;
     let articles = articles(&bench);
-    articles.likes.read_counts(1).await.unwrap();
+    articles.likes.core.read_counts(1).await.unwrap();
     bench
         .store
         .execute("INSERT INTO article_likes VALUES (1, 1); UPDATE articles SET like_count = 1")
@@ -122,7 +125,7 @@ async fn counts_are_read_though_those_of_other_articles_change_all_the_time() {
     };
     // An article whose counts share a version with those of article 1, as some eight of 32,768 do.
     let other = (2..).find(moves_it_on).unwrap();
-    let mut read = std::pin::pin!(log.read_counts(1));
+    let mut read = std::pin::pin!(log.core.read_counts(1));
     let mut found = None;
     for _ in 0..1000 {
         // With all readers held up, what was asked for before is answered, and what is asked for now waits:
@@ -201,7 +204,7 @@ async fn every_walk_reads_its_index_and_sort_nothing() {
 async fn pages_by_likes_hold_every_article_once() {
     let bench = Bench::with_articles(40).await;
     let pairs = (1..=40).flat_map(|article| (1..=article % 5).map(move |user| (article, user)));
-    bench.log(LikesWrite::Behind).store().like_all(pairs.collect()).await.unwrap();
+    bench.log(LikesWrite::Behind).core.store.like_all(pairs.collect()).await.unwrap();
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
         let page = bench.page(Order::Likes, after, 7).await.unwrap();

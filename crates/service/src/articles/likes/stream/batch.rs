@@ -3,7 +3,7 @@
 
 use super::super::bulk;
 use super::super::{Change, Like, LikeError, Liked};
-use super::{MOST_PENDING, Shared, part_of};
+use super::{MOST_PENDING, Stream, part_of};
 use crate::accounts::UserId;
 use crate::store::StoreError;
 use madang_valkey::Error;
@@ -54,7 +54,7 @@ impl Batches {
     }
 }
 
-impl Shared {
+impl Stream {
     /// Changes a like together with those that come at the same time.
     pub(super) async fn apply_with_others(self: &Arc<Self>, like: Like) -> LikeOutcome {
         let (answer, answered) = oneshot::channel();
@@ -96,10 +96,10 @@ impl Shared {
         let open = |like| Open { like, base: None, outcome: None };
         let mut all: Vec<Open> = likes.into_iter().map(open).collect();
         let unknown: Vec<usize> = (0..all.len()).filter(|at| !self.has(all[*at].like)).collect();
-        self.look(&mut all, &unknown).await;
+        self.read_bases(&mut all, &unknown).await;
         for tried in 0..TRIES {
             let unknown = self.send(&mut all, tried == 0).await;
-            self.look(&mut all, &unknown).await;
+            self.read_bases(&mut all, &unknown).await;
             if all.iter().all(|one| one.outcome.is_some()) {
                 break;
             }
@@ -167,7 +167,7 @@ impl Shared {
     }
 
     /// Reads the state before these likes from the tables.
-    async fn look(&self, all: &mut [Open], unknown: &[usize]) {
+    async fn read_bases(&self, all: &mut [Open], unknown: &[usize]) {
         if unknown.is_empty() {
             return;
         }

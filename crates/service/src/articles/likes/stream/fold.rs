@@ -3,7 +3,7 @@
 use super::super::batch::BatchOutcome;
 use super::super::store::apply;
 use super::super::{Change, Like};
-use super::{PARTS, Position, Shared};
+use super::{PARTS, Position, Stream};
 use crate::articles::types::ArticleId;
 use crate::store::{Result, StoreError, Tx, columns, params};
 use madang_valkey::{Error, redis};
@@ -88,7 +88,7 @@ impl Entries {
     }
 }
 
-impl Shared {
+impl Stream {
     /// Folds until nothing waits, if it is this node's turn or `anyway`; returns whether that succeeded.
     pub(super) async fn fold_all(self: &Arc<Self>, anyway: bool) -> bool {
         loop {

@@ -9,7 +9,7 @@
 use super::super::batch::BatchOutcome;
 use super::super::store::apply;
 use super::super::{Like, MOST_QUEUED, Pair};
-use super::{Shared, part_of};
+use super::{Stream, part_of};
 use crate::store::{Result, Tx};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ impl Queue {
     }
 }
 
-impl Shared {
+impl Stream {
     /// Writes what is pending now; returns whether that succeeded. A failure leaves it for the next time.
     pub(super) async fn write_queue(self: &Arc<Self>, queue: &Arc<Queue>) -> bool {
         let all: Vec<_> =

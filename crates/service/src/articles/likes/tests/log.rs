@@ -112,7 +112,7 @@ async fn a_log_without_room_to_be_applied_at_the_start_is_shown_and_applied_late
         for start in 0..2 {
             let system = restarted_without_room(&bench, way).await;
             everybody_sees(&system, &model, 3, start).await;
-            assert_eq!(system.likes.pending().backlog(), (changes, changes), "it is bounded so");
+            assert_eq!(system.likes.core.pending.backlog(), (changes, changes), "it is bounded so");
             system.likes.flush().await;
             assert_eq!(system.like_metrics().failed_flushes, 1, "{way:?}");
             everybody_sees(&system, &model, 3, start).await;
@@ -173,7 +173,7 @@ async fn likes_of_what_is_gone_by_the_time_they_are_applied_are_dropped() {
 async fn likes_are_refused_when_the_log_is_full_and_taken_again_after_a_pass() {
     let bench = Bench::embedded(1).await;
     let log = bench.log(LikesWrite::Behind);
-    let behind = Behind::bounded(log.core.clone(), 4);
+    let behind = Arc::new(Behind::bounded(log.core.clone(), 4));
     let like = |user, change| {
         let (gate, behind) = (bench.gate.clone(), behind.clone());
         async move { behind.apply(Like { article: 1, user, change }, gate.enter().await.unwrap()).await }
@@ -193,7 +193,7 @@ async fn likes_are_refused_when_the_log_is_full_and_taken_again_after_a_pass() {
 async fn batches_are_small_while_the_log_is_long() {
     let bench = Arc::new(Bench::embedded(50).await);
     let log = bench.log(LikesWrite::Behind);
-    let behind = Behind::bounded(log.core.clone(), 600);
+    let behind = Arc::new(Behind::bounded(log.core.clone(), 600));
     let mut batches = Vec::new();
     for change in [Change::On, Change::Off, Change::On] {
         let before = log.metrics().batches;
