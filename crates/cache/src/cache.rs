@@ -123,9 +123,9 @@ impl Cache {
         Ok(NamedCache { shared: Arc::new(shared) })
     }
 
-    /// Invalidates every entry that depends on `stamps`, and prevents loads in flight from being stored. Call it after
-    /// the commit and before the write is acknowledged, also when the outcome of the commit is unknown: an unnecessary
-    /// load costs less than a wrong answer.
+    /// Invalidates every entry that depends on `stamps`, and prevents loads in flight from being stored. Call it
+    /// after the commit and before the write is acknowledged, also when the outcome of the commit is unknown: an
+    /// unnecessary load costs less than a wrong answer.
     ///
     /// A load that began before the commit is then not stored, or its entry is invalidated; one that begins after
     /// this call reads the committed state.

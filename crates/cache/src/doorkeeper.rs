@@ -1,10 +1,10 @@
 //! Recently loaded keys.
 //!
-//! Clients that choose keys freely (searches, positions, page sizes) can invent keys that are never requested again. If
-//! each were stored, a flood of them would evict what everybody reads. So a part of the cache may require more
+//! Clients that choose keys freely (searches, positions, page sizes) can invent keys that are never requested again.
+//! If each were stored, a flood of them would evict what everybody reads. So a part of the cache may require more
 //! ([`Admission`](crate::Admission)): a key is admitted when it is loaded for the second time within a while. That is
-//! the doorkeeper of TinyLFU (Einziger, Friedman, Manes 2017, section 3.4.2), of a fixed size, and without its filter:
-//! a newer key takes the place of an older one, so nothing has to be reset.
+//! the doorkeeper of TinyLFU (Einziger, Friedman, Manes 2017, section 3.4.2), of a fixed size, and without its
+//! filter: a newer key takes the place of an older one, so nothing has to be reset.
 //!
 //! It is no defence against a client that requests each of many keys twice. Then SIEVE decides, which evicts entries
 //! that were never read before those that were.

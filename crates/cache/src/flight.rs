@@ -168,8 +168,8 @@ impl<E> Flights<E> {
         }
     }
 
-    /// Lends a value to later callers as long as somebody uses it. There are few at a time: they are large, and unused
-    /// ones are removed here.
+    /// Lends a value to later callers as long as somebody uses it. There are few at a time: they are large, and
+    /// unused ones are removed here.
     pub(crate) fn lend(&self, key: &str, lent: Lent) {
         let mut inner = self.inner.lock();
         inner.lent.retain(|_, lent| lent.value.upgrade().is_some());

@@ -5,7 +5,7 @@
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Weak};
 
 use tokio::sync::OwnedSemaphorePermit;
@@ -20,8 +20,12 @@ use crate::remote::{Remote, SharedEntry};
 use crate::shared::{Age, Shared};
 use crate::stamp::Stamp;
 
-/// Leads a flight and ends it on drop, whether its task ended, panicked outside of the loader, was aborted, or was lost
-/// with its runtime.
+/// A caller's loader, of one type for all callers: one allocation more is nothing beside a load.
+pub(crate) type Loader<E> = Box<dyn FnOnce() -> Loading<E> + Send>;
+type Loading<E> = Pin<Box<dyn Future<Output = Result<Loaded, E>> + Send>>;
+
+/// Leads a flight and ends it on drop, whether its task ended, panicked outside of the loader, was aborted, or was
+/// lost with its runtime.
 pub(crate) struct Leader<E> {
     pub(crate) shared: Weak<Shared<E>>,
     pub(crate) key: Box<str>,
@@ -51,16 +55,12 @@ impl<E> Drop for Leader<E> {
 ///
 /// If the task is dropped meanwhile, `sender` is dropped after `leader`: the flight has left the table before the
 /// waiters see that they need another.
-pub(crate) async fn run<E, F, Fut>(
+pub(crate) async fn run<E: Send + Sync + 'static>(
     sender: Sender<E>,
     mut leader: Leader<E>,
     permit: Option<OwnedSemaphorePermit>,
-    loader: F,
-) where
-    E: Send + Sync + 'static,
-    F: FnOnce() -> Fut + Send + 'static,
-    Fut: Future<Output = Result<Loaded, E>> + Send + 'static,
-{
+    loader: Loader<E>,
+) {
     let remote = leader.shared.upgrade().and_then(|shared| shared.remote.clone());
     let mut own = OwnLoad::default();
     if let Some(remote) = &remote {
@@ -145,10 +145,10 @@ async fn ask<E>(leader: &mut Leader<E>, remote: &Remote) -> Result<Filled, OwnLo
 }
 
 /// Waits for a turn and runs the loader; returns its result and its start by the cache's clock.
-async fn turn_and_load<E, Fut: Future<Output = Result<Loaded, E>>>(
+async fn turn_and_load<E>(
     leader: &Leader<E>,
     permit: Option<OwnedSemaphorePermit>,
-    loader: impl FnOnce() -> Fut,
+    loader: Loader<E>,
 ) -> Result<(Filled, u64), CacheError<E>> {
     let Some(shared) = leader.shared.upgrade() else { return Err(CacheError::Abandoned) };
     let (queue_timeout, after) = (shared.policy.queue_timeout, shared.policy.load_timeout);

@@ -1,8 +1,8 @@
 //! Metrics of one named part of the cache.
 //!
-//! Counters are striped: each thread adds to its own stripe in its own cache lines, so that counting a hit does not move
-//! a line from core to core. A snapshot adds the stripes up; it is exact once the counted calls have returned, and not a
-//! consistent cut while they run.
+//! Counters are striped: each thread adds to its own stripe in its own cache lines, so that counting a hit does not
+//! move a line from core to core. A snapshot adds the stripes up; it is exact once the counted calls have returned,
+//! and not a consistent cut while they run.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::error::CacheError;
 use crate::flight::FlightRole;
-use crate::load::Asks;
+use crate::load::{Asks, Loader};
 use crate::metrics::{Counter, MetricsSnapshot};
 use crate::policy::Policy;
 use crate::remote;
@@ -27,8 +27,8 @@ pub enum Loaded {
     Bypass(Value),
     /// There is no such thing; cached for the policy's `negative_ttl`.
     Absent,
-    /// The caller of this loader had no turn. Callers that waited for it run their own loaders. It is not counted as a
-    /// failure of the key.
+    /// The caller of this loader had no turn. Callers that waited for it run their own loaders. It is not counted as
+    /// a failure of the key.
     NoTurn {
         /// Time until a retry makes sense.
         retry_after: Duration,
@@ -156,15 +156,15 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
             },
             None => Asks::Yes,
         };
-        self.get_slow(key, stamps, asks, loader).await
+        self.get_slow(key, stamps, asks, Box::new(move || Box::pin(loader()))).await
     }
 
-    async fn get_slow<Fut: Future<Output = Result<Loaded, E>> + Send + 'static>(
+    async fn get_slow(
         &self,
         key: &str,
         stamps: &[Stamp],
         asks: Asks,
-        loader: impl FnOnce() -> Fut + Send + 'static,
+        loader: Loader<E>,
     ) -> Result<Lookup, CacheError<E>> {
         let shared = &self.shared;
         let deadline = Instant::now() + shared.longest();

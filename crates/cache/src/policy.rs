@@ -49,8 +49,8 @@ impl CacheConfig {
 /// Longest timeout: more than a day is a mistake.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Results that a named part stores at their first load. Others are served, and stored when they are loaded again before
-/// some ten thousand other such keys.
+/// Results that a named part stores at their first load. Others are served, and stored when they are loaded again
+/// before some ten thousand other such keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// Values and absence. For keys that no client chooses.

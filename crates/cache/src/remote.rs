@@ -1,8 +1,9 @@
 //! A second tier that several processes share: bodies in Valkey or Redis.
 //!
 //! It is an optimisation only. A body there has a *label* of its contents, and a process uses it only if the label is
-//! new enough ([`Horizon`]). So no answer is older if the server loses everything, goes back in time or is unavailable,
-//! and no body is ever deleted there. Every call has a deadline, and after failures the server is not called for a while.
+//! new enough ([`Horizon`]). So no answer is older if the server loses everything, goes back in time or is
+//! unavailable, and no body is ever deleted there. Every call has a deadline, and after failures the server is not
+//! called for a while.
 
 pub(crate) mod entry;
 
@@ -140,8 +141,8 @@ impl Remote {
         Some(claimed.is_some())
     }
 
-    /// Releases a claim of this process after its value was shared, or will not be. Otherwise the next load of the key
-    /// would wait in vain.
+    /// Releases a claim of this process after its value was shared, or will not be. Otherwise the next load of the
+    /// key would wait in vain.
     pub(crate) async fn unclaim(&self, name: &str, key: &str) {
         let mut del = redis::cmd("DEL");
         del.arg(self.claim_key(name, key));

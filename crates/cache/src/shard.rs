@@ -125,8 +125,8 @@ impl Shard {
         }
     }
 
-    /// Inserts an entry, and returns the one it replaced. A replacement keeps its place in the order: filling the same
-    /// key again is no reason to outlive others.
+    /// Inserts an entry, and returns the one it replaced. A replacement keeps its place in the order: filling the
+    /// same key again is no reason to outlive others.
     pub(crate) fn insert(&mut self, entry: Entry) -> Option<Entry> {
         if let Some(slot) = self.map.get(&entry.hash) {
             return self.slots[*slot as usize].entry.replace(entry);

@@ -13,7 +13,7 @@ use crate::error::CacheError;
 use crate::flight::{
     Ask, Filled, Flight, FlightRole, Flights, Lent, LoadOutcome, Receiver, Sender,
 };
-use crate::load::{self, Asks, Leader};
+use crate::load::{self, Asks, Leader, Loader};
 use crate::metrics::Counter;
 use crate::named::{Loaded, Lookup, Served};
 use crate::policy::{Admission, Policy};
@@ -189,8 +189,8 @@ impl<E> Shared<E> {
         }
     }
 
-    /// Stores the result of a load, unless its key is not admitted yet, a write came between, it is too heavy, or the load
-    /// took longer than the entry may live. Returns whether key and weight allow storing it, in any tier.
+    /// Stores the result of a load, unless its key is not admitted yet, a write came between, it is too heavy, or the
+    /// load took longer than the entry may live. Returns whether key and weight allow storing it, in any tier.
     pub(crate) fn fill(&self, key: &str, marks: &Marks, value: Option<Value>, age: Age) -> bool {
         let at_once = match self.policy.admission {
             Admission::Everything => true,
@@ -236,8 +236,8 @@ impl<E> Shared<E> {
         }
     }
 
-    /// Shares a value that is not stored with later callers while somebody uses it, as long as it would have been fresh.
-    /// A small one is not worth it.
+    /// Shares a value that is not stored with later callers while somebody uses it, as long as it would have been
+    /// fresh. A small one is not worth it.
     fn lend(&self, key: &str, marks: &Marks, value: &Value, begun: u64) {
         if value.weight() < LENT_FROM_BYTES {
             return;
@@ -286,8 +286,8 @@ impl<E> Shared<E> {
         self.store.remove(&self.name, key, marks);
     }
 
-    /// Stores the result of a load and its start, or notes its failure, so that the loader pauses. Returns whether the
-    /// result may be shared with other processes.
+    /// Stores the result of a load and its start, or notes its failure, so that the loader pauses. Returns whether
+    /// the result may be shared with other processes.
     pub(crate) fn settle(
         &self,
         key: &str,
@@ -342,11 +342,7 @@ impl<E> Shared<E> {
 }
 
 impl<E: Send + Sync + 'static> Shared<E> {
-    pub(crate) fn spawn<F, Fut>(&self, sender: Sender<E>, leader: Leader<E>, loader: F)
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Loaded, E>> + Send + 'static,
-    {
+    pub(crate) fn spawn(&self, sender: Sender<E>, leader: Leader<E>, loader: Loader<E>) {
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok();
         let flight = Arc::clone(&leader.flight);
         let task = tokio::spawn(load::run(sender, leader, permit, loader));
@@ -354,11 +350,7 @@ impl<E: Send + Sync + 'static> Shared<E> {
     }
 
     /// Starts a load in the background of a hit, if a permit is free: waiting loads go first.
-    pub(crate) fn refresh<F, Fut>(self: &Arc<Self>, key: &str, stamps: &[Stamp], loader: F)
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Loaded, E>> + Send + 'static,
-    {
+    pub(crate) fn refresh(self: &Arc<Self>, key: &str, stamps: &[Stamp], loader: Loader<E>) {
         if self.permits.available_permits() == 0 {
             return;
         }

@@ -1,11 +1,11 @@
 //! All entries: shards with a lock each, under one budget of bytes.
 //!
 //! The budget is strict. Room is reserved *before* an entry is inserted and released *after* one is removed, so the
-//! entries in the shards never weigh more than the capacity, with any number of threads. (A body that was evicted while
-//! a response is still being written from it lives on until then, as memory of that response.)
+//! entries in the shards never weigh more than the capacity, with any number of threads. (A body that was evicted
+//! while a response is still being written from it lives on until then, as memory of that response.)
 //!
-//! The shards share the budget instead of owning a part each, so that one entry may be larger than a shard's share. An
-//! insert that needs room evicts from the shards in turn, its own first.
+//! The shards share the budget instead of owning a part each, so that one entry may be larger than a shard's share.
+//! An insert that needs room evicts from the shards in turn, its own first.
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -18,7 +18,8 @@ use crate::shard::{ENTRY_OVERHEAD, Entry, Name, Shard};
 use crate::stamp::{Marks, StampTable};
 use crate::value::Value;
 
-/// Weight of an entry in the budget, in bytes: value, key and the cache's own bookkeeping. `None` is a negative entry.
+/// Weight of an entry in the budget, in bytes: value, key and the cache's own bookkeeping. `None` is a negative
+/// entry.
 pub fn entry_weight(key: &str, value: Option<&Value>) -> u64 {
     value.map_or(0, Value::weight) + key.len() as u64 + ENTRY_OVERHEAD
 }
@@ -171,8 +172,8 @@ impl Store {
         self.doorkeeper.note(hash) || self.read(self.shard_of(hash)).find(hash, name, key).is_some()
     }
 
-    /// Removes a dead entry, if it is still there and still dead. Its key stays known: a write on popular entries must not
-    /// cost two loads each.
+    /// Removes a dead entry, if it is still there and still dead. Its key stays known: a write on popular entries
+    /// must not cost two loads each.
     fn sweep(&self, hash: u64, name: &Name, key: &str, now: u64) {
         let mut shard = self.write(self.shard_of(hash));
         let dead = shard.find(hash, name, key).filter(|(_, entry)| self.is_dead(entry, now));
@@ -258,8 +259,8 @@ impl Store {
         self.used.fetch_sub(weight, Ordering::Relaxed);
     }
 
-    /// Accounts for entries removed other than by eviction; to be called without a lock, since freeing large bodies takes
-    /// time.
+    /// Accounts for entries removed other than by eviction; to be called without a lock, since freeing large bodies
+    /// takes time.
     fn release(&self, entries: impl IntoIterator<Item = Entry>) {
         for entry in entries {
             entry.name.metrics.left(entry.weight);

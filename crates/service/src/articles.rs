@@ -6,8 +6,8 @@
 //! the commits (`counts.rs`). So a like invalidates no cached body.
 //!
 //! Listings hold counts, and one order uses them. They are cached for a second at most, so their counts are at most a
-//! second old, under overload two; a new, changed or deleted article invalidates them at once. Their order by likes is
-//! that of the tables, which follow the log of likes within about a second more.
+//! second old, under overload two; a new, changed or deleted article invalidates them at once. Their order by likes
+//! is that of the tables, which follow the log of likes within about a second more.
 
 mod comments;
 mod counts;

@@ -24,14 +24,11 @@ pub use types::{LocationId, NewSchedule, ScheduleId};
 
 use crate::config::Settings;
 use crate::housekeeping::DependentRows;
-use crate::http::{By, Refusal};
-use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
 use crate::response_cache::{Bodies, ResponseCache};
-use crate::store::{Result, Store, StoreError};
+use crate::store::{Store, StoreError};
 use madang_cache::ConfigError;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use utoipa_axum::routes;
 
@@ -55,7 +52,6 @@ pub struct Schedules {
     limit: ScheduleLimit,
     responses: ResponseCache,
     locations: Bodies,
-    pub(crate) metrics: Arc<ScheduleMetrics>,
 }
 
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -96,32 +92,12 @@ impl Schedules {
             limit: ScheduleLimit { most: schedules.limit, check: schedules.limit_check },
             locations: responses.listings("locations", LOCATIONS_TTL)?,
             responses,
-            metrics: Arc::default(),
         })
     }
 
     /// The store of schedules.
     pub fn store(&self) -> &ScheduleStore {
         &self.store
-    }
-
-    /// Stores a schedule, `once`, unless its owner has reached `schedules.limit`. Dropping the future does not cancel a
-    /// write that was accepted. Nothing is stored on an error, unless it [is unknown](StoreError::is_unknown).
-    async fn add(&self, new: NewSchedule, once: Once) -> Result<Done<ScheduleId>, CreateError> {
-        let metrics = Arc::clone(&self.metrics);
-        let committed = move || _ = metrics.created.fetch_add(1, Relaxed);
-        let created = self.store.create(new, once, self.limit, committed).await;
-        if matches!(created, Err(CreateError::LimitReached)) {
-            self.metrics.refused.fetch_add(1, Relaxed);
-        }
-        created
-    }
-
-    /// Deletes a schedule of this user. Dropping the future does not cancel it.
-    async fn remove(&self, id: ScheduleId, by: By<Schedule>) -> Result<Result<(), Refusal>> {
-        let metrics = Arc::clone(&self.metrics);
-        let committed = move || _ = metrics.deleted.fetch_add(1, Relaxed);
-        self.store.delete(id, by, committed).await
     }
 }
 

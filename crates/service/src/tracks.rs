@@ -1,8 +1,8 @@
 //! Running tracks: lists by nearness and by length, and paths at fixed levels of detail.
 //!
 //! In the documented system a long path was read, turned into thousands of objects and into JSON for every request.
-//! Here the finished body is made once, simplified in metres, compressed, and cached; a request for it touches neither
-//! the store nor the path.
+//! Here the finished body is made once, simplified in metres, compressed, and cached; a request for it touches
+//! neither the store nor the path.
 
 pub(crate) mod create;
 pub(crate) mod list;

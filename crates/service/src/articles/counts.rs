@@ -1,12 +1,13 @@
 //! Counts of recently read articles, in memory: a cached article is answered without SQL.
 //!
-//! The row in the store is authoritative. It is read at the first request ([`CountMemory::fill`]), and set again after
-//! every transaction that changes it ([`CountMemory::set`]). [Effects](crate::store::Effects) follow on the writer's
-//! thread in the order of commits and set the final state of the row, never a difference, so the memory cannot drift.
+//! The row in the store is authoritative. It is read at the first request ([`CountMemory::fill`]), and set again
+//! after every transaction that changes it ([`CountMemory::set`]). [Effects](crate::store::Effects) follow on the
+//! writer's thread in the order of commits and set the final state of the row, never a difference, so the memory
+//! cannot drift.
 //!
 //! **A reader and a commit at once.** A reader notes a version before it opens its transaction, and its result is
-//! kept only if the version is still the same. Effects move the version on, also for an article that is not here. So a
-//! reader whose transaction began before a commit, and which ends after that commit's effects, keeps nothing, and
+//! kept only if the version is still the same. Effects move the version on, also for an article that is not here. So
+//! a reader whose transaction began before a commit, and which ends after that commit's effects, keeps nothing, and
 //! their value stays. If it ends before them, they replace what it kept. A reader whose transaction began after a
 //! commit whose effects have not followed keeps nothing, or what they are about to set.
 //!

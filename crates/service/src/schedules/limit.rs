@@ -12,11 +12,11 @@
 //! `counter` is the default: the others read as many index entries as the user has rows.
 //!
 //! In the embedded store all writes run on one thread, each in a savepoint of a transaction that holds the only write
-//! lock. So a check *within* a write is exact here, however it is made; PostgreSQL and MariaDB exceed the limit or fail
-//! with `insert-select`. A check on a reading connection races with writes as on any other store.
+//! lock. So a check *within* a write is exact here, however it is made; PostgreSQL and MariaDB exceed the limit or
+//! fail with `insert-select`. A check on a reading connection races with writes as on any other store.
 //!
-//! Every way keeps the count of [`counter`] up to date, in the transaction of its rows: the setting may change between
-//! two starts, and `n` is always the number of rows. For the other ways this is one more update of one row.
+//! Every way keeps the count of [`counter`] up to date, in the transaction of its rows: the setting may change
+//! between two starts, and `n` is always the number of rows. For the other ways this is one more update of one row.
 
 mod counter;
 
@@ -51,9 +51,9 @@ impl ScheduleLimit {
         if found < u64::from(most) { Ok(()) } else { Err(CreateError::LimitReached) }
     }
 
-    /// Returns whether this user exists, and keeps the row until the end. The lock of `row-lock` must be this look-up: a
-    /// shared lock cannot become exclusive while others wait for the same. And on MariaDB a plain read before it would
-    /// fix the snapshot in which the rows are counted, and the limit would be exceeded.
+    /// Returns whether this user exists, and keeps the row until the end. The lock of `row-lock` must be this
+    /// look-up: a shared lock cannot become exclusive while others wait for the same. And on MariaDB a plain read
+    /// before it would fix the snapshot in which the rows are counted, and the limit would be exceeded.
     pub(super) fn finds_owner(self, tx: &Tx<'_>, user: UserId) -> Result<bool> {
         match (self.most, self.check) {
             (Some(_), LimitCheck::RowLock) => tx.hold("users", user),
@@ -61,8 +61,8 @@ impl ScheduleLimit {
         }
     }
 
-    /// Inserts the row and updates the count, unless the limit is reached. After an error the transaction must be rolled
-    /// back.
+    /// Inserts the row and updates the count, unless the limit is reached. After an error the transaction must be
+    /// rolled back.
     pub(super) fn insert(self, tx: &Tx<'_>, new: &NewSchedule) -> Result<Option<ScheduleId>> {
         match (self.most, self.check) {
             (Some(most), LimitCheck::InsertSelect) => insert_select(tx, new, most),
@@ -82,9 +82,9 @@ impl ScheduleLimit {
     }
 }
 
-/// One statement is not one moment: on PostgreSQL it does not see uncommitted rows of others, and exceeds the limit; on
-/// MariaDB's default isolation it takes gap locks, and most parallel calls fail. It is exact here, because no other
-/// write runs at the same time.
+/// One statement is not one moment: on PostgreSQL it does not see uncommitted rows of others, and exceeds the limit;
+/// on MariaDB's default isolation it takes gap locks, and most parallel calls fail. It is exact here, because no
+/// other write runs at the same time.
 fn insert_select(tx: &Tx<'_>, new: &NewSchedule, most: u32) -> Result<Option<ScheduleId>> {
     let insert =
         "INSERT INTO schedules (user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms)

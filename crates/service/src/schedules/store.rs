@@ -1,13 +1,15 @@
-//! Transactions on schedules and places. One method is one whole transaction; the functions are the parts that the ways
-//! of enforcing the limit share.
+//! Transactions on schedules and places. One method is one whole transaction; the functions are the parts that the
+//! ways of enforcing the limit share.
 
-use super::CreateError;
 use super::limit::ScheduleLimit;
 use super::types::{Location, LocationId, NewSchedule, Schedule, ScheduleId};
+use super::{CreateError, ScheduleMetrics};
 use crate::accounts::{self, UserId};
 use crate::http::{By, Refusal};
 use crate::idempotency::{Done, Once};
 use crate::store::{Conn, Result, Row, Sql, Store, StoreError, Tx, columns, params};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 const COLUMNS: &str = "id, user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms";
 
@@ -16,16 +18,16 @@ const COLUMNS: &str = "id, user_id, location_id, title, start_at_ms, end_at_ms, 
 #[derive(Clone, Debug)]
 pub struct ScheduleStore {
     store: Store,
+    pub(crate) metrics: Arc<ScheduleMetrics>,
 }
 
 impl ScheduleStore {
     /// Schedules in `store`.
     pub fn new(store: Store) -> Self {
-        Self { store }
+        Self { store, metrics: Arc::default() }
     }
 
-    /// Stores a schedule, `once`, within the limit. `committed` runs after the commit on the writer's thread, whether or
-    /// not the caller still waits, unless the schedule had been stored before.
+    /// Stores a schedule, `once`, within the limit. Dropping the future does not cancel a write that was accepted.
     ///
     /// # Errors
     /// Also when the limit is reached, or the owner or the place does not exist.
@@ -34,22 +36,37 @@ impl ScheduleStore {
         new: NewSchedule,
         once: Once,
         limit: ScheduleLimit,
-        committed: impl FnOnce() + Send + 'static,
+    ) -> Result<Done<ScheduleId>, CreateError> {
+        let created = self.create_uncounted(new, once, limit).await;
+        if matches!(created, Err(CreateError::LimitReached)) {
+            self.metrics.refused.fetch_add(1, Relaxed);
+        }
+        created
+    }
+
+    /// As [`create`](Self::create), without counting refusals.
+    async fn create_uncounted(
+        &self,
+        new: NewSchedule,
+        once: Once,
+        limit: ScheduleLimit,
     ) -> Result<Done<ScheduleId>, CreateError> {
         if let Err(error) = limit.before(self, &new).await {
             return self.refused_before(once, error).await;
         }
         let job = move |tx: &mut Tx<'_>| once.run(tx, |tx| insert(tx, &new, limit));
-        let created = self.store.write_then(job, |done: &Done<Option<ScheduleId>>| {
+        let metrics = Arc::clone(&self.metrics);
+        let created = self.store.write_then(job, move |done: &Done<Option<ScheduleId>>| {
             if done.outcome.is_some() && !done.replayed {
-                committed();
+                metrics.created.fetch_add(1, Relaxed);
             }
         });
         created.await?.made().ok_or(CreateError::LimitReached)
     }
 
-    /// A check before the write transaction must not refuse a repeated request because of the schedule that it created
-    /// itself. The key is looked up after the check: in the other order the first request may commit between the two.
+    /// A check before the write transaction must not refuse a repeated request because of the schedule that it
+    /// created itself. The key is looked up after the check: in the other order the first request may commit between
+    /// the two.
     async fn refused_before(
         &self,
         once: Once,
@@ -83,13 +100,11 @@ impl ScheduleStore {
         self.store.write(job).await
     }
 
-    /// Deletes a schedule of this user and decreases the count. `committed` runs after the commit if a row was deleted,
-    /// as in [`create`](Self::create).
+    /// Deletes a schedule of this user and decreases the count. Dropping the future does not cancel it.
     pub(super) async fn delete(
         &self,
         id: ScheduleId,
         by: impl Into<By<Schedule>>,
-        committed: impl FnOnce() + Send + 'static,
     ) -> Result<Result<(), Refusal>> {
         let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
@@ -106,9 +121,10 @@ impl ScheduleStore {
             tx.run(count, params![user])?;
             Ok(Ok(()))
         };
-        let committed = |deleted: &Result<(), Refusal>| {
+        let metrics = Arc::clone(&self.metrics);
+        let committed = move |deleted: &Result<(), Refusal>| {
             if deleted.is_ok() {
-                committed();
+                metrics.deleted.fetch_add(1, Relaxed);
             }
         };
         self.store.write_then(job, committed).await

@@ -2,13 +2,13 @@
 //! Databases", 1999, section 3).
 //!
 //! A queue holds cells by the least distance that a start in them can have, and starts by their distance. A start at
-//! its head is the next item of the page; a cell is read if it holds a few starts, else replaced by its two halves. So
-//! a page costs a seek for each level of the tree and some rows around the result, however many tracks there are and
-//! however close together. Starts on one spot are read by their ids and only as many as a page has, and cells that lie
-//! wholly before the cursor are never read.
+//! its head is the next item of the page; a cell is read if it holds a few starts, else replaced by its two halves.
+//! So a page costs a seek for each level of the tree and some rows around the result, however many tracks there are
+//! and however close together. Starts on one spot are read by their ids and only as many as a page has, and cells
+//! that lie wholly before the cursor are never read.
 //!
-//! **Limit.** Starts that are equally far from the centre to within the size of their cells have to be read before the
-//! first of them is known: a hundred thousand on a circle around exactly this point. A search reads at most
+//! **Limit.** Starts that are equally far from the centre to within the size of their cells have to be read before
+//! the first of them is known: a hundred thousand on a circle around exactly this point. A search reads at most
 //! [`MOST_ROWS`] rows and then gives up; it never returns a wrong order.
 
 mod cell;
@@ -29,7 +29,8 @@ const LEAF: usize = 16;
 /// Rows that one search may read: some tens of milliseconds.
 const MOST_ROWS: usize = 100_000;
 
-/// Up to `limit` tracks after `after`, nearest first, equally near ones by id; `None` if that would read too many rows.
+/// Up to `limit` tracks after `after`, nearest first, equally near ones by id; `None` if that would read too many
+/// rows.
 pub(super) fn search(
     conn: &Conn<'_>,
     centre: Point,
@@ -130,8 +131,8 @@ impl<'conn> Search<'conn> {
         Ok(())
     }
 
-    /// As [`open`](Self::open), for the smallest cell, a few millimetres wide. It has one spot, unless rows were written
-    /// by hand.
+    /// As [`open`](Self::open), for the smallest cell, a few millimetres wide. It has one spot, unless rows were
+    /// written by hand.
     fn open_spots(&mut self, code: i64) -> Result<()> {
         let mut next = self.spot(SPOT_NORTH, params![code, -91.0])?;
         while let Some(spot) = next

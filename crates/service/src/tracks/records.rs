@@ -1,8 +1,8 @@
 //! Runs on a track, and the ranking: one personal best for each runner.
 //!
-//! Every run is stored. The transaction that stores it also decides whether it is ranked, by one conditional statement
-//! on a row whose key is the track and the runner: two simultaneous runs cannot both become the best, and the slower
-//! cannot replace the faster.
+//! Every run is stored. The transaction that stores it also decides whether it is ranked, by one conditional
+//! statement on a row whose key is the track and the runner: two simultaneous runs cannot both become the best, and
+//! the slower cannot replace the faster.
 
 pub(super) mod create;
 pub(super) mod list;

@@ -14,8 +14,8 @@ pub type TrackId = i64;
 /// Characters of a name.
 pub const NAME_CHARS: RangeInclusive<usize> = 1..=200;
 
-/// A name from a file or a query, by the rules of every title: one line of 1 to 200 characters in normal form C, without
-/// direction controls and fillers; `None` if it breaks them.
+/// A name from a file or a query, by the rules of every title: one line of 1 to 200 characters in normal form C,
+/// without direction controls and fillers; `None` if it breaks them.
 pub fn track_name(text: &str) -> Option<String> {
     one_line(text.trim(), NAME_CHARS)
 }

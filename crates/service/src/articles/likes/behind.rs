@@ -155,8 +155,8 @@ impl Behind {
         let taken: Arc<Mutex<Option<Batch>>> = Arc::default();
         let (this, batch) = (Arc::clone(self), Arc::clone(&taken));
         let job = move |tx: &mut Tx<'_>| {
-            // Kept outside the job: after a failure its callers are still answered, and a job that is run again takes the
-            // same batch.
+            // Kept outside the job: after a failure its callers are still answered, and a job that is run again takes
+            // the same batch.
             let mut batch = batch.lock();
             let Batch { likes, .. } = batch.get_or_insert_with(|| this.take());
             if tx.is_shared() {

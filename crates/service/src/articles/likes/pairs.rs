@@ -52,8 +52,8 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    /// Also writes the pairs that are taken to be stored as wanted: after a commit without an answer their stored state
-    /// is unknown, and another node may have changed them.
+    /// Also writes the pairs that are taken to be stored as wanted: after a commit without an answer their stored
+    /// state is unknown, and another node may have changed them.
     pub(super) fn with_all(mut self) -> Self {
         self.likes = self.sent.iter().map(|(pair, liked)| Like::set(*pair, *liked)).collect();
         self

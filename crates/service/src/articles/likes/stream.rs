@@ -10,19 +10,19 @@
 //! script. That is safe because a change stays in Valkey for an hour after it is in the tables.
 //!
 //! **Valkey loses data.** Likes that were acknowledged and not folded are lost; with `appendfsync always` and without
-//! eviction that takes the loss of a disk. Nothing else is lost: each node keeps the newest entry of a part that it has
-//! seen (its floor), and a server that is behind it begins a new, empty generation. After a failed call a node first
-//! reads from the tables how far the other nodes are: the server may be another one by then, or an old copy. Entries
-//! are named by time and never go back, so none of a new generation looks folded. Every node counts the likes that it
-//! acknowledged and finds lost ([`LikeMetrics::lost`](super::LikeMetrics)).
+//! eviction that takes the loss of a disk. Nothing else is lost: each node keeps the newest entry of a part that it
+//! has seen (its floor), and a server that is behind it begins a new, empty generation. After a failed call a node
+//! first reads from the tables how far the other nodes are: the server may be another one by then, or an old copy.
+//! Entries are named by time and never go back, so none of a new generation looks folded. Every node counts the likes
+//! that it acknowledged and finds lost ([`LikeMetrics::lost`](super::LikeMetrics)).
 //!
 //! **Valkey is unavailable.** Likes are refused (503). Writing past it would contradict its state later.
 //!
 //! **SQL is unavailable.** Likes of articles that the node knows to be in Valkey are accepted until [`MOST_PENDING`]
 //! entries wait in a part; then they are refused. No acknowledged like is dropped.
 //!
-//! **In a cluster** a call names all its keys, so a server that has only some of them, while the others are migrating,
-//! refuses the call instead of taking the others to be empty.
+//! **In a cluster** a call names all its keys, so a server that has only some of them, while the others are
+//! migrating, refuses the call instead of taking the others to be empty.
 
 mod batch;
 mod fold;
@@ -165,7 +165,8 @@ impl Stream {
         done
     }
 
-    /// The count of an article and the state of a pair, as far as they are in the stream; nothing if it does not answer.
+    /// The count of an article and the state of a pair, as far as they are in the stream; nothing if it does not
+    /// answer.
     pub(super) async fn look(
         self: &Arc<Self>,
         article: ArticleId,
@@ -197,8 +198,8 @@ impl Stream {
         }
     }
 
-    /// Brings the tables up to date; returns whether that succeeded. Without `anyway` a stream is folded only if it is
-    /// this node's turn: at the end it may be the last node.
+    /// Brings the tables up to date; returns whether that succeeded. Without `anyway` a stream is folded only if it
+    /// is this node's turn: at the end it may be the last node.
     pub(super) async fn flush(self: &Arc<Self>, anyway: bool) -> bool {
         match &self.queue {
             Some(queue) => self.write_queue(queue).await,
@@ -236,8 +237,8 @@ impl Stream {
         answers.pop().map_or_else(|| Err(Error::Skipped.into()), |(_, answer)| answer)
     }
 
-    /// Runs the script for several parts, in one call if one server has them all, else in one for each part. Takes over
-    /// the state of the parts and returns the rest of the answers.
+    /// Runs the script for several parts, in one call if one server has them all, else in one for each part. Takes
+    /// over the state of the parts and returns the rest of the answers.
     async fn ask_all(
         self: &Arc<Self>,
         what: &'static str,
@@ -350,7 +351,8 @@ impl Known {
         self.floor = self.floor.max(last);
     }
 
-    /// Takes over the progress of the tables; returns the number of likes that this node acknowledged and that are lost.
+    /// Takes over the progress of the tables; returns the number of likes that this node acknowledged and that are
+    /// lost.
     fn folded(&mut self, position: &Position) -> u64 {
         self.folded = self.folded.max(position.entry);
         self.floor = self.floor.max(position.entry);

@@ -1,8 +1,8 @@
 //! Pages of articles, by newest and by likes.
 //!
 //! By likes a walk has two halves: the rest of the articles with as many likes as the last one of the previous page,
-//! then those with fewer. `(like_count, id) < (?, ?)` would be one statement, but SQLite seeks by the first column only
-//! when the second is the row id, and would read all articles that were shown before.
+//! then those with fewer. `(like_count, id) < (?, ?)` would be one statement, but SQLite seeks by the first column
+//! only when the second is the row id, and would read all articles that were shown before.
 
 use super::search::Searched;
 use super::{ArticleStore, author};

@@ -51,8 +51,8 @@ impl ArticleStore {
         self.store.write(job).await
     }
 
-    /// Likes of deleted users among the next `limit` likes after this one, by article and user; and the last of these,
-    /// if there may be more.
+    /// Likes of deleted users among the next `limit` likes after this one, by article and user; and the last of
+    /// these, if there may be more.
     pub(in super::super) async fn likes_of_the_gone(
         &self,
         after: (ArticleId, UserId),

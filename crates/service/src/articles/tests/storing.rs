@@ -1,4 +1,4 @@
-//! Articles and comments in the store, their counts, and what mends them.
+//! Articles and comments in the store, their counts, and repairs.
 #![allow(clippy::disallowed_types, reason = "changes rows as an operator does")]
 
 use super::super::store::listing::{Walk, page, walk_sql};
@@ -23,7 +23,7 @@ async fn an_article_whose_author_is_gone_stays_without_a_name_and_its_counts_sta
     if bench.store.is_shared() {
         bench.store.execute("DELETE FROM users WHERE id = 1").await;
     } else {
-        // Whether or not the operator's connection enforces foreign keys.
+        // Even if the operator's connection does not enforce foreign keys.
         let conn = rusqlite::Connection::open(bench.dir.path().join(crate::store::FILE)).unwrap();
         conn.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM users WHERE id = 1").unwrap();
     }
@@ -71,9 +71,9 @@ async fn wrong_counts_are_found_set_right_and_counted() {
     let log = bench.log(LikesWrite::Behind);
     bench.like(&log, 3, 1, Change::On).await.unwrap();
     log.flush().await;
-    // Only now: the store tells the last that asked what counts articles have.
+    // Only now: the store reports counts to the last system that was created.
     let articles = articles(&bench);
-    // What an operator does by hand: rows without their count, a count without its rows.
+    // Changes by an operator: rows without their count, a count without its rows.
     bench
         .store
         .execute(
@@ -123,13 +123,13 @@ async fn counts_are_read_though_those_of_other_articles_change_all_the_time() {
         bench.counts.set(*other, Counts::default());
         bench.counts.version(1) != version
     };
-    // An article whose counts share a version with those of article 1, as some eight of 32,768 do.
+    // An article that shares a version with article 1, as some eight of 32,768 do.
     let other = (2..).find(moves_it_on).unwrap();
     let mut read = std::pin::pin!(log.core.read_counts(1));
     let mut found = None;
     for _ in 0..1000 {
-        // With all readers held up, what was asked for before is answered, and what is asked for now waits:
-        // each look comes after a version was noted and before that changes.
+        // With all readers blocked, the previous read is answered and the next one waits: each read comes after a
+        // version was noted and before it changes.
         let held = every_reader(&bench.store).await;
         let look = std::future::poll_fn(|cx| Poll::Ready(read.as_mut().poll(cx))).await;
         bench.counts.set(other, Counts::default());
@@ -142,7 +142,7 @@ async fn counts_are_read_though_those_of_other_articles_change_all_the_time() {
     assert_eq!(found, Some(Some(Counts { likes: 1, comments: 0 })));
 }
 
-/// Holds up every reader of the store until it is dropped.
+/// Blocks every reader of the store until the result is dropped.
 async fn every_reader(store: &Store) -> Vec<crossbeam_channel::Sender<()>> {
     let readers = std::thread::available_parallelism().map_or(2, |n| n.get().max(2));
     let (mut held, mut started) = (Vec::new(), Vec::new());

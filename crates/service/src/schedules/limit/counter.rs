@@ -4,9 +4,9 @@
 //! second waits for the first and then sees its count. It touches one row however many schedules there are, and a
 //! refusal writes nothing.
 //!
-//! On a server the insert comes first: other creates of the user wait for the count from its update to the commit, and
-//! an insert between would prolong that by a round trip. A user at the limit is refused before, by a read without a
-//! lock; one that reaches it meanwhile has the row deleted again.
+//! On a server the insert comes first: other creates of the user wait for the count from its update to the commit,
+//! and an insert between would prolong that by a round trip. A user at the limit is refused before, by a read without
+//! a lock; one that reaches it meanwhile has the row deleted again.
 
 use super::super::store;
 use super::super::types::{NewSchedule, ScheduleId};

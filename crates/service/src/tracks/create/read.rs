@@ -156,8 +156,8 @@ fn json(body: Bytes) -> Result<Upload, Problem> {
 /// Error in the field `segments`.
 #[derive(Debug, thiserror::Error)]
 enum LinesError {
-    // Not the message of `serde_json`, which quotes input of any length. The position counts in bytes from the beginning
-    // of the field.
+    // Not the message of `serde_json`, which quotes input of any length. The position counts in bytes from the
+    // beginning of the field.
     #[error("lines of [latitude, longitude, elevation?], numbers; not so at byte {0} of it")]
     Shape(String),
     #[error("at most {} points in at most {} lines", .0.max_points, .0.max_segments)]

@@ -27,7 +27,8 @@ impl RecordStore {
         Self { store, quota }
     }
 
-    /// Stores a run, `once`, and ranks it if it is the runner's fastest on this track; `None` if there is no such track.
+    /// Stores a run, `once`, and ranks it if it is the runner's fastest on this track; `None` if there is no such
+    /// track.
     ///
     /// # Errors
     /// Also when there is no such user.
@@ -53,8 +54,8 @@ impl RecordStore {
         self.store.write(job).await
     }
 
-    /// Up to `limit` runners by their best time on a track, fastest first, after this time and runner; `None` if there is
-    /// no such track.
+    /// Up to `limit` runners by their best time on a track, fastest first, after this time and runner; `None` if
+    /// there is no such track.
     pub async fn ranking(
         &self,
         track: TrackId,
@@ -83,8 +84,8 @@ fn insert(tx: &Tx<'_>, run: &NewRun) -> Result<Option<StoredRun>> {
          VALUES (?, ?, ?, ?, ?)",
         params![run.track, run.user, run.duration_ms, run.ran_at_ms, run.created_at_ms],
     )?;
-    // One statement decides and writes: however runs of one runner interleave, the fastest stays, and of equal ones the
-    // first.
+    // One statement decides and writes: however runs of one runner interleave, the fastest stays, and of equal ones
+    // the first.
     tx.run(BEST, params![run.track, run.user, run.duration_ms, id])?;
     let best: i64 = tx.one(
         "SELECT record_id FROM track_bests WHERE track_id = ? AND user_id = ?",

@@ -265,8 +265,8 @@ impl Stream {
     }
 }
 
-/// Arguments of the script for folded entries: each article with its newest entry and its count in the tables, empty if
-/// the article is gone.
+/// Arguments of the script for folded entries: each article with its newest entry and its count in the tables, empty
+/// if the article is gone.
 fn folded_words(entries: &Entries, counts: &HashMap<ArticleId, u64>) -> Vec<String> {
     let likes = entries.list.iter().filter_map(|(entry, like)| Some((like.as_ref()?, *entry)));
     let newest: BTreeMap<ArticleId, i64> =

@@ -1,8 +1,8 @@
-//! The documented queue, decided by the server: **a process that dies loses what it has acknowledged and not written**,
-//! up to `likes.queue_flush` of it.
+//! The documented queue, decided by the server: **a process that dies loses what it has acknowledged and not
+//! written**, up to `likes.queue_flush` of it.
 //!
-//! In the documented system a set in Redis decides a toggle, the change goes on an in-process queue, and a job writes the
-//! last state of each pair a minute later. Here the script decides, without a stream. One of the two mistakes is
+//! In the documented system a set in Redis decides a toggle, the change goes on an in-process queue, and a job writes
+//! the last state of each pair a minute later. Here the script decides, without a stream. One of the two mistakes is
 //! avoided: the job writes the state that the server has at that time, so of two nodes that hold changes of one pair
 //! none writes the older one last.
 

@@ -1,4 +1,4 @@
-//! The log applied again, unreadable, full, and of what is gone.
+//! The log: applied again, unreadable, full, and with deleted articles and users.
 
 use super::*;
 use madang_testing::until_async;
@@ -71,7 +71,7 @@ async fn what_cannot_be_applied_stays_in_the_log_and_is_applied_later() {
     assert_eq!(bench.store.number("SELECT count(*) FROM like_log").await, 0);
 }
 
-/// Another process on the same store, which may have no more pages than it has.
+/// Another process on the same store, whose file must not grow.
 async fn restarted_without_room(bench: &Bench, write: LikesWrite) -> Articles {
     bench.store.execute("PRAGMA max_page_count = 1").await;
     let store = bench.store.clone();
@@ -119,7 +119,7 @@ async fn a_log_without_room_to_be_applied_at_the_start_is_shown_and_applied_late
             if start == 0 {
                 continue;
             }
-            // What else is acknowledged goes on from what was.
+            // New likes continue from the pending ones.
             let done = bench.like(&system.likes, 1, 3, Change::Toggle).await;
             assert_eq!(done, model.like((1, 3), Change::Toggle));
             everybody_sees(&system, &model, 3, start).await;
@@ -178,7 +178,7 @@ async fn likes_are_refused_when_the_log_is_full_and_taken_again_after_a_pass() {
         let (gate, behind) = (bench.gate.clone(), behind.clone());
         async move { behind.apply(Like { article: 1, user, change }, gate.enter().await.unwrap()).await }
     };
-    // The log holds changes, not pairs: its rows are what has to be bounded.
+    // The limit counts changes, not pairs: it bounds the records.
     for count in [1, 0, 1, 0] {
         assert_eq!(like(1, Change::Toggle).await.map(|liked| liked.count), Ok(count));
     }
@@ -218,7 +218,7 @@ async fn batches_are_small_while_the_log_is_long() {
     assert_eq!(batches, [1, 2, 1]);
 }
 
-/// Hands the writer what a future begins with.
+/// Polls a future once, so that it submits its job.
 async fn begun<F: Future>(future: F) -> std::pin::Pin<Box<F>> {
     let mut future = Box::pin(future);
     let waits = std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx).is_pending())).await;
