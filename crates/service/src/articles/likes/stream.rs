@@ -168,15 +168,19 @@ impl Stream {
     /// The count of an article and the state of a pair, as far as they are in the stream; nothing if it does not
     /// answer.
     pub(super) async fn look(
-        self: &Arc<Self>,
+        &self,
         article: ArticleId,
         user: Option<UserId>,
     ) -> (Option<u64>, Option<bool>) {
         let user = user.map_or_else(|| "l".to_owned(), |user| user.to_string());
-        let ask = || self.ask("look", part_of(article), vec![article.to_string(), user.clone()]);
-        let answer = match ask().await {
+        let parts = vec![(part_of(article), vec![article.to_string(), user])];
+        let call = async || {
+            let answer = self.call("look", parts.clone()).await.pop();
+            answer.map_or_else(|| Err(Error::Skipped.into()), |(_, answer)| answer)
+        };
+        let answer = match call().await {
             // The connection may have been lost: a new one is tried once.
-            Err(error) if error.is_unknown() => ask().await,
+            Err(error) if error.is_unknown() => call().await,
             answer => answer,
         };
         match answer {
@@ -232,30 +236,25 @@ impl Stream {
         format!("{{{}:{part}}}", self.prefix)
     }
 
-    async fn ask(self: &Arc<Self>, what: &'static str, part: usize, words: Vec<String>) -> Answer {
-        let mut answers = self.ask_all(what, vec![(part, words)]).await;
-        answers.pop().map_or_else(|| Err(Error::Skipped.into()), |(_, answer)| answer)
-    }
-
     /// Runs the script for several parts, in one call if one server has them all, else in one for each part. Takes
     /// over the state of the parts and returns the rest of the answers.
-    async fn ask_all(
+    async fn call_all(
         self: &Arc<Self>,
-        what: &'static str,
+        action: &'static str,
         parts: Vec<(usize, Vec<String>)>,
     ) -> Vec<(usize, Answer)> {
         if !self.server.is_cluster() {
-            return self.call(what, parts).await;
+            return self.call(action, parts).await;
         }
         let mut calls = JoinSet::new();
         for part in parts {
             let this = Arc::clone(self);
-            calls.spawn(async move { this.call(what, vec![part]).await });
+            calls.spawn(async move { this.call(action, vec![part]).await });
         }
         calls.join_all().await.into_iter().flatten().collect()
     }
 
-    async fn call(&self, what: &str, parts: Vec<(usize, Vec<String>)>) -> Vec<(usize, Answer)> {
+    async fn call(&self, action: &str, parts: Vec<(usize, Vec<String>)>) -> Vec<(usize, Answer)> {
         if let Err(error) = self.settle_doubt().await {
             let error = Arc::new(Error::Refused(format!(
                 "the tables do not say how far they are: {error}"
@@ -263,24 +262,24 @@ impl Stream {
             return parts.into_iter().map(|(part, _)| (part, Err(Arc::clone(&error)))).collect();
         }
         let candidate = format!("{:x}", fastrand::u64(..));
-        let mut args = vec![what.to_owned(), candidate, parts.len().to_string()];
+        let mut args = vec![action.to_owned(), candidate, parts.len().to_string()];
         let mut keys: Vec<String> = parts.iter().map(|(part, _)| self.key(*part)).collect();
-        for (part, words) in &parts {
+        for (part, part_args) in &parts {
             if self.server.is_cluster() {
-                keys.extend(self.other_keys(what, *part, words));
+                keys.extend(self.other_keys(action, *part, part_args));
             }
             args.push(self.known(*part).floor.to_string());
-            args.push(words.len().to_string());
-            args.extend_from_slice(words);
+            args.push(part_args.len().to_string());
+            args.extend_from_slice(part_args);
         }
         let numbers: Vec<usize> = parts.into_iter().map(|(part, _)| part).collect();
-        let told: Result<Vec<Vec<String>>, Error> =
+        let answers: Result<Vec<Vec<String>>, Error> =
             self.server.script(&self.script, &keys, &args).await;
-        match told {
-            Ok(told) => numbers
+        match answers {
+            Ok(answers) => numbers
                 .into_iter()
-                .zip(told)
-                .map(|(part, told)| (part, Ok(self.learn(part, told))))
+                .zip(answers)
+                .map(|(part, answer)| (part, Ok(self.learn(part, answer))))
                 .collect(),
             Err(error) => {
                 // A skipped call leaves the server as it was.
@@ -308,23 +307,23 @@ impl Stream {
     }
 
     /// The keys of a call for a part, beside the first: the stream and the articles.
-    fn other_keys(&self, what: &str, part: usize, words: &[String]) -> Vec<String> {
+    fn other_keys(&self, action: &str, part: usize, args: &[String]) -> Vec<String> {
         let key = self.key(part);
-        let (first, step) = match what {
+        let (first, step) = match action {
             "look" => (0, 2),
             "change" => (2, 6),
             "folded" => (1, 3),
-            _ => (words.len(), 1),
+            _ => (args.len(), 1),
         };
         let generation = self.known(part).generation.clone();
-        let articles = words.iter().skip(first).step_by(step);
+        let articles = args.iter().skip(first).step_by(step);
         let articles = articles.map(|article| format!("{key}:{generation}:{article}"));
         std::iter::once(format!("{key}:stream")).chain(articles).collect()
     }
 
-    fn learn(&self, part: usize, mut told: Vec<String>) -> Vec<String> {
-        let rest = told.split_off(told.len().min(3));
-        let [generation, last, kept] = <[String; 3]>::try_from(told).unwrap_or_default();
+    fn learn(&self, part: usize, mut answer: Vec<String>) -> Vec<String> {
+        let rest = answer.split_off(answer.len().min(3));
+        let [generation, last, kept] = <[String; 3]>::try_from(answer).unwrap_or_default();
         let number = |text: String| text.parse().unwrap_or(0);
         self.known(part).learn(generation, number(last), number(kept));
         rest

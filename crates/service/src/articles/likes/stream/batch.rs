@@ -117,16 +117,16 @@ impl Stream {
         let most = if self.queue.is_none() { MOST_PENDING.to_string() } else { String::new() };
         let parts = by_part.iter().map(|(part, places)| {
             let likes = places.iter().map(|at| &all[*at]);
-            (*part, change_words(&most, likes))
+            (*part, change_args(&most, likes))
         });
         let parts = parts.collect();
         let mut unknown = Vec::new();
-        for (part, answer) in self.ask_all("change", parts).await {
+        for (part, answer) in self.call_all("change", parts).await {
             let places = by_part.remove(&part).unwrap_or_default();
             match answer {
                 Ok(rest) => {
-                    for (at, words) in places.into_iter().zip(rest.chunks(4)) {
-                        all[at].outcome = self.outcome(all[at].like, part, words);
+                    for (at, args) in places.into_iter().zip(rest.chunks(4)) {
+                        all[at].outcome = self.outcome(all[at].like, part, args);
                         if all[at].outcome.is_none() {
                             unknown.push(at);
                         }
@@ -144,8 +144,8 @@ impl Stream {
     }
 
     /// Outcome of a like from the script's answer; `None` if the state in the tables is needed.
-    fn outcome(&self, like: Like, part: usize, words: &[String]) -> Option<LikeOutcome> {
-        let [what, count, liked, entry] = words else {
+    fn outcome(&self, like: Like, part: usize, args: &[String]) -> Option<LikeOutcome> {
+        let [result, count, liked, entry] = args else {
             return Some(Err(LikeError::Away("an answer that is none".to_owned())));
         };
         if let Ok(entry) = entry.parse() {
@@ -154,7 +154,7 @@ impl Stream {
                 None => self.known(part).acknowledged.push_back(entry),
             }
         }
-        match what.as_str() {
+        match result.as_str() {
             "ask" => None,
             "full" => Some(Err(LikeError::Full)),
             "gone" => Some(Err(LikeError::NoArticle)),
@@ -215,28 +215,28 @@ fn failed(all: &mut [Open], places: &[usize], error: &Error, is_first: bool) {
     }
 }
 
-fn change_words<'o>(most: &str, all: impl Iterator<Item = &'o Open>) -> Vec<String> {
-    let mut words = vec![most.to_owned(), String::new()];
+fn change_args<'o>(most: &str, all: impl Iterator<Item = &'o Open>) -> Vec<String> {
+    let mut args = vec![most.to_owned(), String::new()];
     for one in all {
         let change = match one.like.change {
             Change::On => "1",
             Change::Off => "0",
             Change::Toggle => "toggle",
         };
-        words.extend([one.like.article, one.like.user].map(|id| id.to_string()));
-        words.push(change.to_owned());
+        args.extend([one.like.article, one.like.user].map(|id| id.to_string()));
+        args.push(change.to_owned());
         match &one.base {
             Some((generation, base)) => {
                 // The same for all likes of a call.
-                words[1].clone_from(generation);
-                words.push(u8::from(base.stored.liked).to_string());
-                words.push(base.stored.counts.likes.to_string());
-                words.push(base.likers.as_ref().map_or_else(|| "?".to_owned(), |all| list(all)));
+                args[1].clone_from(generation);
+                args.push(u8::from(base.stored.liked).to_string());
+                args.push(base.stored.counts.likes.to_string());
+                args.push(base.likers.as_ref().map_or_else(|| "?".to_owned(), |all| list(all)));
             }
-            None => words.extend([const { String::new() }; 3]),
+            None => args.extend([const { String::new() }; 3]),
         }
     }
-    words
+    args
 }
 
 fn list(users: &[UserId]) -> String {

@@ -134,9 +134,9 @@ impl Stream {
         self.note_lag(&all).await?;
         let full = all.iter().any(|entries| entries.list.len() == AT_ONCE);
         let counts = self.write(&all).await?;
-        let words = all.iter().map(|entries| (entries.part, folded_words(entries, &counts)));
-        for (_, told) in self.ask_all("folded", words.collect()).await {
-            told?;
+        let args = all.iter().map(|entries| (entries.part, folded_args(entries, &counts)));
+        for (_, answer) in self.call_all("folded", args.collect()).await {
+            answer?;
         }
         Ok(full)
     }
@@ -144,8 +144,8 @@ impl Stream {
     async fn lengths(self: &Arc<Self>) -> Result<[u64; PARTS], FoldError> {
         let mut lengths = [0; PARTS];
         let all = (0..PARTS).map(|part| (part, Vec::new())).collect();
-        for (part, about) in self.ask_all("about", all).await {
-            lengths[part] = about?.first().and_then(|length| length.parse().ok()).unwrap_or(0);
+        for (part, answer) in self.call_all("about", all).await {
+            lengths[part] = answer?.first().and_then(|length| length.parse().ok()).unwrap_or(0);
         }
         Ok(lengths)
     }
@@ -176,14 +176,14 @@ impl Stream {
         parts: &[usize],
         positions: &[Position; PARTS],
     ) -> Result<Vec<Entries>, FoldError> {
-        let words = |part: &usize| {
+        let args = |part: &usize| {
             let after = positions[*part].entry.to_string();
             (*part, vec![after, AT_ONCE.to_string()])
         };
         let mut all = Vec::new();
-        for (part, read) in self.ask_all("read", parts.iter().map(words).collect()).await {
-            let read = read?;
-            let entries = read.chunks_exact(2);
+        for (part, answer) in self.call_all("read", parts.iter().map(args).collect()).await {
+            let answer = answer?;
+            let entries = answer.chunks_exact(2);
             let list = entries.filter_map(|entry| self::entry(&entry[0], &entry[1])).collect();
             all.push(Entries { part, from: positions[part].entry, list });
         }
@@ -267,16 +267,16 @@ impl Stream {
 
 /// Arguments of the script for folded entries: each article with its newest entry and its count in the tables, empty
 /// if the article is gone.
-fn folded_words(entries: &Entries, counts: &HashMap<ArticleId, u64>) -> Vec<String> {
+fn folded_args(entries: &Entries, counts: &HashMap<ArticleId, u64>) -> Vec<String> {
     let likes = entries.list.iter().filter_map(|(entry, like)| Some((like.as_ref()?, *entry)));
     let newest: BTreeMap<ArticleId, i64> =
         likes.map(|(like, entry)| (like.article, entry)).collect();
-    let mut words = vec![entries.last().to_string()];
+    let mut args = vec![entries.last().to_string()];
     for (article, entry) in newest {
         let count = counts.get(&article).map_or_else(String::new, u64::to_string);
-        words.extend([article.to_string(), entry.to_string(), count]);
+        args.extend([article.to_string(), entry.to_string(), count]);
     }
-    words
+    args
 }
 
 fn entry(id: &str, text: &str) -> Option<(i64, Option<Like>)> {

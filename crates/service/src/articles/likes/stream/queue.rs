@@ -100,11 +100,11 @@ impl Stream {
         let gone = chunk.iter().zip(&outcome.answers).filter(|(_, answer)| answer.is_err());
         let mut forget: BTreeMap<usize, Vec<String>> = BTreeMap::new();
         for (((article, _), waiting), _) in gone {
-            let words = forget.entry(part_of(*article)).or_insert_with(|| vec!["0".to_owned()]);
-            words.extend([article.to_string(), waiting.entry.to_string(), String::new()]);
+            let args = forget.entry(part_of(*article)).or_insert_with(|| vec!["0".to_owned()]);
+            args.extend([article.to_string(), waiting.entry.to_string(), String::new()]);
         }
         // If that fails, the server keeps a deleted article until it expires.
-        self.ask_all("folded", forget.into_iter().collect()).await;
+        self.call_all("folded", forget.into_iter().collect()).await;
         Ok(())
     }
 
@@ -114,17 +114,17 @@ impl Stream {
         for (at, ((article, _), _)) in chunk.iter().enumerate() {
             by_part.entry(part_of(*article)).or_default().push(at);
         }
-        let word = |at: &usize| {
+        let args = |at: &usize| {
             let (article, user) = chunk[*at].0;
             [article.to_string(), user.to_string()]
         };
         let parts =
-            by_part.iter().map(|(part, places)| (*part, places.iter().flat_map(word).collect()));
+            by_part.iter().map(|(part, places)| (*part, places.iter().flat_map(args).collect()));
         let mut liked: Vec<bool> = chunk.iter().map(|(_, waiting)| waiting.liked).collect();
-        for (part, told) in self.ask_all("look", parts.collect()).await {
+        for (part, answer) in self.call_all("look", parts.collect()).await {
             // Two words of each: the count, which is not needed here, and the state.
-            let told = told.unwrap_or_default();
-            for (at, words) in by_part[&part].iter().zip(told.chunks_exact(2)) {
+            let answer = answer.unwrap_or_default();
+            for (at, words) in by_part[&part].iter().zip(answer.chunks_exact(2)) {
                 if !words[1].is_empty() {
                     liked[*at] = words[1] == "1";
                 }
