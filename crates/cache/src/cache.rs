@@ -118,7 +118,7 @@ impl Cache {
         policy.enabled &= *enabled;
         let permits = Arc::new(Semaphore::new(policy.max_loads_in_flight));
         let (store, clock, remote) = (Arc::clone(store), Arc::clone(clock), remote.clone());
-        let (local, flights) = (*local, Flights::new());
+        let (local, flights) = (*local, Mutex::new(Flights::new()));
         let shared = Shared { name, policy, store, local, remote, clock, flights, permits };
         Ok(NamedCache { shared: Arc::new(shared) })
     }

@@ -1,6 +1,5 @@
 //! Loads in flight, one per key; keys whose load failed a moment ago; values that are not stored but still in use.
 
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -10,8 +9,8 @@ use tokio::task::AbortHandle;
 
 use crate::clock::nanos;
 use crate::error::CacheError;
-use crate::policy::Policy;
-use crate::stamp::Marks;
+use crate::shared::Shared;
+use crate::stamp::{Marks, Stamp};
 use crate::value::{Value, WeakValue};
 
 /// Result of a load for all who wait for it.
@@ -50,17 +49,21 @@ struct Failure<E> {
 
 /// A value that is not stored, and is shared as long as somebody still sends it.
 #[derive(Debug)]
-pub(crate) struct Lent {
-    pub(crate) value: WeakValue,
-    pub(crate) marks: Marks,
-    pub(crate) until: u64,
+struct Lent {
+    value: WeakValue,
+    marks: Marks,
+    until: u64,
 }
+
+/// Smallest weight of a value that is lent.
+const LENT_FROM_BYTES: u64 = 64 << 10;
 
 /// Keys whose failures are kept. Further keys have no pause: the policy still limits the number of their loads.
 const MAX_FAILURES: usize = 1024;
 
+/// All loads of one name. Hits do not use it.
 #[derive(Debug)]
-struct Inner<E> {
+pub(crate) struct Flights<E> {
     flights: HashMap<Box<str>, Arc<Flight<E>>>,
     /// Flights replaced by a newer one. Nobody joins them; they answer those who wait.
     outdated: Vec<Arc<Flight<E>>>,
@@ -68,11 +71,11 @@ struct Inner<E> {
     lent: HashMap<Box<str>, Lent>,
 }
 
-/// All loads of one name. Hits do not use it.
-#[derive(Debug)]
-pub(crate) struct Flights<E> {
-    // No code of a caller runs under this lock.
-    inner: Mutex<Inner<E>>,
+impl<E> Flights<E> {
+    pub(crate) fn new() -> Self {
+        let (failures, lent) = (HashMap::new(), HashMap::new());
+        Self { flights: HashMap::new(), outdated: Vec::new(), failures, lent }
+    }
 }
 
 /// Role of a caller without a fresh entry.
@@ -89,48 +92,27 @@ pub(crate) enum FlightRole<E> {
     Again,
 }
 
-/// Request for a role.
-pub(crate) struct Ask<'a> {
-    pub(crate) key: &'a str,
-    pub(crate) policy: &'a Policy,
-    pub(crate) now: u64,
-    /// Longest time from the start of a flight to its outcome.
-    pub(crate) longest: Duration,
-}
-
-impl<E> Flights<E> {
-    pub(crate) fn new() -> Self {
-        let (flights, outdated) = (HashMap::new(), Vec::new());
-        let (failures, lent) = (HashMap::new(), HashMap::new());
-        Self { inner: Mutex::new(Inner { flights, outdated, failures, lent }) }
-    }
-
-    /// Joins the load in flight if it began after the last invalidation, else makes the caller
-    /// the leader of a new one.
+impl<E> Shared<E> {
+    /// Joins the load in flight if it began after the last invalidation, else makes the caller the leader of a new
+    /// one. With `refreshes` it leads although there is a live entry.
     ///
-    /// `is_current` judges the flight's stamps, `marks` reads them again, `stored` looks into the store once more: a load
-    /// stores its result before it leaves this table, so if neither is found there is none.
-    pub(crate) fn role(
-        &self,
-        ask: &Ask<'_>,
-        is_current: impl Fn(&Marks) -> bool,
-        marks: impl FnOnce() -> Marks,
-        stored: impl FnOnce() -> bool,
-    ) -> FlightRole<E> {
-        let Ask { key, policy, now, longest } = *ask;
-        let mut inner = self.inner.lock();
+    /// Looks into the store once more: a load stores its result before it leaves the flights, so if neither is found
+    /// there is none.
+    pub(crate) fn role(&self, key: &str, stamps: &[Stamp], refreshes: bool) -> FlightRole<E> {
+        let (now, policy, table) = (self.now(), &self.policy, &self.store.stamps);
+        let mut inner = self.flights.lock();
         if let Some(flight) = inner.flights.get(key)
             && now < flight.deadline
-            && is_current(&flight.marks)
+            && table.is_current(&flight.marks)
         {
             return FlightRole::Join(flight.receiver.clone());
         }
-        if stored() {
+        if !refreshes && self.store.has_live(&self.name, key, now) {
             return FlightRole::Again;
         }
         if let Some(lent) = inner.lent.get(key)
             && now < lent.until
-            && is_current(&lent.marks)
+            && table.is_current(&lent.marks)
             && let Some(value) = lent.value.upgrade()
         {
             return FlightRole::Borrow(value);
@@ -151,16 +133,16 @@ impl<E> Flights<E> {
             });
         }
         let (sender, receiver) = watch::channel(None);
-        let deadline = now.saturating_add(nanos(longest));
-        let flight = Arc::new(Flight { marks: marks(), deadline, receiver, task: OnceLock::new() });
+        let (marks, deadline) = (table.read(stamps), now.saturating_add(nanos(self.longest())));
+        let flight = Arc::new(Flight { marks, deadline, receiver, task: OnceLock::new() });
         let outdated = inner.flights.insert(key.into(), Arc::clone(&flight));
         inner.outdated.extend(outdated);
         FlightRole::Lead(flight, sender)
     }
 
     /// Ends a flight: it no longer counts, and nobody can join it any more.
-    pub(crate) fn end(&self, key: &str, flight: &Arc<Flight<E>>) {
-        let mut inner = self.inner.lock();
+    pub(crate) fn end_flight(&self, key: &str, flight: &Arc<Flight<E>>) {
+        let mut inner = self.flights.lock();
         if inner.flights.get(key).is_some_and(|there| Arc::ptr_eq(there, flight)) {
             inner.flights.remove(key);
         } else if let Some(n) = inner.outdated.iter().position(|old| Arc::ptr_eq(old, flight)) {
@@ -168,24 +150,29 @@ impl<E> Flights<E> {
         }
     }
 
-    /// Lends a value to later callers as long as somebody uses it. There are few at a time: they are large, and
-    /// unused ones are removed here.
-    pub(crate) fn lend(&self, key: &str, lent: Lent) {
-        let mut inner = self.inner.lock();
+    /// Lends a value that is not stored to later callers, while somebody uses it and as long as it would have been
+    /// fresh. A small one is not worth it, and there are few large ones at a time: unused ones are removed here.
+    pub(crate) fn lend(&self, key: &str, marks: &Marks, value: &Value, begun: u64) {
+        if value.weight() < LENT_FROM_BYTES {
+            return;
+        }
+        let until = begun.saturating_add(nanos(self.policy.soft_ttl));
+        let mut inner = self.flights.lock();
         inner.lent.retain(|_, lent| lent.value.upgrade().is_some());
-        inner.lent.insert(key.into(), lent);
+        inner.lent.insert(key.into(), Lent { value: value.downgrade(), marks: *marks, until });
     }
 
     pub(crate) fn succeeded(&self, key: &str) {
-        self.inner.lock().failures.remove(key);
+        self.flights.lock().failures.remove(key);
     }
 
     /// Notes a failure; returns the time until which the key is not to be loaded.
-    pub(crate) fn failed(&self, key: &str, policy: &Policy, now: u64, error: CacheError<E>) -> u64 {
+    pub(crate) fn failed(&self, key: &str, error: CacheError<E>) -> u64 {
+        let (now, policy) = (self.now(), &self.policy);
         if policy.failure_backoff.is_zero() {
             return now;
         }
-        let mut inner = self.inner.lock();
+        let mut inner = self.flights.lock();
         let failures = &mut inner.failures;
         if failures.len() >= MAX_FAILURES && !failures.contains_key(key) {
             failures.retain(|_, failure| now < failure.until);
@@ -202,8 +189,8 @@ impl<E> Flights<E> {
     }
 
     /// Aborts every load: nobody is left to use the results.
-    pub(crate) fn abort_all(&self) {
-        let inner = self.inner.lock();
+    pub(crate) fn abort_loads(&self) {
+        let inner = self.flights.lock();
         for flight in inner.flights.values().chain(&inner.outdated) {
             if let Some(task) = flight.task.get() {
                 task.abort();
@@ -215,15 +202,25 @@ impl<E> Flights<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::Age;
+    use crate::{Cache, CacheConfig, Policy};
 
     #[test]
     fn a_load_that_ended_between_two_looks_is_not_begun_again() {
-        let flights = Flights::<()>::new();
-        let policy = Policy::default();
-        let ask = Ask { key: "k", policy: &policy, now: 0, longest: Duration::MAX };
-        let role = |stored| flights.role(&ask, |_| true, Marks::default, || stored);
-        assert!(matches!(role(true), FlightRole::Again));
-        assert!(matches!(role(false), FlightRole::Lead(..)));
-        assert!(matches!(role(true), FlightRole::Join(_)), "a load in flight comes first");
+        let cache = Cache::new(&CacheConfig::default()).unwrap();
+        let shared = cache.named::<()>("test", Policy::default()).unwrap().shared;
+        let stamps = [Stamp::new("k")];
+        let store = || {
+            let value = Value::new("v".into(), "text/plain", "v");
+            let age = Age { begun: shared.now(), lived: 0 };
+            assert!(shared.fill("k", &shared.store.stamps.read(&stamps), Some(value), age));
+        };
+        store();
+        assert!(matches!(shared.role("k", &stamps, false), FlightRole::Again));
+        cache.invalidate(&stamps);
+        assert!(matches!(shared.role("k", &stamps, false), FlightRole::Lead(..)));
+        store();
+        let role = shared.role("k", &stamps, false);
+        assert!(matches!(role, FlightRole::Join(_)), "a load in flight comes first");
     }
 }

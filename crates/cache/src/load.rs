@@ -46,7 +46,7 @@ pub(crate) enum Asks {
 impl<E> Drop for Leader<E> {
     fn drop(&mut self) {
         if let Some(shared) = self.shared.upgrade() {
-            shared.flights.end(&self.key, &self.flight);
+            shared.end_flight(&self.key, &self.flight);
         }
     }
 }
@@ -140,7 +140,7 @@ async fn ask<E>(leader: &mut Leader<E>, remote: &Remote) -> Result<Filled, OwnLo
     let lived = nanos(shared.policy.soft_ttl.saturating_sub(left));
     let age = Age { begun: shared.now(), lived };
     shared.fill(&leader.key, &leader.flight.marks, Some(value.clone()), age);
-    shared.flights.succeeded(&leader.key);
+    shared.succeeded(&leader.key);
     Ok(Filled::Value(value))
 }
 

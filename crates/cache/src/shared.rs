@@ -1,5 +1,6 @@
 //! The state that all handles of a named part share, and the steps of a look-up that use it.
 
+use parking_lot::Mutex;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -10,9 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::clock::{Clock, nanos};
 use crate::error::CacheError;
-use crate::flight::{
-    Ask, Filled, Flight, FlightRole, Flights, Lent, LoadOutcome, Receiver, Sender,
-};
+use crate::flight::{Filled, Flight, FlightRole, Flights, LoadOutcome, Receiver, Sender};
 use crate::load::{self, Asks, Leader, Loader};
 use crate::metrics::Counter;
 use crate::named::{Loaded, Lookup, Served};
@@ -22,9 +21,6 @@ use crate::shard::{Entry, Name};
 use crate::stamp::{Marks, Stamp};
 use crate::store::{Refused, StaleCandidate, Store, StoredEntry, entry_weight};
 use crate::value::Value;
-
-/// Smallest weight of a value that is shared though it is not stored.
-const LENT_FROM_BYTES: u64 = 64 << 10;
 
 /// Margin of the longest load, so that its own timers fire first.
 const GRACE: Duration = Duration::from_millis(100);
@@ -38,7 +34,8 @@ pub(crate) struct Shared<E> {
     pub(crate) local: bool,
     pub(crate) remote: Option<Arc<Remote>>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) flights: Flights<E>,
+    /// No code of a caller runs under its lock.
+    pub(crate) flights: Mutex<Flights<E>>,
     pub(crate) permits: Arc<Semaphore>,
 }
 
@@ -114,19 +111,6 @@ impl<E> Shared<E> {
 
     pub(crate) fn find(&self, key: &str) -> StoredEntry {
         self.store.find(&self.name, key, self.now(), nanos(self.longest()))
-    }
-
-    /// `refreshes`: lead a load although there is a live entry.
-    pub(crate) fn role(&self, key: &str, stamps: &[Stamp], refreshes: bool) -> FlightRole<E> {
-        let now = self.now();
-        let ask = Ask { key, policy: &self.policy, now, longest: self.longest() };
-        let table = &self.store.stamps;
-        self.flights.role(
-            &ask,
-            |marks| table.is_current(marks),
-            || table.read(stamps),
-            || !refreshes && self.store.has_live(&self.name, key, now),
-        )
     }
 
     /// The shared tier if it is the only one.
@@ -236,16 +220,6 @@ impl<E> Shared<E> {
         }
     }
 
-    /// Shares a value that is not stored with later callers while somebody uses it, as long as it would have been
-    /// fresh. A small one is not worth it.
-    fn lend(&self, key: &str, marks: &Marks, value: &Value, begun: u64) {
-        if value.weight() < LENT_FROM_BYTES {
-            return;
-        }
-        let until = begun.saturating_add(nanos(self.policy.soft_ttl));
-        self.flights.lend(key, Lent { value: value.downgrade(), marks: *marks, until });
-    }
-
     fn entry(
         &self,
         key: &str,
@@ -304,12 +278,12 @@ impl<E> Shared<E> {
             Err(CacheError::Abandoned) => return false,
             Err(error) => {
                 self.count(Counter::LoadErrors);
-                let until = self.flights.failed(key, &self.policy, self.now(), error.clone());
+                let until = self.failed(key, error.clone());
                 self.store.postpone_refresh(&self.name, key, until);
                 return false;
             }
         };
-        self.flights.succeeded(key);
+        self.succeeded(key);
         let age = Age { begun, lived: 0 };
         match filled {
             Filled::Value(value) => self.fill(key, marks, Some(value.clone()), age),
@@ -364,6 +338,6 @@ impl<E: Send + Sync + 'static> Shared<E> {
 
 impl<E> Drop for Shared<E> {
     fn drop(&mut self) {
-        self.flights.abort_all();
+        self.abort_loads();
     }
 }
