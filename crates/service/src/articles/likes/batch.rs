@@ -86,9 +86,8 @@ pub(super) fn decide(
             let is = fold.applied_to(was);
             if is != was {
                 outcome.changes.push((pair, is));
+                if is { added += 1 } else { removed += 1 }
             }
-            added += u64::from(is && !was);
-            removed += u64::from(was && !is);
         }
         of_article.sort_unstable();
         let mut count = before.likes;

@@ -198,9 +198,12 @@ async fn a_direct_like_has_a_commit_of_its_own() {
     let (direct, behind) = (bench.log(Direct), bench.log(Behind));
     let before = bench.store.metrics();
     let held = Held::begin(&bench.store).await;
-    let likes = || (1..=4).map(|user| Like { article: 1, user, change: Change::On });
-    let mut started = bench.start(&direct, likes());
-    started.extend(bench.start(&behind, likes()));
+    let mut started = Vec::new();
+    for user in 1..=4 {
+        for log in [&direct, &behind] {
+            started.extend(bench.start(log, [Like { article: 1, user, change: Change::On }]));
+        }
+    }
     // Four direct ones, and one job for those behind.
     let all_wait = || bench.store.metrics().waiting_writes >= 5 && behind.metrics().pending >= 4;
     until_async("all wait", all_wait).await;
