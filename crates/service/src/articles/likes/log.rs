@@ -2,12 +2,12 @@
 //!
 //! The store does the rest: a record is durable with the commit of its transaction, which the writer shares with
 //! all jobs that wait, and recovery removes a transaction that was cut off. Only the names in the statements and in
-//! the message know what is logged.
+//! the message refer to likes.
 
 use crate::store::{Conn, Result, StoreError, Tx, Value, columns, params};
 use std::fmt::Display;
 
-/// Position of a record: larger than those of all records before it.
+/// Position of a record: larger than those of all earlier records in the log.
 pub(super) type Position = i64;
 
 pub(super) fn append(tx: &Tx<'_>, record: &[u8]) -> Result<Position> {
