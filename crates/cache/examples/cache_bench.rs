@@ -1,4 +1,4 @@
-//! What a look-up costs, and how often SIEVE is right.
+//! Cost of a look-up, and hit ratio of SIEVE.
 //!
 //! ```text
 //! cargo run --release -p madang-cache --example cache_bench [redis://127.0.0.1:6379]
@@ -6,10 +6,10 @@
 //! Prints the processor time of a hit by each way in, the hits per second of several threads, the
 //! memory of a full cache beside its weight, and the hit ratios of this cache, LRU and FIFO on
 //! the same traces. The seeds are fixed: the ratios of LRU and FIFO repeat exactly, the cache's
-//! own vary a little with its random hash key. With the address of a Valkey or Redis, also what a hit in the
-//! shared tier costs.
+//! own vary a little with its random hash key. With the address of a Valkey or Redis, also the cost of a hit in
+//! the shared tier.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::hint::black_box;
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -55,7 +55,7 @@ fn main() -> Result<(), Failure> {
         for share in [0.01, 0.1] {
             let room = (f64::from(KEYS) * share) as usize;
             let sieve = runtime.block_on(hit_ratio(room, &requests))?;
-            let (lru, fifo) = (Lru::new(room).ratio(&requests), Fifo::new(room).ratio(&requests));
+            let [lru, fifo] = [true, false].map(|lru| Queue::new(room, lru).ratio(&requests));
             println!("  {trace:<26} {room:>6}  {sieve:>7.4} {lru:>7.4} {fifo:>7.4}");
         }
     }
@@ -73,11 +73,11 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Look-ups under way at once, and in all, in the part about the shared tier.
+/// Concurrent look-ups, and all look-ups of a batch, in the part about the shared tier.
 const AT_ONCE: usize = 32;
 const SHARED: usize = 20_000;
 
-/// Bodies of others are always new enough.
+/// Accepts all bodies of others.
 struct Always;
 
 impl Horizon for Always {
@@ -90,14 +90,14 @@ impl Horizon for Always {
     }
 }
 
-/// A GET through the client alone, and a hit of a cache that keeps nothing itself.
+/// A GET through the client alone, and a hit of a cache without a local tier.
 async fn shared_times(url: &str) -> Result<[f64; 2], Failure> {
     let config = CacheConfig { local: false, ..CacheConfig::default() };
     let remote = RemoteConfig { urls: vec![Url::parse(url)?], prefix: "bench".to_owned() };
     let cache = Cache::with_remote(&config, remote, Arc::new(Always))?;
     let named: NamedCache<Never> = cache.named("bench", still())?;
     let keys = hot_keys();
-    // Until there is a connection, nothing is kept.
+    // Without a connection nothing is stored.
     let began = Instant::now();
     while named.metrics().remote_stored < keys.len() as u64 {
         if began.elapsed() > Duration::from_secs(10) {
@@ -148,7 +148,7 @@ fn still() -> Policy {
     Policy { refresh_ahead: None, ..Policy::with_ttl(hour, hour) }
 }
 
-/// Loads what is not there.
+/// Looks a key up, with a loader.
 async fn get(named: &NamedCache<Never>, key: &str, len: usize) -> Result<Value, CacheError<Never>> {
     let stamps = [Stamp::new("pages")];
     let got = named.get(key, &stamps, move || async move { Ok(Loaded::Store(body(len))) }).await?;
@@ -186,8 +186,8 @@ async fn hit_times() -> Result<Vec<(&'static str, f64)>, Failure> {
 const BATCH: usize = REQUESTS;
 const BATCHES: usize = 7;
 
-/// Processor time of a call in nanoseconds, in the quickest of several batches: what the code
-/// costs when the machine leaves it alone.
+/// Processor time of a call in nanoseconds, in the fastest of several batches: the cost on an idle
+/// machine.
 fn best_of(mut call: impl FnMut(usize)) -> f64 {
     let batch = |_| {
         let before = processor_nanos();
@@ -210,7 +210,7 @@ async fn best_of_get(named: &NamedCache<Never>, keys: &[String]) -> Result<f64, 
 }
 
 /// Hits per second of several threads on one cache, and the processor time of one hit in
-/// nanoseconds. The second tells what sharing costs also on a machine that is busy otherwise.
+/// nanoseconds, which shows the cost of sharing also on a busy machine.
 fn hits_of(threads: usize) -> Result<(f64, f64), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let (named, keys) = runtime.block_on(warm())?;
@@ -247,7 +247,7 @@ fn processor_nanos() -> Option<f64> {
     stat.split(' ').next()?.parse().ok()
 }
 
-/// Fills a cache twice over; its weight, and what the process grew by, in bytes.
+/// Fills a cache twice over; returns its weight and the growth of the process, in bytes.
 async fn memory() -> Result<(u64, u64), Failure> {
     let before = resident_bytes()?;
     let cache = Cache::new(&CacheConfig::with_capacity(32 << 20))?;
@@ -289,8 +289,8 @@ impl Zipf {
     }
 }
 
-/// Traces: pure Zipf at two skews, and one in which a crawler walks through pages nobody else
-/// asks for, one request in four.
+/// Traces: pure Zipf at two skews, and one in which a crawler requests pages that nobody else
+/// does, one request in four.
 fn traces() -> Vec<(&'static str, Vec<u32>)> {
     let zipf = |s| {
         let (zipf, mut rng) = (Zipf::new(KEYS, s), fastrand::Rng::with_seed(1));
@@ -316,16 +316,17 @@ async fn hit_ratio(room: usize, requests: &[u32]) -> Result<f64, Failure> {
     Ok(metrics.hits as f64 / (metrics.hits + metrics.misses) as f64)
 }
 
-/// Least recently used, by a clock of requests.
-struct Lru {
+/// A cache of equal entries that evicts the oldest: by arrival (FIFO), or by last use (LRU).
+struct Queue {
     room: usize,
-    last_use: HashMap<u32, usize>,
-    by_use: BTreeMap<usize, u32>,
+    lru: bool,
+    places: HashMap<u32, usize>,
+    order: BTreeMap<usize, u32>,
 }
 
-impl Lru {
-    fn new(room: usize) -> Self {
-        Self { room, last_use: HashMap::new(), by_use: BTreeMap::new() }
+impl Queue {
+    fn new(room: usize, lru: bool) -> Self {
+        Self { room, lru, places: HashMap::new(), order: BTreeMap::new() }
     }
 
     fn ratio(mut self, requests: &[u32]) -> f64 {
@@ -334,46 +335,19 @@ impl Lru {
     }
 
     fn request(&mut self, now: usize, key: u32) -> bool {
-        let before = self.last_use.insert(key, now);
-        if let Some(before) = before {
-            self.by_use.remove(&before);
-        } else if self.by_use.len() == self.room
-            && let Some((_, victim)) = self.by_use.pop_first()
-        {
-            self.last_use.remove(&victim);
+        let place = self.places.get(&key).copied();
+        match place {
+            Some(_) if !self.lru => return true,
+            Some(place) => _ = self.order.remove(&place),
+            None if self.order.len() == self.room => {
+                if let Some((_, victim)) = self.order.pop_first() {
+                    self.places.remove(&victim);
+                }
+            }
+            None => {}
         }
-        self.by_use.insert(now, key);
-        before.is_some()
-    }
-}
-
-/// First in, first out.
-struct Fifo {
-    room: usize,
-    present: HashMap<u32, ()>,
-    order: VecDeque<u32>,
-}
-
-impl Fifo {
-    fn new(room: usize) -> Self {
-        Self { room, present: HashMap::new(), order: VecDeque::new() }
-    }
-
-    fn ratio(mut self, requests: &[u32]) -> f64 {
-        let hits = requests.iter().filter(|key| self.request(**key));
-        hits.count() as f64 / requests.len() as f64
-    }
-
-    fn request(&mut self, key: u32) -> bool {
-        if self.present.insert(key, ()).is_some() {
-            return true;
-        }
-        if self.order.len() == self.room
-            && let Some(victim) = self.order.pop_front()
-        {
-            self.present.remove(&victim);
-        }
-        self.order.push_back(key);
-        false
+        self.places.insert(key, now);
+        self.order.insert(now, key);
+        place.is_some()
     }
 }

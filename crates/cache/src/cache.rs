@@ -16,8 +16,7 @@ use crate::shared::Shared;
 use crate::stamp::{Stamp, StampTable};
 use crate::store::Store;
 
-/// A cache of finished bodies. Cheap to clone; all clones are one cache. Its named parts keep
-/// what they need of it, so it may be dropped before them.
+/// A cache of finished bodies. Cheap to clone; all clones are one cache. It may be dropped before its named parts.
 #[derive(Clone)]
 pub struct Cache {
     inner: Arc<Inner>,
@@ -43,25 +42,25 @@ impl fmt::Debug for Cache {
 }
 
 impl Cache {
-    /// A cache that goes by the time of the process.
+    /// A cache with the system clock.
     ///
     /// # Errors
-    /// [`ConfigError::Setting`] names a setting that cannot work.
+    /// [`ConfigError::Setting`] names an invalid setting.
     pub fn new(config: &CacheConfig) -> Result<Self, ConfigError> {
         Self::with_clock(config, Arc::new(SystemClock::default()))
     }
 
-    /// A cache that goes by the given clock.
+    /// A cache with the given clock.
     ///
     /// # Errors
-    /// [`ConfigError::Setting`] names a setting that cannot work.
+    /// [`ConfigError::Setting`] names an invalid setting.
     pub fn with_clock(config: &CacheConfig, clock: Arc<dyn Clock>) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Self::build(config, clock, None))
     }
 
-    /// A cache with a second tier, shared with other processes. It connects when it is first used, and goes on without
-    /// that tier while it cannot be used.
+    /// A cache with a second tier, shared with other processes. It connects at first use, and works without that tier
+    /// while it is unavailable.
     ///
     /// # Errors
     /// As [`new`](Self::new); [`ConfigError::Remote`] if the addresses cannot be used together.
@@ -76,13 +75,12 @@ impl Cache {
         Ok(Self::build(config, Arc::new(SystemClock::default()), Some(Arc::new(remote))))
     }
 
-    /// Whether the shared tier answers, as far as that is known; `None` without one.
+    /// True if the shared tier answers, as far as is known; `None` without one.
     pub fn remote_is_up(&self) -> Option<bool> {
         self.inner.remote.as_ref().map(|remote| remote.is_up())
     }
 
-    /// A cache that is off: every look-up of every name runs its loader, and nothing is stored or
-    /// shared (see [`Policy::enabled`]).
+    /// A disabled cache: every look-up runs its loader, and nothing is stored or shared (see [`Policy::enabled`]).
     pub fn disabled() -> Self {
         let config = CacheConfig {
             capacity_bytes: 0,
@@ -105,8 +103,8 @@ impl Cache {
     /// Makes a named part. `E` is the error of its loaders.
     ///
     /// # Errors
-    /// [`ConfigError::NameTaken`] if the cache has such a part already;
-    /// [`ConfigError::Setting`] names a setting that cannot work.
+    /// [`ConfigError::NameTaken`] if the cache already has a part of this name;
+    /// [`ConfigError::Setting`] names an invalid setting.
     pub fn named<E>(&self, name: &str, mut policy: Policy) -> Result<NamedCache<E>, ConfigError> {
         policy.check()?;
         let Inner { store, clock, enabled, local, remote, .. } = &*self.inner;
@@ -120,14 +118,14 @@ impl Cache {
         policy.enabled &= *enabled;
         let permits = Arc::new(Semaphore::new(policy.max_loads_in_flight));
         let (store, clock, remote) = (Arc::clone(store), Arc::clone(clock), remote.clone());
-        let (local, flights) = (*local, Flights::new());
+        let (local, flights) = (*local, Mutex::new(Flights::new()));
         let shared = Shared { name, policy, store, local, remote, clock, flights, permits };
         Ok(NamedCache { shared: Arc::new(shared) })
     }
 
-    /// Invalidates every entry that depends on `stamps`, and keeps every load that began before now from being
-    /// stored. Call it after the commit and before the write is acknowledged, also when the outcome of the commit is
-    /// unknown: an unnecessary load costs less than a wrong answer.
+    /// Invalidates every entry that depends on `stamps`, and prevents loads in flight from being stored. Call it
+    /// after the commit and before the write is acknowledged, also when the outcome of the commit is unknown: an
+    /// unnecessary load costs less than a wrong answer.
     ///
     /// A load that began before the commit is then not stored, or its entry is invalidated; one that begins after
     /// this call reads the committed state.
@@ -135,14 +133,14 @@ impl Cache {
         stamps.iter().for_each(|stamp| self.inner.store.stamps.raise(*stamp));
     }
 
-    /// Kills every entry and vetoes every load in flight: for when it is no longer known what was
-    /// missed (a restored database, a lost link to another tier).
+    /// Invalidates every entry and every load in flight: for a restored database, or when invalidations may have been
+    /// missed.
     pub fn invalidate_all(&self) {
         self.inner.store.invalidate_all();
     }
 
-    /// Weight of all entries, in bytes, room taken for entries on their way in included. Never
-    /// more than [`capacity_bytes`](Self::capacity_bytes).
+    /// Weight of all entries in bytes, including those being inserted. Never more than
+    /// [`capacity_bytes`](Self::capacity_bytes).
     pub fn used_bytes(&self) -> u64 {
         self.inner.store.used()
     }
@@ -152,7 +150,7 @@ impl Cache {
         self.inner.store.capacity()
     }
 
-    /// The figures of every named part, in the order they were made.
+    /// The metrics of every named part, in order of creation.
     pub fn metrics(&self) -> Vec<(Box<str>, MetricsSnapshot)> {
         self.inner
             .names

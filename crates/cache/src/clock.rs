@@ -1,7 +1,6 @@
-//! Where the cache reads the time, so that a test can hold it still.
+//! The clock of the cache, which a test can stop.
 //!
-//! Only expiry reads this clock. Waiting (soft timeout, load timeout, queue timeout) always uses
-//! the timer of the runtime that waits.
+//! Only expiry reads it. Timeouts (soft, load, queue) use the timer of the waiting runtime.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,7 +9,7 @@ use tokio::time::Instant;
 
 /// A monotonic clock.
 pub trait Clock: Send + Sync + 'static {
-    /// Time since an origin of the clock's own choice; never decreases.
+    /// Time since an arbitrary origin; never decreases.
     fn now(&self) -> Duration;
 }
 

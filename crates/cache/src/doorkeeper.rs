@@ -1,14 +1,13 @@
-//! Which keys were loaded a moment ago.
+//! Recently loaded keys.
 //!
-//! Whoever may choose keys freely (searches, positions, page sizes) can make up ones that nobody will ask
-//! for again. If each took a place, a flood of them would drive out what everybody reads. So a part of the
-//! cache may ask for more ([`Admission`](crate::Admission)): a key is let in when it is loaded for the second
-//! time within a while. That is the doorkeeper of TinyLFU (Einziger, Friedman, Manes 2017, section 3.4.2), of
-//! a fixed size, and without its filter: a newer key takes the place of an older one, so nothing has to be
-//! reset.
+//! Clients that choose keys freely (searches, positions, page sizes) can invent keys that are never requested again.
+//! If each were stored, a flood of them would evict what everybody reads. So a part of the cache may require more
+//! ([`Admission`](crate::Admission)): a key is admitted when it is loaded for the second time within a while. That is
+//! the doorkeeper of TinyLFU (Einziger, Friedman, Manes 2017, section 3.4.2), of a fixed size, and without its
+//! filter: a newer key takes the place of an older one, so nothing has to be reset.
 //!
-//! It is no defence against somebody who asks for each of many keys twice. Then SIEVE decides, which drives
-//! out what was not read since it came in before what was.
+//! It is no defence against a client that requests each of many keys twice. Then SIEVE decides, which evicts entries
+//! that were never read before those that were.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,8 +25,8 @@ impl Doorkeeper {
         Self { places: (0..PLACES).map(|_| AtomicU32::new(0)).collect() }
     }
 
-    /// Whether the key of this hash was noted a moment ago; it is from now on. Two keys are taken for one when
-    /// 48 bits of their keyed hashes agree: then one of them is let in early, which is harmless.
+    /// Notes the key of this hash; returns whether it was noted a moment ago. Two keys whose keyed hashes agree in 48
+    /// bits are taken for one: then one of them is admitted early, which is harmless.
     #[expect(clippy::cast_possible_truncation, reason = "one part of the hash each")]
     pub(crate) fn note(&self, hash: u64) -> bool {
         let place = &self.places[hash as usize % PLACES];
@@ -40,7 +39,6 @@ impl Doorkeeper {
 mod tests {
     use super::*;
 
-    /// Hashes as good as those of the store.
     fn hash(n: u64) -> u64 {
         use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
         BuildHasherDefault::<DefaultHasher>::new().hash_one(n)

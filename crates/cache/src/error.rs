@@ -1,20 +1,20 @@
-//! Why a look-up brought no answer.
+//! Errors of a look-up.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why [`NamedCache::get`](crate::NamedCache::get) brought no answer. `E` is the loader's error;
-/// it is shared, because one failed load may answer many callers.
+/// Error of [`NamedCache::get`](crate::NamedCache::get). `E` is the loader's error; it is shared, because one failed
+/// load may answer many callers.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError<E> {
     /// The loader failed.
     #[error("the loader failed: {0}")]
     Load(Arc<E>),
-    /// The load took longer than `load_timeout`, or its runtime stood still that long.
+    /// The load took longer than `load_timeout`, or its runtime stood still for that time.
     #[error("no answer from the loader within {after:?}")]
     TimedOut {
-        /// How long was waited at most.
+        /// The timeout.
         after: Duration,
     },
     /// The loader panicked.
@@ -26,28 +26,28 @@ pub enum CacheError<E> {
     /// As many loads of this name are running and waiting as its policy allows.
     #[error("too many loads at once")]
     Overloaded {
-        /// When asking again makes sense.
+        /// Time until a retry makes sense.
         retry_after: Duration,
     },
-    /// Whoever the loader works for had no turn.
+    /// The caller of the loader had no turn.
     #[error("the load had no turn")]
     NoTurn {
-        /// When asking again makes sense.
+        /// Time until a retry makes sense.
         retry_after: Duration,
     },
     /// The last load of this key failed a moment ago; the loader was not run again.
-    // By a call: naming the field would make the derive ask that this very type can be displayed.
+    // By a call: naming the field would make the derive require that this very type implements Display.
     #[error("the loader failed a moment ago: {}", .last.as_ref().to_string())]
     BackingOff {
-        /// How it failed.
+        /// Its error.
         last: Arc<CacheError<E>>,
-        /// When the next load is allowed.
+        /// Time until the next load is allowed.
         retry_after: Duration,
     },
     /// An entry depends on one to four stamps.
     #[error("an entry depends on 1 to 4 stamps, not {given}")]
     StampCount {
-        /// How many were given.
+        /// Number of stamps given.
         given: usize,
     },
 }
@@ -62,7 +62,7 @@ impl<E> CacheError<E> {
         }
     }
 
-    /// When asking again makes sense, where that is known.
+    /// Time until a retry makes sense, if that is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Overloaded { retry_after }
@@ -73,7 +73,7 @@ impl<E> CacheError<E> {
     }
 }
 
-// By hand: a derive would ask for `E: Clone`, though only its `Arc` is cloned.
+// By hand: a derive would require `E: Clone`, though only its `Arc` is cloned.
 impl<E> Clone for CacheError<E> {
     fn clone(&self) -> Self {
         match self {

@@ -1,7 +1,5 @@
-//! Loads in flight, one per key, keys whose load failed a moment ago, and values that are not stored but
-//! still in somebody's hands.
+//! Loads in flight, one per key; keys whose load failed a moment ago; values that are not stored but still in use.
 
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -11,11 +9,11 @@ use tokio::task::AbortHandle;
 
 use crate::clock::nanos;
 use crate::error::CacheError;
-use crate::policy::Policy;
-use crate::stamp::Marks;
+use crate::shared::Shared;
+use crate::stamp::{Marks, Stamp};
 use crate::value::{Value, WeakValue};
 
-/// What a load brought to everybody who waits for it.
+/// Result of a load for all who wait for it.
 #[derive(Clone, Debug)]
 pub(crate) enum Filled {
     Value(Value),
@@ -25,7 +23,7 @@ pub(crate) enum Filled {
 
 pub(crate) type LoadOutcome<E> = Result<Filled, CacheError<E>>;
 
-/// The sending half belongs to the load's task; when that task dies, the channel closes.
+/// The sender belongs to the load's task; when that task ends, the channel closes.
 pub(crate) type Sender<E> = watch::Sender<Option<LoadOutcome<E>>>;
 pub(crate) type Receiver<E> = watch::Receiver<Option<LoadOutcome<E>>>;
 
@@ -33,7 +31,7 @@ pub(crate) type Receiver<E> = watch::Receiver<Option<LoadOutcome<E>>>;
 pub(crate) struct Flight<E> {
     /// The stamps as they were before the loader ran.
     pub(crate) marks: Marks,
-    /// Past this moment of the cache's clock nobody joins: a runtime that no longer runs its
+    /// Past this time of the cache's clock nobody joins: a runtime that no longer runs its
     /// tasks cannot time them out either.
     pub(crate) deadline: u64,
     pub(crate) receiver: Receiver<E>,
@@ -49,92 +47,72 @@ struct Failure<E> {
     last: Arc<CacheError<E>>,
 }
 
-/// A value that is too large to be stored, or was not to be: whoever asks for it while somebody still has
-/// it, because it is being sent, is given the same instead of another one.
+/// A value that is not stored, and is shared as long as somebody still sends it.
 #[derive(Debug)]
-pub(crate) struct Lent {
-    pub(crate) value: WeakValue,
-    pub(crate) marks: Marks,
-    pub(crate) until: u64,
+struct Lent {
+    value: WeakValue,
+    marks: Marks,
+    until: u64,
 }
 
-/// Keys whose failures are remembered. Beyond it further keys have no pause: their loads are
-/// still limited in number by the policy.
+/// Smallest weight of a value that is lent.
+const LENT_FROM_BYTES: u64 = 64 << 10;
+
+/// Keys whose failures are kept. Further keys have no pause: the policy still limits the number of their loads.
 const MAX_FAILURES: usize = 1024;
 
+/// All loads of one name. Hits do not use it.
 #[derive(Debug)]
-struct Inner<E> {
+pub(crate) struct Flights<E> {
     flights: HashMap<Box<str>, Arc<Flight<E>>>,
-    /// Flights whose place a newer one took. Nobody joins them; they answer those who wait.
+    /// Flights replaced by a newer one. Nobody joins them; they answer those who wait.
     outdated: Vec<Arc<Flight<E>>>,
     failures: HashMap<Box<str>, Failure<E>>,
     lent: HashMap<Box<str>, Lent>,
 }
 
-/// All loads of one name. Hits never come here.
-#[derive(Debug)]
-pub(crate) struct Flights<E> {
-    // No code of the caller runs under this lock.
-    inner: Mutex<Inner<E>>,
+impl<E> Flights<E> {
+    pub(crate) fn new() -> Self {
+        let (failures, lent) = (HashMap::new(), HashMap::new());
+        Self { flights: HashMap::new(), outdated: Vec::new(), failures, lent }
+    }
 }
 
-/// What a caller without a fresh entry has to do.
+/// Role of a caller without a fresh entry.
 pub(crate) enum FlightRole<E> {
-    /// Wait for a load that is under way.
+    /// Wait for a load in flight.
     Join(Receiver<E>),
     /// Run the load; the flight is registered.
     Lead(Arc<Flight<E>>, Sender<E>),
-    /// Take this, which somebody else has in hand.
+    /// Use this value, which somebody else is using.
     Borrow(Value),
-    /// Neither: the key failed a moment ago, or too many loads are pending.
+    /// The key failed a moment ago, or too many loads are pending.
     Refused(CacheError<E>),
-    /// Look again: the entry came in the meantime.
+    /// Look up again: the entry has arrived in the meantime.
     Again,
 }
 
-/// Who asks for a role.
-pub(crate) struct Ask<'a> {
-    pub(crate) key: &'a str,
-    pub(crate) policy: &'a Policy,
-    pub(crate) now: u64,
-    /// Longest time between the start of a flight and its outcome.
-    pub(crate) longest: Duration,
-}
-
-impl<E> Flights<E> {
-    pub(crate) fn new() -> Self {
-        let (flights, outdated) = (HashMap::new(), Vec::new());
-        let (failures, lent) = (HashMap::new(), HashMap::new());
-        Self { inner: Mutex::new(Inner { flights, outdated, failures, lent }) }
-    }
-
-    /// Joins the load in flight if it began after the last invalidation, else makes the caller
-    /// the leader of a new one.
+impl<E> Shared<E> {
+    /// Joins the load in flight if it began after the last invalidation, else makes the caller the leader of a new
+    /// one. With `refreshes` it leads although there is a live entry.
     ///
-    /// `is_current` judges the flight's stamps, `marks` reads them anew, `stored` looks into the
-    /// store once more: a load enters its result there before it leaves this table, so whoever
-    /// finds neither here has really found nothing.
-    pub(crate) fn role(
-        &self,
-        ask: &Ask<'_>,
-        is_current: impl Fn(&Marks) -> bool,
-        marks: impl FnOnce() -> Marks,
-        stored: impl FnOnce() -> bool,
-    ) -> FlightRole<E> {
-        let Ask { key, policy, now, longest } = *ask;
-        let mut inner = self.inner.lock();
+    /// Looks into the store once more: a load stores its result before it leaves the flights, so if neither is found
+    /// there is none.
+    pub(crate) fn role(&self, key: &str, stamps: &[Stamp], refreshes: bool) -> FlightRole<E> {
+        let (now, policy, table) = (self.now(), &self.policy, &self.store.stamps);
+        let mut inner = self.flights.lock();
         if let Some(flight) = inner.flights.get(key)
             && now < flight.deadline
-            && is_current(&flight.marks)
+            && table.is_current(&flight.marks)
         {
             return FlightRole::Join(flight.receiver.clone());
         }
-        if stored() {
+        if !refreshes && self.store.has_live(&self.name, key, now) {
             return FlightRole::Again;
         }
         if let Some(lent) = inner.lent.get(key)
             && now < lent.until
-            && is_current(&lent.marks)
+            && table.is_current(&lent.marks)
             && let Some(value) = lent.value.upgrade()
         {
             return FlightRole::Borrow(value);
@@ -155,16 +133,16 @@ impl<E> Flights<E> {
             });
         }
         let (sender, receiver) = watch::channel(None);
-        let deadline = now.saturating_add(nanos(longest));
-        let flight = Arc::new(Flight { marks: marks(), deadline, receiver, task: OnceLock::new() });
+        let (marks, deadline) = (table.read(stamps), now.saturating_add(nanos(self.longest())));
+        let flight = Arc::new(Flight { marks, deadline, receiver, task: OnceLock::new() });
         let outdated = inner.flights.insert(key.into(), Arc::clone(&flight));
         inner.outdated.extend(outdated);
         FlightRole::Lead(flight, sender)
     }
 
     /// Ends a flight: it no longer counts, and nobody can join it any more.
-    pub(crate) fn end(&self, key: &str, flight: &Arc<Flight<E>>) {
-        let mut inner = self.inner.lock();
+    pub(crate) fn end_flight(&self, key: &str, flight: &Arc<Flight<E>>) {
+        let mut inner = self.flights.lock();
         if inner.flights.get(key).is_some_and(|there| Arc::ptr_eq(there, flight)) {
             inner.flights.remove(key);
         } else if let Some(n) = inner.outdated.iter().position(|old| Arc::ptr_eq(old, flight)) {
@@ -172,24 +150,29 @@ impl<E> Flights<E> {
         }
     }
 
-    /// Notes a value for those who ask while somebody has it. Few are ever noted at once: they are large, and
-    /// those that nobody has are forgotten here.
-    pub(crate) fn lend(&self, key: &str, lent: Lent) {
-        let mut inner = self.inner.lock();
+    /// Lends a value that is not stored to later callers, while somebody uses it and as long as it would have been
+    /// fresh. A small one is not worth it, and there are few large ones at a time: unused ones are removed here.
+    pub(crate) fn lend(&self, key: &str, marks: &Marks, value: &Value, begun: u64) {
+        if value.weight() < LENT_FROM_BYTES {
+            return;
+        }
+        let until = begun.saturating_add(nanos(self.policy.soft_ttl));
+        let mut inner = self.flights.lock();
         inner.lent.retain(|_, lent| lent.value.upgrade().is_some());
-        inner.lent.insert(key.into(), lent);
+        inner.lent.insert(key.into(), Lent { value: value.downgrade(), marks: *marks, until });
     }
 
     pub(crate) fn succeeded(&self, key: &str) {
-        self.inner.lock().failures.remove(key);
+        self.flights.lock().failures.remove(key);
     }
 
-    /// Notes a failure, and says until when the key is not to be loaded.
-    pub(crate) fn failed(&self, key: &str, policy: &Policy, now: u64, error: CacheError<E>) -> u64 {
+    /// Notes a failure; returns the time until which the key is not to be loaded.
+    pub(crate) fn failed(&self, key: &str, error: CacheError<E>) -> u64 {
+        let (now, policy) = (self.now(), &self.policy);
         if policy.failure_backoff.is_zero() {
             return now;
         }
-        let mut inner = self.inner.lock();
+        let mut inner = self.flights.lock();
         let failures = &mut inner.failures;
         if failures.len() >= MAX_FAILURES && !failures.contains_key(key) {
             failures.retain(|_, failure| now < failure.until);
@@ -205,9 +188,9 @@ impl<E> Flights<E> {
         until
     }
 
-    /// Stops every load: nobody is left to use what they bring.
-    pub(crate) fn abort_all(&self) {
-        let inner = self.inner.lock();
+    /// Aborts every load: nobody is left to use the results.
+    pub(crate) fn abort_loads(&self) {
+        let inner = self.flights.lock();
         for flight in inner.flights.values().chain(&inner.outdated) {
             if let Some(task) = flight.task.get() {
                 task.abort();
@@ -216,25 +199,28 @@ impl<E> Flights<E> {
     }
 }
 
-/// Longest time between the start of a flight and its outcome, with a little on top, so that the
-/// load's own timers speak first.
-pub(crate) fn longest_load(policy: &Policy) -> Duration {
-    const GRACE: Duration = Duration::from_millis(100);
-    policy.queue_timeout.saturating_add(policy.load_timeout).saturating_add(GRACE)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::Age;
+    use crate::{Cache, CacheConfig, Policy};
 
     #[test]
     fn a_load_that_ended_between_two_looks_is_not_begun_again() {
-        let flights = Flights::<()>::new();
-        let policy = Policy::default();
-        let ask = Ask { key: "k", policy: &policy, now: 0, longest: longest_load(&policy) };
-        let role = |stored| flights.role(&ask, |_| true, Marks::default, || stored);
-        assert!(matches!(role(true), FlightRole::Again));
-        assert!(matches!(role(false), FlightRole::Lead(..)));
-        assert!(matches!(role(true), FlightRole::Join(_)), "a load in flight comes first");
+        let cache = Cache::new(&CacheConfig::default()).unwrap();
+        let shared = cache.named::<()>("test", Policy::default()).unwrap().shared;
+        let stamps = [Stamp::new("k")];
+        let store = || {
+            let value = Value::new("v".into(), "text/plain", "v");
+            let age = Age { begun: shared.now(), lived: 0 };
+            assert!(shared.fill("k", &shared.store.stamps.read(&stamps), Some(value), age));
+        };
+        store();
+        assert!(matches!(shared.role("k", &stamps, false), FlightRole::Again));
+        cache.invalidate(&stamps);
+        assert!(matches!(shared.role("k", &stamps, false), FlightRole::Lead(..)));
+        store();
+        let role = shared.role("k", &stamps, false);
+        assert!(matches!(role, FlightRole::Join(_)), "a load in flight comes first");
     }
 }

@@ -1,15 +1,15 @@
-//! Targets of the fuzzer: each takes any bytes, reads them as a parser of this crate does, and panics when a property
-//! does not hold. Unit tests replay the kept inputs; otherwise they are there for `scripts/fuzz` alone.
+//! Fuzz targets: each passes any bytes to a parser of this crate and panics if a property does not hold. Unit tests
+//! replay the stored inputs; otherwise only `scripts/fuzz` uses them.
 
 use crate::remote::entry;
 
-/// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
+/// Name of a target and of its directory in `fuzz/seeds`, and its function.
 pub type FuzzTarget = (&'static str, fn(&[u8]));
 
-/// The targets by name: that of a directory in `fuzz/seeds`.
+/// All targets.
 pub const TARGETS: &[FuzzTarget] = &[("cache_entries", cache_entries)];
 
-/// An entry of the shared cache as it is, and with the right checksum.
+/// An entry of the shared cache, as it is and with a valid checksum.
 fn cache_entries(data: &[u8]) {
     let mut right = data.to_vec();
     if let Some((before, rest)) = right.split_at_mut_checked(5) {

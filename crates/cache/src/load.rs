@@ -1,12 +1,11 @@
-//! One run of a loader, in a task of its own.
+//! One run of a loader, in its own task.
 //!
-//! The caller who started it may go away (a client that hangs up); the task does not. It holds
-//! the named part of the cache only weakly: when its last handle is dropped, loads are aborted,
-//! and none keeps the cache alive.
+//! The task outlives its caller (a client that hangs up). It holds the named part of the cache only weakly: when the
+//! last handle is dropped, loads are aborted, and none keeps the cache alive.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Weak};
 
 use tokio::sync::OwnedSemaphorePermit;
@@ -21,8 +20,12 @@ use crate::remote::{Remote, SharedEntry};
 use crate::shared::{Age, Shared};
 use crate::stamp::Stamp;
 
-/// Whoever holds it owes the flight an end; dropping it pays (the task ended, panicked outside of
-/// the loader, was aborted, or went down with its runtime).
+/// A caller's loader, of one type for all callers: one allocation more is nothing beside a load.
+pub(crate) type Loader<E> = Box<dyn FnOnce() -> Loading<E> + Send>;
+type Loading<E> = Pin<Box<dyn Future<Output = Result<Loaded, E>> + Send>>;
+
+/// Leads a flight and ends it on drop, whether its task ended, panicked outside of the loader, was aborted, or was
+/// lost with its runtime.
 pub(crate) struct Leader<E> {
     pub(crate) shared: Weak<Shared<E>>,
     pub(crate) key: Box<str>,
@@ -33,36 +36,31 @@ pub(crate) struct Leader<E> {
 
 /// Whether a load looks into the shared tier first.
 pub(crate) enum Asks {
-    /// No: what is there would be as old as what is here.
+    /// No: a value there would be as old as the one here.
     Never,
     Yes,
-    /// It has, and found this.
+    /// It has done so, with this result.
     Has(SharedEntry),
 }
 
 impl<E> Drop for Leader<E> {
     fn drop(&mut self) {
         if let Some(shared) = self.shared.upgrade() {
-            shared.flights.end(&self.key, &self.flight);
+            shared.end_flight(&self.key, &self.flight);
         }
     }
 }
 
-/// Runs a load to its end and tells everybody who waits. `permit` is there when one was free at
-/// once; otherwise the load waits for its turn.
+/// Runs a load to its end and answers all who wait. Without a `permit` the load waits for its turn.
 ///
-/// When the task is dropped on the way, `sender` is dropped after `leader`: the flight has left
-/// the table before the waiters learn that they have to look for another.
-pub(crate) async fn run<E, F, Fut>(
+/// If the task is dropped meanwhile, `sender` is dropped after `leader`: the flight has left the table before the
+/// waiters see that they need another.
+pub(crate) async fn run<E: Send + Sync + 'static>(
     sender: Sender<E>,
     mut leader: Leader<E>,
     permit: Option<OwnedSemaphorePermit>,
-    loader: F,
-) where
-    E: Send + Sync + 'static,
-    F: FnOnce() -> Fut + Send + 'static,
-    Fut: Future<Output = Result<Loaded, E>> + Send + 'static,
-{
+    loader: Loader<E>,
+) {
     let remote = leader.shared.upgrade().and_then(|shared| shared.remote.clone());
     let mut own = OwnLoad::default();
     if let Some(remote) = &remote {
@@ -79,11 +77,11 @@ pub(crate) async fn run<E, F, Fut>(
     let marks = &leader.flight.marks;
     let shared = leader.shared.upgrade().filter(|shared| {
         let may_share = shared.settle(&leader.key, marks, &outcome);
-        // A write that came between has ended what was loaded; nobody would take it.
-        may_share && shared.may_store(marks)
+        // A write that came between has invalidated the value; nobody would use it.
+        may_share && shared.store.stamps.is_current(marks)
     });
     let key = leader.key.clone();
-    // Ended before told: who arrives after the answer is out finds the entry, or loads anew.
+    // Ended before the answer is sent: a caller that arrives after it finds the entry, or loads again.
     drop(leader);
     let value = match &outcome {
         Ok((Filled::Value(value), _)) => Some(value.clone()),
@@ -104,13 +102,13 @@ pub(crate) async fn run<E, F, Fut>(
 /// A load that this process has to do.
 #[derive(Default)]
 struct OwnLoad {
-    /// There if it may be shared.
+    /// `None`: its result may not be shared.
     label: Option<Vec<u8>>,
     /// The name under which its key is claimed.
     claimed: Option<String>,
 }
 
-/// What the shared tier has; otherwise this process is to load it.
+/// Looks into the shared tier; without a usable body there, this process has to load.
 async fn ask<E>(leader: &mut Leader<E>, remote: &Remote) -> Result<Filled, OwnLoad> {
     let Some(name) = leader.shared.upgrade().map(|shared| shared.name().to_owned()) else {
         return Err(OwnLoad::default());
@@ -142,15 +140,15 @@ async fn ask<E>(leader: &mut Leader<E>, remote: &Remote) -> Result<Filled, OwnLo
     let lived = nanos(shared.policy.soft_ttl.saturating_sub(left));
     let age = Age { begun: shared.now(), lived };
     shared.fill(&leader.key, &leader.flight.marks, Some(value.clone()), age);
-    shared.flights.succeeded(&leader.key);
+    shared.succeeded(&leader.key);
     Ok(Filled::Value(value))
 }
 
-/// What the loader brings, and when it began by the cache's clock.
-async fn turn_and_load<E, Fut: Future<Output = Result<Loaded, E>>>(
+/// Waits for a turn and runs the loader; returns its result and its start by the cache's clock.
+async fn turn_and_load<E>(
     leader: &Leader<E>,
     permit: Option<OwnedSemaphorePermit>,
-    loader: impl FnOnce() -> Fut,
+    loader: Loader<E>,
 ) -> Result<(Filled, u64), CacheError<E>> {
     let Some(shared) = leader.shared.upgrade() else { return Err(CacheError::Abandoned) };
     let (queue_timeout, after) = (shared.policy.queue_timeout, shared.policy.load_timeout);
@@ -174,8 +172,8 @@ async fn turn_and_load<E, Fut: Future<Output = Result<Loaded, E>>>(
     }
 }
 
-/// Runs the loader; `None` when it panicked. The panic hook has reported it by then, and the
-/// loader's state is dropped unseen, so nothing broken is observed.
+/// Runs the loader; `None` if it panicked. The panic hook has reported it, and the loader's state is dropped without
+/// being observed.
 async fn catch<T, Fut: Future<Output = T>>(loader: impl FnOnce() -> Fut) -> Option<T> {
     let future = catch_unwind(AssertUnwindSafe(loader)).ok()?;
     let mut future = pin!(future);
@@ -186,7 +184,7 @@ async fn catch<T, Fut: Future<Output = T>>(loader: impl FnOnce() -> Fut) -> Opti
     .await
 }
 
-/// What a loader's answer is to everybody who waits for it.
+/// The outcome of a load from the result of its loader.
 pub(crate) fn filled<E>(answer: Result<Loaded, E>) -> LoadOutcome<E> {
     match answer {
         Ok(Loaded::Store(value)) => Ok(Filled::Value(value)),

@@ -1,42 +1,99 @@
-//! Figures of one named part of the cache.
+//! Metrics of one named part of the cache.
 //!
-//! Counters are striped: each thread adds to a stripe of its own, in cache lines of its own, so
-//! that counting a hit does not drag one line from core to core. A snapshot adds the stripes up;
-//! it is exact once the counted calls have returned, and not a consistent cut while they run.
+//! Counters are striped: each thread adds to its own stripe in its own cache lines, so that counting a hit does not
+//! move a line from core to core. A snapshot adds the stripes up; it is exact once the counted calls have returned,
+//! and not a consistent cut while they run.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Power of two; beyond it threads share stripes, which is slower, not wrong.
+/// A power of two. More threads share stripes, which is slower, not wrong.
 const STRIPES: usize = 16;
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Counter {
-    Hits,
-    NegativeHits,
-    Misses,
-    Coalesced,
-    Stale,
-    Loads,
-    LoadErrors,
-    Vetoed,
-    RefusedByPredicate,
-    RefusedBySize,
-    RefusedByCapacity,
-    Evictions,
-    Overloaded,
-    BackingOff,
-    Refreshes,
-    QueueTimeouts,
-    RemoteHits,
-    RemoteMisses,
-    RemoteOutdated,
-    RemoteFailed,
-    RemoteSkipped,
-    RemoteStored,
+/// Declares each counter once: its variant of [`Counter`] and its field of [`MetricsSnapshot`].
+macro_rules! counters {
+    ($($(#[$doc:meta])+ $counter:ident => $field:ident,)+) => {
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) enum Counter {
+            $($counter),+
+        }
+
+        const COUNTERS: usize = [$(Counter::$counter),+].len();
+
+        /// Metrics of one named part of the cache since its creation.
+        ///
+        /// Every finished `get` is counted in exactly one of `hits`, `negative_hits`, `misses`,
+        /// `coalesced`, `backing_off` and `overloaded`; `stale_served` counts some of them again. (A look-up that
+        /// joined a load which was lost with its runtime is counted again for its next step.)
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct MetricsSnapshot {
+            $($(#[$doc])+ pub $field: u64,)+
+            /// Entries now, including dead ones that are not yet removed.
+            pub entries: u64,
+            /// Weight of those entries in bytes.
+            pub bytes: u64,
+        }
+
+        impl Metrics {
+            pub(crate) fn snapshot(&self) -> MetricsSnapshot {
+                MetricsSnapshot {
+                    $($field: self.sum(Counter::$counter),)+
+                    entries: self.entries.load(Ordering::Relaxed),
+                    bytes: self.bytes.load(Ordering::Relaxed),
+                }
+            }
+        }
+    };
 }
 
-const COUNTERS: usize = Counter::RemoteStored as usize + 1;
+counters! {
+    /// Look-ups answered by a live entry before its soft expiry.
+    Hits => hits,
+    /// Look-ups answered by a live negative entry.
+    NegativeHits => negative_hits,
+    /// Look-ups that began a load.
+    Misses => misses,
+    /// Look-ups that joined a load in flight.
+    Coalesced => coalesced,
+    /// Look-ups answered by an entry between its soft and hard expiry; each is also counted as a
+    /// miss, coalesced, overloaded or backing off, by what led to it.
+    Stale => stale_served,
+    /// Runs of a loader.
+    Loads => loads,
+    /// Runs of a loader that failed, panicked or timed out.
+    LoadErrors => load_errors,
+    /// Runs of a loader begun in the background ahead of expiry; also counted in `loads`.
+    Refreshes => refreshes,
+    /// Loads whose result was not stored because a write came between.
+    Vetoed => vetoed_fills,
+    /// Loads whose result was not to be stored, by the loader or by the policy's admission.
+    RefusedByPredicate => refused_by_predicate,
+    /// Loads whose result weighed more than `max_entry_bytes` or the whole capacity.
+    RefusedBySize => refused_by_size,
+    /// Loads whose result found no room while others were filling the cache.
+    RefusedByCapacity => refused_by_capacity,
+    /// Entries evicted to make room.
+    Evictions => evictions,
+    /// Look-ups that found too many loads running and waiting.
+    Overloaded => overloaded,
+    /// Look-ups that found their key's loader failing a moment ago.
+    BackingOff => backing_off,
+    /// Loads given up because their turn did not come within `queue_timeout`.
+    QueueTimeouts => queue_timeouts,
+    /// Look-ups in the shared tier that returned a body; they ran no loader.
+    RemoteHits => remote_hits,
+    /// Look-ups in the shared tier that found nothing.
+    RemoteMisses => remote_misses,
+    /// Look-ups in the shared tier that found a body which may be older than a known write.
+    RemoteOutdated => remote_outdated,
+    /// Look-ups in the shared tier that the server did not answer in time, or refused.
+    RemoteFailed => remote_failed,
+    /// Look-ups in the shared tier that were skipped, because the server failed a moment ago or is not connected yet.
+    RemoteSkipped => remote_skipped,
+    /// Bodies that the shared tier accepted.
+    RemoteStored => remote_stored,
+}
 
 #[derive(Debug, Default)]
 #[repr(align(128))] // Two lines: processors fetch them in pairs.
@@ -53,7 +110,7 @@ thread_local! {
     static STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// The stripe of this thread, dealt out in turn.
+/// The stripe of this thread, assigned in turn.
 fn stripe() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     STRIPE.with(|own| {
@@ -82,92 +139,4 @@ impl Metrics {
     fn sum(&self, counter: Counter) -> u64 {
         self.stripes.iter().map(|s| s.0[counter as usize].load(Ordering::Relaxed)).sum()
     }
-
-    pub(crate) fn snapshot(&self) -> MetricsSnapshot {
-        MetricsSnapshot {
-            hits: self.sum(Counter::Hits),
-            negative_hits: self.sum(Counter::NegativeHits),
-            misses: self.sum(Counter::Misses),
-            coalesced: self.sum(Counter::Coalesced),
-            stale_served: self.sum(Counter::Stale),
-            loads: self.sum(Counter::Loads),
-            load_errors: self.sum(Counter::LoadErrors),
-            refreshes: self.sum(Counter::Refreshes),
-            vetoed_fills: self.sum(Counter::Vetoed),
-            refused_by_predicate: self.sum(Counter::RefusedByPredicate),
-            refused_by_size: self.sum(Counter::RefusedBySize),
-            refused_by_capacity: self.sum(Counter::RefusedByCapacity),
-            evictions: self.sum(Counter::Evictions),
-            overloaded: self.sum(Counter::Overloaded),
-            backing_off: self.sum(Counter::BackingOff),
-            queue_timeouts: self.sum(Counter::QueueTimeouts),
-            remote_hits: self.sum(Counter::RemoteHits),
-            remote_misses: self.sum(Counter::RemoteMisses),
-            remote_outdated: self.sum(Counter::RemoteOutdated),
-            remote_failed: self.sum(Counter::RemoteFailed),
-            remote_skipped: self.sum(Counter::RemoteSkipped),
-            remote_stored: self.sum(Counter::RemoteStored),
-            entries: self.entries.load(Ordering::Relaxed),
-            bytes: self.bytes.load(Ordering::Relaxed),
-        }
-    }
-}
-
-/// Figures of one named part of the cache since it was made.
-///
-/// Every finished `get` is counted in exactly one of `hits`, `negative_hits`, `misses`,
-/// `coalesced`, `backing_off` and `overloaded`; `stale_served` counts some of them again. (One that
-/// joined a load which was then lost with its runtime is counted again for what it did next.)
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MetricsSnapshot {
-    /// Look-ups answered by a live entry before its soft expiry.
-    pub hits: u64,
-    /// Look-ups answered "there is no such thing" from memory.
-    pub negative_hits: u64,
-    /// Look-ups that began a load.
-    pub misses: u64,
-    /// Look-ups that joined a load in flight.
-    pub coalesced: u64,
-    /// Look-ups answered by an entry between its soft and hard expiry; each is also counted as a
-    /// miss, coalesced, overloaded or backing off, by what led to it.
-    pub stale_served: u64,
-    /// Runs of a loader.
-    pub loads: u64,
-    /// Runs of a loader that failed, panicked or timed out.
-    pub load_errors: u64,
-    /// Runs of a loader begun in the background ahead of expiry; also counted in `loads`.
-    pub refreshes: u64,
-    /// Loads whose result was not stored because a write came between.
-    pub vetoed_fills: u64,
-    /// Loads whose result was not to be stored: the loader asked for that, or the policy's admission.
-    pub refused_by_predicate: u64,
-    /// Loads whose result weighed more than `max_entry_bytes` or the whole capacity.
-    pub refused_by_size: u64,
-    /// Loads whose result found no room while others were filling the cache.
-    pub refused_by_capacity: u64,
-    /// Entries driven out to make room.
-    pub evictions: u64,
-    /// Look-ups that found too many loads running and waiting.
-    pub overloaded: u64,
-    /// Look-ups that found their key's loader failing a moment ago.
-    pub backing_off: u64,
-    /// Loads given up because their turn did not come within `queue_timeout`.
-    pub queue_timeouts: u64,
-    /// Look-ups in the shared tier that brought a body; they ran no loader.
-    pub remote_hits: u64,
-    /// Those that found nothing.
-    pub remote_misses: u64,
-    /// Those that found a body which may be older than a write that is known here.
-    pub remote_outdated: u64,
-    /// Those that the server did not answer in time, or refused.
-    pub remote_failed: u64,
-    /// Those that were left out, because the server failed a moment ago or is not connected yet.
-    pub remote_skipped: u64,
-    /// Bodies that the shared tier took.
-    pub remote_stored: u64,
-    /// Entries now, dead ones not yet swept included.
-    pub entries: u64,
-    /// Weight of those entries in bytes.
-    pub bytes: u64,
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::error::CacheError;
 use crate::flight::FlightRole;
-use crate::load::Asks;
+use crate::load::{Asks, Loader};
 use crate::metrics::{Counter, MetricsSnapshot};
 use crate::policy::Policy;
 use crate::remote;
@@ -18,42 +18,41 @@ use crate::stamp::{MAX_STAMPS, Stamp};
 use crate::store::StoredEntry;
 use crate::value::Value;
 
-/// What a loader brings back.
+/// Result of a loader.
 #[derive(Clone, Debug)]
 pub enum Loaded {
     /// Serve it and store it.
     Store(Value),
-    /// Serve it and do not store it: not worth the room by the caller's own judgement. Callers
-    /// who waited for the same key are given it too.
+    /// Serve it, also to callers that waited for the same key, and do not store it.
     Bypass(Value),
-    /// There is no such thing; remembered for the policy's `negative_ttl`.
+    /// There is no such thing; cached for the policy's `negative_ttl`.
     Absent,
-    /// Whoever this loader works for had no turn. Callers who waited for it ask their own loaders, and the key is
-    /// not taken for one that fails.
+    /// The caller of this loader had no turn. Callers that waited for it run their own loaders. It is not counted as
+    /// a failure of the key.
     NoTurn {
-        /// When asking again makes sense.
+        /// Time until a retry makes sense.
         retry_after: Duration,
     },
-    /// A limit of the loader's own was reached, whoever it works for: all callers are answered as when too many
-    /// loads run, and the key is not taken for one that fails.
+    /// A limit of the loader itself was reached: all callers get the error of too many loads. It is not counted as a
+    /// failure of the key.
     Overloaded {
-        /// When asking again makes sense.
+        /// Time until a retry makes sense.
         retry_after: Duration,
     },
 }
 
-/// How a look-up was answered.
+/// Source of the answer to a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Served {
-    /// From a live entry.
+    /// A live entry.
     Hit,
-    /// By the load this look-up began.
+    /// A load that this look-up began.
     Miss,
-    /// By a load another look-up had begun, whose value somebody still waits for or has in hand.
+    /// A load that another look-up began and whose value is awaited or held by somebody.
     Coalesced,
-    /// From an entry past its soft expiry, because a load failed, was refused, or took too long.
+    /// An entry past its soft expiry, because a load failed, was refused, or took too long.
     Stale,
-    /// By the load this look-up began, whose result is not to be stored.
+    /// A load that this look-up began, whose result is not to be stored.
     Bypass,
 }
 
@@ -63,13 +62,12 @@ pub enum Served {
 pub struct Lookup {
     /// The value; `None`: there is no such thing.
     pub value: Option<Value>,
-    /// How it was come by.
+    /// Its source.
     pub served: Served,
 }
 
-/// A named part of a [`Cache`](crate::Cache) with a policy and figures of its own. `E` is the
-/// error of its loaders. Cheap to clone; when the last clone is dropped, its loads in flight are
-/// aborted.
+/// A named part of a [`Cache`](crate::Cache) with its own policy and metrics. `E` is the error of its
+/// loaders. Cheap to clone; when the last clone is dropped, its loads in flight are aborted.
 pub struct NamedCache<E> {
     pub(crate) shared: Arc<Shared<E>>,
 }
@@ -87,26 +85,25 @@ impl<E> fmt::Debug for NamedCache<E> {
 }
 
 impl<E> NamedCache<E> {
-    /// The name under which metrics show it; no two parts of a cache share one.
+    /// Its name in the metrics, unique in the cache.
     pub fn name(&self) -> &str {
         self.shared.name()
     }
 
-    /// What its entries may take and how long they live; fixed when it is made.
+    /// Its policy, fixed at creation.
     pub fn policy(&self) -> &Policy {
         &self.shared.policy
     }
 
-    /// The figures so far.
+    /// Its metrics so far.
     pub fn metrics(&self) -> MetricsSnapshot {
-        self.shared.metrics()
+        self.shared.name.metrics.snapshot()
     }
 
-    /// The value of a live entry, at once and without a loader: the fast path of [`get`], for
-    /// callers who would rather not build a loader before they need one.
+    /// The value of a live entry: the fast path of [`get`], without building a loader.
     ///
-    /// `None` says "ask `get`": there is no entry, or it is negative, expired, dead, or due for a
-    /// refresh. Only an answer is counted (as a hit).
+    /// `None` means "call `get`": there is no entry, or it is negative, expired, dead, or due for a
+    /// refresh. Only `Some` is counted (as a hit).
     ///
     /// [`get`]: Self::get
     pub fn peek_fresh(&self, key: &str) -> Option<Value> {
@@ -117,20 +114,18 @@ impl<E> NamedCache<E> {
 impl<E: Send + Sync + 'static> NamedCache<E> {
     /// Looks `key` up, and runs `loader` when there is no live entry.
     ///
-    /// `stamps` (one to four) name the state the value depends on; the same key must always come
-    /// with the same ones, since hits go by those the entry was stored with. The loader runs in a
-    /// task of its own on the caller's runtime, at most once, and not when another caller is
-    /// loading the key already: then its outcome is shared, unless that load had
-    /// [no turn](Loaded::NoTurn): others may have to wait longer than this caller, whose own loader is then
-    /// asked. It is not cancelled when this future is dropped. What it returns must be at least as new as the
-    /// moment it was called.
+    /// `stamps` (one to four) name the state the value depends on. The same key must always come with the same
+    /// stamps: a hit is checked against those the entry was stored with. The loader runs at most once, in its own
+    /// task on the caller's runtime. If another caller is loading the key, that outcome is shared, unless that load
+    /// had [no turn](Loaded::NoTurn): its caller may have to wait longer than this one, whose own loader then runs.
+    /// Dropping this future does not cancel the loader. Its result must be at least as new as the moment it was
+    /// called.
     ///
-    /// The answer is never older than the last write on its stamps that had finished when `get`
-    /// was called.
+    /// The answer is never older than the last write on its stamps that had finished when `get` was called.
     ///
     /// # Errors
-    /// [`CacheError`], where no answer could be had and no old one may be served. It takes no
-    /// longer than `queue_timeout` + `load_timeout` + 100 ms.
+    /// [`CacheError`], where there is no answer and no old one may be served. It takes no longer than
+    /// `queue_timeout` + `load_timeout` + 100 ms.
     ///
     /// # Panics
     /// Outside of a tokio runtime with timers, when a load has to begin.
@@ -150,7 +145,7 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
             return self.shared.load_uncached(loader).await;
         }
         let asks = match self.shared.remote_alone() {
-            // A hit there ends here: a load would cost more than the question.
+            // A hit there needs no task: a load would cost more than the call.
             Some(remote) => match remote.find_once(self.name(), key, stamps).await {
                 remote::SharedEntry::Body(value, _) => {
                     self.shared.count_turn(Served::Miss);
@@ -161,20 +156,20 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
             },
             None => Asks::Yes,
         };
-        self.get_slow(key, stamps, asks, loader).await
+        self.get_slow(key, stamps, asks, Box::new(move || Box::pin(loader()))).await
     }
 
-    async fn get_slow<Fut: Future<Output = Result<Loaded, E>> + Send + 'static>(
+    async fn get_slow(
         &self,
         key: &str,
         stamps: &[Stamp],
         asks: Asks,
-        loader: impl FnOnce() -> Fut + Send + 'static,
+        loader: Loader<E>,
     ) -> Result<Lookup, CacheError<E>> {
         let shared = &self.shared;
         let deadline = Instant::now() + shared.longest();
         let mut own = Some((loader, asks));
-        // The load that this caller joined had no turn.
+        // Set when the load that this caller joined had no turn.
         let mut turned_away = false;
         loop {
             let stale = match shared.find(key) {
@@ -197,7 +192,7 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
                     shared.count_refusal(&error);
                     return shared.stale_or(stale, error);
                 }
-                // Not again: whoever leads may have a long queue of its own, which is not this caller's.
+                // Not again: the leader's queue may be long, and it is not this caller's.
                 FlightRole::Join(_) if turned_away && let Some((loader, _)) = own.take() => {
                     let Ok(_permit) = shared.permits.try_acquire() else {
                         let retry_after = shared.policy.queue_timeout;
@@ -208,7 +203,7 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
                 FlightRole::Join(receiver) => (receiver, Served::Coalesced),
                 FlightRole::Lead(flight, sender) => {
                     let receiver = flight.receiver.clone();
-                    // Only a leader uses its loader up, and a leader never comes round again.
+                    // Only a leader consumes its loader, and a leader never loops.
                     let Some((loader, asks)) = own.take() else {
                         return Err(CacheError::Abandoned);
                     };
@@ -226,8 +221,8 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
                 }
                 Waited::Done(outcome) => return outcome.map(|filled| answer(filled, served)),
                 Waited::Stale(lookup) => return Ok(lookup),
-                // The load went down with the runtime of whoever began it: try again, with this
-                // caller's own loader, unless it was this caller's.
+                // The load was lost with the runtime of its caller: retry with this caller's loader, unless it was
+                // this caller's.
                 Waited::Lost(stale) if served == Served::Miss => {
                     return shared.stale_or(stale, CacheError::Abandoned);
                 }

@@ -5,19 +5,18 @@ use std::time::Duration;
 /// Settings of the whole cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheConfig {
-    /// Most bytes all entries of all names may weigh together. The process needs somewhat more,
-    /// since allocators round up: 15 to 20 % more with bodies of 1 KiB, less with larger ones.
-    /// Default: 64 MiB.
+    /// Maximum weight of all entries in bytes. The process needs somewhat more, since allocators round
+    /// up: 15 to 20 % more with bodies of 1 KiB, less with larger ones. Default: 64 MiB.
     pub capacity_bytes: u64,
-    /// Slots for stamps, 8 bytes each; rounded up to a power of two, at most 2³². Two stamps in
-    /// one slot kill each other's entries, so have several times as many slots as stamps written
+    /// Slots for stamps, 8 bytes each; rounded up to a power of two, at most 2³². Two stamps in one slot
+    /// invalidate each other's entries, so use several times as many slots as stamps are written
     /// during an entry's life. Default: 65,536 (512 KiB).
     pub stamp_slots: usize,
     /// Parts with a lock of their own; rounded up to a power of two, at most 1,024. Default: 16.
     pub shards: usize,
     /// `false`: every name behaves as under [`Policy::off`], whatever its policy says.
     pub enabled: bool,
-    /// Whether bodies are kept in this process; `false`: in the shared tier only.
+    /// Bodies are kept in this process; `false`: in the shared tier only.
     pub local: bool,
 }
 
@@ -39,7 +38,7 @@ impl CacheConfig {
         Self { capacity_bytes, ..Self::default() }
     }
 
-    /// Refuses settings that cannot work.
+    /// Rejects invalid settings.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         require(self.shards >= 1 && self.shards <= 1 << 10, "shards", "1 to 1024")?;
         let slots = self.stamp_slots as u64;
@@ -47,22 +46,22 @@ impl CacheConfig {
     }
 }
 
-/// Every wait ends; one of more than a day is a wait without end by mistake.
+/// Longest timeout: more than a day is a mistake.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a named part stores the first time that it is loaded. The rest is served, and stored when it is
-/// loaded again within a while: as long as no more than some ten thousand other such keys came between.
+/// Results that a named part stores at their first load. Others are served, and stored when they are loaded again
+/// before some ten thousand other such keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// Whatever the loader brings. For keys that nobody outside chooses.
+    /// Values and absence. For keys that no client chooses.
     Everything,
-    /// Values, and not that there is none. For keys that name things which must exist.
+    /// Values, not absence. For keys that name things which must exist.
     Values,
-    /// Nothing. For keys that anybody can make up: searches, pages, sizes of pages.
+    /// Nothing. For keys that any client can invent: searches, pages, page sizes.
     Nothing,
 }
 
-/// How one named part of the cache behaves.
+/// Settings of one named part of the cache.
 ///
 /// ```text
 /// age 0 ────────── refresh_ahead ────────── soft_ttl ─────────────── hard_ttl ──────►
@@ -70,18 +69,18 @@ pub enum Admission {
 ///                          │ load behind it    │ only on error or after  │ the old value
 ///                          │                   │ soft_timeout            │
 /// ```
-/// Age counts from the moment at which the loader was called. An invalidation ends all of this at
-/// once: a dead entry is never served again, not even while the loader fails.
+/// Age counts from the call of the loader. An invalidation ends all of this at once: a dead entry is
+/// never served again, not even while the loader fails.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     /// `false`: every `get` runs its own loader in the caller's task; nothing is stored, shared,
-    /// limited or timed out. What a service without a cache does, for a before/after comparison.
+    /// limited or timed out, as in a service without a cache.
     pub enabled: bool,
-    /// Age until which an entry is served without a question.
+    /// Age until which an entry is served without a load.
     pub soft_ttl: Duration,
     /// Age from which an entry is never served; at least `soft_ttl`.
     pub hard_ttl: Duration,
-    /// Age until which "there is no such thing" is remembered; zero: not at all.
+    /// Age until which absence is cached; zero: not at all.
     pub negative_ttl: Duration,
     /// Each entry lives shorter than its times to live by a share drawn evenly between zero and
     /// this (0 to 1, 1 excluded), so that entries made together do not expire together. The
@@ -90,24 +89,24 @@ pub struct Policy {
     /// Share of the soft time to live (0 to 1, both excluded) after which a hit also starts a
     /// load in the background; `None`: never.
     pub refresh_ahead: Option<f64>,
-    /// How long a caller waits for a load when an entry past its soft time could be served;
-    /// zero serves the old value at once and loads behind it (RFC 5861, stale-while-revalidate).
+    /// Longest wait for a load when an entry past its soft time could be served; zero serves the
+    /// old value at once and loads in the background (RFC 5861, stale-while-revalidate).
     pub soft_timeout: Duration,
-    /// How long one run of the loader may take, from the moment it may begin.
+    /// Longest run of the loader, from the moment it may begin.
     pub load_timeout: Duration,
     /// An entry that weighs more is served, not stored.
     pub max_entry_bytes: u64,
-    /// What is stored the first time that it is loaded.
+    /// Results that are stored at their first load.
     pub admission: Admission,
     /// Loads of this name that may run at once.
     pub max_loads_in_flight: usize,
-    /// Loads that may wait for their turn beyond those running; further ones fail at once.
+    /// Loads that may wait for their turn; further ones fail at once.
     pub max_loads_waiting: usize,
-    /// How long a load may wait for its turn.
+    /// Longest wait of a load for its turn.
     pub queue_timeout: Duration,
-    /// After a failed load the same key is not loaded again for this long, doubling with each
-    /// further failure up to `failure_backoff_max`; zero: no pause. Meanwhile callers are given
-    /// the old value where one may be served, the error otherwise.
+    /// Pause of a key after a failed load, doubling with each further failure up to
+    /// `failure_backoff_max`; zero: no pause. Meanwhile callers get the old value where one may be
+    /// served, the error otherwise.
     pub failure_backoff: Duration,
     /// The longest pause after failures.
     pub failure_backoff_max: Duration,
@@ -147,7 +146,7 @@ impl Policy {
         Self { enabled: false, ..Self::default() }
     }
 
-    /// Refuses settings that cannot work.
+    /// Rejects invalid settings.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         require(!self.soft_ttl.is_zero(), "soft_ttl", "more than zero")?;
         require(self.hard_ttl >= self.soft_ttl, "hard_ttl", "at least soft_ttl")?;
@@ -168,7 +167,7 @@ fn require(holds: bool, setting: &'static str, accepted: &'static str) -> Result
     if holds { Ok(()) } else { Err(ConfigError::Setting { setting, accepted }) }
 }
 
-/// A cache, or a named part of it, could not be made.
+/// A cache, or a named part of it, could not be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages and names say it")]

@@ -1,9 +1,9 @@
 //! A second tier that several processes share: bodies in Valkey or Redis.
 //!
-//! It only makes things faster. A body there says what it contains (its *label*), and is used only if the process that
-//! asks finds that to be enough ([`Horizon`]). So the server may lose everything, go back in time or be unreachable, and
-//! no answer is older for it; no body is ever deleted there. Every call has a deadline, and after failures the server is
-//! left alone for a while.
+//! It is an optimisation only. A body there has a *label* of its contents, and a process uses it only if the label is
+//! new enough ([`Horizon`]). So no answer is older if the server loses everything, goes back in time or is
+//! unavailable, and no body is ever deleted there. Every call has a deadline, and after failures the server is not
+//! called for a while.
 
 pub(crate) mod entry;
 
@@ -16,27 +16,27 @@ use madang_valkey::{Error, Purpose, Server, Url, redis};
 use crate::stamp::Stamp;
 use crate::value::Value;
 
-/// Longest time for one answer is about that of a load from the database.
+/// The timeout of a call is about the time of a load from the database.
 const PURPOSE: Purpose = Purpose {
     name: "the shared cache",
     answer: Duration::from_millis(100),
     when_full: "it should have a maxmemory-policy that evicts",
     is_kept: false,
 };
-/// For so long one process has the sole right to load what all miss; it is longer than most loads.
+/// Lease of the process that loads a key which all miss; longer than most loads.
 const CLAIM: Duration = Duration::from_millis(250);
-/// Time between two looks for what another process is loading.
+/// Time between two polls for a value that another process is loading.
 const LOOK: Duration = Duration::from_millis(10);
 /// Longest time that the remote tier adds to a load.
 pub(crate) const LONGEST: Duration = Duration::from_millis(600);
 
-/// Judges which bodies of other processes contain enough. Only the store knows.
+/// Judges which bodies of other processes are new enough. Only the store knows.
 pub trait Horizon: Send + Sync + 'static {
-    /// What a load that begins now will contain; `None` while that is unknown.
+    /// Label of the state that a load beginning now will contain; `None` while that is unknown.
     fn label(&self) -> Option<Vec<u8>>;
 
-    /// Whether a body with this label contains every write that is known to have ended these stamps. Asked after the
-    /// stamps were read, for a request that may use what this process remembers.
+    /// Returns true if a body with this label contains every known write on these stamps. Called after the stamps
+    /// were read, for a request that may use the state known to this process.
     fn admits(&self, label: &[u8], stamps: &[Stamp]) -> bool;
 }
 
@@ -45,11 +45,11 @@ pub trait Horizon: Send + Sync + 'static {
 pub struct RemoteConfig {
     /// One server, or some nodes of a cluster.
     pub urls: Vec<Url>,
-    /// What all keys begin with: who shares a server without sharing bodies differs in it.
+    /// Prefix of all keys; services that share a server but no bodies use different ones.
     pub prefix: String,
 }
 
-/// The shared tier, as one process uses it.
+/// Client of the shared tier.
 pub(crate) struct Remote {
     server: Server,
     horizon: Arc<dyn Horizon>,
@@ -62,17 +62,17 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// What the shared tier has of a key.
+/// Result of a look-up in the shared tier.
 #[derive(Debug)]
 pub(crate) enum SharedEntry {
-    /// A body that contains enough, and the rest of its life if that was asked for.
+    /// A body that is new enough, with its remaining lifetime from [`Remote::find`].
     Body(Value, Duration),
-    /// There is a body, and it contains too little.
+    /// A body that is too old.
     Outdated,
     Nothing,
     /// The server did not answer.
     Failed,
-    /// The server was not asked, because it failed a moment ago.
+    /// The server was not called, because it failed a moment ago.
     Skipped,
 }
 
@@ -101,7 +101,7 @@ impl Remote {
         self.found(self.server.try_run(&get).await.map(|bytes| (bytes, 0)), stamps)
     }
 
-    /// The body of a key, to be kept for the rest of its life.
+    /// The body of a key and its remaining lifetime, to be stored.
     pub(crate) async fn find(&self, name: &str, key: &str, stamps: &[Stamp]) -> SharedEntry {
         let key = self.key(name, key);
         let mut pipe = redis::pipe();
@@ -120,7 +120,7 @@ impl Remote {
             Err(_) => return SharedEntry::Failed,
         };
         let Some(bytes) = bytes else { return SharedEntry::Nothing };
-        // What cannot be read was written by somebody else, or another version.
+        // Unreadable bytes were written by another program or version.
         let Some((label, value)) = entry::decode(bytes) else { return SharedEntry::Outdated };
         if !self.horizon.admits(&label, stamps) {
             return SharedEntry::Outdated;
@@ -128,12 +128,12 @@ impl Remote {
         SharedEntry::Body(value, Duration::from_millis(u64::try_from(left).unwrap_or(0)))
     }
 
-    /// The label of a load, to be taken before it begins; without one it may not be shared.
+    /// The label of a load, to be taken before it begins; `None`: the load may not be shared.
     pub(crate) fn label(&self) -> Option<Vec<u8>> {
         self.horizon.label()
     }
 
-    /// Claims a load for this process. `Some(false)`: another one has claimed it. `None`: nobody knows.
+    /// Claims a load for this process. `Some(false)`: another process has claimed it. `None`: unknown.
     pub(crate) async fn claim(&self, name: &str, key: &str) -> Option<bool> {
         let mut set = redis::cmd("SET");
         set.arg(self.claim_key(name, key)).arg(1).arg("NX").arg("PX").arg(CLAIM.as_millis() as u64);
@@ -141,15 +141,15 @@ impl Remote {
         Some(claimed.is_some())
     }
 
-    /// Ends a claim of this process: what it loaded is shared, or is not going to be. Otherwise the next load of the key
-    /// would wait for nobody.
+    /// Releases a claim of this process after its value was shared, or will not be. Otherwise the next load of the
+    /// key would wait in vain.
     pub(crate) async fn unclaim(&self, name: &str, key: &str) {
         let mut del = redis::cmd("DEL");
         del.arg(self.claim_key(name, key));
         let _: Result<(), _> = self.server.try_run(&del).await;
     }
 
-    /// Waits for what another process loads.
+    /// Waits for the value that another process loads.
     pub(crate) async fn find_soon(&self, name: &str, key: &str, stamps: &[Stamp]) -> SharedEntry {
         let until = tokio::time::Instant::now() + CLAIM;
         loop {
@@ -162,7 +162,7 @@ impl Remote {
         }
     }
 
-    /// Shares a body for so long. Whether the server took it.
+    /// Shares a body for its lifetime; returns whether the server accepted it.
     pub(crate) async fn keep(
         &self,
         name: &str,

@@ -1,16 +1,15 @@
-//! One shard of the store: a hash map over a slab, with SIEVE to choose what has to leave.
+//! One shard of the store: a hash map over a slab, with SIEVE as eviction policy.
 //!
 //! SIEVE (Zhang, Yang, Yue, Vigfusson, Rashmi: "SIEVE is Simpler than LRU", NSDI 2024) keeps
-//! entries in the order they came, a bit "visited" on each, and a hand that moves from the oldest
-//! to the newest: it clears the bits it meets and evicts the first entry without one. What makes
-//! it right for this cache:
-//! - a hit only sets a bit, so it needs no more than a read lock (LRU moves list nodes on a hit);
-//! - an entry nobody asked for again is met by the hand soon after it came: pages a crawler walks
-//!   through once leave without pushing out what is read daily;
+//! entries in the order of arrival, a bit "visited" on each, and a hand that moves from the oldest
+//! to the newest: it clears the bits it meets and evicts the first entry without one. It suits this cache:
+//! - a hit only sets a bit, so it needs only a read lock (LRU moves list nodes on a hit);
+//! - the hand soon meets an entry that is never read again: pages that a crawler walks
+//!   through once leave without evicting what is read daily;
 //! - eviction is O(1) amortised: each step of the hand either evicts or undoes one hit.
 //!
 //! Its known weakness is a loop over more keys than fit, and a hand that stands among old entries
-//! while a scan passes; S3-FIFO (SOSP 2023) is sturdier there and costs two queues and a ghost
+//! while a scan passes; S3-FIFO (SOSP 2023) is more robust there and costs two queues and a ghost
 //! list. `examples/cache_bench.rs` prints the hit ratios of SIEVE, LRU and FIFO on the same traces.
 
 use std::collections::HashMap;
@@ -34,7 +33,7 @@ pub(crate) struct Name {
     pub(crate) metrics: Metrics,
 }
 
-/// One cached answer. Times are nanoseconds of the cache's clock.
+/// One cached value. Times are nanoseconds of the cache's clock.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) hash: u64,
@@ -45,8 +44,8 @@ pub(crate) struct Entry {
     pub(crate) marks: Marks,
     pub(crate) soft_expiry: u64,
     pub(crate) hard_expiry: u64,
-    /// From when a hit starts a refresh. Moved on by whoever starts one, so that it is a lease:
-    /// if that refresh is lost with its runtime, another is due when the lease ends.
+    /// Time from which a hit starts a refresh. A refresh moves it on, as a lease: if the refresh is lost with its
+    /// runtime, another is due when the lease ends.
     pub(crate) refresh_at: AtomicU64,
     pub(crate) weight: u64,
 }
@@ -57,8 +56,8 @@ impl Entry {
     }
 }
 
-/// Bytes the cache itself spends on an entry, besides key and value: the slab slot, and the map's
-/// row (16 bytes and a control byte) at the lowest fill after it has grown.
+/// Bytes of bookkeeping for an entry, besides key and value: the slab slot, and the map's row (16 bytes and a control
+/// byte) at the lowest load factor after it has grown.
 pub(crate) const ENTRY_OVERHEAD: u64 = (size_of::<Slot>() + 2 * 17) as u64;
 
 #[derive(Debug)]
@@ -71,7 +70,7 @@ struct Slot {
     older: u32,
 }
 
-/// The map's keys are keyed hashes already.
+/// Passes the map's keys on: they are keyed hashes already.
 #[derive(Debug, Default)]
 pub(crate) struct AsIs(u64);
 
@@ -110,16 +109,15 @@ impl Shard {
         }
     }
 
-    /// The entry of a key; does not mark it as visited.
+    /// The entry of a key, without marking it as visited.
     pub(crate) fn find(&self, hash: u64, name: &Name, key: &str) -> Option<(u32, &Entry)> {
         let slot = *self.map.get(&hash)?;
-        // Two keys with one 64-bit keyed hash: the later one took the place of the other.
+        // Of two keys with one 64-bit keyed hash the later one replaced the other.
         let entry = self.slots[slot as usize].entry.as_ref()?;
         entry.is(name, key).then_some((slot, entry))
     }
 
-    /// Notes that an entry was of use. Reads first: a bit that is set already stays in every
-    /// core's cache.
+    /// Marks an entry as visited. Reads first: a bit that is already set stays in every core's cache.
     pub(crate) fn visit(&self, slot: u32) {
         let visited = &self.slots[slot as usize].visited;
         if !visited.load(Ordering::Relaxed) {
@@ -127,8 +125,8 @@ impl Shard {
         }
     }
 
-    /// Puts an entry in, and hands back the one whose place it took. A replacement keeps its
-    /// place in the order: filling the same key again is no reason to outlive others.
+    /// Inserts an entry, and returns the one it replaced. A replacement keeps its place in the order: filling the
+    /// same key again is no reason to outlive others.
     pub(crate) fn insert(&mut self, entry: Entry) -> Option<Entry> {
         if let Some(slot) = self.map.get(&entry.hash) {
             return self.slots[*slot as usize].entry.replace(entry);
@@ -180,7 +178,7 @@ impl Shard {
         Some(entry)
     }
 
-    /// Drives out the entry SIEVE chooses; a dead one has no second chance.
+    /// Evicts the entry that SIEVE selects; a dead one has no second chance.
     pub(crate) fn evict(&mut self, dead: impl Fn(&Entry) -> bool) -> Option<Entry> {
         loop {
             if self.hand == NIL {

@@ -1,5 +1,6 @@
-//! What the handles of one named part share, and the steps of a look-up that touch it.
+//! The state that all handles of a named part share, and the steps of a look-up that use it.
 
+use parking_lot::Mutex;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -10,11 +11,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::clock::{Clock, nanos};
 use crate::error::CacheError;
-use crate::flight::{
-    Ask, Filled, Flight, FlightRole, Flights, Lent, LoadOutcome, Receiver, Sender, longest_load,
-};
-use crate::load::{self, Asks, Leader};
-use crate::metrics::{Counter, MetricsSnapshot};
+use crate::flight::{Filled, Flight, FlightRole, Flights, LoadOutcome, Receiver, Sender};
+use crate::load::{self, Asks, Leader, Loader};
+use crate::metrics::Counter;
 use crate::named::{Loaded, Lookup, Served};
 use crate::policy::{Admission, Policy};
 use crate::remote::{self, Remote};
@@ -23,40 +22,41 @@ use crate::stamp::{Marks, Stamp};
 use crate::store::{Refused, StaleCandidate, Store, StoredEntry, entry_weight};
 use crate::value::Value;
 
-/// Values that are not stored are shared from this weight on.
-const LENT_FROM_BYTES: u64 = 64 << 10;
+/// Margin of the longest load, so that its own timers fire first.
+const GRACE: Duration = Duration::from_millis(100);
 
-/// What the handles of one named part share. Its loads hold it weakly.
+/// State that all handles of a named part share. Its loads hold it weakly.
 pub(crate) struct Shared<E> {
     pub(crate) name: Arc<Name>,
     pub(crate) policy: Policy,
     pub(crate) store: Arc<Store>,
-    /// Whether bodies are kept in `store`.
+    /// Values are kept in `store`.
     pub(crate) local: bool,
     pub(crate) remote: Option<Arc<Remote>>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) flights: Flights<E>,
+    /// No code of a caller runs under its lock.
+    pub(crate) flights: Mutex<Flights<E>>,
     pub(crate) permits: Arc<Semaphore>,
 }
 
-/// How waiting for a load ended.
+/// Outcome of waiting for a load.
 pub(crate) enum Waited<E> {
     Done(LoadOutcome<E>),
     Stale(Lookup),
-    /// The load's task is gone without a word; the old value is handed back.
+    /// The load's task ended without an outcome; the old value is handed back.
     Lost(Option<StaleCandidate>),
 }
 
-/// How old a value is.
+/// Age of a value, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Age {
-    /// When its load, or the look-up in another tier, began by the cache's clock.
+    /// Start of its load, or of the look-up in another tier, by the cache's clock.
     pub(crate) begun: u64,
-    /// How long it was kept elsewhere before, in nanoseconds.
+    /// Time that it was in another tier before.
     pub(crate) lived: u64,
 }
 
-/// The answer that a load's result makes.
+/// The answer of a look-up from the result of a load.
 pub(crate) fn answer(filled: Filled, served: Served) -> Lookup {
     match filled {
         Filled::Value(value) => Lookup { value: Some(value), served },
@@ -73,10 +73,6 @@ impl<E> Shared<E> {
         &self.name.name
     }
 
-    pub(crate) fn metrics(&self) -> MetricsSnapshot {
-        self.name.metrics.snapshot()
-    }
-
     /// The hit path.
     pub(crate) fn fresh(&self, key: &str) -> Option<Value> {
         let value = self.store.fresh(&self.name, key, self.now())?;
@@ -84,10 +80,11 @@ impl<E> Shared<E> {
         Some(value)
     }
 
-    /// Longest time between the start of a load and its outcome.
+    /// Longest time from the start of a load to its outcome.
     pub(crate) fn longest(&self) -> Duration {
         let remote = self.remote.as_ref().map_or(Duration::ZERO, |_| remote::LONGEST);
-        longest_load(&self.policy).saturating_add(remote)
+        let Policy { queue_timeout, load_timeout, .. } = self.policy;
+        queue_timeout.saturating_add(load_timeout).saturating_add(GRACE).saturating_add(remote)
     }
 
     pub(crate) fn now(&self) -> u64 {
@@ -116,19 +113,6 @@ impl<E> Shared<E> {
         self.store.find(&self.name, key, self.now(), nanos(self.longest()))
     }
 
-    /// `refreshes`: although there is a live entry.
-    pub(crate) fn role(&self, key: &str, stamps: &[Stamp], refreshes: bool) -> FlightRole<E> {
-        let now = self.now();
-        let ask = Ask { key, policy: &self.policy, now, longest: self.longest() };
-        let table = &self.store.stamps;
-        self.flights.role(
-            &ask,
-            |marks| table.is_current(marks),
-            || table.read(stamps),
-            || !refreshes && self.store.has_live(&self.name, key, now),
-        )
-    }
-
     /// The shared tier if it is the only one.
     pub(crate) fn remote_alone(&self) -> Option<&Remote> {
         self.remote.as_deref().filter(|_| !self.local)
@@ -145,12 +129,7 @@ impl<E> Shared<E> {
         Leader { shared, key: key.into(), flight, stamps: stamps.into(), asks }
     }
 
-    /// Whether nothing that this load depends on has ended since it began.
-    pub(crate) fn may_store(&self, marks: &Marks) -> bool {
-        self.store.stamps.is_current(marks)
-    }
-
-    /// The old value if there is one and it may be served, else the error.
+    /// The old value if it may be served, else the error.
     pub(crate) fn stale_or(
         &self,
         stale: Option<StaleCandidate>,
@@ -166,7 +145,7 @@ impl<E> Shared<E> {
         })
     }
 
-    /// Waits for a load until `deadline`; with an old value at hand, for the soft timeout first.
+    /// Waits for a load until `deadline`; with an old value, for the soft timeout first.
     pub(crate) async fn wait(
         &self,
         mut receiver: Receiver<E>,
@@ -194,8 +173,8 @@ impl<E> Shared<E> {
         }
     }
 
-    /// Enters what a load brought, unless its key is not to be stored yet, a write came between, it is too heavy, or it
-    /// took longer than the entry may live. Whether key and weight allow storing it, in any tier.
+    /// Stores the result of a load, unless its key is not admitted yet, a write came between, it is too heavy, or the
+    /// load took longer than the entry may live. Returns whether key and weight allow storing it, in any tier.
     pub(crate) fn fill(&self, key: &str, marks: &Marks, value: Option<Value>, age: Age) -> bool {
         let at_once = match self.policy.admission {
             Admission::Everything => true,
@@ -203,7 +182,7 @@ impl<E> Shared<E> {
             Admission::Nothing => false,
         };
         if !at_once && !self.store.is_known(&self.name, key) {
-            // Nothing older is there that would have to go.
+            // There is no older entry to remove.
             self.count(Counter::RefusedByPredicate);
             return false;
         }
@@ -241,16 +220,6 @@ impl<E> Shared<E> {
         }
     }
 
-    /// Shares a value that is not stored with those who ask while somebody has it, as long as it would have
-    /// been fresh. A small one is not worth the note.
-    fn lend(&self, key: &str, marks: &Marks, value: &Value, begun: u64) {
-        if value.weight() < LENT_FROM_BYTES {
-            return;
-        }
-        let until = begun.saturating_add(nanos(self.policy.soft_ttl));
-        self.flights.lend(key, Lent { value: value.downgrade(), marks: *marks, until });
-    }
-
     fn entry(
         &self,
         key: &str,
@@ -262,10 +231,10 @@ impl<E> Shared<E> {
         let Policy { soft_ttl, hard_ttl, negative_ttl, jitter, refresh_ahead, .. } = self.policy;
         let (soft_ttl, hard_ttl) =
             if value.is_some() { (soft_ttl, hard_ttl) } else { (negative_ttl, negative_ttl) };
-        // One draw for all, so that they keep their order.
+        // One draw for all times, so that they keep their order.
         let share = 1.0 - jitter * fastrand::f64();
-        // From the beginning of the load: the loader may have read at once and been slow with the rest.
-        // Through floating point, so that "for ever" saturates instead of overflowing.
+        // From the start of the load: the loader may have read at once and been slow with the rest.
+        // In floating point, so that "for ever" saturates instead of overflowing.
         let after = |ttl, share| {
             let expiry = begun.saturating_add((nanos(ttl) as f64 * share) as u64);
             expiry.saturating_sub(lived)
@@ -286,14 +255,13 @@ impl<E> Shared<E> {
         }
     }
 
-    /// Takes out what the store has for a key whose newer state is not to be stored: nobody
-    /// should be given the older one after it.
+    /// Removes the entry of a key whose newer value is not stored: the older one must not be served after it.
     fn forget(&self, key: &str, marks: &Marks) {
         self.store.remove(&self.name, key, marks);
     }
 
-    /// Enters what a load brought and when it began, or notes that it failed, so that the loader is left in peace for a
-    /// while. Whether what it brought may be shared with other processes.
+    /// Stores the result of a load and its start, or notes its failure, so that the loader pauses. Returns whether
+    /// the result may be shared with other processes.
     pub(crate) fn settle(
         &self,
         key: &str,
@@ -302,7 +270,7 @@ impl<E> Shared<E> {
     ) -> bool {
         let (filled, begun) = match outcome {
             Ok((filled, begun)) => (filled, *begun),
-            // Having had no turn is not the loader's failure.
+            // A load without a turn is not a failure of its key.
             Err(CacheError::Overloaded { .. } | CacheError::NoTurn { .. }) => {
                 self.count(Counter::QueueTimeouts);
                 return false;
@@ -310,12 +278,12 @@ impl<E> Shared<E> {
             Err(CacheError::Abandoned) => return false,
             Err(error) => {
                 self.count(Counter::LoadErrors);
-                let until = self.flights.failed(key, &self.policy, self.now(), error.clone());
+                let until = self.failed(key, error.clone());
                 self.store.postpone_refresh(&self.name, key, until);
                 return false;
             }
         };
-        self.flights.succeeded(key);
+        self.succeeded(key);
         let age = Age { begun, lived: 0 };
         match filled {
             Filled::Value(value) => self.fill(key, marks, Some(value.clone()), age),
@@ -332,7 +300,7 @@ impl<E> Shared<E> {
         }
     }
 
-    /// What a service without a cache does.
+    /// Runs the loader as a service without a cache does.
     pub(crate) async fn load_uncached<Fut: Future<Output = Result<Loaded, E>>>(
         &self,
         loader: impl FnOnce() -> Fut,
@@ -348,23 +316,15 @@ impl<E> Shared<E> {
 }
 
 impl<E: Send + Sync + 'static> Shared<E> {
-    pub(crate) fn spawn<F, Fut>(&self, sender: Sender<E>, leader: Leader<E>, loader: F)
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Loaded, E>> + Send + 'static,
-    {
+    pub(crate) fn spawn(&self, sender: Sender<E>, leader: Leader<E>, loader: Loader<E>) {
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok();
         let flight = Arc::clone(&leader.flight);
         let task = tokio::spawn(load::run(sender, leader, permit, loader));
         let _ = flight.task.set(task.abort_handle());
     }
 
-    /// Starts a load behind a hit, if there is room for it: those who wait go first.
-    pub(crate) fn refresh<F, Fut>(self: &Arc<Self>, key: &str, stamps: &[Stamp], loader: F)
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Loaded, E>> + Send + 'static,
-    {
+    /// Starts a load in the background of a hit, if a permit is free: waiting loads go first.
+    pub(crate) fn refresh(self: &Arc<Self>, key: &str, stamps: &[Stamp], loader: Loader<E>) {
         if self.permits.available_permits() == 0 {
             return;
         }
@@ -378,6 +338,6 @@ impl<E: Send + Sync + 'static> Shared<E> {
 
 impl<E> Drop for Shared<E> {
     fn drop(&mut self) {
-        self.flights.abort_all();
+        self.abort_loads();
     }
 }

@@ -1,14 +1,13 @@
-//! Stamps: what an entry depends on, and how a write makes entries die.
+//! Stamps (invalidation tags): an entry depends on some, and a write invalidates them.
 //!
-//! A stamp names a piece of state (`post:17`, `posts:seoul.gangnam:books`). An entry remembers the
-//! *version* its stamps had before its loader ran. Whoever has committed a write raises the versions,
-//! and from then on every entry that depends on them is dead, whatever its key: nothing is ever
-//! enumerated. A load that began before the write holds the old versions, so what it brings
-//! back is dead on arrival; this closes the race known as the late fill, which a "delete the key
-//! after commit" cache has by construction.
+//! A stamp names a piece of state (`post:17`, `posts:seoul.gangnam:books`). An entry keeps the *versions* that its
+//! stamps had before its loader ran. A writer raises the versions after its commit, and from then on every entry that
+//! depends on them is dead, whatever its key: nothing is ever enumerated. A load that began before the write has the
+//! old versions, so its result is dead on arrival. This closes the race known as the late fill, which a "delete the
+//! key after commit" cache has by construction.
 //!
-//! Versions live in a fixed array, found by hash. Two stamps may share a slot: then a write to one
-//! also kills the other's entries. That costs a load and is never wrong.
+//! Versions live in a fixed array, found by hash. Two stamps may share a slot: then a write to one also invalidates
+//! the other's entries. That costs a load and is never wrong.
 
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +18,7 @@ pub const MAX_STAMPS: usize = 4;
 /// A name for a piece of state, as a 64-bit hash of its text.
 ///
 /// The hash is the same in every process, so that it can name the stamp in a shared tier. A
-/// collision is harmless (see the module's text), also a wanted one; the slot is chosen with a
+/// collision is harmless (see the module's text), also an intended one; the slot is chosen with a
 /// seed of the process, so that names cannot be aimed at one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp(u64);
@@ -38,7 +37,7 @@ impl Stamp {
         self.0
     }
 
-    /// The stamp of which another process has told the hash.
+    /// The stamp with a hash from another process.
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
@@ -56,7 +55,7 @@ impl Stamp {
 /// FNV-1a, 64 bits (Fowler, Noll, Vo; RFC 9923), finished with the mixer of MurmurHash3.
 struct NameHash(u64);
 
-/// What FNV-1a begins with.
+/// Offset basis of FNV-1a.
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 
 impl fmt::Write for NameHash {
@@ -90,16 +89,16 @@ impl StampTable {
     }
 
     fn slot_of(&self, stamp: Stamp) -> u32 {
-        // The length is a power of two of at most 2^32 (checked by the configuration).
+        // The length is a power of two, at most 2^32 (checked by the configuration).
         (mix(stamp.0 ^ self.seed) & (self.slots.len() as u64 - 1)) as u32
     }
 
     fn load(&self, slot: u32) -> u64 {
-        // Acquire: whoever sees a raised version also sees what the writer did before.
+        // Acquire: a reader of a raised version also sees all that the writer did before.
         self.slots[slot as usize].load(Ordering::Acquire)
     }
 
-    /// Reads the stamps; to be done before the loader runs. `stamps` holds at most four.
+    /// Reads the versions of up to four stamps, before the loader runs.
     pub(crate) fn read(&self, stamps: &[Stamp]) -> Marks {
         let mut marks = Marks::default();
         for (n, stamp) in stamps.iter().take(MAX_STAMPS).enumerate() {
@@ -111,12 +110,12 @@ impl StampTable {
         marks
     }
 
-    /// Whether no version was raised since these were read: what was loaded since may be stored and served.
+    /// True if no version was raised since these were read: values loaded since may be stored and served.
     pub(crate) fn is_current(&self, marks: &Marks) -> bool {
         marks.iter().all(|(slot, version)| self.load(slot) == version)
     }
 
-    /// Raises a version: what depends on it, and all loads of it in flight, are outdated.
+    /// Raises a version: entries that depend on it, and their loads in flight, are outdated.
     pub(crate) fn raise(&self, stamp: Stamp) {
         let slot = self.slot_of(stamp);
         self.slots[slot as usize].fetch_add(1, Ordering::AcqRel);

@@ -1,12 +1,11 @@
 //! All entries: shards with a lock each, under one budget of bytes.
 //!
-//! The budget is strict. Room is taken from it *before* an entry goes in and given back *after*
-//! one came out, so the entries in the shards never weigh more than the capacity, at no moment
-//! and with any number of threads. (A body that was evicted while an answer is still being
-//! written from it lives on until that answer is out; it is the answer's memory then.)
+//! The budget is strict. Room is reserved *before* an entry is inserted and released *after* one is removed, so the
+//! entries in the shards never weigh more than the capacity, with any number of threads. (A body that was evicted
+//! while a response is still being written from it lives on until then, as memory of that response.)
 //!
-//! The shards share the budget instead of owning a part each, so that one entry may be larger
-//! than a shard's share; whoever needs room takes victims from the shards in turn, its own first.
+//! The shards share the budget instead of owning a part each, so that one entry may be larger than a shard's share.
+//! An insert that needs room evicts from the shards in turn, its own first.
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -19,13 +18,13 @@ use crate::shard::{ENTRY_OVERHEAD, Entry, Name, Shard};
 use crate::stamp::{Marks, StampTable};
 use crate::value::Value;
 
-/// What an entry weighs in the budget, in bytes: value, key and the cache's own bookkeeping.
-/// `None` is a negative entry.
+/// Weight of an entry in the budget, in bytes: value, key and the cache's own bookkeeping. `None` is a negative
+/// entry.
 pub fn entry_weight(key: &str, value: Option<&Value>) -> u64 {
     value.map_or(0, Value::weight) + key.len() as u64 + ENTRY_OVERHEAD
 }
 
-/// An entry past its soft expiry, kept by a caller in case the load brings nothing.
+/// An entry past its soft expiry, kept by a caller in case the load fails.
 #[derive(Debug)]
 pub(crate) struct StaleCandidate {
     pub(crate) value: Option<Value>,
@@ -33,7 +32,7 @@ pub(crate) struct StaleCandidate {
     hard_expiry: u64,
 }
 
-/// What the store has for a key.
+/// Result of a look-up in the store.
 #[derive(Debug)]
 pub(crate) enum StoredEntry {
     /// Live; `refresh`: a refresh is due, and the caller has the lease to start it.
@@ -48,7 +47,7 @@ pub(crate) enum StoredEntry {
 pub(crate) enum Refused {
     /// A write came between.
     Vetoed,
-    /// Others were filling the cache at the same time and there was nothing left to drive out.
+    /// Concurrent inserts hold the room and there is nothing left to evict.
     NoRoom,
 }
 
@@ -86,7 +85,7 @@ impl Store {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// SipHash with a key of this process: nobody outside can choose keys that collide.
+    /// SipHash with a key of this process: clients cannot choose keys that collide.
     pub(crate) fn hash(&self, name: &Name, key: &str) -> u64 {
         let mut hasher = self.hasher.build_hasher();
         hasher.write_u64(name.id);
@@ -99,8 +98,8 @@ impl Store {
         (hash >> 32) as usize & (self.shards.len() - 1)
     }
 
-    // A panic under these locks can only come from a failed allocation or an index out of
-    // bounds, neither of which leaves a half-made link behind that a look-up could follow.
+    // A panic under these locks can only come from a failed allocation or an index out of bounds. Neither leaves a
+    // half-made link that a look-up could follow.
     fn read(&self, shard: usize) -> RwLockReadGuard<'_, Shard> {
         self.shards[shard].0.read()
     }
@@ -127,7 +126,7 @@ impl Store {
         Some(value.clone())
     }
 
-    /// What there is for a key. A due refresh is leased to this caller for `lease` nanoseconds.
+    /// The entry of a key. A due refresh is leased to this caller for `lease` nanoseconds.
     pub(crate) fn find(&self, name: &Name, key: &str, now: u64, lease: u64) -> StoredEntry {
         let hash = self.hash(name, key);
         let shard = self.read(self.shard_of(hash));
@@ -153,7 +152,7 @@ impl Store {
         StoredEntry::Fresh { value, refresh }
     }
 
-    /// Whether `find` would bring something to serve without a question.
+    /// True if `find` would return a fresh entry.
     pub(crate) fn has_live(&self, name: &Name, key: &str, now: u64) -> bool {
         let hash = self.hash(name, key);
         let shard = self.read(self.shard_of(hash));
@@ -162,20 +161,19 @@ impl Store {
         })
     }
 
-    /// Whether an answer past its soft expiry may still be given.
+    /// True if a value past its soft expiry may still be served.
     pub(crate) fn may_serve(&self, stale: &StaleCandidate, now: u64) -> bool {
         now < stale.hard_expiry && self.stamps.is_current(&stale.marks)
     }
 
-    /// Whether there is an entry of this key, or was a moment ago, or it was loaded a moment ago; it is from
-    /// now on.
+    /// Notes a load of this key; returns whether the key has an entry, or had one or was loaded a moment ago.
     pub(crate) fn is_known(&self, name: &Name, key: &str) -> bool {
         let hash = self.hash(name, key);
         self.doorkeeper.note(hash) || self.read(self.shard_of(hash)).find(hash, name, key).is_some()
     }
 
-    /// Takes a dead entry out, if it is still there and still dead. Its key stays known: a write that ends
-    /// what everybody reads must not cost two loads.
+    /// Removes a dead entry, if it is still there and still dead. Its key stays known: a write on popular entries
+    /// must not cost two loads each.
     fn sweep(&self, hash: u64, name: &Name, key: &str, now: u64) {
         let mut shard = self.write(self.shard_of(hash));
         let dead = shard.find(hash, name, key).filter(|(_, entry)| self.is_dead(entry, now));
@@ -187,7 +185,7 @@ impl Store {
         self.release(removed);
     }
 
-    /// Takes out the entry of a key, unless it is newer than `marks`.
+    /// Removes the entry of a key, unless it is newer than `marks`.
     pub(crate) fn remove(&self, name: &Name, key: &str, marks: &Marks) {
         if !self.stamps.is_current(marks) {
             return;
@@ -209,8 +207,8 @@ impl Store {
         let weight = entry.weight;
         self.take_room(weight, own, now)?;
         let mut shard = self.write(own);
-        // Again, now that evicting may have taken a while. A write that begins after this check
-        // finishes later, and then finds the entry under the old version: dead all the same.
+        // Again, since evicting may have taken a while. A write that begins after this check
+        // finishes later, and then the entry has the old version: dead all the same.
         if !self.stamps.is_current(&entry.marks) {
             drop(shard);
             self.give_back(weight);
@@ -223,8 +221,8 @@ impl Store {
         Ok(())
     }
 
-    /// Takes `weight` from the budget, driving entries out until there is enough. Victims' bytes
-    /// go straight to this caller, so that every round brings it nearer to its end.
+    /// Reserves `weight` of the budget, evicting entries until there is enough. The bytes of victims go straight to
+    /// this caller, so that every round makes progress.
     fn take_room(&self, weight: u64, own: usize, now: u64) -> Result<(), Refused> {
         let mut held = self.take_free(weight);
         let (mut shard, mut empty_in_a_row) = (own, 0);
@@ -248,7 +246,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes what is free, at most `weight`.
+    /// Reserves what is free, at most `weight`.
     fn take_free(&self, weight: u64) -> u64 {
         let free = |used: u64| weight.min(self.capacity.saturating_sub(used));
         let taken = self
@@ -261,8 +259,8 @@ impl Store {
         self.used.fetch_sub(weight, Ordering::Relaxed);
     }
 
-    /// Accounts for entries that left other than by eviction; to be called without a lock, since
-    /// freeing large bodies takes time.
+    /// Accounts for entries removed other than by eviction; to be called without a lock, since freeing large bodies
+    /// takes time.
     fn release(&self, entries: impl IntoIterator<Item = Entry>) {
         for entry in entries {
             entry.name.metrics.left(entry.weight);
@@ -270,7 +268,6 @@ impl Store {
         }
     }
 
-    /// Moves the next refresh of an entry to `at`.
     pub(crate) fn postpone_refresh(&self, name: &Name, key: &str, at: u64) {
         let hash = self.hash(name, key);
         if let Some((_, entry)) = self.read(self.shard_of(hash)).find(hash, name, key) {
@@ -278,7 +275,7 @@ impl Store {
         }
     }
 
-    /// Kills all entries and vetoes all loads in flight.
+    /// Removes all entries and vetoes all loads in flight.
     pub(crate) fn invalidate_all(&self) {
         self.stamps.raise_all();
         for shard in 0..self.shards.len() {
@@ -311,7 +308,7 @@ mod tests {
     #[test]
     fn an_entry_finds_no_room_while_others_hold_it_and_leaves_the_budget_as_it_was() {
         let store = Store::new(100, 4, Arc::new(StampTable::new(1)));
-        // Another filler has taken its room and not yet put its entry in.
+        // Another insert has reserved its room and has not inserted yet.
         assert_eq!(store.take_free(60), 60);
         assert_eq!(store.insert(entry(&store, 50), 0), Err(Refused::NoRoom));
         assert_eq!(store.used(), 60);

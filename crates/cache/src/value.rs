@@ -1,4 +1,4 @@
-//! What the cache holds: one finished body, ready to be written to a socket.
+//! A cached value: one finished body, ready to be written to a socket.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -35,10 +35,10 @@ impl fmt::Display for Encoding {
     }
 }
 
-/// The plain data of a [`Value`]; what another tier would write down and read back.
+/// The plain data of a [`Value`], as another tier stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueParts {
-    /// The body as it is, without a content coding.
+    /// The body without a content coding.
     pub identity: Bytes,
     /// The same body in further content codings; of two with the same coding the first counts.
     pub encoded: Vec<(Encoding, Bytes)>,
@@ -47,11 +47,11 @@ pub struct ValueParts {
     /// An opaque tag that changes whenever `identity` changes, without quotes (RFC 9110, section
     /// 8.8.3). It must be the same on every node for the same bytes.
     pub etag_base: Box<str>,
-    /// When the body was made, by the wall clock.
+    /// Creation time of the body, by the wall clock.
     pub created: SystemTime,
 }
 
-/// One finished body in one or more content codings, with what its response headers need.
+/// One finished body in one or more content codings, with the data for its response headers.
 ///
 /// Cloning copies a pointer. The buffers should be the value's own: a [`Bytes`] cut out of a
 /// larger buffer keeps all of that buffer alive, but weighs only its own length.
@@ -67,7 +67,7 @@ struct Inner {
     etags: Box<[Box<str>]>,
 }
 
-/// A value that lives as long as somebody else has it.
+/// A value that lives as long as somebody else holds it.
 #[derive(Clone, Debug)]
 pub(crate) struct WeakValue {
     inner: Weak<Inner>,
@@ -119,7 +119,7 @@ impl Value {
         &self.inner.parts.identity
     }
 
-    /// The body in `encoding` (`None`: identity), or nothing when it was not made in that coding.
+    /// The body in `encoding` (`None`: identity), if it was made in that coding.
     pub fn body(&self, encoding: Option<Encoding>) -> Option<&Bytes> {
         match self.position(encoding)? {
             0 => Some(&self.inner.parts.identity),

@@ -1,11 +1,11 @@
-//! How long reading, simplifying and writing a track takes.
+//! Times of reading, simplifying and writing a track.
 //!
 //! `cargo run --release -p madang-path --example path_bench -- FILE [TOLERANCE_METRES]`
 //!
 //! Each figure is the median of at least 21 runs in this process, and of as many as fit in half a
 //! second. For comparison the path is also simplified by a plain recursive Ramer–Douglas–Peucker on
-//! an equirectangular projection, the way it is usually written down; the last column is the ratio
-//! to it. The projection is wrong over the antimeridian and near the poles.
+//! an equirectangular projection, its usual form; the last column is the ratio to it. The projection
+//! is wrong over the antimeridian and near the poles.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! A small binary form of a path, for storage: four to six bytes a point on dense tracks, a fifth of
+//! A compact binary form of a path, for storage: four to six bytes a point on dense tracks, a fifth of
 //! their JSON.
 //!
 //! ```text
@@ -76,7 +76,7 @@ fn push_varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// Why bytes are not an encoded path.
+/// Bytes are not an encoded path.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum CompactError {
     /// Written by a later version, or not by [`encode`].
@@ -88,7 +88,7 @@ pub enum CompactError {
     /// Bytes are left over after the path.
     #[error("{0} bytes are left after the path")]
     Trailing(usize),
-    /// A number too large, or a mark that means nothing.
+    /// A number that is too large, or an unknown mark.
     #[error("byte {0} cannot stand where it does")]
     Malformed(usize),
     /// The points do not make a path.
@@ -96,7 +96,7 @@ pub enum CompactError {
     Path(#[from] InvalidPath),
 }
 
-/// Decodes a path. Never allocates more than a fixed multiple of `bytes`, whatever they claim.
+/// Decodes a path. Never allocates more than a fixed multiple of `bytes`, whatever counts they contain.
 ///
 /// # Errors
 /// [`CompactError`], for any bytes that [`encode`] cannot have written.
@@ -120,7 +120,7 @@ pub fn decode(bytes: &[u8]) -> Result<Path, CompactError> {
     }
 }
 
-/// What the next differences are to.
+/// Base of the next differences.
 #[derive(Default)]
 struct Last {
     lat: i64,
@@ -168,7 +168,7 @@ impl<'b> Input<'b> {
         last.checked_add(difference).ok_or(CompactError::Malformed(at))
     }
 
-    /// A number of things that take at least `smallest` bytes each of what is left.
+    /// A number of items of at least `smallest` bytes each, which the remaining bytes can hold.
     fn count(&mut self, smallest: usize) -> Result<usize, CompactError> {
         let count = self.varint()?;
         let most = (self.bytes.len() - self.at) / smallest;
@@ -180,7 +180,7 @@ impl<'b> Input<'b> {
         loop {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7F);
-            // The tenth byte has room for the one bit that is left of 64.
+            // The tenth byte has room for one bit, the last of 64.
             if shift == 63 && bits > 1 {
                 return Err(CompactError::Malformed(self.at - 1));
             }

@@ -1,19 +1,19 @@
-//! A file: its name and its path, whichever format it is in.
+//! A file in either format: its name and its path.
 
 use crate::error::ReadError;
 use crate::path::{InvalidPath, Path};
 use crate::point::Point;
 use crate::{geojson, gpx};
 
-/// What a file holds.
+/// Contents of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// Name the file gives itself: trimmed, on one line, at most 200 characters, without control
-    /// characters; absent when there is none or nothing is left of it.
+    /// Name in the file: trimmed, on one line, at most 200 characters, without control characters;
+    /// `None` if there is none or nothing is left of it.
     pub name: Option<String>,
     /// All lines of the file, in its order.
     pub path: Path,
-    /// What the file was.
+    /// Format of the file.
     pub format: Format,
 }
 
@@ -26,8 +26,8 @@ pub enum Format {
     GeoJson,
 }
 
-/// How much a reader takes before it refuses. Beside the file itself, and its text where that is not
-/// UTF-8, reading takes about 100 bytes of memory for each point.
+/// Limits of a reader. Besides the file, and its text if that is not UTF-8, reading takes about 100
+/// bytes of memory for each point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the file. Default 32 MiB: 200,000 points at 160 bytes each, which is what a watch
@@ -46,12 +46,12 @@ impl Default for Limits {
     }
 }
 
-/// Reads a GPX or GeoJSON file, told apart by their first character.
+/// Reads a GPX or GeoJSON file; the first character tells which.
 ///
 /// # Errors
-/// [`ReadError`] says what is wrong and where.
+/// [`ReadError`] names the reason and the place.
 pub fn read(bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
-    // UTF-16 is sent to the XML reader: JSON is never exchanged in it (RFC 8259, section 8.1).
+    // UTF-16 is left to the XML reader: JSON is never exchanged in it (RFC 8259, section 8.1).
     if bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF") {
         return gpx::read(bytes, limits);
     }
@@ -69,43 +69,22 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
 pub(crate) struct Lines<'l> {
     limits: &'l Limits,
     segments: Vec<Vec<Point>>,
-    current: Vec<Point>,
-    /// Points of `segments` and `current`.
     points: usize,
 }
 
 impl<'l> Lines<'l> {
     pub(crate) fn new(limits: &'l Limits) -> Self {
-        Self { limits, segments: Vec::new(), current: Vec::new(), points: 0 }
+        Self { limits, segments: Vec::new(), points: 0 }
     }
 
-    pub(crate) fn push(&mut self, point: Point) -> Result<(), ReadError> {
-        if self.room() == 0 {
-            return Err(self.too_many_points());
-        }
-        self.points += 1;
-        self.current.push(point);
-        Ok(())
-    }
-
-    /// Ends the current line; one without points leaves no trace.
-    pub(crate) fn end_line(&mut self) -> Result<(), ReadError> {
-        if self.current.is_empty() {
-            return Ok(());
-        }
-        self.check_segments()?;
-        // A copy, so that a segment holds no spare capacity and the buffer is used again.
-        self.segments.push(self.current.as_slice().into());
-        self.current.clear();
-        Ok(())
-    }
-
-    /// Adds a whole line, unless it has no points.
+    /// Adds a line, unless it has no points.
     pub(crate) fn add_line(&mut self, mut line: Vec<Point>) -> Result<(), ReadError> {
         if line.is_empty() {
             return Ok(());
         }
-        self.check_segments()?;
+        if self.segments.len() == self.limits.max_segments {
+            return Err(ReadError::TooManySegments { limit: self.limits.max_segments });
+        }
         if line.len() > self.room() {
             return Err(self.too_many_points());
         }
@@ -115,24 +94,16 @@ impl<'l> Lines<'l> {
         Ok(())
     }
 
-    fn check_segments(&self) -> Result<(), ReadError> {
-        if self.segments.len() < self.limits.max_segments {
-            return Ok(());
-        }
-        Err(ReadError::TooManySegments { limit: self.limits.max_segments })
-    }
-
-    /// How many more points are accepted.
+    /// Number of points that are still accepted.
     pub(crate) fn room(&self) -> usize {
         self.limits.max_points - self.points
     }
 
-    /// The refusal of a file that has more points than that.
     pub(crate) fn too_many_points(&self) -> ReadError {
         ReadError::TooManyPoints { limit: self.limits.max_points }
     }
 
-    /// The finished path. Every point has been checked on its way in.
+    /// The finished path. Every point was checked when it was read.
     pub(crate) fn into_path(self) -> Result<Path, ReadError> {
         let points = self.points;
         Path::new(self.segments).map_err(|error| match error {
@@ -145,8 +116,8 @@ impl<'l> Lines<'l> {
     }
 }
 
-/// A longitude written as 180 to 360 is brought to -180 to 180, as some tools write a path that
-/// crosses the antimeridian without a jump. Everything else is left for the range check.
+/// Maps longitudes of 180 to 360 to -180 to 180: some tools write a path that crosses the antimeridian
+/// without a jump. Everything else is left to the range check.
 pub(crate) fn wrap_longitude(lon: f64) -> f64 {
     if lon > 180.0 && lon <= 360.0 { lon - 360.0 } else { lon }
 }
@@ -154,8 +125,8 @@ pub(crate) fn wrap_longitude(lon: f64) -> f64 {
 /// Longest name kept, in characters.
 const NAME_CHARS: usize = 200;
 
-/// Makes a name fit to be shown: white space and control characters become single spaces, marks
-/// that reorder the text around them go, the ends are trimmed, the length is bounded.
+/// Cleans a name for display: white space and control characters become single spaces, marks that
+/// reorder the text around them are removed, the ends are trimmed, the length is bounded.
 pub(crate) fn clean_name(raw: &str) -> Option<String> {
     let mut name = String::new();
     let mut chars = 0;

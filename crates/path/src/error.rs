@@ -1,10 +1,10 @@
-//! Why a file was refused.
+//! Errors of reading a file.
 
 use std::fmt;
 
 use crate::point::InvalidPoint;
 
-/// Where in the text of a file, counted from 1.
+/// Place in the text of a file, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextPosition {
     /// Line, ended by a line feed.
@@ -28,11 +28,11 @@ impl fmt::Display for TextPosition {
     }
 }
 
-/// Why [`crate::read()`] refused a file. The message is written for the person who sent it.
+/// Error of [`crate::read()`]. The message is for the sender of the file.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages and names say it")]
 pub enum ReadError {
-    /// Nothing but white space.
+    /// Only white space.
     #[error("the file is empty")]
     Empty,
     /// Larger than [`crate::Limits::max_bytes`].
@@ -44,13 +44,13 @@ pub enum ReadError {
     /// More lines than [`crate::Limits::max_segments`].
     #[error("the file has more than {limit} track segments, routes or lines")]
     TooManySegments { limit: usize },
-    /// It begins neither like XML nor like a JSON object.
+    /// The beginning is neither XML nor a JSON object.
     #[error("neither GPX nor GeoJSON: the file begins with neither `<` nor `{{`")]
     UnknownFormat,
-    /// An encoding this crate does not decode.
+    /// An unsupported encoding.
     #[error("encoding {0:?} is not supported: save the file as UTF-8")]
     Encoding(String),
-    /// Bytes that are no text in the encoding of the file.
+    /// Bytes that are not text in the encoding of the file.
     #[error("not valid {encoding} at {place}")]
     NotText { encoding: &'static str, place: TextPosition },
     /// Not well-formed XML.
@@ -63,7 +63,7 @@ pub enum ReadError {
     /// Elements nested deeper than any real file.
     #[error("elements are nested more than {limit} deep at {place}")]
     TooDeep { limit: usize, place: TextPosition },
-    /// XML, but something else.
+    /// XML of another kind.
     #[error("not GPX: the root element is <{0}>")]
     NotGpx(String),
     /// A point without `lat` or `lon`.
@@ -75,7 +75,7 @@ pub enum ReadError {
         attribute: &'static str,
         place: TextPosition,
     },
-    /// A coordinate or elevation that cannot be read as a number.
+    /// A coordinate or elevation that is not a number.
     #[error("{what} {text:?} is not a number at {place}")]
     NotANumber {
         /// `lat`, `lon` or `ele`.
@@ -89,20 +89,20 @@ pub enum ReadError {
     /// Not JSON.
     #[error("not JSON: {reason} at {place}")]
     Json { reason: String, place: TextPosition },
-    /// JSON, but not as RFC 7946 has it.
+    /// JSON that does not conform to RFC 7946.
     #[error("not GeoJSON: {reason} at {place}")]
     NotGeoJson { reason: &'static str, place: TextPosition },
-    /// Fewer than two points on tracks, routes or lines. Waypoints and polygons are no path.
+    /// Fewer than two points on tracks, routes or lines. Waypoints and polygons do not count.
     #[error("no path: {0} points on tracks, routes or lines, at least 2 are needed")]
     TooFewPoints(usize),
 }
 
-/// The beginning of a text taken from a file, for a message.
+/// The beginning of a text from a file, for a message.
 pub(crate) fn excerpt(text: &str) -> String {
     cut(text, 40)
 }
 
-/// The message of a parser, which may quote as much of a file as it likes.
+/// The message of a parser, which may quote any amount of the file.
 pub(crate) fn reason(message: &str) -> String {
     cut(message, 200)
 }

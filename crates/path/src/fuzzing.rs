@@ -1,13 +1,13 @@
-//! Targets of the fuzzer: each takes any bytes, reads them as a parser of this crate does, and panics when a property
-//! does not hold. Unit tests replay the kept inputs; otherwise they are there for `scripts/fuzz` alone.
+//! Fuzz targets: each passes any bytes to a parser of this crate and panics if a property does not hold. Unit tests
+//! replay the stored inputs; otherwise only `scripts/fuzz` uses them.
 
 use crate::write::points_json;
 use crate::{Document, Limits, Path, compact, geojson, gpx, polyline, read};
 
-/// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
+/// Name of a target and of its directory in `fuzz/seeds`, and its function.
 pub type FuzzTarget = (&'static str, fn(&[u8]));
 
-/// The targets by name: that of a directory in `fuzz/seeds`.
+/// All targets.
 pub const TARGETS: &[FuzzTarget] =
     &[("paths", paths), ("compact_paths", compact_paths), ("polylines", polylines)];
 
@@ -24,7 +24,7 @@ fn paths(data: &[u8]) {
     }));
     stored(path);
     for write in [as_gpx, as_geojson] {
-        // Written once, it is rounded, without what the format cannot hold; from then on it stays as it is.
+        // The first time it is rounded, and loses what the format cannot hold; from then on it does not change.
         let once =
             read(&write(&document), &Limits::default()).expect("what is written can be read");
         assert_eq!(once.path.segments().len(), path.segments().len());
@@ -49,14 +49,14 @@ fn as_geojson(document: &Document) -> Vec<u8> {
     text
 }
 
-/// Rounded once, a path stays as it is.
+/// A path that was rounded once does not change any more.
 fn stored(path: &Path) {
     let once = compact::decode(&compact::encode(path)).expect("what is written can be read");
     assert_eq!(once.points(), path.points());
     assert_eq!(compact::decode(&compact::encode(&once)).as_ref(), Ok(&once));
 }
 
-/// The form in which paths are stored.
+/// The storage form of paths.
 fn compact_paths(data: &[u8]) {
     let Ok(path) = compact::decode(data) else { return };
     assert!(path.points() <= data.len() / 2);
@@ -64,7 +64,7 @@ fn compact_paths(data: &[u8]) {
     assert!(path.length_metres().is_finite());
 }
 
-/// An encoded polyline, of each precision that there is.
+/// An encoded polyline of each precision.
 fn polylines(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     for precision in 0..=polyline::MAX_PRECISION {

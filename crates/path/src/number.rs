@@ -1,6 +1,6 @@
 //! Decimal numbers, written without the general formatter.
 //!
-//! A long path is tens of thousands of coordinates; `format!` costs several times the rest of the
+//! A long path has tens of thousands of coordinates, and `format!` costs several times the rest of the
 //! work. The values are fixed-point by nature: 7 decimals of a degree are 11 mm on the equator.
 
 /// Units of the seventh decimal in a degree.
@@ -16,8 +16,8 @@ pub(crate) fn push_metres(metres: f64, out: &mut Vec<u8>) {
     push_fixed::<2>(nearest(metres * 100.0), out);
 }
 
-/// The nearest whole number, halves away from zero. `f64::round` is a call into the C library on
-/// processors without SSE 4.1, which is what x86-64 builds are for; this is two instructions.
+/// The nearest whole number, halves away from zero. Without SSE 4.1, the default of x86-64 builds,
+/// `f64::round` is a call into the C library; this is two instructions.
 pub(crate) fn nearest(value: f64) -> i64 {
     (value + 0.5f64.copysign(value)) as i64
 }
@@ -25,7 +25,7 @@ pub(crate) fn nearest(value: f64) -> i64 {
 /// Appends `units` / 10^DECIMALS as a JSON number.
 fn push_fixed<const DECIMALS: usize>(units: i64, out: &mut Vec<u8>) {
     const { assert!(DECIMALS <= 9, "the decimals are kept in 32 bits") };
-    // 20 digits are the most an u64 has; one place for the point, one for the sign.
+    // A u64 has at most 20 digits; one place for the point, one for the sign.
     let mut text = [0u8; 22];
     let mut at = text.len();
     let unit = 10u64.pow(DECIMALS as u32);

@@ -4,15 +4,15 @@ use crate::point::{Haversine, InvalidPoint, Point};
 
 /// One or more segments of at least one [`Point`] each, at least two points in all.
 ///
-/// Between two segments there is a gap: nobody went there, or the recorder was off. It counts for
-/// no length and is never drawn.
+/// Between two segments there is a gap: nobody went there, or the recorder was off. It adds no length
+/// and is never drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     segments: Vec<Vec<Point>>,
     points: usize,
 }
 
-/// Why points do not make a [`Path`]. Segments and points are counted from 0.
+/// Points that do not form a [`Path`]. Segments and points are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages and names say it")]
 pub enum InvalidPath {
@@ -28,7 +28,7 @@ pub enum InvalidPath {
 }
 
 impl Path {
-    /// Takes the points as they are.
+    /// A path of these points.
     ///
     /// # Errors
     /// An empty segment, fewer than two points, or a coordinate that is not finite or not in range.
@@ -48,7 +48,7 @@ impl Path {
         Ok(Self { segments, points })
     }
 
-    /// Keeps some points of a valid path. `keep` must leave every segment its first and last point.
+    /// Keeps some points of a valid path. `keep` must keep the first and last point of every segment.
     pub(crate) fn filtered(&self, keep: impl Fn(&[Point]) -> Vec<Point>) -> Self {
         let segments: Vec<Vec<Point>> = self.segments.iter().map(|line| keep(line)).collect();
         let points = segments.iter().map(Vec::len).sum();

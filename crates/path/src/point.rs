@@ -3,9 +3,9 @@
 /// Mean Earth radius (R1 of the WGS 84 / IUGG ellipsoid, Moritz 2000), in metres.
 pub const EARTH_RADIUS_METRES: f64 = 6_371_008.8;
 
-/// Largest elevation accepted, above or below sea level, in metres: the edge of space. It keeps
-/// every placeholder seen in the wild (0, -1, -9999, -32768) and bounds what [`crate::compact`]
-/// has to store.
+/// Largest elevation accepted, above or below sea level, in metres: the edge of space. It includes
+/// every placeholder seen in practice (0, -1, -9999, -32768) and bounds the numbers of
+/// [`crate::compact`].
 pub const MAX_ELEVATION_METRES: f64 = 100_000.0;
 
 /// A position in WGS 84.
@@ -15,11 +15,11 @@ pub struct Point {
     pub lat: f64,
     /// Longitude in degrees, east positive.
     pub lon: f64,
-    /// Elevation in metres; absent when the source has none for this point.
+    /// Elevation in metres; `None` if the source has none for this point.
     pub ele: Option<f64>,
 }
 
-/// What is wrong with a [`Point`].
+/// A coordinate of a [`Point`] is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum InvalidPoint {
     /// Not a number, infinite, or outside -90 to 90.
@@ -45,10 +45,10 @@ impl Point {
         Self { ele: Some(metres), ..self }
     }
 
-    /// Whether every coordinate is finite and in range.
+    /// Checks that every coordinate is finite and in range.
     ///
     /// # Errors
-    /// The first coordinate that is not, with its value.
+    /// The first invalid coordinate, with its value.
     pub fn check(&self) -> Result<(), InvalidPoint> {
         // Ranges contain neither NaN nor an infinity, so one test covers both.
         if !(-90.0..=90.0).contains(&self.lat) {
@@ -65,7 +65,7 @@ impl Point {
         }
     }
 
-    /// Whether both stand on the same spot; elevation does not count.
+    /// True if both have the same position, regardless of elevation.
     pub(crate) fn same_spot(&self, other: &Self) -> bool {
         self.lat == other.lat && self.lon == other.lon
     }
@@ -74,12 +74,12 @@ impl Point {
 /// Great-circle distance in metres on a sphere of [`EARTH_RADIUS_METRES`]; elevation is ignored.
 ///
 /// The haversine formula (Sinnott 1984), which stays exact for points close together, where the
-/// spherical law of cosines loses its digits.
+/// spherical law of cosines loses digits.
 pub fn distance_metres(a: &Point, b: &Point) -> f64 {
     Haversine::from(a).metres_to(&Haversine::from(b))
 }
 
-/// A point prepared for the haversine formula, so that a chain of points pays for one cosine each.
+/// A point prepared for the haversine formula, so that a chain of points takes one cosine each.
 #[derive(Clone, Copy)]
 pub(crate) struct Haversine {
     lat: f64,
@@ -99,7 +99,7 @@ impl Haversine {
         let sin_lat = ((other.lat - self.lat) / 2.0).sin();
         let sin_lon = ((other.lon - self.lon) / 2.0).sin();
         let h = sin_lat * sin_lat + self.cos_lat * other.cos_lat * sin_lon * sin_lon;
-        // Rounding can lift h above 1 between antipodes, where asin would answer NaN.
+        // Rounding can make h exceed 1 between antipodes, where asin would return NaN.
         2.0 * EARTH_RADIUS_METRES * h.sqrt().min(1.0).asin()
     }
 }

@@ -10,8 +10,7 @@ use crate::point::{InvalidPoint, Point};
 /// Most decimals. Twelve are a thousandth of a millimetre and still exact in an `f64`.
 pub const MAX_PRECISION: u32 = 12;
 
-/// Encodes the points of one segment with `precision` decimals of a degree; the reader has to know
-/// that number.
+/// Encodes the points of one segment with `precision` decimals of a degree, which the reader must know.
 ///
 /// # Panics
 /// If `precision` is above [`MAX_PRECISION`].
@@ -30,7 +29,7 @@ pub fn encode(points: &[Point], precision: u32) -> String {
     text
 }
 
-/// Why a text is not an encoded polyline.
+/// A text is not an encoded polyline.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages and names say it")]
 pub enum PolylineError {
@@ -43,7 +42,7 @@ pub enum PolylineError {
     /// The text ends inside a number, or a latitude has no longitude.
     #[error("the polyline ends in the middle of a point")]
     Truncated,
-    /// A number too large for any coordinate.
+    /// A number that is too large for any coordinate.
     #[error("byte {0} continues a number that is too large")]
     Overflow(usize),
     /// A point beyond the Earth.
@@ -120,7 +119,7 @@ fn take_difference(bytes: &[u8], at: &mut usize) -> Result<i64, PolylineError> {
     }
 }
 
-/// Small numbers of either sign as small numbers without.
+/// Maps small numbers of either sign to small unsigned numbers.
 pub(crate) fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }

@@ -1,4 +1,4 @@
-//! The JSON array of points that an API answers with.
+//! The JSON array of points for API responses.
 
 use crate::number::{push_degrees, push_metres};
 use crate::path::Path;

@@ -1,15 +1,13 @@
 //! Articles, comments and likes.
 //!
-//! What was slow in the documented system: a like looked for a row, inserted or deleted it, and changed a
-//! count, each by itself; two clicks raced, and every click made its article's body old. Here a like is
-//! a line in a log that shares its commit (`likes`), and counts are in no cached body: an article is
-//! cached without them, and they are added to each answer from a memory that follows the commits
-//! (`counts.rs`). So a like ends no cached body at all.
+//! In the documented system a like looked for a row, inserted or deleted it, and changed a count, in three steps; two
+//! clicks raced, and every click invalidated the cached body of its article. Here likes share a record of a log and
+//! its commit (`likes`), and no cached body holds counts: they are added to each response from a memory that follows
+//! the commits (`counts.rs`). So a like invalidates no cached body.
 //!
-//! Listings hold counts, and are in the order of one of them. They are kept for a second at most,
-//! so what they say of likes and comments is at most a second old, under overload two; an article
-//! that is written, changed or deleted ends them at once. Their order by likes is that of the
-//! tables, which follow the log of likes within about a second more.
+//! Listings hold counts, and one order uses them. They are cached for a second at most, so their counts are at most a
+//! second old, under overload two; a new, changed or deleted article invalidates them at once. Their order by likes
+//! is that of the tables, which follow the log of likes within about a second more.
 
 mod comments;
 mod counts;
@@ -32,7 +30,7 @@ use store::Edited;
 use types::Article;
 pub(crate) use types::Counts;
 pub use types::{ArticleId, Edit, NewArticle, NewComment};
-use upkeep::Kept;
+use upkeep::UpkeepCounters;
 
 use crate::accounts::UserId;
 use crate::app::AppError;
@@ -60,7 +58,7 @@ pub(crate) fn router() -> Api {
         .routes(routes!(likes::routes::toggle, likes::routes::like, likes::routes::unlike))
 }
 
-/// Longest time that a listing is kept: what it says of counts, and its order by likes, may be so old.
+/// Longest time that a listing is cached: its counts and its order by likes may be that old.
 const LISTS_TTL: Duration = Duration::from_secs(1);
 
 /// Comments and likes of a deleted article.
@@ -69,14 +67,14 @@ pub(crate) const LEFTOVERS: Leftovers =
 
 pub(crate) use store::OF_USER;
 
-/// The system: its stores, its cached responses, the counts that go into them. Cheap to clone.
+/// Articles, comments and likes: stores, cached responses, and counts. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Articles {
     store: ArticleStore,
     comments: CommentStore,
     likes: LikeLog,
     counts: Arc<CountMemory>,
-    kept: Arc<Kept>,
+    upkeep: Arc<UpkeepCounters>,
     responses: ResponseCache,
     details: Bodies,
     lists: Bodies,
@@ -84,7 +82,6 @@ pub struct Articles {
 }
 
 impl Articles {
-    /// The system in `store`, its responses among `responses`, after the log of likes was `replayed`.
     pub(crate) fn new(
         store: Store,
         responses: ResponseCache,
@@ -98,7 +95,7 @@ impl Articles {
             comments: CommentStore::new(store.clone(), settings.limits.quota),
             store: ArticleStore::new(store, settings.limits.quota),
             counts,
-            kept: Arc::default(),
+            upkeep: Arc::default(),
             details: responses.things("articles", ttl.articles)?,
             lists: responses.listings_within(
                 "article_lists",
@@ -110,10 +107,10 @@ impl Articles {
         })
     }
 
-    /// Makes sure that all nodes of a database store likes in ways that go together. Blocks the thread.
+    /// Checks that all nodes of a database use compatible modes of `likes.write`. Blocks the thread.
     ///
     /// # Errors
-    /// When another node uses another one, or the store cannot answer.
+    /// When another node uses an incompatible mode, or the store fails.
     pub fn agree_on_likes(&self) -> Result<()> {
         self.likes.agree()
     }
@@ -130,10 +127,10 @@ impl Articles {
 
     /// The store of likes.
     pub fn likes(&self) -> &LikeStore {
-        self.likes.store()
+        &self.likes.core.store
     }
 
-    /// What has happened to likes so far.
+    /// Figures of likes.
     pub fn like_metrics(&self) -> LikeMetrics {
         self.likes.metrics()
     }
@@ -146,10 +143,10 @@ impl Articles {
         self.likes.in_memory_alone()
     }
 
-    /// Changes an article of this user. Done even when the caller goes away.
+    /// Changes an article of this user, even if the caller leaves meanwhile.
     ///
     /// # Errors
-    /// When the store cannot take it, or its author is gone.
+    /// When the store fails, or the account was deleted.
     pub async fn edit(
         &self,
         id: ArticleId,
@@ -158,7 +155,7 @@ impl Articles {
     ) -> Result<Result<Edited, Refusal>, ChangeError> {
         let by = by.into();
         let user = by.user;
-        let pending = Arc::clone(self.likes.pending());
+        let pending = Arc::clone(&self.likes.core.pending);
         let seen = move |edited: &mut Edited| {
             edited.counts.likes = pending.likes(id).unwrap_or(edited.counts.likes);
             edited.liked = pending.state(id, user).unwrap_or(edited.liked);
@@ -166,14 +163,13 @@ impl Articles {
         self.store.edit(id, by, edit, now_ms(), seen).await
     }
 
-    /// The counts of an article: from memory without any other work, else from the store. Nothing when
-    /// there is no such article.
+    /// The counts of an article, from memory or else from the store; `None` if there is no such article.
     async fn counts(&self, id: ArticleId) -> Result<Option<Counts>, Problem> {
         let stored = match self.counts.get(id) {
             Some(counts) => Some(counts),
             None => {
                 let _turn = self.responses.reads().enter().await?;
-                self.likes.read_counts(id).await?
+                self.likes.core.read_counts(id).await?
             }
         };
         let Some(stored) = stored else { return Ok(None) };
@@ -185,7 +181,7 @@ impl Articles {
             return Ok(waiting);
         }
         let _turn = self.responses.reads().enter().await?;
-        Ok(self.likes.store().has(id, user).await?)
+        Ok(self.likes.core.store.has(id, user).await?)
     }
 }
 

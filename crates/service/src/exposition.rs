@@ -58,7 +58,7 @@ impl Collector for AppCollector {
         store_sizes(out, app.store.sizes())?;
         backup_metrics(out, app.store.last_backup())?;
         app.accounts.encode_metrics(out)?;
-        schedule_metrics(out, &app.schedules.metrics)?;
+        schedule_metrics(out, &app.schedules.store().metrics)?;
         app.articles.encode_metrics(out)?;
         app.markets.encode_metrics(out)?;
         let waiting = app.compute.waiting() as u64;

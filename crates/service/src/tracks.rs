@@ -1,8 +1,8 @@
 //! Running tracks: lists by nearness and by length, and paths at fixed levels of detail.
 //!
-//! What was slow in the documented system: a long path was read, turned into thousands of objects
-//! and into JSON for every request. Here the finished body is made once, simplified in metres,
-//! compressed, and kept; a request for it touches neither the store nor the path.
+//! In the documented system a long path was read, turned into thousands of objects and into JSON for every request.
+//! Here the finished body is made once, simplified in metres, compressed, and cached; a request for it touches
+//! neither the store nor the path.
 
 pub(crate) mod create;
 pub(crate) mod list;
@@ -40,7 +40,7 @@ pub(crate) fn router() -> Api {
 pub(crate) const LEFTOVERS: Leftovers =
     Leftovers { noted: "deleted_tracks", dependents: &[records::OF_TRACK] };
 
-/// What a user leaves who is deleted: tracks without an owner. Their runs go, and their places in rankings.
+/// Rows that a deleted user leaves: tracks lose their owner, runs and places in rankings are deleted.
 pub(crate) const OF_USER: &[DependentRows] = &[
     DependentRows::clear("tracks", "owner_id", "id"),
     DependentRows::delete("track_bests", "user_id", "track_id")
@@ -48,7 +48,7 @@ pub(crate) const OF_USER: &[DependentRows] = &[
     DependentRows::delete("track_records", "user_id", "id"),
 ];
 
-/// The system: its store, its cached responses, and what they are made with.
+/// Tracks, runs and rankings: stores, cached responses, and settings.
 #[derive(Clone, Debug)]
 pub struct Tracks {
     store: TrackStore,
@@ -61,7 +61,10 @@ pub struct Tracks {
 }
 
 impl Tracks {
-    /// Tracks in `store`, their responses among `responses`.
+    /// Tracks in `store`, cached in `responses`.
+    ///
+    /// # Errors
+    /// When a setting of the cache is invalid.
     pub fn new(
         store: Store,
         responses: ResponseCache,

@@ -4,7 +4,7 @@
 //! version (1 byte) | CRC-32 of what follows (u32) | label length (u16) | label | media type length (u16) | media type | tag length (u16) | tag
 //! | made, ms since 1970 (u64) | codings (u8) | identity length (u32) | per coding: number (u8), length (u32) | bodies
 //! ```
-//! Numbers are little-endian. Whoever finds another version treats it as missing.
+//! Numbers are little-endian. An entry of another version is treated as missing.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use crate::value::{Encoding, Value, ValueParts};
 
 const VERSION: u8 = 1;
-/// Bytes before those that the checksum covers.
+/// Bytes that the checksum does not cover.
 const BEFORE: usize = 5;
 const CODINGS: [Encoding; 3] = [Encoding::Gzip, Encoding::Br, Encoding::Zstd];
 
@@ -87,7 +87,7 @@ pub(crate) fn decode(bytes: Vec<u8>) -> Option<(Vec<u8>, Value)> {
     rest.is_empty().then(|| (label, Value::from_parts(parts)))
 }
 
-/// What may stand in a header of an answer.
+/// Text that is valid in a response header.
 fn header(bytes: &[u8]) -> Option<String> {
     let is_visible = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b'"';
     bytes.iter().all(is_visible).then(|| bytes.iter().map(|byte| char::from(*byte)).collect())
@@ -146,7 +146,7 @@ mod tests {
             prop_assert_eq!(decode(cut), None);
         }
 
-        /// Somebody else may write there, with a checksum that fits.
+        /// Another program may write there, with a valid checksum.
         #[test]
         fn any_bytes_are_survived_and_headers_are_sound(rest: Vec<u8>, at in 0usize..80, byte: u8) {
             let mut whole = encode(b"label", &value());

@@ -1,4 +1,4 @@
-//! What is not stored, and the cache that is off.
+//! Admission, values that are not stored, and the disabled cache.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,8 +37,7 @@ async fn a_value_beyond_the_limit_is_served_and_not_stored() {
 #[tokio::test(start_paused = true)]
 async fn a_value_heavier_than_the_cache_is_served_and_drives_nothing_out() {
     let small = entry_weight("a", Some(&value("1")));
-    let cache = Cache::new(&CacheConfig::with_capacity(2 * small)).unwrap();
-    let kit = Kit { named: cache.named("test", plain()).unwrap(), cache };
+    let kit = Kit::with_config(&CacheConfig::with_capacity(2 * small));
     kit.get("a", body("1")).await;
     let long = "x".repeat(1000);
     assert_eq!(kit.get("b", body(&long)).await, format!("{long} Miss"));
@@ -69,7 +68,7 @@ async fn a_key_that_anybody_can_make_up_is_stored_when_it_is_loaded_for_the_seco
         kit.get(&format!("made up {n}"), body("x")).await;
     }
     assert_eq!((kit.metrics().entries, kit.metrics().refused_by_predicate), (1, 1001));
-    // Who reads along with the first load makes it no second one.
+    // A caller that joins the first load does not make it a second one.
     let load = kit.begin_load("shared").await;
     let follower = kit.join_load("shared").await;
     assert_eq!(load.answer(body("v")).await, "v Miss");
@@ -82,7 +81,7 @@ async fn what_was_stored_once_is_stored_again_after_a_write_and_after_its_time()
     let kit = Kit::new(Policy { admission: Admission::Nothing, ..plain() });
     kit.get("k", body("1")).await;
     kit.get("k", body("2")).await;
-    // So many others come between that its first loads are forgotten.
+    // Enough other loads that its first ones are forgotten.
     for n in 0..150_000 {
         kit.get(&format!("made up {n}"), body("x")).await;
     }
@@ -111,7 +110,7 @@ async fn that_there_is_no_such_thing_is_stored_when_it_is_asked_for_twice() {
     assert_eq!(kit.hit("other").await, "v Hit");
 }
 
-/// A text so large that it is worth sharing while somebody has it, though it is not stored.
+/// A text large enough to be shared while somebody uses it, though it is not stored.
 fn large(letter: &str) -> String {
     letter.repeat(70_000)
 }
@@ -142,7 +141,7 @@ async fn what_is_shared_ends_with_a_write_and_with_its_time() {
     drop((first, second));
 }
 
-/// Loads the same key twice at once and once more, and says how often the loader ran.
+/// Looks the same key up twice at once and once more, and returns the number of loads.
 async fn loads_of(named: &NamedCache<Boom>) -> usize {
     let loads = Arc::new(AtomicUsize::new(0));
     let get = || async {
@@ -167,7 +166,7 @@ async fn off_means_that_every_look_up_runs_its_loader() {
     for named in [
         Kit::new(Policy::off()).named,
         cache.named("test", plain()).unwrap(),
-        Cache::new(&config).unwrap().named("test", plain()).unwrap(),
+        Kit::with_config(&config).named,
     ] {
         assert_eq!(loads_of(&named).await, 3);
         assert!(named.peek_fresh("k").is_none());
@@ -238,8 +237,7 @@ fn a_name_is_given_once() {
 #[tokio::test(start_paused = true)]
 async fn the_same_key_under_two_names_is_two_entries() {
     let cache = Cache::new(&CacheConfig::default()).unwrap();
-    let kit = |name| Kit { cache: cache.clone(), named: cache.named(name, plain()).unwrap() };
-    let (tracks, markets) = (kit("tracks"), kit("markets"));
+    let [tracks, markets] = ["tracks", "markets"].map(|name| Kit::part_of(&cache, name, plain()));
     assert_eq!(tracks.get("1", body("track")).await, "track Miss");
     assert_eq!(markets.get("1", body("market")).await, "market Miss");
     assert_eq!(tracks.hit("1").await, "track Hit");

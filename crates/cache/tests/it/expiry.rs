@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use madang_cache::{Loaded, Policy};
+use madang_cache::{CacheConfig, Loaded, Policy};
 use tokio::time::advance;
 
-use crate::kit::{Kit, MS, SECOND, body, plain};
+use crate::kit::{Boom, Kit, MS, SECOND, body, plain};
 
 #[tokio::test(start_paused = true)]
 async fn an_entry_is_served_up_to_its_soft_expiry() {
@@ -30,9 +30,9 @@ async fn age_counts_from_the_beginning_of_the_load_not_from_its_end() {
     assert_eq!(kit.hit("k").await, "old Hit");
     advance(MS).await;
     assert_eq!(kit.peek("k"), None);
-    assert_eq!(kit.get("k", Err(crate::kit::Boom(1))).await, "old Stale");
+    assert_eq!(kit.get("k", Err(Boom(1))).await, "old Stale");
     advance(SECOND).await;
-    let told = kit.get("k", Err(crate::kit::Boom(2))).await;
+    let told = kit.get("k", Err(Boom(2))).await;
     assert!(told.starts_with("error"), "{told}");
 }
 
@@ -48,7 +48,8 @@ async fn what_took_longer_to_load_than_it_may_live_is_not_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn with_jitter_entries_expire_spread_over_its_range_and_never_late() {
-    let (kit, clock) = Kit::with_manual_clock(Policy { jitter: 0.5, ..plain() });
+    let (kit, clock) =
+        Kit::with_manual_clock(&CacheConfig::default(), Policy { jitter: 0.5, ..plain() });
     let keys: Vec<String> = (0..400).map(|n| n.to_string()).collect();
     for key in &keys {
         kit.get(key, body("v")).await;
@@ -69,7 +70,7 @@ async fn with_jitter_entries_expire_spread_over_its_range_and_never_late() {
 #[tokio::test(start_paused = true)]
 async fn jitter_shortens_the_hard_expiry_too() {
     let policy = Policy { jitter: 0.5, soft_ttl: SECOND, hard_ttl: 100 * SECOND, ..plain() };
-    let (kit, clock) = Kit::with_manual_clock(policy);
+    let (kit, clock) = Kit::with_manual_clock(&CacheConfig::default(), policy);
     let keys: Vec<String> = (0..200).map(|n| n.to_string()).collect();
     for key in &keys {
         kit.get(key, body("old")).await;
@@ -77,7 +78,7 @@ async fn jitter_shortens_the_hard_expiry_too() {
     clock.advance(75 * SECOND);
     let mut stale = 0;
     for key in &keys {
-        stale += usize::from(kit.get(key, Err(crate::kit::Boom(1))).await == "old Stale");
+        stale += usize::from(kit.get(key, Err(Boom(1))).await == "old Stale");
     }
     assert!((1..200).contains(&stale), "about half should be past their hard expiry: {stale}");
 }
@@ -118,7 +119,7 @@ async fn absence_takes_the_place_of_an_older_value() {
         advance(60 * SECOND).await;
         assert_eq!(kit.get("k", Ok(Loaded::Absent)).await, "nothing Miss");
         advance(5 * SECOND).await;
-        let told = kit.get("k", Err(crate::kit::Boom(1))).await;
+        let told = kit.get("k", Err(Boom(1))).await;
         assert_eq!(told, "error: the loader failed: boom 1", "the old value is gone");
     }
 }

@@ -1,4 +1,4 @@
-//! The small language the tests are written in.
+//! Helpers of the tests.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -63,18 +63,24 @@ pub struct Kit {
 
 impl Kit {
     pub fn new(policy: Policy) -> Self {
-        let cache = Cache::new(&CacheConfig::default()).unwrap();
-        let named = cache.named("test", policy).unwrap();
-        Self { cache, named }
+        Self::part_of(&Cache::new(&CacheConfig::default()).unwrap(), "test", policy)
     }
 
-    /// A kit with a clock of its own, for tests with more than one runtime.
-    pub fn with_manual_clock(policy: Policy) -> (Self, Arc<ManualClock>) {
+    /// A kit of the plain policy in a cache of its own.
+    pub fn with_config(config: &CacheConfig) -> Self {
+        Self::part_of(&Cache::new(config).unwrap(), "test", plain())
+    }
+
+    pub fn part_of(cache: &Cache, name: &str, policy: Policy) -> Self {
+        Self { cache: cache.clone(), named: cache.named(name, policy).unwrap() }
+    }
+
+    /// A kit with its own clock, for tests with several runtimes.
+    pub fn with_manual_clock(config: &CacheConfig, policy: Policy) -> (Self, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::default());
         let as_clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
-        let cache = Cache::with_clock(&CacheConfig::default(), as_clock).unwrap();
-        let named = cache.named("test", policy).unwrap();
-        (Self { cache, named }, clock)
+        let cache = Cache::with_clock(config, as_clock).unwrap();
+        (Self::part_of(&cache, "test", policy), clock)
     }
 
     /// Every key depends on a stamp of the same name.
@@ -108,7 +114,7 @@ impl Kit {
         Pending { caller, gate }
     }
 
-    /// The same, and waits until the loader stands at the gate.
+    /// Begins a look-up, and waits until the loader stands at the gate.
     pub async fn begin_load(&self, key: &str) -> Pending {
         let mut pending = self.begin(key);
         pending.gate.reached().await;
@@ -124,7 +130,7 @@ impl Kit {
         caller
     }
 
-    /// What a write calls once it is committed.
+    /// Invalidates a key, as a write does after its commit.
     pub fn write(&self, key: &str) {
         self.cache.invalidate(&[Stamp::new(key)]);
     }
@@ -134,14 +140,14 @@ impl Kit {
     }
 }
 
-/// A look-up under way.
+/// A look-up in progress.
 pub struct Pending {
     pub caller: JoinHandle<Got>,
     pub gate: Gate,
 }
 
 impl Pending {
-    /// Lets the loader answer, and tells what the caller was given.
+    /// Lets the loader answer, and returns the caller's answer.
     pub async fn answer(self, answer: Result<Loaded, Boom>) -> String {
         self.gate.open(answer);
         told(&self.caller.await.unwrap())
@@ -163,7 +169,7 @@ impl Gate {
     }
 
     pub fn open(self, answer: Result<Loaded, Boom>) {
-        // The load may have been given up by now.
+        // The load may have been aborted.
         let _ = self.answer.send(answer);
     }
 
@@ -199,7 +205,7 @@ pub async fn until(holds: impl Fn() -> bool) {
     panic!("what was waited for did not happen");
 }
 
-/// Lets tasks that are ready run as far as they come.
+/// Lets ready tasks run until they wait.
 pub async fn settle() {
     for _ in 0..50 {
         tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! The figures say exactly what happened.
+//! The metrics count exactly what happened.
 
 use madang_cache::{Cache, CacheConfig, Loaded, MetricsSnapshot, Policy, entry_weight};
 use tokio::time::advance;
@@ -55,28 +55,19 @@ async fn every_look_up_is_counted_once() {
 #[tokio::test(start_paused = true)]
 async fn each_name_has_figures_of_its_own_and_evictions_go_to_the_name_that_lost() {
     let weight = entry_weight("1", Some(&value("v")));
-    let config = CacheConfig { capacity_bytes: 2 * weight, shards: 1, ..CacheConfig::default() };
+    let config = CacheConfig { shards: 1, ..CacheConfig::with_capacity(2 * weight) };
     let cache = Cache::new(&config).unwrap();
-    let kit = |name| Kit { cache: cache.clone(), named: cache.named(name, plain()).unwrap() };
-    let (tracks, markets) = (kit("tracks"), kit("markets"));
+    let [tracks, markets] = ["tracks", "markets"].map(|name| Kit::part_of(&cache, name, plain()));
     tracks.get("1", body("v")).await;
     markets.get("1", body("v")).await;
     markets.get("2", body("v")).await;
     let all = cache.metrics();
     let names: Vec<&str> = all.iter().map(|(name, _)| &**name).collect();
     assert_eq!(names, ["tracks", "markets"]);
-    assert_eq!(
-        all[0].1,
-        figures(|m| {
-            (m.misses, m.loads, m.evictions) = (1, 1, 1);
-        })
-    );
-    assert_eq!(
-        all[1].1,
-        figures(|m| {
-            (m.misses, m.loads, m.entries, m.bytes) = (2, 2, 2, 2 * weight);
-        })
-    );
+    let lost = figures(|m| (m.misses, m.loads, m.evictions) = (1, 1, 1));
+    assert_eq!(all[0].1, lost);
+    let filled = figures(|m| (m.misses, m.loads, m.entries, m.bytes) = (2, 2, 2, 2 * weight));
+    assert_eq!(all[1].1, filled);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -3,12 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use madang_cache::{
-    Cache, CacheConfig, Clock, Loaded, ManualClock, Policy, Served, Stamp, entry_weight,
-};
+use madang_cache::{CacheConfig, Loaded, ManualClock, Policy, Served, entry_weight};
 use proptest::prelude::*;
 
-use crate::kit::{Boom, Kit, SECOND, body, plain, text_of, value};
+use crate::kit::{Boom, Kit, SECOND, body, plain, served, text_of, value};
 
 const SOFT: u64 = 60;
 const HARD: u64 = 180;
@@ -16,7 +14,7 @@ const KEYS: u8 = 12;
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// Look up with a loader that brings a body of this length.
+    /// Look up with a loader that returns a body of this length.
     Get(u8, usize),
     /// Look up with a loader that fails.
     Fail(u8),
@@ -37,7 +35,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..120)
 }
 
-/// What was last stored for a key, and when.
+/// The last stored value of a key, and its time in seconds.
 struct Stored {
     text: Option<String>,
     at: u64,
@@ -54,12 +52,9 @@ struct Model {
 
 impl Model {
     fn new(capacity: u64, shards: usize) -> Self {
-        let clock = Arc::new(ManualClock::default());
-        let as_clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
-        let config = CacheConfig { capacity_bytes: capacity, shards, ..CacheConfig::default() };
-        let cache = Cache::with_clock(&config, as_clock).unwrap();
+        let config = CacheConfig { shards, ..CacheConfig::with_capacity(capacity) };
         let policy = Policy { hard_ttl: HARD as u32 * SECOND, ..plain() };
-        let kit = Kit { named: cache.named("test", policy).unwrap(), cache };
+        let (kit, clock) = Kit::with_manual_clock(&config, policy);
         Self { kit, clock, capacity, now: 0, serial: 0, stored: HashMap::new() }
     }
 
@@ -110,7 +105,7 @@ impl Model {
         }
     }
 
-    /// Eviction may take anything away at any time; what is served must be what was last stored.
+    /// Eviction may remove anything at any time; a served value must be the last stored one.
     fn check(&self, key: u8, given: Option<&String>, served: Served) {
         let stored = self.stored.get(&key).expect("nothing was stored under this key");
         assert_eq!(given, stored.text.as_ref());
@@ -156,8 +151,7 @@ proptest! {
 async fn with_room_for_all_nothing_is_driven_out() {
     let keys: Vec<String> = (0..1000).map(|n| format!("{n:04}")).collect();
     let weight = entry_weight("0000", Some(&value("v")));
-    let cache = Cache::new(&CacheConfig::with_capacity(1000 * weight)).unwrap();
-    let kit = Kit { named: cache.named("test", plain()).unwrap(), cache };
+    let kit = Kit::with_config(&CacheConfig::with_capacity(1000 * weight));
     for key in &keys {
         kit.get(key, body("v")).await;
     }
@@ -172,9 +166,7 @@ async fn with_room_for_all_nothing_is_driven_out() {
 
 #[tokio::test(start_paused = true)]
 async fn one_entry_may_take_more_than_a_shards_share() {
-    let cache = Cache::new(&CacheConfig { shards: 16, ..CacheConfig::with_capacity(40_000) });
-    let cache = cache.unwrap();
-    let kit = Kit { named: cache.named("test", plain()).unwrap(), cache };
+    let kit = Kit::with_config(&CacheConfig { shards: 16, ..CacheConfig::with_capacity(40_000) });
     for n in 0..100 {
         kit.get(&n.to_string(), body("v")).await;
     }
@@ -183,17 +175,14 @@ async fn one_entry_may_take_more_than_a_shards_share() {
     assert_eq!(kit.peek("long"), Some(long));
     assert!(kit.metrics().evictions > 0);
     assert!(kit.cache.used_bytes() <= 40_000);
-    let stamps = [Stamp::new("long")];
-    let got = kit.named.get("long", &stamps, || async { body("v") }).await;
-    assert_eq!(got.unwrap().served, Served::Hit);
+    assert_eq!(served(&kit.get_with("long", || async { body("v") }).await), Served::Hit);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_asked_for_outlives_what_is_not() {
     let weight = entry_weight("0000", Some(&value("v")));
-    let config = CacheConfig { shards: 1, ..CacheConfig::with_capacity(10 * weight) };
-    let cache = Cache::new(&config).unwrap();
-    let kit = Kit { named: cache.named("test", plain()).unwrap(), cache };
+    let kit =
+        Kit::with_config(&CacheConfig { shards: 1, ..CacheConfig::with_capacity(10 * weight) });
     kit.get("hot!", body("v")).await;
     for n in 0..100 {
         assert_eq!(kit.peek("hot!").as_deref(), Some("v"), "after {n} others");

@@ -1,6 +1,6 @@
 //! Refreshing in the background, ahead of expiry.
 
-use madang_cache::{Policy, Served};
+use madang_cache::{CacheConfig, Policy, Served};
 use tokio::time::advance;
 
 use crate::kit::{Boom, Kit, MS, SECOND, body, gated, plain, served, settle, until};
@@ -93,7 +93,7 @@ async fn a_refresh_that_fails_leaves_the_old_value() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refresh_lost_with_its_runtime_is_made_up_for() {
-    let (kit, clock) = Kit::with_manual_clock(ahead());
+    let (kit, clock) = Kit::with_manual_clock(&CacheConfig::default(), ahead());
     kit.get("k", body("old")).await;
     clock.advance(48 * SECOND);
     let (loader, _gate) = gated();

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::thread;
 
-use madang_cache::{CacheError, Policy};
+use madang_cache::{CacheConfig, CacheError, Policy};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::kit::{Kit, MS, body, gated, plain, told};
@@ -69,7 +69,7 @@ fn when_the_loads_runtime_shuts_down_a_waiter_loads_for_itself() {
 #[test]
 fn when_the_loads_runtime_stands_still_waiters_time_out_and_later_readers_load() {
     let policy = Policy { load_timeout: 20 * MS, queue_timeout: MS, ..plain() };
-    let (kit, clock) = Kit::with_manual_clock(policy);
+    let (kit, clock) = Kit::with_manual_clock(&CacheConfig::default(), policy);
     let (loader, mut gate) = gated();
     let still = runtime();
     still.spawn({

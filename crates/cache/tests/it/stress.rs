@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use madang_cache::{
-    Cache, CacheConfig, Clock, Loaded, ManualClock, NamedCache, Policy, Stamp, entry_weight,
-};
+use madang_cache::{CacheConfig, Loaded, ManualClock, Policy, entry_weight};
 use tokio::runtime::Builder;
 use tokio::task::yield_now;
 
@@ -28,8 +26,7 @@ struct Truth {
 
 #[derive(Clone)]
 struct World {
-    cache: Cache,
-    named: NamedCache<Boom>,
+    kit: Kit,
     clock: Arc<ManualClock>,
     truth: Arc<Truth>,
 }
@@ -40,9 +37,6 @@ impl World {
         // of serving are met.
         let capacity = entry_weight("0", Some(&value("1234"))) * (KEYS as u64 / 2);
         let config = CacheConfig { shards: 2, ..CacheConfig::with_capacity(capacity) };
-        let clock = Arc::new(ManualClock::default());
-        let as_clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
-        let cache = Cache::with_clock(&config, as_clock).unwrap();
         let policy = Policy {
             soft_ttl: 50 * SECOND,
             hard_ttl: 300 * SECOND,
@@ -51,16 +45,15 @@ impl World {
             jitter: 0.5,
             ..plain()
         };
-        let named = cache.named("test", policy).unwrap();
-        Self { cache, named, clock, truth: Arc::default() }
+        let (kit, clock) = Kit::with_manual_clock(&config, policy);
+        Self { kit, clock, truth: Arc::default() }
     }
 
     async fn write(&self, key: usize) {
-        let stamp = Stamp::new(&key.to_string());
         yield_now().await;
         let new = self.truth.written[key].fetch_add(1, Ordering::SeqCst) + 1;
         yield_now().await;
-        self.cache.invalidate(&[stamp]);
+        self.kit.write(&key.to_string());
         self.truth.finished[key].fetch_max(new, Ordering::SeqCst);
     }
 
@@ -76,8 +69,7 @@ impl World {
             }
             if fails { Err(Boom(0)) } else { Ok(Loaded::Store(value(&seen.to_string()))) }
         };
-        let name = key.to_string();
-        let Ok(got) = self.named.get(&name, &[Stamp::new(&name)], loader).await else { return };
+        let Ok(got) = self.kit.get_with(&key.to_string(), loader).await else { return };
         let given: u64 = text_of(&got.value.unwrap()).parse().unwrap();
         let ceiling = self.truth.written[key].load(Ordering::SeqCst);
         assert!(given >= floor, "{:?}: {given} is older than the finished {floor}", got.served);
@@ -122,7 +114,7 @@ fn nobody_is_given_less_than_the_last_finished_write() {
     for thread in threads {
         thread.join().unwrap();
     }
-    let m = world.named.metrics();
+    let m = world.kit.metrics();
     assert!(m.hits > 0 && m.coalesced > 0 && m.vetoed_fills > 0, "not much of a test: {m:?}");
     assert!(m.evictions > 0 && m.stale_served > 0 && m.refreshes > 0, "not much of a test: {m:?}");
 }
@@ -130,8 +122,7 @@ fn nobody_is_given_less_than_the_last_finished_write() {
 #[test]
 fn the_budget_holds_at_every_moment_while_many_threads_fill() {
     let capacity = 100_000;
-    let cache = Cache::new(&CacheConfig::with_capacity(capacity)).unwrap();
-    let kit = Kit { named: cache.named("test", plain()).unwrap(), cache };
+    let kit = Kit::with_config(&CacheConfig::with_capacity(capacity));
     let watched = thread::scope(|scope| {
         let fillers: Vec<_> = (0..3_u64)
             .map(|seed| {

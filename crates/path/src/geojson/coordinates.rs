@@ -1,6 +1,6 @@
-//! The member `coordinates`, whose depth says what it holds.
+//! The member `coordinates`, whose depth determines its kind.
 //!
-//! It may stand before `type`, so it is read by its shape and judged when the type is known.
+//! It may come before `type`, so it is read by its shape and checked when the type is known.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ pub(super) enum Item {
 /// Reads coordinates of any depth.
 pub(super) struct Items<'r, 'l> {
     pub(super) reading: &'r mut Reading<'l>,
-    /// Points read for the member in hand.
+    /// Points read of the current member.
     pub(super) points: &'r mut usize,
 }
 
@@ -56,7 +56,7 @@ impl<'l> Items<'_, 'l> {
             Some(Item::Null) | None => {}
             Some(Item::Array(_)) => return Err(self.refuse("an array stands inside a position")),
         }
-        // RFC 7946 section 3.1.1: more than three elements are left to the sender's own use.
+        // RFC 7946 section 3.1.1: further elements are for the sender's own use.
         while items.next_element::<de::IgnoredAny>()?.is_some() {}
         point.check().map_err(|reason| self.reading.refuse(Refusal::OutOfRange(reason)))?;
         if *self.points >= self.reading.lines.room() {

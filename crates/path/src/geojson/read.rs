@@ -49,8 +49,8 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
     Ok(Document { name, path: reading.lines.into_path()?, format: Format::GeoJson })
 }
 
-/// Why the visitors stopped. serde carries only text through the parser, so the reason waits here
-/// until the place is known.
+/// Reason for which the visitors stopped. serde carries only text through the parser, so the reason
+/// is kept here until the place is known.
 pub(super) enum Refusal {
     NotGeoJson(&'static str),
     OutOfRange(InvalidPoint),
@@ -75,21 +75,21 @@ pub(super) struct Reading<'l> {
 }
 
 impl Reading<'_> {
-    /// Stops the parser for a reason of our own.
+    /// Stops the parser for a reason of this crate.
     pub(super) fn refuse<E: de::Error>(&mut self, refusal: Refusal) -> E {
         self.refusal = Some(refusal);
         E::custom("refused")
     }
 }
 
-/// The nine types of RFC 7946, as far as they differ here.
+/// The types of RFC 7946, as far as they differ here.
 #[derive(Clone, Copy, PartialEq)]
 enum Type {
     LineString,
     MultiLineString,
-    /// A feature or a collection: holds others.
+    /// A feature or a collection.
     Container,
-    /// A geometry that is no line.
+    /// A geometry other than a line.
     Skipped,
     Unknown,
 }
@@ -106,7 +106,7 @@ impl Type {
     }
 }
 
-/// The members that matter, of any GeoJSON object and of `properties`.
+/// The members that are read, of any GeoJSON object and of `properties`.
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "lowercase")]
 enum Member {
@@ -163,7 +163,7 @@ impl<'de> Visitor<'de> for AnObject<'_, '_> {
                     let Text(name) = members.next_value()?;
                     kind = Some(name.as_deref().map_or(Type::Unknown, Type::of));
                 }
-                // Where the type is known to be of no use, a large polygon costs nothing.
+                // If the type is known to be skipped, a large polygon costs nothing.
                 Member::Coordinates if !matches!(kind, Some(Type::Skipped | Type::Unknown)) => {
                     let items = Items { reading, points: &mut 0 };
                     coordinates = match members.next_value_seed(Any(items))? {
@@ -198,7 +198,7 @@ impl<'de> Visitor<'de> for AnObject<'_, '_> {
     }
 }
 
-/// Takes over the coordinates of an object whose type is now known.
+/// Keeps the coordinates of an object whose type is now known.
 fn keep_lines<E: de::Error>(
     reading: &mut Reading<'_>,
     kind: Option<Type>,
@@ -251,7 +251,7 @@ impl<'de> Visitor<'de> for ObjectsSeed<'_, '_> {
     }
 }
 
-/// The properties of a feature: any JSON, of which only the name is kept.
+/// The properties of a feature, of which only the name is kept.
 struct Properties<'r, 'l> {
     reading: &'r mut Reading<'l>,
 }
@@ -283,7 +283,7 @@ impl<'de> Visitor<'de> for Properties<'_, '_> {
     }
 }
 
-/// The beginning of a string; any other value is none.
+/// The beginning of a string; `None` for any other value.
 struct Text(Option<String>);
 
 impl<'de> Deserialize<'de> for Text {

@@ -7,11 +7,11 @@ use crate::point::Point;
 use crate::write::{push_array, push_lines, push_position};
 
 /// Appends a `Feature` with a `LineString` for a path of one segment, else a `MultiLineString`;
-/// **longitude first**, as RFC 7946 has it.
+/// **longitude first**, as RFC 7946 requires.
 ///
 /// A line needs two positions (section 3.1.4), so a segment of one point is written with its
-/// position twice. A path over the antimeridian is not cut in two, as section 3.1.9 recommends:
-/// the line read back is the line written.
+/// position twice. A path over the antimeridian is not cut in two, although section 3.1.9
+/// recommends it: the line read back is the line written.
 pub fn write(path: &Path, properties: &Map<String, Value>, out: &mut Vec<u8>) {
     let one_line = path.segments().len() == 1;
     out.extend_from_slice(br#"{"type":"Feature","geometry":{"type":""#);

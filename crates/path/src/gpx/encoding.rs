@@ -1,4 +1,4 @@
-//! From the bytes of an XML file to text.
+//! Decodes the bytes of an XML file to text.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,9 @@ use crate::error::{ReadError, TextPosition, excerpt};
 
 /// The text of an XML file, without byte-order mark.
 ///
-/// UTF-8 is borrowed. UTF-16 is decoded when the file begins with its byte-order mark or with `<`
-/// in it (XML 1.0, appendix F), ISO-8859-1 when it is declared. Any other declared encoding is
-/// accepted only where it cannot matter, in a file of nothing but ASCII: a guess would corrupt
-/// names silently.
+/// UTF-8 is borrowed. UTF-16 is decoded if the file begins with its byte-order mark or with `<` in it
+/// (XML 1.0, appendix F), ISO-8859-1 if it is declared. Any other declared encoding is accepted only in
+/// a pure ASCII file: a guess would corrupt names silently.
 pub(super) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, ReadError> {
     match bytes {
         [0xFF, 0xFE, rest @ ..] => return utf16(rest, u16::from_le_bytes).map(Cow::Owned),

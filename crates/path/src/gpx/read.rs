@@ -1,4 +1,4 @@
-//! Reading GPX as it is found, not only as the schema has it.
+//! Reads GPX as it occurs in practice, not only as the schema defines it.
 
 use std::borrow::Cow;
 
@@ -24,12 +24,12 @@ const MAX_TEXT: usize = 4096;
 /// all routes become the segments of one path, in the order of the file; those without points are
 /// dropped. Waypoints, extensions and elements of other namespaces are skipped: an element counts
 /// only in its place and with the namespace prefix of the root element. Placeholder elevations
-/// such as 0 or -1 are kept, an empty `<ele>` is none. The name is that of the metadata, else of
+/// such as 0 or -1 are kept; an empty `<ele>` is ignored. The name is that of the metadata, else of
 /// the first track or route that has one.
 ///
 /// # Errors
 /// [`ReadError`]: not XML, not GPX, over a limit, a point that is incomplete or out of range, no
-/// points. Entities other than the five of XML itself are never expanded.
+/// points. Only the five entities of XML itself are expanded.
 pub fn read(bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
     if bytes.len() > limits.max_bytes {
         return Err(ReadError::TooManyBytes { bytes: bytes.len(), limit: limits.max_bytes });
@@ -42,6 +42,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
         open: Vec::new(),
         finished: false,
         lines: Lines::new(limits),
+        line: Vec::new(),
         point: None,
         collected: String::new(),
         document_name: None,
@@ -94,7 +95,7 @@ impl Element {
 
 struct Parser<'t, 'l> {
     text: &'t str,
-    /// Byte offset of the event in hand.
+    /// Byte offset of the current event.
     at: u64,
     /// Namespace prefix of the root element.
     prefix: Option<&'t str>,
@@ -102,6 +103,8 @@ struct Parser<'t, 'l> {
     /// The root element has been closed.
     finished: bool,
     lines: Lines<'l>,
+    /// Points of the current segment or route.
+    line: Vec<Point>,
     point: Option<Point>,
     /// Text of the innermost element that has any.
     collected: String,
@@ -143,7 +146,7 @@ impl<'t> Parser<'t, '_> {
         }
         let element = match self.open.last() {
             None => self.root(tag)?,
-            // Spares the split of the name and, below, everything else.
+            // Saves splitting the name.
             Some(Element::Other) => Element::Other,
             Some(parent) => {
                 let (local_name, prefix) = split_name(tag);
@@ -179,7 +182,7 @@ impl<'t> Parser<'t, '_> {
     fn coordinates(&self, element: &'static str, tag: &BytesStart<'_>) -> Result<Point, ReadError> {
         let (mut lat, mut lon) = (None, None);
         let mut attributes = tag.attributes();
-        // Finding repeated attributes costs more than everything else done here.
+        // A check for repeated attributes would cost more than everything else here.
         for attribute in attributes.with_checks(false) {
             let attribute = attribute.map_err(|error| self.ill_formed(error))?;
             let slot = match attribute.key.into_inner() {
@@ -214,10 +217,15 @@ impl<'t> Parser<'t, '_> {
                     point
                         .check()
                         .map_err(|reason| ReadError::OutOfRange { reason, place: self.place() })?;
-                    self.lines.push(point)?;
+                    if self.line.len() == self.lines.room() {
+                        return Err(self.lines.too_many_points());
+                    }
+                    self.line.push(point);
                 }
             }
-            Some(Element::Segment | Element::Route) => self.lines.end_line()?,
+            Some(Element::Segment | Element::Route) => {
+                self.lines.add_line(std::mem::take(&mut self.line))?;
+            }
             Some(Element::DocumentName) if self.document_name.is_none() => {
                 self.document_name = clean_name(&self.collected);
             }

@@ -6,7 +6,7 @@ use crate::path::Path;
 /// Appends a GPX 1.1 file of one track, with one `<trkseg>` for each segment.
 ///
 /// Coordinates have up to 7 decimals (11 mm), elevations up to 2. Characters that XML 1.0 cannot
-/// hold are left out of the name.
+/// represent are left out of the name.
 pub fn write(name: Option<&str>, path: &Path, out: &mut Vec<u8>) {
     /// Bytes of a point with elevation, so that the buffer grows once.
     const POINT: usize = 70;
@@ -47,7 +47,7 @@ fn push_escaped(text: &str, out: &mut Vec<u8>) {
         match c {
             '&' => out.extend_from_slice(b"&amp;"),
             '<' => out.extend_from_slice(b"&lt;"),
-            // `]]>` must not stand in text (XML 1.0, section 2.4).
+            // `]]>` is not allowed in text (XML 1.0, section 2.4).
             '>' => out.extend_from_slice(b"&gt;"),
             // A reader would turn a bare carriage return into a line feed (section 2.11).
             '\r' => out.extend_from_slice(b"&#13;"),

@@ -5,13 +5,13 @@ use super::rdp::{Line, simplify};
 use crate::path::Path;
 use crate::point::Point;
 
-/// Simplifies with plain plane geometry on raw latitudes and longitudes, the way general-purpose
-/// geometry libraries do when nothing is projected.
+/// Simplifies with plane geometry on raw latitudes and longitudes, as general-purpose geometry
+/// libraries do without a projection.
 ///
-/// What a degree means in metres then depends on the direction and the place: a tolerance of
-/// 0.0005° is 56 m north–south everywhere, but east–west 44 m in Seoul, 20 m at 69°, and nothing at
-/// the poles. A path over the antimeridian seems to run back round the whole Earth and keeps nearly
-/// all its points there. Prefer [`metres`](super::metres()).
+/// A degree in metres then depends on the direction and the place: a tolerance of 0.0005° is 56 m
+/// north–south everywhere, but east–west 44 m in Seoul, 20 m at 69°, and nothing at the poles. A path
+/// over the antimeridian seems to run back round the whole Earth and keeps nearly all its points there.
+/// Prefer [`metres`](super::metres()).
 ///
 /// # Errors
 /// A tolerance that is negative or not finite.

@@ -8,8 +8,8 @@ use crate::point::{EARTH_RADIUS_METRES, Point};
 /// Simplifies so that no point of the original is farther than `tolerance` metres from the result,
 /// measured on the sphere to the great-circle arcs between the points that are left.
 ///
-/// There is no projection: positions are unit vectors, so the antimeridian and the poles are places
-/// like any other, and a metre is a metre at every latitude.
+/// There is no projection: positions are unit vectors, so the antimeridian and the poles are ordinary
+/// places, and a metre is a metre at every latitude.
 ///
 /// # Errors
 /// A tolerance that is negative or not finite.
@@ -30,8 +30,7 @@ type Vector = [f64; 3];
 struct Arc {
     start: Vector,
     end: Vector,
-    /// Unit normal of the plane of the great circle; absent where the ends do not define one, being
-    /// one spot or antipodes.
+    /// Unit normal of the plane of the great circle; `None` if the ends are equal or antipodes.
     normal: Option<Normal>,
 }
 

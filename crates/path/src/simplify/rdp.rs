@@ -15,18 +15,18 @@ pub const MAX_DEPTH: u32 = 256;
 /// `measure` may return any quantity that grows with the distance, as long as it is the same for
 /// all chords; the tolerance is then given in that quantity.
 pub(super) trait Line {
-    /// A straight connection of two positions, with what can be worked out once for it.
+    /// A straight connection of two positions, with values computed once for it.
     type Chord;
 
     /// The chord from position `a` to position `b`.
     fn chord(&self, a: usize, b: usize) -> Self::Chord;
 
-    /// How far position `i` lies from the chord.
+    /// Distance of position `i` from the chord, in the measure of this line.
     fn measure(&self, chord: &Self::Chord, i: usize) -> f64;
 }
 
-/// Leaves out of each segment what is within `limit`, in the measure of the line that `line` makes of its points, if
-/// `tolerance` is one and above 0.
+/// Removes from each segment the points within `limit`, in the measure of the line that `line` makes of them. With a
+/// `tolerance` of 0 only repeated positions are removed.
 pub(super) fn simplify<L: Line>(
     path: &Path,
     tolerance: f64,
@@ -47,8 +47,8 @@ pub(super) fn simplify<L: Line>(
     }))
 }
 
-/// Indices of a segment's points without those that repeat the spot of the one before. The first
-/// and the last point always stay.
+/// Indices of a segment's points without those that repeat the previous position. The first and the
+/// last point always stay.
 fn distinct_spots(segment: &[Point]) -> Vec<usize> {
     let mut distinct: Vec<usize> = Vec::with_capacity(segment.len());
     for (index, point) in segment.iter().enumerate() {
@@ -69,7 +69,7 @@ fn distinct_spots(segment: &[Point]) -> Vec<usize> {
     distinct
 }
 
-/// Which of `len` positions to keep, in order, so that all others are within `tolerance`.
+/// Positions of `len` to keep, in order, so that all others are within `tolerance`.
 fn keep<L: Line>(line: &L, len: usize, tolerance: f64) -> Vec<usize> {
     let mut kept = vec![0];
     if len < 2 {

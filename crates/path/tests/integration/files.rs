@@ -1,4 +1,4 @@
-//! The tracks to test with: those bundled, and a larger collection where there is one.
+//! Test tracks: those bundled, and a larger collection if there is one.
 
 use std::path::{Path, PathBuf};
 
@@ -13,12 +13,10 @@ pub struct Row {
     pub bytes: Vec<u8>,
 }
 
-/// Directory of the bundled tracks.
 pub fn bundled() -> PathBuf {
     workspace().join("data/tracks")
 }
 
-/// Reads one bundled track.
 pub fn bundled_track(file: &str) -> Vec<u8> {
     std::fs::read(bundled().join(file)).unwrap()
 }
@@ -28,8 +26,8 @@ pub fn bundled_rows() -> Vec<Row> {
     rows(&bundled().join("README.md"), &bundled())
 }
 
-/// The larger collection: `MADANG_TEST_DATA`, or a folder `shared/data` beside the workspace. It
-/// holds tracks whose licence does not allow to bundle them.
+/// The larger collection: `MADANG_TEST_DATA`, or a folder `shared/data` beside the workspace. Its
+/// tracks may not be bundled because of their licences.
 pub fn collection_rows() -> Option<Vec<Row>> {
     let directory = std::env::var_os("MADANG_TEST_DATA")
         .map_or_else(|| workspace().parent().unwrap().join("shared/data"), PathBuf::from);

@@ -1,4 +1,4 @@
-//! Reading GeoJSON: what is accepted, what is refused, and why.
+//! Reading GeoJSON: accepted and refused files.
 
 use madang_path::geojson::read;
 use madang_path::{Document, Limits, Point, ReadError};

@@ -1,4 +1,4 @@
-//! Reading GPX: what is accepted, what is refused, and why.
+//! Reading GPX: accepted and refused files.
 
 use madang_path::gpx::{MAX_DEPTH, read};
 use madang_path::{Document, InvalidPoint, Limits, Point, ReadError};

@@ -1,4 +1,4 @@
-//! Damaged and hostile files: every one ends in a valid path or a reason, never in a panic.
+//! Damaged and hostile files: each gives a valid path or an error, never a panic.
 
 use madang_path::{Limits, ReadError, compact, geojson, gpx, read};
 
@@ -13,7 +13,7 @@ const TRACKS: [&str; 5] = [
     "world_vendee_globe_antimeridian.geojson",
 ];
 
-/// Reads with all three readers; what comes out must be sound.
+/// Reads with all three readers, and checks that the result is valid.
 fn survives(bytes: &[u8]) {
     let limits = Limits { max_points: 10_000, ..Limits::default() };
     for document in [read(bytes, &limits), gpx::read(bytes, &limits), geojson::read(bytes, &limits)]
@@ -31,7 +31,7 @@ fn survives(bytes: &[u8]) {
     }
 }
 
-/// One random damage: bytes flipped, cut, doubled, or markup put in.
+/// Damages at random: bytes flipped, cut or doubled, or markup inserted.
 fn damage(bytes: &mut Vec<u8>, random: &mut fastrand::Rng) {
     const MARKUP: [&[u8]; 14] = [
         b"<", b">", b"</", b"\"", b"'", b"&", b"&#x;", b"<![CDATA[", b"<!--", b"<!DOCTYPE x [",
@@ -107,8 +107,8 @@ fn damaged_storage_ends_in_a_path_or_a_reason() {
     }
 }
 
-/// Megabytes of one thing: read in one pass, in time that grows with the size and not its square.
-/// A reader that looks back at every step takes hours here.
+/// Megabytes of one construct are read in linear time. A reader that looks back at every step takes
+/// hours here.
 #[test]
 fn megabytes_of_one_construct_are_read_in_one_pass() {
     const MANY: usize = 300_000;

@@ -1,4 +1,4 @@
-//! What simplification promises, measured by other means than its own.
+//! The guarantees of simplification, measured by other means than its own.
 
 use madang_path::simplify::{InvalidTolerance, degrees, metres};
 use madang_path::{EARTH_RADIUS_METRES, Path, Point};
@@ -59,7 +59,7 @@ fn number(point: &Point) -> usize {
     point.ele.expect("numbered") as usize
 }
 
-/// Everything promised of one segment; `deviation` measures from a point to the line of two others.
+/// Checks all guarantees for one segment; `deviation` measures from a point to the line of two others.
 fn keeps_its_promises(
     line: &[Point],
     simplify: impl Fn(&Path) -> Path,
@@ -83,8 +83,8 @@ fn keeps_its_promises(
     short
 }
 
-/// Where walks begin: the latitudes at which a degree is something else each time, a city near the
-/// antimeridian, one step from either pole, and on it.
+/// Starts of walks: latitudes with different lengths of a degree, a city near the antimeridian, one
+/// step from either pole, and a pole.
 const STARTS: [(f64, f64); 8] = [
     (0.0, 0.0),
     (45.0, 10.0),

@@ -83,7 +83,7 @@ fn every_track_survives_storage_and_both_formats() {
     }
 }
 
-/// The same but for the rounding to 7 decimals and to centimetres.
+/// Equal except for the rounding to 7 decimals and to centimetres.
 fn assert_close(path: &Path, back: &Path, file: &str) {
     assert_eq!(back.segments().len(), path.segments().len(), "{file}");
     assert_eq!(back.points(), path.points(), "{file}");

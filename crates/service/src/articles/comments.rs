@@ -1,6 +1,6 @@
-//! `/v1/articles/{id}/comments`: the oldest first. Their number is a count of the article, kept in their transactions.
+//! `/v1/articles/{id}/comments`: the oldest first. Their transactions keep the comment count of the article.
 //!
-//! There is no way to one comment but to delete it.
+//! A single comment can only be deleted.
 
 pub(super) mod store;
 
@@ -89,7 +89,7 @@ pub(super) async fn delete(
     let absent = || Problem::not_found("this article has no comment with this id");
     let (article, id) = ids.or(absent)?;
     let comments = app.articles.comments().clone();
-    // A comment has no answer of its own, so no tag.
+    // A comment has no response of its own, so no tag.
     let by = By::new(caller.id, conditions, |()| None);
     let removed = app.writes.run(async move { comments.delete(article, id, by).await });
     let not_the_author = || Problem::forbidden("only its author may delete a comment");

@@ -1,24 +1,22 @@
-//! The counts of the articles that are asked for, in memory: a cached article is answered without SQL.
+//! Counts of recently read articles, in memory: a cached article is answered without SQL.
 //!
-//! The truth is a row of the store. It is read when it is asked for first ([`CountMemory::fill`]), and
-//! set again after every transaction that changes it ([`CountMemory::set`]). [Effects](crate::store::Effects) follow on
-//! the writer's thread in the order of commits and set what their transaction has left in the row, never a
-//! difference, so what is here cannot drift.
+//! The row in the store is authoritative. It is read at the first request ([`CountMemory::fill`]), and set again
+//! after every transaction that changes it ([`CountMemory::set`]). [Effects](crate::store::Effects) follow on the
+//! writer's thread in the order of commits and set the final state of the row, never a difference, so the memory
+//! cannot drift.
 //!
-//! **A reader and a commit at once.** A reader notes a version before it opens its transaction, and what it
-//! finds is kept only if that is still the version. Effects take the version further, also that of
-//! an article which is not here. So a reader whose transaction began before a commit, and which is done
-//! after that commit's effects, finds another version and keeps nothing: their value stays. If it is
-//! done before them, they replace what it kept. A reader whose transaction began after a commit
-//! whose effects have not followed keeps nothing or what they are about to set.
+//! **A reader and a commit at once.** A reader notes a version before it opens its transaction, and its result is
+//! kept only if the version is still the same. Effects move the version on, also for an article that is not here. So
+//! a reader whose transaction began before a commit, and which ends after that commit's effects, keeps nothing, and
+//! their value stays. If it ends before them, they replace what it kept. A reader whose transaction began after a
+//! commit whose effects have not followed keeps nothing, or what they are about to set.
 //!
-//! Likes that are acknowledged and not in the row yet are added by the [`PendingLikes`](super::likes::PendingLikes),
-//! through which those fill and set who know nothing of them.
+//! Acknowledged likes that the row does not count yet are added by [`PendingLikes`](super::likes::PendingLikes).
 //!
-//! Where other processes change rows, too, nothing is remembered: each look is a look into the store.
+//! If other processes change rows too, nothing is kept: every read goes to the store.
 //!
-//! Bounded: sets of eight, chosen by a hash of the id; the version belongs to a set. In a full set the one
-//! goes that was not asked for since the hand last passed (Corbató 1968, "clock").
+//! Bounded: sets of eight, chosen by a hash of the id; the version belongs to a set. A full set evicts the first
+//! article that was not read since the hand last passed (Corbató 1968, "clock").
 
 use super::types::{ArticleId, Counts};
 use crate::store::Store;
@@ -29,26 +27,23 @@ const WAYS: usize = 8;
 /// Sets: 32,768 articles in about 1 MB.
 const SETS: usize = 4096;
 
-/// Counts of articles.
 pub(super) struct CountMemory {
     sets: Box<[Mutex<Set>]>,
-    remembers: bool,
+    /// False if other processes change rows.
+    is_enabled: bool,
 }
-
-/// How often the articles of a set were changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Version(u64);
 
 #[derive(Clone, Copy, Default)]
 struct Slot {
     /// 0: free.
     article: ArticleId,
     counts: Counts,
-    asked_for: bool,
+    was_read: bool,
 }
 
 #[derive(Default)]
 struct Set {
+    /// Number of changes of its articles.
     version: u64,
     slots: [Slot; WAYS],
     hand: usize,
@@ -56,47 +51,45 @@ struct Set {
 
 impl CountMemory {
     fn new() -> Self {
-        Self { sets: (0..SETS).map(|_| Mutex::default()).collect(), remembers: true }
+        Self { sets: (0..SETS).map(|_| Mutex::default()).collect(), is_enabled: true }
     }
 
     pub(super) fn of(store: &Store) -> Self {
         if store.is_shared() {
-            Self { sets: Box::new([Mutex::default()]), remembers: false }
+            Self { sets: Box::new([Mutex::default()]), is_enabled: false }
         } else {
             Self::new()
         }
     }
 
-    /// The counts of an article, if they are here.
     pub(super) fn get(&self, article: ArticleId) -> Option<Counts> {
         let mut set = self.set_of(article);
         let slot = set.find(article)?;
-        slot.asked_for = true;
+        slot.was_read = true;
         Some(slot.counts)
     }
 
-    /// To be noted before the store is read for [`fill`](Self::fill).
-    pub(super) fn version(&self, article: ArticleId) -> Version {
-        Version(self.set_of(article).version)
+    /// Version to be noted before the store is read for [`fill`](Self::fill).
+    pub(super) fn version(&self, article: ArticleId) -> u64 {
+        self.set_of(article).version
     }
 
-    /// Keeps what a reader has found, unless something has changed since it noted the version; answers
-    /// whether it did.
-    pub(super) fn fill(&self, article: ArticleId, counts: Counts, since: Version) -> bool {
-        if !self.remembers {
+    /// Keeps what a reader has found, unless the version has moved on; returns whether it has not.
+    pub(super) fn fill(&self, article: ArticleId, counts: Counts, since: u64) -> bool {
+        if !self.is_enabled {
             return true;
         }
         let mut set = self.set_of(article);
-        let unchanged = set.version == since.0;
+        let unchanged = set.version == since;
         if unchanged {
             set.put(article, counts);
         }
         unchanged
     }
 
-    /// Sets what a transaction has left; for what follows it alone.
+    /// Sets what a commit has left in the row.
     pub(super) fn set(&self, article: ArticleId, counts: Counts) {
-        if !self.remembers {
+        if !self.is_enabled {
             return;
         }
         let mut set = self.set_of(article);
@@ -104,7 +97,7 @@ impl CountMemory {
         set.put(article, counts);
     }
 
-    /// Forgets an article that a transaction has deleted; for what follows it alone.
+    /// Forgets an article that a commit has deleted.
     pub(super) fn forget(&self, article: ArticleId) {
         let mut set = self.set_of(article);
         set.version += 1;
@@ -114,7 +107,7 @@ impl CountMemory {
     }
 
     fn set_of(&self, article: ArticleId) -> MutexGuard<'_, Set> {
-        // Fibonacci hashing (Knuth, TAOCP 3, 6.4): ids that follow each other are spread evenly.
+        // Fibonacci hashing (Knuth, TAOCP 3, 6.4) spreads consecutive ids evenly.
         let hash = article.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let index = usize::try_from(hash >> 32).unwrap_or(0) % self.sets.len();
         self.sets[index].lock()
@@ -132,11 +125,11 @@ impl Set {
             return;
         }
         let index = self.free();
-        // Not asked for until it is: what comes and is never asked for again goes first.
-        self.slots[index] = Slot { article, counts, asked_for: false };
+        // An article that is never read after it came in is evicted first.
+        self.slots[index] = Slot { article, counts, was_read: false };
     }
 
-    /// A slot for another article: a free one, else that of one which was not asked for lately.
+    /// A slot for another article: a free one, else that of an article that was not read lately.
     fn free(&mut self) -> usize {
         if let Some(free) = self.slots.iter().position(|slot| slot.article == 0) {
             return free;
@@ -144,8 +137,8 @@ impl Set {
         loop {
             let at = self.hand;
             self.hand = (at + 1) % WAYS;
-            // Ends within two turns: the first takes every mark away.
-            if !std::mem::take(&mut self.slots[at].asked_for) {
+            // Ends within two turns: the first clears every mark.
+            if !std::mem::take(&mut self.slots[at].was_read) {
                 return at;
             }
         }

@@ -1,21 +1,19 @@
-//! Likes: how they reach the store, in five ways (`likes.write`).
+//! Likes, written to the store in one of five modes (`likes.write`).
 //!
-//! | way | acknowledged | lost in a crash |
+//! | mode | acknowledged | lost in a crash |
 //! |---|---|---|
 //! | `direct` | after a commit of its own | nothing |
-//! | `behind` | in the log, after a commit that it shares with the likes that came meanwhile | nothing |
+//! | `behind` | in the log, after a commit shared with the likes that arrived meanwhile | nothing |
 //! | `stream` | in Valkey; folded into the tables within a second | nothing, unless Valkey loses its data |
-//! | `queue` | from memory, or in Valkey with `likes.url`; written every so often, as documented | what was not written yet |
+//! | `queue` | from memory, or in Valkey with `likes.url`; written periodically, as documented | what was not written yet |
 //! | `discard` | at once, and never stored: the cost of everything else | everything |
 //!
-//! Of the documented system's mistakes none is left in the first two: one statement decides whether
-//! a row is added (or one batch after the other), so two clicks cannot both be "the first"; the row
-//! and the count are one transaction, so neither can be there without the other; what is
-//! acknowledged is synced. And a client whose answer was lost may send PUT or DELETE again: only
-//! the toggle inverts when it is repeated.
+//! The first two repeat none of the documented system's mistakes. One statement decides whether a row is added (or
+//! one batch after the other), so two clicks cannot both be "the first". Row and count change in one transaction.
+//! An acknowledged like is synced. And a client that lost its answer may send PUT or DELETE again: only the toggle
+//! inverts when it is repeated.
 //!
-//! Whatever the way, the answers are as if likes ran one after another: a batch is folded for the store,
-//! not for those who wait (`batch`).
+//! In every mode the answers are as if likes ran one after another: a batch is folded for the store only (`batch`).
 
 mod batch;
 mod behind;
@@ -33,7 +31,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub(super) use metrics::Counted;
+pub(super) use metrics::Counters;
 pub use metrics::LikeMetrics;
 pub(crate) use pass::{Replayed, replay};
 pub(crate) use pending::PendingLikes;
@@ -45,11 +43,11 @@ use crate::accounts::UserId;
 use crate::config::{LikeSettings, LikesWrite};
 use crate::http::gate::Permit;
 use crate::store::{Result, Store, StoreError, Tx};
+use batch::BatchOutcome;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Applied, Decides};
+use store::DecidedBy;
 
-/// What somebody wants of a like: that it is there, that it is not, or the other of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     On,
@@ -58,7 +56,6 @@ pub enum Change {
 }
 
 impl Change {
-    /// The state that follows this one.
     fn applied_to(self, liked: bool) -> bool {
         match self {
             Change::On => true,
@@ -76,22 +73,27 @@ pub struct Like {
     pub change: Change,
 }
 
+type Pair = (ArticleId, UserId);
+
 impl Like {
-    /// That a user likes an article, or does not.
-    fn to_be((article, user): (ArticleId, UserId), liked: bool) -> Self {
+    /// A change to this state.
+    fn set((article, user): Pair, liked: bool) -> Self {
         Self { article, user, change: if liked { Change::On } else { Change::Off } }
+    }
+
+    fn pair(&self) -> Pair {
+        (self.article, self.user)
     }
 }
 
-/// A like and its article as they are after a change.
+/// A like and the count of its article after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Liked {
     pub liked: bool,
-    /// How many like it.
+    /// Number of likes of the article.
     pub count: u64,
 }
 
-/// Why a like was not changed.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum LikeError {
     #[error("there is no such article")]
@@ -106,46 +108,46 @@ pub enum LikeError {
     Store(#[from] StoreError),
 }
 
-/// What all ways work on.
+/// State that all modes share.
 #[derive(Clone, Debug)]
-struct Parts {
-    store: LikeStore,
+pub(super) struct Core {
+    pub(super) store: LikeStore,
     counts: Arc<CountMemory>,
-    /// Empty in all ways but [`Way::Behind`].
-    pending: Arc<PendingLikes>,
-    counted: Arc<Counted>,
+    /// Empty in all modes but [`Mode::Behind`].
+    pub(super) pending: Arc<PendingLikes>,
+    counters: Arc<Counters>,
 }
 
-/// The way in which likes reach the store.
+/// Writes likes in the configured mode.
 #[derive(Clone, Debug)]
 pub(super) struct LikeLog {
-    parts: Parts,
-    way: Way,
+    pub(super) core: Core,
+    mode: Mode,
 }
 
 #[derive(Clone, Debug)]
-enum Way {
+enum Mode {
     Direct,
-    Behind(behind::Behind),
-    Stream(stream::Stream),
-    Queue(queue::Queue),
+    Behind(Arc<behind::Behind>),
+    Stream(Arc<stream::Stream>),
+    Queue(Arc<queue::Queue>),
     Discard,
 }
 
-/// Why likes cannot be taken in the way that is set.
+/// `likes.write` cannot be used as it is configured.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
     /// The addresses cannot be used.
     #[error("likes.url: {0}")]
     Url(#[from] madang_valkey::Error),
-    /// The store is the data directory's own.
+    /// There is no database server.
     #[error("likes.url needs database.url: a store in the data directory has one node")]
     NoDatabase,
 }
 
 impl LikeLog {
-    /// With what a start could not apply of the log, likes are logged whatever the settings say: the other
-    /// ways ask the tables alone, and would undo what is pending or be undone by it.
+    /// If a start could not apply the log, likes are logged whatever the settings say: the other modes read the
+    /// tables only, and would undo what is pending or be undone by it.
     pub(super) fn new(
         store: Store,
         counts: Arc<CountMemory>,
@@ -165,180 +167,164 @@ impl LikeLog {
         }
         store.counted_in(&pending);
         let identity = store.horizon().map(|(identity, _)| identity);
-        let parts =
-            Parts { store: LikeStore::new(store), counts, pending, counted: Arc::default() };
-        let way = match write {
-            LikesWrite::Direct => Way::Direct,
-            LikesWrite::Behind => Way::Behind(behind::Behind::new(parts.clone())),
+        let core = Core { store: LikeStore::new(store), counts, pending, counters: Arc::default() };
+        let mode = match write {
+            LikesWrite::Direct => Mode::Direct,
+            LikesWrite::Behind => Mode::Behind(Arc::new(behind::Behind::new(core.clone()))),
             LikesWrite::Queue if settings.url.is_empty() => {
-                Way::Queue(queue::Queue::new(parts.clone(), settings.queue_flush))
+                Mode::Queue(Arc::new(queue::Queue::new(core.clone(), settings.queue_flush)))
             }
             LikesWrite::Stream | LikesWrite::Queue => {
                 let identity = identity.ok_or(StreamError::NoDatabase)?;
                 let queue = (write == LikesWrite::Queue).then_some(settings.queue_flush);
-                Way::Stream(stream::Stream::new(parts.clone(), &settings.url, identity, queue)?)
+                let stream = stream::Stream::new(core.clone(), &settings.url, identity, queue)?;
+                Mode::Stream(Arc::new(stream))
             }
-            LikesWrite::Discard => Way::Discard,
+            LikesWrite::Discard => Mode::Discard,
         };
-        Ok(Self { parts, way })
+        Ok(Self { core, mode })
     }
 
     /// As [`LikeStore::agree`].
     pub(super) fn agree(&self) -> Result<()> {
-        self.parts.store.agree(match &self.way {
-            Way::Stream(stream) if stream.is_queue() => Decides::Queue,
-            Way::Stream(_) => Decides::Stream,
-            _ => Decides::Tables,
+        self.core.store.agree(match &self.mode {
+            Mode::Stream(stream) if stream.is_queue() => DecidedBy::Queue,
+            Mode::Stream(_) => DecidedBy::Stream,
+            _ => DecidedBy::Tables,
         })
     }
 
-    pub(super) fn store(&self) -> &LikeStore {
-        &self.parts.store
-    }
-
-    /// What is acknowledged and not in the tables yet, though in the log; to be told what other
-    /// transactions leave in the rows of articles.
-    pub(super) fn pending(&self) -> &Arc<PendingLikes> {
-        &self.parts.pending
-    }
-
-    /// The counts of an article from the store, kept in memory from then on; nothing when there is none.
-    pub(super) async fn read_counts(&self, id: ArticleId) -> Result<Option<Counts>> {
-        self.parts.read_counts(id).await
-    }
-
-    /// Changes a like; done when it is acknowledged, in the sense of its way. A like that was taken is
-    /// changed whether or not anybody waits, and holds its place among the writes until then.
+    /// Changes a like; returns when it is acknowledged, in the sense of the mode. An accepted like is changed whether
+    /// or not its caller still waits, and holds its place among the writes until then.
     pub(super) async fn apply(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
-        let done = match &self.way {
-            Way::Behind(behind) => behind.apply(like, turn).await,
-            Way::Direct => self.parts.apply_alone(like, turn).await,
-            Way::Stream(stream) => stream.apply(like, turn).await,
-            Way::Queue(queue) => queue.apply(like, turn).await,
-            Way::Discard => self.parts.answer_alone(like, turn).await,
+        let done = match &self.mode {
+            Mode::Behind(behind) => behind.apply(like, turn).await,
+            Mode::Direct => self.core.apply_alone(like, turn).await,
+            Mode::Stream(stream) => stream.apply(like, turn).await,
+            Mode::Queue(queue) => queue.apply(like, turn).await,
+            Mode::Discard => self.core.answer_alone(like, turn).await,
         };
-        self.parts.counted.answered(&done);
+        self.core.counters.answered(&done);
         done
     }
 
-    /// The counts of an article with what is acknowledged and not in its row yet.
+    /// The counts of an article, with acknowledged likes that its row does not count yet.
     pub(super) async fn count_with_waiting(&self, article: ArticleId, stored: Counts) -> Counts {
-        match &self.way {
-            Way::Queue(queue) => queue.count(article, stored),
-            Way::Stream(stream) => {
+        match &self.mode {
+            Mode::Queue(queue) => queue.count(article, stored),
+            Mode::Stream(stream) => {
                 let (likes, _) = stream.look(article, None).await;
                 Counts { likes: likes.unwrap_or(stored.likes), ..stored }
             }
-            Way::Direct | Way::Behind(_) | Way::Discard => stored,
+            Mode::Direct | Mode::Behind(_) | Mode::Discard => stored,
         }
     }
 
-    /// Whether this user likes it, if that is acknowledged and not in the table yet. To be asked before
-    /// the table.
+    /// The state of this like, if it is acknowledged and not in the table yet. To be read before the table.
     pub(super) async fn waiting(&self, article: ArticleId, user: UserId) -> Option<bool> {
-        match &self.way {
-            Way::Queue(queue) => queue.state(article, user),
-            Way::Behind(_) => self.parts.pending.state(article, user),
-            Way::Stream(stream) => stream.look(article, Some(user)).await.1,
-            Way::Direct | Way::Discard => None,
+        match &self.mode {
+            Mode::Queue(queue) => queue.state(article, user),
+            Mode::Behind(_) => self.core.pending.state(article, user),
+            Mode::Stream(stream) => stream.look(article, Some(user)).await.1,
+            Mode::Direct | Mode::Discard => None,
         }
     }
 
     /// Returns when [`flush`](Self::flush) is due again.
     pub(super) async fn until_due(&self) {
-        match &self.way {
-            Way::Queue(queue) => tokio::time::sleep(queue.every()).await,
-            Way::Behind(behind) => behind.until_due().await,
-            Way::Stream(stream) => stream.until_due().await,
-            Way::Direct | Way::Discard => std::future::pending().await,
+        match &self.mode {
+            Mode::Queue(queue) => tokio::time::sleep(queue.every()).await,
+            Mode::Behind(behind) => behind.until_due().await,
+            Mode::Stream(stream) => stream.until_due().await,
+            Mode::Direct | Mode::Discard => std::future::pending().await,
         }
     }
 
-    /// Writes what is acknowledged and not in the tables yet; answers whether it could.
+    /// Writes acknowledged likes that are not in the tables yet; returns whether that succeeded.
     pub(super) async fn flush(&self) -> bool {
-        match &self.way {
-            Way::Queue(queue) => queue.flush().await,
-            Way::Behind(behind) => behind.flush().await,
-            Way::Stream(stream) => stream.flush().await,
-            Way::Direct | Way::Discard => true,
+        match &self.mode {
+            Mode::Queue(queue) => queue.flush().await,
+            Mode::Behind(behind) => behind.flush().await,
+            Mode::Stream(stream) => stream.flush(false).await,
+            Mode::Direct | Mode::Discard => true,
         }
     }
 
-    /// [`flush`](Self::flush) at the end, when nobody asks any longer.
+    /// [`flush`](Self::flush) at the end, after the last request.
     pub(super) async fn finish(&self) -> bool {
-        match &self.way {
-            Way::Stream(stream) => stream.finish().await,
+        match &self.mode {
+            Mode::Stream(stream) => stream.flush(true).await,
             _ => self.flush().await,
         }
     }
 
-    /// Likes that are acknowledged and nowhere but in memory.
+    /// Number of acknowledged likes that are only in memory.
     pub(super) fn in_memory_alone(&self) -> u64 {
-        match &self.way {
-            Way::Queue(queue) => queue.pending().0,
-            Way::Stream(stream) if stream.is_queue() => stream.pending().0,
-            Way::Behind(_) | Way::Stream(_) | Way::Direct | Way::Discard => 0,
+        match &self.mode {
+            Mode::Queue(queue) => queue.pending().0,
+            Mode::Stream(stream) if stream.is_queue() => stream.pending().0,
+            Mode::Behind(_) | Mode::Stream(_) | Mode::Direct | Mode::Discard => 0,
         }
     }
 
-    /// What has happened so far.
     pub(super) fn metrics(&self) -> LikeMetrics {
-        let mut metrics = self.parts.counted.metrics();
-        (metrics.pending, metrics.lag) = match &self.way {
-            Way::Stream(stream) => {
+        let mut metrics = self.core.counters.metrics();
+        (metrics.pending, metrics.lag) = match &self.mode {
+            Mode::Stream(stream) => {
                 let (pending, lag, lost) = stream.pending();
                 metrics.lost = lost;
                 (pending, lag)
             }
-            Way::Behind(behind) => behind.pending(),
-            Way::Queue(queue) => queue.pending(),
-            Way::Direct | Way::Discard => (0, Duration::ZERO),
+            Mode::Behind(behind) => behind.pending(),
+            Mode::Queue(queue) => queue.pending(),
+            Mode::Direct | Mode::Discard => (0, Duration::ZERO),
         };
         metrics
     }
 }
 
-/// Times that a reader looks for counts before it asks the writer's thread.
+/// Reads of counts before they are read on the writer's thread.
 const TRIES: usize = 3;
 
-/// Differences from the tables that a queue may hold, of some 100 bytes each.
+/// Differences from the tables that a queue may hold, some 100 bytes each.
 const MOST_QUEUED: usize = 100_000;
-/// Pairs of one of its transactions, as documented.
+/// Pairs of a transaction of a queue, as documented.
 const CHUNK: usize = 1000;
 
-/// What the store says of a pair.
+/// Stored state of a pair and its article.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct StoredLike {
     counts: Counts,
     liked: bool,
 }
 
-impl Parts {
-    async fn read_counts(&self, article: ArticleId) -> Result<Option<Counts>> {
+impl Core {
+    /// Reads the counts of an article from the store and keeps them in memory; `None` if there is no such article.
+    pub(super) async fn read_counts(&self, article: ArticleId) -> Result<Option<Counts>> {
         for _ in 0..TRIES {
             let version = self.counts.version(article);
             let Some(found) = self.store.counts(article).await? else { return Ok(None) };
             if let Some(counts) = self.pending.fill(article, found, version) {
                 return Ok(Some(counts));
             }
-            // The transaction that came between has left them, unless it was another article's.
+            // The transaction that came between has set them, unless it changed another article.
             if let Some(counts) = self.counts.get(article) {
                 return Ok(Some(counts));
             }
         }
-        // Versions are those of many articles: where they are moved on, none is meanwhile.
+        // Many articles share a version. On the thread that moves it on, it stands still.
         self.store.counts_on_writer(article, Arc::clone(&self.pending)).await
     }
 
-    /// Writes what a queue holds now; answers whether it could. What cannot be written stays, for the next time.
+    /// Writes the pairs of a queue; returns whether that succeeded.
     async fn write_chunks<T>(&self, all: &[T], write: impl AsyncFn(&[T]) -> Result<()>) -> bool {
         let mut done = true;
         for chunk in all.chunks(CHUNK) {
             if let Err(error) = write(chunk).await {
                 done = false;
-                self.counted.flush_failed();
+                self.counters.flush_failed();
                 tracing::error!(%error, pending = all.len(), "acknowledged likes are not stored yet");
-                // What the store refuses of one chunk says nothing of the next.
+                // A permanent error concerns this chunk only.
                 if error.is_temporary() {
                     break;
                 }
@@ -347,25 +333,25 @@ impl Parts {
         done
     }
 
-    /// Changes a like in a commit of its own, as if there were no group commit.
+    /// Changes a like in a commit of its own.
     async fn apply_alone(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
-        let counted = Arc::clone(&self.counted);
+        let counters = Arc::clone(&self.counters);
         let job = move |tx: &mut Tx<'_>| {
-            let applied = store::apply(tx, &[like])?;
-            applied.counts.iter().for_each(|(article, now)| tx.effects().count(*article, *now));
-            Ok::<_, StoreError>(applied)
+            let outcome = store::apply(tx, &[like])?;
+            outcome.counts.iter().for_each(|(article, _, now)| tx.effects().count(*article, *now));
+            Ok::<_, StoreError>(outcome)
         };
-        // The place is kept until the commit is done, also when nobody waits for it.
-        let committed = move |applied: &Applied| {
-            counted.committed(applied.changed);
+        // The permit is kept until the commit is done, also when the caller has left.
+        let committed = move |outcome: &BatchOutcome| {
+            counters.committed(outcome.changed());
             drop(turn);
         };
-        let applied = self.store.store.write_alone(job, committed).await?;
-        applied.answers.into_iter().next().unwrap_or(Err(LikeError::NoArticle))
+        let outcome = self.store.store.write_alone(job, committed).await?;
+        outcome.answers.into_iter().next().unwrap_or(Err(LikeError::NoArticle))
     }
 
-    /// Stores nothing: the cost of everything else, to measure the other ways against. The same route, token, gate and
-    /// counts; no row, no transaction, no thread but the one that answers.
+    /// Stores nothing: the cost of everything else, a baseline for the other modes. The same route, token, gate and
+    /// counts; no row, no transaction, no other thread.
     async fn answer_alone(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
         let counts = match self.counts.get(like.article) {
             Some(counts) => counts,
@@ -375,11 +361,11 @@ impl Parts {
         Ok(Liked { liked: like.change.applied_to(false), count: counts.likes })
     }
 
-    /// The same with the state of a pair.
-    async fn look(&self, article: ArticleId, user: UserId) -> Result<Look, LikeError> {
+    /// Reads the state of a pair from the store, and keeps the counts in memory.
+    async fn look(&self, (article, user): Pair) -> Result<StoredLike, LikeError> {
         let version = self.counts.version(article);
-        let look = self.store.look(article, user).await??;
-        self.counts.fill(article, look.counts, version);
-        Ok(look)
+        let stored = self.store.look(article, user).await??;
+        self.counts.fill(article, stored.counts, version);
+        Ok(stored)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::draft::{self, NewArticleBody};
 use super::represent::ArticleItem;
-use super::store::listing::{Asked, Listed};
+use super::store::listing::{Listed, PageRequest};
 use super::types::Order;
 use super::{Articles, all_articles};
 use crate::http::page::{self, Page, Query, write_whole_cursor};
@@ -62,9 +62,9 @@ pub(super) async fn create(create: Create) -> Answer {
     Ok(made.answer(|id| crate::http::created(format!("/v1/articles/{id}"), Created { id })))
 }
 
-/// Reads a query, and says everything that is wrong with it at once; a cursor last, for it belongs to the
-/// listing that the others name.
-pub(crate) fn read(query: &str) -> Result<(Asked, usize), Problem> {
+/// Reads a query and reports all errors at once; those of the cursor last, since it belongs to the listing that
+/// the other parameters select.
+pub(crate) fn read(query: &str) -> Result<(PageRequest, usize), Problem> {
     let written = Query::of(query);
     let order = match written.get("sort") {
         None | Some("newest") => Ok(Order::Newest),
@@ -73,9 +73,9 @@ pub(crate) fn read(query: &str) -> Result<(Asked, usize), Problem> {
     };
     match (read_words("q", written.get("q")), order) {
         (Ok(words), Ok(order)) => {
-            let asked = Asked { words, order, after: None };
+            let asked = PageRequest { words, order, after: None };
             let (limit, after) = page::asked(query, &listing(&asked))?;
-            Ok((Asked { after, ..asked }, limit))
+            Ok((PageRequest { after, ..asked }, limit))
         }
         (words, order) => {
             Err(Problem::invalid([words.err(), order.err()].into_iter().flatten().collect()))
@@ -83,8 +83,9 @@ pub(crate) fn read(query: &str) -> Result<(Asked, usize), Problem> {
     }
 }
 
-/// A cursor belongs to its order: what is a position in one is none in the other. The separator is in no word.
-fn listing(asked: &Asked) -> String {
+/// Name of a listing, to which its cursors belong: a position in one order is none in another. No word contains the
+/// separator.
+fn listing(asked: &PageRequest) -> String {
     let all = match asked.order {
         Order::Newest => "articles:newest",
         Order::Likes => "articles:likes",
@@ -94,7 +95,7 @@ fn listing(asked: &Asked) -> String {
 }
 
 impl Articles {
-    async fn page(&self, asked: Asked, limit: usize, headers: &HeaderMap) -> Answer {
+    async fn page(&self, asked: PageRequest, limit: usize, headers: &HeaderMap) -> Answer {
         let (name, order, after) = (listing(&asked), asked.order, asked.after);
         let key = match after {
             None => format!("{limit} {name}"),
@@ -102,9 +103,9 @@ impl Articles {
         };
         let kept = after.is_none() || self.responses.keeps_later_pages();
         let wanted = Wanted { key: &key, stamps: &[all_articles()], kept };
-        let (store, pending) = (self.store.clone(), Arc::clone(self.likes.pending()));
+        let (store, pending) = (self.store.clone(), Arc::clone(&self.likes.core.pending));
         let make = move || async move {
-            // Likes end no listing, and are seen in it: it depends on more than its stamp.
+            // Likes show in a listing and do not invalidate it: it depends on more than its stamp.
             let listed = store.listed(asked, limit + 1, &pending);
             let found = load_with(Vec::new(), listed).await?;
             let cursor = |(likes, id)| write_whole_cursor(&name, likes, id);

@@ -1,6 +1,6 @@
-//! Metrics of articles and likes for `/metrics`, read when they are asked for.
+//! Metrics of articles and likes for `/metrics`.
 
-use super::{Articles, Kept};
+use super::{Articles, UpkeepCounters};
 use crate::exposition::Figures;
 use prometheus_client::encoding::EncodeMetric as _;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -27,7 +27,7 @@ impl Articles {
         let help = "Age of the oldest acknowledged like that is not yet in its tables";
         let kind = lag.metric_type();
         lag.encode(out.0.encode_descriptor("likes_lag", help, Some(&Unit::Seconds), kind)?)?;
-        let Kept { passes, checked, repaired } = &*self.kept;
+        let UpkeepCounters { passes, checked, repaired } = &*self.upkeep;
         let help = "Complete passes that compared counts with rows for all articles";
         out.counter("article_check_passes", help, passes.load(Relaxed))?;
         let help = "Articles whose counts were compared with their rows";

@@ -90,7 +90,7 @@ pub(super) async fn delete(id: PathId<ArticleId>, write: Write) -> Answer<Status
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Its text alone: likes and comments come and go without anybody changing the article.
+/// Version of the text: likes and comments do not change the article.
 fn version(article: Article) -> Option<Box<str>> {
     Some(DynamicObject::version(&ArticleText::from(article)))
 }
@@ -99,7 +99,7 @@ fn not_the_author() -> Problem {
     Problem::forbidden("only its author may change or delete an article")
 }
 
-/// What an article is answered with beside its text.
+/// Members of the response beside the cached text.
 fn members(counts: Counts, liked: Option<bool>) -> [(&'static str, Member); 3] {
     let number = |count| Member::Number(i64::try_from(count).unwrap_or(i64::MAX));
     [
@@ -110,7 +110,7 @@ fn members(counts: Counts, liked: Option<bool>) -> [(&'static str, Member); 3] {
 }
 
 impl Articles {
-    /// What is cached of an article.
+    /// The cached part of an article.
     async fn text(&self, id: ArticleId, headers: &HeaderMap) -> Answer<Option<DynamicObject>> {
         let (key, stamps) = (id.to_string(), [one_article(id)]);
         let wanted = Wanted { key: &key, stamps: &stamps, kept: true };

@@ -1,18 +1,9 @@
-//! Articles and comments as clients see them.
+//! Articles and comments in responses.
 
 use super::store::listing::Listed;
 use super::types::{Article, Author, Comment};
 use crate::http::rfc3339::format_utc;
 use serde::Serialize;
-
-/// Who wrote something.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct AuthorBody {
-    /// Identifier of the user.
-    id: i64,
-    /// Nickname.
-    nickname: String,
-}
 
 /// An article without its counts: what is cached of it.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -25,7 +16,7 @@ pub(super) struct ArticleText {
     /// Content, of any number of lines.
     content: String,
     /// Who wrote it; null when the account is gone.
-    author: Option<AuthorBody>,
+    author: Option<Author>,
     /// When it was written, RFC 3339 in UTC.
     #[schema(format = DateTime)]
     created_at: String,
@@ -57,7 +48,7 @@ pub(super) struct ArticleItem {
     /// Title, on one line.
     title: String,
     /// Who wrote it; null when the account is gone.
-    author: Option<AuthorBody>,
+    author: Option<Author>,
     /// When it was written, RFC 3339 in UTC.
     #[schema(format = DateTime)]
     created_at: String,
@@ -79,16 +70,10 @@ pub(super) struct CommentItem {
     /// Content, of any number of lines.
     content: String,
     /// Who wrote it; null when the account is gone.
-    author: Option<AuthorBody>,
+    author: Option<Author>,
     /// When it was written, RFC 3339 in UTC.
     #[schema(format = DateTime)]
     created_at: String,
-}
-
-impl From<Author> for AuthorBody {
-    fn from(author: Author) -> Self {
-        Self { id: author.id, nickname: author.nickname }
-    }
 }
 
 impl From<Article> for ArticleText {
@@ -97,7 +82,7 @@ impl From<Article> for ArticleText {
             id: article.id,
             title: article.title,
             content: article.content,
-            author: article.author.map(AuthorBody::from),
+            author: article.author,
             created_at: format_utc(article.created_at_ms),
             updated_at: format_utc(article.updated_at_ms),
         }
@@ -109,7 +94,7 @@ impl From<Listed> for ArticleItem {
         Self {
             id: article.id,
             title: article.title,
-            author: article.author.map(AuthorBody::from),
+            author: article.author,
             created_at: format_utc(article.created_at_ms),
             updated_at: format_utc(article.updated_at_ms),
             like_count: likes,
@@ -123,7 +108,7 @@ impl From<Comment> for CommentItem {
         Self {
             id: comment.id,
             content: comment.content,
-            author: comment.author.map(AuthorBody::from),
+            author: comment.author,
             created_at: format_utc(comment.created_at_ms),
         }
     }

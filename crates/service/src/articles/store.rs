@@ -13,20 +13,20 @@ use crate::idempotency::{Done, Once};
 use crate::search as index;
 use crate::store::{ChangeError, Conn, Result, Row, Store, Tx, params};
 
-/// What hangs on an article.
+/// Rows that belong to an article.
 pub(super) const OF_ARTICLE: &[DependentRows] = &[
     DependentRows::delete("article_likes", "article_id", "user_id"),
     DependentRows::delete("article_comments", "article_id", "id"),
 ];
 
-/// What a user leaves who is deleted: articles and comments without an author. Likes are found in another way.
+/// Rows that a deleted user leaves: articles and comments without an author. Likes are found in another way.
 pub(crate) const OF_USER: &[DependentRows] = &[
     DependentRows::clear("articles", "author_id", "id").ending("id", one_article),
     DependentRows::clear("article_comments", "author_id", "id").ending("article_id", comments_of),
 ];
 
-/// Articles in the store. Every method fails when the store cannot answer; nothing is written then,
-/// unless the error [is unknown](crate::store::StoreError::is_unknown).
+/// Articles in the store. A method that fails has written nothing, unless the error
+/// [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct ArticleStore {
     store: Store,
@@ -36,31 +36,28 @@ pub struct ArticleStore {
 /// An article after an [`Edit`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edited {
-    /// As it is now.
     pub article: Article,
-    /// Its comments and likes.
     pub counts: Counts,
-    /// Whether the one who changed it likes it.
+    /// True if its author likes it.
     pub liked: bool,
-    /// Whether anything is different from before.
+    /// True if the edit changed anything.
     pub changed: bool,
 }
 
 impl ArticleStore {
-    /// Articles in `store`, so many of each user.
+    /// Articles in `store`, at most `quota` of each user.
     pub fn new(store: Store, quota: Quota) -> Self {
         Self { store, quota }
     }
 
-    /// The store of every system.
     pub(super) fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Stores an article, `once`. Done even when the caller goes away.
+    /// Stores an article, `once`, even if the caller leaves meanwhile.
     ///
     /// # Errors
-    /// Also when its author is gone.
+    /// Also when the author was deleted.
     pub async fn create(
         &self,
         new: NewArticle,
@@ -73,7 +70,7 @@ impl ArticleStore {
                 quota.room_for_one(tx, OwnedRows::Articles, new.author)?;
                 let id = insert(tx, &new)?;
                 index::note(tx, index::ARTICLES, id)?;
-                // "There is no such article" may be remembered for the id that is now taken.
+                // "There is no such article" may be cached for the new id.
                 tx.effects().end([all_articles(), one_article(id), comments_of(id)]);
                 Ok(id)
             })
@@ -81,10 +78,10 @@ impl ArticleStore {
         self.store.write(job).await
     }
 
-    /// Stores articles in one transaction; gives their ids, in order. For filling a store.
+    /// Stores articles in one transaction, for filling a store; returns their ids in order.
     ///
     /// # Errors
-    /// Also when one is refused; none is stored then.
+    /// Also when one is refused; then none is stored.
     pub async fn create_all(&self, all: Vec<NewArticle>) -> Result<Vec<ArticleId>> {
         let job = move |tx: &mut Tx<'_>| {
             tx.effects().end_everything();
@@ -97,27 +94,35 @@ impl ArticleStore {
         self.store.write(job).await
     }
 
-    /// How many articles there are.
+    /// Number of articles.
+    ///
+    /// # Errors
+    /// When the store fails.
     pub async fn count(&self) -> Result<u64> {
         self.store.read(|conn| conn.one("SELECT count(*) FROM articles", &[])).await
     }
 
-    /// Ids of the first `limit` articles. For filling a store.
+    /// Ids of the first `limit` articles, for filling a store.
+    ///
+    /// # Errors
+    /// When the store fails.
     pub async fn ids(&self, limit: usize) -> Result<Vec<ArticleId>> {
         let sql = "SELECT id FROM articles ORDER BY id LIMIT ?";
         self.store.read(move |conn| conn.rows(sql, params![limit], |row| row.get(0))).await
     }
 
     /// The article of this id.
+    ///
+    /// # Errors
+    /// When the store fails.
     pub async fn find(&self, id: ArticleId) -> Result<Option<Article>> {
         self.store.read(move |conn| find(conn, id)).await
     }
 
-    /// Changes an article of this user. `seen` is shown the outcome on the writer's thread, to add likes
-    /// that are not in the tables yet.
+    /// Changes an article of this user. `seen` adds pending likes to the result, on the writer's thread.
     ///
     /// # Errors
-    /// Also when the account is gone.
+    /// Also when the account was deleted.
     pub(super) async fn edit(
         &self,
         id: ArticleId,
@@ -149,8 +154,11 @@ impl ArticleStore {
         self.store.write(job).await
     }
 
-    /// Deletes an article, for its author or the operator, even when the caller goes away; its comments and likes are
-    /// gone for everybody from then on, and their rows go later (`OF_ARTICLE`).
+    /// Deletes an article for its author or the operator, even if the caller leaves meanwhile. Its comments and likes
+    /// disappear at once, and their rows are deleted later (`OF_ARTICLE`).
+    ///
+    /// # Errors
+    /// When the store fails.
     pub async fn delete(
         &self,
         id: ArticleId,
@@ -173,7 +181,7 @@ impl ArticleStore {
     }
 }
 
-/// Fails when the account of who writes no longer exists.
+/// Fails if the account of the author was deleted.
 pub(super) fn author_exists(tx: &Tx<'_>, user: UserId) -> Result<(), ChangeError> {
     if accounts::stays(tx, user)? { Ok(()) } else { Err(ChangeError::UnknownUser) }
 }
@@ -185,10 +193,10 @@ fn insert(tx: &Tx<'_>, new: &NewArticle) -> Result<ArticleId> {
     Ok(id)
 }
 
-/// The row goes; its text is nobody's, and what else hung on it goes later.
+/// Deletes the row and its text; other rows that belong to it are deleted later.
 fn delete(tx: &Tx<'_>, id: ArticleId) -> Result<()> {
     tx.run("DELETE FROM articles WHERE id = ?", params![id])?;
-    // In a file a trigger does the rest, so that it also follows from what an operator does by hand.
+    // In a file a trigger does the rest, also for a deletion by an operator.
     if tx.is_shared() {
         tx.run("DELETE FROM article_contents WHERE article_id = ?", params![id])?;
         tx.insert_new("INSERT INTO deleted_articles (id) VALUES (?)", params![id])?;
@@ -196,13 +204,13 @@ fn delete(tx: &Tx<'_>, id: ArticleId) -> Result<()> {
     Ok(())
 }
 
-/// The user whose article this is, if they still exist; nothing when there is no such article.
+/// The author of an article, if they still exist; `None` if there is no such article.
 fn owner(tx: &Tx<'_>, id: ArticleId) -> Result<Option<Option<UserId>>> {
     let sql = "SELECT u.id FROM articles a LEFT JOIN users u ON u.id = a.author_id WHERE a.id = ?";
     tx.first(sql, params![id], |row| row.get(0))
 }
 
-/// Writes what differs; answers whether anything did.
+/// Writes the fields that differ; returns whether any did.
 fn change(tx: &Tx<'_>, id: ArticleId, edit: &Edit, now: i64) -> Result<bool> {
     let mut changed = 0;
     if let Some(title) = &edit.title {
@@ -216,7 +224,7 @@ fn change(tx: &Tx<'_>, id: ArticleId, edit: &Edit, now: i64) -> Result<bool> {
         )?;
     }
     if changed > 0 {
-        // A clock that was set back must not take an article's change before its making.
+        // A clock that was set back must not date the change before the creation.
         tx.run("UPDATE articles SET updated_at_ms = CASE WHEN updated_at_ms < ?2 THEN ?2 ELSE updated_at_ms END WHERE id = ?1", params![id, now])?;
     }
     Ok(changed > 0)
@@ -234,20 +242,20 @@ fn find(conn: &Conn<'_>, id: ArticleId) -> Result<Option<Article>> {
     })
 }
 
-/// The counts of an article; nothing when there is none of this id.
+/// The counts of an article, if it exists.
 pub(super) fn counts(conn: &Conn<'_>, id: ArticleId) -> Result<Option<Counts>> {
     conn.first("SELECT like_count, comment_count FROM articles WHERE id = ?", params![id], |row| {
         Ok(Counts { likes: row.get(0)?, comments: row.get(1)? })
     })
 }
 
-/// Whether this user likes this article.
+/// True if this user likes this article.
 pub(super) fn likes(conn: &Conn<'_>, article: ArticleId, user: UserId) -> Result<bool> {
     let sql = "SELECT 1 FROM article_likes WHERE article_id = ? AND user_id = ?";
     conn.exists(sql, params![article, user])
 }
 
-/// The author from two columns, of which the second is null when the account is gone.
+/// The author from two columns: id, and nickname, which is null when the account was deleted.
 pub(super) fn author(row: &Row<'_>, at: usize) -> Result<Option<Author>> {
     let nickname: Option<String> = row.get(at + 1)?;
     nickname.map(|nickname| Ok(Author { id: row.get(at)?, nickname })).transpose()

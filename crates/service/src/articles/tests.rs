@@ -1,4 +1,4 @@
-//! Articles, comments and likes on a real file, and every way in which likes reach it.
+//! Articles, comments and likes on a real store, in every mode of likes.
 
 mod likes;
 mod search;
@@ -11,6 +11,7 @@ use crate::http::{AnswerRoom, Gate};
 use crate::idempotency::Once;
 use crate::store::{Result, StoreError, Tx, columns};
 use std::collections::HashSet;
+use tokio::task::JoinHandle;
 
 pub(super) struct Bench {
     pub(super) store: Store,
@@ -21,14 +22,14 @@ pub(super) struct Bench {
     dir: tempfile::TempDir,
 }
 
-/// The writer, held up with a job.
+/// The writer, blocked by a job.
 pub(super) struct Held {
     release: std::sync::mpsc::Sender<()>,
-    job: tokio::task::JoinHandle<Result<()>>,
+    job: JoinHandle<Result<()>>,
 }
 
 impl Held {
-    /// What is handed to the writer from here on is one group with this job.
+    /// Later jobs are one group with this one.
     pub(super) async fn begin(store: &Store) -> Held {
         let (release, held) = std::sync::mpsc::channel::<()>();
         let started = Arc::new(tokio::sync::Notify::new());
@@ -52,7 +53,7 @@ impl Held {
 }
 
 impl Bench {
-    /// A store with the users 1 to 8, who have no articles yet.
+    /// A store with the users 1 to 8 and no articles.
     async fn new() -> Bench {
         Self::on(&Sources::of_test()).await
     }
@@ -70,12 +71,12 @@ impl Bench {
         }
     }
 
-    /// With so many articles of user 1: 1 and on.
+    /// With articles of user 1, ids from 1.
     pub(super) async fn with_articles(count: i64) -> Bench {
         Bench::new().await.filled(count).await
     }
 
-    /// The same with one connection that writes, also to a server: [`Held`] holds one.
+    /// As [`with_articles`](Self::with_articles), with one writing connection also to a server: [`Held`] blocks one.
     pub(super) async fn with_one_writer(count: i64) -> Bench {
         let mut sources = Sources::of_test();
         let flag = Origin::Flag("test".to_owned());
@@ -83,17 +84,17 @@ impl Bench {
         Bench::on(&sources).await.filled(count).await
     }
 
-    /// The same on the embedded store: for what only that one has, which is a log, and counts in memory.
+    /// As [`with_articles`](Self::with_articles), on the embedded store: only that one has a log and counts in
+    /// memory.
     pub(super) async fn embedded(count: i64) -> Bench {
         Bench::on(&Sources::new()).await.filled(count).await
     }
 
     async fn filled(self, count: i64) -> Bench {
-        let bench = self;
         let new = (1..=count).map(|n| article(1, &format!("article {n}"))).collect();
-        let ids = bench.articles.create_all(new).await.unwrap();
+        let ids = self.articles.create_all(new).await.unwrap();
         assert_eq!(ids, (1..=count).collect::<Vec<_>>());
-        bench
+        self
     }
 
     /// Makes the table of likes refuse every row, until it is mended.
@@ -131,7 +132,20 @@ impl Bench {
         log.apply(Like { article, user, change }, turn).await
     }
 
-    /// Every pair of an article and a user who likes it.
+    /// Starts likes at the same time; [`answers`] waits for them.
+    pub(super) fn start(
+        self: &Arc<Self>,
+        log: &LikeLog,
+        likes: impl IntoIterator<Item = Like>,
+    ) -> Vec<JoinHandle<Result<Liked, LikeError>>> {
+        let start = |Like { article, user, change }| {
+            let (bench, log) = (Arc::clone(self), log.clone());
+            tokio::spawn(async move { bench.like(&log, article, user, change).await })
+        };
+        likes.into_iter().map(start).collect()
+    }
+
+    /// All stored likes.
     pub(super) async fn rows(&self) -> HashSet<(ArticleId, UserId)> {
         let rows = self
             .store
@@ -145,6 +159,14 @@ impl Bench {
         let wrong: Vec<_> = found.iter().filter(|one| one.kept != one.rows).collect();
         assert!(wrong.is_empty(), "{wrong:?}");
     }
+}
+
+pub(super) async fn answers<T>(started: Vec<JoinHandle<T>>) -> Vec<T> {
+    let mut answers = Vec::new();
+    for one in started {
+        answers.push(one.await.unwrap());
+    }
+    answers
 }
 
 fn article(author: UserId, title: &str) -> NewArticle {
@@ -165,7 +187,7 @@ pub(super) fn articles(bench: &Bench) -> Articles {
     articles_after(bench, LikesWrite::Behind, Replayed::default())
 }
 
-/// The same after a start has found something in the log, with this way of writing likes.
+/// As [`articles`], after a start with this log, in this mode of likes.
 pub(super) fn articles_after(bench: &Bench, write: LikesWrite, replayed: Replayed) -> Articles {
     let mut settings = Sources::of_test().resolve().unwrap();
     settings.likes.write = write;

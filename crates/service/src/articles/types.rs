@@ -1,15 +1,16 @@
-//! What articles and comments are to the rest of the program.
+//! Types of articles and comments.
 
 use crate::accounts::UserId;
 use crate::search::Position;
+use serde::Serialize;
 
 /// Identifier of an article, never reused.
 pub type ArticleId = i64;
 
 /// Identifier of a comment, never reused.
-pub type CommentId = i64;
+pub(crate) type CommentId = i64;
 
-/// How many comments and likes an article has.
+/// Numbers of likes and comments of an article.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Users who like it.
@@ -19,72 +20,64 @@ pub struct Counts {
 }
 
 /// Who wrote something.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = AuthorBody)]
 pub struct Author {
-    /// The user.
+    /// Identifier of the user.
+    #[schema(value_type = i64)]
     pub id: UserId,
-    /// The nickname as it was registered.
+    /// Nickname.
     pub nickname: String,
 }
 
 /// An article to be stored. Its texts have been checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewArticle {
-    /// Who writes it.
+    /// The author.
     pub author: UserId,
     /// 1 to 100 characters on one line.
     pub title: String,
     /// 1 to 10,000 characters.
     pub content: String,
-    /// When it was written, in milliseconds since 1970, UTC.
+    /// Creation time in milliseconds since 1970, UTC.
     pub created_at_ms: i64,
 }
 
-/// What is to be changed of an article.
+/// Changes to an article; `None` leaves a field as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
-    /// A new title.
+    /// The new title.
     pub title: Option<String>,
-    /// A new content.
+    /// The new content.
     pub content: Option<String>,
 }
 
-/// A stored article.
+/// A stored article. Times are in milliseconds since 1970, UTC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Article {
-    /// Identifier.
     pub id: ArticleId,
-    /// Its author; nobody when the account is gone.
+    /// `None`: the account was deleted.
     pub author: Option<Author>,
-    /// 1 to 100 characters on one line.
     pub title: String,
-    /// 1 to 10,000 characters on any number of lines.
     pub content: String,
-    /// When it was written, in milliseconds since 1970, UTC.
     pub created_at_ms: i64,
-    /// When it was last changed, likewise.
     pub updated_at_ms: i64,
 }
 
-/// An article in a listing.
+/// An article in a listing. Times are in milliseconds since 1970, UTC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Identifier.
     pub id: ArticleId,
-    /// Its author; nobody when the account is gone.
+    /// `None`: the account was deleted.
     pub author: Option<Author>,
-    /// 1 to 100 characters on one line.
     pub title: String,
-    /// When it was written, in milliseconds since 1970, UTC.
     pub created_at_ms: i64,
-    /// When it was last changed, likewise.
     pub updated_at_ms: i64,
-    /// Its comments and likes.
     pub counts: Counts,
 }
 
 impl Summary {
-    /// Where it stands by likes.
+    /// Its position in the order by likes.
     pub(super) fn position(&self) -> Position {
         (i64::try_from(self.counts.likes).unwrap_or(i64::MAX), self.id)
     }
@@ -93,34 +86,31 @@ impl Summary {
 /// The order of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The last one first.
     Newest,
-    /// The most liked first; of those with equally many the last one.
+    /// The most liked first; of those with equally many the newest.
     Likes,
 }
 
 /// A comment to be stored. Its text has been checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewComment {
-    /// On which article.
+    /// The article.
     pub article: ArticleId,
-    /// Who writes it.
+    /// The author.
     pub author: UserId,
     /// 1 to 1,000 characters.
     pub content: String,
-    /// When it was written, in milliseconds since 1970, UTC.
+    /// Creation time in milliseconds since 1970, UTC.
     pub created_at_ms: i64,
 }
 
 /// A stored comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
-    /// Identifier.
     pub id: CommentId,
-    /// Its author; nobody when the account is gone.
+    /// `None`: the account was deleted.
     pub author: Option<Author>,
-    /// 1 to 1,000 characters on any number of lines.
     pub content: String,
-    /// When it was written, in milliseconds since 1970, UTC.
+    /// In milliseconds since 1970, UTC.
     pub created_at_ms: i64,
 }

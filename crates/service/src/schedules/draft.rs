@@ -6,11 +6,11 @@ use crate::http::json::table::{Asked, Line, Time, Whole, required, table};
 use crate::http::rfc3339::now_ms;
 use crate::http::{JsonObject, Problem};
 
-/// Highest id of a place that is looked up: far beyond all there will be, and exact in every client.
+/// Highest id of a place that is looked up: far beyond all real ones, and exact in every client.
 const HIGHEST_LOCATION: i64 = 1_000_000_000;
 
-/// Longest time from begin to end, in milliseconds: 366 days, so that a year fits whichever it is. What
-/// takes longer is a slip of the pen, and would lie across every listing by time.
+/// Longest duration in milliseconds: 366 days, so that any year fits. A longer one is a mistake, and would appear in
+/// every listing by time.
 const LONGEST_MS: i64 = 366 * 24 * 3600 * 1000;
 
 table! {
@@ -26,7 +26,7 @@ table! {
     end: Time = required("endAt", Time, "2026-12-01T20:30:00+09:00");
 }
 
-/// Reads a schedule of this user, made now. Whether there is such a place is for the store to say.
+/// Reads a schedule of this user, created now. The store checks that the place exists.
 pub(crate) fn schedule(mut body: JsonObject, user: UserId) -> Result<NewSchedule, Problem> {
     let Fields { title, location, start, end } = Fields::read(&mut body, Asked::All);
     if let (Some(start), Some(end)) = (start, end) {

@@ -7,7 +7,6 @@ use crate::accounts::Caller;
 use crate::http::page::{Page, asked, write_whole_cursor};
 use crate::http::{Answer, Create, Problem, Read};
 use serde::Serialize;
-use std::sync::Arc;
 
 /// The caller's schedules, by begin, those that begin together by id.
 #[utoipa::path(get, path = "/v1/schedules", tag = "schedules", operation_id = "listSchedules",
@@ -51,8 +50,8 @@ pub(super) struct CreatedSchedule {
 pub(super) async fn create(create: Create) -> Answer {
     let Create { app, caller, once, body } = create;
     let new = draft::schedule(body, caller.id)?;
-    let this = Arc::clone(&app);
-    let made = app.writes.run(async move { this.schedules.add(new, once).await }).await??;
+    let (store, limit) = (app.schedules.store.clone(), app.schedules.limit);
+    let made = app.writes.run(async move { store.create(new, once, limit).await }).await??;
     Ok(made.answer(|id| {
         crate::http::created(format!("/v1/schedules/{id}"), CreatedSchedule { id, schedule_id: id })
     }))

@@ -6,7 +6,6 @@ use crate::http::rfc3339::format_utc;
 use crate::http::{Answer, By, PathId, Problem, Read, Write, body};
 use http::StatusCode;
 use serde::Serialize;
-use std::sync::Arc;
 
 /// A schedule. All times are UTC.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -67,15 +66,15 @@ pub(super) async fn one(id: PathId<ScheduleId>, caller: Caller, read: Read) -> A
 pub(super) async fn delete(id: PathId<ScheduleId>, write: Write) -> Answer<StatusCode> {
     let id = id.or(no_such_schedule)?;
     let Write { app, caller, conditions } = write;
-    let this = Arc::clone(&app);
+    let store = app.schedules.store.clone();
     let version = |now: Schedule| Some(body::version(&ScheduleBody::from(now)));
     let by = By::new(caller.id, conditions, version);
-    let removed = app.writes.run(async move { this.schedules.remove(id, by).await });
+    let removed = app.writes.run(async move { store.delete(id, by).await });
     removed.await??.map_err(|refusal| refusal.answer(no_such_schedule, no_such_schedule))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Whether somebody else has one is nobody's business: the same answer, for the same work.
+/// The same response, for the same work, whether or not another user has a schedule of this id.
 fn no_such_schedule() -> Problem {
     Problem::not_found("you have no schedule with this id")
 }

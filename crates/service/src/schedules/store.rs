@@ -1,57 +1,72 @@
-//! Transactions on schedules and their places. One method is one whole transaction; the functions below
-//! are the parts that the ways of enforcing the limit share.
+//! Transactions on schedules and places. One method is one whole transaction; the functions are the parts that the
+//! ways of enforcing the limit share.
 
-use super::CreateError;
 use super::limit::ScheduleLimit;
 use super::types::{Location, LocationId, NewSchedule, Schedule, ScheduleId};
+use super::{CreateError, ScheduleMetrics};
 use crate::accounts::{self, UserId};
 use crate::http::{By, Refusal};
 use crate::idempotency::{Done, Once};
 use crate::store::{Conn, Result, Row, Sql, Store, StoreError, Tx, columns, params};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 const COLUMNS: &str = "id, user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms";
 
-/// Schedules in the store. Every method fails when the store cannot answer; nothing is written then,
-/// unless the error [is unknown](crate::store::StoreError::is_unknown).
+/// Schedules in the store. A method that fails has written nothing, unless the error
+/// [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct ScheduleStore {
     store: Store,
+    pub(crate) metrics: Arc<ScheduleMetrics>,
 }
 
 impl ScheduleStore {
     /// Schedules in `store`.
     pub fn new(store: Store) -> Self {
-        Self { store }
+        Self { store, metrics: Arc::default() }
     }
 
-    /// Stores a schedule, `once`, unless its owner has as many as allowed. `committed` runs after the
-    /// commit, on the writer's thread, whether or not anybody still waits for the answer; not when
-    /// the schedule had been stored before.
+    /// Stores a schedule, `once`, within the limit. Dropping the future does not cancel a write that was accepted.
     ///
     /// # Errors
-    /// Also when the limit is reached, or owner or place are unknown.
+    /// Also when the limit is reached, or the owner or the place does not exist.
     pub(super) async fn create(
         &self,
         new: NewSchedule,
         once: Once,
         limit: ScheduleLimit,
-        committed: impl FnOnce() + Send + 'static,
+    ) -> Result<Done<ScheduleId>, CreateError> {
+        let created = self.create_uncounted(new, once, limit).await;
+        if matches!(created, Err(CreateError::LimitReached)) {
+            self.metrics.refused.fetch_add(1, Relaxed);
+        }
+        created
+    }
+
+    /// As [`create`](Self::create), without counting refusals.
+    async fn create_uncounted(
+        &self,
+        new: NewSchedule,
+        once: Once,
+        limit: ScheduleLimit,
     ) -> Result<Done<ScheduleId>, CreateError> {
         if let Err(error) = limit.before(self, &new).await {
             return self.refused_before(once, error).await;
         }
         let job = move |tx: &mut Tx<'_>| once.run(tx, |tx| insert(tx, &new, limit));
-        let created = self.store.write_then(job, |done: &Done<Option<ScheduleId>>| {
+        let metrics = Arc::clone(&self.metrics);
+        let created = self.store.write_then(job, move |done: &Done<Option<ScheduleId>>| {
             if done.outcome.is_some() && !done.replayed {
-                committed();
+                metrics.created.fetch_add(1, Relaxed);
             }
         });
         created.await?.made().ok_or(CreateError::LimitReached)
     }
 
-    /// A way that looks before its write transaction must not refuse a request sent again for what that
-    /// request itself has made. The key is looked for after the limit: the other way about, the request
-    /// before may commit between the two looks.
+    /// A check before the write transaction must not refuse a repeated request because of the schedule that it
+    /// created itself. The key is looked up after the check: in the other order the first request may commit between
+    /// the two.
     async fn refused_before(
         &self,
         once: Once,
@@ -65,10 +80,10 @@ impl ScheduleStore {
         Ok(Done { outcome: id, replayed: true })
     }
 
-    /// Stores schedules without a limit, in one transaction; counts follow. For filling a store.
+    /// Stores schedules without a limit in one transaction, for filling a store.
     ///
     /// # Errors
-    /// Also when one is refused; none is stored then.
+    /// Also when one is refused; then none is stored.
     pub async fn create_all(&self, all: Vec<NewSchedule>) -> Result<()> {
         let job = move |tx: &mut Tx<'_>| {
             for of_one in all.chunk_by(|a, b| a.user == b.user) {
@@ -85,13 +100,11 @@ impl ScheduleStore {
         self.store.write(job).await
     }
 
-    /// Deletes a schedule of this user; it no longer counts then. `committed` runs after the commit of
-    /// a row that went, as with [`create`](Self::create).
+    /// Deletes a schedule of this user and decreases the count. Dropping the future does not cancel it.
     pub(super) async fn delete(
         &self,
         id: ScheduleId,
         by: impl Into<By<Schedule>>,
-        committed: impl FnOnce() + Send + 'static,
     ) -> Result<Result<(), Refusal>> {
         let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
@@ -103,20 +116,20 @@ impl ScheduleStore {
             if tx.run(delete, params![id, user])? == 0 {
                 return Ok(Err(Refusal::Absent));
             }
-            // Only a row that went is counted down: of two deletions at once one finds nothing.
+            // Only a deleted row changes the count: of two deletions at once one finds nothing.
             let count = "UPDATE schedule_counts SET n = n - 1 WHERE user_id = ? AND n > 0";
             tx.run(count, params![user])?;
             Ok(Ok(()))
         };
-        let committed = |deleted: &Result<(), Refusal>| {
+        let metrics = Arc::clone(&self.metrics);
+        let committed = move |deleted: &Result<(), Refusal>| {
             if deleted.is_ok() {
-                committed();
+                metrics.deleted.fetch_add(1, Relaxed);
             }
         };
         self.store.write_then(job, committed).await
     }
 
-    /// The schedule of this id, if it is this user's.
     pub(super) async fn find(&self, id: ScheduleId, user: UserId) -> Result<Option<Schedule>> {
         self.store.read(move |conn| find(conn, id, user)).await
     }
@@ -135,24 +148,30 @@ impl ScheduleStore {
         self.store.read(page).await
     }
 
-    /// All schedules of a user, in no order, with all their columns.
+    /// All schedules of a user, in no order.
     pub(super) async fn all_of(&self, user: UserId) -> Result<Vec<Schedule>> {
         let sql = format!("SELECT {COLUMNS} FROM schedules WHERE user_id = ?");
         self.store.read(move |conn| conn.rows(&sql, params![user], schedule)).await
     }
 
-    /// How many schedules a user has, by counting them.
+    /// Number of rows of a user, by counting them.
     pub(super) async fn count_of(&self, user: UserId) -> Result<u64> {
         self.store.read(move |conn| count_rows(conn, user)).await
     }
 
-    /// How many schedules each user has that ever had one, by the counts that are kept; by user.
+    /// Stored counts of all users that ever had a schedule, by user.
+    ///
+    /// # Errors
+    /// When the store fails.
     pub async fn counts(&self) -> Result<Vec<(UserId, u64)>> {
         let sql = "SELECT user_id, n FROM schedule_counts ORDER BY user_id";
         self.store.read(move |conn| conn.rows(sql, &[], columns)).await
     }
 
     /// Up to `limit` places after this one, by id.
+    ///
+    /// # Errors
+    /// When the store fails.
     pub async fn locations(&self, after: LocationId, limit: usize) -> Result<Vec<Location>> {
         let sql = "SELECT id, name, name_english, lat, lon FROM locations WHERE id > ? ORDER BY id LIMIT ?";
         self.store.read(move |conn| conn.rows(sql, params![after, limit], location)).await
@@ -164,8 +183,7 @@ fn find(conn: &Conn<'_>, id: ScheduleId, user: UserId) -> Result<Option<Schedule
     conn.first(&sql, params![id, user], schedule)
 }
 
-/// The write transaction of a create, but for what must be known of it afterwards: nothing when the
-/// limit is reached.
+/// Creates a schedule within a transaction; `None` if the limit is reached.
 pub(super) fn insert(
     tx: &Tx<'_>,
     new: &NewSchedule,
@@ -174,11 +192,11 @@ pub(super) fn insert(
     if !limit.finds_owner(tx, new.user)? {
         return Err(CreateError::UnknownUser);
     }
-    limit.insert(tx, new).map_err(|error| why(tx, new, error))
+    limit.insert(tx, new).map_err(|error| refusal(tx, new, error))
 }
 
-/// What a constraint that refused a new row means: SQLite does not say which one it was.
-fn why(tx: &Tx<'_>, new: &NewSchedule, error: StoreError) -> CreateError {
+/// Finds the constraint that refused a new row: SQLite does not report which one it was.
+fn refusal(tx: &Tx<'_>, new: &NewSchedule, error: StoreError) -> CreateError {
     let StoreError::Constraint(_) = &error else { return error.into() };
     match tx.exists("SELECT 1 FROM locations WHERE id = ?", params![new.location]) {
         Ok(false) => CreateError::UnknownLocation,
@@ -186,7 +204,7 @@ fn why(tx: &Tx<'_>, new: &NewSchedule, error: StoreError) -> CreateError {
     }
 }
 
-/// Inserts a row; the count is up to the caller.
+/// Inserts a row; the caller updates the count.
 pub(super) fn insert_row(tx: &Tx<'_>, new: &NewSchedule) -> Result<ScheduleId> {
     tx.insert(
         "INSERT INTO schedules (user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms)
@@ -197,7 +215,7 @@ pub(super) fn insert_row(tx: &Tx<'_>, new: &NewSchedule) -> Result<ScheduleId> {
     )
 }
 
-/// Takes a user's count up by `rows`, from nothing if there is none yet.
+/// Increases a user's count by `rows`, from 0 if there is none yet.
 pub(super) fn count_up(tx: &Tx<'_>, user: UserId, rows: u64) -> Result<()> {
     tx.run(COUNT_UP, params![user, rows])?;
     Ok(())
@@ -210,12 +228,12 @@ const COUNT_UP: Sql<'_> = Sql::each(
      ON DUPLICATE KEY UPDATE n = n + VALUES(n)",
 );
 
-/// How many rows a user has, by counting them.
+/// Number of rows of a user, by counting them.
 pub(super) fn count_rows(conn: &Conn<'_>, user: UserId) -> Result<u64> {
     conn.one("SELECT count(*) FROM schedules WHERE user_id = ?", params![user])
 }
 
-/// SQLite seeks by a pair; MariaDB does by two ranges.
+/// SQLite seeks by a pair, MariaDB by two ranges.
 pub(super) const PAGE: Sql<'_> = Sql::each(
     "SELECT id, user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms FROM schedules
      WHERE user_id = ?1 AND (start_at_ms, id) > (?2, ?3) ORDER BY start_at_ms, id LIMIT ?4",

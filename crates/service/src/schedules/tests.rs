@@ -1,10 +1,11 @@
-//! The store of schedules and every way of enforcing their limit, on a real file.
+//! The store of schedules, and every way of enforcing their limit, on a real store.
 
 use super::*;
 use crate::accounts::UserId;
 use crate::config::{LimitCheck, Sources};
 use crate::http::Refusal;
 use crate::idempotency::Once;
+use std::sync::atomic::Ordering::Relaxed;
 
 const WAYS: [LimitCheck; 5] = [
     LimitCheck::LoadAll,
@@ -14,7 +15,7 @@ const WAYS: [LimitCheck; 5] = [
     LimitCheck::Counter,
 ];
 
-/// The ways that look and write in one transaction.
+/// The ways that check and write in one transaction.
 const EXACT: [LimitCheck; 3] = [LimitCheck::InsertSelect, LimitCheck::RowLock, LimitCheck::Counter];
 
 struct Bench {
@@ -42,7 +43,7 @@ impl Bench {
         check: LimitCheck,
     ) -> Result<ScheduleId, CreateError> {
         let limit = ScheduleLimit { most, check };
-        let done = self.schedules.create(new, Once::default(), limit, || ()).await?;
+        let done = self.schedules.create(new, Once::default(), limit).await?;
         Ok(done.outcome)
     }
 
@@ -54,15 +55,14 @@ impl Bench {
         assert_eq!(self.store.number(wrong).await, 0, "{:?}", self.schedules.counts().await);
     }
 
-    /// 64 creates at once; answers how many were taken and how many refused because of the limit.
+    /// 64 creates at once; returns the numbers of accepted ones and of those refused because of the limit.
     async fn rush(&self, most: u32, check: LimitCheck) -> (usize, usize) {
         let mut creates = tokio::task::JoinSet::new();
         for hour in 0..64 {
             let schedules = self.schedules.clone();
             let limit = ScheduleLimit { most: Some(most), check };
-            creates.spawn(async move {
-                schedules.create(new(1, hour), Once::default(), limit, || ()).await
-            });
+            creates
+                .spawn(async move { schedules.create(new(1, hour), Once::default(), limit).await });
         }
         let (mut taken, mut refused) = (0, 0);
         while let Some(done) = creates.join_next().await {
@@ -108,7 +108,7 @@ async fn every_way_takes_as_many_as_allowed_one_after_another() {
 async fn a_check_within_the_write_is_exact_from_nothing_and_one_below_the_limit() {
     for check in EXACT {
         let bench = Bench::new().await;
-        // Its count does not see what others have not committed yet.
+        // Its count does not see uncommitted rows of others.
         if bench.store.is_shared() && check == LimitCheck::InsertSelect {
             continue;
         }
@@ -125,7 +125,7 @@ async fn a_check_within_the_write_is_exact_from_nothing_and_one_below_the_limit(
 
 #[tokio::test]
 async fn a_look_that_is_older_than_the_write_lets_creates_past_the_limit() {
-    // What `load-all` and `count` do under load, made certain: all look before any of them writes.
+    // As `load-all` and `count` do under load: all check before any of them writes.
     for check in [LimitCheck::LoadAll, LimitCheck::Count] {
         let bench = Bench::new().await;
         let limit = ScheduleLimit { most: Some(1), check };
@@ -145,11 +145,11 @@ async fn a_look_that_is_older_than_the_write_lets_creates_past_the_limit() {
 #[tokio::test]
 async fn a_retry_gets_the_first_answer_whenever_the_first_commits() {
     for check in WAYS {
-        // The request before commits when its retry has done so many steps.
+        // The first request commits after so many steps of its retry.
         for steps in 0..4 {
             let bench = Bench::new().await;
             let limit = ScheduleLimit { most: Some(1), check };
-            let create = || bench.schedules.create(new(1, 0), Once::with_key(1, "k"), limit, || ());
+            let create = || bench.schedules.create(new(1, 0), Once::with_key(1, "k"), limit);
             let mut retry = std::pin::pin!(create());
             let early = advanced(retry.as_mut(), steps).await;
             let first = create().await.unwrap();
@@ -164,7 +164,7 @@ async fn a_retry_gets_the_first_answer_whenever_the_first_commits() {
     }
 }
 
-/// Takes work up and then on, whenever it can go on: so many times, or to its end.
+/// Polls a future this many times, each time after it was woken, or to its end.
 async fn advanced<F: Future>(mut work: std::pin::Pin<&mut F>, steps: u32) -> Option<F::Output> {
     use std::task::Poll;
     for _ in 0..steps {
@@ -172,7 +172,7 @@ async fn advanced<F: Future>(mut work: std::pin::Pin<&mut F>, steps: u32) -> Opt
         if let Poll::Ready(done) = step {
             return Some(done);
         }
-        // Comes back when the work has woken this task.
+        // Returns when the work has woken this task.
         let mut woken = false;
         std::future::poll_fn(|_| {
             if std::mem::replace(&mut woken, true) { Poll::Ready(()) } else { Poll::Pending }
@@ -218,22 +218,23 @@ async fn a_refused_row_leaves_the_count_as_it_was() {
 #[tokio::test]
 async fn of_many_deletions_of_one_schedule_one_counts() {
     let bench = Bench::new().await;
-    let limit = (Some(30), LimitCheck::Counter);
-    let id = bench.create(new(1, 0), limit.0, limit.1).await.unwrap();
-    bench.create(new(1, 1), limit.0, limit.1).await.unwrap();
-    let foreign = bench.schedules.delete(id, 2, || panic!("nothing went")).await;
+    let create = |hour| bench.create(new(1, hour), Some(30), LimitCheck::Counter);
+    let id = create(0).await.unwrap();
+    create(1).await.unwrap();
+    let foreign = bench.schedules.delete(id, 2).await;
     assert_eq!(foreign.unwrap(), Err(Refusal::Absent));
+    assert_eq!(bench.schedules.metrics.deleted.load(Relaxed), 0, "nothing was deleted");
     let mut deletions = tokio::task::JoinSet::new();
     for _ in 0..16 {
         let schedules = bench.schedules.clone();
-        deletions.spawn(async move { schedules.delete(id, 1, || ()).await.unwrap() });
+        deletions.spawn(async move { schedules.delete(id, 1).await.unwrap() });
     }
     let outcomes = deletions.join_all().await;
     assert_eq!(outcomes.iter().filter(|o| **o == Ok(())).count(), 1);
     assert_eq!(outcomes.iter().filter(|o| **o == Err(Refusal::Absent)).count(), 15);
     bench.counts_are_right().await;
     assert_eq!(bench.schedules.counts().await.unwrap(), [(1, 1)]);
-    let next = bench.create(new(1, 2), limit.0, limit.1).await.unwrap();
+    let next = create(2).await.unwrap();
     assert!(next > id + 1, "ids are never used again");
 }
 

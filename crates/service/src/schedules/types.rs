@@ -1,4 +1,4 @@
-//! What schedules and their places are to the rest of the program.
+//! Types of schedules and places.
 
 use crate::accounts::UserId;
 use serde::Serialize;
@@ -6,15 +6,15 @@ use serde::Serialize;
 /// Identifier of a schedule, never reused.
 pub type ScheduleId = i64;
 
-/// Identifier of a place. They come with the migrations.
+/// Identifier of a place. Places are inserted by migrations.
 pub type LocationId = i64;
 
 /// A schedule to be stored. Its values have been checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSchedule {
-    /// Whose it is.
+    /// The owner.
     pub user: UserId,
-    /// Where it takes place.
+    /// The place.
     pub location: LocationId,
     /// 1 to 100 characters.
     pub title: String,
@@ -22,16 +22,14 @@ pub struct NewSchedule {
     pub start_at_ms: i64,
     /// End, after the begin, likewise.
     pub end_at_ms: i64,
-    /// When it was made, likewise.
+    /// Creation time, likewise.
     pub created_at_ms: i64,
 }
 
 /// A stored schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// Identifier.
     pub id: ScheduleId,
-    /// All that it was made with.
     pub values: NewSchedule,
 }
 

@@ -13,7 +13,7 @@ use axum::extract::{RawQuery, State};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method};
-use read::{NewTrackBody, Read, UploadFormat};
+use read::{NewTrackBody, Upload, UploadFormat};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) struct CreatedTrack {
     points_total: u64,
 }
 
-/// Whether this is the head of an upload: the one request whose body may be large.
+/// True for the head of an upload, the one request whose body may be large.
 pub(crate) fn is_upload(parts: &Parts) -> bool {
     parts.method == Method::POST && parts.uri.path() == "/v1/tracks"
 }
@@ -68,7 +68,7 @@ pub(super) async fn create(
     let permit = app.uploads.enter().await?;
     let owner = caller.id;
     let prepare = move |(): &mut ()| {
-        // Held until this is over or not begun any more, also when the client has left meanwhile.
+        // Held until the work is done or discarded, also when the client has left meanwhile.
         let _permit = permit;
         prepare(kind, body, name, owner, key)
     };
@@ -86,7 +86,7 @@ pub(super) async fn create(
     }
 }
 
-/// Reading, measuring and packing a long path is no work for an event loop; nor is hashing its body.
+/// Reads, measures and encodes the path, and hashes the body: too much for an event loop.
 fn prepare(
     kind: UploadFormat,
     body: Bytes,
@@ -95,9 +95,9 @@ fn prepare(
     key: IdempotencyKey,
 ) -> Answer<(PreparedTrack, CreatedTrack, Once)> {
     let once = key.used_by(owner, &body);
-    let Read { name, rate, path } = read::track(kind, body, name)?;
+    let Upload { name, rate, path } = read::track(kind, body, name)?;
     let about = CreatedTrack {
-        // It is known when the track is stored.
+        // Set when the track is stored.
         id: 0,
         name: name.clone(),
         length_metres: length(path.length_metres()),

@@ -98,20 +98,20 @@ pub(super) async fn list(read: Read) -> Answer {
     }
 }
 
-/// What a request asks for.
+/// A request for a page.
 pub(crate) struct Asked {
     order: Order,
     limit: usize,
 }
 
-/// Each with the metres and the id of the last track before.
+/// The order of a page, with the position of the last track before it.
 pub(crate) enum Order {
     Length(Option<Position>),
     Near(Point, Option<Position>),
 }
 
 impl Asked {
-    /// Reads the query, and says everything that is wrong with it at once.
+    /// Reads a query, and reports all errors at once.
     pub(crate) fn parse(query: &str) -> Result<Asked, Vec<FieldError>> {
         let query = Query::of(query);
         let [near, cursor] = ["near", "cursor"].map(|name| query.get(name));
@@ -138,7 +138,7 @@ impl Asked {
     }
 }
 
-/// A cursor belongs to its listing, centre included: elsewhere its distance would mean nothing.
+/// Name of a listing, to which its cursors belong: around another centre their distance would mean nothing.
 fn near_listing(centre: Point) -> String {
     format!("tracks:near:{},{}", centre.lat, centre.lon)
 }
@@ -159,7 +159,7 @@ impl Tracks {
     /// The first page by length, as its JSON text.
     ///
     /// # Errors
-    /// As a problem, when the store or the compute pool cannot answer.
+    /// When the store or the compute pool fails.
     pub async fn listing(&self, limit: usize) -> Result<String, Problem> {
         let page = self.length_page(None, limit, &HeaderMap::new()).await?;
         let text = axum::body::to_bytes(page.into_body(), usize::MAX).await;
@@ -167,7 +167,7 @@ impl Tracks {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Nearest first. Not cached: coordinates are free, and no two people stand on the same spot.
+    /// Nearest first. Not cached: clients choose any coordinates, and hardly two of them the same.
     async fn near_page(
         &self,
         centre: Point,

@@ -1,15 +1,15 @@
 //! Nearest-first search: the best cell first (Hjaltason and Samet, "Distance Browsing in Spatial
 //! Databases", 1999, section 3).
 //!
-//! A queue holds cells by the least distance a start in them can have, and starts by theirs. What is at
-//! its head is next: a start is an item of the page; a cell is read if it holds a few starts, else its two
-//! halves take its place. So a page costs a seek for each level of the tree and some rows around the
-//! answer, however many tracks there are and however close together. Starts on one spot are read by their
-//! ids and only as many as a page has, and cells that lie wholly before the cursor are never read.
+//! A queue holds cells by the least distance that a start in them can have, and starts by their distance. A start at
+//! its head is the next item of the page; a cell is read if it holds a few starts, else replaced by its two halves.
+//! So a page costs a seek for each level of the tree and some rows around the result, however many tracks there are
+//! and however close together. Starts on one spot are read by their ids and only as many as a page has, and cells
+//! that lie wholly before the cursor are never read.
 //!
-//! **Limit.** Starts that are equally far from the centre to within the size of their cells have to be read
-//! before the first of them is known: a hundred thousand on a circle around exactly this point. A search reads
-//! [`MOST_ROWS`] rows at most and then gives up; it never answers in a wrong order.
+//! **Limit.** Starts that are equally far from the centre to within the size of their cells have to be read before
+//! the first of them is known: a hundred thousand on a circle around exactly this point. A search reads at most
+//! [`MOST_ROWS`] rows and then gives up; it never returns a wrong order.
 
 mod cell;
 #[cfg(test)]
@@ -20,7 +20,7 @@ use crate::store::{Conn, Result, Row, Value, params};
 use cell::Cell;
 pub(super) use cell::code_of;
 use madang_path::{Point, distance_metres};
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Starts of a cell that are read at once instead of its halves.
@@ -29,8 +29,8 @@ const LEAF: usize = 16;
 /// Rows that one search may read: some tens of milliseconds.
 const MOST_ROWS: usize = 100_000;
 
-/// Up to `limit` tracks after `after`, nearest first, equally near ones by id; nothing when that would
-/// read too many rows.
+/// Up to `limit` tracks after `after`, nearest first, equally near ones by id; `None` if that would read too many
+/// rows.
 pub(super) fn search(
     conn: &Conn<'_>,
     centre: Point,
@@ -55,14 +55,17 @@ struct Start {
     id: TrackId,
 }
 
+/// An item of the queue, ordered by distance.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
-    metres: f64,
-    what: What,
+    /// Bits of the distance in metres: those of numbers that are not negative are in their order.
+    distance: u64,
+    item: Item,
 }
 
-/// At one distance cells come first: a start with a lower id may be in one.
+/// At one distance cells come first: one may contain a start with a lower id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum Item {
     Cell(Cell),
     Track(TrackId),
 }
@@ -76,11 +79,11 @@ impl<'conn> Search<'conn> {
         let mut found = Vec::with_capacity(self.limit.min(128));
         self.offer_cell(Cell::WORLD);
         while found.len() < self.limit
-            && let Some(Reverse(Entry { metres, what })) = self.queue.pop()
+            && let Some(Reverse(Entry { distance, item })) = self.queue.pop()
         {
-            match what {
-                What::Track(id) => found.push((id, metres)),
-                What::Cell(cell) => self.open(cell)?,
+            match item {
+                Item::Track(id) => found.push((id, f64::from_bits(distance))),
+                Item::Cell(cell) => self.open(cell)?,
             }
             if self.rows > MOST_ROWS {
                 return Ok(None);
@@ -93,23 +96,26 @@ impl<'conn> Search<'conn> {
         let before =
             self.after.is_some_and(|(metres, _)| cell.farthest_metres(self.centre) < metres);
         if !before {
-            let metres = cell.nearest_metres(self.centre);
-            self.queue.push(Reverse(Entry { metres, what: What::Cell(cell) }));
+            self.offer(cell.nearest_metres(self.centre), Item::Cell(cell));
         }
     }
 
     fn offer_start(&mut self, start: &Start) {
         let metres = distance_metres(&self.centre, &start.at);
         if self.is_after(metres, start.id) {
-            self.queue.push(Reverse(Entry { metres, what: What::Track(start.id) }));
+            self.offer(metres, Item::Track(start.id));
         }
+    }
+
+    fn offer(&mut self, metres: f64, item: Item) {
+        self.queue.push(Reverse(Entry { distance: metres.to_bits(), item }));
     }
 
     fn is_after(&self, metres: f64, id: TrackId) -> bool {
         self.after.is_none_or(|(last, of)| metres.total_cmp(&last).then(id.cmp(&of)).is_gt())
     }
 
-    /// Puts into the queue what is in a cell.
+    /// Replaces a cell by its starts or its halves.
     fn open(&mut self, cell: Cell) -> Result<()> {
         let few = self.read(FEW, params![cell.codes().start(), cell.codes().end(), LEAF + 1])?;
         if few.len() <= LEAF {
@@ -125,15 +131,15 @@ impl<'conn> Search<'conn> {
         Ok(())
     }
 
-    /// The same for the smallest cell, a few millimetres wide: each of its spots by itself, which is one
-    /// unless rows were written by hand.
+    /// As [`open`](Self::open), for the smallest cell, a few millimetres wide. It has one spot, unless rows were
+    /// written by hand.
     fn open_spots(&mut self, code: i64) -> Result<()> {
         let mut next = self.spot(SPOT_NORTH, params![code, -91.0])?;
         while let Some(spot) = next
             && self.rows <= MOST_ROWS
         {
             let metres = distance_metres(&self.centre, &spot);
-            // On one spot the ids decide: those after the cursor's, as far as it is the cursor's distance.
+            // At the distance of the cursor only the ids after the cursor's count.
             let from = match self.after {
                 Some((last, _)) if metres < last => None,
                 Some((last, id)) if metres.total_cmp(&last).is_eq() => Some(id),
@@ -185,23 +191,3 @@ const ON_SPOT: &str = "SELECT lat, lon, id FROM track_starts
 fn at(row: &Row<'_>) -> Result<Point> {
     Ok(Point { lat: row.get(0)?, lon: row.get(1)?, ele: None })
 }
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.metres.total_cmp(&other.metres).then(self.what.cmp(&other.what))
-    }
-}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Entry {}

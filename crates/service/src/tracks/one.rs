@@ -15,7 +15,7 @@ use http::{HeaderMap, StatusCode};
 use madang_cache::{Loaded, Value};
 use std::time::Duration;
 
-/// When asking again for what had no room makes sense.
+/// Time until a retry makes sense when there was no memory for a body.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// One track with its path.
@@ -90,7 +90,7 @@ fn choose(query: &str, headers: &HeaderMap, default: Detail) -> Answer<(Detail, 
 }
 
 impl Tracks {
-    /// The finished body of a track: from the cache without any other work, else made now.
+    /// The finished body of a track, from the cache or made now.
     async fn body(
         &self,
         id: TrackId,
@@ -127,14 +127,14 @@ impl Tracks {
         let recipe = Recipe { detail, form, simplify: self.settings.simplify };
         let answers = self.responses.answers().clone();
         let made = self.responses.compute().run(move |()| {
-            // Here and not before: so many are made at once as there are threads, however many wait.
+            // Reserved here and not before: only as many are made at once as there are threads.
             let making = answers.make(recipe.most_bytes(track.summary.points_total));
             let _making = making.ok_or(LoadError::NoRoom)?;
             render(&track, recipe, compress)
         });
         let value = match made.await? {
             Ok(value) => value,
-            // A limit, and no failure of this track.
+            // A limit, not a failure of this track.
             Err(LoadError::NoRoom) => return Ok(Loaded::Overloaded { retry_after: AGAIN }),
             Err(error) => return Err(error),
         };

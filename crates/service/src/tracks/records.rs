@@ -1,8 +1,8 @@
 //! Runs on a track, and the ranking: one personal best for each runner.
 //!
-//! Every run is kept. Which of a runner's is ranked is decided in the transaction that stores a run,
-//! by one conditional statement on a row whose key is the track and the runner: two phones that send
-//! at the same moment cannot both become a best, and the slower one cannot replace the faster.
+//! Every run is stored. The transaction that stores it also decides whether it is ranked, by one conditional
+//! statement on a row whose key is the track and the runner: two simultaneous runs cannot both become the best, and
+//! the slower cannot replace the faster.
 
 pub(super) mod create;
 pub(super) mod list;
@@ -25,17 +25,16 @@ pub struct NewRun {
     pub duration_ms: i64,
     /// When it began.
     pub ran_at_ms: i64,
-    /// When it was sent in.
     pub created_at_ms: i64,
 }
 
-/// What became of a [`NewRun`].
+/// Result of storing a [`NewRun`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredRun {
     pub id: i64,
-    /// Whether it is now the runner's best on this track.
+    /// It is now the runner's best on this track.
     pub personal_best: bool,
-    /// When it began: what was sent, or what was taken for it.
+    /// When it began, as sent or assumed.
     pub ran_at_ms: i64,
 }
 
@@ -54,11 +53,11 @@ pub struct Ranked {
     pub duration_ms: i64,
     /// When it began, in milliseconds since 1970 UTC.
     pub ran_at_ms: i64,
-    /// Place: 1 + how many runners were faster.
+    /// 1 + the number of faster runners.
     pub rank: u64,
 }
 
-/// What a track's ranking depends on, besides the track itself.
+/// Stamp of a track's ranking.
 pub(super) fn ranking_of(track: TrackId) -> Stamp {
     Stamp::from_args(format_args!("track-ranking:{track}"))
 }

@@ -14,7 +14,7 @@ const POLYLINE_PRECISION: u32 = 5;
 /// One degree of latitude in metres on the mean sphere, for stating a tolerance in degrees.
 const METRES_PER_DEGREE: f64 = madang_path::EARTH_RADIUS_METRES * std::f64::consts::PI / 180.0;
 
-/// What a track is written as.
+/// Form of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// JSON, `segments` of `[lat, lon, ele?]`.
@@ -28,7 +28,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// A letter for cache keys.
+    /// Letter in cache keys.
     pub(super) fn letter(self) -> char {
         match self {
             Form::Points => 'p',
@@ -38,7 +38,7 @@ impl Form {
         }
     }
 
-    /// Bytes that a point takes in it at most, with an elevation.
+    /// Maximum bytes of a point with an elevation.
     pub(super) fn point_bytes(self) -> usize {
         match self {
             Form::Points | Form::GeoJson => 40,
@@ -56,7 +56,7 @@ impl Form {
     }
 }
 
-/// Which of a track's many responses.
+/// Selects one of a track's many responses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Recipe {
     pub detail: Detail,
@@ -65,8 +65,7 @@ pub(super) struct Recipe {
 }
 
 impl Recipe {
-    /// What making the body of a path of so many points may take: the path, what is left of it when it is
-    /// simplified, and the text.
+    /// Maximum memory in bytes for making the body of a path: the path, its simplified copy, and the text.
     pub(super) fn most_bytes(self, points: u64) -> usize {
         let paths = if self.detail == Detail::Full { 1 } else { 2 };
         let each = paths * size_of::<Point>() + self.form.point_bytes();
@@ -156,7 +155,7 @@ fn json_body(track: &TrackSummary, path: &Path, recipe: Recipe, tolerance: f64) 
     out
 }
 
-/// Lengths are given to the centimetre: finer digits are noise of the float.
+/// Rounds a length to centimetres: finer digits are noise.
 pub(super) fn length(metres: f64) -> f64 {
     round(metres, 2)
 }
@@ -183,7 +182,7 @@ mod tests {
     #[test]
     fn no_body_is_larger_than_what_is_reckoned_for_its_points() {
         let points = 2000;
-        // As many digits as there can be, and the signs.
+        // The maximum of digits, with signs.
         let widest = |n: u32| {
             let shift = f64::from(n % 7) * 1e-7;
             Point { lat: -89.123_456_1 - shift, lon: -179.123_456_1 - shift, ele: Some(-99_999.99) }

@@ -12,8 +12,8 @@ use sha2::{Digest as _, Sha256};
 
 const SUMMARY: &str = "t.id, t.name, t.rate, t.length_metres, t.points, t.start_lat, t.start_lon";
 
-/// Tracks in the store. Every method fails when the store cannot answer; nothing is written then,
-/// unless the error [is unknown](crate::store::StoreError::is_unknown).
+/// Tracks in the store. A method that fails has written nothing, unless the error
+/// [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct TrackStore {
     store: Store,
@@ -21,12 +21,15 @@ pub struct TrackStore {
 }
 
 impl TrackStore {
-    /// Tracks in `store`, so many of each user.
+    /// Tracks in `store`, at most `quota` of each user.
     pub fn new(store: Store, quota: Quota) -> Self {
         Self { store, quota }
     }
 
-    /// The track of this id with its stored path.
+    /// The track of this id.
+    ///
+    /// # Errors
+    /// When the store fails.
     pub async fn find(&self, id: TrackId) -> Result<Option<StoredTrack>> {
         let sql = format!(
             "SELECT {SUMMARY}, p.path, t.fingerprint
@@ -41,6 +44,9 @@ impl TrackStore {
     }
 
     /// Up to `limit` tracks, longest first, after a position.
+    ///
+    /// # Errors
+    /// When the store fails.
     pub async fn by_length(
         &self,
         after: Option<Position>,
@@ -55,7 +61,7 @@ impl TrackStore {
     /// Up to `limit` tracks and the distance of their start from `centre` in metres, nearest first, after a position.
     ///
     /// # Errors
-    /// Also when it would have to read too much to be sure of the order.
+    /// Also when the order would take too many reads.
     pub(super) async fn nearest(
         &self,
         centre: Point,
@@ -73,12 +79,11 @@ impl TrackStore {
         found.ok_or(StoreError::GivenUp("too many tracks are equally far from there"))
     }
 
-    /// Everything about a new track that needs no store: packing the path, its length, its
-    /// fingerprint. CPU-heavy for a long path.
+    /// Encodes the path and computes its length and fingerprint. CPU-heavy for a long path.
     pub fn prepare(track: NewTrack) -> PreparedTrack {
         let path = compact::encode(&track.path);
         let name: String = track.name.chars().take(200).collect();
-        // The separator cannot occur in a name, so no name and path can pass for another pair.
+        // The separator cannot occur in a name, so no two pairs of name and path give the same input.
         let fingerprint =
             Sha256::new().chain_update(&name).chain_update([0]).chain_update(&path).finalize();
         let NewTrack { rate, path: full, owner, .. } = track;
@@ -95,10 +100,10 @@ impl TrackStore {
         }
     }
 
-    /// Stores a track unless the same name and path are there already, `once`. Done even when the caller goes away.
+    /// Stores a track, `once`, unless one has the same name and path, even if the caller leaves meanwhile.
     ///
     /// # Errors
-    /// Also when the store refuses the values, or there is no such owner; [`StoreError::KeyReused`] when the key came
+    /// Also when the store refuses the values or the owner does not exist; [`StoreError::KeyReused`] when the key came
     /// with another request.
     pub async fn create(
         &self,
@@ -118,7 +123,7 @@ impl TrackStore {
                 }
                 let stored = row.insert(tx)?;
                 if let Stored::Created(id) = stored {
-                    // "There is no such track" may be remembered for the id that is now taken.
+                    // "There is no such track" may be cached for the new id.
                     tx.effects().end([all_tracks(), one_track(id)]);
                 }
                 Ok(stored)
@@ -127,7 +132,7 @@ impl TrackStore {
         self.store.write(job).await
     }
 
-    /// Sets a track's rating, 0 to 5 stars; answers whether there is such a track.
+    /// Sets a track's rating, 0 to 5 stars; returns whether there is such a track.
     ///
     /// # Errors
     /// Also when the rating is out of range.
@@ -143,8 +148,11 @@ impl TrackStore {
         self.store.write(job).await
     }
 
-    /// Deletes a track, for its owner or the operator, even when the caller goes away. Its runs and its ranking are gone
-    /// for everybody from then on, and their rows go later.
+    /// Deletes a track for its owner or the operator, even if the caller leaves meanwhile. Its runs and its ranking
+    /// disappear at once, and their rows are deleted later.
+    ///
+    /// # Errors
+    /// When the store fails.
     pub async fn delete(
         &self,
         id: TrackId,
@@ -165,15 +173,18 @@ impl TrackStore {
         self.store.write(job).await
     }
 
-    /// How many tracks there are.
+    /// Number of tracks.
+    ///
+    /// # Errors
+    /// When the store fails.
     pub async fn count(&self) -> Result<u64> {
         self.store.read(|conn| conn.one("SELECT count(*) FROM tracks", &[])).await
     }
 }
 
 fn delete(tx: &mut Tx<'_>, id: TrackId) -> Result<()> {
-    // In a file triggers keep the starts and take the path away, so that it also follows from what an operator does
-    // by hand. A server's account may not be allowed to make triggers.
+    // In a file triggers maintain the starts and delete the path, also for a deletion by an operator. On a server the
+    // account may not be allowed to create triggers.
     if tx.is_shared() {
         tx.run("DELETE FROM track_starts WHERE id = ?", params![id])?;
         tx.run("DELETE FROM track_paths WHERE track_id = ?", params![id])?;
@@ -187,7 +198,7 @@ fn delete(tx: &mut Tx<'_>, id: TrackId) -> Result<()> {
     Ok(())
 }
 
-/// The values of a new row; made before the transaction, which then holds the writer only for the SQL.
+/// The values of a new row, computed before the transaction, which then holds the writer only for the SQL.
 pub struct PreparedTrack {
     name: String,
     rate: f64,
@@ -200,7 +211,7 @@ pub struct PreparedTrack {
     owner: Option<UserId>,
 }
 
-/// A point as its path is stored, to 1e-7 degrees: in the table of starts each such spot is a cell of its own.
+/// Rounds a point as in the stored path, to 1e-7 degrees: in the table of starts each such spot is a cell.
 fn stored(point: Point) -> Point {
     let round = |degrees: f64| (degrees * 1e7).round() / 1e7;
     Point { lat: round(point.lat), lon: round(point.lon), ele: None }
@@ -224,7 +235,7 @@ impl PreparedTrack {
             ],
         )?;
         let Some(id) = inserted else {
-            // The other may be deleted before it can be read: then the store is asked again.
+            // The other track may be deleted before it is read: then the client retries.
             let same = "SELECT id FROM tracks WHERE fingerprint = ?";
             let id = tx.first(same, params![self.fingerprint], |row| row.get(0))?;
             return id.map(Stored::Exists).ok_or(StoreError::Busy);
@@ -253,7 +264,7 @@ fn summary(row: &Row<'_>) -> Result<TrackSummary> {
     Ok(TrackSummary { id, name, rate, length_metres, points_total, start })
 }
 
-/// SQLite seeks by a pair; MariaDB does by two ranges.
+/// SQLite seeks by a pair, MariaDB by two ranges.
 const BY_LENGTH: Sql<'_> = Sql::each(
     "SELECT t.id, t.name, t.rate, t.length_metres, t.points, t.start_lat, t.start_lon FROM tracks t
      WHERE (t.length_metres, t.id) < (?1, ?2) ORDER BY t.length_metres DESC, t.id DESC LIMIT ?3",

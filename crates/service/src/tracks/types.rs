@@ -1,4 +1,4 @@
-//! What a track is to the rest of the program.
+//! Types of tracks.
 
 use crate::accounts::UserId;
 use crate::http::body::version;
@@ -14,41 +14,36 @@ pub type TrackId = i64;
 /// Characters of a name.
 pub const NAME_CHARS: RangeInclusive<usize> = 1..=200;
 
-/// A name from a file or a query, by the rule of every title: one line of `NAME_CHARS` in normal form C,
-/// without controls of direction and fillers.
+/// A name from a file or a query, by the rules of every title: one line of 1 to 200 characters in normal form C,
+/// without direction controls and fillers; `None` if it breaks them.
 pub fn track_name(text: &str) -> Option<String> {
     one_line(text.trim(), NAME_CHARS)
 }
 
-/// A track without its path: what a list shows.
+/// A track without its path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrackSummary {
-    /// Identifier.
     pub id: TrackId,
-    /// Name, 1 to 200 characters.
     pub name: String,
     /// Rating in stars, 0 to 5; 0 = not rated.
     pub rate: f64,
-    /// Length of the full path in metres, whatever detail is asked for.
+    /// Of the full path.
     pub length_metres: f64,
-    /// Points of the full path.
+    /// Of the full path.
     pub points_total: u64,
-    /// First point, WGS 84 degrees.
     pub start: Point,
 }
 
-/// A track whose path is still in its stored form; decoding it is work for the compute pool.
+/// A track with its path in the stored form; decoding it is work for the compute pool.
 #[derive(Clone, Debug)]
 pub struct StoredTrack {
-    /// All but the path.
     pub summary: TrackSummary,
-    /// The path as `madang_path::compact` wrote it.
+    /// In the form of `madang_path::compact`.
     pub path: Vec<u8>,
-    /// What changes when the track does.
     pub state: TrackState,
 }
 
-/// What tells the states of a track apart.
+/// The mutable state of a track, from which its version is computed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TrackState {
     /// Hash of its name and path.
@@ -58,7 +53,7 @@ pub struct TrackState {
 }
 
 impl TrackState {
-    /// What the tags of all its responses begin with.
+    /// Prefix of the entity tags of all its responses.
     pub fn version(&self) -> Box<str> {
         version(self)
     }
@@ -73,16 +68,16 @@ pub struct NewTrack {
     pub rate: f64,
     /// The full path.
     pub path: Path,
-    /// Who uploaded it; nobody owns a public trail.
+    /// The user who uploaded it; `None` for a public trail.
     pub owner: Option<UserId>,
 }
 
-/// What became of a [`NewTrack`].
+/// Result of storing a [`NewTrack`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stored {
-    /// It is new, under this id.
+    /// It was created with this id.
     Created(TrackId),
-    /// The same name and path were there already, under this id.
+    /// A track of this id already has the same name and path.
     Exists(TrackId),
 }
 
@@ -92,5 +87,5 @@ impl Replayable for Stored {
     }
 }
 
-/// Where a listing goes on: after these metres, of length or distance, and this id.
+/// Position in a listing: metres of length or distance, and id.
 pub(crate) type Position = (f64, TrackId);

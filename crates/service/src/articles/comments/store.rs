@@ -9,8 +9,8 @@ use crate::idempotency::{Done, Once};
 use crate::store::{ChangeError, Conn, Result, Row, Store, StoreError, Tx, params};
 use std::collections::BTreeMap;
 
-/// Comments in the store. Every method fails when the store cannot answer; nothing is written then,
-/// unless the error [is unknown](crate::store::StoreError::is_unknown).
+/// Comments in the store. A method that fails has written nothing, unless the error
+/// [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct CommentStore {
     store: Store,
@@ -18,15 +18,15 @@ pub struct CommentStore {
 }
 
 impl CommentStore {
-    /// Comments in `store`, so many of each user.
+    /// Comments in `store`, at most `quota` of each user.
     pub fn new(store: Store, quota: Quota) -> Self {
         Self { store, quota }
     }
 
-    /// Stores a comment, `once`; nothing when there is no such article.
+    /// Stores a comment, `once`; `None` if there is no such article.
     ///
     /// # Errors
-    /// Also when its author is gone.
+    /// Also when the author was deleted.
     pub(crate) async fn add(
         &self,
         new: NewComment,
@@ -47,10 +47,10 @@ impl CommentStore {
         self.store.write(job).await
     }
 
-    /// Stores comments on articles that are there, in one transaction. Counts follow. For filling a store.
+    /// Stores comments on existing articles in one transaction, for filling a store.
     ///
     /// # Errors
-    /// Also when one is refused; none is stored then.
+    /// Also when one is refused; then none is stored.
     pub async fn add_all(&self, all: Vec<NewComment>) -> Result<()> {
         let job = move |tx: &mut Tx<'_>| {
             let mut more = BTreeMap::<ArticleId, i64>::new();
@@ -67,13 +67,15 @@ impl CommentStore {
         self.store.write(job).await
     }
 
-    /// How many comments there are, on all articles.
+    /// Number of comments on all articles.
+    ///
+    /// # Errors
+    /// When the store fails.
     pub async fn count(&self) -> Result<u64> {
         self.store.read(|conn| conn.one("SELECT count(*) FROM article_comments", &[])).await
     }
 
-    /// Up to `limit` comments on an article after this one, the oldest first; nothing when there is no
-    /// such article.
+    /// Up to `limit` comments on an article after this one, the oldest first; `None` if there is no such article.
     pub(crate) async fn page(
         &self,
         article: ArticleId,
@@ -89,7 +91,7 @@ impl CommentStore {
         self.store.read(page).await
     }
 
-    /// The article that a comment is on, if there is such a comment.
+    /// The article of a comment, if there is such a comment.
     pub(crate) async fn article_of(&self, id: CommentId) -> Result<Option<ArticleId>> {
         let sql = "SELECT article_id FROM article_comments WHERE id = ?";
         self.store.read(move |conn| conn.first(sql, params![id], |row| row.get(0))).await
@@ -137,7 +139,7 @@ fn insert(tx: &Tx<'_>, new: &NewComment) -> Result<CommentId> {
     tx.insert("INSERT INTO article_comments (article_id, author_id, content, created_at_ms) VALUES (?, ?, ?, ?)", params![new.article, new.author, new.content, new.created_at_ms])
 }
 
-/// Counts so many comments more; gives what the article has now, or nothing when there is none of this id.
+/// Adds to the comment count of an article; returns its counts, or `None` if there is no such article.
 fn count(tx: &Tx<'_>, article: ArticleId, more: i64) -> Result<Option<Counts>> {
     tx.run(
         "UPDATE articles SET comment_count =

@@ -1,28 +1,25 @@
-//! Many likes at once: folded for the store, answered one by one.
+//! Decides a batch of likes: folds it for the store, and answers each like by itself.
 //!
-//! Likes of one pair of article and user in one batch come down to one change of at most one row, and all
-//! likes of one article to one change of its count. Those who sent them get the answers they would
-//! have got one after another, in the order in which they came.
+//! The likes of one pair of article and user come down to at most one changed row, and those of one article
+//! to one change of its count. Their callers get the answers they would have got one after another, in the
+//! order in which the likes came.
 
-use super::{Change, Like, Liked};
-use crate::accounts::UserId;
+use super::{Change, Like, LikeError, Liked, Pair};
 use crate::articles::types::{ArticleId, Counts};
+use crate::store::Result;
 use std::collections::HashMap;
 
-/// What several changes of one pair come down to.
+/// Net effect of several changes of one pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fold {
-    /// It stays as it is.
     Keep,
-    /// It becomes this, whatever it was.
     Set(bool),
-    /// It becomes the other.
     Flip,
 }
 
 impl Fold {
-    /// This, and then another change.
-    pub(super) fn then(self, change: Change) -> Fold {
+    /// The effect of this and then `change`.
+    fn then(self, change: Change) -> Fold {
         match (self, change) {
             (_, Change::On) => Fold::Set(true),
             (_, Change::Off) => Fold::Set(false),
@@ -32,7 +29,6 @@ impl Fold {
         }
     }
 
-    /// What becomes of this state.
     pub(super) fn applied_to(self, liked: bool) -> bool {
         match self {
             Fold::Keep => liked,
@@ -42,79 +38,73 @@ impl Fold {
     }
 }
 
-/// A batch in the order in which the store likes it: by article, then by user, then as they came.
-pub(super) struct Sorted<'a> {
-    likes: &'a [Like],
-    order: Vec<u32>,
+/// What a batch of likes changes, and what its callers are answered.
+#[derive(Debug, Default)]
+pub(super) struct BatchOutcome {
+    /// Answers, in the order of the batch.
+    pub(super) answers: Vec<Result<Liked, LikeError>>,
+    /// Pairs that change, by article and user, with their new state.
+    pub(super) changes: Vec<(Pair, bool)>,
+    /// Articles of the batch with their counts before and after it, by id.
+    pub(super) counts: Vec<(ArticleId, Counts, Counts)>,
 }
 
-impl<'a> Sorted<'a> {
-    /// Sorts up to 2^32 likes.
-    pub(super) fn new(likes: &'a [Like]) -> Self {
-        let mut order: Vec<u32> = (0..).take(likes.len()).collect();
-        order.sort_by_key(|at| {
-            let like = &likes[*at as usize];
-            (like.article, like.user)
-        });
-        Self { likes, order }
-    }
-
-    /// Likes of one article after another.
-    pub(super) fn articles(&self) -> impl Iterator<Item = OfArticle<'_>> {
-        let likes = self.likes;
-        let same = move |a: &u32, b: &u32| likes[*a as usize].article == likes[*b as usize].article;
-        self.order.chunk_by(same).map(move |order| OfArticle { likes, order })
+impl BatchOutcome {
+    /// Number of pairs that change.
+    pub(super) fn changed(&self) -> u64 {
+        self.changes.len() as u64
     }
 }
 
-/// The likes of one article in a batch.
-pub(super) struct OfArticle<'a> {
-    likes: &'a [Like],
-    order: &'a [u32],
-}
-
-impl<'a> OfArticle<'a> {
-    pub(super) fn article(&self) -> ArticleId {
-        self.likes[self.order[0] as usize].article
-    }
-
-    /// Where in the batch they are.
-    pub(super) fn places(&self) -> impl Iterator<Item = usize> {
-        self.order.iter().map(|at| *at as usize)
-    }
-
-    /// Each user, and what their likes come down to.
-    pub(super) fn folded(&self) -> impl Iterator<Item = (UserId, Fold)> {
-        let likes = self.likes;
-        let same = move |a: &u32, b: &u32| likes[*a as usize].user == likes[*b as usize].user;
-        self.order.chunk_by(same).map(move |of_user| {
-            let fold = |fold: Fold, at: &u32| fold.then(likes[*at as usize].change);
-            (likes[of_user[0] as usize].user, of_user.iter().fold(Fold::Keep, fold))
-        })
-    }
-
-    /// The answers, with their places in the batch, as if the likes had run one after another on these
-    /// counts; `before` says who liked it before, and knows no user who does not exist.
-    pub(super) fn answers(
-        &self,
-        counts: Counts,
-        mut before: HashMap<UserId, bool>,
-    ) -> Vec<(usize, Option<Liked>)> {
-        let mut places: Vec<usize> = self.places().collect();
-        places.sort_unstable();
-        let mut count = counts.likes;
-        let answer = |at: usize| {
-            let like = &self.likes[at];
-            let liked = before.get_mut(&like.user).map(|state| {
-                let was = std::mem::replace(state, like.change.applied_to(*state));
-                // Counted as rows are: below nothing there is nothing, even if the count was wrong.
-                count = (count + u64::from(*state)).saturating_sub(u64::from(was));
-                Liked { liked: *state, count }
+/// Decides up to 2^32 likes, as if they ran one after another.
+///
+/// `counts` returns the counts of an article before the batch; `None` refuses its likes. `was_liked` returns the
+/// state of a pair before the batch, and may apply the fold at once; `None` means that there is no such user.
+/// Both are called once for each article and pair, in the order of the tables.
+pub(super) fn decide(
+    likes: &[Like],
+    mut counts: impl FnMut(ArticleId) -> Result<Option<Counts>>,
+    mut was_liked: impl FnMut(Pair, Fold) -> Result<Option<bool>>,
+) -> Result<BatchOutcome> {
+    let like = |at: &u32| &likes[*at as usize];
+    let mut outcome = BatchOutcome {
+        answers: vec![Err(LikeError::NoArticle); likes.len()],
+        ..BatchOutcome::default()
+    };
+    let mut order: Vec<u32> = (0..).take(likes.len()).collect();
+    order.sort_by_key(|at| like(at).pair());
+    for of_article in order.chunk_by_mut(|a, b| like(a).article == like(b).article) {
+        let article = like(&of_article[0]).article;
+        let Some(before) = counts(article)? else { continue };
+        let mut states = HashMap::new();
+        let (mut added, mut removed) = (0, 0);
+        for of_pair in of_article.chunk_by(|a, b| like(a).user == like(b).user) {
+            let pair = like(&of_pair[0]).pair();
+            let fold = of_pair.iter().fold(Fold::Keep, |fold, at| fold.then(like(at).change));
+            let Some(was) = was_liked(pair, fold)? else { continue };
+            states.insert(pair.1, was);
+            let is = fold.applied_to(was);
+            if is != was {
+                outcome.changes.push((pair, is));
+                if is { added += 1 } else { removed += 1 }
+            }
+        }
+        of_article.sort_unstable();
+        let mut count = before.likes;
+        for at in of_article {
+            let Like { user, change, .. } = *like(at);
+            let answer = states.get_mut(&user).map(|liked| {
+                let was = std::mem::replace(liked, change.applied_to(*liked));
+                // A stored count may be too low: it never goes below zero.
+                count = (count + u64::from(*liked)).saturating_sub(u64::from(was));
+                Liked { liked: *liked, count }
             });
-            (at, liked)
-        };
-        places.into_iter().map(answer).collect()
+            outcome.answers[*at as usize] = answer.ok_or(LikeError::NoUser);
+        }
+        let likes = (before.likes + added).saturating_sub(removed);
+        outcome.counts.push((article, before, Counts { likes, ..before }));
     }
+    Ok(outcome)
 }
 
 #[cfg(test)]
@@ -135,38 +125,36 @@ mod tests {
         }
 
         #[test]
-        fn answers_are_those_of_likes_that_run_one_after_another(
+        fn a_batch_is_decided_as_likes_that_run_one_after_another(
             likes in prop::collection::vec((1i64..4, 1i64..4, change()), 1..40), already in prop::collection::hash_set((1i64..4, 1i64..4), 0..9),
         ) {
             let likes: Vec<_> = likes.into_iter().map(|(article, user, change)| Like { article, user, change }).collect();
             // User 3 does not exist.
-            let mut model = already.clone();
-            model.retain(|(_, user)| *user != 3);
-            let stored = model.clone();
-            let mut wanted = vec![None; likes.len()];
+            let stored: std::collections::HashSet<Pair> = already.into_iter().filter(|(_, user)| *user != 3).collect();
+            let mut model = stored.clone();
+            let mut wanted = vec![Err(LikeError::NoUser); likes.len()];
             for (like, wanted) in likes.iter().zip(&mut wanted).filter(|(like, _)| like.user != 3) {
-                let pair = (like.article, like.user);
-                let liked = like.change.applied_to(model.contains(&pair));
-                if liked { model.insert(pair); } else { model.remove(&pair); }
+                let liked = like.change.applied_to(model.contains(&like.pair()));
+                if liked { model.insert(like.pair()); } else { model.remove(&like.pair()); }
                 let count = model.iter().filter(|(article, _)| *article == like.article).count() as u64;
-                *wanted = Some(Liked { liked, count });
+                *wanted = Ok(Liked { liked, count });
             }
-            let mut got = vec![None; likes.len()];
+            let count = |article, pairs: &std::collections::HashSet<Pair>| {
+                Counts { likes: pairs.iter().filter(|(a, _)| *a == article).count() as u64, comments: 0 }
+            };
+            let outcome = decide(
+                &likes,
+                |article| Ok(Some(count(article, &stored))),
+                |pair, _| Ok((pair.1 != 3).then(|| stored.contains(&pair))),
+            ).unwrap();
+            prop_assert_eq!(outcome.answers, wanted);
             let mut end = stored.clone();
-            for of_article in Sorted::new(&likes).articles() {
-                let article = of_article.article();
-                let before: HashMap<_, _> = of_article.folded().filter(|(user, _)| *user != 3)
-                    .map(|(user, _)| (user, stored.contains(&(article, user)))).collect();
-                for (user, fold) in of_article.folded().filter(|(user, _)| *user != 3) {
-                    let pair = (article, user);
-                    if fold.applied_to(stored.contains(&pair)) { end.insert(pair); } else { end.remove(&pair); }
-                }
-                let counts = Counts { likes: stored.iter().filter(|(a, _)| *a == article).count() as u64, comments: 0 };
-                for (at, answer) in of_article.answers(counts, before) {
-                    got[at] = answer;
-                }
+            for (pair, liked) in outcome.changes {
+                prop_assert!(if liked { end.insert(pair) } else { end.remove(&pair) }, "a change that is none");
             }
-            prop_assert_eq!(got, wanted);
+            for (article, before, after) in outcome.counts {
+                prop_assert_eq!((before, after), (count(article, &stored), count(article, &end)));
+            }
             prop_assert_eq!(end, model);
         }
     }

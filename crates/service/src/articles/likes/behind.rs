@@ -1,73 +1,63 @@
-//! Group commit: likes that come while a commit is under way are the next batch, one row of the log.
+//! Group commit: likes that arrive during a commit are the next batch, one record of the log.
 //!
-//! What a job of the writer costs by itself (a box, a channel) is paid once for all of them. The
-//! batch gathers in a list of its own rather than in the writer's queue. One job for it is in that
-//! queue or being committed while there is anything to do, and takes whatever there is when its
-//! turn comes: other writes are not delayed, nor do they delay likes. Never are there two, because
-//! a batch that is logged and not committed yet is neither in the tables nor in the
-//! [`PendingLikes`](super::pending::PendingLikes): the next one would not see it.
+//! A batch shares one job of the writer, with its box and its channel. It gathers in a list of its own rather than in
+//! the writer's queue. While there is anything to do, one job is in that queue or being committed, and takes the
+//! whole list when its turn comes: other writes are not delayed, nor do they delay likes. There are never two jobs,
+//! because a batch that is logged and not committed is neither in the tables nor in the [`PendingLikes`]: the next
+//! one would not see it.
 
-use super::log::{Logged, log};
-use super::store::apply;
-use super::{Like, LikeError, Liked, Parts, pass};
+use super::batch::decide;
+use super::pending::{Logged, PendingLikes};
+use super::store::{apply, exists};
+use super::{Core, Like, LikeError, Liked, Pair, log, pass, record};
+use crate::articles::store::{counts, likes};
+use crate::articles::types::{ArticleId, Counts};
 use crate::http::gate::Permit;
 use crate::store::{Result, StoreError, Tx, follow, handover};
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
-/// Likes that may wait. The gate for writes lets fewer in, unless its setting was raised: this bounds the
-/// time that one batch takes of the writer, some 5 µs for each.
+/// Likes that may wait. The gate for writes admits fewer, unless its setting was raised: this bounds the time
+/// of one batch on the writer's thread, some 5 µs for each.
 const MOST_WAITING: usize = 4096;
-/// Changes that the log may hold, and those of a last batch: so many pairs may be pending, of some 100 bytes
-/// each, and so many are applied when a process starts after a crash.
+/// Changes that the log may hold, not counting a last batch. It bounds the pending pairs, of some 100 bytes each,
+/// and the work of a start after a crash.
 const MOST_LOGGED: u64 = 100_000;
-/// Changes in the log after which a pass begins at once.
+/// Changes in the log that make a pass begin at once.
 const MANY: u64 = 16_384;
 /// Largest batch while the log is at least a third full: half a slice of a pass, so that passes keep up.
 const FEW: usize = 128;
-/// Time after which one begins in any case.
+/// Longest time between two passes.
 const EVERY: Duration = Duration::from_secs(1);
 
-#[derive(Clone, Debug)]
-pub(super) struct Behind {
-    shared: Arc<Shared>,
-}
-
 #[derive(Debug)]
-struct Shared {
-    parts: Parts,
+pub(super) struct Behind {
+    core: Core,
     /// Changes that the log may hold.
     most: u64,
     waiting: Mutex<Waiting>,
-    /// Says that a pass is due.
+    /// Signals that a pass is due.
     many: Notify,
-    /// Whether the last one failed.
+    /// True if the last pass failed.
     failed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     batch: Batch,
-    /// Whether the writer has a job for it, or has not settled the one before.
+    /// True if the writer has a job for the batch, or has not settled the previous one.
     at_work: bool,
 }
 
-/// Likes, and beside each who waits for it.
+/// Likes, and the caller of each.
 #[derive(Debug, Default)]
 struct Batch {
     likes: Vec<Like>,
     callers: Vec<Caller>,
-}
-
-impl Batch {
-    /// Leaves so many.
-    fn split_off(&mut self, at: usize) -> Batch {
-        let at = at.min(self.likes.len());
-        Batch { likes: self.likes.split_off(at), callers: self.callers.split_off(at) }
-    }
 }
 
 #[derive(Debug)]
@@ -77,25 +67,36 @@ struct Caller {
     _turn: Permit,
 }
 
+/// What a job has written.
+enum Written {
+    Logged(Logged),
+    /// Number of rows in the tables of a server. Other transactions wait there only if both concern the same article.
+    Applied(u64),
+}
+
 impl Behind {
-    pub(super) fn new(parts: Parts) -> Self {
-        Self::bounded(parts, MOST_LOGGED)
+    pub(super) fn new(core: Core) -> Self {
+        Self::bounded(core, MOST_LOGGED)
     }
 
-    /// With so many changes in the log at most, and those of a batch.
-    pub(super) fn bounded(parts: Parts, most: u64) -> Self {
+    /// With at most this many changes in the log, not counting a last batch.
+    pub(super) fn bounded(core: Core, most: u64) -> Self {
         let (waiting, many, failed) = Default::default();
-        Self { shared: Arc::new(Shared { parts, most, waiting, many, failed }) }
+        Self { core, most, waiting, many, failed }
     }
 
-    pub(super) async fn apply(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
+    pub(super) async fn apply(
+        self: &Arc<Self>,
+        like: Like,
+        turn: Permit,
+    ) -> Result<Liked, LikeError> {
         let (answer, answered) = oneshot::channel();
-        let logged = self.shared.parts.pending.backlog().1;
+        let logged = self.core.pending.backlog().1;
         let handed;
         let first = {
-            let mut waiting = self.shared.waiting.lock();
+            let mut waiting = self.waiting.lock();
             let batch = &mut waiting.batch;
-            if batch.likes.len() >= MOST_WAITING || logged >= self.shared.most {
+            if batch.likes.len() >= MOST_WAITING || logged >= self.most {
                 return Err(LikeError::Full);
             }
             batch.likes.push(like);
@@ -104,9 +105,9 @@ impl Behind {
             !std::mem::replace(&mut waiting.at_work, true)
         };
         if first {
-            Shared::submit(&self.shared);
+            self.submit();
         }
-        // Unanswered is what was in work when the writer's thread ended.
+        // The sender is dropped unused if the writer's thread ends.
         let Ok(outcome) = answered.await else { return Err(LikeError::Store(StoreError::Closed)) };
         let unknown = matches!(&outcome, Err(LikeError::Store(error)) if error.is_unknown());
         if outcome.is_err() && !unknown {
@@ -115,78 +116,75 @@ impl Behind {
         outcome
     }
 
-    /// Likes that wait for a commit or to be applied, and the oldest of the latter for how long.
+    /// Number of likes that wait for a commit or to be applied, and the age of the oldest of the latter.
     pub(super) fn pending(&self) -> (u64, Duration) {
-        let waiting = self.shared.waiting.lock().batch.likes.len() as u64;
-        let (pending, lag) = self.shared.parts.pending.metrics();
+        let waiting = self.waiting.lock().batch.likes.len() as u64;
+        let (pending, lag) = self.core.pending.metrics();
         (waiting + pending, lag)
     }
 
     /// Returns when a pass is due.
     pub(super) async fn until_due(&self) {
-        // What has just failed is not tried again with every batch.
-        if self.shared.failed.load(Relaxed) {
+        // After a failure the next try does not come with the next batch.
+        if self.failed.load(Relaxed) {
             tokio::time::sleep(EVERY).await;
         } else {
-            let _ = tokio::time::timeout(EVERY, self.shared.many.notified()).await;
+            let _ = tokio::time::timeout(EVERY, self.many.notified()).await;
         }
     }
 
-    /// Applies what is in the log now; answers whether it could.
+    /// Applies the log to the tables; returns whether that succeeded.
     pub(super) async fn flush(&self) -> bool {
-        let done = pass::run(&self.shared.parts).await;
-        self.shared.failed.store(!done, Relaxed);
+        let done = pass::run(&self.core).await;
+        self.failed.store(!done, Relaxed);
         done
     }
-}
 
-impl Shared {
-    /// What a job has to do. When the log is long it is not everything: passes must be the faster ones.
+    /// Takes the batch of a job: all that wait, or a few when the log is long, since passes must be faster.
     fn take(&self) -> Batch {
-        let plenty = self.parts.pending.backlog().1 >= self.most / 3;
-        let mut waiting = self.waiting.lock();
-        let rest = if plenty { waiting.batch.split_off(FEW) } else { Batch::default() };
-        std::mem::replace(&mut waiting.batch, rest)
+        let is_long = self.core.pending.backlog().1 >= self.most / 3;
+        let batch = &mut self.waiting.lock().batch;
+        let len = if is_long { batch.likes.len().min(FEW) } else { batch.likes.len() };
+        let rest =
+            Batch { likes: batch.likes.split_off(len), callers: batch.callers.split_off(len) };
+        std::mem::replace(batch, rest)
     }
 
-    /// Hands the writer a job for whatever waits when it runs.
+    /// Submits a job that takes the batch when it runs.
     fn submit(self: &Arc<Self>) {
         let taken: Arc<Mutex<Option<Batch>>> = Arc::default();
         let (this, batch) = (Arc::clone(self), Arc::clone(&taken));
         let job = move |tx: &mut Tx<'_>| {
-            // Kept outside the job: after a failure its callers are still answered, and a job that is run again takes the
-            // same batch.
+            // Kept outside the job: after a failure its callers are still answered, and a job that is run again takes
+            // the same batch.
             let mut batch = batch.lock();
             let Batch { likes, .. } = batch.get_or_insert_with(|| this.take());
             if tx.is_shared() {
-                let applied = apply(tx, likes)?;
-                return Ok((applied.answers, Written::Applied(applied.changed)));
+                let outcome = apply(tx, likes)?;
+                return Ok((Written::Applied(outcome.changed()), outcome.answers));
             }
-            let mut logged = log(tx, likes, &this.parts.pending)?;
-            let answers = std::mem::take(&mut logged.answers);
-            Ok::<_, StoreError>((answers, Written::Logged(logged)))
+            let (logged, answers) = log_batch(tx, likes, &this.core.pending)?;
+            Ok::<_, StoreError>((Written::Logged(logged), answers))
         };
         let this = Arc::clone(self);
         let settle = move |outcome: Result<_>| {
-            let outcome = outcome.map(|(answers, written)| {
+            let outcome = outcome.map(|(written, answers)| {
                 follow(|| this.committed(&written));
                 answers
             });
-            let taken = taken.lock().take();
-            let callers = taken.map(|batch| batch.callers);
-            // A job that did not run, for want of a transaction, has left them in the list.
-            let more = this.settled(callers, outcome);
-            if more {
-                Self::submit(&this);
+            let callers = taken.lock().take().map(|batch| batch.callers);
+            // A job that did not run, for want of a transaction, has left its callers in the list.
+            if this.settle(callers, outcome) {
+                this.submit();
             }
         };
-        if let Err(error) = self.parts.store.store.submit(job, settle) {
-            self.settled(None, Err(error));
+        if let Err(error) = self.core.store.store.submit(job, settle) {
+            self.settle(None, Err(error));
         }
     }
 
-    /// Answers a batch, that which waits if none was taken; says whether there is another.
-    fn settled(
+    /// Answers a batch, or the waiting one if none was taken; returns whether another waits.
+    fn settle(
         &self,
         callers: Option<Vec<Caller>>,
         outcome: Result<Vec<Result<Liked, LikeError>>>,
@@ -203,37 +201,52 @@ impl Shared {
     fn committed(&self, written: &Written) {
         let logged = match written {
             Written::Logged(logged) => logged,
-            Written::Applied(changed) => return self.parts.counted.committed(*changed),
+            Written::Applied(changed) => return self.core.counters.committed(*changed),
         };
-        self.parts.counted.committed(logged.pairs.len() as u64);
-        self.parts.pending.logged(logged);
-        if self.parts.pending.backlog().0 >= MANY {
+        self.core.counters.committed(logged.pairs.len() as u64);
+        self.core.pending.logged(logged);
+        if self.core.pending.backlog().0 >= MANY {
             self.many.notify_one();
         }
     }
 }
 
-/// What a batch has come to.
-enum Written {
-    /// One row of the log.
-    Logged(Logged),
-    /// So many rows of the tables, on a server: no other transaction waits for this one there, but for the articles
-    /// that both are about.
-    Applied(u64),
+/// Logs a batch as one record.
+fn log_batch(
+    tx: &Tx<'_>,
+    batch: &[Like],
+    pending: &PendingLikes,
+) -> Result<(Logged, Vec<Result<Liked, LikeError>>)> {
+    let mut stored = Vec::new();
+    let mut users = HashMap::with_capacity(batch.len().min(256));
+    let counts = |article: ArticleId| {
+        // Always read: it shows whether the article exists.
+        let Some(row) = counts(tx, article)? else { return Ok(None) };
+        stored.push((article, row));
+        Ok(Some(Counts { likes: pending.likes(article).unwrap_or(row.likes), ..row }))
+    };
+    let was_liked = |(article, user): Pair, _| {
+        if !exists(tx, user, &mut users)? {
+            return Ok(None);
+        }
+        match pending.state(article, user) {
+            Some(liked) => Ok(Some(liked)),
+            None => likes(tx, article, user).map(Some),
+        }
+    };
+    let outcome = decide(batch, counts, was_liked)?;
+    let changed = outcome.changed();
+    let log = match changed {
+        0 => None,
+        _ => Some((log::append(tx, &record::write(&outcome.changes))?, changed)),
+    };
+    Ok((Logged { pairs: outcome.changes, stored, log }, outcome.answers))
 }
 
-/// Tells those who wait. Whoever has left does not hear it; the like stands all the same.
+/// Answers callers. One that has left does not see it; its like stands all the same.
 fn answer(callers: Vec<Caller>, outcome: Result<Vec<Result<Liked, LikeError>>>) {
-    match outcome {
-        Ok(answers) => {
-            for (caller, answer) in callers.into_iter().zip(answers) {
-                let _ = caller.answer.send(answer);
-            }
-        }
-        Err(error) => {
-            for caller in callers {
-                let _ = caller.answer.send(Err(LikeError::Store(error.clone())));
-            }
-        }
+    let answers = outcome.unwrap_or_else(|error| vec![Err(LikeError::Store(error)); callers.len()]);
+    for (caller, answer) in callers.into_iter().zip(answers) {
+        let _ = caller.answer.send(answer);
     }
 }

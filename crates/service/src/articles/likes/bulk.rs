@@ -1,99 +1,59 @@
-//! A batch of likes in the tables of a server, in five statements however many there are: each is a way there and back.
+//! A batch of likes in the tables of a server, in five statements whatever its size: each is a round trip.
 //!
-//! The articles are held first, in the order of their ids, so of two batches with an article in common one waits for the
-//! other and then sees what it has done.
+//! The articles are locked first, in the order of their ids. So of two batches with an article in common one waits
+//! for the other and then sees its result.
 
-use super::batch::Sorted;
-use super::store::Applied;
-use super::{Like, LikeError, Look};
+use super::batch::{BatchOutcome, decide};
+use super::{Like, LikeError, Pair, StoredLike};
 use crate::accounts::UserId;
 use crate::articles::types::{ArticleId, Counts};
 use crate::store::{Conn, Parameter as _, Result, Row, Tx, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Rows that one statement names. Statements name 1, 2, 4 and so on up to this, the last row several times: so there are
+/// Most rows of one statement. Statements have 1, 2, 4 and so on up to this many, the last row repeated: so there are
 /// few texts, and they stay prepared.
 const MOST: usize = 256;
 
-/// What [`apply`](super::store::apply) does.
-pub(super) fn apply(tx: &Tx<'_>, likes: &[Like]) -> Result<Applied> {
-    let mut applied =
-        Applied { answers: vec![Err(LikeError::NoArticle); likes.len()], ..Applied::default() };
-    let sorted = Sorted::new(likes);
-    let articles: Vec<_> = sorted.articles().map(|of_article| [of_article.article()]).collect();
-    let held = counts(tx, &articles, " FOR UPDATE")?;
+/// As [`store::apply`](super::store::apply).
+pub(super) fn apply(tx: &Tx<'_>, likes: &[Like]) -> Result<BatchOutcome> {
+    let held = counts(tx, likes, " FOR UPDATE")?;
     let known = existing(tx, likes, " LOCK IN SHARE MODE")?;
-    let mut pairs: Vec<[i64; 2]> = Vec::new();
-    for of_article in sorted.articles().filter(|one| held.contains_key(&one.article())) {
-        let users = of_article.folded().map(|(user, _)| user).filter(|user| known.contains(user));
-        pairs.extend(users.map(|user| [of_article.article(), user]));
-    }
-    let there: HashSet<[i64; 2]> = liked(tx, &pairs)?.into_iter().collect();
+    let can_exist = |like: &&Like| held.contains_key(&like.article) && known.contains(&like.user);
+    let there = liked(tx, likes.iter().filter(can_exist))?;
+    let was_liked = |(article, user): Pair, _| {
+        Ok(known.contains(&user).then(|| there.contains(&[article, user])))
+    };
+    let outcome = decide(likes, |article| Ok(held.get(&article).copied()), was_liked)?;
 
-    let (mut added, mut removed, mut counted) = (Vec::new(), Vec::new(), Vec::new());
-    for of_article in sorted.articles() {
-        let article = of_article.article();
-        let Some(counts) = held.get(&article) else { continue };
-        let mut before = HashMap::new();
-        let (mut more, mut fewer) = (0u64, 0u64);
-        for (user, fold) in of_article.folded().filter(|(user, _)| known.contains(user)) {
-            let pair = [article, user];
-            let was = there.contains(&pair);
-            match (was, fold.applied_to(was)) {
-                (false, true) => {
-                    added.push(pair);
-                    more += 1;
-                }
-                (true, false) => {
-                    removed.push(pair);
-                    fewer += 1;
-                }
-                _ => {}
-            }
-            before.insert(user, was);
-        }
-        for (at, answer) in of_article.answers(*counts, before) {
-            applied.answers[at] = answer.ok_or(LikeError::NoUser);
-        }
-        let likes = (counts.likes + more).saturating_sub(fewer);
-        if likes != counts.likes {
-            counted.push([article, i64::try_from(likes).unwrap_or(i64::MAX)]);
-        }
-        applied.counts.push((article, Counts { likes, ..*counts }));
-    }
-    write(tx, &added, &removed, &counted)?;
-    applied.changed = (added.len() + removed.len()) as u64;
-    Ok(applied)
+    let rows = |wanted: bool| -> Vec<[i64; 2]> {
+        let changes = outcome.changes.iter().filter(|(_, liked)| *liked == wanted);
+        changes.map(|((article, user), _)| [*article, *user]).collect()
+    };
+    let counted = outcome.counts.iter().filter(|(_, before, after)| before.likes != after.likes);
+    let counted = counted.map(|(id, _, now)| [*id, i64::try_from(now.likes).unwrap_or(i64::MAX)]);
+    write(tx, &rows(true), &rows(false), &counted.collect::<Vec<_>>())?;
+    Ok(outcome)
 }
 
-/// Of an article with so many likes, or fewer, all who like it are read: then none of its likes needs a look again.
+/// Largest like count of an article whose likers are all read: its next likes then need no query.
 const FEW: u64 = 1000;
 
-/// What the tables say of a pair.
+/// The tables' state of a pair before a like.
 #[derive(Clone, Debug)]
-pub(super) struct Looked {
-    pub(super) look: Look,
-    /// All who like the article; with one of its likes, where they are few.
-    pub(super) all: Option<Vec<UserId>>,
+pub(super) struct Base {
+    pub(super) stored: StoredLike,
+    /// Users who like the article; only with one of its likes, and only up to [`FEW`].
+    pub(super) likers: Option<Vec<UserId>>,
 }
 
-/// What the tables say of these pairs, in four statements or a few more.
-pub(super) fn look(conn: &Conn<'_>, likes: &[Like]) -> Result<Vec<Result<Looked, LikeError>>> {
-    let articles: BTreeSet<[ArticleId; 1]> = likes.iter().map(|like| [like.article]).collect();
-    let articles: Vec<_> = articles.into_iter().collect();
-    let counts = counts(conn, &articles, "")?;
+/// Reads the state of these pairs, in four statements or a few more.
+pub(super) fn look(conn: &Conn<'_>, likes: &[Like]) -> Result<Vec<Result<Base, LikeError>>> {
+    let counts = counts(conn, likes, "")?;
     let known = existing(conn, likes, "")?;
-    let (few, many): (Vec<_>, Vec<_>) =
-        counts.iter().partition::<Vec<_>, _>(|(_, counts)| counts.likes <= FEW);
-    let few: Vec<_> = few.into_iter().map(|(id, _)| [*id]).collect();
-    let many: HashSet<ArticleId> = many.into_iter().map(|(id, _)| *id).collect();
-    let pairs: BTreeSet<[i64; 2]> = likes
-        .iter()
-        .filter(|like| many.contains(&like.article))
-        .map(|like| [like.article, like.user])
-        .collect();
-    let pairs: Vec<_> = pairs.into_iter().collect();
-    let mut there: HashSet<[i64; 2]> = liked(conn, &pairs)?.into_iter().collect();
+    let has_many = |like: &&Like| counts.get(&like.article).is_some_and(|now| now.likes > FEW);
+    let mut there = liked(conn, likes.iter().filter(has_many))?;
+    let few = counts.iter().filter(|(_, counts)| counts.likes <= FEW);
+    let few: Vec<_> = few.map(|(id, _)| [*id]).collect();
     let mut all: HashMap<ArticleId, Vec<UserId>> =
         few.iter().map(|[article]| (*article, Vec::new())).collect();
     for pair in likers(conn, &few)? {
@@ -105,48 +65,49 @@ pub(super) fn look(conn: &Conn<'_>, likes: &[Like]) -> Result<Vec<Result<Looked,
         if !known.contains(&like.user) {
             return Err(LikeError::NoUser);
         }
-        let look = Look { counts, liked: there.contains(&[like.article, like.user]) };
-        Ok(Looked { look, all: all.remove(&like.article) })
+        let stored = StoredLike { counts, liked: there.contains(&[like.article, like.user]) };
+        Ok(Base { stored, likers: all.remove(&like.article) })
     };
     Ok(likes.iter().map(one).collect())
 }
 
-/// All who like these articles.
+/// All pairs of these articles.
 fn likers(conn: &Conn<'_>, articles: &[[i64; 1]]) -> Result<Vec<[i64; 2]>> {
     let text = |size| format!("{PAIRS} article_id IN ({})", repeat("?", ", ", size));
     find(conn, articles, text, |row| Ok([row.get(0)?, row.get(1)?]))
 }
 
-/// Those pairs that are there.
-fn liked(conn: &Conn<'_>, pairs: &[[i64; 2]]) -> Result<Vec<[i64; 2]>> {
+/// Those pairs of these likes that are stored.
+fn liked<'l>(conn: &Conn<'_>, likes: impl Iterator<Item = &'l Like>) -> Result<HashSet<[i64; 2]>> {
     let text = |size| format!("{PAIRS} {}", repeat(ONE_PAIR, " OR ", size));
-    find(conn, pairs, text, |row| Ok([row.get(0)?, row.get(1)?]))
+    let pairs = distinct(likes.map(|like| [like.article, like.user]));
+    Ok(find(conn, &pairs, text, |row| Ok([row.get(0)?, row.get(1)?]))?.into_iter().collect())
 }
 
 const PAIRS: &str = "SELECT article_id, user_id FROM article_likes WHERE";
 const ONE_PAIR: &str = "article_id = ? AND user_id = ?";
 
-/// The counts of those articles that are there; with `FOR UPDATE` nobody else changes them until the end.
-fn counts(conn: &Conn<'_>, ids: &[[i64; 1]], hold: &str) -> Result<HashMap<ArticleId, Counts>> {
+/// The counts of those articles of these likes that exist; `FOR UPDATE` locks them until the end.
+fn counts(conn: &Conn<'_>, likes: &[Like], lock: &str) -> Result<HashMap<ArticleId, Counts>> {
     let text = |size| {
         let ids = repeat("?", ", ", size);
         format!(
-            "SELECT id, like_count, comment_count FROM articles WHERE id IN ({ids}) ORDER BY id{hold}"
+            "SELECT id, like_count, comment_count FROM articles WHERE id IN ({ids}) ORDER BY id{lock}"
         )
     };
-    let found = find(conn, ids, text, |row| {
+    let articles = distinct(likes.iter().map(|like| [like.article]));
+    let found = find(conn, &articles, text, |row| {
         Ok((row.get(0)?, Counts { likes: row.get(1)?, comments: row.get(2)? }))
     });
     Ok(found?.into_iter().collect())
 }
 
-/// Those of the users of these likes that are there; with `LOCK IN SHARE MODE` they stay until the end.
-fn existing(conn: &Conn<'_>, likes: &[Like], hold: &str) -> Result<HashSet<UserId>> {
-    let users: BTreeSet<[UserId; 1]> = likes.iter().map(|like| [like.user]).collect();
-    let users: Vec<_> = users.into_iter().collect();
+/// Those users of these likes that exist; `LOCK IN SHARE MODE` keeps them until the end.
+fn existing(conn: &Conn<'_>, likes: &[Like], lock: &str) -> Result<HashSet<UserId>> {
+    let users = distinct(likes.iter().map(|like| [like.user]));
     let text = |size| {
         let ids = repeat("?", ", ", size);
-        format!("SELECT id FROM users WHERE id IN ({ids}) ORDER BY id{hold}")
+        format!("SELECT id FROM users WHERE id IN ({ids}) ORDER BY id{lock}")
     };
     Ok(find(conn, &users, text, |row| row.get(0))?.into_iter().collect())
 }
@@ -157,7 +118,7 @@ fn write(
     removed: &[[i64; 2]],
     counted: &[[i64; 2]],
 ) -> Result<()> {
-    // Articles and users are held: the only row that is left out is the last one when it comes again.
+    // Articles and users are locked: IGNORE skips only the repetitions of the last row.
     for some in added.chunks(MOST) {
         let rows = repeat("(?, ?)", ", ", some.len().next_power_of_two());
         let sql = format!("INSERT IGNORE INTO article_likes (article_id, user_id) VALUES {rows}");
@@ -194,7 +155,11 @@ fn find<T, const N: usize>(
     Ok(found)
 }
 
-/// The values of these rows, the last one again until there are as many as a power of two.
+fn distinct<const N: usize>(keys: impl Iterator<Item = [i64; N]>) -> Vec<[i64; N]> {
+    keys.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The values of these rows, the last one repeated up to a power of two.
 fn padded<const N: usize>(rows: &[[i64; N]]) -> Vec<Value<'_>> {
     let last = rows.last().into_iter().cycle();
     let all = rows.iter().chain(last).take(rows.len().next_power_of_two());

@@ -1,34 +1,34 @@
-//! What has happened to likes.
+//! Counters of likes.
 
 use super::{LikeError, Liked};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What has happened to likes since the start.
+/// Figures of likes since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LikeMetrics {
-    /// Answered with their new state.
+    /// Requests answered with their new state.
     pub acknowledged: u64,
-    /// Likes that were added or taken away.
+    /// Likes added or removed.
     pub changed: u64,
-    /// Rows that were added or taken away for those that were in the log before.
+    /// Rows added or removed when the log was applied.
     pub applied: u64,
-    /// Transactions in which that happened, or might have.
+    /// Transactions of `changed`, including those that changed nothing.
     pub batches: u64,
-    /// Likes that wait for one now, or that are acknowledged and not in their tables.
+    /// Likes that wait for a commit now, or that are acknowledged and not in their tables.
     pub pending: u64,
-    /// How long the oldest of the latter has been acknowledged; 0 where there cannot be any.
+    /// Age of the oldest acknowledged like that is not in its table; 0 without one.
     pub lag: Duration,
-    /// Batches of acknowledged likes that could not be written and are tried again.
+    /// Failed writes of acknowledged likes, each retried.
     pub failed_flushes: u64,
-    /// Acknowledged by this node, and lost by the server of `likes.url` before they were in the tables.
+    /// Likes acknowledged by this node that the server of `likes.url` lost before they were in the tables.
     pub lost: u64,
     /// Likes refused because too many waited.
     pub refused: u64,
 }
 
 #[derive(Debug, Default)]
-pub(in super::super) struct Counted {
+pub(in super::super) struct Counters {
     acknowledged: AtomicU64,
     changed: AtomicU64,
     applied: AtomicU64,
@@ -37,7 +37,7 @@ pub(in super::super) struct Counted {
     refused: AtomicU64,
 }
 
-impl Counted {
+impl Counters {
     pub(super) fn answered(&self, done: &Result<Liked, LikeError>) {
         match done {
             Ok(_) => self.acknowledged.fetch_add(1, Relaxed),

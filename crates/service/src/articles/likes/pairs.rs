@@ -1,42 +1,38 @@
-//! Likes that are acknowledged and not in the tables: of each pair what it is to become, of each article what that adds
-//! to its count.
+//! Likes that are acknowledged and not in the tables: the wanted state of each pair, and the difference that makes
+//! to the count of each article.
 //!
-//! Whoever holds them decides what acknowledged means: in the log (`pending`), or nowhere but here (`queue`).
+//! Their owner decides what acknowledged means: in the log (`pending`), or only in memory (`queue`).
 
-use super::store::Applied;
-use super::{Like, LikeError};
-use crate::accounts::UserId;
+use super::batch::BatchOutcome;
+use super::{Like, LikeError, Pair};
 use crate::articles::types::ArticleId;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Instant;
 
-pub(crate) type Pair = (ArticleId, UserId);
-
 #[derive(Debug, Default)]
 pub(super) struct PendingPairs {
-    pairs: HashMap<Pair, PairState>,
+    pairs: HashMap<Pair, PendingPair>,
     articles: HashMap<ArticleId, PendingCount>,
 }
 
-/// A pair that is here stays until it is written, even if it becomes what it was: it may be being written at this very
-/// moment.
+/// A pair stays until it is written, even if it returns to its stored state: it may be written at this moment.
 #[derive(Clone, Copy, Debug)]
-struct PairState {
-    /// Whether there is a row.
+struct PendingPair {
+    /// True if it has a row.
     stored: bool,
-    /// Whether there is to be one.
+    /// True if it is to have one.
     wanted: bool,
     since: Instant,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct PendingCount {
-    /// As the row has it.
+    /// Count in the row.
     stored: u64,
-    /// What its pairs here add to that.
+    /// Difference that the pending pairs make.
     difference: i64,
-    /// How many are here.
+    /// Number of pending pairs.
     pairs: usize,
 }
 
@@ -46,20 +42,20 @@ impl PendingCount {
     }
 }
 
-/// Part of the pairs, as it is when its turn comes to be written.
+/// Some of the pairs, as they are wanted when they are written.
 #[derive(Debug)]
 pub(super) struct Slice {
-    /// How each pair is to be stored.
+    /// Wanted state of each pair.
     sent: Vec<(Pair, bool)>,
-    /// Those that are not stored so.
+    /// Those whose stored state differs.
     pub(super) likes: Vec<Like>,
 }
 
 impl Slice {
-    /// With the pairs that are taken to be stored so, too: who has no answer to a commit does not know how they are stored,
-    /// and another node may have changed them.
+    /// Also writes the pairs that are taken to be stored as wanted: after a commit without an answer their stored
+    /// state is unknown, and another node may have changed them.
     pub(super) fn with_all(mut self) -> Self {
-        self.likes = self.sent.iter().map(|(pair, liked)| Like::to_be(*pair, *liked)).collect();
+        self.likes = self.sent.iter().map(|(pair, liked)| Like::set(*pair, *liked)).collect();
         self
     }
 }
@@ -69,17 +65,17 @@ impl PendingPairs {
         self.pairs.len()
     }
 
-    /// Whether a user is to like an article.
+    /// Wanted state of a pending pair.
     pub(super) fn wanted(&self, pair: Pair) -> Option<bool> {
         self.pairs.get(&pair).map(|state| state.wanted)
     }
 
-    /// How many like an article of which a pair is here.
+    /// Number of likes of an article with pending pairs.
     pub(super) fn likes(&self, article: ArticleId) -> Option<u64> {
         self.articles.get(&article).map(PendingCount::now)
     }
 
-    /// How many like an article whose row has so many.
+    /// Number of likes of an article whose row has this count.
     pub(super) fn likes_with_row(&mut self, article: ArticleId, stored: u64) -> u64 {
         self.articles.get_mut(&article).map_or(stored, |entry| {
             entry.stored = stored;
@@ -87,17 +83,17 @@ impl PendingPairs {
         })
     }
 
-    /// Since when the oldest waits.
+    /// Arrival of the oldest pair.
     pub(super) fn oldest(&self) -> Option<Instant> {
         self.pairs.values().map(|state| state.since).min()
     }
 
-    /// All of them, in no order.
+    /// All pairs, in no order.
     pub(super) fn all(&self) -> Vec<Pair> {
         self.pairs.keys().copied().collect()
     }
 
-    /// A pair becomes what it was not.
+    /// Inverts a pair to this state.
     pub(super) fn change(&mut self, pair: Pair, liked: bool) {
         let entry = self.articles.entry(pair.0).or_default();
         match self.pairs.entry(pair) {
@@ -106,36 +102,36 @@ impl PendingPairs {
                 entry.difference += i64::from(liked) - i64::from(was);
             }
             Entry::Vacant(vacant) => {
-                vacant.insert(PairState { stored: !liked, wanted: liked, since: Instant::now() });
+                vacant.insert(PendingPair { stored: !liked, wanted: liked, since: Instant::now() });
                 entry.difference += if liked { 1 } else { -1 };
                 entry.pairs += 1;
             }
         }
     }
 
-    /// How these pairs are to be stored.
+    /// Those of these pairs that are pending, as they are wanted now.
     pub(super) fn slice(&self, pairs: &[Pair]) -> Slice {
         let mut slice = Slice { sent: Vec::with_capacity(pairs.len()), likes: Vec::new() };
         for pair in pairs {
             let Some(state) = self.pairs.get(pair) else { continue };
             slice.sent.push((*pair, state.wanted));
             if state.wanted != state.stored {
-                slice.likes.push(Like::to_be(*pair, state.wanted));
+                slice.likes.push(Like::set(*pair, state.wanted));
             }
         }
         slice
     }
 
-    /// Takes away what a transaction has applied. The table has each pair as it was sent, or article or user are gone;
-    /// answers the articles that are.
-    pub(super) fn applied(&mut self, slice: &Slice, applied: &Applied) -> Vec<ArticleId> {
+    /// Removes what a commit has applied. The table has each pair as it was sent, or its article or user is gone;
+    /// returns the articles that are.
+    pub(super) fn applied(&mut self, slice: &Slice, outcome: &BatchOutcome) -> Vec<ArticleId> {
         for (pair, sent) in &slice.sent {
             self.wrote(*pair, *sent);
         }
         let mut gone = Vec::new();
-        for (like, answer) in slice.likes.iter().zip(&applied.answers) {
+        for (like, answer) in slice.likes.iter().zip(&outcome.answers) {
             if let Err(error) = answer {
-                self.drop_pair((like.article, like.user));
+                self.drop_pair(like.pair());
                 gone.extend((*error == LikeError::NoArticle).then_some(like.article));
             }
         }
@@ -163,7 +159,7 @@ impl PendingPairs {
     }
 
     fn differ(&mut self, article: ArticleId, by: i64, one_less: bool) {
-        // An article that was deleted is not here any more, though its pairs may be.
+        // A deleted article has no entry any more, though its pairs may be here.
         let Entry::Occupied(mut entry) = self.articles.entry(article) else { return };
         entry.get_mut().difference += by;
         entry.get_mut().pairs -= usize::from(one_less);
@@ -184,7 +180,7 @@ mod tests {
             pairs.change(pair, liked);
         }
         let slice = || pairs.slice(&pairs.all());
-        let [back, new] = [((1, 7), false), ((1, 8), true)].map(|(pair, on)| Like::to_be(pair, on));
+        let [back, new] = [((1, 7), false), ((1, 8), true)].map(|(pair, on)| Like::set(pair, on));
         assert_eq!(slice().likes, [new]);
         let all = slice().with_all().likes;
         assert!(all.len() == 2 && all.contains(&back) && all.contains(&new), "{all:?}");

@@ -1,117 +1,115 @@
-//! From the log to the tables: what was acknowledged is applied with what was acknowledged since.
+//! Applies the log to the tables.
 //!
-//! A pass takes the pairs that are pending when it begins, by article and user, and writes them a few
-//! hundred at a time: neighbours share pages, an article's count is written once, and other writes have
-//! their turn after every slice. The last one takes away the rows of the log that hold nothing else.
+//! A pass takes the pairs that are pending when it begins, by article and user, and writes them a few hundred at
+//! a time: neighbours share pages, the count of an article is written once, and other writes get their turn
+//! after every slice. The last slice truncates the log.
 //!
-//! A pair is written as it is wanted when its turn comes, and its article's count changes by the rows that
-//! are really added or taken away, in the same transaction. So it does no harm to apply a row of the log
-//! again, in part or as a whole, as long as all rows that follow it are applied again, too. That is what
-//! [`replay`] does before anything is served: it applies the whole log, from its first row on. If there is no
-//! room for that, the log is laid over the tables as it was before, and passes go on trying.
+//! A pair is written as it is wanted at that moment, and the count of its article changes by the rows really
+//! added or removed, in the same transaction. So applying a record again is harmless, in part or as a whole, if
+//! all later records are applied again too. [`replay`] does that before anything is served. If the disk has no
+//! room for it, the log lies over the tables in memory again, and passes keep trying.
 
-use super::log::{self, Folded, Logged};
-use super::pairs::{Pair, Slice};
-use super::pending::Frozen;
-use super::store::{Applied, apply};
-use super::{Like, Parts};
-use crate::store::{Result, Store, StoreError, Tx};
+use super::batch::BatchOutcome;
+use super::log::{self, Position};
+use super::pairs::Slice;
+use super::pending::{Frozen, Logged};
+use super::store::apply;
+use super::{Core, Like, Pair, record};
+use crate::accounts;
+use crate::articles::store::{counts, likes};
+use crate::store::{Conn, Result, Store, StoreError, Tx};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Pairs of a slice: some 3 ms of the writer.
 const SLICE: usize = 256;
 
-/// Applies what is pending now; answers whether it could. What cannot be applied stays, for the next time.
-pub(super) async fn run(parts: &Parts) -> bool {
-    let Some(mut pass) = Pass::begin(parts.clone(), SLICE) else { return true };
+/// Applies what is pending now; returns whether that succeeded. A failure leaves it for the next pass.
+pub(super) async fn run(core: &Core) -> bool {
+    let Some(mut pass) = Pass::begin(core.clone(), SLICE) else { return true };
     let done = async {
         while pass.step().await? {}
         Ok::<_, StoreError>(())
     };
     let done = done.await;
     if let Err(error) = &done {
-        parts.counted.flush_failed();
-        let pending = parts.pending.metrics().0;
+        core.counters.flush_failed();
+        let pending = core.pending.metrics().0;
         tracing::error!(%error, pending, "acknowledged likes are in the log but not yet in their tables");
     }
     done.is_ok()
 }
 
-/// A pass that has begun.
+/// A pass in progress.
 pub(super) struct Pass {
-    parts: Parts,
+    core: Core,
     frozen: Frozen,
+    /// Most pairs of a step.
     slice: usize,
     next: usize,
 }
 
 impl Pass {
-    /// Begins one with slices of so many pairs; nothing when the log is empty.
-    pub(super) fn begin(parts: Parts, slice: usize) -> Option<Self> {
-        let frozen = parts.pending.freeze()?;
-        Some(Self { parts, frozen, slice, next: 0 })
+    /// Begins a pass; `None` when the log is empty.
+    pub(super) fn begin(core: Core, slice: usize) -> Option<Self> {
+        let frozen = core.pending.freeze()?;
+        Some(Self { core, frozen, slice, next: 0 })
     }
 
-    /// Applies a slice; answers whether there is another.
+    /// Applies a slice; returns whether there is another.
     pub(super) async fn step(&mut self) -> Result<bool> {
         let end = self.frozen.pairs.len().min(self.next + self.slice);
         let pairs = self.frozen.pairs[self.next..end].to_vec();
         let more = end < self.frozen.pairs.len();
-        let logged = (!more).then_some(self.frozen.last);
-        apply_slice(&self.parts, pairs, logged).await?;
+        let truncate = (!more).then_some(self.frozen.last);
+        let pending = Arc::clone(&self.core.pending);
+        let job = move |tx: &mut Tx<'_>| {
+            let slice = pending.slice(&pairs);
+            let outcome = apply(tx, &slice.likes)?;
+            if let Some(last) = truncate {
+                log::truncate(tx, last)?;
+            }
+            Ok::<_, StoreError>((slice, outcome))
+        };
+        let Core { pending, counters, .. } = self.core.clone();
+        let committed = move |(slice, outcome): &(Slice, BatchOutcome)| {
+            counters.applied(outcome.changed());
+            pending.applied(slice, outcome);
+            if truncate.is_some() {
+                pending.passed();
+            }
+        };
+        self.core.store.store.write_then(job, committed).await?;
         self.next = end;
         Ok(more)
     }
 }
 
-/// Applies pairs, and takes away the log up to a row.
-async fn apply_slice(parts: &Parts, pairs: Vec<Pair>, logged: Option<i64>) -> Result<()> {
-    let pending = Arc::clone(&parts.pending);
-    let job = move |tx: &mut Tx<'_>| {
-        let slice = pending.slice(&pairs);
-        let applied = apply(tx, &slice.likes)?;
-        if let Some(logged) = logged {
-            log::delete(tx, logged)?;
-        }
-        Ok::<_, StoreError>((slice, applied))
-    };
-    let (pending, counted) = (Arc::clone(&parts.pending), Arc::clone(&parts.counted));
-    let committed = move |(slice, applied): &(Slice, Applied)| {
-        counted.applied(applied.changed);
-        pending.applied(slice, applied);
-        if logged.is_some() {
-            pending.passed();
-        }
-    };
-    parts.store.store.write_then(job, committed).await.map(drop)
-}
-
-/// What became of the log of an earlier process.
+/// Result of replaying the log of an earlier process.
 #[derive(Debug, Default)]
 pub(crate) struct Replayed {
     /// Pairs that were applied.
     pub(crate) pairs: usize,
-    /// What has found no room in the tables. It is acknowledged, so it must be shown, and applied later.
+    /// Acknowledged likes for which the disk has no room: to be shown, and applied later.
     pub(super) left: Option<Logged>,
 }
 
-/// Applies what the log of an earlier process holds. To be done before anything reads likes or counts. On a
-/// full disk what could not be applied is handed back: a service that can read must not stay away for it.
+/// Applies the log of an earlier process, before anything reads likes or counts. A full disk is no error: a
+/// service that can read must start.
 ///
 /// # Errors
-/// When the log cannot be read, or the store not be written for another reason than a full disk. What was
-/// applied until then stays, and does no harm.
+/// When the log cannot be read, or the store fails for another reason than a full disk. Slices applied until
+/// then stay, which is harmless.
 pub(crate) fn replay(store: &Store) -> Result<Replayed> {
     // On a server likes are applied before they are acknowledged: there is no log.
     if store.is_shared() {
         return Ok(Replayed::default());
     }
-    let folded = store.read_blocking(log::read)?;
-    let Some(last) = folded.last else { return Ok(Replayed::default()) };
-    match apply_all(store, &folded, last) {
-        Ok(()) => Ok(Replayed { pairs: folded.pairs.len(), left: None }),
+    let Some(log) = store.read_blocking(FoldedLog::read)? else { return Ok(Replayed::default()) };
+    match log.apply(store) {
+        Ok(()) => Ok(Replayed { pairs: log.pairs.len(), left: None }),
         Err(StoreError::Full(reason)) => {
-            let left = store.read_blocking(move |conn| log::not_applied(conn, &folded))?;
+            let left = store.read_blocking(move |conn| log.not_applied(conn))?;
             let likes = left.pairs.len();
             tracing::warn!(%reason, likes, "the log of likes is kept in memory until the disk has room");
             Ok(Replayed { pairs: 0, left: Some(left) })
@@ -120,11 +118,54 @@ pub(crate) fn replay(store: &Store) -> Result<Replayed> {
     }
 }
 
-fn apply_all(store: &Store, folded: &Folded, last: i64) -> Result<()> {
-    let likes = folded.pairs.iter().map(|(pair, liked)| Like::to_be(*pair, *liked));
-    let likes: Vec<_> = likes.collect();
-    for slice in likes.chunks(SLICE).map(<[Like]>::to_vec) {
-        store.write_blocking(move |tx| apply(tx, &slice).map(drop))?;
+/// Final state of each pair of the log.
+struct FoldedLog {
+    /// In the order of the tables.
+    pairs: BTreeMap<Pair, bool>,
+    last: Position,
+    /// Pairs in all records, repetitions included.
+    changes: u64,
+}
+
+impl FoldedLog {
+    fn read(conn: &Conn<'_>) -> Result<Option<Self>> {
+        let (mut pairs, mut changes) = (BTreeMap::new(), 0);
+        let last = log::replay(conn, |bytes| {
+            let of_record = record::read(bytes)?;
+            changes += of_record.len() as u64;
+            pairs.extend(of_record);
+            Ok::<_, record::RecordError>(())
+        })?;
+        Ok(last.map(|last| Self { pairs, last, changes }))
     }
-    store.write_blocking(move |tx| log::delete(tx, last))
+
+    fn apply(&self, store: &Store) -> Result<()> {
+        let likes = self.pairs.iter().map(|(pair, liked)| Like::set(*pair, *liked));
+        let likes: Vec<_> = likes.collect();
+        for slice in likes.chunks(SLICE).map(<[Like]>::to_vec) {
+            store.write_blocking(move |tx| apply(tx, &slice).map(drop))?;
+        }
+        let last = self.last;
+        store.write_blocking(move |tx| log::truncate(tx, last))
+    }
+
+    /// The part of the log that is not in the tables, as if it had just been logged. Pairs of an absent article
+    /// or user are left out: their likes would be refused.
+    fn not_applied(&self, conn: &Conn<'_>) -> Result<Logged> {
+        let mut logged =
+            Logged { log: Some((self.last, self.changes)), pairs: Vec::new(), stored: Vec::new() };
+        let mut known = None;
+        for (&(article, user), &liked) in &self.pairs {
+            if known.is_none_or(|(id, _)| id != article) {
+                let stored = counts(conn, article)?;
+                logged.stored.extend(stored.map(|stored| (article, stored)));
+                known = Some((article, stored.is_some()));
+            }
+            let there = known.is_some_and(|(_, there)| there) && accounts::exists(conn, user)?;
+            if there && likes(conn, article, user)? != liked {
+                logged.pairs.push(((article, user), liked));
+            }
+        }
+        Ok(logged)
+    }
 }

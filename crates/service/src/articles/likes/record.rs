@@ -1,4 +1,4 @@
-//! A row of the log of likes: how pairs of article and user are after a batch.
+//! A record of the log: the state of pairs of article and user after a batch.
 //!
 //! ```text
 //! 1                              the format
@@ -11,26 +11,25 @@
 //! bits a byte, the lowest first (LEB128, as in DWARF 5, 7.6); differences wrap around and have their sign
 //! in the lowest bit. A like spread over many articles takes three or four bytes.
 
-use super::pairs::Pair;
+use super::Pair;
 
-/// The first byte of what [`write`] writes.
 const FORMAT: u8 = 1;
 
-/// Why a row cannot be read.
+/// A record cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RecordError {
-    /// Written by a newer program, or not by this one at all.
+    /// Written by a newer program, or by another one.
     #[error("unknown format")]
     Format,
-    /// It ends within a number or has fewer pairs than it says.
+    /// It ends within a number, or before its number of pairs is reached.
     #[error("the record is cut off")]
     CutOff,
-    /// A number has more bits than there are.
+    /// A number has more than 64 bits.
     #[error("a number is too large")]
     TooLarge,
 }
 
-/// Writes pairs and how they are; the closer they are to each other, the shorter.
+/// Encodes pairs and their states; sorted pairs are shortest.
 pub(crate) fn write(pairs: &[(Pair, bool)]) -> Vec<u8> {
     let liked = pairs.iter().filter(|(_, liked)| *liked).count();
     let mut bytes = Vec::with_capacity(8 + 5 * pairs.len());
@@ -49,9 +48,6 @@ pub(crate) fn write(pairs: &[(Pair, bool)]) -> Vec<u8> {
 }
 
 /// Reads what [`write`] has written.
-///
-/// # Errors
-/// When it was not.
 pub(crate) fn read(bytes: &[u8]) -> Result<Vec<(Pair, bool)>, RecordError> {
     let (&FORMAT, mut rest) = bytes.split_first().ok_or(RecordError::CutOff)? else {
         return Err(RecordError::Format);
@@ -59,7 +55,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Vec<(Pair, bool)>, RecordError> {
     let liked = read_number(&mut rest)?;
     let mut pairs = Vec::new();
     let mut article = 0i64;
-    // A pair takes two bytes at least, so a number that is wrong ends with the bytes.
+    // A pair takes two bytes at least, so a wrong number is bounded by the bytes.
     for _ in 0..liked {
         pairs.push((read_pair(&mut rest, &mut article)?, true));
     }

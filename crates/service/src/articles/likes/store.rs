@@ -1,7 +1,7 @@
 //! Transactions on likes.
 
-use super::batch::{Fold, OfArticle, Sorted};
-use super::{Like, LikeError, Liked, Look, PendingLikes, bulk};
+use super::batch::{BatchOutcome, Fold, decide};
+use super::{Like, LikeError, Pair, PendingLikes, StoredLike, bulk};
 use crate::accounts::{self, UserId};
 use crate::articles::store::{counts, likes};
 use crate::articles::types::{ArticleId, Counts};
@@ -10,33 +10,22 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-/// Likes in the store. Every method fails when the store cannot answer; nothing is written then,
-/// unless the error [is unknown](crate::store::StoreError::is_unknown).
+/// Likes in the store. A method that fails has written nothing, unless the error
+/// [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct LikeStore {
     pub(super) store: Store,
 }
 
-/// What a transaction has done.
-#[derive(Debug, Default)]
-pub(super) struct Applied {
-    /// What each like is answered, in the order of the batch.
-    pub(super) answers: Vec<Result<Liked, LikeError>>,
-    /// What the counts of the articles are now.
-    pub(super) counts: Vec<(ArticleId, Counts)>,
-    /// Rows added or taken away.
-    pub(super) changed: u64,
-}
-
-/// Where it is decided what becomes of a like; the numbers stand in the database.
+/// Place where likes are decided. Its number is stored in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Decides {
+pub(super) enum DecidedBy {
     Tables = 0,
     Stream = 1,
     Queue = 2,
 }
 
-impl Decides {
+impl DecidedBy {
     fn name(self) -> &'static str {
         match self {
             Self::Tables => "neither stream nor queue with likes.url",
@@ -52,8 +41,8 @@ impl LikeStore {
         Self { store }
     }
 
-    /// Makes sure that all nodes of a database decide likes in the same place. Blocks the thread.
-    pub(super) fn agree(&self, ours: Decides) -> Result<()> {
+    /// Checks that all nodes of a database decide likes in the same place. Blocks the thread.
+    pub(super) fn agree(&self, ours: DecidedBy) -> Result<()> {
         if !self.store.is_shared() {
             return Ok(());
         }
@@ -65,10 +54,9 @@ impl LikeStore {
         if agreed == ours as i64 {
             return Ok(());
         }
-        let all = [Decides::Tables, Decides::Stream, Decides::Queue];
+        let all = [DecidedBy::Tables, DecidedBy::Stream, DecidedBy::Queue];
         let theirs = all.into_iter().find(|one| *one as i64 == agreed);
-        let theirs = theirs.map_or("something newer", Decides::name);
-        let ours = ours.name();
+        let (ours, theirs) = (ours.name(), theirs.map_or("something newer", DecidedBy::name));
         Err(StoreError::CannotOpen(format!(
             "likes.write is {ours} here, and {theirs} on the other nodes of this database: one must not write past the \
              other. To change it, stop all nodes, which empties the stream, and run: \
@@ -76,7 +64,7 @@ impl LikeStore {
         )))
     }
 
-    /// Whether this user likes this article, in the store.
+    /// True if this user likes this article, according to the tables.
     pub async fn has(&self, article: ArticleId, user: UserId) -> Result<bool> {
         self.store.read(move |conn| likes(conn, article, user)).await
     }
@@ -86,7 +74,7 @@ impl LikeStore {
         self.store.read(move |conn| counts(conn, article)).await
     }
 
-    /// The counts of an article with likes that are not in the tables yet, read where both are changed.
+    /// The counts of an article including pending likes, read on the writer's thread, which changes both.
     pub(super) async fn counts_on_writer(
         &self,
         article: ArticleId,
@@ -105,73 +93,49 @@ impl LikeStore {
         &self,
         article: ArticleId,
         user: UserId,
-    ) -> Result<Result<Look, LikeError>> {
+    ) -> Result<Result<StoredLike, LikeError>> {
         let look = move |conn: &Conn<'_>| {
             let Some(counts) = counts(conn, article)? else { return Ok(Err(LikeError::NoArticle)) };
             if !accounts::exists(conn, user)? {
                 return Ok(Err(LikeError::NoUser));
             }
-            Ok(Ok(Look { counts, liked: likes(conn, article, user)? }))
+            Ok(Ok(StoredLike { counts, liked: likes(conn, article, user)? }))
         };
         self.store.read(look).await
     }
 
-    /// Stores likes in one transaction, those that are there already not again; answers how many were
-    /// added. Counts follow. For filling a store.
+    /// Stores likes in one transaction, for filling a store; returns how many were not there before.
+    ///
+    /// # Errors
+    /// When the store fails.
     pub async fn like_all(&self, pairs: Vec<(ArticleId, UserId)>) -> Result<u64> {
-        let likes: Vec<_> = pairs.into_iter().map(|pair| Like::to_be(pair, true)).collect();
-        self.store.write(move |tx| apply(tx, &likes).map(|applied| applied.changed)).await
+        let likes: Vec<_> = pairs.into_iter().map(|pair| Like::set(pair, true)).collect();
+        self.store.write(move |tx| apply(tx, &likes).map(|outcome| outcome.changed())).await
     }
 }
 
-/// Applies likes, as if one after another, each row and each count being written once. A like of an article
-/// or by a user that is not there is refused for itself.
-pub(super) fn apply(tx: &Tx<'_>, likes: &[Like]) -> Result<Applied> {
+/// Applies likes as if one after another, writing each row and each count once. A like of an absent article
+/// or by an absent user is refused alone.
+pub(super) fn apply(tx: &Tx<'_>, likes: &[Like]) -> Result<BatchOutcome> {
     if tx.is_shared() {
         return bulk::apply(tx, likes);
     }
-    let mut applied =
-        Applied { answers: vec![Err(LikeError::NoArticle); likes.len()], ..Applied::default() };
     let mut users = HashMap::with_capacity(likes.len().min(256));
-    for of_article in Sorted::new(likes).articles() {
-        apply_one(tx, &of_article, &mut users, &mut applied)?;
-    }
-    Ok(applied)
-}
-
-fn apply_one(
-    tx: &Tx<'_>,
-    of_article: &OfArticle<'_>,
-    users: &mut HashMap<UserId, bool>,
-    applied: &mut Applied,
-) -> Result<()> {
-    let article = of_article.article();
-    let Some(counted) = counts(tx, article)? else { return Ok(()) };
-    let mut before = HashMap::new();
-    let (mut added, mut removed) = (0u64, 0u64);
-    for (user, fold) in of_article.folded() {
-        if !exists(tx, user, users)? {
-            continue;
+    let change = |pair: Pair, fold| {
+        let is_user = exists(tx, pair.1, &mut users)?;
+        is_user.then(|| change(tx, pair, fold)).transpose()
+    };
+    let outcome = decide(likes, |article| counts(tx, article), change)?;
+    for (article, before, after) in &outcome.counts {
+        if after.likes != before.likes {
+            let update = "UPDATE articles SET like_count = ? WHERE id = ?";
+            tx.run(update, params![after.likes, article])?;
         }
-        let was = change(tx, article, user, fold)?;
-        let is = fold.applied_to(was);
-        added += u64::from(is && !was);
-        removed += u64::from(was && !is);
-        before.insert(user, was);
     }
-    for (at, answer) in of_article.answers(counted, before) {
-        applied.answers[at] = answer.ok_or(LikeError::NoUser);
-    }
-    let likes = (counted.likes + added).saturating_sub(removed);
-    if likes != counted.likes {
-        tx.run("UPDATE articles SET like_count = ? WHERE id = ?", params![likes, article])?;
-    }
-    applied.changed += added + removed;
-    applied.counts.push((article, Counts { likes, ..counted }));
-    Ok(())
+    Ok(outcome)
 }
 
-/// Whether a user exists, asked of the store once in a batch.
+/// True if a user exists, looked up once in a batch.
 pub(super) fn exists(tx: &Tx<'_>, user: UserId, known: &mut HashMap<UserId, bool>) -> Result<bool> {
     match known.entry(user) {
         Entry::Occupied(known) => Ok(*known.get()),
@@ -179,29 +143,29 @@ pub(super) fn exists(tx: &Tx<'_>, user: UserId, known: &mut HashMap<UserId, bool
     }
 }
 
-/// Brings the row of a pair to what its likes come down to; answers whether it was there before. The
-/// statement that writes is the one that decides: nothing is looked up first.
-fn change(tx: &Tx<'_>, article: ArticleId, user: UserId, fold: Fold) -> Result<bool> {
+/// Applies a fold to the row of a pair; returns whether the row was there before. The statement that writes
+/// also decides: nothing is looked up first.
+fn change(tx: &Tx<'_>, pair: Pair, fold: Fold) -> Result<bool> {
     Ok(match fold {
-        Fold::Keep => likes(tx, article, user)?,
-        Fold::Set(true) => !insert(tx, article, user)?,
-        Fold::Set(false) => delete(tx, article, user)?,
+        Fold::Keep => likes(tx, pair.0, pair.1)?,
+        Fold::Set(true) => !insert(tx, pair)?,
+        Fold::Set(false) => delete(tx, pair)?,
         Fold::Flip => {
-            let was = delete(tx, article, user)?;
+            let was = delete(tx, pair)?;
             if !was {
-                insert(tx, article, user)?;
+                insert(tx, pair)?;
             }
             was
         }
     })
 }
 
-fn insert(tx: &Tx<'_>, article: ArticleId, user: UserId) -> Result<bool> {
+fn insert(tx: &Tx<'_>, (article, user): Pair) -> Result<bool> {
     let insert = "INSERT INTO article_likes (article_id, user_id) VALUES (?, ?)";
     Ok(tx.insert_new(insert, params![article, user])?.is_some())
 }
 
-fn delete(tx: &Tx<'_>, article: ArticleId, user: UserId) -> Result<bool> {
+fn delete(tx: &Tx<'_>, (article, user): Pair) -> Result<bool> {
     let delete = "DELETE FROM article_likes WHERE article_id = ? AND user_id = ?";
     Ok(tx.run(delete, params![article, user])? > 0)
 }

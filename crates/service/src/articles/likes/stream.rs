@@ -6,30 +6,29 @@
 //! tried, and two nodes that fold at the same time do no harm. To save work, one node folds at a time.
 //!
 //! There are [`PARTS`] parts, each with articles, counts and a stream of its own, which a cluster spreads over its
-//! servers. What a part does not know of an article or a pair, a node reads in the tables and hands to the script;
-//! that is right because whatever was changed stays in Valkey for an hour after it is in the tables.
+//! servers. The state of an article or a pair that is missing in a part is read from the tables and passed to the
+//! script. That is safe because a change stays in Valkey for an hour after it is in the tables.
 //!
-//! **When Valkey loses something.** What was acknowledged and not yet folded is lost; with `appendfsync always` and
-//! without eviction that takes the loss of a disk. Nothing else is: each node knows the newest entry that it has seen
-//! of a part (its floor), and a server that knows less begins a new generation, in which nothing is remembered. After each
-//! call that failed a node looks up in the tables what others have seen, before it asks again: the server may be another
-//! one by then, or an old copy. Entries
-//! are named by time and never go back, so none of a new generation looks as if it were folded. Every node counts what
-//! it acknowledged and finds lost ([`LikeMetrics::lost`](super::LikeMetrics)).
+//! **Valkey loses data.** Likes that were acknowledged and not folded are lost; with `appendfsync always` and without
+//! eviction that takes the loss of a disk. Nothing else is lost: each node keeps the newest entry of a part that it
+//! has seen (its floor), and a server that is behind it begins a new, empty generation. After a failed call a node
+//! first reads from the tables how far the other nodes are: the server may be another one by then, or an old copy.
+//! Entries are named by time and never go back, so none of a new generation looks folded. Every node counts the likes
+//! that it acknowledged and finds lost ([`LikeMetrics::lost`](super::LikeMetrics)).
 //!
-//! **When it does not answer,** likes are refused (503). They cannot go past it: it would contradict them later.
+//! **Valkey is unavailable.** Likes are refused (503). Writing past it would contradict its state later.
 //!
-//! **When SQL does not,** likes of articles that the node knows to be in Valkey are accepted until [`MOST_PENDING`]
-//! entries wait in a part; then they are refused. Nothing that was acknowledged is dropped.
+//! **SQL is unavailable.** Likes of articles that the node knows to be in Valkey are accepted until [`MOST_PENDING`]
+//! entries wait in a part; then they are refused. No acknowledged like is dropped.
 //!
-//! **In a cluster** a call names the keys that it is about, so a server that has only some of them, because they are on
-//! their way to another one, refuses the call instead of taking the others to be empty.
+//! **In a cluster** a call names all its keys, so a server that has only some of them, while the others are
+//! migrating, refuses the call instead of taking the others to be empty.
 
 mod batch;
 mod fold;
 mod queue;
 
-use super::{Like, LikeError, Liked, Parts};
+use super::{Core, Like, LikeError, Liked};
 use crate::accounts::UserId;
 use crate::articles::types::ArticleId;
 use crate::http::gate::Permit;
@@ -45,11 +44,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// Parts of the stream.
+/// Number of parts.
 const PARTS: usize = 16;
-/// Entries that may wait in a part, of some 100 bytes each: about 100 MB in all.
+/// Entries that may wait in a part, some 100 bytes each: about 100 MB in all.
 const MOST_PENDING: usize = 65_536;
-/// Articles of a part that a node remembers to be known.
+/// Articles of a part that a node remembers to be in Valkey.
 const MOST_ARTICLES: usize = 10_000;
 
 const PURPOSE: Purpose = Purpose {
@@ -61,60 +60,55 @@ const PURPOSE: Purpose = Purpose {
 
 const CODE: &str = include_str!("stream/stream.lua");
 
-/// The ways of [`LikesWrite::Stream`](crate::config::LikesWrite), and of [`LikesWrite::Queue`](crate::config::LikesWrite)
-/// with a server.
-#[derive(Clone, Debug)]
-pub(super) struct Stream {
-    shared: Arc<Shared>,
-}
-
+/// The modes [`LikesWrite::Stream`](crate::config::LikesWrite) and, with a server,
+/// [`LikesWrite::Queue`](crate::config::LikesWrite).
 #[derive(Debug)]
-struct Shared {
-    parts: Parts,
+pub(super) struct Stream {
+    core: Core,
     server: Server,
     script: Script,
     batches: Batches,
-    /// What all keys begin with, but for the number of the part.
+    /// Prefix of all keys, without the number of the part.
     prefix: String,
     known: [Mutex<Known>; PARTS],
     doubt: Doubt,
     folding: Folding,
-    /// What waits in this process, if it does not wait in the stream.
+    /// Likes that wait in this process, if they do not wait in the stream.
     queue: Option<Arc<Queue>>,
 }
 
-/// What the script says of a part; the error is that of a call that may be about several.
+/// The script's answer for a part. An error belongs to its call, which may be about several parts.
 type Answer = Result<Vec<String>, Arc<Error>>;
 
-/// What this node knows of a part.
+/// State of a part, as far as this node has seen it.
 #[derive(Debug, Default)]
 struct Known {
     generation: String,
-    /// The newest entry that it has heard of.
+    /// The newest entry.
     floor: i64,
-    /// Up to this one all are in the tables.
+    /// All entries up to this one are in the tables.
     folded: i64,
-    /// Entries above that one that this node acknowledged.
+    /// Later entries that this node acknowledged.
     acknowledged: VecDeque<i64>,
-    /// Those that the server has lost, in the tables or not.
+    /// Acknowledged entries that the server has lost, in the tables or not.
     missed: Vec<i64>,
-    /// Articles that it knew a while ago.
+    /// Articles that were in Valkey a while ago.
     articles: HashSet<ArticleId>,
 }
 
-/// Whether the tables have been asked since the last call that failed. They have not at the start.
+/// True if the tables were read since the last failed call. At the start they were not.
 #[derive(Debug)]
 struct Doubt {
     failures: AtomicU64,
-    /// Failures before the tables were asked last.
+    /// Failures before the tables were last read.
     settled: AtomicU64,
-    asking: tokio::sync::Mutex<()>,
+    reading: tokio::sync::Mutex<()>,
 }
 
 impl Default for Doubt {
     fn default() -> Self {
-        let (settled, asking) = Default::default();
-        Self { failures: AtomicU64::new(1), settled, asking }
+        let (settled, reading) = Default::default();
+        Self { failures: AtomicU64::new(1), settled, reading }
     }
 }
 
@@ -124,26 +118,27 @@ impl Doubt {
     }
 }
 
-/// How far the tables are with a part.
+/// Progress of the tables with a part.
 #[derive(Clone, Debug, Default)]
 struct Position {
-    /// All up to this entry are there.
+    /// All entries up to this one are in the tables.
     entry: i64,
-    /// The generation of that entry, and up to which one they were before it.
+    /// Generation of that entry.
     generation: String,
+    /// Last folded entry of the generation before.
     closed: i64,
 }
 
 impl Stream {
-    /// For the database of this identity; with a time, that between two writes of a queue.
+    /// For the database of this identity. `queue` is the time between two writes of a queue.
     pub(super) fn new(
-        parts: Parts,
+        core: Core,
         urls: &[Url],
         identity: i64,
         queue: Option<Duration>,
     ) -> Result<Self, Error> {
-        let shared = Shared {
-            parts,
+        Ok(Self {
+            core,
             batches: Batches::default(),
             server: Server::new(urls, PURPOSE)?,
             script: Script::new(CODE.to_owned()),
@@ -152,13 +147,16 @@ impl Stream {
             doubt: Doubt::default(),
             folding: Folding::default(),
             queue: queue.map(|every| Arc::new(Queue::new(every))),
-        };
-        Ok(Self { shared: Arc::new(shared) })
+        })
     }
 
-    pub(super) async fn apply(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
+    pub(super) async fn apply(
+        self: &Arc<Self>,
+        like: Like,
+        turn: Permit,
+    ) -> Result<Liked, LikeError> {
         let handed = handover::hand_over();
-        let done = self.shared.apply_with_others(like).await;
+        let done = self.apply_with_others(like).await;
         let is_unknown = matches!(&done, Err(LikeError::Store(error)) if error.is_unknown());
         if done.is_err() && !is_unknown {
             handed.undone();
@@ -167,19 +165,22 @@ impl Stream {
         done
     }
 
-    /// The count of an article and the state of a pair, as far as they are known to the stream. Nothing where it does
-    /// not answer.
+    /// The count of an article and the state of a pair, as far as they are in the stream; nothing if it does not
+    /// answer.
     pub(super) async fn look(
         &self,
         article: ArticleId,
         user: Option<UserId>,
     ) -> (Option<u64>, Option<bool>) {
         let user = user.map_or_else(|| "l".to_owned(), |user| user.to_string());
-        let ask =
-            || self.shared.ask("look", part_of(article), vec![article.to_string(), user.clone()]);
-        let answer = match ask().await {
-            // So a connection that was lost is found out.
-            Err(error) if error.is_unknown() => ask().await,
+        let parts = vec![(part_of(article), vec![article.to_string(), user])];
+        let call = async || {
+            let answer = self.call("look", parts.clone()).await.pop();
+            answer.map_or_else(|| Err(Error::Skipped.into()), |(_, answer)| answer)
+        };
+        let answer = match call().await {
+            // The connection may have been lost: a new one is tried once.
+            Err(error) if error.is_unknown() => call().await,
             answer => answer,
         };
         match answer {
@@ -195,79 +196,65 @@ impl Stream {
     }
 
     pub(super) async fn until_due(&self) {
-        match &self.shared.queue {
+        match &self.queue {
             Some(queue) => tokio::time::sleep(queue.every()).await,
-            None => self.shared.folding.until_due().await,
+            None => self.folding.until_due().await,
         }
     }
 
-    /// Brings the tables up to date; answers whether that could be done.
-    pub(super) async fn flush(&self) -> bool {
-        match &self.shared.queue {
-            Some(queue) => self.shared.write_queue(queue).await,
-            None => self.shared.fold_all(false).await,
+    /// Brings the tables up to date; returns whether that succeeded. Without `anyway` a stream is folded only if it
+    /// is this node's turn: at the end it may be the last node.
+    pub(super) async fn flush(self: &Arc<Self>, anyway: bool) -> bool {
+        match &self.queue {
+            Some(queue) => self.write_queue(queue).await,
+            None => self.fold_all(anyway).await,
         }
     }
 
-    /// The same whoever's turn it is: a node that ends may be the last one.
-    pub(super) async fn finish(&self) -> bool {
-        match &self.shared.queue {
-            Some(queue) => self.shared.write_queue(queue).await,
-            None => self.shared.fold_all(true).await,
-        }
-    }
-
-    /// Entries that wait, the oldest for how long, and likes that were acknowledged and lost.
+    /// Number of waiting entries, age of the oldest, and number of acknowledged likes that were lost.
     pub(super) fn pending(&self) -> (u64, Duration, u64) {
-        match &self.shared.queue {
+        match &self.queue {
             Some(queue) => {
                 let (pending, oldest) = queue.metrics();
                 (pending, oldest, 0)
             }
-            None => self.shared.folding.metrics(),
+            None => self.folding.metrics(),
         }
     }
 
-    /// Whether likes wait in this process.
+    /// True if likes wait in this process.
     pub(super) fn is_queue(&self) -> bool {
-        self.shared.queue.is_some()
+        self.queue.is_some()
     }
-}
 
-impl Shared {
     fn known(&self, part: usize) -> MutexGuard<'_, Known> {
         self.known[part].lock()
     }
 
-    /// The key of a part; it is the tag that keeps its keys together in a cluster.
+    /// The key of a part; its hash tag keeps the keys of the part together in a cluster.
     fn key(&self, part: usize) -> String {
         format!("{{{}:{part}}}", self.prefix)
     }
 
-    async fn ask(self: &Arc<Self>, what: &'static str, part: usize, words: Vec<String>) -> Answer {
-        let mut answers = self.ask_all(what, vec![(part, words)]).await;
-        answers.pop().map_or_else(|| Err(Error::Skipped.into()), |(_, answer)| answer)
-    }
-
-    /// Runs the script for several parts: in one call where they are on one server, else in one for each part. Learns what
-    /// it says of them, and gives the rest.
-    async fn ask_all(
+    /// Runs the script for several parts, in one call if one server has them all, else in one for each part. Takes
+    /// over the state of the parts and returns the rest of the answers.
+    async fn call_all(
         self: &Arc<Self>,
-        what: &'static str,
+        action: &'static str,
         parts: Vec<(usize, Vec<String>)>,
     ) -> Vec<(usize, Answer)> {
         if !self.server.is_cluster() {
-            return self.call(what, parts).await;
+            return self.call(action, parts).await;
         }
         let mut calls = JoinSet::new();
         for part in parts {
             let this = Arc::clone(self);
-            calls.spawn(async move { this.call(what, vec![part]).await });
+            calls.spawn(async move { this.call(action, vec![part]).await });
         }
         calls.join_all().await.into_iter().flatten().collect()
     }
 
-    async fn call(&self, what: &str, parts: Vec<(usize, Vec<String>)>) -> Vec<(usize, Answer)> {
+    async fn call(&self, action: &str, parts: Vec<(usize, Vec<String>)>) -> Vec<(usize, Answer)> {
         if let Err(error) = self.settle_doubt().await {
             let error = Arc::new(Error::Refused(format!(
                 "the tables do not say how far they are: {error}"
@@ -275,27 +262,27 @@ impl Shared {
             return parts.into_iter().map(|(part, _)| (part, Err(Arc::clone(&error)))).collect();
         }
         let candidate = format!("{:x}", fastrand::u64(..));
-        let mut args = vec![what.to_owned(), candidate, parts.len().to_string()];
+        let mut args = vec![action.to_owned(), candidate, parts.len().to_string()];
         let mut keys: Vec<String> = parts.iter().map(|(part, _)| self.key(*part)).collect();
-        for (part, words) in &parts {
+        for (part, part_args) in &parts {
             if self.server.is_cluster() {
-                keys.extend(self.other_keys(what, *part, words));
+                keys.extend(self.other_keys(action, *part, part_args));
             }
             args.push(self.known(*part).floor.to_string());
-            args.push(words.len().to_string());
-            args.extend_from_slice(words);
+            args.push(part_args.len().to_string());
+            args.extend_from_slice(part_args);
         }
         let numbers: Vec<usize> = parts.into_iter().map(|(part, _)| part).collect();
-        let told: Result<Vec<Vec<String>>, Error> =
+        let answers: Result<Vec<Vec<String>>, Error> =
             self.server.script(&self.script, &keys, &args).await;
-        match told {
-            Ok(told) => numbers
+        match answers {
+            Ok(answers) => numbers
                 .into_iter()
-                .zip(told)
-                .map(|(part, told)| (part, Ok(self.learn(part, told))))
+                .zip(answers)
+                .map(|(part, answer)| (part, Ok(self.learn(part, answer))))
                 .collect(),
             Err(error) => {
-                // Who was not asked is the same as before.
+                // A skipped call leaves the server as it was.
                 if !matches!(error, Error::Skipped) {
                     self.doubt.failures.fetch_add(1, Relaxed);
                 }
@@ -305,12 +292,12 @@ impl Shared {
         }
     }
 
-    /// Learns from the tables how far they are, if a call has failed since that was done.
+    /// Reads the positions from the tables, if a call has failed since they were last read.
     async fn settle_doubt(&self) -> Result<()> {
         if self.doubt.is_settled() {
             return Ok(());
         }
-        let _one = self.doubt.asking.lock().await;
+        let _one = self.doubt.reading.lock().await;
         if !self.doubt.is_settled() {
             let before = self.doubt.failures.load(Relaxed);
             self.follow(&self.positions().await?);
@@ -319,24 +306,24 @@ impl Shared {
         Ok(())
     }
 
-    /// The keys of a part that a call is about, beside the first: the stream, and the articles.
-    fn other_keys(&self, what: &str, part: usize, words: &[String]) -> Vec<String> {
+    /// The keys of a call for a part, beside the first: the stream and the articles.
+    fn other_keys(&self, action: &str, part: usize, args: &[String]) -> Vec<String> {
         let key = self.key(part);
-        let (first, step) = match what {
+        let (first, step) = match action {
             "look" => (0, 2),
             "change" => (2, 6),
             "folded" => (1, 3),
-            _ => (words.len(), 1),
+            _ => (args.len(), 1),
         };
         let generation = self.known(part).generation.clone();
-        let articles = words.iter().skip(first).step_by(step);
+        let articles = args.iter().skip(first).step_by(step);
         let articles = articles.map(|article| format!("{key}:{generation}:{article}"));
         std::iter::once(format!("{key}:stream")).chain(articles).collect()
     }
 
-    fn learn(&self, part: usize, mut told: Vec<String>) -> Vec<String> {
-        let rest = told.split_off(told.len().min(3));
-        let [generation, last, kept] = <[String; 3]>::try_from(told).unwrap_or_default();
+    fn learn(&self, part: usize, mut answer: Vec<String>) -> Vec<String> {
+        let rest = answer.split_off(answer.len().min(3));
+        let [generation, last, kept] = <[String; 3]>::try_from(answer).unwrap_or_default();
         let number = |text: String| text.parse().unwrap_or(0);
         self.known(part).learn(generation, number(last), number(kept));
         rest
@@ -344,7 +331,7 @@ impl Shared {
 }
 
 impl Known {
-    /// The server knows this article now.
+    /// Notes that the server has this article.
     fn has(&mut self, article: ArticleId) {
         if self.articles.len() >= MOST_ARTICLES {
             self.articles.clear();
@@ -352,7 +339,7 @@ impl Known {
         self.articles.insert(article);
     }
 
-    /// What an answer says of the part.
+    /// Takes over the state of the part from an answer.
     fn learn(&mut self, generation: String, last: i64, kept: i64) {
         if self.generation != generation {
             self.missed.extend(self.acknowledged.iter().filter(|entry| **entry > kept));
@@ -363,7 +350,8 @@ impl Known {
         self.floor = self.floor.max(last);
     }
 
-    /// How far the tables are. Answers how many likes that this node acknowledged are lost.
+    /// Takes over the progress of the tables; returns the number of likes that this node acknowledged and that are
+    /// lost.
     fn folded(&mut self, position: &Position) -> u64 {
         self.folded = self.folded.max(position.entry);
         self.floor = self.floor.max(position.entry);

@@ -1,13 +1,12 @@
-//! The log of likes, what is laid over the tables meanwhile, and how it gets there.
+//! The log of likes, pending likes, and passes.
 
 mod log;
 
 use super::behind::Behind;
-use super::pairs::Pair;
 use super::pass::{Pass, replay};
 use super::*;
 use crate::articles::Articles;
-use crate::articles::store::listing::Asked;
+use crate::articles::store::listing::PageRequest;
 use crate::articles::tests::{Bench, Held, articles, articles_after, comment};
 use crate::articles::types::Order;
 use crate::config::LikesWrite;
@@ -16,19 +15,19 @@ use crate::markets::Words;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-/// What somebody does to a system whose likes are logged.
+/// A step of a test on a system whose likes are logged.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Like(ArticleId, UserId, Change),
     Comment(ArticleId),
     Edit(ArticleId, UserId),
-    /// Applies a slice of so many pairs, of a pass that it begins if there is none.
+    /// Applies a slice of this many pairs, of the current pass or a new one.
     Apply(usize),
     Delete(ArticleId),
     DeleteUser(UserId),
     /// The process ends without applying anything, and another one starts.
     Crash,
-    /// Counts go from memory, as when there are many articles.
+    /// Counts are evicted from memory.
     Evict,
 }
 
@@ -49,7 +48,7 @@ fn step(random: &mut fastrand::Rng, articles: i64) -> Step {
     }
 }
 
-/// The same in memory.
+/// Expected state.
 #[derive(Debug, Default)]
 struct Model {
     likes: HashSet<Pair>,
@@ -79,7 +78,7 @@ impl Model {
     }
 }
 
-/// Asserts that everybody who reads likes or counts sees those of the model.
+/// Asserts that all readers of likes and counts see those of the model.
 async fn everybody_sees(system: &Articles, model: &Model, articles: i64, at: usize) {
     for article in 1..=articles {
         for user in 1..=8 {
@@ -94,8 +93,8 @@ async fn everybody_sees(system: &Articles, model: &Model, articles: i64, at: usi
         assert_eq!(counts.map(|counts| counts.likes), wanted, "{at}: counts of {article}");
     }
     for order in [Order::Newest, Order::Likes] {
-        let pending = system.likes.pending();
-        let asked = Asked { words: Words::default(), order, after: None };
+        let pending = &system.likes.core.pending;
+        let asked = PageRequest { words: Words::default(), order, after: None };
         let page = system.store.listed(asked, 100, pending).await.unwrap().items;
         assert_eq!(page.len(), articles as usize - model.deleted.len());
         for listed in page {
@@ -132,10 +131,10 @@ async fn whatever_is_applied_when_everybody_sees_what_was_acknowledged() {
                     }
                 }
                 Step::Apply(pairs) => {
-                    let parts = system.likes.parts.clone();
+                    let core = system.likes.core.clone();
                     let mut running = match pass.take() {
                         Some(running) => running,
-                        None => match Pass::begin(parts, pairs) {
+                        None => match Pass::begin(core, pairs) {
                             Some(begun) => begun,
                             None => continue,
                         },
@@ -148,8 +147,7 @@ async fn whatever_is_applied_when_everybody_sees_what_was_acknowledged() {
                         model.likes.retain(|pair| pair.0 != article);
                     }
                 }
-                // As an operator does it, who then starts the service again. The first one has written
-                // the articles.
+                // By an operator, who then restarts the service. User 1 has written the articles.
                 Step::DeleteUser(1) => {}
                 Step::DeleteUser(user) => {
                     pass = None;
@@ -198,7 +196,7 @@ async fn no_reader_misses_a_like_or_sees_a_count_go_back_while_passes_run() {
     let bench = Arc::new(Bench::embedded(ARTICLES).await);
     bench.store.add_users(9..=USERS).await;
     let system = Arc::new(articles(&bench));
-    // Of each article: how many likes were acknowledged.
+    // Acknowledged likes of each article.
     let acknowledged: Arc<[AtomicU64; ARTICLES as usize]> = Arc::default();
     let over = Arc::new(AtomicBool::new(false));
     let mut others = tokio::task::JoinSet::new();
@@ -207,7 +205,7 @@ async fn no_reader_misses_a_like_or_sees_a_count_go_back_while_passes_run() {
         others.spawn(async move {
             let mut applied = 0;
             while !over.load(SeqCst) {
-                let Some(mut pass) = Pass::begin(system.likes.parts.clone(), 2) else {
+                let Some(mut pass) = Pass::begin(system.likes.core.clone(), 2) else {
                     tokio::task::yield_now().await;
                     continue;
                 };
@@ -227,8 +225,9 @@ async fn no_reader_misses_a_like_or_sees_a_count_go_back_while_passes_run() {
                 looks += 1;
                 let at_least: Vec<_> = acknowledged.iter().map(|n| n.load(SeqCst)).collect();
                 let shown: Vec<(ArticleId, u64)> = if reader == 0 {
-                    let pending = system.likes.pending();
-                    let asked = Asked { words: Words::default(), order: Order::Likes, after: None };
+                    let pending = &system.likes.core.pending;
+                    let asked =
+                        PageRequest { words: Words::default(), order: Order::Likes, after: None };
                     let page = system.store.listed(asked, 10, pending).await.unwrap().items;
                     page.into_iter().map(|listed| (listed.article.id, listed.likes)).collect()
                 } else {

@@ -1,9 +1,8 @@
 //! Pages of articles, by newest and by likes.
 //!
-//! By likes a walk has two halves: the rest of the articles with as many likes as the last one of
-//! the page before, then those with fewer. `(like_count, id) < (?, ?)` says the same in one, but
-//! SQLite seeks by the first column alone when the second is the row's own id, and would read past
-//! all that have been shown.
+//! By likes a walk has two halves: the rest of the articles with as many likes as the last one of the previous page,
+//! then those with fewer. `(like_count, id) < (?, ?)` would be one statement, but SQLite seeks by the first column
+//! only when the second is the row id, and would read all articles that were shown before.
 
 use super::search::Searched;
 use super::{ArticleStore, author};
@@ -14,36 +13,35 @@ use crate::search::{Hits, Position};
 use crate::store::{Conn, Result, Row, StoreError, Value, params};
 use std::sync::Arc;
 
-/// A way through an index from a position on.
+/// A walk through an index from a position on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Walk {
-    /// Before an id, the last one first.
+    /// Before an id, the newest first.
     Newest,
-    /// With so many likes and before an id, likewise.
+    /// With this many likes and before an id, the newest first.
     WithLikes,
     /// With fewer likes, the most liked first.
     WithFewer,
 }
 
-/// How often a page is read again because likes were applied meanwhile. A slice of a pass and the next
-/// are milliseconds apart, a page takes a fraction of one.
+/// Reads of a page during which likes were applied, before it is read on the writer's thread. Slices of a pass are
+/// milliseconds apart; a page takes a fraction of one.
 const TRIES: usize = 3;
 
-/// A page as the tables have it, and beside each article how many like it now. The tables decide the
-/// order, so it is their counts from which the next page goes on.
+/// An article of a page. The order is that of the tables, so the next page goes on from their counts.
 #[derive(Debug)]
 pub(in super::super) struct Listed {
-    /// As the tables have it.
+    /// As it is in the tables.
     pub(in super::super) article: Summary,
-    /// How many like it.
+    /// Number of likes, pending ones included.
     pub(in super::super) likes: u64,
 }
 
 impl ArticleStore {
-    /// Up to `limit` articles, with likes that are not in the tables yet.
+    /// Up to `limit` articles, with pending likes.
     pub(in super::super) async fn listed(
         &self,
-        asked: Asked,
+        asked: PageRequest,
         limit: usize,
         pending: &Arc<PendingLikes>,
     ) -> Result<Hits<Listed>> {
@@ -59,7 +57,7 @@ impl ArticleStore {
                 return Ok(listed);
             }
         }
-        // Where they are applied, none is meanwhile.
+        // On the thread that applies likes, none are applied meanwhile.
         let pending = Arc::clone(pending);
         let found = self.store.write(move |tx| {
             let Hits { items, more } = asked.find(tx, limit)?;
@@ -69,16 +67,16 @@ impl ArticleStore {
     }
 }
 
-/// What is listed, and from where on.
+/// A request for a page.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
-    /// Those whose texts hold all of these; all articles when there are none.
+pub(crate) struct PageRequest {
+    /// Words that title and content must contain; none: all articles.
     pub(in super::super) words: Words,
     pub(in super::super) order: Order,
     pub(in super::super) after: Option<Position>,
 }
 
-impl Asked {
+impl PageRequest {
     fn find(&self, conn: &Conn<'_>, limit: usize) -> Result<Hits<Summary>> {
         if self.words.is_empty() {
             return page(conn, self.order, self.after, limit).map(Hits::all);
@@ -87,7 +85,7 @@ impl Asked {
     }
 }
 
-/// Up to `limit` articles in this order, after a position, as the tables have them.
+/// Up to `limit` articles in this order, after a position, as they are in the tables.
 pub(in super::super) fn page(
     conn: &Conn<'_>,
     order: Order,

@@ -1,11 +1,11 @@
-//! Articles whose title and content hold all words of a search.
+//! Articles whose title and content contain all words of a search.
 
 use super::listing::{SUMMARY, page, summary};
 use crate::articles::types::{Order, Summary};
 use crate::search::{self, Corpus, Listing, Position};
 use crate::store::{Conn, Result, columns};
 
-/// Candidates whose positions are asked for in one statement to a server.
+/// Candidates whose positions are read in one statement to a server.
 const AT_ONCE: usize = 504;
 
 /// A listing of articles that is searched.
@@ -28,7 +28,7 @@ impl Listing for Searched {
         false
     }
 
-    /// A place is read with its whole row, which takes as long as some entries of an index.
+    /// A position is read with its whole row, which takes as long as some entries of an index.
     fn entries_for_each(&self) -> usize {
         12
     }
@@ -57,7 +57,7 @@ impl Listing for Searched {
         let content = "SELECT article_id, content FROM article_contents WHERE article_id = ?";
         let mut contents = conn.rows_found(content, ids, columns::<(i64, String)>)?.into_iter();
         let with_text = |article: Summary| {
-            // Both are in the order of `ids`, and each article has a content.
+            // Both are in the order of `ids`, and each article has one content.
             let content = contents.find(|(id, _)| *id == article.id)?.1;
             Some((search::text(&[&article.title, &content]), article))
         };

@@ -1,4 +1,4 @@
-//! What is done behind the requests: counts are compared with rows, likes of users who are gone are taken back.
+//! Transactions of the background work: comparing counts with rows, deleting likes of deleted users.
 
 use super::{ArticleStore, counts};
 use crate::accounts::UserId;
@@ -10,14 +10,17 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compared {
     pub article: ArticleId,
-    /// As they are kept.
+    /// As they are stored.
     pub kept: Counts,
-    /// As its rows are.
+    /// Numbers of rows.
     pub rows: Counts,
 }
 
 impl ArticleStore {
-    /// Up to `limit` articles after this one, by id, with their counts as they are kept and as their rows are.
+    /// Compares the counts of up to `limit` articles after this one, by id.
+    ///
+    /// # Errors
+    /// When the store fails.
     pub async fn compare(&self, after: ArticleId, limit: usize) -> Result<Vec<Compared>> {
         let sql = "SELECT a.id, a.like_count, a.comment_count,
                (SELECT count(*) FROM article_likes WHERE article_id = a.id),
@@ -25,17 +28,13 @@ impl ArticleStore {
              FROM articles a WHERE a.id > ? ORDER BY a.id LIMIT ?";
         let read = |row: &Row<'_>| {
             let (article, likes, comments, like_rows, comment_rows) = columns(row)?;
-            let kept = Counts { likes, comments };
-            Ok(Compared {
-                article,
-                kept,
-                rows: Counts { likes: like_rows, comments: comment_rows },
-            })
+            let rows = Counts { likes: like_rows, comments: comment_rows };
+            Ok(Compared { article, kept: Counts { likes, comments }, rows })
         };
         self.store.read(move |conn| conn.rows(sql, params![after, limit], read)).await
     }
 
-    /// Sets the counts of these articles to what their rows are; answers how many were wrong.
+    /// Sets the counts of these articles to the numbers of their rows; returns how many articles still exist.
     pub(in super::super) async fn repair(&self, articles: Vec<ArticleId>) -> Result<u64> {
         let job = move |tx: &mut Tx<'_>| {
             let mut repaired = 0;
@@ -52,8 +51,8 @@ impl ArticleStore {
         self.store.write(job).await
     }
 
-    /// Likes by users who do not exist among the next `limit` after this one, by article and user; and the last
-    /// of these, if there may be more.
+    /// Likes of deleted users among the next `limit` likes after this one, by article and user; and the last of
+    /// these, if there may be more.
     pub(in super::super) async fn likes_of_the_gone(
         &self,
         after: (ArticleId, UserId),
@@ -72,7 +71,7 @@ impl ArticleStore {
         Ok((gone, last))
     }
 
-    /// Takes these likes away, with their counts.
+    /// Deletes these likes, with their counts.
     pub(in super::super) async fn take_back(&self, likes: Vec<(ArticleId, UserId)>) -> Result<()> {
         let job = move |tx: &mut Tx<'_>| {
             let mut counted = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Every way in which likes reach the store.
+//! Every mode of likes.
 
 use super::*;
 use crate::config::LikesWrite::{Behind, Direct, Discard, Queue};
@@ -45,12 +45,9 @@ async fn parallel_toggles_of_one_pair_leave_its_parity_and_answer_each_state_equ
     for way in STORING {
         let bench = Arc::new(Bench::with_articles(1).await);
         let log = bench.log(way);
-        let mut toggles = tokio::task::JoinSet::new();
-        for _ in 0..65 {
-            let (bench, log) = (Arc::clone(&bench), log.clone());
-            toggles.spawn(async move { bench.like(&log, 1, 2, Change::Toggle).await.unwrap() });
-        }
-        let answers = toggles.join_all().await;
+        let toggle = Like { article: 1, user: 2, change: Change::Toggle };
+        let answers = answers(bench.start(&log, [toggle; 65])).await;
+        let answers: Vec<_> = answers.into_iter().map(Result::unwrap).collect();
         let liked = answers.iter().filter(|answer| answer.liked).count();
         assert_eq!(liked, 33, "{way:?}: each finds what the one before it left");
         assert!(answers.iter().all(|answer| answer.count == u64::from(answer.liked)), "{way:?}");
@@ -67,18 +64,13 @@ async fn parallel_likes_of_many_pairs_are_all_there_and_counts_pass_every_number
     for way in STORING {
         let bench = Arc::new(Bench::with_articles(4).await);
         let log = bench.log(way);
-        let mut likes = tokio::task::JoinSet::new();
-        for article in 1..=4 {
-            for user in 1..=8 {
-                let (bench, log) = (Arc::clone(&bench), log.clone());
-                likes.spawn(async move {
-                    (article, bench.like(&log, article, user, Change::On).await.unwrap().count)
-                });
-            }
-        }
-        let mut counts: Vec<_> = likes.join_all().await;
-        counts.sort_unstable();
         let wanted: Vec<_> = (1..=4).flat_map(|a| (1..=8).map(move |n| (a, n))).collect();
+        let like = |(article, n)| Like { article, user: n as UserId, change: Change::On };
+        let likes = bench.start(&log, wanted.iter().copied().map(like));
+        let answers = answers(likes).await.into_iter().zip(&wanted);
+        let mut counts: Vec<_> =
+            answers.map(|(answer, (article, _))| (*article, answer.unwrap().count)).collect();
+        counts.sort_unstable();
         assert_eq!(counts, wanted, "{way:?}");
         log.flush().await;
         assert_eq!(bench.rows().await.len(), 32, "{way:?}");
@@ -90,22 +82,15 @@ async fn parallel_likes_of_many_pairs_are_all_there_and_counts_pass_every_number
 async fn one_batch_serves_the_good_and_refuses_the_others_for_themselves() {
     let bench = Arc::new(Bench::with_one_writer(2).await);
     let log = bench.log(Behind);
-    // Holds the writer until all of them wait, so that they are one batch.
+    // Blocks the writer until all of them wait, so that they are one batch.
     let held = Held::begin(&bench.store).await;
     let asked = [(1, 1), (99, 1), (2, 77), (1, 2), (99, 77), (2, 3)];
-    let likes: Vec<_> = asked
-        .into_iter()
-        .map(|(article, user)| {
-            let (bench, log) = (Arc::clone(&bench), log.clone());
-            tokio::spawn(async move { bench.like(&log, article, user, Change::On).await })
-        })
-        .collect();
+    let like = |(article, user)| Like { article, user, change: Change::On };
+    let likes = bench.start(&log, asked.map(like));
     until_async("all wait", || log.metrics().pending >= asked.len() as u64).await;
     held.release().await;
-    let mut answers = Vec::new();
-    for like in likes {
-        answers.push(like.await.unwrap().map(|liked| liked.liked));
-    }
+    let answers: Vec<_> =
+        answers(likes).await.into_iter().map(|answer| answer.map(|liked| liked.liked)).collect();
     let (no_article, no_user) = (Err(LikeError::NoArticle), Err(LikeError::NoUser));
     let wanted = [Ok(true), no_article.clone(), no_user.clone(), Ok(true), no_article, Ok(true)];
     assert_eq!(answers, wanted);
@@ -178,7 +163,7 @@ async fn what_the_queue_acknowledged_and_could_not_write_stays_and_is_written_la
     log.flush().await;
     assert_eq!((log.metrics().pending, log.waiting(1, 1).await), (0, None));
     assert_eq!(bench.rows().await, HashSet::from([(1, 1), (1, 2)]));
-    assert_eq!(log.read_counts(1).await.unwrap().unwrap().likes, 2);
+    assert_eq!(log.core.read_counts(1).await.unwrap().unwrap().likes, 2);
     bench.counts_are_rows().await;
 }
 
@@ -193,7 +178,7 @@ async fn the_queue_forgets_likes_of_what_is_gone_by_the_time_they_are_written() 
     log.flush().await;
     assert_eq!(log.metrics().pending, 0);
     assert_eq!(bench.rows().await, HashSet::from([(1, 1)]));
-    assert_eq!(log.read_counts(1).await.unwrap().unwrap().likes, 1);
+    assert_eq!(log.core.read_counts(1).await.unwrap().unwrap().likes, 1);
     bench.counts_are_rows().await;
 }
 
@@ -213,18 +198,17 @@ async fn a_direct_like_has_a_commit_of_its_own() {
     let (direct, behind) = (bench.log(Direct), bench.log(Behind));
     let before = bench.store.metrics();
     let held = Held::begin(&bench.store).await;
-    let mut likes = tokio::task::JoinSet::new();
+    let mut started = Vec::new();
     for user in 1..=4 {
         for log in [&direct, &behind] {
-            let (bench, log) = (Arc::clone(&bench), log.clone());
-            likes.spawn(async move { bench.like(&log, 1, user, Change::On).await.unwrap() });
+            started.extend(bench.start(log, [Like { article: 1, user, change: Change::On }]));
         }
     }
     // Four direct ones, and one job for those behind.
     let all_wait = || bench.store.metrics().waiting_writes >= 5 && behind.metrics().pending >= 4;
     until_async("all wait", all_wait).await;
     held.release().await;
-    likes.join_all().await;
+    assert!(answers(started).await.iter().all(Result::is_ok));
     let commits = bench.store.metrics().commits - before.commits;
     assert_eq!(commits, 5, "four alone, and the batch");
 }
@@ -243,7 +227,7 @@ async fn the_queue_is_written_at_the_end_until_it_can_be_or_says_what_is_lost() 
         let lost = tokio::task::spawn_blocking(move || {
             Housekeeping::start(&articles, patience).unwrap().finish()
         });
-        // Without patience there may be time for one alone.
+        // With a short timeout there may be time for only one.
         let wanted = if mended { 2 } else { 1 };
         until_async("flushes failed", || system.like_metrics().failed_flushes >= wanted).await;
         if mended {

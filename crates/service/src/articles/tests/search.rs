@@ -1,6 +1,6 @@
 //! Searches in articles.
 
-use super::super::store::listing::Asked;
+use super::super::store::listing::PageRequest;
 use super::super::types::Order;
 use super::*;
 use crate::markets::Words;
@@ -9,8 +9,8 @@ use crate::search::index_now;
 async fn found(bench: &Bench, all: &Articles, q: &str, order: Order) -> Vec<ArticleId> {
     let (mut ids, mut after) = (Vec::new(), None);
     loop {
-        let asked = Asked { words: Words::of(q), order, after };
-        let page = bench.articles.listed(asked, 3, all.likes.pending()).await.unwrap();
+        let asked = PageRequest { words: Words::of(q), order, after };
+        let page = bench.articles.listed(asked, 3, &all.likes.core.pending).await.unwrap();
         ids.extend(page.items.iter().map(|listed| listed.article.id));
         let last = page.items.last().filter(|_| page.items.len() == 3);
         after = last.map(|last| last.article.position()).or(page.more);

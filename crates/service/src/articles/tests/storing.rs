@@ -1,4 +1,4 @@
-//! Articles and comments in the store, their counts, and what mends them.
+//! Articles and comments in the store, their counts, and repairs.
 #![allow(clippy::disallowed_types, reason = "changes rows as an operator does")]
 
 use super::super::store::listing::{Walk, page, walk_sql};
@@ -23,7 +23,7 @@ async fn an_article_whose_author_is_gone_stays_without_a_name_and_its_counts_sta
     if bench.store.is_shared() {
         bench.store.execute("DELETE FROM users WHERE id = 1").await;
     } else {
-        // Whether or not the operator's connection enforces foreign keys.
+        // Even if the operator's connection does not enforce foreign keys.
         let conn = rusqlite::Connection::open(bench.dir.path().join(crate::store::FILE)).unwrap();
         conn.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM users WHERE id = 1").unwrap();
     }
@@ -44,7 +44,7 @@ async fn an_article_whose_author_is_gone_stays_without_a_name_and_its_counts_sta
 async fn a_deleted_article_is_gone_at_once_and_its_rows_go_in_small_transactions() {
     let bench = Bench::with_articles(2).await;
     let pairs: Vec<_> = (1..=8).flat_map(|user| [(1, user), (2, user)]).collect();
-    assert_eq!(bench.log(LikesWrite::Behind).store().like_all(pairs).await, Ok(16));
+    assert_eq!(bench.log(LikesWrite::Behind).core.store.like_all(pairs).await, Ok(16));
     bench.comments.add_all((0..5).map(|_| comment(1, 3)).collect()).await.unwrap();
     assert_eq!(bench.articles.delete(1, 2).await, Ok(Err(Refusal::NotOwner)));
     assert_eq!(bench.articles.delete(1, 1).await, Ok(Ok(())));
@@ -71,9 +71,9 @@ async fn wrong_counts_are_found_set_right_and_counted() {
     let log = bench.log(LikesWrite::Behind);
     bench.like(&log, 3, 1, Change::On).await.unwrap();
     log.flush().await;
-    // Only now: the store tells the last that asked what counts articles have.
+    // Only now: the store reports counts to the last system that was created.
     let articles = articles(&bench);
-    // What an operator does by hand: rows without their count, a count without its rows.
+    // Changes by an operator: rows without their count, a count without its rows.
     bench
         .store
         .execute(
@@ -81,15 +81,18 @@ async fn wrong_counts_are_found_set_right_and_counted() {
         )
         .await;
     assert_eq!(articles.counts.get(3), None);
-    articles.likes.read_counts(3).await.unwrap();
+    articles.likes.core.read_counts(3).await.unwrap();
     let mut after = 0;
     while let Some(last) = articles.check_some(after).await.unwrap() {
         after = last;
     }
     bench.counts_are_rows().await;
-    let repaired = || articles.kept.repaired.load(Relaxed);
-    assert_eq!((articles.kept.checked.load(Relaxed), repaired()), (250, 3));
-    assert_eq!(articles.likes.read_counts(3).await, Ok(Some(Counts { likes: 2, comments: 0 })));
+    let repaired = || articles.upkeep.repaired.load(Relaxed);
+    assert_eq!((articles.upkeep.checked.load(Relaxed), repaired()), (250, 3));
+    assert_eq!(
+        articles.likes.core.read_counts(3).await,
+        Ok(Some(Counts { likes: 2, comments: 0 }))
+    );
     assert_eq!(articles.check_some(0).await, Ok(Some(100)));
     assert_eq!(repaired(), 3, "what is right is left alone");
 }
@@ -98,7 +101,7 @@ async fn wrong_counts_are_found_set_right_and_counted() {
 async fn counts_in_memory_follow_a_change_from_outside() {
     let bench = Bench::embedded(1).await;
     let articles = articles(&bench);
-    articles.likes.read_counts(1).await.unwrap();
+    articles.likes.core.read_counts(1).await.unwrap();
     bench
         .store
         .execute("INSERT INTO article_likes VALUES (1, 1); UPDATE articles SET like_count = 1")
@@ -106,7 +109,7 @@ async fn counts_in_memory_follow_a_change_from_outside() {
     assert_eq!(articles.counts.get(1), Some(Counts::default()));
     articles.check_some(0).await.unwrap();
     assert_eq!(articles.counts.get(1), Some(Counts { likes: 1, comments: 0 }));
-    assert_eq!(articles.kept.repaired.load(Relaxed), 0, "the file was right");
+    assert_eq!(articles.upkeep.repaired.load(Relaxed), 0, "the file was right");
 }
 
 #[tokio::test]
@@ -120,13 +123,13 @@ async fn counts_are_read_though_those_of_other_articles_change_all_the_time() {
         bench.counts.set(*other, Counts::default());
         bench.counts.version(1) != version
     };
-    // An article whose counts share a version with those of article 1, as some eight of 32,768 do.
+    // An article that shares a version with article 1, as some eight of 32,768 do.
     let other = (2..).find(moves_it_on).unwrap();
-    let mut read = std::pin::pin!(log.read_counts(1));
+    let mut read = std::pin::pin!(log.core.read_counts(1));
     let mut found = None;
     for _ in 0..1000 {
-        // With all readers held up, what was asked for before is answered, and what is asked for now waits:
-        // each look comes after a version was noted and before that changes.
+        // With all readers blocked, the previous read is answered and the next one waits: each read comes after a
+        // version was noted and before it changes.
         let held = every_reader(&bench.store).await;
         let look = std::future::poll_fn(|cx| Poll::Ready(read.as_mut().poll(cx))).await;
         bench.counts.set(other, Counts::default());
@@ -139,7 +142,7 @@ async fn counts_are_read_though_those_of_other_articles_change_all_the_time() {
     assert_eq!(found, Some(Some(Counts { likes: 1, comments: 0 })));
 }
 
-/// Holds up every reader of the store until it is dropped.
+/// Blocks every reader of the store until the result is dropped.
 async fn every_reader(store: &Store) -> Vec<crossbeam_channel::Sender<()>> {
     let readers = std::thread::available_parallelism().map_or(2, |n| n.get().max(2));
     let (mut held, mut started) = (Vec::new(), Vec::new());
@@ -201,7 +204,7 @@ async fn every_walk_reads_its_index_and_sort_nothing() {
 async fn pages_by_likes_hold_every_article_once() {
     let bench = Bench::with_articles(40).await;
     let pairs = (1..=40).flat_map(|article| (1..=article % 5).map(move |user| (article, user)));
-    bench.log(LikesWrite::Behind).store().like_all(pairs.collect()).await.unwrap();
+    bench.log(LikesWrite::Behind).core.store.like_all(pairs.collect()).await.unwrap();
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
         let page = bench.page(Order::Likes, after, 7).await.unwrap();

@@ -1,4 +1,4 @@
-//! Bodies of uploads: JSON, GPX, GeoJSON. CPU-heavy for a long path: belongs on the compute pool.
+//! Reads uploads: JSON, GPX, GeoJSON. CPU-heavy for a long path: belongs on the compute pool.
 
 use super::super::types::{NAME_CHARS, track_name};
 use crate::http::json::table::{self, Asked, Line, Number, optional, required, table};
@@ -35,7 +35,7 @@ impl From<ExamplePath> for serde_json::Value {
     }
 }
 
-/// The lines of a path.
+/// The field `segments`.
 pub(in super::super) struct Lines;
 
 impl table::FieldKind for Lines {
@@ -47,8 +47,7 @@ impl table::FieldKind for Lines {
     }
 
     fn schema(&self) -> serde_json::Value {
-        // Degrees and metres have bounds of their own for each place in a point, which the types that the
-        // document is made of cannot say of an array.
+        // Each number of a point has its own bounds, which the types of the document cannot express for an array.
         let point = serde_json::json!({
             "type": "array", "minItems": 2, "maxItems": 3, "items": { "type": "number" },
         });
@@ -62,17 +61,17 @@ impl table::FieldKind for Lines {
     }
 }
 
-/// What a body is.
+/// Format of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UploadFormat {
     /// `{name, rate?, segments}`.
     Json,
-    /// A GPX or GeoJSON file; the file itself tells which.
+    /// A GPX or GeoJSON file; its contents tell which.
     File,
 }
 
 impl UploadFormat {
-    /// The kind that the head of a request announces.
+    /// The format that the head of a request declares.
     pub(crate) fn of(headers: &HeaderMap) -> Result<UploadFormat, Problem> {
         let mut kinds = headers.get_all(header::CONTENT_TYPE).into_iter();
         let kind = kinds.next().and_then(|v| v.to_str().ok()).unwrap_or("");
@@ -89,18 +88,18 @@ impl UploadFormat {
     }
 }
 
-/// Points of an uploaded path. A track of the longest that people record, two days at a point a second
-/// halved, has fewer, and so many are at most some 4 MiB in each form in which they are sent
-/// (`represent`): what one upload of 1 MiB makes others read must not be many times that.
+/// Points of an uploaded path. The longest tracks that people record, two days at a point every two seconds, have
+/// fewer, and this many take at most some 4 MiB in each form of response (`represent`): one upload of 1 MiB must not
+/// make others read many times that.
 const MOST_POINTS: usize = 50_000;
 
 fn limits() -> Limits {
     Limits { max_points: MOST_POINTS, ..Limits::default() }
 }
 
-/// What a body says.
+/// Contents of a body.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Read {
+pub(crate) struct Upload {
     pub name: String,
     pub rate: f64,
     pub path: Path,
@@ -114,21 +113,21 @@ pub(crate) fn name_of(query: &str) -> Result<Option<String>, Problem> {
     track_name(&name).map(Some).ok_or_else(wrong)
 }
 
-/// Reads a body. A name given apart is taken instead of the one in a file.
+/// Reads a body. A given name replaces the one in a file.
 pub(crate) fn track(
     kind: UploadFormat,
     body: Bytes,
     name: Option<String>,
-) -> Result<Read, Problem> {
+) -> Result<Upload, Problem> {
     match kind {
         UploadFormat::Json => json(body),
         UploadFormat::File => file(&body, name),
     }
 }
 
-fn file(body: &[u8], name: Option<String>) -> Result<Read, Problem> {
+fn file(body: &[u8], name: Option<String>) -> Result<Upload, Problem> {
     let document = madang_path::read(body, &limits()).map_err(|error| match error {
-        // What is no XML and no JSON cannot be read; the rest is read and says something unacceptable.
+        // Neither XML nor JSON: unreadable. Other errors concern the contents.
         ReadError::Empty
         | ReadError::UnknownFormat
         | ReadError::NotText { .. }
@@ -138,7 +137,7 @@ fn file(body: &[u8], name: Option<String>) -> Result<Read, Problem> {
     })?;
     let own = || document.name.as_deref().and_then(track_name);
     match name.or_else(own) {
-        Some(name) => Ok(Read { name, rate: 0.0, path: document.path }),
+        Some(name) => Ok(Upload { name, rate: 0.0, path: document.path }),
         None => Err(Problem::invalid_field(
             "name",
             "the file has no track name in one line of plain text; add ?name=",
@@ -146,19 +145,19 @@ fn file(body: &[u8], name: Option<String>) -> Result<Read, Problem> {
     }
 }
 
-fn json(body: Bytes) -> Result<Read, Problem> {
+fn json(body: Bytes) -> Result<Upload, Problem> {
     let most = body.len();
     let mut body = JsonBody::from(body).object(most)?;
     let Fields { name, rate, segments } = Fields::read(&mut body, Asked::All);
     let (name, path) = body.finish((name, segments))?;
-    Ok(Read { name, rate: rate.unwrap_or(0.0), path })
+    Ok(Upload { name, rate: rate.unwrap_or(0.0), path })
 }
 
-/// What is wrong with the lines of a path.
+/// Error in the field `segments`.
 #[derive(Debug, thiserror::Error)]
 enum LinesError {
-    // Not the message of `serde_json`, which repeats what was sent, however long. The text has no place in a body of
-    // its own, so the message gives the place in bytes from the beginning.
+    // Not the message of `serde_json`, which quotes input of any length. The position counts in bytes from the
+    // beginning of the field.
     #[error("lines of [latitude, longitude, elevation?], numbers; not so at byte {0} of it")]
     Shape(String),
     #[error("at most {} points in at most {} lines", .0.max_points, .0.max_segments)]
@@ -215,7 +214,7 @@ mod tests {
     use crate::http::FieldError;
     use http::HeaderValue;
 
-    fn read(body: &str) -> Result<Read, Vec<FieldError>> {
+    fn read(body: &str) -> Result<Upload, Vec<FieldError>> {
         json(Bytes::from(body.to_owned())).map_err(|problem| problem.errors().to_vec())
     }
 

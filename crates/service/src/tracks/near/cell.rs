@@ -6,7 +6,7 @@
 use madang_path::{EARTH_RADIUS_METRES, Point, distance_metres};
 use std::ops::RangeInclusive;
 
-/// Half the circumference: nothing is farther away.
+/// Half the circumference, the largest distance.
 pub(super) const HALF_WORLD_METRES: f64 = EARTH_RADIUS_METRES * std::f64::consts::PI;
 
 /// Bits of a code: 32 of longitude, the first and the last among them, and 31 of latitude.
@@ -15,12 +15,11 @@ const BITS: u32 = 63;
 const LAST_LON: f64 = 4_294_967_295.0;
 const LAST_LAT: f64 = 2_147_483_647.0;
 
-/// Degrees by which a cell is taken to be larger than it is, a tenth of a millimetre: a start may have been
-/// rounded over its edge.
+/// Margin of a cell in degrees, a tenth of a millimetre: a start may have been rounded over its edge.
 const EDGE_DEGREES: f64 = 1e-9;
 
-/// Metres by which a bound of the distance to a cell may be off. Haversines are exact to nanometres except
-/// near the other side of the world, where they lose digits (Sinnott 1984): within 20 km of it a metre.
+/// Largest error of a distance to a cell, in metres. Haversines are exact to nanometres except near the other side of
+/// the world, where they lose digits (Sinnott 1984): within 20 km of it a metre.
 const SLACK_METRES: f64 = 0.001;
 const FAR_SLACK_METRES: f64 = 1.0;
 const FAR_METRES: f64 = HALF_WORLD_METRES - 20_000.0;
@@ -32,7 +31,7 @@ pub(super) struct Cell {
     last: i64,
 }
 
-/// The code of a start, as the generated column of the file has it.
+/// The code of a start, as in the generated column of the file.
 pub(in super::super) fn code_of(start: Point) -> i64 {
     // Within the range of the type: degrees are checked before they are stored.
     let x = ((start.lon + 180.0) / 360.0 * LAST_LON) as u64;
@@ -62,7 +61,7 @@ impl Cell {
     /// Everything.
     pub(super) const WORLD: Cell = Cell { first: 0, last: i64::MAX };
 
-    /// The two halves of the smallest cell that holds both codes, which differ: one is in each.
+    /// The two halves of the smallest cell with both codes, which must differ: one is in each.
     pub(super) fn between(one: i64, other: i64) -> [Cell; 2] {
         let differ = (one ^ other).leading_zeros();
         // The sign takes one bit. Below the first bit in which they differ, everything.
@@ -86,8 +85,8 @@ impl Cell {
     /// No start in it is farther from `point` than this.
     ///
     /// Up to a quarter of the world to its east and west that is a corner, because the cosine of the distance
-    /// along a side (see [`Bounds::metres_from`]) then has no minimum but at an end. Else: what is farthest from
-    /// a point is nearest to the point on the other side of the world.
+    /// along a side (see [`Bounds::metres_from`]) then has its minimum at an end. Else: the farthest point is the one
+    /// nearest to the antipode.
     pub(super) fn farthest_metres(self, point: Point) -> f64 {
         let bounds = self.bounds();
         let is_beside = |lon: f64| (lon - point.lon).abs() <= 90.0;
@@ -134,7 +133,7 @@ fn steps(code: i64) -> (f64, f64) {
 }
 
 impl Bounds {
-    /// Distance of the nearest point of the rectangle; none when `point` is in it.
+    /// Distance of the nearest point of the rectangle; 0 if `point` is in it.
     ///
     /// Beside its meridians the nearest point lies on the nearer of its two sides, since on one parallel
     /// the distance grows with the difference of longitudes. Along a side the cosine of the distance is

@@ -1,4 +1,4 @@
-//! Nearest-first against a full scan, and how much it reads.
+//! Nearest-first search against a full scan, and the rows it reads.
 #![allow(clippy::disallowed_types, reason = "fills the tables and looks at them")]
 
 use super::*;
@@ -22,7 +22,7 @@ fn store(starts: &[(f64, f64)]) -> rusqlite::Connection {
     conn
 }
 
-/// So many tracks of which number `i` starts at these expressions.
+/// Tracks, number `i` of which starts at these expressions.
 fn many(count: usize, lat: &str, lon: &str) -> rusqlite::Connection {
     let conn = test_schema();
     let sql = format!(
@@ -38,7 +38,7 @@ fn point(lat: f64, lon: f64) -> Point {
     Point { lat, lon, ele: None }
 }
 
-/// A page and the rows that it took.
+/// A page and the number of rows read for it.
 fn page(
     conn: &rusqlite::Connection,
     centre: Point,
@@ -50,7 +50,7 @@ fn page(
     (found, search.rows)
 }
 
-/// The rows of so many pages, each from the last one's cursor.
+/// Rows read for each of several pages, each from the previous one's cursor.
 fn rows_of_pages(conn: &rusqlite::Connection, centre: Point, pages: usize) -> Vec<usize> {
     let mut after = None;
     let mut all = Vec::new();
@@ -152,7 +152,7 @@ fn a_circle_of_tracks_around_its_very_centre_is_given_up_not_answered_wrongly() 
     let (found, rows) = page(&circle, point(0.0, 127.0), None);
     assert_eq!(found, None);
     assert!(rows <= MOST_ROWS + LEAF + 3, "{rows}");
-    // Anywhere else it is a set of tracks like any other.
+    // From anywhere else it is an ordinary set of tracks.
     let (found, rows) = page(&circle, point(0.0, 127.005), None);
     assert!(found.is_some() && rows < 20_000, "{rows}");
 }

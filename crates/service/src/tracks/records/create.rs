@@ -7,10 +7,10 @@ use crate::http::rfc3339::{format_utc, now_ms};
 use crate::http::{Answer, Create, JsonObject, PathId, Problem};
 use serde::Serialize;
 
-/// Longest run in seconds: a week, more than any race on foot that is run in one go.
+/// Longest run in seconds: a week, more than any continuous race on foot.
 const LONGEST_SECONDS: f64 = 7.0 * 86_400.0;
 
-/// How far the clock of a phone may be ahead of ours.
+/// Tolerated lead of a phone's clock.
 const AHEAD_MS: i64 = 5 * 60 * 1000;
 
 table! {
@@ -71,7 +71,7 @@ pub(in super::super) async fn create(id: PathId<TrackId>, create: Create) -> Ans
     }))
 }
 
-/// Duration and beginning of a run, in milliseconds.
+/// Reads duration and beginning of a run, in milliseconds.
 fn read(mut body: JsonObject, now: i64) -> Result<(i64, i64), Problem> {
     let Fields { duration, ran_at } = Fields::read(&mut body, Asked::All);
     #[allow(clippy::cast_possible_truncation, reason = "within a week of milliseconds")]

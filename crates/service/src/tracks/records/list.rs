@@ -1,4 +1,4 @@
-//! `GET /v1/tracks/{id}/records`: who is fastest.
+//! `GET /v1/tracks/{id}/records`: the ranking.
 
 use super::super::{TrackId, Tracks, no_such_track, one_track};
 use super::{Ranked, ranking_of};

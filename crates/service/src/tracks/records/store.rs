@@ -7,14 +7,14 @@ use crate::housekeeping::DependentRows;
 use crate::idempotency::{Done, Once};
 use crate::store::{ChangeError, Conn, Result, Row, Sql, Store, Tx, columns, params};
 
-/// What hangs on a track.
+/// Rows that belong to a track.
 pub(in super::super) const OF_TRACK: &[DependentRows] = &[
     DependentRows::delete("track_bests", "track_id", "user_id"),
     DependentRows::delete("track_records", "track_id", "id"),
 ];
 
-/// Runs in the store. Every method fails when the store cannot answer; nothing is written then,
-/// unless the error [is unknown](crate::store::StoreError::is_unknown).
+/// Runs in the store. A method that fails has written nothing, unless the error
+/// [is unknown](crate::store::StoreError::is_unknown).
 #[derive(Clone, Debug)]
 pub struct RecordStore {
     store: Store,
@@ -22,13 +22,13 @@ pub struct RecordStore {
 }
 
 impl RecordStore {
-    /// Runs in `store`, so many of each user.
+    /// Runs in `store`, at most `quota` of each user.
     pub fn new(store: Store, quota: Quota) -> Self {
         Self { store, quota }
     }
 
-    /// Stores a run, `once`, and, if it is the runner's fastest on this track, makes it the one that is
-    /// ranked. Nothing when there is no such track.
+    /// Stores a run, `once`, and ranks it if it is the runner's fastest on this track; `None` if there is no such
+    /// track.
     ///
     /// # Errors
     /// Also when there is no such user.
@@ -54,8 +54,8 @@ impl RecordStore {
         self.store.write(job).await
     }
 
-    /// Up to `limit` runners by their best time on a track, fastest first, after this time and runner.
-    /// Nothing when there is no such track.
+    /// Up to `limit` runners by their best time on a track, fastest first, after this time and runner; `None` if
+    /// there is no such track.
     pub async fn ranking(
         &self,
         track: TrackId,
@@ -84,8 +84,8 @@ fn insert(tx: &Tx<'_>, run: &NewRun) -> Result<Option<StoredRun>> {
          VALUES (?, ?, ?, ?, ?)",
         params![run.track, run.user, run.duration_ms, run.ran_at_ms, run.created_at_ms],
     )?;
-    // One statement decides and writes: however runs of one runner interleave, the fastest stays,
-    // and of equal ones the first.
+    // One statement decides and writes: however runs of one runner interleave, the fastest stays, and of equal ones
+    // the first.
     tx.run(BEST, params![run.track, run.user, run.duration_ms, id])?;
     let best: i64 = tx.one(
         "SELECT record_id FROM track_bests WHERE track_id = ? AND user_id = ?",
@@ -106,7 +106,7 @@ const BEST: Sql<'_> = Sql::each(
      duration_ms = LEAST(duration_ms, VALUES(duration_ms))",
 );
 
-/// SQLite seeks by a pair; MariaDB does by two ranges.
+/// SQLite seeks by a pair, MariaDB by two ranges.
 const RANKING: Sql<'_> = Sql::each(
     "SELECT b.record_id, b.user_id, u.nickname, b.duration_ms, r.ran_at_ms
      FROM track_bests b JOIN users u ON u.id = b.user_id JOIN track_records r ON r.id = b.record_id
@@ -128,14 +128,14 @@ const BEFORE: Sql<'_> = Sql::each(
        AND user_id NOT IN (SELECT id FROM deleted_users)",
 );
 
-/// Its rank follows from the others.
+/// A run without its rank.
 fn ranked(row: &Row<'_>) -> Result<Ranked> {
     let (id, user, nickname, duration_ms, ran_at_ms) = columns(row)?;
     Ok(Ranked { id, user, nickname, duration_ms, ran_at_ms, rank: 0 })
 }
 
-/// Standard competition ranking: equal times share a rank, and the next one counts them all. The bests of a
-/// deleted user may be there for a while; they count for nobody, as they are on no page.
+/// Sets the ranks of a page, by standard competition ranking: equal times share a rank, and the next one counts them
+/// all. The bests of a deleted user may remain for a while; they do not count, as they are on no page.
 fn number(conn: &Conn<'_>, track: TrackId, rows: &mut [Ranked]) -> Result<()> {
     let Some(first) = rows.first() else { return Ok(()) };
     let (faster, before): (u64, u64) =
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use crate::config::Sources;
 
-    /// Long before the rows of a deleted user have gone.
+    /// The rows of a deleted user are still there.
     #[tokio::test]
     async fn a_deleted_user_counts_in_no_rank_on_any_page() {
         let (store, _dir) = Store::fresh(&Sources::new());

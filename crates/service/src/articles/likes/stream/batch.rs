@@ -1,9 +1,9 @@
-//! Likes that are sent to the stream together: one call for each part, and one look into the tables for all that the
-//! stream does not know.
+//! Likes that are sent to the stream together: one call for each part, and one read of the tables for all that the
+//! stream does not have.
 
 use super::super::bulk;
 use super::super::{Change, Like, LikeError, Liked};
-use super::{MOST_PENDING, Shared, part_of};
+use super::{MOST_PENDING, Stream, part_of};
 use crate::accounts::UserId;
 use crate::store::StoreError;
 use madang_valkey::Error;
@@ -17,19 +17,16 @@ use tokio::sync::oneshot;
 const MOST_WAITING: usize = 4096;
 /// Likes of a batch.
 const MOST_TOGETHER: usize = 512;
-/// Batches under way: each waits for the server and perhaps for the tables, and more would only be smaller.
+/// Batches at once: each waits for the server and perhaps for the tables, and more would only be smaller.
 const AT_ONCE: usize = 4;
-/// Times that a like is tried: once more with what the tables say, and again when the server loses something or a
-/// connection turns out to be lost.
+/// Tries of a like: a second with the state in the tables, and more if the server loses data or a connection is lost.
 const TRIES: usize = 4;
 
 type LikeOutcome = Result<Liked, LikeError>;
 
-/// Likes that wait, and how many batches are under way.
+/// Likes that wait, and the number of running batches.
 #[derive(Debug, Default)]
-pub(super) struct Batches {
-    waiting: Mutex<Waiting>,
-}
+pub(super) struct Batches(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
@@ -40,15 +37,15 @@ struct Waiting {
 /// A like of a batch.
 struct Open {
     like: Like,
-    /// What the tables say, and of which generation that holds.
-    base: Option<(String, bulk::Looked)>,
+    /// State in the tables, and the generation for which it holds.
+    base: Option<(String, bulk::Base)>,
     outcome: Option<LikeOutcome>,
 }
 
 impl Batches {
-    /// The next batch; with none, the caller is done.
+    /// Takes the next batch; an empty one ends its task.
     fn take(&self) -> Vec<(Like, oneshot::Sender<LikeOutcome>)> {
-        let mut waiting = self.waiting.lock();
+        let mut waiting = self.0.lock();
         let count = waiting.likes.len().min(MOST_TOGETHER);
         if count == 0 {
             waiting.running -= 1;
@@ -57,12 +54,12 @@ impl Batches {
     }
 }
 
-impl Shared {
+impl Stream {
     /// Changes a like together with those that come at the same time.
     pub(super) async fn apply_with_others(self: &Arc<Self>, like: Like) -> LikeOutcome {
         let (answer, answered) = oneshot::channel();
         let begins = {
-            let mut waiting = self.batches.waiting.lock();
+            let mut waiting = self.batches.0.lock();
             let is_full = self.queue.as_ref().is_some_and(|queue| queue.is_full());
             if is_full || waiting.likes.len() >= MOST_WAITING {
                 return Err(LikeError::Full);
@@ -74,10 +71,10 @@ impl Shared {
         };
         if begins {
             let this = Arc::clone(self);
-            // Goes on when this client leaves: others wait for it.
+            // It continues when this client leaves: others wait for it.
             tokio::spawn(async move { this.run_batches().await });
         }
-        // Unanswered is what was under way when the event loop ended.
+        // The sender is dropped unused if the event loop ends.
         answered.await.unwrap_or(Err(LikeError::Store(StoreError::Closed)))
     }
 
@@ -89,7 +86,7 @@ impl Shared {
             }
             let (likes, callers): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
             for (outcome, caller) in self.apply_all(likes).await.into_iter().zip(callers) {
-                // Who has left does not hear it.
+                // The caller may have left.
                 let _ = caller.send(outcome);
             }
         }
@@ -99,10 +96,10 @@ impl Shared {
         let open = |like| Open { like, base: None, outcome: None };
         let mut all: Vec<Open> = likes.into_iter().map(open).collect();
         let unknown: Vec<usize> = (0..all.len()).filter(|at| !self.has(all[*at].like)).collect();
-        self.look(&mut all, &unknown).await;
+        self.read_bases(&mut all, &unknown).await;
         for tried in 0..TRIES {
-            let asking = self.send(&mut all, tried == 0).await;
-            self.look(&mut all, &asking).await;
+            let unknown = self.send(&mut all, tried == 0).await;
+            self.read_bases(&mut all, &unknown).await;
             if all.iter().all(|one| one.outcome.is_some()) {
                 break;
             }
@@ -111,7 +108,7 @@ impl Shared {
         all.into_iter().map(|one| one.outcome.unwrap_or_else(|| Err(away()))).collect()
     }
 
-    /// Sends what has no outcome yet; answers which likes need a look into the tables.
+    /// Sends the likes without an outcome; returns those that need the state in the tables.
     async fn send(self: &Arc<Self>, all: &mut [Open], is_first: bool) -> Vec<usize> {
         let mut by_part: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (at, one) in all.iter().enumerate().filter(|(_, one)| one.outcome.is_none()) {
@@ -120,35 +117,35 @@ impl Shared {
         let most = if self.queue.is_none() { MOST_PENDING.to_string() } else { String::new() };
         let parts = by_part.iter().map(|(part, places)| {
             let likes = places.iter().map(|at| &all[*at]);
-            (*part, change_words(&most, likes))
+            (*part, change_args(&most, likes))
         });
         let parts = parts.collect();
-        let mut asking = Vec::new();
-        for (part, answer) in self.ask_all("change", parts).await {
+        let mut unknown = Vec::new();
+        for (part, answer) in self.call_all("change", parts).await {
             let places = by_part.remove(&part).unwrap_or_default();
             match answer {
                 Ok(rest) => {
-                    for (at, words) in places.into_iter().zip(rest.chunks(4)) {
-                        all[at].outcome = self.outcome(all[at].like, part, words);
+                    for (at, args) in places.into_iter().zip(rest.chunks(4)) {
+                        all[at].outcome = self.outcome(all[at].like, part, args);
                         if all[at].outcome.is_none() {
-                            asking.push(at);
+                            unknown.push(at);
                         }
                     }
                 }
                 Err(error) => failed(all, &places, &error, is_first),
             }
         }
-        asking
+        unknown
     }
 
-    /// Whether the server is likely to know the article: what it does not know it asks for, which takes another call.
+    /// True if the server is likely to have the article. If it does not, another call is needed.
     fn has(&self, like: Like) -> bool {
         self.known(part_of(like.article)).articles.contains(&like.article)
     }
 
-    /// What the script says of one like; nothing when it has to be looked up.
-    fn outcome(&self, like: Like, part: usize, words: &[String]) -> Option<LikeOutcome> {
-        let [what, count, liked, entry] = words else {
+    /// Outcome of a like from the script's answer; `None` if the state in the tables is needed.
+    fn outcome(&self, like: Like, part: usize, args: &[String]) -> Option<LikeOutcome> {
+        let [result, count, liked, entry] = args else {
             return Some(Err(LikeError::Away("an answer that is none".to_owned())));
         };
         if let Ok(entry) = entry.parse() {
@@ -157,7 +154,7 @@ impl Shared {
                 None => self.known(part).acknowledged.push_back(entry),
             }
         }
-        match what.as_str() {
+        match result.as_str() {
             "ask" => None,
             "full" => Some(Err(LikeError::Full)),
             "gone" => Some(Err(LikeError::NoArticle)),
@@ -169,23 +166,22 @@ impl Shared {
         }
     }
 
-    /// Looks up in the tables what these likes begin from.
-    async fn look(&self, all: &mut [Open], asking: &[usize]) {
-        if asking.is_empty() {
+    /// Reads the state before these likes from the tables.
+    async fn read_bases(&self, all: &mut [Open], unknown: &[usize]) {
+        if unknown.is_empty() {
             return;
         }
-        // Before the look: what the server loses meanwhile makes that worthless. One for each part, as a call has one.
-        let part = |at: &usize| part_of(all[*at].like.article);
-        let generations: BTreeMap<usize, String> = asking
-            .iter()
-            .map(part)
-            .map(|part| (part, self.known(part).generation.clone()))
-            .collect();
-        let likes: Vec<Like> = asking.iter().map(|at| all[*at].like).collect();
-        let looked = self.parts.store.store.read(move |conn| bulk::look(conn, &likes)).await;
+        // Before the read: if the server loses data meanwhile, its result is void. One for each part, as in a call.
+        let generation = |at: &usize| {
+            let part = part_of(all[*at].like.article);
+            (part, self.known(part).generation.clone())
+        };
+        let generations: BTreeMap<usize, String> = unknown.iter().map(generation).collect();
+        let likes: Vec<Like> = unknown.iter().map(|at| all[*at].like).collect();
+        let looked = self.core.store.store.read(move |conn| bulk::look(conn, &likes)).await;
         match looked {
             Ok(looked) => {
-                for (at, look) in asking.iter().zip(looked) {
+                for (at, look) in unknown.iter().zip(looked) {
                     let one = &mut all[*at];
                     let generation = &generations[&part_of(one.like.article)];
                     match look {
@@ -195,7 +191,7 @@ impl Shared {
                 }
             }
             Err(error) => {
-                for at in asking {
+                for at in unknown {
                     all[*at].outcome = Some(Err(LikeError::Store(error.clone())));
                 }
             }
@@ -203,7 +199,7 @@ impl Shared {
     }
 }
 
-/// A call that failed. What may be done twice is tried once more: so a connection that was lost is found out.
+/// Takes a failed call. A like that is safe to repeat is tried once more, since the connection may have been lost.
 fn failed(all: &mut [Open], places: &[usize], error: &Error, is_first: bool) {
     for at in places {
         let one = &mut all[*at];
@@ -219,28 +215,28 @@ fn failed(all: &mut [Open], places: &[usize], error: &Error, is_first: bool) {
     }
 }
 
-fn change_words<'o>(most: &str, all: impl Iterator<Item = &'o Open>) -> Vec<String> {
-    let mut words = vec![most.to_owned(), String::new()];
+fn change_args<'o>(most: &str, all: impl Iterator<Item = &'o Open>) -> Vec<String> {
+    let mut args = vec![most.to_owned(), String::new()];
     for one in all {
         let change = match one.like.change {
             Change::On => "1",
             Change::Off => "0",
             Change::Toggle => "toggle",
         };
-        words.extend([one.like.article, one.like.user].map(|id| id.to_string()));
-        words.push(change.to_owned());
+        args.extend([one.like.article, one.like.user].map(|id| id.to_string()));
+        args.push(change.to_owned());
         match &one.base {
-            Some((generation, looked)) => {
-                // The same for all of a call.
-                words[1].clone_from(generation);
-                words.push(u8::from(looked.look.liked).to_string());
-                words.push(looked.look.counts.likes.to_string());
-                words.push(looked.all.as_ref().map_or_else(|| "?".to_owned(), |all| list(all)));
+            Some((generation, base)) => {
+                // The same for all likes of a call.
+                args[1].clone_from(generation);
+                args.push(u8::from(base.stored.liked).to_string());
+                args.push(base.stored.counts.likes.to_string());
+                args.push(base.likers.as_ref().map_or_else(|| "?".to_owned(), |all| list(all)));
             }
-            None => words.extend([const { String::new() }; 3]),
+            None => args.extend([const { String::new() }; 3]),
         }
     }
-    words
+    args
 }
 
 fn list(users: &[UserId]) -> String {

@@ -1,8 +1,9 @@
-//! From the stream into the tables.
+//! Folds the stream into the tables.
 
+use super::super::batch::BatchOutcome;
 use super::super::store::apply;
 use super::super::{Change, Like};
-use super::{PARTS, Position, Shared};
+use super::{PARTS, Position, Stream};
 use crate::articles::types::ArticleId;
 use crate::store::{Result, StoreError, Tx, columns, params};
 use madang_valkey::{Error, redis};
@@ -11,18 +12,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Entries of a part in one transaction.
+/// Most entries of a part in one transaction.
 const AT_ONCE: usize = 1024;
 /// Time between two rounds, and after a failure. Rounds that follow at once would be smaller and cost more.
 const EVERY: Duration = Duration::from_millis(100);
 const AGAIN: Duration = Duration::from_millis(500);
-/// For so long one node folds for all; another one goes on when it does not.
+/// Lease of the node that folds for all; another node takes over when it expires.
 const TURN: Duration = Duration::from_secs(1);
 
-/// How far this node is with folding.
+/// Progress of folding on this node.
 #[derive(Debug)]
 pub(super) struct Folding {
-    /// Tells this node from others.
+    /// Random name of this node.
     name: u64,
     failed: AtomicBool,
     rounds: AtomicU64,
@@ -44,7 +45,7 @@ impl Folding {
         tokio::time::sleep(pause).await;
     }
 
-    /// In one round of ten.
+    /// True in one round of ten.
     fn looks(&self) -> bool {
         self.rounds.fetch_add(1, Relaxed).is_multiple_of(10)
     }
@@ -62,14 +63,12 @@ impl Folding {
     }
 }
 
-/// Why a round ended.
 #[derive(Debug, thiserror::Error)]
 enum FoldError {
     #[error("the stream: {0}")]
     Stream(#[from] Arc<Error>),
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Another node has folded the same entries.
     #[error("another node was faster")]
     Overtaken,
 }
@@ -77,9 +76,9 @@ enum FoldError {
 /// Entries of one part, oldest first.
 struct Entries {
     part: usize,
-    /// After this one they begin.
+    /// The last folded entry before them.
     from: i64,
-    /// Each with what it says; nothing for one that this program has not written.
+    /// Each with its like; `None` for an entry that cannot be read.
     list: Vec<(i64, Option<Like>)>,
 }
 
@@ -89,8 +88,8 @@ impl Entries {
     }
 }
 
-impl Shared {
-    /// Folds until nothing waits, if it is this node's turn or `anyway`; answers whether that could be done.
+impl Stream {
+    /// Folds until nothing waits, if it is this node's turn or `anyway`; returns whether that succeeded.
     pub(super) async fn fold_all(self: &Arc<Self>, anyway: bool) -> bool {
         loop {
             match self.fold(anyway).await {
@@ -100,7 +99,7 @@ impl Shared {
                     return true;
                 }
                 Err(error) => {
-                    self.parts.counted.flush_failed();
+                    self.core.counters.flush_failed();
                     if self.folding.failed.swap(true, Relaxed) {
                         tracing::debug!(%error, "acknowledged likes are not in the tables yet");
                     } else {
@@ -112,7 +111,7 @@ impl Shared {
         }
     }
 
-    /// One round: answers whether there may be more.
+    /// Folds one round; returns whether more may wait.
     async fn fold(self: &Arc<Self>, anyway: bool) -> Result<bool, FoldError> {
         let lengths = self.lengths().await?;
         let pending = lengths.iter().sum();
@@ -121,7 +120,7 @@ impl Shared {
         if !ours {
             self.folding.lag_micros.store(0, Relaxed);
         }
-        // A node that does not fold follows the positions all the same, only not as often.
+        // A node that does not fold follows the positions too, only less often.
         if !ours && !self.folding.looks() {
             return Ok(false);
         }
@@ -135,9 +134,9 @@ impl Shared {
         self.note_lag(&all).await?;
         let full = all.iter().any(|entries| entries.list.len() == AT_ONCE);
         let counts = self.write(&all).await?;
-        let words = all.iter().map(|entries| (entries.part, folded_words(entries, &counts)));
-        for (_, told) in self.ask_all("folded", words.collect()).await {
-            told?;
+        let args = all.iter().map(|entries| (entries.part, folded_args(entries, &counts)));
+        for (_, answer) in self.call_all("folded", args.collect()).await {
+            answer?;
         }
         Ok(full)
     }
@@ -145,13 +144,13 @@ impl Shared {
     async fn lengths(self: &Arc<Self>) -> Result<[u64; PARTS], FoldError> {
         let mut lengths = [0; PARTS];
         let all = (0..PARTS).map(|part| (part, Vec::new())).collect();
-        for (part, about) in self.ask_all("about", all).await {
-            lengths[part] = about?.first().and_then(|length| length.parse().ok()).unwrap_or(0);
+        for (part, answer) in self.call_all("about", all).await {
+            lengths[part] = answer?.first().and_then(|length| length.parse().ok()).unwrap_or(0);
         }
         Ok(lengths)
     }
 
-    /// Notes how far the tables are.
+    /// Takes over the progress of the tables.
     pub(super) fn follow(&self, positions: &[Position; PARTS]) {
         for (part, position) in positions.iter().enumerate() {
             let lost = self.known(part).folded(position);
@@ -159,10 +158,10 @@ impl Shared {
         }
     }
 
-    /// How far the tables are.
+    /// Reads the progress of the tables.
     pub(super) async fn positions(&self) -> Result<[Position; PARTS]> {
         let sql = "SELECT part, position, generation, closed FROM like_positions";
-        let read = self.parts.store.store.read(move |conn| conn.rows(sql, &[], columns));
+        let read = self.core.store.store.read(move |conn| conn.rows(sql, &[], columns));
         let mut positions: [Position; PARTS] = Default::default();
         for (part, entry, generation, closed) in read.await? {
             if let Some(known) = positions.get_mut::<usize>(part) {
@@ -177,14 +176,14 @@ impl Shared {
         parts: &[usize],
         positions: &[Position; PARTS],
     ) -> Result<Vec<Entries>, FoldError> {
-        let words = |part: &usize| {
+        let args = |part: &usize| {
             let after = positions[*part].entry.to_string();
             (*part, vec![after, AT_ONCE.to_string()])
         };
         let mut all = Vec::new();
-        for (part, read) in self.ask_all("read", parts.iter().map(words).collect()).await {
-            let read = read?;
-            let entries = read.chunks_exact(2);
+        for (part, answer) in self.call_all("read", parts.iter().map(args).collect()).await {
+            let answer = answer?;
+            let entries = answer.chunks_exact(2);
             let list = entries.filter_map(|entry| self::entry(&entry[0], &entry[1])).collect();
             all.push(Entries { part, from: positions[part].entry, list });
         }
@@ -193,7 +192,7 @@ impl Shared {
         Ok(all)
     }
 
-    /// By the server's clock, which named the entries.
+    /// Notes the age of the oldest entry, by the server's clock, which named the entries.
     async fn note_lag(&self, all: &[Entries]) -> Result<(), FoldError> {
         let oldest = all.iter().filter_map(|entries| entries.list.first()).map(|(entry, _)| *entry);
         let lag = match oldest.min() {
@@ -208,7 +207,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether this node folds for all. Two that do at once, for a moment, do no harm.
+    /// True if this node folds for all. Two at once, for a moment, do no harm.
     async fn is_our_turn(&self) -> Result<bool, Error> {
         let key = format!("{}:folds", self.prefix);
         let name = format!("{:x}", self.folding.name);
@@ -228,7 +227,7 @@ impl Shared {
         Ok(ours)
     }
 
-    /// Positions and rows in one transaction; answers what the counts are then.
+    /// Writes positions and rows in one transaction; returns the new counts.
     async fn write(&self, all: &[Entries]) -> Result<HashMap<ArticleId, u64>, FoldError> {
         let moves: Vec<(usize, String, i64, i64)> = all
             .iter()
@@ -256,31 +255,30 @@ impl Shared {
             }
             Ok(apply(tx, &likes)?)
         };
-        let counted = Arc::clone(&self.parts.counted);
-        let committed = move |applied: &super::super::store::Applied| {
-            counted.committed(applied.changed);
-            counted.applied(applied.changed);
+        let counters = Arc::clone(&self.core.counters);
+        let committed = move |outcome: &BatchOutcome| {
+            counters.committed(outcome.changed());
+            counters.applied(outcome.changed());
         };
-        let applied = self.parts.store.store.write_then(job, committed).await?;
-        Ok(applied.counts.into_iter().map(|(article, counts)| (article, counts.likes)).collect())
+        let outcome = self.core.store.store.write_then(job, committed).await?;
+        Ok(outcome.counts.into_iter().map(|(article, _, now)| (article, now.likes)).collect())
     }
 }
 
-/// Arguments of the script for entries that are in the tables: each article with its newest entry and its count there,
-/// empty if the article is not there.
-fn folded_words(entries: &Entries, counts: &HashMap<ArticleId, u64>) -> Vec<String> {
+/// Arguments of the script for folded entries: each article with its newest entry and its count in the tables, empty
+/// if the article is gone.
+fn folded_args(entries: &Entries, counts: &HashMap<ArticleId, u64>) -> Vec<String> {
     let likes = entries.list.iter().filter_map(|(entry, like)| Some((like.as_ref()?, *entry)));
     let newest: BTreeMap<ArticleId, i64> =
         likes.map(|(like, entry)| (like.article, entry)).collect();
-    let mut words = vec![entries.last().to_string()];
+    let mut args = vec![entries.last().to_string()];
     for (article, entry) in newest {
         let count = counts.get(&article).map_or_else(String::new, u64::to_string);
-        words.extend([article.to_string(), entry.to_string(), count]);
+        args.extend([article.to_string(), entry.to_string(), count]);
     }
-    words
+    args
 }
 
-/// An entry of the stream.
 fn entry(id: &str, text: &str) -> Option<(i64, Option<Like>)> {
     let entry = id.split_once('-')?.0.parse().ok()?;
     let like = like(text);

@@ -1,27 +1,27 @@
 -- Likes in Valkey: parts of the stream, each with the articles whose likes go through it.
 --
--- KEYS: for each part that is asked a hash about it. In a cluster, where one part is asked, also the other keys that it
--- has and that this call is about: while the cluster moves them, a server that has only some of them then refuses the
--- call. All keys of a part begin with that of its hash, which has their hash tag:
---   :stream            entries "article:user:0|1", each with the state that a pair has from then on
+-- KEYS: a hash for each part of the call. In a cluster, where a call is about one part, also the other keys of the call:
+-- while the cluster moves keys, a server that has only some of them then refuses the call. All keys of a part begin with
+-- that of its hash, which contains their hash tag:
+--   :stream            entries "article:user:0|1", each with the new state of a pair
 --   :<gen>:<article>   a hash: c = the count of likes, l = the newest entry, and for each user the state, 0 or 1; with f,
 --                      a user who is not in it does not like the article
 --   :gone:<article>    for a while after an article was found deleted
--- The hash has gen, the generation, which changes when the server has lost something; last, the newest entry; kept,
--- the newest entry that the server had when the generation began.
+-- The hash has gen, the generation, which changes when the server has lost data; last, the newest entry; kept, the newest
+-- entry that the server had when the generation began.
 --
--- ARGV: what, a name for a new generation, the number of parts, and for each part the newest entry that the node knows,
--- how many words follow, and these:
+-- ARGV: the action, a name for a new generation, the number of parts, and for each part the newest entry known to the
+-- node, the number of arguments that follow, and these:
 --   change  most ("" without a stream) generation {article user change liked count all}...
---   look    {article user}...; {count, liked} of each
---   about   nothing; how many entries wait
---   read    after most; entries
+--   look    {article user}...; answers {count, liked} of each
+--   about   nothing; answers the number of waiting entries
+--   read    after most; answers entries
 --   folded  position {article entry count}...
--- What the tables say, liked, count and all who like the article ("7,9,", or "?" if they are many), is empty where nobody
--- has looked, and holds for that generation.
--- Answers for each part {gen, last, kept, ...}: of each change {what, count, liked, entry}.
+-- liked, count and all users who like the article ("7,9,", or "?" if they are many) are the state in the tables. They are
+-- empty if it was not read, and hold for that generation.
+-- Answers for each part {gen, last, kept, ...}: of each change {result, count, liked, entry}.
 --
--- An entry is named by the microsecond in which it was made; entries never go back, whatever the clock does.
+-- An entry is named by the microsecond of its creation; entries never go back, whatever the clock does.
 
 local what, candidate = ARGV[1], ARGV[2]
 local HOUR, WEEK = 3600, 604800
@@ -56,18 +56,18 @@ function acts.folded(p, word, words)
     local article, entry, count = word(i), word(i + 1), word(i + 2)
     local key = p.key .. ':' .. p.gen .. ':' .. article
     if count == '' then
-      -- A look that began before the article was deleted must not bring it back.
+      -- A read that began before the article was deleted must not bring it back.
       redis.call('SET', p.key .. ':gone:' .. article, 1, 'EX', 60)
       redis.call('DEL', key)
     elseif redis.call('HGET', key, 'l') == entry then
-      -- Nothing is under way: the table is right, whoever else has written to it.
+      -- No newer entry: the count in the table is right, also after a write by somebody else.
       redis.call('HSET', key, 'c', count)
       redis.call('EXPIRE', key, HOUR)
     end
   end
 end
 
--- Answers what became of it, the count, the state, and the entry that was made.
+-- Returns the result, the count, the state, and the new entry.
 local function change(p, article, user, wish, looked_liked, looked_count, looked_all)
   local key = p.key .. ':' .. p.gen .. ':' .. article
   local found = redis.call('HMGET', key, 'c', user, 'f')
@@ -133,7 +133,7 @@ for part = 1, tonumber(ARGV[3]) do
   local p = { key = key, gen = found[1], last = tonumber(found[2] or '0'), said = {} }
   local kept = found[3] or '0'
   if not p.gen or p.last < floor then
-    -- The server knows less than this node: it has lost something, or it is an old copy.
+    -- The server is behind this node: it has lost data, or it is an old copy.
     p.gen, kept, p.last = candidate, text(p.last), math.max(p.last, floor)
     redis.call('HSET', key, 'gen', p.gen, 'last', text(p.last), 'kept', kept)
   end

@@ -1,4 +1,4 @@
-//! The log applied again, unreadable, full, and of what is gone.
+//! The log: applied again, unreadable, full, and with deleted articles and users.
 
 use super::*;
 use madang_testing::until_async;
@@ -18,7 +18,7 @@ async fn a_log_that_is_applied_again_changes_nothing_not_even_after_half_of_a_pa
         }
         bench.store.execute("CREATE TABLE saved AS SELECT * FROM like_log").await;
         if half {
-            let mut pass = Pass::begin(log.parts.clone(), 9).unwrap();
+            let mut pass = Pass::begin(log.core.clone(), 9).unwrap();
             assert!(pass.step().await.unwrap());
         }
         for _ in 0..2 {
@@ -71,7 +71,7 @@ async fn what_cannot_be_applied_stays_in_the_log_and_is_applied_later() {
     assert_eq!(bench.store.number("SELECT count(*) FROM like_log").await, 0);
 }
 
-/// Another process on the same store, which may have no more pages than it has.
+/// Another process on the same store, whose file must not grow.
 async fn restarted_without_room(bench: &Bench, write: LikesWrite) -> Articles {
     bench.store.execute("PRAGMA max_page_count = 1").await;
     let store = bench.store.clone();
@@ -112,14 +112,14 @@ async fn a_log_without_room_to_be_applied_at_the_start_is_shown_and_applied_late
         for start in 0..2 {
             let system = restarted_without_room(&bench, way).await;
             everybody_sees(&system, &model, 3, start).await;
-            assert_eq!(system.likes.pending().backlog(), (changes, changes), "it is bounded so");
+            assert_eq!(system.likes.core.pending.backlog(), (changes, changes), "it is bounded so");
             system.likes.flush().await;
             assert_eq!(system.like_metrics().failed_flushes, 1, "{way:?}");
             everybody_sees(&system, &model, 3, start).await;
             if start == 0 {
                 continue;
             }
-            // What else is acknowledged goes on from what was.
+            // New likes continue from the pending ones.
             let done = bench.like(&system.likes, 1, 3, Change::Toggle).await;
             assert_eq!(done, model.like((1, 3), Change::Toggle));
             everybody_sees(&system, &model, 3, start).await;
@@ -173,12 +173,12 @@ async fn likes_of_what_is_gone_by_the_time_they_are_applied_are_dropped() {
 async fn likes_are_refused_when_the_log_is_full_and_taken_again_after_a_pass() {
     let bench = Bench::embedded(1).await;
     let log = bench.log(LikesWrite::Behind);
-    let behind = Behind::bounded(log.parts.clone(), 4);
+    let behind = Arc::new(Behind::bounded(log.core.clone(), 4));
     let like = |user, change| {
         let (gate, behind) = (bench.gate.clone(), behind.clone());
         async move { behind.apply(Like { article: 1, user, change }, gate.enter().await.unwrap()).await }
     };
-    // The log holds changes, not pairs: its rows are what has to be bounded.
+    // The limit counts changes, not pairs: it bounds the records.
     for count in [1, 0, 1, 0] {
         assert_eq!(like(1, Change::Toggle).await.map(|liked| liked.count), Ok(count));
     }
@@ -193,7 +193,7 @@ async fn likes_are_refused_when_the_log_is_full_and_taken_again_after_a_pass() {
 async fn batches_are_small_while_the_log_is_long() {
     let bench = Arc::new(Bench::embedded(50).await);
     let log = bench.log(LikesWrite::Behind);
-    let behind = Behind::bounded(log.parts.clone(), 600);
+    let behind = Arc::new(Behind::bounded(log.core.clone(), 600));
     let mut batches = Vec::new();
     for change in [Change::On, Change::Off, Change::On] {
         let before = log.metrics().batches;
@@ -218,7 +218,7 @@ async fn batches_are_small_while_the_log_is_long() {
     assert_eq!(batches, [1, 2, 1]);
 }
 
-/// Hands the writer what a future begins with.
+/// Polls a future once, so that it submits its job.
 async fn begun<F: Future>(future: F) -> std::pin::Pin<Box<F>> {
     let mut future = Box::pin(future);
     let waits = std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx).is_pending())).await;
@@ -245,7 +245,7 @@ async fn a_pair_that_is_reversed_in_the_group_of_its_slice_stays_reversed() {
             if on { (Change::On, Change::Off) } else { (Change::Off, Change::On) };
         let done = bench.like(log, pair.0, pair.1, change).await;
         assert_eq!(done, model.like(pair, change));
-        let mut pass = Pass::begin(log.parts.clone(), 256).unwrap();
+        let mut pass = Pass::begin(log.core.clone(), 256).unwrap();
         let held = Held::begin(&bench.store).await;
         let (reversed, more) = if batch_first {
             let batch = begun(bench.like(log, pair.0, pair.1, reverse)).await;
