@@ -43,13 +43,13 @@ pub use spawner::Supervisor;
 pub use spec::Spec;
 pub use tree::{Glance, Sample, Scope};
 
-/// CPU time, user and system, of the calling process with all its threads: by its own clock, which
-/// is finer than the ticks of `/proc`.
+/// CPU time, user and system, of the calling process, from its clock, which is finer than the ticks of
+/// `/proc`.
 pub fn own_cpu_time() -> std::time::Duration {
     clock(rustix::time::ClockId::ProcessCPUTime)
 }
 
-/// CPU time, user and system, of the calling thread alone.
+/// CPU time, user and system, of the calling thread.
 pub fn thread_cpu_time() -> std::time::Duration {
     clock(rustix::time::ClockId::ThreadCPUTime)
 }

@@ -1,4 +1,4 @@
-//! Valkey, or Redis where that is what is installed: a free port of 127.0.0.1, nothing saved on disk.
+//! Valkey, or else Redis: a free port of 127.0.0.1, by default nothing saved on disk.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -9,19 +9,19 @@ use std::{fs, io};
 
 use crate::{Error, Neighbour, Output, PortReservation, Result, Spec, Supervisor};
 
-/// Where Debian installs them. The first that is there is used.
+/// Paths in Debian. The first that exists is used.
 const PROGRAMS: [&str; 2] = ["/usr/bin/valkey-server", "/usr/bin/redis-server"];
-/// It opens one socket.
+/// The server opens one socket.
 const READY_TIME: Duration = Duration::from_secs(10);
-/// Servers of a cluster look for each other ten times a second.
+/// Members of a cluster contact each other ten times a second.
 const CLUSTER_TIME: Duration = Duration::from_secs(30);
-/// Longest answer to one of the few questions asked here.
+/// Maximum size of a reply.
 const ANSWER_BYTES: u64 = 64 << 10;
-/// Where a server of a cluster keeps what it knows of the others.
+/// A member's state of the cluster.
 const CLUSTER_FILE: &str = "nodes.conf";
-/// All slots of a cluster.
+/// Slots of a cluster.
 const SLOTS: u16 = 16384;
-/// With nothing to save it ends at once.
+/// Without anything to save it ends at once.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// A running server. Dropping it kills it.
@@ -30,11 +30,10 @@ pub struct Redis {
     neighbour: Neighbour,
     dir: PathBuf,
     args: Vec<String>,
-    /// Port of a cluster's servers for each other.
+    /// Port of the cluster bus.
     bus: Option<PortReservation>,
 }
 
-/// Port, process and end are those of all such servers.
 impl Deref for Redis {
     type Target = Neighbour;
 
@@ -53,8 +52,10 @@ impl Redis {
         Self::with(supervisor, dir, &[])
     }
 
-    /// [`start`](Self::start) with further arguments of the server, which count more than its own.
-    /// Errors as of [`start`](Self::start).
+    /// As [`start`](Self::start), with further arguments, which override the defaults.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
     pub fn with(supervisor: &Supervisor, dir: &Path, args: &[&str]) -> Result<Self> {
         let no_port = |source| Error::Io { what: "no free port".to_owned(), source };
         let reservation = PortReservation::new().map_err(no_port)?;
@@ -66,9 +67,11 @@ impl Redis {
         Ok(server)
     }
 
-    /// Starts a cluster of so many empty servers, each in a directory of its own in `dir`. The slots are divided evenly,
-    /// there are no replicas, and the others still serve their slots when one is down.
-    /// Errors as of [`start`](Self::start).
+    /// Starts a cluster of `servers` empty servers, each with its own directory in `dir`. The slots are divided evenly,
+    /// without replicas; when one server is down, the others still serve their slots.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
     pub fn cluster(
         supervisor: &Supervisor,
         dir: &Path,
@@ -80,7 +83,7 @@ impl Redis {
         for number in 1..=servers {
             let home = dir.join(number.to_string());
             fs::create_dir_all(&home).map_err(failed)?;
-            // One of an earlier start has other ports.
+            // The file of an earlier start has other ports.
             match fs::remove_file(home.join(CLUSTER_FILE)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
                 _ => {}
@@ -108,10 +111,10 @@ impl Redis {
         Ok(cluster)
     }
 
-    /// Ends it, if it has not ended yet, and starts it again at the same address, empty.
+    /// Stops the server if it runs, and starts it again at the same address, empty.
     ///
     /// # Errors
-    /// As [`start`](Self::start). The server is then down, and this can be tried again.
+    /// As [`start`](Self::start). The server is then down; the restart can be repeated.
     pub fn restart(&mut self, supervisor: &Supervisor) -> Result<()> {
         self.neighbour.stop()?;
         self.neighbour.process = spawn(supervisor, &self.dir, self.port(), &self.args)?;
@@ -136,7 +139,7 @@ impl Redis {
     }
 }
 
-/// Whether one is installed.
+/// Checks that Valkey or Redis is installed.
 ///
 /// # Errors
 /// [`Error::NotInstalled`].
@@ -165,7 +168,7 @@ fn spawn(
     supervisor.spawn(&spec)
 }
 
-/// Gives each server its slots and makes it known to the first one.
+/// Assigns slots to each server and introduces it to the first.
 fn join(cluster: &[Redis]) -> io::Result<()> {
     let Some(first) = cluster.first() else { return Ok(()) };
     let first_bus = first.bus.as_ref().map_or(0, PortReservation::port);
@@ -183,7 +186,7 @@ fn join(cluster: &[Redis]) -> io::Result<()> {
     Ok(())
 }
 
-/// The answer to a command without spaces in its words.
+/// The reply to a command whose words contain no spaces.
 fn ask(address: SocketAddr, time: Duration, command: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, time)?;
     stream.set_read_timeout(Some(time))?;
