@@ -67,7 +67,7 @@ pub enum SearchEnd {
 }
 
 /// What came of all searches.
-pub struct Outcomes {
+pub(crate) struct Outcomes {
     pub tries: Vec<Try>,
     /// What was found, by block and variant's index.
     pub found: BTreeMap<(u32, usize), SearchResult>,
@@ -78,7 +78,7 @@ pub struct Outcomes {
 }
 
 /// A round that is to be run.
-pub struct Order {
+pub(crate) struct Order {
     pub place: RoundPosition,
     /// The variant's index.
     pub index: usize,
@@ -87,9 +87,9 @@ pub struct Order {
 }
 
 /// Runs a round; `None` when somebody stopped it.
-pub type Runner<'r> = dyn FnMut(&Order) -> Option<RoundRecord> + 'r;
+pub(crate) type Runner<'r> = dyn FnMut(&Order) -> Option<RoundRecord> + 'r;
 
-pub struct Course<'p, 'r> {
+pub(crate) struct Course<'p, 'r> {
     plan: &'p LimitPlan,
     /// `None` when a stored search is only gone through again.
     runner: Option<&'r mut Runner<'r>>,
@@ -113,7 +113,7 @@ struct Seat {
 }
 
 impl<'p, 'r> Course<'p, 'r> {
-    pub fn new(
+    pub(crate) fn new(
         plan: &'p LimitPlan,
         runner: Option<&'r mut Runner<'r>>,
         earlier: Vec<RoundRecord>,
@@ -132,7 +132,7 @@ impl<'p, 'r> Course<'p, 'r> {
         Self { plan, runner, earlier: earlier.into(), outcomes, unhurried_ms, repeats }
     }
 
-    pub fn run(mut self, progress: &mut dyn Progress) -> Outcomes {
+    pub(crate) fn run(mut self, progress: &mut dyn Progress) -> Outcomes {
         for block in 1..=self.plan.options.blocks {
             if let Err(ended) = self.block(block, progress) {
                 self.outcomes.ended = ended;

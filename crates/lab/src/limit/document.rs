@@ -9,7 +9,7 @@ use crate::judge::metric::digits;
 use crate::report::document::{Document, Part, Plot, Section, Table};
 use crate::report::plot::{self, Dot, Row};
 
-pub fn document(report: &LimitReport) -> Document {
+pub(crate) fn document(report: &LimitReport) -> Document {
     let lang = report.language;
     let sentences = report.sentence.lines().zip(&report.variants);
     let mut top: Vec<Part> =

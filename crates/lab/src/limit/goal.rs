@@ -131,7 +131,7 @@ pub enum Breach {
 }
 
 /// The word for [`Breach::Died`], a sentence of its own.
-pub const DIED: &str = "the server died";
+pub(crate) const DIED: &str = "the server died";
 
 impl Breach {
     /// One word, to count by.
@@ -253,7 +253,7 @@ impl Goal {
 }
 
 /// `12.3`, `234`: three digits, no more than are known.
-pub fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
@@ -262,7 +262,7 @@ pub fn number(value: f64) -> String {
 }
 
 /// `0.1 %`.
-pub fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{} %", number(share * 100.0))
 }
 

@@ -7,7 +7,7 @@ use super::search::CONFIRMATIONS;
 use super::steering::Steering;
 use crate::report::Language;
 
-pub fn words(report: &LimitReport) -> String {
+pub(crate) fn words(report: &LimitReport) -> String {
     let settings = &report.settings;
     let lang = report.language;
     let steering = match settings.steering {
@@ -44,7 +44,7 @@ pub fn words(report: &LimitReport) -> String {
 }
 
 /// Where, when and with what.
-pub fn circumstances(report: &LimitReport) -> Vec<String> {
+pub(crate) fn circumstances(report: &LimitReport) -> Vec<String> {
     let lang = report.language;
     let mut lines = report.origin.lines(lang);
     lines.push(format!("{}: {}", lang.pick("script", "스크립트"), report.script));

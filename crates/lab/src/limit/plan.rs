@@ -311,7 +311,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    pub fn options() -> LimitOptions {
+    pub(crate) fn options() -> LimitOptions {
         LimitOptions {
             goal: Goal { p95_ms: Some(250.0), p99_ms: None, errors: 0.0, max_dropped: 0.0 },
             variants: Vec::new(),
@@ -338,7 +338,7 @@ pub(super) mod tests {
         Experiment::of_command_line(text, dir.path()).unwrap()
     }
 
-    pub fn plan(options: LimitOptions) -> LimitPlan {
+    pub(crate) fn plan(options: LimitOptions) -> LimitPlan {
         LimitPlan::new(&experiment(), options).unwrap()
     }
 

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::goal::{Reason, Whose};
 
 /// Long tries that have to meet the goal.
-pub const CONFIRMATIONS: u32 = 3;
+pub(crate) const CONFIRMATIONS: u32 = 3;
 /// Factor of a step while seeking.
 const SEEKING_STEP: f64 = 2.0;
 /// How much coarser seeking is than the resolution.
@@ -23,7 +23,7 @@ const SEEKING_TIMES: f64 = 4.0;
 
 /// What a search may try.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bounds {
+pub(crate) struct Bounds {
     /// The lowest rate, 1 or more.
     pub floor: u32,
     pub ceiling: u32,
@@ -61,7 +61,7 @@ pub struct SearchResult {
 
 /// A search that is going on.
 #[derive(Debug, Clone)]
-pub struct Search {
+pub(crate) struct Search {
     bounds: Bounds,
     /// The highest rate of this stage that met the goal.
     met: Option<u32>,
@@ -76,12 +76,12 @@ pub struct Search {
 }
 
 impl Search {
-    pub fn seeking(bounds: Bounds, start: f64) -> Self {
+    pub(crate) fn seeking(bounds: Bounds, start: f64) -> Self {
         Self::new(bounds, start, Length::Short)
     }
 
     /// A search that confirms from a rate near `start`, where another search ended.
-    pub fn confirming(bounds: Bounds, start: f64) -> Self {
+    pub(crate) fn confirming(bounds: Bounds, start: f64) -> Self {
         Self::new(bounds, start, Length::Long)
     }
 
@@ -96,12 +96,12 @@ impl Search {
     }
 
     /// The next try; `None` when the search is over.
-    pub fn next(&self) -> Option<Next> {
+    pub(crate) fn next(&self) -> Option<Next> {
         self.next
     }
 
     /// Takes what the try of [`Self::next`] showed: why it missed the goal, or `None` if it met it.
-    pub fn tell(&mut self, missed: Option<Reason>) {
+    pub(crate) fn tell(&mut self, missed: Option<Reason>) {
         let Some(Next { rate, length }) = self.next else { return };
         match (missed, length) {
             (None, Length::Short) => {
@@ -135,7 +135,7 @@ impl Search {
     }
 
     /// What was found, once the search is over.
-    pub fn found(&self) -> Option<SearchResult> {
+    pub(crate) fn found(&self) -> Option<SearchResult> {
         let (refuted, why) = self.missed.clone().unzip();
         // A search without a miss ends at the ceiling.
         let confirmed = self.met.or_else(|| refuted.is_none().then_some(self.bounds.ceiling));

@@ -118,7 +118,7 @@ impl SearchPart {
 }
 
 /// One entry per variant, in their order.
-pub fn summarise(plan: &LimitPlan, outcomes: &Outcomes) -> Vec<VariantLimit> {
+pub(crate) fn summarise(plan: &LimitPlan, outcomes: &Outcomes) -> Vec<VariantLimit> {
     let searches: Vec<Vec<SearchPart>> = (0..plan.plan.variants.len())
         .map(|index| {
             let own = outcomes.found.iter().filter(|((_, at), _)| *at == index);

@@ -7,7 +7,7 @@ use super::summary::{Best, VariantLimit, Versus};
 use crate::report::{Language, align, head, ratio};
 
 /// The table, its heads first. A single variant is compared with nothing, so its table has no such column.
-pub fn table(report: &LimitReport) -> Vec<Vec<String>> {
+pub(crate) fn table(report: &LimitReport) -> Vec<Vec<String>> {
     let heads = heads(report.language).map(str::to_owned);
     let is_single = report.variants.len() == 1;
     let rows = report.variants.iter().map(|variant| row(variant, !is_single, report.language));
@@ -33,7 +33,7 @@ fn heads(lang: Language) -> [&'static str; 5] {
     .map(|(en, ko)| lang.pick(en, ko))
 }
 
-pub fn render(report: &LimitReport) -> String {
+pub(crate) fn render(report: &LimitReport) -> String {
     let lang = report.language;
     let mut lines = vec![
         format!("{} · {}", report.name, report.question),
@@ -85,7 +85,7 @@ fn best(best: &Best, lang: Language) -> String {
 }
 
 /// Every try, below the heads.
-pub fn tries(report: &LimitReport) -> Vec<Vec<String>> {
+pub(crate) fn tries(report: &LimitReport) -> Vec<Vec<String>> {
     let lang = report.language;
     let heads = [
         ("block", "블록"),

@@ -1,21 +1,21 @@
-//! `[data]` of an experiment: what every round starts with.
+//! `[data]` of an experiment: the data at the start of every round.
 
 use madang_lab::host::HostError;
 use std::path::{Path, PathBuf};
 
 /// The `[data]` table of this host.
 #[derive(Debug, Default, PartialEq)]
-pub struct Data {
+pub(crate) struct Data {
     pub samples: bool,
     /// GPX and GeoJSON files, relative to the experiment.
     pub tracks: Vec<PathBuf>,
-    /// The arguments of `madang seed`, which knows what they may be.
+    /// Arguments of `madang seed`.
     pub seed: Option<Vec<String>>,
 }
 
 impl Data {
     /// Reads and checks the table; `dir` is the experiment's directory.
-    pub fn read(table: &toml::Table, dir: &Path) -> Result<Self, HostError> {
+    pub(crate) fn read(table: &toml::Table, dir: &Path) -> Result<Self, HostError> {
         let mut data = Self::default();
         for (key, value) in table {
             match (key.as_str(), value) {
@@ -48,9 +48,9 @@ impl Data {
         Ok(data)
     }
 
-    /// The files that the table names, whether or not they are there. The samples are part of this
-    /// program, and `seed` reads none.
-    pub fn files(table: &toml::Table, dir: &Path) -> Vec<PathBuf> {
+    /// Files named in the table, existing or not. The samples are part of this program, and `seed` reads
+    /// no files.
+    pub(crate) fn files(table: &toml::Table, dir: &Path) -> Vec<PathBuf> {
         let tracks = table.get("tracks").and_then(toml::Value::as_array);
         let names = tracks.into_iter().flatten().filter_map(toml::Value::as_str);
         names.map(|name| dir.join(name)).collect()
