@@ -107,18 +107,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitReason> {
     let directory = RunDirectory::new(plan.choices.dir.as_deref())?;
     let _lock = DirLock::take(&directory.path)?;
     let _servers = directory.lock_servers(&stopping)?;
-    let context =
-        Arc::new(Context { supervisor: Supervisor::this_program(["supervise"]), stopping });
+    let supervisor = Supervisor::this_program(["supervise"]);
+    let dir = directory.path.clone();
+    let context = Arc::new(Context { supervisor, stopping, plan, dir });
     let mut stack = Stack::default();
-    let started = stack.start(&plan, &directory.path, &context);
+    let started = stack.start(&context);
     let reason = match started {
         Ok(running) => {
-            let control = restart::Control::listen(
-                &directory.path,
-                &stack.nodes,
-                plan.front.as_ref(),
-                &context,
-            )?;
+            let control = restart::Control::listen(&stack.nodes, &context)?;
             let keepers = stack.keep(&context)?;
             report::ready(&running, &stack, begun.elapsed(), args.json)?;
             context.stopping.wait();
@@ -184,25 +180,25 @@ pub(crate) struct RunningProcess {
 }
 
 impl Stack {
-    fn start(&mut self, plan: &Plan, dir: &Path, context: &Context) -> anyhow::Result<Running> {
-        let databases = Databases::start(plan, dir, context, &mut self.databases)?;
-        let cache = cache::start(plan, dir, context, &mut self.databases)?;
-        let shared = plan.shared_settings(&databases, cache.as_ref(), dir)?;
+    fn start(&mut self, context: &Context) -> anyhow::Result<Running> {
+        let plan = &context.plan;
+        let databases = Databases::start(context, &mut self.databases)?;
+        let cache = cache::start(context, &mut self.databases)?;
+        let shared = plan.shared_settings(&databases, cache.as_ref(), &context.dir)?;
         let (cache, counts) = cache.map(|urls| (urls.cache, urls.counts)).unzip();
         if let Some(from) = &plan.choices.from {
-            fill_from(from, plan, &databases, dir, &shared)
+            fill_from(from, &databases, &shared, context)
                 .with_context(|| format!("cannot use the data of {}", from.display()))?;
         }
         if plan.choices.demo {
-            fill_demo(&Node::new(1, plan, &shared, dir)?)
-                .context("cannot store the sample data")?;
+            fill_demo(&Node::new(1, &shared, context)?).context("cannot store the sample data")?;
         }
         let mut nodes = Vec::new();
         for number in 1..=plan.nodes {
-            let node = Node::new(number, plan, &shared, dir)?;
+            let node = Node::new(number, &shared, context)?;
             nodes.push(node.addresses.clone());
             let name = format!("node-{number}");
-            let managed = Arc::new(Managed::new(name, node.log.clone(), node));
+            let managed = Managed::new(name, node.log.clone(), node);
             // Before it is ready, so that it is stopped after later errors.
             self.nodes.push(Arc::clone(&managed));
             managed.start(context)?;
@@ -211,9 +207,9 @@ impl Stack {
         let mut url = nodes.first().map_or_else(|| database.clone(), |node| node.url.clone());
         let mut nginx = None;
         if let Some(balance) = &plan.front {
-            let (front, log) = front::start(balance, &nodes, dir, context)?;
+            let (front, log) = front::start(balance, &nodes, context)?;
             (url, nginx) = (front.server.url(), front.server.status_url());
-            self.front = Some(Arc::new(Managed::new("nginx".to_owned(), log, front)));
+            self.front = Some(Managed::new("nginx".to_owned(), log, front));
         }
         let nodes = nodes.into_iter().zip(&self.nodes).map(|(at, node)| RunningNode {
             url: at.url,
@@ -223,7 +219,7 @@ impl Stack {
         let nodes = nodes.collect();
         let processes =
             self.all().map(|one| RunningProcess { name: one.name.clone(), pid: one.pid() });
-        let (dir, processes) = (dir.to_owned(), processes.collect());
+        let (dir, processes) = (context.dir.clone(), processes.collect());
         Ok(Running { url, nodes, database, replicas, cache, counts, nginx, dir, processes })
     }
 
@@ -251,11 +247,11 @@ impl Stack {
 /// Copies data to the database or to the only node's file, before any node serves. Existing data remain.
 fn fill_from(
     from: &Path,
-    plan: &Plan,
     to: &Databases,
-    dir: &Path,
     shared: &[(String, String)],
+    context: &Context,
 ) -> anyhow::Result<()> {
+    let plan = &context.plan;
     let _from = DirLock::take(from)?;
     if plan.database != DatabaseKind::Sqlite {
         let settings = crate::copy::settings(plan.choices.config.clone(), from)?;
@@ -264,7 +260,7 @@ fn fill_from(
         }
         return Ok(());
     }
-    let node = Node::new(1, plan, shared, dir)?;
+    let node = Node::new(1, shared, context)?;
     let dir = &node.settings.data_dir;
     let _lock = DirLock::take(dir)?;
     if !dir.join(FILE).exists() {

@@ -1,4 +1,4 @@
-//! How a search was made, in words: what Markdown and HTML say alike.
+//! Description of the method, for Markdown and HTML.
 
 use super::goal::percent;
 use super::plan::LimitSettings;
@@ -43,7 +43,7 @@ pub(crate) fn words(report: &LimitReport) -> String {
     }
 }
 
-/// Where, when and with what.
+/// Place, time and versions.
 pub(crate) fn circumstances(report: &LimitReport) -> Vec<String> {
     let lang = report.language;
     let mut lines = report.origin.lines(lang);

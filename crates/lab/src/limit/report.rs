@@ -1,14 +1,14 @@
-//! What came of a search, and the run that makes it.
+//! Runs a search and reports it.
 
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::course::{Course, Order, Outcomes, SearchEnd, Try};
+use super::blocks::{Outcomes, RoundSpec, SearchEnd, SearchRun, Try};
 use super::document::document;
 use super::goal::Goal;
 use super::plan::{LimitPlan, LimitSettings};
-use super::progress::Progress;
+use super::progress::Console;
 use super::search::Length;
 use super::stored::{Asked, KIND, StoredLimit};
 use super::summary::{self, Capacity, Obstacle, VariantLimit, Versus};
@@ -25,10 +25,10 @@ use crate::run::progress::Silent;
 use crate::run::{self, Begun, Out, RunContext, RunError};
 use crate::words;
 
-/// Version of the report's shape; grows when a reader has to change.
+/// Version of the report's format, incremented when readers have to change.
 const FORMAT: u32 = 2;
 
-/// A search's report. Its fields are those of its `report.json`.
+/// Report of a search. Its fields are those of `report.json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct LimitReport {
     /// 2.
@@ -37,7 +37,7 @@ pub struct LimitReport {
     pub kind: &'static str,
     pub sentence: String,
     pub ended: SearchEnd,
-    /// Disturbed tries were taken as they came, because too many were.
+    /// Too many tries were disturbed, so some were accepted.
     pub too_noisy: bool,
     pub name: String,
     pub question: String,
@@ -49,39 +49,37 @@ pub struct LimitReport {
     pub seed: u64,
     /// One entry per variant, in the order of the file.
     pub variants: Vec<VariantLimit>,
-    /// Invariants that did not hold, by name, and at how many tries.
+    /// Violated invariants by name, with numbers of tries.
     pub broken_invariants: Vec<(String, usize)>,
     pub warnings: Vec<String>,
-    /// Every try, in the order they were run.
+    /// All tries in chronological order.
     pub tries: Vec<Try>,
-    /// Where and when it ran.
     #[serde(flatten)]
     pub origin: Origin,
     pub language: Language,
 }
 
-/// What came of a search that began.
+/// A search that began.
 #[derive(Debug)]
 pub struct LimitFinished {
-    /// The report, complete even if it could not be written.
     pub report: LimitReport,
-    /// Whether all its files are in the results' directory.
+    /// Result of writing the report's files.
     pub written: Result<(), RunError>,
 }
 
-/// Searches, and writes `run.json` (what was asked), `rounds.jsonl` (try by try), `report.json`,
-/// `report.md` and `report.html` into `out`, which is made if it is not there. When `cancel` is set,
-/// or a try breaks again and again, the report is written from the searches that are complete.
+/// Searches, and writes `run.json` (options), `rounds.jsonl` (tries), `report.json`, `report.md` and
+/// `report.html` into `out`, which is created if missing. When `cancel` is set, or a try fails
+/// repeatedly, the report covers the complete searches.
 ///
 /// # Errors
-/// Why no try was made. `out` is then as it was. What fails later is in [`LimitFinished`].
+/// When no try could be made; `out` is then unchanged. Later errors are in [`LimitFinished`].
 pub fn run(
     experiment: &Experiment,
     plan: &LimitPlan,
     host: &dyn Host,
     out: &Path,
     cancel: &Cancel,
-    progress: &mut dyn Progress,
+    progress: &mut Console,
 ) -> Result<LimitFinished, RunError> {
     let out = Out::create(out)?;
     let mut description = Description::new(experiment, &plan.plan, host, Asked::new(plan));
@@ -91,20 +89,20 @@ pub fn run(
     Ok(go(context, plan, begun, &mut description, Vec::new(), progress))
 }
 
-/// Goes on with a search that was interrupted or killed, or given up because a try broke, in its own
-/// directory: what its tries showed stays.
+/// Resumes a search that was interrupted, killed, or given up because a try failed, in its directory. Earlier tries
+/// count.
 ///
 /// # Errors
-/// Why it cannot go on. What was tried is then as it was.
+/// When it cannot be resumed; its directory is then unchanged.
 pub fn resume(
     stored: StoredLimit,
     host: &dyn Host,
     cancel: &Cancel,
-    progress: &mut dyn Progress,
+    progress: &mut Console,
 ) -> Result<LimitFinished, RunError> {
     stored.description.check_unchanged(&stored.experiment, &stored.plan.plan, host)?;
-    // Before anything is written: tries that this version would not have made cannot be gone on from.
-    stored.report()?;
+    // Before anything is written: tries that this version would not make cannot be resumed.
+    stored.report_in(stored.plan.plan.language)?;
     let StoredLimit { dir, experiment, plan, mut description, rounds, journal_bytes } = stored;
     let reopened = Out::reopen(&dir, journal_bytes)?;
     progress.begin(&plan);
@@ -115,27 +113,20 @@ pub fn resume(
 }
 
 impl StoredLimit {
-    /// What can be concluded from it, as if it had just ended.
-    ///
-    /// # Errors
-    /// When its tries are none that this version would have made.
-    pub fn report(&self) -> Result<LimitReport, StoredError> {
-        self.report_in(self.plan.plan.language)
-    }
-
+    /// Fails if this version would not make the stored tries.
     fn report_in(&self, language: Language) -> Result<LimitReport, StoredError> {
         let plan = self.plan.clone().in_language(language);
-        let outcomes = Course::new(&plan, None, self.rounds.clone()).run(&mut Quiet);
+        let outcomes = SearchRun::new(&plan, None, self.rounds.clone()).run(&mut Console::silent());
         if !outcomes.is_replayed {
             return Err(StoredError::NotReplayed(self.dir.join(JOURNAL)));
         }
         Ok(LimitReport::new(&self.experiment, &plan, self.description.origin(), outcomes))
     }
 
-    /// Writes its reports again, in its own language unless another is given.
+    /// Writes the reports again, by default in their language.
     ///
     /// # Errors
-    /// See [`Self::report`]; and when they cannot be written.
+    /// When this version would not make the stored tries, or the reports cannot be written.
     pub fn report_again(&self, language: Option<Language>) -> Result<LimitReport, RunError> {
         run::check_unused(&self.dir)?;
         let report = self.report_in(language.unwrap_or(self.plan.plan.language))?;
@@ -144,20 +135,16 @@ impl StoredLimit {
     }
 }
 
-pub(super) struct Quiet;
-
-impl Progress for Quiet {}
-
 fn go(
     context: RunContext<'_>,
     plan: &LimitPlan,
     begun: Begun,
     description: &mut Description<Asked>,
     earlier: Vec<RoundRecord>,
-    progress: &mut dyn Progress,
+    progress: &mut Console,
 ) -> LimitFinished {
     let Begun { out, mut journal, made } = begun;
-    let mut runner = |order: &Order| {
+    let mut runner = |order: &RoundSpec| {
         if context.cancel.is_cancelled() {
             return None;
         }
@@ -167,7 +154,7 @@ fn go(
         journal.append(&record);
         Some(record)
     };
-    let outcomes = Course::new(plan, Some(&mut runner), earlier).run(progress);
+    let outcomes = SearchRun::new(plan, Some(&mut runner), earlier).run(progress);
     description.end();
     let described = out.describe(description.to_json());
     let mut report = LimitReport::new(context.experiment, plan, description.origin(), outcomes);
@@ -208,7 +195,7 @@ impl LimitReport {
         }
     }
 
-    /// Writes its files, all of them even if one fails.
+    /// Writes all files, even if one fails.
     fn write(&self, write: impl Fn(&str, &str) -> Result<(), RunError>) -> Result<(), RunError> {
         let written = [
             write("report.json", &self.to_json()),
@@ -218,8 +205,8 @@ impl LimitReport {
         written.into_iter().collect()
     }
 
-    /// What the search came to, whatever the limits. A variant that takes nothing at this goal is
-    /// broken: it misses the goal even at one iteration a second.
+    /// Conclusion for the exit code. A variant that misses the goal even at one iteration per second is
+    /// broken.
     pub fn conclusion(&self) -> Conclusion {
         let hidden = |variant: &VariantLimit| match &variant.capacity {
             Capacity::AtLeast { because, .. } => *because != Obstacle::MaxRate,
@@ -244,7 +231,7 @@ impl LimitReport {
         json.expect("every key of the report is a string and every number finite") + "\n"
     }
 
-    /// The report as one HTML page that needs nothing else.
+    /// The report as one self-contained HTML page.
     pub fn to_html(&self) -> String {
         let raw = serde_json::to_string(self).unwrap_or_default();
         document(self).to_html(&raw)

@@ -1,4 +1,4 @@
-//! Whether a script takes the rate of a search itself.
+//! Determines how the rate of a search reaches the load.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,10 +9,10 @@ use crate::load::generator::{Generator, ScriptCheck, check_variants};
 use crate::round::host::Host;
 use crate::run::cancel::Cancel;
 
-/// Two rates that no script has by chance.
+/// Two rates that no script uses by chance.
 const RATES: [u32; 2] = [11, 17];
 
-/// How the rate gets to the load.
+/// The part that starts iterations at the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Steering {

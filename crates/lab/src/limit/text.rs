@@ -1,4 +1,4 @@
-//! The report for a terminal: one table, a sentence for each variant.
+//! The report for a terminal: a table, and a sentence for each variant.
 
 use super::goal::number;
 use super::report::LimitReport;
@@ -6,7 +6,7 @@ use super::search::Length;
 use super::summary::{Best, VariantLimit, Versus};
 use crate::report::{Language, align, head, ratio};
 
-/// The table, its heads first. A single variant is compared with nothing, so its table has no such column.
+/// The table with its header. Without the ratio column for a single variant.
 pub(crate) fn table(report: &LimitReport) -> Vec<Vec<String>> {
     let heads = heads(report.language).map(str::to_owned);
     let is_single = report.variants.len() == 1;
@@ -19,7 +19,7 @@ pub(crate) fn table(report: &LimitReport) -> Vec<Vec<String>> {
     table
 }
 
-/// Place of the column with ratios.
+/// Index of the ratio column.
 const VERSUS: usize = 2;
 
 fn heads(lang: Language) -> [&'static str; 5] {
@@ -84,7 +84,7 @@ fn best(best: &Best, lang: Language) -> String {
     format!("{p95}{} {good}{cores}", number(best.figures.goodput))
 }
 
-/// Every try, below the heads.
+/// Table of all tries, with its header.
 pub(crate) fn tries(report: &LimitReport) -> Vec<Vec<String>> {
     let lang = report.language;
     let heads = [

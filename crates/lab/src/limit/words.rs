@@ -1,7 +1,7 @@
-//! What the reports of a search say, in each language, beside what all reports say.
+//! Texts of the reports of a search, in each language.
 
-use super::course::SearchEnd;
-use super::goal::{Breach, DIED, Goal, Reason, Whose, number, percent};
+use super::blocks::SearchEnd;
+use super::goal::{Bottleneck, Breach, DIED, Goal, Reason, number, percent};
 use super::summary::{Capacity, Obstacle, VariantLimit, Versus};
 use crate::report::Language;
 
@@ -47,12 +47,12 @@ impl Language {
     pub(super) fn missed(self, reason: &Reason) -> String {
         let Self::Ko = self else { return reason.to_string() };
         let breaches: Vec<String> = reason.breaches.iter().map(|one| self.breach(one)).collect();
-        let whose = match reason.whose {
-            Whose::Server => "",
-            Whose::Generator => " (부하 생성기가 한계였습니다)",
-            Whose::VirtualUsers => " (가상 사용자가 모자랐습니다)",
+        let bottleneck = match reason.bottleneck {
+            Bottleneck::Server => "",
+            Bottleneck::Generator => " (부하 생성기가 한계였습니다)",
+            Bottleneck::VirtualUsers => " (가상 사용자가 모자랐습니다)",
         };
-        breaches.join(", ") + whose
+        breaches.join(", ") + bottleneck
     }
 
     pub(super) fn obstacle(self, obstacle: Obstacle) -> &'static str {
@@ -68,7 +68,7 @@ impl Language {
         }
     }
 
-    /// How a search ended before its end, if it did.
+    /// Reason of an early end, if any.
     pub(super) fn search_ended(self, ended: &SearchEnd) -> Option<String> {
         Some(match (self, ended) {
             (_, SearchEnd::Complete) => return None,
@@ -144,7 +144,7 @@ impl Language {
         takes + &self.versus(&variant.versus)
     }
 
-    /// Why not even the lowest rate held, as the first such search saw it.
+    /// Reason for missing the goal at the lowest rate, from the first such search.
     fn nothing_for(self, variant: &VariantLimit) -> String {
         let mut failed = variant.searches.iter().filter(|search| search.found.confirmed.is_none());
         let why = failed.find_map(|search| search.found.why.as_ref());
@@ -152,7 +152,7 @@ impl Language {
     }
 
     fn gave_way_first(self, word: &str, count: usize, searches: usize) -> String {
-        // A sentence has it already that whoever dies has given way.
+        // `died` already implies that it gave way.
         if (self, word) == (Self::En, DIED) {
             return format!("; {DIED} first in {count} of {searches} searches");
         }
@@ -163,7 +163,7 @@ impl Language {
         )
     }
 
-    /// A variant's limit against the reference's, as a sentence to follow another.
+    /// The comparison with the reference, as a further sentence.
     fn versus(self, versus: &Versus) -> String {
         match versus {
             Versus::Reference => String::new(),

@@ -1,10 +1,9 @@
 //! Valkey or Redis servers shared by all nodes: a cache, and a server with persistence for attempts and likes.
 
 use super::managed::{Context, External, FIRST_PAUSE, Managed};
-use super::plan::{CacheKind, Plan};
-use anyhow::Context as _;
+use super::plan::CacheKind;
 use madang_stack::redis::Redis;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Evicts the least used bodies, which can be made again.
@@ -31,22 +30,20 @@ pub(crate) struct Urls {
 
 /// Starts the servers of the plan, adds them to `managed`, and returns their addresses.
 pub(crate) fn start(
-    plan: &Plan,
-    dir: &Path,
     context: &Context,
     managed: &mut Vec<Arc<Managed>>,
 ) -> anyhow::Result<Option<Urls>> {
-    if plan.choices.cache == CacheKind::Off {
+    let kind = context.plan.choices.cache;
+    if kind == CacheKind::Off {
         return Ok(None);
     }
-    let dir = dir.join("cache");
-    std::fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    let dir = context.create_dir("cache", false)?;
     let mut urls = Vec::new();
     let mut keep = |name: String, log: PathBuf, server: Redis| {
         urls.push(server.url());
-        managed.push(Arc::new(Managed::new(name, log, external(server))));
+        managed.push(Managed::new(name, log, external(server)));
     };
-    if plan.choices.cache == CacheKind::Cluster {
+    if kind == CacheKind::Cluster {
         let servers = Redis::cluster(&context.supervisor, &dir, CLUSTER, &ARGS)?;
         for (number, server) in (1..).zip(servers) {
             keep(format!("cache-{number}"), dir.join(format!("{number}/{LOG}")), server);
@@ -56,15 +53,11 @@ pub(crate) fn start(
         keep("cache".to_owned(), dir.join(LOG), server);
     }
     let cache = urls.join(",");
-    let home = dir.join("counts");
-    std::fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
+    let home = context.create_dir("cache/counts", false)?;
     let server = Redis::with(&context.supervisor, &home, &PERSISTENT_ARGS)?;
     let counts = server.url();
-    managed.push(Arc::new(Managed::new(
-        "counts".to_owned(),
-        home.join(PERSISTENT_LOG),
-        external(server),
-    )));
+    let log = home.join(PERSISTENT_LOG);
+    managed.push(Managed::new("counts".to_owned(), log, external(server)));
     Ok(Some(Urls { cache, counts }))
 }
 

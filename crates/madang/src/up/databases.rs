@@ -4,9 +4,7 @@ use super::directory::random_hex;
 use super::managed::{Context, External, FIRST_PAUSE, Managed};
 use super::plan::{DatabaseKind, Plan};
 use crate::settings::usage;
-use anyhow::Context as _;
 use madang_stack::mariadb::{Account, Login, MariaDb, MariaDbSettings, Role};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,20 +32,18 @@ pub(crate) struct Databases {
 impl Databases {
     /// Starts the servers of the plan, and adds each to `managed` once it runs.
     pub(crate) fn start(
-        plan: &Plan,
-        dir: &Path,
         context: &Context,
         managed: &mut Vec<Arc<Managed>>,
     ) -> anyhow::Result<Self> {
+        let plan = &context.plan;
         if plan.database == DatabaseKind::Sqlite {
-            let file = dir.join("node-1").join("madang.db");
+            let file = context.dir.join("node-1/madang.db");
             return Ok(Self { url: format!("sqlite:{}", file.display()), replicas: Vec::new() });
         }
         if let DatabaseKind::Galera(servers) = plan.database {
-            return Self::start_galera(servers, plan, dir, context, managed);
+            return Self::start_galera(servers, context, managed);
         }
-        let primary_dir = dir.join("mariadb");
-        let data = primary_dir.join("data");
+        let data = context.dir.join("mariadb/data");
         let has_log = data.join("binlog.index").exists();
         if plan.choices.replicas > 0 && data.exists() && !has_log {
             let text = "--replicas: the MariaDB in this directory was created without replicas, so its \
@@ -63,15 +59,12 @@ impl Databases {
             settings.role = Role::Primary { server_id: PRIMARY, replication };
         }
         let mut start = |name: &str, settings: &MariaDbSettings| {
-            let dir = dir.join(name);
-            create_private(&dir)?;
+            // Private, because root has no password on the socket inside.
+            let dir = context.create_dir(name, true)?;
             let server = MariaDb::with(&context.supervisor, &dir, settings)?;
             let (url, port) = (server.url(), server.port());
-            managed.push(Arc::new(Managed::new(
-                name.to_owned(),
-                dir.join("mariadb.log"),
-                external(server),
-            )));
+            let log = dir.join("mariadb.log");
+            managed.push(Managed::new(name.to_owned(), log, external(server)));
             anyhow::Ok((url, port))
         };
         let (url, primary_port) = start("mariadb", &settings)?;
@@ -86,18 +79,16 @@ impl Databases {
 
     fn start_galera(
         servers: u16,
-        plan: &Plan,
-        dir: &Path,
         context: &Context,
         managed: &mut Vec<Arc<Managed>>,
     ) -> anyhow::Result<Self> {
-        let dir = dir.join("galera");
-        create_private(&dir)?;
-        let servers = MariaDb::galera(&context.supervisor, &dir, servers, &standalone(plan)?)?;
+        let dir = context.create_dir("galera", true)?;
+        let settings = standalone(&context.plan)?;
+        let servers = MariaDb::galera(&context.supervisor, &dir, servers, &settings)?;
         let urls: Vec<_> = servers.iter().map(MariaDb::url).collect();
         for (number, server) in (1..).zip(servers) {
             let log = dir.join(format!("{number}/mariadb.log"));
-            managed.push(Arc::new(Managed::new(format!("galera-{number}"), log, external(server))));
+            managed.push(Managed::new(format!("galera-{number}"), log, external(server)));
         }
         Ok(Self { url: urls.join(","), replicas: Vec::new() })
     }
@@ -115,13 +106,6 @@ fn standalone(plan: &Plan) -> anyhow::Result<MariaDbSettings> {
 /// A login with a new password at each start.
 fn login(user: &str) -> anyhow::Result<Login> {
     Ok(Login { user: user.to_owned(), password: random_hex(16)? })
-}
-
-/// For its owner alone, because root has no password on the socket in the directory.
-fn create_private(dir: &Path) -> anyhow::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    made.with_context(|| format!("cannot create {}", dir.display()))
 }
 
 fn external(server: MariaDb) -> External<MariaDb> {

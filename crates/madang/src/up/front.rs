@@ -14,12 +14,10 @@ use std::process::{Command, Stdio};
 pub(crate) fn start(
     plan: &FrontPlan,
     nodes: &[Addresses],
-    dir: &Path,
     context: &Context,
 ) -> anyhow::Result<(External<Nginx>, PathBuf)> {
-    let certificate = plan.tls.then(|| certificate(dir)).transpose()?;
-    let dir = dir.join("nginx");
-    std::fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    let certificate = plan.tls.then(|| certificate(&context.dir)).transpose()?;
+    let dir = context.create_dir("nginx", false)?;
     let nodes = nodes.iter().map(|node| node.api).collect();
     let balancer = Balancer { nodes, profile: plan.profile, workers: plan.workers, certificate };
     let server = Nginx::balancer(&context.supervisor, &dir, &balancer)?;

@@ -1,10 +1,14 @@
 //! Servers that are restarted when they end.
 
+use super::plan::Plan;
 use super::report::log;
 use super::stopping::Stopping;
+use anyhow::Context as _;
 use madang_stack::{Error, Exit, Neighbour, Patience, Supervisor};
 use parking_lot::Mutex;
+use std::fs::DirBuilder;
 use std::ops::Deref;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -21,10 +25,24 @@ const LASTING: Duration = Duration::from_secs(10);
 /// Grace period of nginx and the databases; each needs less.
 const STOP_TIME: Duration = Duration::from_secs(20);
 
-/// Supervisor and stop requests, for starting and stopping servers.
+/// Context of starting and stopping servers.
 pub(crate) struct Context {
     pub supervisor: Supervisor,
     pub stopping: Arc<Stopping>,
+    pub plan: Plan,
+    /// Directory of all data and logs.
+    pub dir: PathBuf,
+}
+
+impl Context {
+    /// Creates a directory, if missing, for everybody that the umask permits, or for this user alone.
+    pub(crate) fn create_dir(&self, name: &str, is_private: bool) -> anyhow::Result<PathBuf> {
+        let dir = self.dir.join(name);
+        let mode = if is_private { 0o700 } else { 0o777 };
+        let made = DirBuilder::new().recursive(true).mode(mode).create(&dir);
+        made.with_context(|| format!("cannot create {}", dir.display()))?;
+        Ok(dir)
+    }
 }
 
 /// A server at a fixed address.
@@ -97,9 +115,9 @@ impl State {
 
 impl Managed {
     /// Takes a server that runs or is still to be started.
-    pub(crate) fn new(name: String, log: PathBuf, server: impl Server + 'static) -> Self {
+    pub(crate) fn new(name: String, log: PathBuf, server: impl Server + 'static) -> Arc<Self> {
         let state = State { server: Box::new(server), ready: None };
-        Self { name, log, state: Mutex::new(state) }
+        Arc::new(Self { name, log, state: Mutex::new(state) })
     }
 
     /// Process id of the last start.
@@ -214,10 +232,11 @@ mod tests {
     #[test]
     fn a_server_that_ends_with_success_at_once_is_started_again_after_longer_and_longer_pauses() {
         let supervisor = Supervisor::new("/bin/false", ["unused"]);
-        let context = Arc::new(Context { supervisor, stopping: Arc::default() });
+        let plan = crate::up::planned([""; 0]).unwrap();
+        let (stopping, dir) = (Arc::default(), PathBuf::new());
+        let context = Arc::new(Context { supervisor, stopping, plan, dir });
         let (starts, started) = channel();
-        let managed =
-            Arc::new(Managed::new("mayfly".into(), "/dev/null".into(), Mayfly { starts }));
+        let managed = Managed::new("mayfly".into(), "/dev/null".into(), Mayfly { starts });
         let keeper = Managed::keep(&managed, &context).unwrap();
         let times: Vec<Instant> = started.iter().take(4).collect();
         context.stopping.request();

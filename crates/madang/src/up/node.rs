@@ -1,13 +1,12 @@
 //! A node: `madang serve` at a fixed address.
 
 use super::managed::{Context, Server};
-use super::plan::Plan;
 use anyhow::{Context as _, anyhow};
 use madang_service::config::{Key, Settings};
 use madang_stack::http::Url;
 use madang_stack::{Error, Exit, Output, Patience, PortReservation, Process, Spec};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A node opens and migrates its store, which may take long on a busy disk.
@@ -39,10 +38,10 @@ impl Node {
     /// A node that is not started.
     pub(crate) fn new(
         number: u16,
-        plan: &Plan,
         own: &[(String, String)],
-        dir: &Path,
+        context: &Context,
     ) -> anyhow::Result<Self> {
+        let Context { plan, dir, .. } = context;
         let data = dir.join(format!("node-{number}"));
         let log = dir.join(format!("node-{number}.log"));
         let reserve = || PortReservation::new().context("no free port for a node");

@@ -5,7 +5,6 @@
 
 use super::directory::PREFIX;
 use super::managed::{Context, Managed};
-use super::plan::FrontPlan;
 use super::report::log;
 use crate::exit::ExitReason;
 use crate::settings::usage;
@@ -105,13 +104,8 @@ pub(crate) struct Control {
 
 impl Control {
     /// Starts to serve commands, one after another. The caller holds the lock of the directory.
-    pub(crate) fn listen(
-        dir: &Path,
-        nodes: &[Arc<Managed>],
-        front: Option<&FrontPlan>,
-        context: &Arc<Context>,
-    ) -> anyhow::Result<Self> {
-        let path = dir.join(SOCKET);
+    pub(crate) fn listen(nodes: &[Arc<Managed>], context: &Arc<Context>) -> anyhow::Result<Self> {
+        let path = context.dir.join(SOCKET);
         let bind = || {
             // A killed process leaves its socket.
             if let Err(error) = fs::remove_file(&path)
@@ -119,11 +113,12 @@ impl Control {
             {
                 return Err(error);
             }
-            with_path(dir, UnixListener::bind)
+            with_path(&context.dir, UnixListener::bind)
         };
         let listener = bind().with_context(|| format!("cannot listen on {}", path.display()))?;
         let (nodes, context) = (nodes.to_vec(), Arc::clone(context));
         // If a node ended while nginx still avoids another one, nginx could have none left.
+        let front = context.plan.front.as_ref();
         let served = front.map_or(Duration::ZERO, |front| front.profile.left_out());
         // Ends with the process.
         std::thread::Builder::new().name("orders".to_owned()).spawn(move || {
