@@ -30,8 +30,7 @@ fn documents() -> BTreeMap<PathBuf, String> {
     found
 }
 
-/// Commands of fenced shell blocks, each as one line: without `$ ` and comments, with continued lines
-/// joined.
+/// Commands of fenced shell blocks, each as one line: without `$ ` and comments, with continued lines joined.
 fn commands(text: &str) -> Vec<String> {
     let (mut found, mut open, mut whole) = (Vec::new(), None, String::new());
     for line in text.lines() {

@@ -128,23 +128,27 @@ fn reason(cause: &(dyn std::error::Error + 'static)) -> Option<ExitReason> {
     if is_wrong_usage(cause) {
         return Some(ExitReason::WrongUsage);
     }
-    if let Some(error) = cause.downcast_ref::<BindError>() {
+    if let Some(BindError { source, .. }) = cause.downcast_ref() {
         let is_address =
-            matches!(error.source.kind(), ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable);
+            matches!(source.kind(), ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable);
         return Some(if is_address { ExitReason::AddressTaken } else { ExitReason::Failed });
     }
-    if let Some(error) = cause.downcast_ref::<LockError>() {
+    if let Some(error) = cause.downcast_ref() {
         return Some(lock_reason(error));
     }
-    if let Some(error) = cause.downcast_ref::<BackupError>() {
+    if let Some(error) = cause.downcast_ref() {
         return Some(backup_reason(error));
     }
     let is_of_store = match cause.downcast_ref() {
         Some(AppError::Store(_)) => true,
         Some(AppError::Accounts(e)) => matches!(e, AccountsError::Store(_) | AccountsError::Key(_)),
-        _ => cause.is::<StoreError>() || is_unusable_copy(cause),
+        _ => cause.is::<StoreError>(),
     };
-    is_of_store.then_some(ExitReason::StoreUnusable)
+    let is_of_copy = matches!(
+        cause.downcast_ref(),
+        Some(CopyError::Store(_) | CopyError::Key(_) | CopyError::Refused(_))
+    );
+    (is_of_store || is_of_copy).then_some(ExitReason::StoreUnusable)
 }
 
 fn lock_reason(error: &LockError) -> ExitReason {
@@ -164,11 +168,6 @@ fn backup_reason(error: &BackupError) -> ExitReason {
         BackupError::Refused(_) => ExitReason::WrongUsage,
         BackupError::Io { .. } => ExitReason::Failed,
     }
-}
-
-fn is_unusable_copy(cause: &(dyn std::error::Error + 'static)) -> bool {
-    let error = cause.downcast_ref::<CopyError>();
-    matches!(error, Some(CopyError::Store(_) | CopyError::Key(_) | CopyError::Refused(_)))
 }
 
 /// Wrong usage, setting or file.

@@ -3,7 +3,7 @@
 mod markets;
 mod tracks;
 
-use crate::terminal::{bar, message};
+use crate::terminal::message;
 use indicatif::ProgressBar;
 use madang_service::app::App;
 use std::fs::File;
@@ -45,9 +45,8 @@ pub(crate) fn fill_demo(app: &App) -> anyhow::Result<()> {
     markets::fill_demo(app)
 }
 
-fn progress(steps: u64) -> ProgressBar {
-    bar(steps, "{pos}/{len}")
-}
+/// Template of the progress of an import.
+const PROGRESS: &str = "{pos}/{len}";
 
 /// Prints a line above the bar.
 fn say(bar: &ProgressBar, text: std::fmt::Arguments<'_>) {

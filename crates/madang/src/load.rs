@@ -67,8 +67,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
           requires = "duration", conflicts_with_all = ["iterations", "stages"])]
     rate: Option<u32>,
-    /// With --rate: how long iterations may go on after --duration before they are cut short
-    /// [default: 30s]
+    /// With --rate: how long iterations may go on after --duration before they are cut short [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "rate")]
     graceful_stop: Option<Duration>,
     /// A variable of the script's `__ENV`; may be repeated
@@ -146,8 +145,8 @@ pub(crate) struct Args {
     /// Send no requests; print nothing when all is well
     #[arg(long, conflicts_with_all = ["report", "html", "summary_export"])]
     check: bool,
-    /// Fetch what the script imports by URL into the directory madang-vendor beside it, with a lock file; runs use that and
-    /// ask nobody. Also `madang load vendor SCRIPT`
+    /// Fetch what the script imports by URL into the directory madang-vendor beside it, with a lock file; runs use
+    /// that and ask nobody. Also `madang load vendor SCRIPT`
     #[arg(long, conflicts_with = "check")]
     vendor: bool,
     /// When all is well, write to this file what would be measured, as JSON: for how many seconds at most, whether

@@ -1,13 +1,13 @@
 //! `madang seed`: fills a store with users and their rows, for load tests.
 //!
-//! The same arguments give the same rows, in the same order and with the same ids on an empty store: a user or a schedule
-//! is a function of the seed and its number ([`random`]). Authors and likes also depend on the number of users, and the
-//! articles with comments and likes on the number of articles. Only the salts of the password hashes differ. Existing
-//! rows are not added again, so the next run completes an interrupted one, and a larger run adds the missing number of
-//! rows; with more users or articles these are not the rows of a single run.
+//! The same arguments give the same rows, in the same order and with the same ids on an empty store: a user or a
+//! schedule is a function of the seed and its number ([`random`]). Authors and likes also depend on the number of
+//! users, and the articles with comments and likes on the number of articles. Only the salts of the password hashes
+//! differ. Existing rows are not added again, so the next run completes an interrupted one, and a larger run adds the
+//! missing number of rows; with more users or articles these are not the rows of a single run.
 //!
-//! Limits per user are not enforced: a filled store can show the effect of a limit on a user far beyond it. The counts
-//! that enforce limits are kept.
+//! Limits per user are not enforced: a filled store can show the effect of a limit on a user far beyond it. The
+//! counts that enforce limits are kept.
 //!
 //! Each file fills one kind of row.
 

@@ -279,9 +279,9 @@ pub(crate) fn check(flags: &[String]) -> anyhow::Result<()> {
     planned(flags).map(drop)
 }
 
-/// Name and flags of a stack of only the database, if that can be filled once and copied as files. Stacks with equal files
-/// share the name. It has no node, since the first one would record how it writes likes. A Galera cluster cannot be copied
-/// like this.
+/// Name and flags of a stack of only the database, if that can be filled once and copied as files. Stacks with equal
+/// files share the name. It has no node, since the first one would record how it writes likes. A Galera cluster
+/// cannot be copied like this.
 pub(crate) fn layout(flags: &[String]) -> anyhow::Result<Option<(String, Vec<String>)>> {
     let plan = planned(flags)?;
     let replicas = plan.choices.replicas;

@@ -1,12 +1,11 @@
 //! CPU budgets: how much of the machine's CPU time a process tree may use, enforced by the kernel.
 //!
-//! The tree gets a cgroup of its own, with a quota for each period of 20 ms: short enough that a
-//! server without quota left stalls for less than most response times. A burstable budget imitates
-//! the small instances that clouds sell: credits, in CPU seconds, grow at the base rate while the
-//! tree uses less, and let it use up to the burst rate while they last. No kernel does that (a
-//! cgroup's own `burst` is bounded by one quota), so a thread of the owner reads the usage ten
-//! times a second and sets the quota. Over any longer time the tree uses at most base times that
-//! time plus the credits it began with.
+//! The tree gets a cgroup of its own, with a quota for each period of 20 ms: short enough that a server without quota
+//! left stalls for less than most response times. A burstable budget imitates the small instances that clouds sell:
+//! credits, in CPU seconds, grow at the base rate while the tree uses less, and let it use up to the burst rate while
+//! they last. No kernel does that (a cgroup's own `burst` is bounded by one quota), so a thread of the owner reads
+//! the usage ten times a second and sets the quota. Over any longer time the tree uses at most base times that time
+//! plus the credits it began with.
 //!
 //! The supervisor joins the cgroup before it starts the command, so every descendant is in it from
 //! its first instruction. The owner removes the cgroup when the tree is gone. An owner killed with

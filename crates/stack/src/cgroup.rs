@@ -119,8 +119,8 @@ impl Cgroup {
     }
 }
 
-/// Path of the cgroup in `/proc/PID/cgroup`; with version 1 that of `cpuacct`, as container tools use one path for all
-/// controllers.
+/// Path of the cgroup in `/proc/PID/cgroup`; with version 1 that of `cpuacct`, as container tools use one path for
+/// all controllers.
 pub(crate) fn member_of(groups: &str) -> Option<&str> {
     let lines = groups.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
     let one = lines.clone().find(|(controllers, _)| controllers.split(',').any(|c| c == "cpuacct"));

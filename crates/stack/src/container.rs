@@ -1,8 +1,8 @@
 //! Containers of docker or podman, started and stopped like processes: `run` of an image, `up` of a compose file.
 //!
 //! Both programs have the same commands. The engine's own configuration (OCI runtime, limits, cgroup driver) is not
-//! touched. The client runs in the foreground under a supervisor; the engine's own command then removes what the engine
-//! holds for it, even if the owner was killed.
+//! touched. The client runs in the foreground under a supervisor; the engine's own command then removes what the
+//! engine holds for it, even if the owner was killed.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -295,9 +295,9 @@ impl Compose {
         self.engine.run_to_end(spec, patience).map(drop)
     }
 
-    /// Command that starts the containers of a file as a project and follows their logs on stderr until all have ended:
-    /// some, such as migrations, may end before the others are ready. Its stdout has only [`UP_LINE`], once all have been
-    /// started. Containers, networks and volumes are removed when it has ended.
+    /// Command that starts the containers of a file as a project and follows their logs on stderr until all have
+    /// ended: some, such as migrations, may end before the others are ready. Its stdout has only [`UP_LINE`], once
+    /// all have been started. Containers, networks and volumes are removed when it has ended.
     pub fn up(&self, file: &Path, project: &str, env: &[(String, String)]) -> Spec {
         const UP: &str = r#""$@" up --detach >&2 && echo "$0" && exec "$@" logs --follow >&2"#;
         // podman-compose before 1.1 leaves the network.

@@ -1,5 +1,4 @@
-//! Errors of processes, with their last output. Causes are sources, not part of the text: print the
-//! whole chain.
+//! Errors of processes, with their last output. Causes are sources, not part of the text: print the whole chain.
 
 use std::path::Path;
 use std::time::Duration;
@@ -81,7 +80,8 @@ fn elsewhere(port: Option<u16>) -> String {
     port.map_or_else(String::new, |port| format!("; it listens at port {port}"))
 }
 
-/// The last lines of a process's stderr, or of a file that has its stdout as well. Displays nothing if there are none.
+/// The last lines of a process's stderr, or of a file that has its stdout as well. Displays nothing if there are
+/// none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tail(pub String);
 

@@ -5,11 +5,10 @@ use std::io;
 use std::time::Duration;
 
 use crate::procfs::{self, Stat};
-use crate::tree::{self, Found};
+use crate::tree::{self, Visited};
 use crate::{Glance, Sample, Scope};
 
-/// Roundings per parent: the kernel shows user and system time of its ended children, each rounded
-/// down to a tick.
+/// Roundings per parent: the kernel shows user and system time of its ended children, each rounded down to a tick.
 const ROUNDED: u64 = 2;
 
 /// Samples the processes below a supervisor repeatedly. The CPU time never decreases: the last seen
@@ -45,8 +44,8 @@ impl Follower {
         Self { supervisor, known: None, ended, excess, reported, lost: false, memory }
     }
 
-    /// As [`Process::sample`](crate::Process::sample). `with_shares` adds shared memory, which costs some 0.7 ms for each
-    /// process of 60 MiB.
+    /// As [`Process::sample`](crate::Process::sample). `with_shares` adds shared memory, which costs some 0.7 ms for
+    /// each process of 60 MiB.
     ///
     /// # Errors
     /// `NotFound` when the tree has ended.
@@ -93,7 +92,7 @@ impl Follower {
         self.lost
     }
 
-    fn look(&mut self, mut visit: impl FnMut(&Found<'_>)) -> io::Result<Duration> {
+    fn look(&mut self, mut visit: impl FnMut(&Visited<'_>)) -> io::Result<Duration> {
         let mut known = HashMap::new();
         let mut reaped = tree::walk(self.supervisor, Scope::Descendants, |found| {
             known.insert(found.pid, Known::new(found.stat, found.cpu));

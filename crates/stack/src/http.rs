@@ -108,8 +108,8 @@ impl Answer {
 /// self-signed one. Elsewhere the system has to trust it.
 ///
 /// # Errors
-/// When no HTTP response arrives within `timeout`, or its head does not end within 256 KiB. A response with a complete
-/// head is returned even if time or size limit cut off its body.
+/// When no HTTP response arrives within `timeout`, or its head does not end within 256 KiB. A response with a
+/// complete head is returned even if time or size limit cut off its body.
 pub fn get(url: &Url, timeout: Duration) -> io::Result<Answer> {
     let deadline = Instant::now() + timeout;
     let tcp = connect(url, timeout)?;
@@ -157,9 +157,9 @@ struct Head {
 }
 
 impl Received {
-    /// Sends a request over `stream` and reads until the response is complete or a limit is reached. Returns whether the
-    /// server closed the connection. The deadline is for all reads: with a timeout for each, a server that sends single
-    /// bytes would hold its client for hours.
+    /// Sends a request over `stream` and reads until the response is complete or a limit is reached. Returns whether
+    /// the server closed the connection. The deadline is for all reads: with a timeout for each, a server that sends
+    /// single bytes would hold its client for hours.
     fn exchange(
         &mut self,
         Url { authority, target, .. }: &Url,

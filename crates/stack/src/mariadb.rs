@@ -11,7 +11,9 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{Error, Neighbour, Output, PortReservation, Process, Result, Spec, Supervisor, Tail};
+use crate::{
+    Error, Output, PortReservation, Process, Result, Spec, Supervisor, Tail, ThirdPartyServer,
+};
 
 pub use galera::galera_installed;
 pub use settings::{Account, Login, MariaDbSettings, Member, Role};
@@ -39,7 +41,7 @@ const PROTOCOL: u8 = 10;
 /// A running MariaDB. Dropping it kills it.
 #[derive(Debug)]
 pub struct MariaDb {
-    neighbour: Neighbour,
+    server: ThirdPartyServer,
     /// Parent of the data directory, without symbolic links.
     dir: PathBuf,
     settings: MariaDbSettings,
@@ -48,10 +50,10 @@ pub struct MariaDb {
 }
 
 impl Deref for MariaDb {
-    type Target = Neighbour;
+    type Target = ThirdPartyServer;
 
-    fn deref(&self) -> &Neighbour {
-        &self.neighbour
+    fn deref(&self) -> &ThirdPartyServer {
+        &self.server
     }
 }
 
@@ -87,8 +89,8 @@ impl MariaDb {
             PortReservation::new().map_err(|source| Error::at("no free port for", &dir, source))?;
         let log = log_size(&dir);
         let process = spawn(supervisor, &dir, reservation.port(), &settings)?;
-        let neighbour = Neighbour { process, reservation, grace: STOP_GRACE };
-        let server = Self { neighbour, dir, settings, _group: group };
+        let server = ThirdPartyServer { process, reservation, grace: STOP_GRACE };
+        let server = Self { server, dir, settings, _group: group };
         server.await_ready(log)?;
         Ok(server)
     }
@@ -98,12 +100,12 @@ impl MariaDb {
     /// # Errors
     /// As [`start`](Self::start). The server is then down; the restart can be repeated.
     pub fn restart(&mut self, supervisor: &Supervisor) -> Result<()> {
-        self.neighbour.stop()?;
+        self.server.stop()?;
         if let Role::Member(member) = &mut self.settings.role {
             member.begins = false;
         }
         let log = log_size(&self.dir);
-        self.neighbour.process = spawn(supervisor, &self.dir, self.port(), &self.settings)?;
+        self.server.process = spawn(supervisor, &self.dir, self.port(), &self.settings)?;
         self.await_ready(log)
     }
 
@@ -126,7 +128,7 @@ impl MariaDb {
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port()));
         let greeted = |left| greeting(address, left);
-        self.neighbour.process.ready_when("the greeting of a database", READY_TIME, greeted)
+        self.server.process.ready_when("the greeting of a database", READY_TIME, greeted)
     }
 }
 
@@ -138,8 +140,7 @@ fn filled(supervisor: &Supervisor, dir: &Path, settings: &MariaDbSettings) -> Re
     // Not /tmp: servers of the same process id, as in containers, would collide there.
     fs::create_dir_all(dir.join("tmp")).map_err(filled)?;
     if !data.exists() {
-        // Under another name until it is complete: a killed start must not leave a directory that
-        // looks like a store.
+        // Under another name until it is complete: a killed start must not leave a directory that looks like a store.
         let unfinished = dir.join(UNFINISHED);
         match fs::remove_dir_all(&unfinished) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(filled(error)),

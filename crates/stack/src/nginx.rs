@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use crate::{Error, Neighbour, Output, PortReservation, Process, Result, Spec, Supervisor, http};
+use crate::{
+    Error, Output, PortReservation, Process, Result, Spec, Supervisor, ThirdPartyServer, http,
+};
 
 pub use balancer::{Balancer, Certificate};
 pub use template::Profile;
@@ -39,7 +41,7 @@ pub struct StaticSite {
 /// A running nginx. Dropping it kills it.
 #[derive(Debug)]
 pub struct Nginx {
-    neighbour: Neighbour,
+    server: ThirdPartyServer,
     /// Port of TLS.
     secure: Option<PortReservation>,
     /// Port of the counters.
@@ -49,10 +51,10 @@ pub struct Nginx {
 
 /// The port is that of plain HTTP.
 impl Deref for Nginx {
-    type Target = Neighbour;
+    type Target = ThirdPartyServer;
 
-    fn deref(&self) -> &Neighbour {
-        &self.neighbour
+    fn deref(&self) -> &ThirdPartyServer {
+        &self.server
     }
 }
 
@@ -76,7 +78,7 @@ impl Nginx {
             source: io::Error::other(reason),
         })?;
         // With any status: the site need not have an index page.
-        nginx.neighbour.process.ready_when("an answer over HTTP", READY_TIME, |left| {
+        nginx.server.process.ready_when("an answer over HTTP", READY_TIME, |left| {
             http::get(&url, left).map(drop)
         })?;
         Ok(nginx)
@@ -99,8 +101,8 @@ impl Nginx {
         };
         let dir = write().map_err(|source| Error::at("cannot configure nginx in", dir, source))?;
         let process = spawn(supervisor, &dir)?;
-        let neighbour = Neighbour { process, reservation, grace: STOP_GRACE };
-        Ok(Self { neighbour, secure, status, dir })
+        let server = ThirdPartyServer { process, reservation, grace: STOP_GRACE };
+        Ok(Self { server, secure, status, dir })
     }
 
     /// `http://127.0.0.1:PORT`, or `https` with the port of TLS, without a slash at the end.

@@ -51,7 +51,7 @@ impl fmt::Debug for Patience<'_> {
 
 /// Reason for a wait that ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum WaitEnd {
     /// The limit was reached.
     Time,
     /// The wait was cancelled.

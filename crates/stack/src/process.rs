@@ -14,11 +14,10 @@ use std::time::{Duration, Instant};
 use crate::budget::Enforced;
 use crate::control::{Event, encode_stop};
 use crate::output::{Lines, file_tail};
-use crate::patience::{LOOK, Over, Patience};
+use crate::patience::{LOOK, Patience, WaitEnd};
 use crate::{Error, Follower, Output, Sample, Scope, Spec, Tail, sweep, tree};
 
-/// Time limit for the supervisor to start the command. It takes milliseconds, or seconds on a machine
-/// that swaps.
+/// Time limit for the supervisor to start the command. It takes milliseconds, or seconds on a machine that swaps.
 const START_TIME: Duration = Duration::from_secs(20);
 /// Time limit for the end of a killed tree. Only a process stuck in the kernel needs longer.
 const KILL_TIME: Duration = Duration::from_secs(20);
@@ -123,7 +122,7 @@ impl Shared {
         &self,
         patience: &Patience<'_>,
         mut done: impl FnMut(&State) -> Option<T>,
-    ) -> Result<T, Over> {
+    ) -> Result<T, WaitEnd> {
         let deadline = patience.deadline();
         loop {
             let look = deadline.min(Instant::now() + LOOK);
@@ -131,10 +130,10 @@ impl Shared {
                 return Ok(value);
             }
             if patience.gives_up() {
-                return Err(Over::GivenUp);
+                return Err(WaitEnd::GivenUp);
             }
             if Instant::now() >= deadline {
-                return Err(Over::Time);
+                return Err(WaitEnd::Time);
             }
         }
     }
@@ -289,7 +288,7 @@ impl Process {
         let grace = grace.into();
         self.order_stop(grace.limit);
         let gone = self.shared.wait_patiently(&grace, State::end);
-        if gone == Err(Over::GivenUp) {
+        if gone == Err(WaitEnd::GivenUp) {
             self.order_stop(Duration::ZERO);
         }
         match gone.ok().or_else(|| self.wait(KILL_TIME)) {

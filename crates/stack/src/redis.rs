@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use crate::{Error, Neighbour, Output, PortReservation, Result, Spec, Supervisor};
+use crate::{Error, Output, PortReservation, Result, Spec, Supervisor, ThirdPartyServer};
 
 /// Paths in Debian. The first that exists is used.
 const PROGRAMS: [&str; 2] = ["/usr/bin/valkey-server", "/usr/bin/redis-server"];
@@ -27,7 +27,7 @@ const STOP_GRACE: Duration = Duration::from_secs(5);
 /// A running server. Dropping it kills it.
 #[derive(Debug)]
 pub struct Redis {
-    neighbour: Neighbour,
+    server: ThirdPartyServer,
     dir: PathBuf,
     args: Vec<String>,
     /// Port of the cluster bus.
@@ -35,10 +35,10 @@ pub struct Redis {
 }
 
 impl Deref for Redis {
-    type Target = Neighbour;
+    type Target = ThirdPartyServer;
 
-    fn deref(&self) -> &Neighbour {
-        &self.neighbour
+    fn deref(&self) -> &ThirdPartyServer {
+        &self.server
     }
 }
 
@@ -61,14 +61,14 @@ impl Redis {
         let reservation = PortReservation::new().map_err(no_port)?;
         let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
         let process = spawn(supervisor, dir, reservation.port(), &args)?;
-        let neighbour = Neighbour { process, reservation, grace: STOP_GRACE };
-        let server = Self { neighbour, dir: dir.to_owned(), args, bus: None };
+        let server = ThirdPartyServer { process, reservation, grace: STOP_GRACE };
+        let server = Self { server, dir: dir.to_owned(), args, bus: None };
         server.await_answer()?;
         Ok(server)
     }
 
-    /// Starts a cluster of `servers` empty servers, each with its own directory in `dir`. The slots are divided evenly,
-    /// without replicas; when one server is down, the others still serve their slots.
+    /// Starts a cluster of `servers` empty servers, each with its own directory in `dir`. The slots are divided
+    /// evenly, without replicas; when one server is down, the others still serve their slots.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -106,7 +106,7 @@ impl Redis {
                 let is_whole = parts.iter().all(|part| info.contains(part));
                 if is_whole { Ok(()) } else { Err(io::Error::other(info)) }
             };
-            server.neighbour.process.ready_when("a whole cluster", CLUSTER_TIME, is_joined)?;
+            server.process.ready_when("a whole cluster", CLUSTER_TIME, is_joined)?;
         }
         Ok(cluster)
     }
@@ -116,8 +116,8 @@ impl Redis {
     /// # Errors
     /// As [`start`](Self::start). The server is then down; the restart can be repeated.
     pub fn restart(&mut self, supervisor: &Supervisor) -> Result<()> {
-        self.neighbour.stop()?;
-        self.neighbour.process = spawn(supervisor, &self.dir, self.port(), &self.args)?;
+        self.server.stop()?;
+        self.server.process = spawn(supervisor, &self.dir, self.port(), &self.args)?;
         self.await_answer()
     }
 
@@ -135,7 +135,7 @@ impl Redis {
             "PONG" => Ok(()),
             answer => Err(io::Error::other(format!("the answer is {answer:?}"))),
         };
-        self.neighbour.process.ready_when("an answer to PING", READY_TIME, answers)
+        self.server.process.ready_when("an answer to PING", READY_TIME, answers)
     }
 }
 

@@ -14,8 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::budget::Enforced;
 use crate::{Error, Output, Process, Spec};
 
-/// Environment variable inherited by all descendants of a supervised command, with a unique value for
-/// each command.
+/// Environment variable inherited by all descendants of a supervised command, with a unique value for each command.
 pub(crate) const TREE_VARIABLE: &str = "STACK_TREE";
 
 /// The program that runs as supervisor, and its arguments before the command.

@@ -1,11 +1,10 @@
 //! The supervisor: a small process between an owner and its command.
 //!
-//! It is the *subreaper* of everything below it (prctl(2), `PR_SET_CHILD_SUBREAPER`): a descendant
-//! whose parent ends, such as a daemon that forks twice, becomes its child instead of init's, so it
-//! can find and kill all of them. It kills every descendant and ends when the command ends, when the
-//! owner orders it, when the owner's end of its standard input closes (by the kernel, however the
-//! owner dies), or on SIGTERM, SIGINT or SIGHUP. SIGTERM is also its parent-death signal, in case
-//! another process accidentally inherited the owner's end.
+//! It is the *subreaper* of everything below it (prctl(2), `PR_SET_CHILD_SUBREAPER`): a descendant whose parent ends,
+//! such as a daemon that forks twice, becomes its child instead of init's, so it can find and kill all of them. It
+//! kills every descendant and ends when the command ends, when the owner orders it, when the owner's end of its
+//! standard input closes (by the kernel, however the owner dies), or on SIGTERM, SIGINT or SIGHUP. SIGTERM is also
+//! its parent-death signal, in case another process accidentally inherited the owner's end.
 //!
 //! The command's own parent-death signal is SIGKILL, so it dies even if the supervisor is killed with
 //! `kill -9`; see the crate's documentation for the rest of that case.
@@ -55,9 +54,10 @@ pub enum Supervised {
 
 /// Runs as a supervisor until the command and all its descendants are gone.
 ///
-/// `args` are the arguments after the host's hidden subcommand: `--owner PID [--cpus LIST]
-/// [--cgroup PROCS]… [--afterwards WORD]… -- PROGRAM ARGS…`. Standard input must be the control socket that
-/// [`Supervisor::spawn`](crate::Supervisor::spawn) creates. The host must not have started threads or used standard input.
+/// `args` are the arguments after the host's hidden subcommand: `--owner PID [--cpus LIST] [--cgroup PROCS]…
+/// [--afterwards WORD]… -- PROGRAM ARGS…`. Standard input must be the control socket that
+/// [`Supervisor::spawn`](crate::Supervisor::spawn) creates. The host must not have started threads or used standard
+/// input.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> Supervised {
     let arguments = match Arguments::parse(args) {
         Ok(arguments) => arguments,
@@ -187,10 +187,9 @@ fn start(Arguments { command, cpus, .. }: &Arguments) -> io::Result<Pid> {
         // The supervisor may have died before the line above took effect.
         if getppid() == Some(supervisor) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
     };
-    // SAFETY: the closure runs between fork and exec, where only async-signal-safe calls are
-    // allowed. It makes three system calls, sched_setaffinity, prctl and getppid, through rustix,
-    // which issues them directly without locks or allocation; `io::Error` from a kind or an errno
-    // allocates nothing.
+    // SAFETY: the closure runs between fork and exec, where only async-signal-safe calls are allowed. It makes three
+    // system calls, sched_setaffinity, prctl and getppid, through rustix, which issues them directly without locks or
+    // allocation; `io::Error` from a kind or an errno allocates nothing.
     #[expect(unsafe_code, reason = "a parent-death signal can only be set in the child itself")]
     unsafe {
         child.pre_exec(prepare);
@@ -266,9 +265,8 @@ impl Watch {
         Ok(true)
     }
 
-    /// Reaps ended descendants, so that re-parented daemons do not remain as zombies. Returns the exit
-    /// of the command without reaping it: the kernel may take long, and the owner should be informed
-    /// first.
+    /// Reaps ended descendants, so that re-parented daemons do not remain as zombies. Returns the exit of the command
+    /// without reaping it: the kernel may take long, and the owner should be informed first.
     fn reap(&mut self) -> io::Result<Option<Exit>> {
         // Drained first: a signal that arrives during the loop must wake the next poll.
         let mut drain = [0; 64];

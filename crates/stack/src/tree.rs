@@ -12,8 +12,7 @@ pub enum Scope {
     Process,
     /// The process and all its descendants.
     Tree,
-    /// The descendants, including CPU time of those already waited for: a supervised command without
-    /// its supervisor.
+    /// The descendants, including CPU time of those already waited for: a supervised command without its supervisor.
     Descendants,
 }
 
@@ -74,7 +73,7 @@ impl Glance {
         Ok(glance)
     }
 
-    pub(crate) fn add(&mut self, found: &Found<'_>) {
+    pub(crate) fn add(&mut self, found: &Visited<'_>) {
         self.processes += 1;
         self.threads += found.stat.threads;
         self.rss_bytes += found.stat.rss_bytes();
@@ -115,8 +114,8 @@ impl Sample {
         }
     }
 
-    pub(crate) fn add(&mut self, found: &Found<'_>) {
-        let Found { pid, threads, stat, .. } = *found;
+    pub(crate) fn add(&mut self, found: &Visited<'_>) {
+        let Visited { pid, threads, stat, .. } = *found;
         self.processes += 1;
         self.threads += stat.threads;
         self.rss_bytes += stat.rss_bytes();
@@ -152,7 +151,7 @@ pub(crate) fn shares(pids: &[u32]) -> Option<Vec<u64>> {
     pids.iter().copied().map(share).collect()
 }
 
-pub(crate) struct Found<'w> {
+pub(crate) struct Visited<'w> {
     pub pid: u32,
     pub threads: &'w [u32],
     pub stat: &'w Stat,
@@ -179,7 +178,7 @@ impl Totals {
 pub(crate) fn walk(
     root: u32,
     scope: Scope,
-    mut visit: impl FnMut(&Found<'_>),
+    mut visit: impl FnMut(&Visited<'_>),
 ) -> io::Result<Totals> {
     let root_stat = Stat::read(root).ok_or(io::ErrorKind::NotFound)?;
     let mut totals = Totals::default();
@@ -198,7 +197,7 @@ pub(crate) fn walk(
         }
         let cpu = procfs::cpu_time(pid, &stat);
         totals.living += cpu;
-        visit(&Found { pid, threads: &threads, stat: &stat, cpu });
+        visit(&Visited { pid, threads: &threads, stat: &stat, cpu });
     }
     Ok(totals)
 }

@@ -10,12 +10,12 @@ use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time limit of an expected event. Only a failing test waits this long, so it is generous: other tests, and people, may
-/// keep the machine busy.
+/// Time limit of an expected event. Only a failing test waits this long, so it is generous: other tests, and people,
+/// may keep the machine busy.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A new database on the MariaDB of `scripts/with-mariadb`; `None` outside of that script. A test that opens its store
-/// with this runs over both stores: once by itself, once in the script.
+/// A new database on the MariaDB of `scripts/with-mariadb`; `None` outside of that script. A test that opens its
+/// store with this runs over both stores: once by itself, once in the script.
 ///
 /// # Panics
 /// When the server does not create the database.
@@ -126,8 +126,8 @@ pub fn ended_within(child: &mut Child, longest: Duration) -> ExitStatus {
     }
 }
 
-/// Runs `body`, the calling test, in a process of its own. `test` is its full name; `through` is a wrapper command, or
-/// empty.
+/// Runs `body`, the calling test, in a process of its own. `test` is its full name; `through` is a wrapper command,
+/// or empty.
 ///
 /// # Panics
 /// When that process does not run the test, or the test fails there.
@@ -207,8 +207,8 @@ impl Watch {
     }
 }
 
-/// Reports that this test is skipped, with the reason: `skip!(is_possible, "no {thing} here")`. The test then returns.
-/// `is_possible`: by an independent check, the test could have run.
+/// Reports that this test is skipped, with the reason: `skip!(is_possible, "no {thing} here")`. The test then
+/// returns. `is_possible`: by an independent check, the test could have run.
 #[macro_export]
 macro_rules! skip {
     ($is_possible:expr, $($why:tt)+) => {
@@ -224,8 +224,8 @@ macro_rules! drill {
     };
 }
 
-/// Whether this process can create cgroups with a CPU controller beneath its own: an independent check for tests of CPU
-/// budgets.
+/// Whether this process can create cgroups with a CPU controller beneath its own: an independent check for tests of
+/// CPU budgets.
 pub fn can_make_cgroups() -> bool {
     let text = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     text.lines().any(|line| {

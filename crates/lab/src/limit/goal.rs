@@ -69,8 +69,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Figures of a load report. `window` is the requested duration, unless the report has that of the
-    /// script.
+    /// Figures of a load report. `window` is the requested duration, unless the report has that of the script.
     pub fn from_report(load: &LoadReport, window: Duration) -> Self {
         let trends = load.response_times();
         let iterations = load.iterations;
@@ -325,7 +324,7 @@ mod tests {
         assert_eq!(missed(dropped), Some((Bottleneck::VirtualUsers, vec!["dropped iterations"])));
         let stalled = Figures { iteration_ms: Some(21.0), ..dropped };
         assert_eq!(missed(stalled), Some((Bottleneck::Server, vec!["dropped iterations"])));
-        // Nothing to compare with: it cannot be told.
+        // Undecidable without a comparison.
         let unknown = GOAL.missed(&stalled, None).map(|reason| reason.bottleneck);
         assert_eq!(unknown, Some(Bottleneck::VirtualUsers));
     }

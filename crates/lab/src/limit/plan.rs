@@ -14,8 +14,8 @@ use crate::plan::{NoQuick, Options, Plan, Settings};
 use crate::report::Language;
 use crate::time;
 
-/// Duration of a long try: the minimum, and the factor for the longest response time of the goal. In this time a server
-/// that is 1 % too slow increases response times by a fifth of the goal.
+/// Duration of a long try: the minimum, and the factor for the longest response time of the goal. In this time a
+/// server that is 1 % too slow increases response times by a fifth of the goal.
 const CONFIRM: Duration = Duration::from_secs(30);
 const CONFIRM_TIMES: f64 = 20.0;
 /// Duration of a short try: the divisor of a long one, and the minimum.
@@ -29,8 +29,8 @@ const HOLD_SECONDS: f64 = 1.0;
 const HOLD_TIMES: f64 = 2.0;
 /// Fewer virtual users save nothing, more take seconds to create.
 const VUS: std::ops::RangeInclusive<f64> = 20.0..=2_000.0;
-/// Graceful stop after the last start: a multiple of the expected duration of an iteration, the minimum and the maximum;
-/// the latter is k6's default, which also applies to scripts without one.
+/// Graceful stop after the last start: a multiple of the expected duration of an iteration, the minimum and the
+/// maximum; the latter is k6's default, which also applies to scripts without one.
 const GRACE_TIMES: f64 = 10.0;
 const SHORT_GRACE: Duration = Duration::from_secs(5);
 const LONG_GRACE: Duration = Duration::from_secs(30);
@@ -179,7 +179,7 @@ impl LimitPlan {
     /// The search of one variant in one block. `last`: rate confirmed by its previous search.
     pub(super) fn search(&self, block: u32, index: usize, last: Option<u32>) -> Search {
         let LimitOptions { max_rate, resolution, from, .. } = self.options;
-        let bounds = Bounds { floor: 1, ceiling: max_rate, resolution };
+        let bounds = Bounds { ceiling: max_rate, resolution };
         let draw = self.draw(block, index);
         match last {
             None => Search::seeking(bounds, f64::from(from) * 2.0_f64.powf(1.0 - draw)),
@@ -232,10 +232,9 @@ impl LimitPlan {
         (self.steering == Steering::Generator).then_some(Arrivals { rate, graceful_stop })
     }
 
-    /// Time for iterations to end after the last start. A hanging server would make every try beyond its
-    /// limit half a minute longer, although iterations that take this much longer than expected have
-    /// missed the goal anyway. The expectation needs a response time in the goal, and the script's own
-    /// duration at a rate that met the goal.
+    /// Time for iterations to end after the last start. A hanging server would make every try beyond its limit half a
+    /// minute longer, although iterations that take this much longer than expected have missed the goal anyway. The
+    /// expectation needs a response time in the goal, and the script's own duration at a rate that met the goal.
     fn grace(&self, unhurried_ms: Option<f64>) -> Duration {
         let Some((goal, unhurried)) = self.longest_ms().zip(unhurried_ms) else {
             return LONG_GRACE;

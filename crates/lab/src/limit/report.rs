@@ -197,21 +197,21 @@ impl LimitReport {
 
     /// Writes all files, even if one fails.
     fn write(&self, write: impl Fn(&str, &str) -> Result<(), RunError>) -> Result<(), RunError> {
+        let page = document(self);
+        let raw = serde_json::to_string(self).unwrap_or_default();
         let written = [
             write("report.json", &self.to_json()),
-            write("report.md", &self.to_markdown()),
-            write("report.html", &self.to_html()),
+            write("report.md", &page.to_markdown()),
+            write("report.html", &page.to_html(&raw)),
         ];
         written.into_iter().collect()
     }
 
-    /// Conclusion for the exit code. A variant that misses the goal even at one iteration per second is
-    /// broken.
+    /// Conclusion for the exit code. A variant that misses the goal even at one iteration per second is broken.
     pub fn conclusion(&self) -> Conclusion {
-        let hidden = |variant: &VariantLimit| match &variant.capacity {
-            Capacity::AtLeast { because, .. } => *because != Obstacle::MaxRate,
-            _ => false,
-        };
+        let hidden = |variant: &VariantLimit| matches!(variant.capacity, Capacity::AtLeast { because, .. } if because != Obstacle::MaxRate);
+        let takes_nothing =
+            |variant: &VariantLimit| matches!(variant.capacity, Capacity::Nothing { .. });
         let is_broken =
             !self.broken_invariants.is_empty() || self.variants.iter().any(takes_nothing);
         match self.ended {
@@ -231,23 +231,9 @@ impl LimitReport {
         json.expect("every key of the report is a string and every number finite") + "\n"
     }
 
-    /// The report as one self-contained HTML page.
-    pub fn to_html(&self) -> String {
-        let raw = serde_json::to_string(self).unwrap_or_default();
-        document(self).to_html(&raw)
-    }
-
-    pub fn to_markdown(&self) -> String {
-        document(self).to_markdown()
-    }
-
     pub fn to_text(&self) -> String {
         text::render(self)
     }
-}
-
-fn takes_nothing(variant: &VariantLimit) -> bool {
-    matches!(variant.capacity, Capacity::Nothing { .. })
 }
 
 fn broken(tries: &[Try]) -> Vec<(String, usize)> {

@@ -1,14 +1,15 @@
-//! Search for the highest rate that meets the goal: which rate is tried next, for how long, and when the search is over.
+//! Search for the highest rate that meets the goal: which rate is tried next, for how long, and when the search is
+//! over.
 //!
-//! It has two stages. *Seeking* approaches the limit with short tries: the rate doubles until it misses the goal, then the
-//! gap between the highest rate that met it and the lowest that missed it is halved (at its geometric mean). *Confirming*
-//! decides with long tries: a rate is confirmed when [`CONFIRMATIONS`] of them met the goal, and refuted when one missed it.
-//! From the end of seeking, the rate rises or falls in small, growing steps until one rate is confirmed and one above it
-//! refuted; then this gap is halved. Short tries decide nothing: they cannot detect a slowly growing queue, and with few
-//! requests chance is common.
+//! It has two stages. *Seeking* approaches the limit with short tries: the rate doubles until it misses the goal,
+//! then the gap between the highest rate that met it and the lowest that missed it is halved (at its geometric mean).
+//! *Confirming* decides with long tries: a rate is confirmed when [`CONFIRMATIONS`] of them met the goal, and refuted
+//! when one missed it. From the end of seeking, the rate rises or falls in small, growing steps until one rate is
+//! confirmed and one above it refuted; then this gap is halved. Short tries decide nothing: they cannot detect a
+//! slowly growing queue, and with few requests chance is common.
 //!
-//! Seeking starts low because a server beyond its limit may need long to recover, and because a search from above could
-//! find rates beyond the first limit at which a server meets the goal again.
+//! Seeking starts low because a server beyond its limit may need long to recover, and because a search from above
+//! could find rates beyond the first limit at which a server meets the goal again.
 
 use serde::Serialize;
 
@@ -16,6 +17,8 @@ use super::goal::{Bottleneck, Reason};
 
 /// Number of long tries that have to meet the goal.
 pub(crate) const CONFIRMATIONS: u32 = 3;
+/// Lowest rate, in iterations per second.
+const FLOOR: u32 = 1;
 /// Factor of a step while seeking.
 const SEEKING_STEP: f64 = 2.0;
 /// Precision of seeking as a multiple of the resolution.
@@ -24,8 +27,7 @@ const SEEKING_TIMES: f64 = 4.0;
 /// Bounds of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Bounds {
-    /// The lowest rate, 1 or more.
-    pub floor: u32,
+    /// Highest rate.
     pub ceiling: u32,
     /// The search ends when the refuted rate exceeds the confirmed one by at most this share, or by 1.
     pub resolution: f64,
@@ -86,7 +88,7 @@ impl Search {
     }
 
     fn new(bounds: Bounds, start: f64, length: Length) -> Self {
-        let rate = whole(start).clamp(bounds.floor, bounds.ceiling);
+        let rate = whole(start).clamp(FLOOR, bounds.ceiling);
         let step = match length {
             Length::Short => SEEKING_STEP,
             Length::Long => 1.0 + 2.0 * bounds.resolution,
@@ -115,8 +117,8 @@ impl Search {
                 }
                 self.met = Some(rate);
             }
-            // A single short miss may be chance, which would end seeking far below the limit. A generator at its limit has
-            // already been observed several times.
+            // A single short miss may be chance, which would end seeking far below the limit. A generator at its
+            // limit has already been observed several times.
             (Some(why), Length::Short)
                 if self.doubt.is_none() && why.bottleneck != Bottleneck::Generator =>
             {
@@ -144,17 +146,17 @@ impl Search {
         self.next.is_none().then_some(SearchResult { confirmed, refuted, why })
     }
 
-    /// Begins the second stage at the end of the first. A limit that was not the server's remains, as reaching it again
-    /// would take long and show nothing.
+    /// Begins the second stage at the end of the first. A limit that was not the server's remains, as reaching it
+    /// again would take long and show nothing.
     fn confirm(&mut self) -> Next {
-        let start = self.met.unwrap_or(self.bounds.floor);
+        let start = self.met.unwrap_or(FLOOR);
         let missed = self.missed.take().filter(|(_, why)| self.met.is_some() && !why.is_servers());
         *self = Self { missed, ..Self::confirming(self.bounds, f64::from(start)) };
         Next { rate: start, length: Length::Long }
     }
 
     fn after(&mut self, length: Length) -> Option<u32> {
-        let Bounds { floor, ceiling, resolution } = self.bounds;
+        let Bounds { ceiling, resolution } = self.bounds;
         let step = self.step;
         match (self.met, self.missed.as_ref().map(|(rate, _)| *rate)) {
             (Some(met), Some(missed)) => {
@@ -172,7 +174,7 @@ impl Search {
             }
             (None, Some(missed)) => {
                 self.step = (step * step).min(SEEKING_STEP);
-                (missed > floor).then(|| whole(f64::from(missed) / step).min(missed - 1).max(floor))
+                (missed > FLOOR).then(|| whole(f64::from(missed) / step).min(missed - 1).max(FLOOR))
             }
             (None, None) => None,
         }
@@ -191,7 +193,7 @@ mod tests {
     use super::*;
     use crate::limit::goal::Breach;
 
-    const BOUNDS: Bounds = Bounds { floor: 1, ceiling: 100_000, resolution: 0.025 };
+    const BOUNDS: Bounds = Bounds { ceiling: 100_000, resolution: 0.025 };
 
     fn because(bottleneck: Bottleneck) -> Option<Reason> {
         Some(Reason { bottleneck, breaches: vec![Breach::Errors { share: 0.5 }] })

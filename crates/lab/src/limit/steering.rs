@@ -23,9 +23,9 @@ pub enum Steering {
 }
 
 impl LimitPlan {
-    /// Determines how the rate reaches the load. The load generator outlines the script with two values of `RATE`: a script
-    /// that would start that many iterations per second, for `DURATION`, is left to do so. For any other script, or if a
-    /// hook has to run before the outline is known, the generator starts the default function.
+    /// Determines how the rate reaches the load. The load generator outlines the script with two values of `RATE`: a
+    /// script that would start that many iterations per second, for `DURATION`, is left to do so. For any other
+    /// script, or if a hook has to run before the outline is known, the generator starts the default function.
     ///
     /// Returns the generator's complaints about the script and its outline for a short try.
     pub fn check_script(

@@ -56,16 +56,6 @@ pub enum Obstacle {
     MaxRate,
 }
 
-impl Obstacle {
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Generator => "the load generator gave way first",
-            Self::VirtualUsers => "virtual users ran out first; give more with --vus or maxVUs",
-            Self::MaxRate => "it held the highest rate allowed; --max-rate raises that",
-        }
-    }
-}
-
 /// Capacity relative to the reference.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -56,16 +56,20 @@ impl Language {
     }
 
     pub(super) fn obstacle(self, obstacle: Obstacle) -> &'static str {
-        let Self::Ko = self else { return obstacle.text() };
-        match obstacle {
-            Obstacle::Generator => "부하 생성기가 먼저 한계에 이르렀습니다",
-            Obstacle::VirtualUsers => {
-                "가상 사용자가 먼저 모자랐습니다. --vus 또는 maxVUs로 늘릴 수 있습니다"
+        let (en, ko) = match obstacle {
+            Obstacle::Generator => {
+                ("the load generator gave way first", "부하 생성기가 먼저 한계에 이르렀습니다")
             }
-            Obstacle::MaxRate => {
-                "허용한 가장 높은 속도를 견뎠습니다. --max-rate로 높일 수 있습니다"
-            }
-        }
+            Obstacle::VirtualUsers => (
+                "virtual users ran out first; give more with --vus or maxVUs",
+                "가상 사용자가 먼저 모자랐습니다. --vus 또는 maxVUs로 늘릴 수 있습니다",
+            ),
+            Obstacle::MaxRate => (
+                "it held the highest rate allowed; --max-rate raises that",
+                "허용한 가장 높은 속도를 견뎠습니다. --max-rate로 높일 수 있습니다",
+            ),
+        };
+        self.pick(en, ko)
     }
 
     /// Reason of an early end, if any.

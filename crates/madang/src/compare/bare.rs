@@ -120,8 +120,8 @@ pub(crate) fn script_experiment(
     Ok(Experiment::of_command_line(&file.to_string(), &std::env::current_dir()?)?)
 }
 
-/// Splits a command into words, or wraps it in a shell if it contains shell syntax. Only without a shell is the program
-/// known: a missing one is reported before the run, and a resumed run detects another build.
+/// Splits a command into words, or wraps it in a shell if it contains shell syntax. Only without a shell is the
+/// program known: a missing one is reported before the run, and a resumed run detects another build.
 fn words(command: &str) -> Vec<String> {
     let first = command.split_whitespace().next().unwrap_or_default();
     if command.contains(|c| SHELL.contains(c)) || first.contains('=') {

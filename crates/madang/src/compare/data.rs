@@ -48,8 +48,7 @@ impl Data {
         Ok(data)
     }
 
-    /// Files named in the table, existing or not. The samples are part of this program, and `seed` reads
-    /// no files.
+    /// Files named in the table, existing or not. The samples are part of this program, and `seed` reads no files.
     pub(crate) fn files(table: &toml::Table, dir: &Path) -> Vec<PathBuf> {
         let tracks = table.get("tracks").and_then(toml::Value::as_array);
         let names = tracks.into_iter().flatten().filter_map(toml::Value::as_str);

@@ -12,9 +12,10 @@ mod report;
 mod row;
 mod table;
 
-use super::{progress, read_file};
+use super::{PROGRESS, read_file};
 use crate::exit::Partly;
 use crate::settings::SettingsArgs;
+use crate::terminal::bar;
 use anyhow::Context as _;
 use madang_service::app::App;
 use madang_service::markets::{Markets, Prepared};
@@ -95,7 +96,7 @@ impl<'a> Import<'a> {
     fn start(markets: &'a Markets) -> anyhow::Result<Self> {
         // With timers, because a write on MariaDB waits for other nodes.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { markets, runtime, report: Report::new(progress(0)) })
+        Ok(Self { markets, runtime, report: Report::new(bar(0, PROGRESS)) })
     }
 
     /// Imports one file.

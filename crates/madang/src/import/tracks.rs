@@ -1,8 +1,9 @@
 //! `madang import tracks FILE…`: imports trails from GPX and GeoJSON files.
 
-use super::{progress, read_file, say};
+use super::{PROGRESS, read_file, say};
 use crate::exit::Partly;
 use crate::settings::SettingsArgs;
+use crate::terminal::bar;
 use anyhow::Context as _;
 use indicatif::ProgressBar;
 use madang_path::{Document, Limits};
@@ -112,7 +113,7 @@ struct Import<'a> {
 
 impl<'a> Import<'a> {
     fn start(app: &'a App, queue: usize, rate: Option<f64>, files: u64) -> anyhow::Result<Self> {
-        let bar = progress(files);
+        let bar = bar(files, PROGRESS);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self {
             app,

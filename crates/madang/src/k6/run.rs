@@ -1,9 +1,9 @@
 //! Runs k6 and turns the samples that it prints into the report that the lab reads.
 //!
-//! k6 writes every sample as a line of JSON (`--out json`), which costs it CPU time: this is for scripts that `madang load`
-//! cannot run. Three figures are less exact than those of the built-in generator. k6 does not relate checks to requests,
-//! so a request is good if it did not fail. The window begins with the first iteration, according to its samples.
-//! Response times from the intended start do not exist.
+//! k6 writes every sample as a line of JSON (`--out json`), which costs it CPU time: this is for scripts that
+//! `madang load` cannot run. Three figures are less exact than those of the built-in generator. k6 does not relate checks to
+//! requests, so a request is good if it did not fail. The window begins with the first iteration, according to its
+//! samples. Response times from the intended start do not exist.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -89,8 +89,8 @@ impl Args {
         Ok(exit)
     }
 
-    /// Reads samples, messages and CPU time until k6 has ended; returns its exit code, the exceptions of iterations, and
-    /// the CPU times.
+    /// Reads samples, messages and CPU time until k6 has ended; returns its exit code, the exceptions of iterations,
+    /// and the CPU times.
     fn follow(
         &self,
         child: &mut Child,

@@ -210,7 +210,8 @@ impl Collector {
         }
     }
 
-    /// The report; `None` without an iteration. `used` returns the CPU seconds between two times, and the number of CPUs.
+    /// The report; `None` without an iteration. `used` returns the CPU seconds between two times, and the number of
+    /// CPUs.
     pub(crate) fn report(
         mut self,
         exceptions: &BTreeMap<String, u64>,

@@ -43,9 +43,9 @@ pub(crate) struct Flags {
     /// Which of the engine's own tags values have, such as status,url; also vu, iter and ip
     #[arg(long, value_name = "NAMES")]
     system_tags: Vec<String>,
-    /// Write every single value: json=FILE, csv=FILE, or csv=fileName=FILE,timeFormat=unix_milli,saveInterval=1s; `-` is
-    /// standard output, a name with .gz is compressed; influxdb=http://HOST:8086/DATABASE pushes them; experimental-prometheus-rw and opentelemetry push
-    /// sums (K6_PROMETHEUS_RW_…, K6_OTEL_…); may be repeated
+    /// Write every single value: json=FILE, csv=FILE, or csv=fileName=FILE,timeFormat=unix_milli,saveInterval=1s; `-`
+    /// is standard output, a name with .gz is compressed; influxdb=http://HOST:8086/DATABASE pushes them;
+    /// experimental-prometheus-rw and opentelemetry push sums (K6_PROMETHEUS_RW_…, K6_OTEL_…); may be repeated
     #[arg(long, short = 'o', value_name = "OUTPUT")]
     out: Vec<String>,
     /// Values for k6/secrets, hidden in all messages: file=PATH with a NAME=VALUE in each line, or mock=NAME=VALUE,…;

@@ -1,8 +1,8 @@
 //! Articles of the seeded users, comments on them, and likes.
 //!
 //! Popularity of articles and activity of users follow [Zipf's law](super::zipf). An article's share of the likes is
-//! computed, so the total is exact (with at most one like per user and article), and its users are drawn. Comments are
-//! drawn on both sides.
+//! computed, so the total is exact (with at most one like per user and article), and its users are drawn. Comments
+//! are drawn on both sides.
 
 mod words;
 
@@ -73,8 +73,8 @@ pub(super) async fn fill_comments(context: &Context<'_>) -> anyhow::Result<Added
     Ok(Added { new: batches.finish().await?, old: u64::from(existing) })
 }
 
-/// Adds missing likes: to each article up to its share, until the total is reached. An article with more than its share,
-/// as after a run with fewer articles, keeps them, so others remain below theirs.
+/// Adds missing likes: to each article up to its share, until the total is reached. An article with more than its
+/// share, as after a run with fewer articles, keeps them, so others remain below theirs.
 pub(super) async fn fill_likes(context: &Context<'_>) -> anyhow::Result<Added> {
     let wanted = u64::from(context.wanted.likes);
     if wanted == 0 {

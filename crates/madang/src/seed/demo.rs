@@ -21,8 +21,8 @@ enum FillState {
     Something,
 }
 
-/// Fills a store without posts, articles and an account of the first user's name, and completes an interrupted fill. The
-/// users' password is random and not stored, so nobody can log in as one of them.
+/// Fills a store without posts, articles and an account of the first user's name, and completes an interrupted fill.
+/// The users' password is random and not stored, so nobody can log in as one of them.
 ///
 /// # Errors
 /// When the store fails. Rows added until then remain.

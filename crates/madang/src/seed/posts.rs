@@ -1,11 +1,11 @@
 //! Posts of the seeded users: second-hand goods in towns of Korea.
 //!
-//! Places are municipalities by population, with some of their towns, the first of which is the busiest. A post has an item
-//! of its category, a matching price and a few sentences. Every 50th (number divisible by 50) was removed, about one in
-//! five is sold, one in fifteen reserved.
+//! Places are municipalities by population, with some of their towns, the first of which is the busiest. A post has
+//! an item of its category, a matching price and a few sentences. Every 50th (number divisible by 50) was removed,
+//! about one in five is sold, one in fifteen reserved.
 //!
-//! Rows do not contain popularity; scripts use ranks as in [`zipf`](super::zipf), with exponent 1 (Breslau et al. found
-//! 0.64 to 0.83 before proxies and more on single sites). On an empty store the number is the id.
+//! Rows do not contain popularity; scripts use ranks as in [`zipf`](super::zipf), with exponent 1 (Breslau et al.
+//! found 0.64 to 0.83 before proxies and more on single sites). On an empty store the number is the id.
 
 mod places;
 mod words;
@@ -20,8 +20,8 @@ use madang_service::posts::{CategoryId, NewPost, OfferPlace, PostValues, Status}
 use places::PLACES;
 use words::{CATEGORIES, Category, Item};
 
-/// Rows of one transaction. Every batch dirties pages all over each index, four times as many rows hardly more of them, so
-/// fewer batches write much less.
+/// Rows of one transaction. Every batch dirties pages all over each index, four times as many rows hardly more of
+/// them, so fewer batches write much less.
 const AT_ONCE: usize = 20_000;
 /// Time between two posts.
 const STEP_MS: i64 = 1000;

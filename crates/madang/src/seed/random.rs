@@ -1,8 +1,7 @@
 //! Random numbers that depend only on a seed and a place.
 //!
-//! SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014):
-//! implemented here because the rows of a seeded store must not change with the version of a library.
-//! Only for test data.
+//! SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): implemented
+//! here because the rows of a seeded store must not change with the version of a library. Only for test data.
 
 /// A sequence of random numbers.
 #[derive(Clone, Debug)]

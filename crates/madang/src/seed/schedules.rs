@@ -46,8 +46,8 @@ pub(super) async fn fill(context: &Context<'_>) -> anyhow::Result<Added> {
     Ok(added)
 }
 
-/// The schedule of an index of user `number`: 0.5 to 4 hours long, starting at a quarter of an hour within 365 days of the
-/// epoch.
+/// The schedule of an index of user `number`: 0.5 to 4 hours long, starting at a quarter of an hour within 365 days
+/// of the epoch.
 fn schedule(
     wanted: &Rows,
     number: u32,

@@ -1,8 +1,10 @@
-//! Popularity by Zipf's law, using only integers and division, so that rows do not change with the version of a library.
+//! Popularity by Zipf's law, using only integers and division, so that rows do not change with the version of a
+//! library.
 //!
-//! Of `n` elements, that of rank r (0 = most popular) has the weight 1/(r + 1) (Zipf 1949; Breslau et al., "Web caching
-//! and Zipf-like distributions", INFOCOM 1999, for the web). **Rank r is number `1 + (r * 999999937) mod n`**: the factor
-//! is a prime above the largest n, so every number occurs once, and neighbours in rank are far apart in number.
+//! Of `n` elements, that of rank r (0 = most popular) has the weight 1/(r + 1) (Zipf 1949; Breslau et al., "Web
+//! caching and Zipf-like distributions", INFOCOM 1999, for the web). **Rank r is number `1 + (r * 999999937) mod
+//! n`**: the factor is a prime above the largest n, so every number occurs once, and neighbours in rank are far apart
+//! in number.
 
 use super::random::Random;
 
@@ -39,8 +41,8 @@ impl Zipf {
         self.number(self.sums.partition_point(|sum| *sum <= at).min(self.sums.len() - 1))
     }
 
-    /// Shares of `whole` in proportion to the weights, at index number - 1: each at most `most`, and in sum `whole` if
-    /// possible.
+    /// Shares of `whole` in proportion to the weights, at index number - 1: each at most `most`, and in sum `whole`
+    /// if possible.
     pub(super) fn shares(&self, whole: u64, most: u64) -> Vec<u64> {
         let mut shares = vec![0; self.sums.len()];
         let (mut given, weight) = (0, self.sums.last().copied().unwrap_or(1.0));

@@ -16,8 +16,8 @@ const PRIMARY: u32 = 1;
 const CONNECTIONS_PER_NODE: u32 = 320;
 /// Connections for people and replicas.
 const MORE_CONNECTIONS: u32 = 40;
-/// Pause before a cluster member is restarted. If it joins while the others are still removing it, they lose each other and
-/// none of them serves; the removal takes about 3 s with the timeouts of [`MariaDb::galera`].
+/// Pause before a cluster member is restarted. If it joins while the others are still removing it, they lose each
+/// other and none of them serves; the removal takes about 3 s with the timeouts of [`MariaDb::galera`].
 const MEMBER_PAUSE: Duration = Duration::from_secs(7);
 /// Enough for trial data, small enough for several servers.
 const BUFFER_POOL_MIB: u32 = 128;

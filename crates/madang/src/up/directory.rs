@@ -25,7 +25,8 @@ pub(crate) struct RunDirectory {
 }
 
 impl RunDirectory {
-    /// The named directory, created if missing, or a new temporary one. Only the user may enter a directory created here.
+    /// The named directory, created if missing, or a new temporary one. Only the user may enter a directory created
+    /// here.
     pub(crate) fn new(named: Option<&Path>) -> anyhow::Result<Self> {
         let is_temporary = named.is_none();
         let dir = match named {
@@ -41,8 +42,8 @@ impl RunDirectory {
         Ok(Self { path: dir, is_temporary })
     }
 
-    /// Waits until the servers of an earlier `madang up` in this directory are gone: when it is killed, its own lock is
-    /// released before they end. Servers started while the returned lock lives hold it, too.
+    /// Waits until the servers of an earlier `madang up` in this directory are gone: when it is killed, its own lock
+    /// is released before they end. Servers started while the returned lock lives hold it, too.
     pub(crate) fn lock_servers(&self, stopping: &Stopping) -> anyhow::Result<File> {
         let path = self.path.join(SERVERS);
         let lock = || {

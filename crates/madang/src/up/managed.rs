@@ -4,7 +4,7 @@ use super::plan::Plan;
 use super::report::log;
 use super::stopping::Stopping;
 use anyhow::Context as _;
-use madang_stack::{Error, Exit, Neighbour, Patience, Supervisor};
+use madang_stack::{Error, Exit, Patience, Supervisor, ThirdPartyServer};
 use parking_lot::Mutex;
 use std::fs::DirBuilder;
 use std::ops::Deref;
@@ -68,7 +68,7 @@ pub(crate) struct External<S> {
     pub pause: Duration,
 }
 
-impl<S: Deref<Target = Neighbour> + Send> Server for External<S> {
+impl<S: Deref<Target = ThirdPartyServer> + Send> Server for External<S> {
     fn pid(&self) -> Option<u32> {
         Some(self.server.pid())
     }

@@ -177,8 +177,8 @@ fn handle(
     Ok(())
 }
 
-/// Restarts a node once all others have been ready for `served`; returns the time taken, or `None` when this process is
-/// stopping.
+/// Restarts a node once all others have been ready for `served`; returns the time taken, or `None` when this process
+/// is stopping.
 fn restart(
     node: &Arc<Managed>,
     nodes: &[Arc<Managed>],

@@ -46,8 +46,7 @@ struct CallerGroups {
 }
 
 impl Group {
-    /// Makes an empty cgroup below the caller's own or, in version 2, usually beside it: see
-    /// [`delegating`].
+    /// Makes an empty cgroup below the caller's own or, in version 2, usually beside it: see [`delegating`].
     pub(crate) fn create() -> Result<Self, BudgetError> {
         let read = |path: &str| {
             let file = |source| BudgetError::File { what: "read", path: path.into(), source };

@@ -24,7 +24,8 @@ const VIEW: &str = "data/gvwstate.dat";
 const SYNCED: &str = "Synchronized with group, ready for connections";
 
 impl MariaDb {
-    /// Starts a Galera cluster of `servers` servers, each with its own directory in `dir`, or resumes an existing one.
+    /// Starts a Galera cluster of `servers` servers, each with its own directory in `dir`, or resumes an existing
+    /// one.
     ///
     /// # Errors
     /// As [`start`](Self::start), and [`Error::NotInstalled`] without galera-4, mariadb-backup and socat.
@@ -87,7 +88,7 @@ impl MariaDb {
             let _ = file.read_to_string(&mut text);
             if text.contains(SYNCED) { Ok(()) } else { Err(io::Error::other("it is not synced")) }
         };
-        self.neighbour.process.ready_when("a server in its cluster", JOIN_TIME, is_synced)
+        self.server.process.ready_when("a server in its cluster", JOIN_TIME, is_synced)
     }
 }
 
@@ -107,8 +108,8 @@ pub fn galera_installed() -> Result<()> {
         .try_for_each(|(program, package)| Error::unless_installed(&[program], program, package))
 }
 
-/// Creates the data of all servers as copies of the first, which runs alone once and so knows its cluster. No data have
-/// to be transferred when the others join.
+/// Creates the data of all servers as copies of the first, which runs alone once and so knows its cluster. No data
+/// have to be transferred when the others join.
 fn begin(supervisor: &Supervisor, homes: &[PathBuf], settings: &MariaDbSettings) -> Result<()> {
     let first = filled(supervisor, &homes[0], settings)?;
     write_options(&first)?;

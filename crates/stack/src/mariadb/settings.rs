@@ -24,8 +24,7 @@ impl Default for MariaDbSettings {
     }
 }
 
-/// A name and a password of ASCII letters, digits and `_`, which need no quoting in SQL or in an
-/// address.
+/// A name and a password of ASCII letters, digits and `_`, which need no quoting in SQL or in an address.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     /// Name of the user.
@@ -109,8 +108,7 @@ impl MariaDbSettings {
             }
             Role::Replica { server_id, .. } => {
                 all.push(format!("--server-id={server_id}"));
-                // The start's SQL begins to replicate once it has set the primary's port, which may
-                // have changed.
+                // The start's SQL begins to replicate once it has set the primary's port, which may have changed.
                 &["--read-only=1", "--skip-slave-start", "--relay-log=relay"]
             }
             Role::Member(member) => {
@@ -188,8 +186,8 @@ impl Member {
             "--wsrep-sst-auth=root:".to_owned(),
             "--binlog-format=ROW".to_owned(),
             "--innodb-autoinc-lock-mode=2".to_owned(),
-            // A server that is silent for two seconds is removed. The default of five is for networks; one may be too short on
-            // a busy machine.
+            // A server that is silent for two seconds is removed. The default of five is for networks; one may be too
+            // short on a busy machine.
             format!(
                 "--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:{port};\
                  ist.recv_addr=127.0.0.1:{changes_port};evs.keepalive_period=PT0.3S;evs.inactive_check_period=PT0.2S;\

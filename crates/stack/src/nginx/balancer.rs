@@ -72,15 +72,15 @@ impl Nginx {
     /// # Errors
     /// As [`balancer`](Self::balancer). nginx is then down; the restart can be repeated.
     pub fn restart(&mut self, supervisor: &Supervisor) -> Result<()> {
-        self.neighbour.stop()?;
-        self.neighbour.process = super::spawn(supervisor, &self.dir)?;
+        self.server.stop()?;
+        self.server.process = super::spawn(supervisor, &self.dir)?;
         self.await_sockets()
     }
 
     fn await_sockets(&self) -> Result<()> {
         let more = [&self.secure, &self.status].into_iter().flatten().map(PortReservation::port);
         let ports: Vec<_> = more.chain([self.port()]).collect();
-        self.neighbour.process.ready_when("its sockets", READY_TIME, |left| {
+        self.server.process.ready_when("its sockets", READY_TIME, |left| {
             let connect = |port| {
                 TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), left)
             };

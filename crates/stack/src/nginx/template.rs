@@ -1,4 +1,5 @@
-//! Configurations of [`Nginx::balancer`](super::Nginx::balancer): the files of `deploy/nginx`, adapted to a directory.
+//! Configurations of [`Nginx::balancer`](super::Nginx::balancer): the files of `deploy/nginx`, adapted to a
+//! directory.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;

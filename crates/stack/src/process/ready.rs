@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::{KILL_TIME, Process};
-use crate::patience::{LOOK, Over, Patience};
+use crate::patience::{LOOK, Patience, WaitEnd};
 use crate::tree::{self, Scope};
 use crate::{Error, Exit, http, procfs};
 
@@ -101,8 +101,8 @@ impl Process {
                 return Err(self.ended_early());
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            let over = if left.is_zero() { Some(Over::Time) } else { None };
-            let over = if patience.gives_up() { Some(Over::GivenUp) } else { over };
+            let over = if left.is_zero() { Some(WaitEnd::Time) } else { None };
+            let over = if patience.gives_up() { Some(WaitEnd::GivenUp) } else { over };
             if let Some(over) = over {
                 let last = if last.is_empty() { last } else { format!("; last: {last}") };
                 return Err(self.not_ready(format!("{what}{last}"), &patience, over));
@@ -125,11 +125,11 @@ impl Process {
         Error::EndedEarly { program: self.program.clone(), exit, stderr: self.stderr_tail() }
     }
 
-    pub(super) fn not_ready(&self, what: String, patience: &Patience<'_>, over: Over) -> Error {
+    pub(super) fn not_ready(&self, what: String, patience: &Patience<'_>, over: WaitEnd) -> Error {
         let program = self.program.clone();
         match over {
-            Over::GivenUp => Error::GivenUp { program },
-            Over::Time => {
+            WaitEnd::GivenUp => Error::GivenUp { program },
+            WaitEnd::Time => {
                 let stderr = self.stderr_tail();
                 Error::NotReady { program, what, listens: None, timeout: patience.limit, stderr }
             }

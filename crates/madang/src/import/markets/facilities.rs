@@ -1,7 +1,8 @@
 //! Facilities of markets, joined to existing markets.
 //!
-//! The files share no identifier, so a market is found by its name and place: the municipality; else an equal address;
-//! else the province, if it has only one market of that name. A row that matches none or several is reported.
+//! The files share no identifier, so a market is found by its name and place: the municipality; else an equal
+//! address; else the province, if it has only one market of that name. A row that matches none or several is
+//! reported.
 
 use super::cell::text;
 use super::report::Report;

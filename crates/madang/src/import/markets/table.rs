@@ -20,7 +20,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Reads the header. The encoding is UTF-8 if the first line is, else CP949 (in encoding_rs and on the web: EUC-KR).
+    /// Reads the header. The encoding is UTF-8 if the first line is, else CP949 (in encoding_rs and on the web:
+    /// EUC-KR).
     pub(super) fn read(bytes: &[u8]) -> anyhow::Result<Self> {
         let first_line = bytes.split(|byte| *byte == b'\n').next().unwrap_or(bytes);
         let text = match std::str::from_utf8(first_line) {
@@ -92,8 +93,8 @@ impl Table {
     }
 }
 
-/// Error of a record of several lines. No valid value has line breaks, but an unclosed quote puts all rows up to the next
-/// quote into one field, and they would be lost silently.
+/// Error of a record of several lines. No valid value has line breaks, but an unclosed quote puts all rows up to the
+/// next quote into one field, and they would be lost silently.
 fn broken(record: &csv::StringRecord) -> Option<String> {
     if !record.iter().any(|field| field.contains(['\n', '\r'])) {
         return None;

@@ -7,7 +7,7 @@ use crate::{Exit, Patience, PortReservation, Process, Result, Sample};
 
 /// A third-party server at a free port of 127.0.0.1. Dropping it kills it.
 #[derive(Debug)]
-pub struct Neighbour {
+pub struct ThirdPartyServer {
     // Declared, and so dropped, before the reservation: the port is ours until the end.
     pub(crate) process: Process,
     pub(crate) reservation: PortReservation,
@@ -15,7 +15,7 @@ pub struct Neighbour {
     pub(crate) grace: Duration,
 }
 
-impl Neighbour {
+impl ThirdPartyServer {
     /// Port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.reservation.port()
