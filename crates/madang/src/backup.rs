@@ -137,12 +137,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     watch.finish();
     let manifest = &taken.manifest;
-    let of = match &manifest.since {
+    let content = match &manifest.since {
         Some(since) => format!("changed of {}", HumanBytes(since.store.bytes)),
         None => "of data".to_owned(),
     };
     let mut summary = format!(
-        "{place}: {} {of} in {}, as of {}, in {:.1} s\n",
+        "{place}: {} {content} in {}, as of {}, in {:.1} s\n",
         HumanBytes(manifest.bytes()),
         HumanBytes(bytes),
         manifest.created,

@@ -49,7 +49,7 @@ pub(crate) fn fill_demo(app: &App) -> anyhow::Result<()> {
 const PROGRESS: &str = "{pos}/{len}";
 
 /// Prints a line above the bar.
-fn say(bar: &ProgressBar, text: std::fmt::Arguments<'_>) {
+fn print_above(bar: &ProgressBar, text: std::fmt::Arguments<'_>) {
     bar.suspend(|| message(text));
 }
 

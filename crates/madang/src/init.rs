@@ -191,10 +191,10 @@ mod tests {
 
     #[test]
     fn a_path_is_seen_from_a_directory() {
-        let seen = |path: &str, from: &str| relative(Path::new(path), Path::new(from));
-        assert_eq!(seen("/a/b/load.js", "/a/b"), Path::new("load.js"));
-        assert_eq!(seen("/a/load.js", "/a/b/c"), Path::new("../../load.js"));
-        assert_eq!(seen("/a/b", "/a/b"), Path::new("."));
-        assert_eq!(seen("/a/./b", "/a/b"), Path::new("."));
+        let path_from = |path: &str, from: &str| relative(Path::new(path), Path::new(from));
+        assert_eq!(path_from("/a/b/load.js", "/a/b"), Path::new("load.js"));
+        assert_eq!(path_from("/a/load.js", "/a/b/c"), Path::new("../../load.js"));
+        assert_eq!(path_from("/a/b", "/a/b"), Path::new("."));
+        assert_eq!(path_from("/a/./b", "/a/b"), Path::new("."));
     }
 }

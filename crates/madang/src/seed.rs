@@ -161,8 +161,8 @@ pub(crate) fn flags(table: &toml::Table) -> anyhow::Result<Vec<String>> {
     }
     let first_line = |error: clap::Error| {
         let text = error.render().to_string();
-        let said: Vec<_> = text.lines().map(str::trim).take_while(|l| !l.is_empty()).collect();
-        anyhow!("{}", said.join(" ").trim_start_matches("error: "))
+        let lines: Vec<_> = text.lines().map(str::trim).take_while(|l| !l.is_empty()).collect();
+        anyhow!("{}", lines.join(" ").trim_start_matches("error: "))
     };
     <Typed as clap::Parser>::try_parse_from(&flags).map(drop).map_err(first_line)?;
     Ok(flags)

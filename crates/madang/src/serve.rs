@@ -9,7 +9,7 @@ use madang_service::app::{self, App};
 use madang_service::config::{LogFormat, LogSettings, Origin, Settings};
 use madang_service::http::server::{Server, Signals};
 use madang_service::store::DirLock;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use tokio::signal::unix::SignalKind;
@@ -161,7 +161,8 @@ fn raise_open_files() -> u64 {
 /// Starts a thread that calls `handler` on each SIGTERM, SIGHUP and SIGINT.
 pub(crate) fn watch_signals(handler: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
     let mut kinds = vec![SignalKind::terminate(), SignalKind::interrupt()];
-    if !hangup_is_ignored() {
+    // Under `nohup` the process is to outlive its terminal, which a handler would override.
+    if !madang_stack::ignores_signal(std::process::id(), Signal::HUP) {
         kinds.push(SignalKind::hangup());
     }
     on_signals(&kinds, handler)
@@ -187,13 +188,4 @@ pub(crate) fn on_signals(
         .name("signals".to_owned())
         .spawn(move || runtime.block_on(watch))?;
     Ok(())
-}
-
-/// Whether the process is to outlive its terminal, as under `nohup`. A handler would override that.
-fn hangup_is_ignored() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    // SIGHUP is signal 1, the lowest bit.
-    mask & 1 != 0
 }

@@ -124,7 +124,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitReason> {
                 // A panic has been printed.
                 let _ = keeper.join();
             }
-            if context.stopping.hurries() { ExitReason::Interrupted } else { ExitReason::Done }
+            if context.stopping.is_urgent() { ExitReason::Interrupted } else { ExitReason::Done }
         }
         // The error is a consequence of the stop.
         Err(_) if context.stopping.is_requested() => {

@@ -102,7 +102,7 @@ impl Engine {
     /// # Errors
     /// When neither works.
     pub fn find(supervisor: &Supervisor, patience: Patience<'_>) -> Result<Self, ContainerError> {
-        let mut said = Tail::default();
+        let mut tail = Tail::default();
         for program in ["docker", "podman"] {
             let has_init =
                 program == "docker" || PODMAN_INITS.iter().any(|init| Path::new(init).exists());
@@ -112,11 +112,11 @@ impl Engine {
                 Err(ContainerError::Process(error)) if matches!(*error, Error::GivenUp { .. }) => {
                     return Err(ContainerError::Process(error));
                 }
-                Err(ContainerError::Failed { stderr, .. }) => said = stderr,
+                Err(ContainerError::Failed { stderr, .. }) => tail = stderr,
                 Err(_) => {}
             }
         }
-        Err(ContainerError::NoEngine(said))
+        Err(ContainerError::NoEngine(tail))
     }
 
     /// Name of the program.

@@ -37,7 +37,7 @@ pub use output::Output;
 pub use patience::Patience;
 pub use port::PortReservation;
 pub use process::{Exit, Process};
-pub use procfs::all_listening_ports;
+pub use procfs::{all_listening_ports, ignores_signal};
 pub use spawner::Supervisor;
 pub use spec::Spec;
 pub use third_party::ThirdPartyServer;

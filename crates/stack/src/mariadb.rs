@@ -226,8 +226,8 @@ fn install(supervisor: &Supervisor, dir: &Path) -> Result<()> {
         exit if exit.is_success() => Ok(()),
         exit => {
             // The installer reports errors on stdout.
-            let said = Tail(installer.stdout_lines().join("\n"));
-            let why = format!("{exit}{said}{}", installer.stderr_tail());
+            let stdout = Tail(installer.stdout_lines().join("\n"));
+            let why = format!("{exit}{stdout}{}", installer.stderr_tail());
             let what = "mariadb-install-db failed".to_owned();
             Err(Error::Io { what, source: io::Error::other(why) })
         }

@@ -7,6 +7,7 @@ use std::{fs, io};
 
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
+use rustix::process::Signal;
 
 /// Fields of `/proc/PID/stat` (proc(5)). Times are in clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,11 +137,15 @@ pub(crate) fn with_environment(name: &str, value: &str) -> io::Result<Vec<u32>> 
 
 /// Whether a process ignores SIGCHLD: the kernel then discards the CPU time of its ended children.
 pub(crate) fn ignores_children(pid: u32) -> bool {
-    const SIGCHLD: u32 = 17;
+    ignores_signal(pid, Signal::CHILD)
+}
+
+/// Whether a process ignores a signal, as SIGHUP under `nohup`.
+pub fn ignores_signal(pid: u32, signal: Signal) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.is_some_and(|mask| mask & (1 << (SIGCHLD - 1)) != 0)
+    mask.is_some_and(|mask| mask & (1 << (signal.as_raw() - 1)) != 0)
 }
 
 /// Proportional memory (PSS) of a process in bytes: a page of n processes counts 1/n for each. `None`

@@ -176,11 +176,11 @@ fn join(cluster: &[Redis]) -> io::Result<()> {
     for (number, server) in (0..count).zip(cluster) {
         let slot = |number: u16| u32::from(SLOTS) * u32::from(number) / u32::from(count);
         let (from, to) = (slot(number), slot(number + 1) - 1);
-        let say = |command: String| ask(server.address(), READY_TIME, &command);
-        say(format!("CLUSTER ADDSLOTSRANGE {from} {to}"))?;
-        say(format!("CLUSTER SET-CONFIG-EPOCH {}", number + 1))?;
+        let send = |command: String| ask(server.address(), READY_TIME, &command);
+        send(format!("CLUSTER ADDSLOTSRANGE {from} {to}"))?;
+        send(format!("CLUSTER SET-CONFIG-EPOCH {}", number + 1))?;
         if number > 0 {
-            say(format!("CLUSTER MEET 127.0.0.1 {} {first_bus}", first.port()))?;
+            send(format!("CLUSTER MEET 127.0.0.1 {} {first_bus}", first.port()))?;
         }
     }
     Ok(())

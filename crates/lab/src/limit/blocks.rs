@@ -249,13 +249,13 @@ impl<'p, 'r> SearchRun<'p, 'r> {
         current.broken = 0;
         let plan = self.plan;
         let lang = plan.plan.language;
-        let seen = Figures::from_report(&measured.load, plan.lasts(tried.length));
-        tried.figures = Some(seen);
+        let figures = Figures::from_report(&measured.load, plan.lasts(tried.length));
+        tried.figures = Some(figures);
         let cpu = measured.server.as_ref().and_then(|server| server.cpu_seconds);
         tried.server_cores = cpu.map(|cpu| cpu / measured.load.duration_seconds);
         let broken = measured.invariants.iter().filter(|checked| !checked.holds);
         tried.broken_invariants = broken.map(|checked| checked.name.clone()).collect();
-        let mut missed = plan.options.goal.missed(&seen, self.unhurried_ms[current.index]);
+        let mut missed = plan.options.goal.missed(&figures, self.unhurried_ms[current.index]);
         let limited = missed.as_ref().is_some_and(|why| why.bottleneck == Bottleneck::Generator);
         current.spoilt = if limited { current.spoilt + 1 } else { 0 };
         if limited && current.spoilt < SPOILT {
@@ -277,7 +277,7 @@ impl<'p, 'r> SearchRun<'p, 'r> {
         tried.missed.clone_from(&missed);
         if missed.is_none() {
             let fastest = &mut self.unhurried_ms[current.index];
-            *fastest = seen.iteration_ms.map(|now| fastest.map_or(now, |known| known.min(now)));
+            *fastest = figures.iteration_ms.map(|now| fastest.map_or(now, |known| known.min(now)));
         }
         current.search.record(missed);
     }

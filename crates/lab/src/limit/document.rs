@@ -83,20 +83,26 @@ fn tries(report: &LimitReport) -> Vec<Part> {
     let milliseconds = |value: f64| format!("{} ms", number(value));
     let mut plots: Vec<(&str, Value, Option<f64>, bool, Show)> = vec![(
         lang.pick("Response time, p95, by rate", "속도에 따른 응답 시간, p95"),
-        |seen| seen.p95_ms,
+        |figures| figures.p95_ms,
         p95_ms,
         true,
         milliseconds,
     )];
     if p99_ms.is_some() {
         let title = lang.pick("Response time, p99, by rate", "속도에 따른 응답 시간, p99");
-        plots.push((title, |seen| seen.p99_ms, p99_ms, true, milliseconds));
+        plots.push((title, |figures| figures.p99_ms, p99_ms, true, milliseconds));
     }
     let title = lang.pick("Errors by rate", "속도에 따른 오류");
-    plots.push((title, |seen| Some(seen.errors * 100.0), Some(errors * 100.0), false, share));
+    plots.push((title, |figures| Some(figures.errors * 100.0), Some(errors * 100.0), false, share));
     let title =
         lang.pick("Iterations that could not start, by rate", "속도에 따라 시작 못 한 반복");
-    plots.push((title, |seen| Some(seen.dropped * 100.0), Some(max_dropped * 100.0), false, share));
+    plots.push((
+        title,
+        |figures| Some(figures.dropped * 100.0),
+        Some(max_dropped * 100.0),
+        false,
+        share,
+    ));
     let figures = plots.into_iter().map(|(title, get, limit, is_log, show)| {
         let dots: Vec<Dot<'_>> = report
             .variants

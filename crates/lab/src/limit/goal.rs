@@ -219,34 +219,34 @@ impl Goal {
     /// A generator at its limit measures itself, not the server. If only virtual users ran out, the server
     /// is the bottleneck only if it made iterations much longer than at that rate; otherwise there were
     /// too few users for the script.
-    pub fn missed(&self, seen: &Figures, unhurried_ms: Option<f64>) -> Option<Reason> {
+    pub fn missed(&self, figures: &Figures, unhurried_ms: Option<f64>) -> Option<Reason> {
         let over = |limit: Option<f64>, value: Option<f64>| {
             limit.is_some_and(|limit| value.is_none_or(|value| value > limit))
         };
         let mut breaches = Vec::new();
-        if seen.errors > self.errors {
-            breaches.push(Breach::Errors { share: seen.errors });
+        if figures.errors > self.errors {
+            breaches.push(Breach::Errors { share: figures.errors });
         }
-        if over(self.p95_ms, seen.p95_ms) {
-            breaches.push(Breach::P95 { ms: seen.p95_ms });
+        if over(self.p95_ms, figures.p95_ms) {
+            breaches.push(Breach::P95 { ms: figures.p95_ms });
         }
-        if over(self.p99_ms, seen.p99_ms) {
-            breaches.push(Breach::P99 { ms: seen.p99_ms });
+        if over(self.p99_ms, figures.p99_ms) {
+            breaches.push(Breach::P99 { ms: figures.p99_ms });
         }
-        if let Some(growth) = seen.queue_growth {
+        if let Some(growth) = figures.queue_growth {
             breaches.push(Breach::QueueGrew { growth });
         }
         let answered_in_time = breaches.is_empty();
-        if seen.dropped > self.max_dropped {
-            breaches.push(Breach::Dropped { share: seen.dropped });
+        if figures.dropped > self.max_dropped {
+            breaches.push(Breach::Dropped { share: figures.dropped });
         }
         if breaches.is_empty() {
             return None;
         }
         let slowed = unhurried_ms
-            .zip(seen.iteration_ms)
+            .zip(figures.iteration_ms)
             .is_some_and(|(unhurried, now)| now > unhurried * SLOWED);
-        let bottleneck = match (seen.generator_limited, answered_in_time && !slowed) {
+        let bottleneck = match (figures.generator_limited, answered_in_time && !slowed) {
             (true, _) => Bottleneck::Generator,
             (_, true) => Bottleneck::VirtualUsers,
             _ => Bottleneck::Server,
@@ -286,8 +286,8 @@ mod tests {
         generator_limited: false,
     };
 
-    fn missed(seen: Figures) -> Option<(Bottleneck, Vec<&'static str>)> {
-        let reason = GOAL.missed(&seen, Some(10.0))?;
+    fn missed(figures: Figures) -> Option<(Bottleneck, Vec<&'static str>)> {
+        let reason = GOAL.missed(&figures, Some(10.0))?;
         Some((reason.bottleneck, reason.breaches.iter().map(Breach::word).collect()))
     }
 
@@ -346,20 +346,20 @@ mod tests {
             "iterations": {"complete": 6, "interrupted": 1, "dropped": 3},
             "trends": {"http_req_duration": trend(6.0), "iteration_duration": trend(7.0)},
         });
-        let figures = |report: &serde_json::Value| {
+        let read = |report: &serde_json::Value| {
             let load: LoadReport = serde_json::from_value(report.clone()).unwrap();
             Figures::from_report(&load, Duration::from_secs(1))
         };
-        let seen = figures(&report);
-        assert_eq!((seen.p95_ms, seen.dropped, seen.goodput), (Some(6.0), 0.4, 4.5));
-        assert!((seen.errors - 0.1).abs() < 1e-12);
-        assert_eq!(seen.arrivals_per_second, 10.0);
+        let figures = read(&report);
+        assert_eq!((figures.p95_ms, figures.dropped, figures.goodput), (Some(6.0), 0.4, 4.5));
+        assert!((figures.errors - 0.1).abs() < 1e-12);
+        assert_eq!(figures.arrivals_per_second, 10.0);
         // Two seconds in place of one.
         report["arrivals_seconds"] = 2.0.into();
-        assert_eq!(figures(&report).arrivals_per_second, 5.0);
+        assert_eq!(read(&report).arrivals_per_second, 5.0);
         let open =
             |p95: f64| serde_json::json!({"open_model": {"http_req_response_ms": trend(p95)}});
         report["scenarios"] = serde_json::json!({"a": open(30.0), "b": open(40.0), "c": {}});
-        assert_eq!(figures(&report).p95_ms, Some(40.0));
+        assert_eq!(read(&report).p95_ms, Some(40.0));
     }
 }

@@ -119,14 +119,14 @@ impl LimitPlan {
         if !experiment.load.generator.is_empty() {
             return Err(PlanError::Generator);
         }
-        let asked = Options {
+        let general = Options {
             quick: options.quick,
             blocks: Some(options.blocks),
             seed: options.seed,
             language: options.language,
             ..Options::default()
         };
-        let mut plan = Plan::new(experiment, &asked)?;
+        let mut plan = Plan::new(experiment, &general)?;
         if !options.variants.is_empty() {
             plan.variants.retain(|variant| options.variants.contains(&variant.name));
         }

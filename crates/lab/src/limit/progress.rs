@@ -62,16 +62,17 @@ impl Console {
     pub(super) fn tried(&self, tried: &Try) {
         let long = if tried.length == Length::Long { ", long try," } else { "" };
         let place = format!("block {} {}: {}/s{long}", tried.block, tried.variant, tried.rate);
-        let seen = tried.figures.map(|seen| {
-            let p95 = seen.p95_ms.map_or_else(|| "-".to_owned(), |ms| format!("{} ms", number(ms)));
-            let (errors, dropped) = (percent(seen.errors), percent(seen.dropped));
+        let figures = tried.figures.map(|figures| {
+            let p95 =
+                figures.p95_ms.map_or_else(|| "-".to_owned(), |ms| format!("{} ms", number(ms)));
+            let (errors, dropped) = (percent(figures.errors), percent(figures.dropped));
             format!("p95 {p95}, errors {errors}, dropped {dropped}")
         });
-        let seen = seen.unwrap_or_default();
+        let figures = figures.unwrap_or_default();
         self.print(&match (&tried.void, &tried.missed) {
             (Some(why), _) => format!("{place} does not count: {why}"),
             (None, Some(why)) => format!("{place} missed the goal: {why}"),
-            (None, None) => format!("{place} met the goal: {seen}"),
+            (None, None) => format!("{place} met the goal: {figures}"),
         });
     }
 

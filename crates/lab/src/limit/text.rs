@@ -107,7 +107,7 @@ pub(crate) fn tries(report: &LimitReport) -> Vec<Vec<String>> {
             }
             (None, None) => lang.pick("met the goal", "목표에 이름").to_owned(),
         };
-        let seen = tried.figures;
+        let figures = tried.figures;
         vec![
             tried.block.to_string(),
             tried.variant.clone(),
@@ -117,8 +117,8 @@ pub(crate) fn tries(report: &LimitReport) -> Vec<Vec<String>> {
                 Length::Short => lang.pick("short", "짧음"),
             }
             .to_owned(),
-            seen.and_then(|seen| seen.p95_ms).map_or_else(String::new, number),
-            seen.map_or_else(String::new, |seen| number(seen.goodput)),
+            figures.and_then(|figures| figures.p95_ms).map_or_else(String::new, number),
+            figures.map_or_else(String::new, |figures| number(figures.goodput)),
             outcome,
         ]
     });

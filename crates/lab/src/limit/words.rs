@@ -198,9 +198,9 @@ mod tests {
 
     #[test]
     fn what_gave_way_is_said_in_a_sentence() {
-        let said = |lang: Language, word| lang.gave_way_first(word, 2, 3);
-        assert_eq!(said(Language::En, "p95"), "; p95 gave way first in 2 of 3 searches");
-        assert_eq!(said(Language::En, DIED), "; the server died first in 2 of 3 searches");
-        assert_eq!(said(Language::Ko, DIED), "; 탐색 3번 중 2번에서 먼저 무너진 것: 서버 종료");
+        let sentence = |lang: Language, word| lang.gave_way_first(word, 2, 3);
+        assert_eq!(sentence(Language::En, "p95"), "; p95 gave way first in 2 of 3 searches");
+        assert_eq!(sentence(Language::En, DIED), "; the server died first in 2 of 3 searches");
+        assert_eq!(sentence(Language::Ko, DIED), "; 탐색 3번 중 2번에서 먼저 무너진 것: 서버 종료");
     }
 }

@@ -1,6 +1,6 @@
 //! `madang import tracks FILE…`: imports trails from GPX and GeoJSON files.
 
-use super::{PROGRESS, read_file, say};
+use super::{PROGRESS, print_above, read_file};
 use crate::exit::Partly;
 use crate::settings::SettingsArgs;
 use crate::terminal::bar;
@@ -190,7 +190,7 @@ impl<'a> Import<'a> {
     }
 
     fn refuse(&mut self, source: &str, error: &anyhow::Error) {
-        say(&self.bar, format_args!("refused {source}: {error:#}"));
+        print_above(&self.bar, format_args!("refused {source}: {error:#}"));
         self.count(|o| o.refused += 1);
     }
 }

@@ -242,15 +242,15 @@ pub(super) mod tests {
 
     #[test]
     fn outputs_of_flags_win_over_those_of_the_environment_and_these_over_the_file() {
-        let of = |typed: &[&str], set: &str| {
+        let count = |typed: &[&str], set: &str| {
             let variable = |name: &str| (name == "K6_OUT").then(|| set.to_owned());
             let file = ConfigFile::parse(r#"{ "out": ["json=1", "json=2", "json=3"] }"#).unwrap();
             let outputs = args(typed).more.outputs(&variable, &file);
             outputs.map(|outputs| outputs.len()).map_err(|error| error.to_string())
         };
-        let names = |typed: &[&str]| of(typed, "json=a.json,csv=a.csv");
+        let names = |typed: &[&str]| count(typed, "json=a.json,csv=a.csv");
         assert_eq!((names(&[]), names(&["-o", "json"])), (Ok(2), Ok(1)));
-        assert_eq!(of(&[], ""), Ok(3));
+        assert_eq!(count(&[], ""), Ok(3));
         let error = names(&["--out", "json", "--out=cloud"]).unwrap_err();
         assert_eq!(error, "the output `cloud` is not supported yet");
     }
@@ -258,7 +258,7 @@ pub(super) mod tests {
     #[test]
     fn variables_switch_what_flags_switch() {
         let shown = |flags: &[&str], name: &str, value: &str| {
-            let variable = |asked: &str| (asked == name).then(|| value.to_owned());
+            let variable = |wanted: &str| (wanted == name).then(|| value.to_owned());
             args(flags).more.summary(&variable).map_err(|error| error.to_string())
         };
         assert_eq!(shown(&[], "K6_NO_SUMMARY", "true"), Ok(None));

@@ -115,8 +115,8 @@ mod tests {
     fn a_missing_flag_is_told_with_what_to_do_instead() {
         for flag in ["--local-ips=x", "-p", "--linger"] {
             let error = Typed::try_parse_from(["load", "s.js", flag]).unwrap_err();
-            let said = explain(&error).unwrap_or_else(|| panic!("{error}"));
-            assert!(said.contains("is not supported yet; "), "{said}");
+            let reason = explain(&error).unwrap_or_else(|| panic!("{error}"));
+            assert!(reason.contains("is not supported yet; "), "{reason}");
         }
         let error = Typed::try_parse_from(["load", "s.js", "--vuss", "3"]).unwrap_err();
         assert_eq!(explain(&error), None);

@@ -36,8 +36,8 @@ impl Random {
     }
 
     /// An element of a slice, which is not empty.
-    pub(super) fn one_of<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(u32::try_from(of.len()).unwrap_or(u32::MAX)) as usize]
+    pub(super) fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.below(u32::try_from(all.len()).unwrap_or(u32::MAX)) as usize]
     }
 }
 

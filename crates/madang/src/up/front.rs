@@ -55,6 +55,6 @@ fn certificate(dir: &Path) -> anyhow::Result<Certificate> {
     if made.status.success() {
         return Ok(certificate);
     }
-    let said = String::from_utf8_lossy(&made.stderr);
-    Err(anyhow!("openssl made no certificate: {}", said.trim()))
+    let stderr = String::from_utf8_lossy(&made.stderr);
+    Err(anyhow!("openssl made no certificate: {}", stderr.trim()))
 }

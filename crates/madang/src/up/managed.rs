@@ -86,8 +86,8 @@ impl<S: Deref<Target = ThirdPartyServer> + Send> Server for External<S> {
     }
 
     fn stop(&mut self, context: &Context) -> Result<(), Error> {
-        let hurries = || context.stopping.hurries();
-        self.server.stop_within(Patience::new(STOP_TIME, &hurries)).map(drop)
+        let is_urgent = || context.stopping.is_urgent();
+        self.server.stop_within(Patience::new(STOP_TIME, &is_urgent)).map(drop)
     }
 }
 

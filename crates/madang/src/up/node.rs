@@ -93,13 +93,13 @@ impl Server for Node {
     fn restart(&mut self, context: &Context) -> Result<(), Error> {
         self.stop(context)?;
         let process = self.process.insert(context.supervisor.spawn(&self.spec)?);
-        let asked = || context.stopping.is_requested();
-        process.ready_http(&self.health, false, Patience::new(READY_TIME, &asked))
+        let is_requested = || context.stopping.is_requested();
+        process.ready_http(&self.health, false, Patience::new(READY_TIME, &is_requested))
     }
 
     fn stop(&mut self, context: &Context) -> Result<(), Error> {
-        let hurries = || context.stopping.hurries();
-        let patience = Patience::new(self.grace(), &hurries);
+        let is_urgent = || context.stopping.is_urgent();
+        let patience = Patience::new(self.grace(), &is_urgent);
         self.process.as_ref().map_or(Ok(()), |process| process.stop(patience).map(drop))
     }
 }

@@ -29,7 +29,7 @@ impl Stopping {
     }
 
     /// Whether to stop at once.
-    pub(crate) fn hurries(&self) -> bool {
+    pub(crate) fn is_urgent(&self) -> bool {
         *self.requests.lock() > 1
     }
 

@@ -179,9 +179,9 @@ mod tests {
             let tested = Command::new(super::super::PROGRAM)
                 .args(["-t", "-q", "-p", &at(""), "-e", "stderr", "-c", &path])
                 .finish();
-            let said = String::from_utf8_lossy(&tested.stderr);
-            assert!(tested.status.success(), "{name}: {said}");
-            assert!(!said.contains("[warn]"), "{name}: {said}");
+            let stderr = String::from_utf8_lossy(&tested.stderr);
+            assert!(tested.status.success(), "{name}: {stderr}");
+            assert!(!stderr.contains("[warn]"), "{name}: {stderr}");
         }
     }
 }

@@ -72,12 +72,12 @@ impl Process {
     }
 
     /// Adds the port at which the command listens, if not at the probed one.
-    fn with_ports(&self, mut error: Error, asked: u16) -> Error {
+    fn with_ports(&self, mut error: Error, probed: u16) -> Error {
         if let Error::NotReady { listens, .. } = &mut error {
             let mut pids = Vec::new();
             let _ = tree::walk(self.supervisor, Scope::Descendants, |found| pids.push(found.pid));
             let ports = procfs::listening_ports(&pids);
-            *listens = ports.first().copied().filter(|_| !ports.contains(&asked));
+            *listens = ports.first().copied().filter(|_| !ports.contains(&probed));
         }
         error
     }

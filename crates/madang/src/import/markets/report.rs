@@ -1,6 +1,6 @@
 //! Progress and messages of an import.
 
-use crate::import::say;
+use crate::import::print_above;
 use indicatif::ProgressBar;
 
 /// Maximum number of rows of a file that are reported one by one; the rest is counted.
@@ -58,7 +58,7 @@ impl Report {
 
     pub(super) fn refuse_file(&mut self, file: &str, error: &anyhow::Error) {
         self.end_file();
-        say(&self.bar, format_args!("refused {file}: {error:#}"));
+        print_above(&self.bar, format_args!("refused {file}: {error:#}"));
         self.outcome.refused += 1;
     }
 
@@ -67,7 +67,7 @@ impl Report {
         self.refused += 1;
         self.outcome.refused += 1;
         if self.refused <= NAMED {
-            say(&self.bar, format_args!("refused {}:{line}: {reason:#}", self.file));
+            print_above(&self.bar, format_args!("refused {}:{line}: {reason:#}", self.file));
         }
     }
 
@@ -75,7 +75,7 @@ impl Report {
     pub(super) fn warn(&mut self, line: u64, what: &str) {
         self.warned += 1;
         if self.warned <= NAMED {
-            say(&self.bar, format_args!("warning {}:{line}: {what}", self.file));
+            print_above(&self.bar, format_args!("warning {}:{line}: {what}", self.file));
         }
     }
 
@@ -88,7 +88,7 @@ impl Report {
     fn end_file(&mut self) {
         for (what, all) in [("refused", &mut self.refused), ("warnings", &mut self.warned)] {
             if let Some(more) = all.checked_sub(NAMED + 1) {
-                say(&self.bar, format_args!("{}: {} more {what}", self.file, more + 1));
+                print_above(&self.bar, format_args!("{}: {} more {what}", self.file, more + 1));
             }
             *all = 0;
         }
