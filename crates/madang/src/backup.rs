@@ -109,7 +109,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Target::File(file) => parent(file),
         Target::Directory(dir) => dir,
     };
-    let is_output = matches!(target, Target::Output);
     let began = Instant::now();
     let watch = Watch::default();
     let taken = backup::take(&settings, beside, args.since.as_deref(), |progress| {
@@ -119,8 +118,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
         watch.show(progress);
     })?;
-    let (place, bytes) = match target {
-        Target::Output => {
+    let file = match target {
+        Target::Output => None,
+        Target::File(file) => Some(file),
+        Target::Directory(dir) => Some(free(dir)),
+    };
+    let (place, bytes) = match &file {
+        Some(file) => (file.display().to_string(), pack(&taken, file, &watch)?),
+        None => {
             let mut out = std::io::stdout().lock();
             let bytes = taken.pack(BufWriter::with_capacity(1 << 20, &mut out), |progress| {
                 watch.show(progress);
@@ -128,11 +133,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             // As text: a reader that closed the pipe has no whole backup, so it must not count as success.
             out.flush().map_err(|error| anyhow::anyhow!("standard output: {error}"))?;
             ("standard output".to_owned(), bytes)
-        }
-        Target::File(file) => (file.display().to_string(), pack(&taken, &file, &watch)?),
-        Target::Directory(dir) => {
-            let file = free(dir);
-            (file.display().to_string(), pack(&taken, &file, &watch)?)
         }
     };
     watch.finish();
@@ -166,10 +166,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     // The backup is complete even if nobody reads this.
-    let _ = if is_output {
-        std::io::stderr().write_all(summary.as_bytes())
-    } else {
-        std::io::stdout().write_all(summary.as_bytes())
+    let _ = match file {
+        Some(_) => std::io::stdout().write_all(summary.as_bytes()),
+        None => std::io::stderr().write_all(summary.as_bytes()),
     };
     Ok(())
 }

@@ -113,12 +113,6 @@ pub(crate) struct CheckError {
     pub problems: Vec<String>,
 }
 
-/// An experiment without problems, and its plan.
-struct Ready {
-    experiment: Experiment,
-    plan: Plan,
-}
-
 pub(crate) fn language(text: &str) -> anyhow::Result<Language> {
     match text {
         "en" => Ok(Language::En),
@@ -145,26 +139,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitReason> {
 /// Checks all files before the first runs, and stops at the first without success.
 fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<ExitReason> {
     watch_signals(cancel.clone())?;
-    let (mut ready, mut wrong) = (Vec::new(), Vec::new());
-    let mut add = |experiment: anyhow::Result<Experiment>| match experiment
-        .and_then(|experiment| check(experiment, args, cancel))
-    {
-        Ok(one) => ready.push(one),
-        Err(error) => wrong.push(error),
-    };
-    match args.bare.experiment().transpose() {
-        Some(experiment) => add(experiment),
+    let read: Vec<anyhow::Result<Experiment>> = match args.bare.experiment().transpose() {
+        Some(experiment) => vec![experiment],
         None => {
             let files = Experiment::files(args.path.as_deref().unwrap_or(Path::new(".")))?;
-            files.iter().for_each(|file| add(Experiment::read(file).map_err(Into::into)));
+            files.iter().map(|file| Ok(Experiment::read(file)?)).collect()
+        }
+    };
+    let (mut planned, mut errors) = (Vec::new(), Vec::new());
+    for experiment in read {
+        match experiment.and_then(|experiment| check(experiment, args, cancel)) {
+            Ok(one) => planned.push(one),
+            Err(error) => errors.push(error),
         }
     }
-    if let Some(last) = wrong.pop() {
-        wrong.iter().for_each(|error| terminal::message(format_args!("madang: {error:#}")));
+    if let Some(last) = errors.pop() {
+        errors.iter().for_each(|error| terminal::message(format_args!("madang: {error:#}")));
         return Err(last);
     }
     if args.check {
-        for Ready { experiment, plan } in &ready {
+        for (experiment, plan) in &planned {
             let time = plan.estimate().map(|time| time.as_secs_f64().ceil());
             let time = time.map_or_else(String::new, |time| format!(", about {time} s"));
             let (file, rounds) = (experiment.file.display(), plan.rounds());
@@ -172,14 +166,12 @@ fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<
         }
         return Ok(ExitReason::Done);
     }
-    let is_only = ready.len() == 1;
-    for one in &ready {
+    for (experiment, plan) in &planned {
         let out = match &args.out {
-            Some(out) if is_only => out.clone(),
-            Some(out) => out.join(&one.experiment.name),
-            None => madang_lab::default_out(&one.experiment),
+            Some(out) if planned.len() == 1 => out.clone(),
+            Some(out) => out.join(&experiment.name),
+            None => madang_lab::default_out(experiment),
         };
-        let Ready { experiment, plan } = one;
         let progress = &mut Console::default();
         let finished = madang_lab::run(experiment, plan, &Madang, &out, cancel, progress)?;
         let ended = show.finished(finished, &out)?;
@@ -190,7 +182,12 @@ fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<
     Ok(ExitReason::Done)
 }
 
-fn check(mut experiment: Experiment, args: &Args, cancel: &Cancel) -> anyhow::Result<Ready> {
+/// Checks an experiment and plans it.
+fn check(
+    mut experiment: Experiment,
+    args: &Args,
+    cancel: &Cancel,
+) -> anyhow::Result<(Experiment, Plan)> {
     let mut options = Options {
         quick: args.quick,
         blocks: args.blocks,
@@ -225,7 +222,7 @@ fn check(mut experiment: Experiment, args: &Args, cancel: &Cancel) -> anyhow::Re
         let why = "one block gives no interval, so there would be no verdict; use two or more (10 tell small differences)";
         return Err(CheckError { file: experiment.file, problems: vec![why.to_owned()] }.into());
     }
-    Ok(Ready { experiment, plan })
+    Ok((experiment, plan))
 }
 
 /// The first Ctrl-C or SIGTERM ends the run in order, a later one at once. Either way the

@@ -108,7 +108,7 @@ impl Arguments {
                 "--afterwards" => afterwards.push(value),
                 "--owner" => owner = text.parse().ok(),
                 "--cpus" => {
-                    cpus = Some(text.parse().map_err(|error: CpuListError| error.to_string())?)
+                    cpus = Some(text.parse().map_err(|error: CpuListError| error.to_string())?);
                 }
                 _ => return Err(format!("unknown argument `{flag}`")),
             }

@@ -249,50 +249,50 @@ fn broken(tries: &[Try]) -> Vec<(String, usize)> {
 
 fn warnings(plan: &LimitPlan, outcomes: &Outcomes, variants: &[VariantLimit]) -> Vec<String> {
     let lang = plan.plan.language;
-    let mut lines = Vec::new();
-    lines.extend(lang.search_ended(&outcomes.ended));
+    let mut lines = Vec::from_iter(lang.search_ended(&outcomes.ended));
+    let mut warn = |en: String, ko: String| lines.push(lang.pick(en, ko));
     let (lasts, enough) = (plan.lasts(Length::Long), plan.enough());
     if lasts < enough {
-        lines.push(match lang {
-            Language::En => format!(
+        warn(
+            format!(
                 "rates were confirmed by tries of {lasts:?}; only tries of {enough:?} (the default) show a queue that \
                  grows slowly, so the true limit may be lower"
             ),
-            Language::Ko => format!(
+            format!(
                 "{lasts:?} 동안의 시도로 속도를 확인했습니다. 천천히 늘어나는 대기열은 {enough:?}(기본값) 동안 \
                  시도해야 보이므로 실제 한계는 더 낮을 수 있습니다"
             ),
-        });
+        );
     }
     if outcomes.noisy {
-        let noisy = lang.pick(
-            "the machine was too noisy: disturbed tries were taken as they came",
-            "장비가 너무 시끄러워 방해받은 시도도 그대로 받아들였습니다",
+        warn(
+            "the machine was too noisy: disturbed tries were taken as they came".to_owned(),
+            "장비가 너무 시끄러워 방해받은 시도도 그대로 받아들였습니다".to_owned(),
         );
-        lines.push(noisy.to_owned());
     }
     for (name, count) in broken(&outcomes.tries) {
-        lines.push(lang.pick(
+        warn(
             format!("broken invariant at {count} tries: {name}"),
             format!("불변 조건 위반, 시도 {count}번: {name}"),
-        ));
+        );
     }
     let void = outcomes.tries.iter().filter(|tried| tried.void.is_some()).count();
     let all = outcomes.tries.len();
     if void > 0 {
-        lines.push(lang.pick(
+        warn(
             format!("{void} of {all} tries did not count and were repeated; report.json says why"),
             format!(
                 "시도 {all}번 중 {void}번은 세지 않고 다시 했습니다. 이유는 report.json에 있습니다"
             ),
-        ));
+        );
     }
     if variants.iter().any(|variant| matches!(variant.versus, Versus::Ratio(_)))
         && variants.iter().any(|variant| variant.searches.len() < 2)
     {
-        let single =
-            lang.pick("a single block gives no interval", "블록이 하나라 신뢰구간이 없습니다");
-        lines.push(single.to_owned());
+        warn(
+            "a single block gives no interval".to_owned(),
+            "블록이 하나라 신뢰구간이 없습니다".to_owned(),
+        );
     }
     lines
 }

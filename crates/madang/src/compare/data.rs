@@ -26,22 +26,16 @@ impl Data {
                 }
                 ("seed", toml::Value::Table(counts)) => {
                     let flags = crate::seed::flags(counts);
-                    data.seed = Some(flags.map_err(|why| HostError(format!("`seed`: {why}")))?);
+                    data.seed = Some(flags.map_err(|why| error(format!("`seed`: {why}")))?);
                 }
-                ("samples", _) => {
-                    return Err(HostError("`samples` must be true or false".to_owned()));
-                }
-                ("tracks", _) => {
-                    return Err(HostError("`tracks` must be a list of files".to_owned()));
-                }
+                ("samples", _) => return Err(error("`samples` must be true or false")),
+                ("tracks", _) => return Err(error("`tracks` must be a list of files")),
                 ("seed", _) => {
-                    let example = "`seed` must be a table such as { users = 200 }";
-                    return Err(HostError(example.to_owned()));
+                    return Err(error("`seed` must be a table such as { users = 200 }"));
                 }
                 _ => {
-                    return Err(HostError(format!(
-                        "unknown key `{key}`: accepted are `samples`, `tracks`, `seed`"
-                    )));
+                    let accepted = "accepted are `samples`, `tracks`, `seed`";
+                    return Err(error(format!("unknown key `{key}`: {accepted}")));
                 }
             }
         }
@@ -59,12 +53,13 @@ impl Data {
 fn track(file: &toml::Value, dir: &Path) -> Result<PathBuf, HostError> {
     let path = file.as_str().map(|name| dir.join(name));
     let path =
-        path.ok_or_else(|| HostError(format!("`tracks` must be a list of files, not {file}")))?;
-    if path.is_file() {
-        Ok(path)
-    } else {
-        Err(HostError(format!("`tracks`: no file `{}`", path.display())))
-    }
+        path.ok_or_else(|| error(format!("`tracks` must be a list of files, not {file}")))?;
+    let missing = || error(format!("`tracks`: no file `{}`", path.display()));
+    if path.is_file() { Ok(path) } else { Err(missing()) }
+}
+
+pub(super) fn error(text: impl Into<String>) -> HostError {
+    HostError(text.into())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! This program as host of the lab: its server, its data, its load generator.
 
-use super::data::Data;
+use super::data::{Data, error};
 use anyhow::anyhow;
 use madang_lab::Cancel;
 use madang_lab::host::{Address, Addresses, Host, HostError, Launch, Page, Ready, Said, Served};
@@ -34,7 +34,7 @@ impl Madang {
             return Ok(());
         }
         let tail = server.stderr_tail();
-        Err(HostError(format!("the server that stored the samples failed ({exit}){tail}")))
+        Err(error(format!("the server that stored the samples failed ({exit}){tail}")))
     }
 
     /// Runs a command of this program that fills a store.
@@ -42,7 +42,7 @@ impl Madang {
         let filling = self.supervisor().spawn(spec).map_err(in_words)?;
         match filling.wait_patiently(Patience::new(PREPARE_LIMIT, give_up)).map_err(in_words)? {
             exit if exit.is_success() => Ok(()),
-            exit => Err(HostError(format!("`{what}` failed ({exit}){}", filling.stderr_tail()))),
+            exit => Err(error(format!("`{what}` failed ({exit}){}", filling.stderr_tail()))),
         }
     }
 }
@@ -65,22 +65,21 @@ impl Host for Madang {
         if let Some(stack) = &served.stack {
             let flags = stack_flags(stack, served)?.into_iter().chain(set_flags(settings));
             return crate::up::check(&flags.collect::<Vec<_>>())
-                .map_err(|error| HostError(format!("{error:#}")));
+                .map_err(|why| error(format!("{why:#}")));
         }
         let origin = Origin::Flag("--set".to_owned());
         // The caller adds the place, as it knows the variant.
-        let in_words = |error: ConfigError| {
-            let (text, place) = (error.to_string(), format!("{origin}: "));
-            HostError(text.strip_prefix(&place).unwrap_or(&text).to_owned())
+        let in_words = |why: ConfigError| {
+            let (text, place) = (why.to_string(), format!("{origin}: "));
+            error(text.strip_prefix(&place).unwrap_or(&text))
         };
         let mut sources = Sources::new();
         let mut seen = BTreeSet::new();
         for (key, value) in flat(settings) {
             sources.set(&key, &value, origin.clone()).map_err(in_words)?;
-            if seen.contains(&key) {
-                return Err(HostError(format!("`{key}` is given twice")));
+            if !seen.insert(key.clone()) {
+                return Err(error(format!("`{key}` is given twice")));
             }
-            seen.insert(key);
         }
         sources.resolve().map(drop).map_err(in_words)
     }
@@ -128,7 +127,7 @@ impl Host for Madang {
     ) -> Result<Option<PathBuf>, HostError> {
         let Some(stack) = &served.stack else { return Ok(None) };
         let flags: Vec<_> = stack_flags(stack, served)?;
-        let layout = crate::up::layout(&flags).map_err(|error| HostError(format!("{error:#}")))?;
+        let layout = crate::up::layout(&flags).map_err(|why| error(format!("{why:#}")))?;
         let has_data = template.join(madang_service::store::FILE).exists();
         let (true, Some((name, flags))) = (has_data, layout) else { return Ok(None) };
         let filled = stacks.join(name);
@@ -141,7 +140,7 @@ impl Host for Madang {
         servers.ready_line("", Patience::new(PREPARE_LIMIT, &give_up)).map_err(in_words)?;
         match servers.stop(Patience::new(STOP_GRACE, &give_up)).map_err(in_words)? {
             exit if exit.is_success() => Ok(Some(filled)),
-            exit => Err(HostError(format!("filling a stack failed ({exit})"))),
+            exit => Err(error(format!("filling a stack failed ({exit})"))),
         }
     }
 
@@ -157,9 +156,9 @@ impl Host for Madang {
     ) -> Result<Launch, HostError> {
         if let Some(stack) = &served.stack {
             if address.is_some() {
-                let why =
-                    "a stack starts what was killed by itself; the lab does not start it again";
-                return Err(HostError(why.to_owned()));
+                return Err(error(
+                    "a stack starts what was killed by itself; the lab does not start it again",
+                ));
             }
             let spec = stack_in(data_dir, data_dir)?;
             let flags = stack_flags(stack, served)?.into_iter().chain(set_flags(&served.settings));
@@ -213,7 +212,7 @@ fn this_program(dir: &Path) -> Spec {
 
 /// A stack in `dir`, with the data of `from`, if any, copied unless it has its own.
 fn stack_in(dir: &Path, from: &Path) -> Result<Spec, HostError> {
-    let broken = |error| HostError(format!("cannot create `{}`: {error}", dir.display()));
+    let broken = |why| error(format!("cannot create `{}`: {why}", dir.display()));
     std::fs::create_dir_all(dir).map_err(broken)?;
     let spec = this_program(dir).args(["up", "--json", "--dir"]).arg(dir.join("stack"));
     let has_data = from.join(madang_service::store::FILE).exists();
@@ -230,7 +229,7 @@ fn stack_flags(stack: &toml::Table, served: &Served) -> Result<Vec<String>, Host
     for (key, value) in stack {
         if !STACK.contains(&key.as_str()) {
             let known = STACK.join(", ");
-            return Err(HostError(format!("`stack` has no `{key}`; it has {known}")));
+            return Err(error(format!("`stack` has no `{key}`; it has {known}")));
         }
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         flags.push(format!("--{key}={value}"));
@@ -244,8 +243,7 @@ fn set_flags(settings: &toml::Table) -> Vec<String> {
 
 /// Reads the line that `madang up --json` prints.
 fn read_up_line(line: &str) -> Result<Said, HostError> {
-    let wrong =
-        |why: &dyn std::fmt::Display| HostError(format!("`madang up` printed no line: {why}"));
+    let wrong = |why: &dyn std::fmt::Display| error(format!("`madang up` printed no line: {why}"));
     let line: crate::up::Running = serde_json::from_str(line).map_err(|error| wrong(&error))?;
     let cache = line.cache.into_iter().chain(line.counts);
     let databases = Addresses {
@@ -284,8 +282,8 @@ fn flat(settings: &toml::Table) -> Vec<(String, String)> {
     found
 }
 
-fn in_words(error: madang_stack::Error) -> HostError {
-    HostError(format!("{:#}", anyhow!(error)))
+fn in_words(cause: madang_stack::Error) -> HostError {
+    error(format!("{:#}", anyhow!(cause)))
 }
 
 #[cfg(test)]

@@ -159,46 +159,46 @@ impl Plan {
         let fitting = if is_shared { DatabaseKind::Mariadb } else { DatabaseKind::Sqlite };
         let database = database.unwrap_or(fitting);
         let nodes = nodes.unwrap_or(if database.is_shared() { 2 } else { 1 });
-        if replicas > 0 && matches!(database, DatabaseKind::Galera(_)) {
-            return Err(usage("--replicas: they follow one server; use --database mariadb"));
-        }
-        if nodes == 0 && (tls || balance == Some(Balance::Nginx)) {
-            return Err(usage("--balance nginx: without nodes nginx has nothing to stand before"));
-        }
-        if database == DatabaseKind::Sqlite {
-            if nodes == 0 {
-                return Err(usage(
-                    "--nodes 0: without nodes there is nothing to start; name a --database, such as mariadb",
-                ));
-            }
-            if nodes > 1 {
-                return Err(usage(
-                    "--database sqlite: several nodes cannot share a file, which one process owns; use --database mariadb or --nodes 1",
-                ));
-            }
-            if replicas > 0 {
-                return Err(usage("--replicas: a file has no replicas; use --database mariadb"));
-            }
-            if cache != CacheKind::Off {
-                return Err(usage(
-                    "--cache: a node with a file of its own shares no bodies; use --database mariadb",
-                ));
+        let is_file = database == DatabaseKind::Sqlite;
+        let is_galera = matches!(database, DatabaseKind::Galera(_));
+        for (is_conflict, reason) in [
+            (
+                replicas > 0 && is_galera,
+                "--replicas: they follow one server; use --database mariadb",
+            ),
+            (
+                nodes == 0 && (tls || balance == Some(Balance::Nginx)),
+                "--balance nginx: without nodes nginx has nothing to stand before",
+            ),
+            (
+                is_file && nodes == 0,
+                "--nodes 0: without nodes there is nothing to start; name a --database, such as mariadb",
+            ),
+            (
+                is_file && nodes > 1,
+                "--database sqlite: several nodes cannot share a file, which one process owns; use --database mariadb or --nodes 1",
+            ),
+            (is_file && replicas > 0, "--replicas: a file has no replicas; use --database mariadb"),
+            (
+                is_file && cache != CacheKind::Off,
+                "--cache: a node with a file of its own shares no bodies; use --database mariadb",
+            ),
+            (
+                tls && balance == Some(Balance::Off),
+                "--tls: nginx provides it; leave out --balance off",
+            ),
+        ] {
+            if is_conflict {
+                return Err(usage(reason));
             }
         }
         let fitting = if nodes > 1 || tls { Balance::Nginx } else { Balance::Off };
-        let front = match balance.unwrap_or(fitting) {
-            Balance::Off if tls => {
-                return Err(usage("--tls: nginx provides it; leave out --balance off"));
-            }
-            Balance::Off => None,
-            Balance::Nginx => {
-                let profile = match choices.profile {
-                    ProfileName::Tuned => Profile::Tuned,
-                    ProfileName::Stock => Profile::Stock,
-                };
-                Some(FrontPlan { profile, workers, tls })
-            }
+        let is_balanced = balance.unwrap_or(fitting) == Balance::Nginx;
+        let profile = match choices.profile {
+            ProfileName::Tuned => Profile::Tuned,
+            ProfileName::Stock => Profile::Stock,
         };
+        let front = is_balanced.then_some(FrontPlan { profile, workers, tls });
         for pair in &choices.set {
             let name = pair.split('=').next().unwrap_or_default().trim();
             if OWN.contains(&name) {
@@ -261,7 +261,7 @@ impl Plan {
     }
 
     /// Flags of `madang serve`.
-    pub(crate) fn arguments(&self, data: &Path) -> SettingsArgs {
+    fn arguments(&self, data: &Path) -> SettingsArgs {
         let (config, set) = (self.choices.config.clone(), self.choices.set.clone());
         SettingsArgs { data: Some(data.to_owned()), config, set }
     }
