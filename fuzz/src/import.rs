@@ -6,4 +6,4 @@ use indicatif::ProgressBar;
 use std::fmt::Arguments;
 
 /// Discards the messages of the command.
-pub(crate) fn say(_bar: &ProgressBar, _text: Arguments<'_>) {}
+pub(crate) fn print_above(_bar: &ProgressBar, _text: Arguments<'_>) {}

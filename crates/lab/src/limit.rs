@@ -1,18 +1,16 @@
-//! How much a variant can take: the highest arrival rate at which a goal is still reached.
+//! Capacity search: the highest arrival rate at which a variant meets a goal.
 //!
-//! A *try* is a round of the lab, with a fresh process on fresh data, at one rate of an open model:
-//! iterations start by the clock, however slow the server is, so that a server beyond its limit
-//! shows it instead of slowing its load down. A search gets near with short tries and decides with long ones
-//! (`search.rs`); its answer is the highest rate that was confirmed. A block
-//! runs one search for every variant, try by try in turn, so that a machine that gets slower hits
-//! all of them alike. A capacity is the median of the blocks' answers, and these are compared as the rounds
-//! of a comparison are: ratios within a block, averaged as logarithms, with Student's t. Every search begins at
-//! another rate, drawn from the seed, so that they share no grid.
+//! A *try* is a round of the lab, with a fresh process on fresh data, at one rate of an open model: iterations start
+//! by the clock, so that a server beyond its limit cannot slow down its load. A search approaches the limit with
+//! short tries and decides with long ones (`search.rs`); its result is the highest confirmed rate. A block runs one
+//! search for each variant, try by try in turn, so that a slowing machine affects all alike. A capacity is the median
+//! of the results. They are compared like the rounds of a comparison: ratios within a block, averaged as logarithms,
+//! with Student's t. Each search starts at a different rate, drawn from the seed, so that they share no grid.
 //!
-//! Whatever is no limit of the server is never called one: the load generator's, that of the number
-//! of virtual users, and the highest rate allowed give "at least" and no ratio.
+//! Limits of the load generator, the number of virtual users and the allowed rate are never reported as the server's:
+//! they give "at least" and no ratio.
 
-mod course;
+mod blocks;
 mod document;
 mod goal;
 mod method;
@@ -28,10 +26,10 @@ mod summary;
 mod text;
 mod words;
 
-pub use course::{SearchEnd, Try};
-pub use goal::{Breach, Figures, Goal, Reason, Whose};
+pub use blocks::{SearchEnd, Try};
+pub use goal::{Bottleneck, Breach, Figures, Goal, Reason};
 pub use plan::{LimitOptions, LimitPlan, LimitSettings, PlanError};
-pub use progress::{Console, Progress};
+pub use progress::Console;
 pub use report::{LimitFinished, LimitReport, resume, run};
 pub use search::SearchResult;
 pub use steering::Steering;

@@ -1,4 +1,4 @@
-//! `madang admin`: the operator's commands, carried out by a running server.
+//! `madang admin`: commands of the operator, executed by a running server.
 
 use crate::settings::SettingsArgs;
 use anyhow::{Context as _, anyhow, bail};
@@ -31,7 +31,7 @@ Examples:
   madang admin log-level debug     until the server stops
   madang admin --data /var/lib/madang audit --last 5
                                    who did what")]
-pub struct Args {
+pub(crate) struct Args {
     /// Data directory of the server (setting data.dir) [default: madang-data]
     #[arg(long, value_name = "DIR", global = true)]
     data: Option<PathBuf>,
@@ -142,91 +142,71 @@ fn log_filter(text: &str) -> anyhow::Result<String> {
     madang_service::config::log_filter(text).context(wrong)
 }
 
-impl Action {
-    /// What the server is asked for; otherwise how many entries of its file are printed.
-    fn command(&self) -> Result<Command, usize> {
-        Ok(match self {
-            Self::Audit { last } => return Err(*last),
-            Self::Status => Command::Status,
-            Self::User(UserAction::List { begins, last }) => {
-                Command::UserList { begins: begins.clone(), last: *last }
-            }
-            Self::User(UserAction::Show(User { user })) => Command::UserShow { user: user.clone() },
-            Self::User(UserAction::Logout(User { user })) => {
-                Command::UserLogout { user: user.clone() }
-            }
-            Self::User(UserAction::Password(User { user })) => {
-                Command::UserPassword { user: user.clone() }
-            }
-            Self::User(UserAction::Delete(User { user })) => {
-                Command::UserDelete { user: user.clone() }
-            }
-            Self::Post(ContentAction::Delete { id }) => Command::PostDelete { id: *id },
-            Self::Article(ContentAction::Delete { id }) => Command::ArticleDelete { id: *id },
-            Self::Comment(ContentAction::Delete { id }) => Command::CommentDelete { id: *id },
-            Self::Track(ContentAction::Delete { id }) => Command::TrackDelete { id: *id },
-            Self::Cache(CacheAction::Clear) => Command::CacheClear,
-            Self::Checkpoint => Command::Checkpoint,
-            Self::LogLevel { level } => Command::LogLevel { level: level.clone() },
-            Self::Maintenance(MaintenanceAction::On { message }) => {
-                Command::MaintenanceOn { message: message.clone() }
-            }
-            Self::Maintenance(MaintenanceAction::Off) => Command::MaintenanceOff,
-        })
-    }
-}
-
-/// Has the command carried out, and prints what the server says.
-pub fn run(args: &Args) -> anyhow::Result<()> {
-    let Args { data, config, action } = args;
-    let settings = SettingsArgs { data: data.clone(), config: config.clone(), set: Vec::new() };
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+    let settings = SettingsArgs { data: args.data, config: args.config, set: Vec::new() };
     let settings = settings.resolve()?;
-    let mut out = std::io::stdout().lock();
-    match action.command() {
-        Ok(command) => {
-            let said = ask(&settings, &command)?.map_err(|CommandError(why)| anyhow!(why))?;
-            writeln!(out, "{said}")?;
+    let command = match args.action {
+        Action::Audit { last } => return audit(&settings.data_dir, last),
+        Action::Status => Command::Status,
+        Action::User(UserAction::List { begins, last }) => Command::UserList { begins, last },
+        Action::User(UserAction::Show(User { user })) => Command::UserShow { user },
+        Action::User(UserAction::Logout(User { user })) => Command::UserLogout { user },
+        Action::User(UserAction::Password(User { user })) => Command::UserPassword { user },
+        Action::User(UserAction::Delete(User { user })) => Command::UserDelete { user },
+        Action::Post(ContentAction::Delete { id }) => Command::PostDelete { id },
+        Action::Article(ContentAction::Delete { id }) => Command::ArticleDelete { id },
+        Action::Comment(ContentAction::Delete { id }) => Command::CommentDelete { id },
+        Action::Track(ContentAction::Delete { id }) => Command::TrackDelete { id },
+        Action::Cache(CacheAction::Clear) => Command::CacheClear,
+        Action::Checkpoint => Command::Checkpoint,
+        Action::LogLevel { level } => Command::LogLevel { level },
+        Action::Maintenance(MaintenanceAction::On { message }) => {
+            Command::MaintenanceOn { message }
         }
-        Err(last) => {
-            let dir = &settings.data_dir;
-            let found = admin::last(dir, last).with_context(|| format!("{}", dir.display()))?;
-            for one in found {
-                let outcome =
-                    one.outcome.as_deref().unwrap_or("no outcome: under way, or the server ended");
-                let [who, what, outcome] = [one.who.as_str(), &one.command, outcome].map(printable);
-                writeln!(out, "{}  {who}  {what}  {outcome}", one.time)?;
-            }
-        }
-    }
-    out.flush()?;
+        Action::Maintenance(MaintenanceAction::Off) => Command::MaintenanceOff,
+    };
+    let reply = send(&settings, &command)?.map_err(|CommandError(why)| anyhow!(why))?;
+    writeln!(std::io::stdout(), "{reply}")?;
     Ok(())
 }
 
-/// Text for a terminal: what a sender has put into a command must not move its cursor.
+fn audit(dir: &Path, last: usize) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    for entry in admin::last(dir, last).with_context(|| format!("{}", dir.display()))? {
+        let outcome =
+            entry.outcome.as_deref().unwrap_or("no outcome: under way, or the server ended");
+        let [who, what, outcome] = [entry.who.as_str(), &entry.command, outcome].map(printable);
+        writeln!(out, "{}  {who}  {what}  {outcome}", entry.time)?;
+    }
+    Ok(())
+}
+
+/// Escapes control characters: text of a command must not move the terminal's cursor.
 fn printable(text: &str) -> String {
     text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'")
 }
 
-/// Time beyond what the server may take for a request: its turns, its disk, its reply.
+/// Time beyond the server's limit for a request: queues, disk, reply.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn ask(settings: &Settings, command: &Command) -> anyhow::Result<Reply> {
+fn send(settings: &Settings, command: &Command) -> anyhow::Result<Reply> {
     let dir = &settings.data_dir;
     let patience = settings.server.request_timeout + PATIENCE;
-    let mut stream = connect(&dir.join(admin::FILE), patience).map_err(|e| away(dir, &e))?;
+    let mut stream =
+        connect(&dir.join(admin::FILE), patience).map_err(|e| connect_error(dir, &e))?;
     stream.set_read_timeout(Some(patience))?;
     let mut text = serde_json::to_string(command)?;
     text.push('\n');
     let mut reply = String::new();
-    // A server that refuses a command without reading it has replied all the same.
+    // A server that refuses a command without reading it replies nevertheless.
     let sent = stream.write_all(text.as_bytes());
-    // The line alone: where it has closed with bytes unread, the end is an error.
-    let heard = BufReader::new(stream.take(LONGEST_REPLY)).read_line(&mut reply);
+    // Only the line: if the server closes with unread bytes, reading to the end fails.
+    let received = BufReader::new(stream.take(LONGEST_REPLY)).read_line(&mut reply);
     if reply.ends_with('\n') {
         return serde_json::from_str(&reply).context("this program cannot read the server's reply");
     }
-    // As text: a reader of our output who has left is another broken pipe, and no failure.
-    let why = match (sent, heard) {
+    // As text, because a broken pipe as a cause counts as a closed stdout, which is no failure.
+    let why = match (sent, received) {
         (Err(error), _) | (_, Err(error)) => format!(" ({error})"),
         _ => String::new(),
     };
@@ -235,8 +215,8 @@ fn ask(settings: &Settings, command: &Command) -> anyhow::Result<Reply> {
     )
 }
 
-/// Connects within this time, which is that of each write from then on: a server with too many connections accepts
-/// none for a while.
+/// Connects with a time limit, as a server with too many connections accepts none for a while. The limit remains for
+/// writes.
 fn connect(path: &Path, patience: Duration) -> std::io::Result<UnixStream> {
     let address = SocketAddrUnix::new(path).map_err(|_| ErrorKind::InvalidInput)?;
     let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
@@ -246,7 +226,7 @@ fn connect(path: &Path, patience: Duration) -> std::io::Result<UnixStream> {
     Ok(stream)
 }
 
-fn away(dir: &Path, error: &std::io::Error) -> anyhow::Error {
+fn connect_error(dir: &Path, error: &std::io::Error) -> anyhow::Error {
     let dir = dir.display();
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => anyhow!(

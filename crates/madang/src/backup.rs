@@ -1,7 +1,7 @@
-//! `madang backup`: the whole store in one file, while it is served.
+//! `madang backup`: writes the whole store into one file, while it is served.
 
-use crate::progress::bar;
 use crate::settings::{SettingsArgs, usage};
+use crate::terminal::bar;
 use anyhow::Context as _;
 use indicatif::{HumanBytes, ProgressBar};
 use madang_service::store::backup::{self, BackupError, Progress, Synced, Taken};
@@ -12,11 +12,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 
-/// How a backup in a directory is named: `madang-20261127T184500Z.tar.zst`.
+/// Name of a backup in a directory: `madang-20261127T184500Z.tar.zst`.
 const PREFIX: &str = "madang-";
 const SUFFIX: &str = "Z.tar.zst";
-/// The lowest priority, for checking and packing: what the server leaves of the machine is enough. Copying has its own
-/// priority, because the write-ahead log grows meanwhile.
+/// Lowest priority, for checking and packing. Copying has another, because the write-ahead log grows meanwhile.
 const NICE: i32 = 19;
 
 /// Arguments of `madang backup`.
@@ -49,7 +48,7 @@ Examples:
   madang backup --to backups --since backups/madang-20261127T184500Z.tar.zst
   madang backup --data /var/lib/madang --to - | ssh elsewhere 'cat > madang.tar.zst'
   madang restore --from /var/backups/madang/madang-20261127T184500Z.tar.zst --data new-data")]
-pub struct Args {
+pub(crate) struct Args {
     /// Existing directory, new file, or - for standard output
     #[arg(long, value_name = "DIR|FILE|-")]
     to: PathBuf,
@@ -63,7 +62,7 @@ pub struct Args {
     settings: SettingsArgs,
 }
 
-/// Where the archive goes.
+/// Destination of the archive.
 enum Target<'a> {
     Output,
     File(PathBuf),
@@ -71,7 +70,7 @@ enum Target<'a> {
 }
 
 impl Target<'_> {
-    fn of(to: &Path) -> anyhow::Result<Target<'_>> {
+    fn parse(to: &Path) -> anyhow::Result<Target<'_>> {
         if to == Path::new("-") {
             if std::io::stdout().is_terminal() {
                 return Err(usage(
@@ -95,13 +94,13 @@ impl Target<'_> {
     }
 }
 
-fn parent(file: &Path) -> &Path {
+pub(crate) fn parent(file: &Path) -> &Path {
     file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.settings.resolve()?;
-    let target = Target::of(&args.to)?;
+    let target = Target::parse(&args.to)?;
     if args.keep.is_some() && !matches!(target, Target::Directory(_)) {
         return Err(usage("--keep: --to must be a directory"));
     }
@@ -110,72 +109,71 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Target::File(file) => parent(file),
         Target::Directory(dir) => dir,
     };
-    let is_output = matches!(target, Target::Output);
     let began = Instant::now();
     let watch = Watch::default();
     let taken = backup::take(&settings, beside, args.since.as_deref(), |progress| {
         if progress == Progress::Checking {
-            // A machine that refuses loses nothing but speed.
+            // Without permission the backup only competes with the server.
             let _ = rustix::process::nice(NICE);
         }
         watch.show(progress);
     })?;
-    let (place, bytes) = match target {
-        Target::Output => {
+    let file = match target {
+        Target::Output => None,
+        Target::File(file) => Some(file),
+        Target::Directory(dir) => Some(free(dir)),
+    };
+    let (place, bytes) = match &file {
+        Some(file) => (file.display().to_string(), pack(&taken, file, &watch)?),
+        None => {
             let mut out = std::io::stdout().lock();
             let bytes = taken.pack(BufWriter::with_capacity(1 << 20, &mut out), |progress| {
                 watch.show(progress);
             })?;
-            // Whoever reads it and has gone has no whole backup: not to be taken for a reader who has seen enough.
+            // As text: a reader that closed the pipe has no whole backup, so it must not count as success.
             out.flush().map_err(|error| anyhow::anyhow!("standard output: {error}"))?;
             ("standard output".to_owned(), bytes)
-        }
-        Target::File(file) => (file.display().to_string(), pack(&taken, &file, &watch)?),
-        Target::Directory(dir) => {
-            let file = free(dir);
-            (file.display().to_string(), pack(&taken, &file, &watch)?)
         }
     };
     watch.finish();
     let manifest = &taken.manifest;
-    let of = match &manifest.since {
+    let content = match &manifest.since {
         Some(since) => format!("changed of {}", HumanBytes(since.store.bytes)),
         None => "of data".to_owned(),
     };
-    let mut said = format!(
-        "{place}: {} {of} in {}, as of {}, in {:.1} s\n",
+    let mut summary = format!(
+        "{place}: {} {content} in {}, as of {}, in {:.1} s\n",
         HumanBytes(manifest.bytes()),
         HumanBytes(bytes),
         manifest.created,
         began.elapsed().as_secs_f64()
     );
     if let Some(since) = &manifest.since {
-        said += &format!("it builds on {}: keep both in one directory\n", since.backup);
+        summary += &format!("it builds on {}: keep both in one directory\n", since.backup);
     }
     if settings.accounts.token_key.is_some() {
-        said += "the setting accounts.token_key is not in it: keep it as well\n";
+        summary += "the setting accounts.token_key is not in it: keep it as well\n";
     }
     drop(taken);
-    // The backup is whole, also if it cannot be noted.
+    // The backup is complete even if this note fails.
     if let Err(error) = backup::note_success(&settings.data_dir) {
-        said += &format!("warning: the server's metrics will not know of it: {error}\n");
+        summary += &format!("warning: the server's metrics will not know of it: {error}\n");
     }
     if let Some(keep) = args.keep {
         for old in surplus(&args.to, keep as usize)? {
             std::fs::remove_file(&old).with_context(|| old.display().to_string())?;
-            said += &format!("removed {}\n", old.display());
+            summary += &format!("removed {}\n", old.display());
         }
     }
-    // The work is done whether or not somebody reads of it.
-    let _ = if is_output {
-        std::io::stderr().write_all(said.as_bytes())
-    } else {
-        std::io::stdout().write_all(said.as_bytes())
+    // The backup is complete even if nobody reads this.
+    let _ = match file {
+        Some(_) => std::io::stdout().write_all(summary.as_bytes()),
+        None => std::io::stderr().write_all(summary.as_bytes()),
     };
     Ok(())
 }
 
-/// A name for a new file: a second has one, and a backup may follow another within it.
+/// Name of a new file. There is one for each second; another backup may have taken it.
 fn free(dir: &Path) -> PathBuf {
     let mut at = OffsetDateTime::now_utc();
     loop {
@@ -193,7 +191,7 @@ fn name(at: OffsetDateTime) -> String {
     format!("{PREFIX}{date}T{hour:02}{minute:02}{second:02}{SUFFIX}")
 }
 
-/// Writes a new file, which has its name only when it is whole and synced.
+/// Writes a new file, which receives its name once it is complete and synced.
 fn pack(taken: &Taken, file: &Path, watch: &Watch) -> anyhow::Result<u64> {
     let mut name = std::ffi::OsString::from(".");
     name.push(file.file_name().unwrap_or_default());
@@ -204,7 +202,7 @@ fn pack(taken: &Taken, file: &Path, watch: &Watch) -> anyhow::Result<u64> {
         let mut options = OpenOptions::new();
         let made = options.write(true).create(true).truncate(true).mode(0o600).open(&part);
         let made = made.with_context(shown)?;
-        // All at once at the end would make the server's commits wait for all of it.
+        // A single sync at the end would delay the server's commits.
         let out = BufWriter::with_capacity(1 << 20, Synced::new(&made));
         let bytes = taken.pack(out, |progress| watch.show(progress))?;
         made.sync_all().with_context(shown)?;
@@ -212,7 +210,7 @@ fn pack(taken: &Taken, file: &Path, watch: &Watch) -> anyhow::Result<u64> {
         std::fs::hard_link(&part, file)
             .or_else(|error| match error.kind() {
                 std::io::ErrorKind::AlreadyExists => Err(error),
-                // A file system without links.
+                // A file system without hard links.
                 _ => std::fs::rename(&part, file),
             })
             .with_context(|| file.display().to_string())?;
@@ -226,8 +224,7 @@ fn pack(taken: &Taken, file: &Path, watch: &Watch) -> anyhow::Result<u64> {
     written
 }
 
-/// Backups in a directory beyond the newest so many and those that they build on, the oldest first. Other files are not
-/// touched.
+/// Backups in a directory except the newest `keep` and those that they build on, oldest first.
 fn surplus(dir: &Path, keep: usize) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).with_context(|| dir.display().to_string())? {
@@ -241,7 +238,7 @@ fn surplus(dir: &Path, keep: usize) -> anyhow::Result<Vec<PathBuf>> {
     while let Some(file) = kept.pop() {
         let earlier = match backup::builds_on(&file) {
             Ok(earlier) => earlier,
-            // Nothing makes a store of it.
+            // It cannot be restored, so it needs no other.
             Err(BackupError::Damaged(_)) => None,
             Err(error) => return Err(error.into()),
         };
@@ -264,8 +261,8 @@ fn is_backup(name: &str) -> bool {
     })
 }
 
-/// What is said while it takes.
-pub struct Watch(ProgressBar);
+/// Progress of a backup or restore.
+pub(crate) struct Watch(ProgressBar);
 
 impl Default for Watch {
     fn default() -> Self {
@@ -274,7 +271,7 @@ impl Default for Watch {
 }
 
 impl Watch {
-    pub fn show(&self, progress: Progress) {
+    pub(crate) fn show(&self, progress: Progress) {
         let (what, done, all) = match progress {
             Progress::Copying(done, 0) => {
                 return self.0.set_message(format!("copying: {done} rows"));
@@ -288,7 +285,7 @@ impl Watch {
         self.0.set_message(what);
     }
 
-    pub fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.0.finish_and_clear();
     }
 }

@@ -1,4 +1,4 @@
-//! `madang check`: what would keep a node from serving with its settings.
+//! `madang check`: finds what would prevent a node from serving with its settings.
 
 use crate::exit::Partly;
 use crate::settings::SettingsArgs;
@@ -14,12 +14,12 @@ Nothing is changed. A line that begins with `wrong:` names what would fail.
 Examples:
   madang check                                     with the settings of this directory
   madang check --config /etc/madang/madang.toml    with those of a file, before it is deployed")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     settings: SettingsArgs,
 }
 
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.settings.resolve()?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "settings: right")?;
@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         writeln!(out, "{line}")?;
     }
     out.flush()?;
-    // The database decides the exit code: without it nothing is served.
+    // Without the database nothing is served, so it determines the exit code.
     database?;
     if is_right { Ok(()) } else { Err(Partly.into()) }
 }

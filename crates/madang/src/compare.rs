@@ -1,23 +1,23 @@
-//! `madang compare`: measures variants of a service, in pairs or in rounds, and says which is better.
+//! `madang compare`: measures variants of a service in pairs or rounds, and reports which is better.
 
-pub mod bare;
+pub(crate) mod bare;
 mod data;
-pub mod host;
-pub mod stored;
+pub(crate) mod host;
+pub(crate) mod stored;
 
 use crate::exit::ExitReason;
+use crate::terminal;
 use anyhow::Context as _;
 use host::Madang;
 use madang_lab::progress::Console;
 use madang_lab::report::Language;
 use madang_lab::{Cancel, Experiment, Options, Plan, Stored};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use stored::{FailOn, Show};
 use tokio::signal::unix::SignalKind;
 
-/// Seeds stay below 2^53: every JSON reader can hold them exactly (RFC 8259, section 6).
-pub const SEEDS: std::ops::Range<u64> = 0..1 << 53;
+/// Seeds are below 2^53, so that every JSON reader represents them exactly (RFC 8259, section 6).
+pub(crate) const SEEDS: std::ops::Range<u64> = 0..1 << 53;
 
 /// Arguments of `madang compare`.
 #[derive(clap::Args, Debug)]
@@ -58,7 +58,7 @@ Examples:
                                                  undecided (CI)
 
 Of several experiments, the first that does not end with exit code 0 ends the command.")]
-pub struct Args {
+pub(crate) struct Args {
     /// Experiment file, or a directory: its experiment.toml, else all its .toml files in turn
     #[arg(value_name = "DIR|FILE", required_unless_present_any = ["report", "resume", "script"])]
     path: Option<PathBuf>,
@@ -105,21 +105,15 @@ pub struct Args {
     seed: Option<u64>,
 }
 
-/// What the host found wrong in a file that is well formed.
+/// Problems that the host found in a well-formed file.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {}", .file.display(), .wrong.join("; "))]
-pub struct Wrong {
+#[error("{}: {}", .file.display(), .problems.join("; "))]
+pub(crate) struct CheckError {
     pub file: PathBuf,
-    pub wrong: Vec<String>,
+    pub problems: Vec<String>,
 }
 
-/// An experiment that is right, and what it will do.
-struct Ready {
-    experiment: Experiment,
-    plan: Plan,
-}
-
-pub fn language(text: &str) -> anyhow::Result<Language> {
+pub(crate) fn language(text: &str) -> anyhow::Result<Language> {
     match text {
         "en" => Ok(Language::En),
         "ko" => Ok(Language::Ko),
@@ -127,7 +121,7 @@ pub fn language(text: &str) -> anyhow::Result<Language> {
     }
 }
 
-pub fn run(args: &Args) -> anyhow::Result<ExitReason> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitReason> {
     let show = Show { json: args.json, full: args.full, fail_on: &args.fail_on };
     if let Some(dir) = &args.report {
         return stored::report_again(dir, args.lang, &show);
@@ -142,44 +136,42 @@ pub fn run(args: &Args) -> anyhow::Result<ExitReason> {
     experiments(args, &show, &cancel)
 }
 
-/// Checks all files before the first runs, and stops at the first that does not end well.
+/// Checks all files before the first runs, and stops at the first without success.
 fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<ExitReason> {
     watch_signals(cancel.clone())?;
-    let (mut ready, mut wrong) = (Vec::new(), Vec::new());
-    let mut add = |experiment: anyhow::Result<Experiment>| match experiment
-        .and_then(|experiment| check(experiment, args, cancel))
-    {
-        Ok(one) => ready.push(one),
-        Err(error) => wrong.push(error),
-    };
-    match args.bare.experiment().transpose() {
-        Some(experiment) => add(experiment),
+    let read: Vec<anyhow::Result<Experiment>> = match args.bare.experiment().transpose() {
+        Some(experiment) => vec![experiment],
         None => {
             let files = Experiment::files(args.path.as_deref().unwrap_or(Path::new(".")))?;
-            files.iter().for_each(|file| add(Experiment::read(file).map_err(Into::into)));
+            files.iter().map(|file| Ok(Experiment::read(file)?)).collect()
+        }
+    };
+    let (mut planned, mut errors) = (Vec::new(), Vec::new());
+    for experiment in read {
+        match experiment.and_then(|experiment| check(experiment, args, cancel)) {
+            Ok(one) => planned.push(one),
+            Err(error) => errors.push(error),
         }
     }
-    if let Some(last) = wrong.pop() {
-        wrong.iter().for_each(|error| tell(&format!("madang: {error:#}")));
+    if let Some(last) = errors.pop() {
+        errors.iter().for_each(|error| terminal::message(format_args!("madang: {error:#}")));
         return Err(last);
     }
     if args.check {
-        for Ready { experiment, plan } in &ready {
+        for (experiment, plan) in &planned {
             let time = plan.estimate().map(|time| time.as_secs_f64().ceil());
             let time = time.map_or_else(String::new, |time| format!(", about {time} s"));
             let (file, rounds) = (experiment.file.display(), plan.rounds());
-            say(&format!("{file}: right; {rounds} rounds{time}\n"))?;
+            terminal::print(&format!("{file}: right; {rounds} rounds{time}\n"))?;
         }
         return Ok(ExitReason::Done);
     }
-    let is_only = ready.len() == 1;
-    for one in &ready {
+    for (experiment, plan) in &planned {
         let out = match &args.out {
-            Some(out) if is_only => out.clone(),
-            Some(out) => out.join(&one.experiment.name),
-            None => madang_lab::default_out(&one.experiment),
+            Some(out) if planned.len() == 1 => out.clone(),
+            Some(out) => out.join(&experiment.name),
+            None => madang_lab::default_out(experiment),
         };
-        let Ready { experiment, plan } = one;
         let progress = &mut Console::default();
         let finished = madang_lab::run(experiment, plan, &Madang, &out, cancel, progress)?;
         let ended = show.finished(finished, &out)?;
@@ -190,7 +182,12 @@ fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<
     Ok(ExitReason::Done)
 }
 
-fn check(mut experiment: Experiment, args: &Args, cancel: &Cancel) -> anyhow::Result<Ready> {
+/// Checks an experiment and plans it.
+fn check(
+    mut experiment: Experiment,
+    args: &Args,
+    cancel: &Cancel,
+) -> anyhow::Result<(Experiment, Plan)> {
     let mut options = Options {
         quick: args.quick,
         blocks: args.blocks,
@@ -202,20 +199,20 @@ fn check(mut experiment: Experiment, args: &Args, cancel: &Cancel) -> anyhow::Re
     let plan = |options: &Options| {
         Plan::new(&experiment, options).with_context(|| experiment.file.display().to_string())
     };
-    let asked = |plan: &Plan| madang_lab::check_script(&experiment, plan, &Madang, cancel);
-    let mut ready = plan(&options)?;
-    let mut wrong = madang_lab::check(&experiment, &Madang);
-    let mut script = asked(&ready);
-    // Some executors support no warm-up, and the file does not ask for one.
+    let check_script = |plan: &Plan| madang_lab::check_script(&experiment, plan, &Madang, cancel);
+    let mut checked = plan(&options)?;
+    let mut problems = madang_lab::check(&experiment, &Madang);
+    let mut script = check_script(&checked);
+    // Some executors support no warm-up, and the file does not request one.
     if !script.wrong.is_empty() && experiment.rounds.warm_up.is_none() {
         options.warm_up = Some(std::time::Duration::ZERO);
-        ready = plan(&options)?;
-        script = asked(&ready);
+        checked = plan(&options)?;
+        script = check_script(&checked);
     }
-    let mut plan = ready;
-    wrong.extend(script.wrong);
-    if !wrong.is_empty() {
-        return Err(Wrong { file: experiment.file, wrong }.into());
+    let mut plan = checked;
+    problems.extend(script.wrong);
+    if !problems.is_empty() {
+        return Err(CheckError { file: experiment.file, problems }.into());
     }
     if let Some(outline) = script.outline {
         experiment.apply_outline(&outline)?;
@@ -223,34 +220,19 @@ fn check(mut experiment: Experiment, args: &Args, cancel: &Cancel) -> anyhow::Re
     }
     if args.check && plan.settings.blocks < 2 {
         let why = "one block gives no interval, so there would be no verdict; use two or more (10 tell small differences)";
-        return Err(Wrong { file: experiment.file, wrong: vec![why.to_owned()] }.into());
+        return Err(CheckError { file: experiment.file, problems: vec![why.to_owned()] }.into());
     }
-    Ok(Ready { experiment, plan })
-}
-
-/// A reader that has seen enough is no error.
-pub fn say(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write to stdout")
-        }
-        _ => Ok(()),
-    }
-}
-
-/// A line on stderr, which somebody may have closed: the exit code and the results say it too.
-pub fn tell(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    Ok((experiment, plan))
 }
 
 /// The first Ctrl-C or SIGTERM ends the run in order, a later one at once. Either way the
 /// supervisors leave no process behind.
-pub fn watch_signals(cancel: Cancel) -> anyhow::Result<()> {
+pub(crate) fn watch_signals(cancel: Cancel) -> anyhow::Result<()> {
     crate::serve::on_signals(&[SignalKind::interrupt(), SignalKind::terminate()], move || {
         if cancel.is_cancelled() {
             ExitReason::Interrupted.at_once()
         }
         cancel.cancel();
-        tell("stopping; complete blocks are kept (again to stop at once)");
+        terminal::message("stopping; complete blocks are kept (again to stop at once)");
     })
 }

@@ -1,4 +1,4 @@
-//! `madang config`: every setting, its value, where that came from, what it means.
+//! `madang config`: prints every setting with value, origin and meaning.
 
 use crate::settings::SettingsArgs;
 use madang_service::config::{KEYS, Origin};
@@ -13,7 +13,7 @@ Examples:
   madang config                               all settings, explained
   madang config --set tracks.detail=full      the settings with this flag
   madang config > madang.toml                 a file to edit")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     settings: SettingsArgs,
     /// Print only settings that a file, variable or flag sets
@@ -21,9 +21,9 @@ pub struct Args {
     changed: bool,
 }
 
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let sources = args.settings.sources()?;
-    // Wrong settings are refused, not printed.
+    // Invalid settings are rejected, not printed.
     sources.resolve()?;
     let mut out = std::io::stdout().lock();
     let mut table = "";

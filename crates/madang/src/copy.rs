@@ -1,7 +1,7 @@
-//! `madang copy`: moves an embedded store to MariaDB, and back.
+//! `madang copy`: copies an embedded store to MariaDB, or back.
 
-use crate::progress::bar;
 use crate::settings::{SettingsArgs, usage};
+use crate::terminal::bar;
 use anyhow::Context as _;
 use indicatif::{HumanCount, ProgressBar};
 use madang_service::config::{Key, Origin, Settings};
@@ -35,7 +35,7 @@ Examples:
   madang copy --from madang-data --to mysql://root@127.0.0.1/madang
   MADANG_COPY_TO=mysql://madang:secret@db.example/madang madang copy --from /var/lib/madang
   madang copy --from mysql://root@127.0.0.1/madang --to madang-data")]
-pub struct Args {
+pub(crate) struct Args {
     /// Data directory or database to copy
     #[arg(long, value_name = "DIR|URL", env = "MADANG_COPY_FROM", hide_env_values = true)]
     from: String,
@@ -51,7 +51,7 @@ fn is_url(text: &str) -> bool {
     text.starts_with("mysql://")
 }
 
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match (is_url(&args.from), is_url(&args.to)) {
         (false, true) => to_server(args),
         (true, false) => from_server(args),
@@ -64,14 +64,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 fn to_server(args: &Args) -> anyhow::Result<()> {
     let from = Path::new(&args.from);
-    // Looked for first: the lock would make the directory.
+    // Checked first, because the lock would create the directory.
     if !from.join(FILE).is_file() {
         return Err(usage(format!("--from {}: the directory holds no {FILE}", from.display())));
     }
     let settings = settings(args.config.clone(), from)?;
     let _lock = DirLock::take(&settings.data_dir)?;
     let started = Instant::now();
-    let said = match copy::begin(&settings, &args.to)? {
+    let summary = match copy::begin(&settings, &args.to)? {
         None => "the copy is complete already; nothing was changed\n".to_owned(),
         Some(copying) => {
             let watch = Watch(bar(0, "{human_pos}/{human_len}"));
@@ -79,11 +79,11 @@ fn to_server(args: &Args) -> anyhow::Result<()> {
                 "the copy is not complete, and no node can use the database; what was copied is kept",
             )?;
             watch.finish(&report);
-            told(&report, started.elapsed())
+            table(&report, started.elapsed())
         }
     };
-    // The work is done whether or not somebody reads of it.
-    let _ = write!(std::io::stdout(), "{said}{}", next(&settings, from));
+    // The copy is complete even if nobody reads this.
+    let _ = write!(std::io::stdout(), "{summary}{}", next(&settings, from));
     Ok(())
 }
 
@@ -100,15 +100,15 @@ fn from_server(args: &Args) -> anyhow::Result<()> {
          MADANG_ACCOUNTS_TOKEN_KEY=… madang serve --data {}\n",
         to.display()
     );
-    let _ = write!(std::io::stdout(), "{}{next}", told(&report, started.elapsed()));
+    let _ = write!(std::io::stdout(), "{}{next}", table(&report, started.elapsed()));
     Ok(())
 }
 
-/// Those of the server that ran on the directory, with its file as the store.
-pub fn settings(config: Option<PathBuf>, directory: &Path) -> anyhow::Result<Settings> {
+/// Settings of the server that ran on the directory, with its file as the store.
+pub(crate) fn settings(config: Option<PathBuf>, directory: &Path) -> anyhow::Result<Settings> {
     let from = SettingsArgs { data: Some(directory.to_owned()), config, set: Vec::new() };
     let mut sources = from.sources()?;
-    // The environment may name the database.
+    // The environment may set the database.
     for key in ["database.url", "database.replicas", "cache.mode", "likes.write"] {
         let value = Key::find(key).map_or("", |key| key.default);
         sources.set(key, value, Origin::Flag("copy".to_owned()))?;
@@ -116,14 +116,13 @@ pub fn settings(config: Option<PathBuf>, directory: &Path) -> anyhow::Result<Set
     Ok(sources.resolve()?)
 }
 
-/// What is said while it takes.
 struct Watch(ProgressBar);
 
 impl Watch {
     fn finish(&self, report: &Report) {
         self.0.finish_and_clear();
         for warning in &report.warnings {
-            let _ = writeln!(std::io::stderr(), "warning: {warning}");
+            crate::terminal::message(format_args!("warning: {warning}"));
         }
     }
 
@@ -141,7 +140,7 @@ impl Watch {
     }
 }
 
-fn told(report: &Report, took: Duration) -> String {
+fn table(report: &Report, took: Duration) -> String {
     let mut text = format!("{:<20} {:>12} {:>9} {:>9}\n", "table", "rows", "copied", "compared");
     let (mut rows, mut before) = (0, 0);
     for copied in &report.tables {
@@ -168,7 +167,7 @@ fn told(report: &Report, took: Duration) -> String {
     text + "\n"
 }
 
-/// What the nodes need, without any secret.
+/// Next steps: settings of the nodes, without secrets.
 fn next(settings: &Settings, from: &Path) -> String {
     let key = if settings.accounts.token_key.is_some() {
         "the value that is configured now".to_owned()

@@ -1,5 +1,4 @@
-//! The documents: every `madang …` command in them is one that the program takes, and what they link to
-//! is there.
+//! Tests of the documents: every `madang …` command is valid, and every link has a target.
 
 use crate::command_line;
 use std::collections::BTreeMap;
@@ -9,7 +8,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Every Markdown file of the repository, by its path in it.
+/// Markdown files of the repository, by path.
 fn documents() -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut left = vec![root()];
@@ -31,8 +30,7 @@ fn documents() -> BTreeMap<PathBuf, String> {
     found
 }
 
-/// The commands of fenced blocks of shell, each as one line: `$ ` and comments are left out,
-/// continued lines are joined.
+/// Commands of fenced shell blocks, each as one line: without `$ ` and comments, with continued lines joined.
 fn commands(text: &str) -> Vec<String> {
     let (mut found, mut open, mut whole) = (Vec::new(), None, String::new());
     for line in text.lines() {
@@ -57,7 +55,7 @@ fn commands(text: &str) -> Vec<String> {
     found
 }
 
-/// The words of each simple command of a line, as a shell would cut them.
+/// Words of each simple command of a line, split as by a shell.
 fn words(line: &str) -> Vec<Vec<String>> {
     let (mut all, mut now, mut word) = (Vec::new(), Vec::new(), None::<String>);
     let mut letters = line.chars();
@@ -95,7 +93,8 @@ fn every_command_in_the_documents_is_one_that_the_program_takes() {
                 }
                 count += 1;
                 let words = command[at..].iter().map(std::ffi::OsString::from);
-                let parsed = command_line().try_get_matches_from(crate::load::without_word(words));
+                let parsed =
+                    command_line().try_get_matches_from(crate::load::normalize_args(words));
                 if let Err(error) = parsed
                     && error.use_stderr()
                 {
@@ -116,7 +115,7 @@ fn a_line_is_cut_as_a_shell_would() {
     assert_eq!(commands("```sh\na \\\n  b\n```\n```console\n$ c\nd\n```"), ["a b", "c"]);
 }
 
-/// Without what stands in fences, where a bracket is no link.
+/// Lines outside of fenced blocks.
 fn prose(text: &str) -> Vec<&str> {
     let mut in_fence = false;
     let mut lines = Vec::new();
@@ -130,14 +129,14 @@ fn prose(text: &str) -> Vec<&str> {
     lines
 }
 
-/// What `](…)` stands around.
+/// Targets of links, `](…)`.
 fn links(text: &str) -> Vec<String> {
     let text = prose(text).join("\n");
     let parts = text.split("](").skip(1);
     parts.filter_map(|part| Some(part.split_once(')')?.0.to_owned())).collect()
 }
 
-/// The anchors of a page's headings, as GitHub makes them: lower case, letters, digits, `-` and `_`.
+/// Anchors of a page's headings, as on GitHub: lower case, letters, digits, `-` and `_`.
 fn anchors(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for heading in prose(text).into_iter().filter(|line| line.starts_with('#')) {
@@ -181,7 +180,7 @@ fn every_link_of_the_documents_leads_somewhere() {
     assert!(dead.is_empty(), "{}", dead.join("\n"));
 }
 
-/// A block that a script writes has its end, so that the script finds it again.
+/// Blocks written by scripts have a begin and an end mark.
 #[test]
 fn marked_blocks_are_whole() {
     for (path, text) in documents() {
@@ -197,7 +196,7 @@ fn marked_blocks_are_whole() {
     }
 }
 
-/// Figures of `make bench` and `make experiments` are theirs alone.
+/// Only `make bench` and `make experiments` write tables of figures.
 #[test]
 fn tables_of_figures_stand_in_blocks_that_a_command_writes() {
     let documents = documents();

@@ -1,7 +1,6 @@
-//! The one place that decides exit codes: a command gives how it ended, or an error; the table
-//! below says what that is for the operating system.
+//! Exit codes, all decided here: from the reason for which a command ended, or from its error.
 
-use crate::compare::Wrong;
+use crate::compare::CheckError;
 use crate::settings::Usage;
 use madang_lab::experiment::FileError;
 use madang_lab::limit::PlanError;
@@ -14,11 +13,11 @@ use madang_service::http::server::BindError;
 use madang_service::store::backup::BackupError;
 use madang_service::store::copy::CopyError;
 use madang_service::store::{LockError, StoreError};
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 /// Printed below the help of every command.
-pub const TABLE: &str = "\
+pub(crate) const TABLE: &str = "\
 Exit codes:
     0  done
     1  failed, wholly or in part
@@ -43,9 +42,9 @@ Exit codes:
   109  the load engine panicked
   110  exec.test.fail() was called";
 
-/// How a command ended.
+/// Reason for which a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExitReason {
+pub(crate) enum ExitReason {
     Done,
     Failed,
     WrongUsage,
@@ -56,14 +55,14 @@ pub enum ExitReason {
     FailOn,
     SystemBroken,
     Interrupted,
-    /// Another load generator, with the exit code of its own.
+    /// Exit code of another load generator.
     Other(u8),
     Load(madang_load::ExitStatus),
 }
 
 impl ExitReason {
     /// The number in [`TABLE`].
-    pub const fn code(self) -> u8 {
+    pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Done => 0,
             Self::Failed => 1,
@@ -80,8 +79,8 @@ impl ExitReason {
         }
     }
 
-    /// Ends the process now, as a second Ctrl-C wants it.
-    pub fn at_once(self) -> ! {
+    /// Ends the process immediately, as on a second Ctrl-C.
+    pub(crate) fn at_once(self) -> ! {
         std::process::exit(self.code().into())
     }
 }
@@ -104,63 +103,65 @@ impl From<Conclusion> for ExitReason {
     }
 }
 
-/// Work that was done in part; what was not done has been said already.
+/// Partial success. The failures have been reported already.
 #[derive(Debug, thiserror::Error)]
 #[error("not everything could be done")]
-pub struct Partly;
+pub(crate) struct Partly;
 
-/// Prints the error, if any, as one line, and gives the exit code.
-pub fn code<E: Into<ExitReason>>(result: anyhow::Result<E>) -> ExitCode {
+/// Prints the error, if any, as one line, and returns the exit code.
+pub(crate) fn code<E: Into<ExitReason>>(result: anyhow::Result<E>) -> ExitCode {
     let ended = match result {
         Ok(ended) => ended.into(),
-        // The reader of our output has seen enough.
+        // The reader of stdout needs no more.
         Err(error) if is_broken_pipe(&error) => ExitReason::Done,
         Err(error) => {
             if !error.is::<Partly>() {
-                // The exit code says it too when nobody reads this.
-                let _ = writeln!(std::io::stderr(), "madang: {error:#}");
+                crate::terminal::message(format_args!("madang: {error:#}"));
             }
-            error.chain().find_map(ended_by).unwrap_or(ExitReason::Failed)
+            error.chain().find_map(reason).unwrap_or(ExitReason::Failed)
         }
     };
     ExitCode::from(ended.code())
 }
 
-fn ended_by(cause: &(dyn std::error::Error + 'static)) -> Option<ExitReason> {
+fn reason(cause: &(dyn std::error::Error + 'static)) -> Option<ExitReason> {
     if is_wrong_usage(cause) {
         return Some(ExitReason::WrongUsage);
     }
-    if let Some(error) = cause.downcast_ref::<BindError>() {
+    if let Some(BindError { source, .. }) = cause.downcast_ref() {
         let is_address =
-            matches!(error.source.kind(), ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable);
+            matches!(source.kind(), ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable);
         return Some(if is_address { ExitReason::AddressTaken } else { ExitReason::Failed });
     }
-    if let Some(error) = cause.downcast_ref::<LockError>() {
-        return Some(of_lock(error));
+    if let Some(error) = cause.downcast_ref() {
+        return Some(lock_reason(error));
     }
-    if let Some(error) = cause.downcast_ref::<BackupError>() {
-        return Some(of_backup(error));
+    if let Some(error) = cause.downcast_ref() {
+        return Some(backup_reason(error));
     }
-    let of_the_store = match cause.downcast_ref() {
+    let is_of_store = match cause.downcast_ref() {
         Some(AppError::Store(_)) => true,
         Some(AppError::Accounts(e)) => matches!(e, AccountsError::Store(_) | AccountsError::Key(_)),
-        _ => cause.is::<StoreError>() || is_unusable_copy(cause),
+        _ => cause.is::<StoreError>(),
     };
-    of_the_store.then_some(ExitReason::StoreUnusable)
+    let is_of_copy = matches!(
+        cause.downcast_ref(),
+        Some(CopyError::Store(_) | CopyError::Key(_) | CopyError::Refused(_))
+    );
+    (is_of_store || is_of_copy).then_some(ExitReason::StoreUnusable)
 }
 
-fn of_lock(error: &LockError) -> ExitReason {
+fn lock_reason(error: &LockError) -> ExitReason {
     match error {
         LockError::InUse { .. } => ExitReason::DirectoryInUse,
         LockError::Unusable { .. } => ExitReason::StoreUnusable,
     }
 }
 
-/// A backup was not made, or not put back.
-fn of_backup(error: &BackupError) -> ExitReason {
+fn backup_reason(error: &BackupError) -> ExitReason {
     match error {
-        BackupError::Lock(error) => of_lock(error),
-        BackupError::Copy(error) => ended_by(error).unwrap_or(ExitReason::Failed),
+        BackupError::Lock(error) => lock_reason(error),
+        BackupError::Copy(error) => reason(error).unwrap_or(ExitReason::Failed),
         BackupError::Store(_) | BackupError::Key(_) | BackupError::Damaged(_) => {
             ExitReason::StoreUnusable
         }
@@ -169,13 +170,7 @@ fn of_backup(error: &BackupError) -> ExitReason {
     }
 }
 
-/// A target that cannot take a copy, or a source that cannot be read.
-fn is_unusable_copy(cause: &(dyn std::error::Error + 'static)) -> bool {
-    let error = cause.downcast_ref::<CopyError>();
-    matches!(error, Some(CopyError::Store(_) | CopyError::Key(_) | CopyError::Refused(_)))
-}
-
-/// Wrong usage, a wrong setting, or a file that cannot be read as what it should be.
+/// Wrong usage, setting or file.
 fn is_wrong_usage(cause: &(dyn std::error::Error + 'static)) -> bool {
     let run = cause.downcast_ref::<RunError>();
     matches!(run, Some(RunError::NotEmpty(_) | RunError::Stored(_)))
@@ -184,7 +179,7 @@ fn is_wrong_usage(cause: &(dyn std::error::Error + 'static)) -> bool {
         || cause.is::<Usage>()
         || cause.is::<FileError>()
         || cause.is::<NoQuick>()
-        || cause.is::<Wrong>()
+        || cause.is::<CheckError>()
         || cause.is::<StoredError>()
         || cause.is::<PlanError>()
 }
@@ -201,7 +196,7 @@ mod tests {
     use madang_load::ExitStatus;
     use std::collections::BTreeSet;
 
-    /// The ways to end that the table lists. A new one has to be added here and there.
+    /// All reasons, which the table has to list.
     const ALL: [ExitReason; 19] = [
         ExitReason::Done,
         ExitReason::Failed,
@@ -228,7 +223,7 @@ mod tests {
     fn an_address_is_taken_when_the_system_says_so_and_not_when_it_forbids_it() {
         let ended = |kind: ErrorKind| {
             let address = ([127, 0, 0, 1], 80).into();
-            ended_by(&BindError { setting: "server.listen", address, source: kind.into() })
+            reason(&BindError { setting: "server.listen", address, source: kind.into() })
         };
         assert_eq!(ended(ErrorKind::AddrInUse), Some(ExitReason::AddressTaken));
         assert_eq!(ended(ErrorKind::AddrNotAvailable), Some(ExitReason::AddressTaken));

@@ -1,13 +1,13 @@
-//! `madang import WHAT FILE…`: what files hold, into the store.
+//! `madang import WHAT FILE…`: imports files into the store.
 
 mod markets;
 mod tracks;
 
-use crate::progress::bar;
+use crate::terminal::message;
 use indicatif::ProgressBar;
 use madang_service::app::App;
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -19,7 +19,7 @@ Examples:
   madang import tracks trails/*.gpx
   madang import markets markets.csv facilities.csv
   madang import tracks --help")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
 }
@@ -32,35 +32,30 @@ enum What {
     Markets(markets::Args),
 }
 
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
         What::Tracks(args) => tracks::run(args),
         What::Markets(args) => markets::run(args),
     }
 }
 
-/// Fills an empty store with the samples that are part of the program; kinds that are there are left
-/// alone.
-pub fn fill_demo(app: &App) -> anyhow::Result<()> {
+/// Adds the bundled samples, except kinds of which the store has some.
+pub(crate) fn fill_demo(app: &App) -> anyhow::Result<()> {
     tracks::fill_demo(app)?;
     markets::fill_demo(app)
 }
 
-fn progress(steps: u64) -> ProgressBar {
-    bar(steps, "{pos}/{len}")
+/// Template of the progress of an import.
+const PROGRESS: &str = "{pos}/{len}";
+
+/// Prints a line above the bar.
+fn print_above(bar: &ProgressBar, text: std::fmt::Arguments<'_>) {
+    bar.suspend(|| message(text));
 }
 
-/// Says something above the bar. A reader that has gone does not end the import.
-fn say(bar: &ProgressBar, text: std::fmt::Arguments<'_>) {
-    bar.suspend(|| {
-        let _ = writeln!(std::io::stderr(), "{text}");
-    });
-}
-
-/// Reads a file, never more of it than one byte beyond `most`, so that a reader can tell one that is
-/// too large.
+/// Reads at most one byte more than `most`, by which the parser detects a file that is too large.
 fn read_file(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
-    // Asked first: opening a pipe would wait for somebody to write to it.
+    // Checked first, because opening a pipe would wait for its writer.
     let what = std::fs::metadata(path).context("cannot be opened")?;
     anyhow::ensure!(what.is_file(), "is not a file");
     let file = File::open(path).context("cannot be opened")?;

@@ -19,7 +19,7 @@ Examples:
   madang init                     writes compare.toml for the current directory
   madang init service --out bench/compare.toml
   madang compare compare.toml     after checking the lines marked `<-`")]
-pub struct Args {
+pub(crate) struct Args {
     /// The service's directory
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
@@ -28,7 +28,7 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
-/// Marker file of a kind of service and its start command; `{port}` is replaced by a free port.
+/// Marker file of a kind of service, and its start command; `{port}` is replaced by a free port.
 const STARTS: [(&str, &[&str]); 7] = [
     ("Cargo.toml", &["cargo", "run", "--release", "--quiet", "--", "--port", "{port}"]),
     ("go.mod", &["go", "run", ".", "--port", "{port}"]),
@@ -40,7 +40,7 @@ const STARTS: [(&str, &[&str]); 7] = [
 ];
 /// Directories searched for scripts.
 const PLACES: [&str; 7] = ["", "bench", "load", "k6", "perf", "test", "tests"];
-/// Time limit for the answer of a running server.
+/// Time limit for the response of a running server.
 const LOOK: Duration = Duration::from_millis(300);
 /// Largest number of ports probed.
 const MOST_PORTS: usize = 30;
@@ -58,7 +58,7 @@ export default function () {
 }
 ";
 
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let out = args.out.clone().unwrap_or_else(|| args.dir.join("compare.toml"));
     if !args.dir.is_dir() {
         return Err(usage(format!("`{}` is no directory", args.dir.display())));
@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if out.exists() {
         return Err(usage(format!("`{}` is there already", out.display())));
     }
-    let beside = out.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beside = crate::backup::parent(&out);
     fs::create_dir_all(beside)?;
     let found = script(&args.dir);
     let script = match &found {
@@ -119,7 +119,7 @@ fn relative(path: &Path, from: &Path) -> PathBuf {
     if relative.as_os_str().is_empty() { PathBuf::from(".") } else { relative }
 }
 
-/// Ports of this machine at which a server answers HTTP.
+/// Ports of this machine at which a server speaks HTTP.
 fn servers() -> Vec<u16> {
     let ports = madang_stack::all_listening_ports().into_iter().filter(|port| *port >= 1024);
     let answers = |port: &u16| {
@@ -191,10 +191,10 @@ mod tests {
 
     #[test]
     fn a_path_is_seen_from_a_directory() {
-        let seen = |path: &str, from: &str| relative(Path::new(path), Path::new(from));
-        assert_eq!(seen("/a/b/load.js", "/a/b"), Path::new("load.js"));
-        assert_eq!(seen("/a/load.js", "/a/b/c"), Path::new("../../load.js"));
-        assert_eq!(seen("/a/b", "/a/b"), Path::new("."));
-        assert_eq!(seen("/a/./b", "/a/b"), Path::new("."));
+        let path_from = |path: &str, from: &str| relative(Path::new(path), Path::new(from));
+        assert_eq!(path_from("/a/b/load.js", "/a/b"), Path::new("load.js"));
+        assert_eq!(path_from("/a/load.js", "/a/b/c"), Path::new("../../load.js"));
+        assert_eq!(path_from("/a/b", "/a/b"), Path::new("."));
+        assert_eq!(path_from("/a/./b", "/a/b"), Path::new("."));
     }
 }

@@ -1,15 +1,15 @@
-//! `madang k6`, hidden: real k6 behind the interface that the lab has for load generators.
+//! `madang k6`, hidden: real k6 as a load generator of the lab.
 
-mod order;
+mod run;
 mod samples;
 
 use crate::exit::ExitReason;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Arguments of `madang k6`, which only the lab gives.
+/// Arguments of `madang k6`, set only by the lab.
 #[derive(clap::Args, Debug)]
-pub struct Args {
+pub(crate) struct Args {
     /// k6's program
     #[arg(long)]
     program: PathBuf,
@@ -39,13 +39,12 @@ pub struct Args {
     quiet: bool,
 }
 
-/// Runs or checks the script; ends with k6's exit code.
-pub fn run(args: &Args) -> anyhow::Result<ExitReason> {
+/// Runs or checks the script; the exit code is that of k6.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitReason> {
     let ended = if args.check { args.check() } else { args.load() };
     let code = ended.unwrap_or_else(|error| {
-        let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
-        crate::compare::tell(&format!("madang: {error}{}", source.unwrap_or_default()));
-        error.exit_code()
+        crate::terminal::message(format_args!("madang: {error:#}"));
+        if error.is::<run::WarmUpError>() { run::INVALID_OPTIONS } else { run::FAILED }
     });
     Ok(ExitReason::Other(u8::try_from(code).unwrap_or(1)))
 }

@@ -1,11 +1,12 @@
-//! `madang limit`: how much variants of a service can take within a goal.
+//! `madang limit`: finds the highest rate at which variants of a service meet a goal.
 
-use crate::compare::bare::of_script;
+use crate::compare::bare::{script_experiment, table};
 use crate::compare::host::Madang;
 use crate::compare::stored::{GO_ON, go_on_after};
-use crate::compare::{SEEDS, Wrong, say, tell, watch_signals};
-use crate::exit;
+use crate::compare::{CheckError, SEEDS, watch_signals};
+use crate::exit::ExitReason;
 use crate::settings::usage;
+use crate::terminal;
 use anyhow::{Context as _, bail};
 use madang_lab::limit::{
     Console, Goal, LimitFinished, LimitOptions, LimitPlan, LimitReport, SearchEnd, Steering,
@@ -65,7 +66,7 @@ Examples:
 A table goes to stdout; report.html, report.md, report.json (described by
 experiments/limit.schema.json) and every try go to the results' directory.
 ")]
-pub struct Args {
+pub(crate) struct Args {
     /// Experiment file or its directory, as for `compare`; or a k6 script, with --url
     #[arg(value_name = "DIR|FILE|SCRIPT", required_unless_present_any = ["report", "resume"], requires = "goal")]
     path: Option<PathBuf>,
@@ -140,14 +141,14 @@ pub struct Args {
     seed: Option<u64>,
 }
 
-/// What a stored search has fixed.
+/// Arguments that a stored search determines.
 const FIXED: [&str; 17] = [
     "path", "goal", "url", "variant", "blocks", "from", "max_rate", "resolution", "duration",
     "warm_up", "vus", "environment", "accept", "quick", "out", "check", "seed",
 ];
-/// More than any generator starts.
+/// Maximum rate, above that of any generator.
 const MOST: i64 = 1_000_000;
-/// Shares of requests or iterations that may go wrong unless flags say otherwise.
+/// Default share of failed requests and of dropped iterations.
 const DEFAULT_SHARE: f64 = 0.01;
 
 fn time(text: &str) -> anyhow::Result<Duration> {
@@ -157,7 +158,7 @@ fn time(text: &str) -> anyhow::Result<Duration> {
     }
 }
 
-/// With its unit: k6 takes a bare number for milliseconds, and a person may mean seconds.
+/// Requires a unit: for k6 a bare number means milliseconds, a person may mean seconds.
 fn warm_up(text: &str) -> anyhow::Result<Duration> {
     if text.parse::<f64>().is_ok() {
         bail!("a time with its unit, such as 200ms or 5s");
@@ -165,14 +166,14 @@ fn warm_up(text: &str) -> anyhow::Result<Duration> {
     Ok(madang_load::parse_duration(text)?)
 }
 
-/// With its sign, because 0.1 could be meant as a share.
+/// Requires the sign, because 0.1 could be meant as a share.
 fn percent(text: &str) -> anyhow::Result<f64> {
     let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     let number = number.filter(|number| (0.0..=100.0).contains(number));
     number.map(|number| number / 100.0).context("a percentage such as 0.1%")
 }
 
-/// Below a thousandth there is nothing but noise. With or without the sign.
+/// The sign is optional. Below a thousandth there is only noise.
 fn resolution(text: &str) -> anyhow::Result<f64> {
     let with_sign = format!("{}%", text.trim_end_matches('%'));
     let share = percent(&with_sign).ok().filter(|share| *share >= 0.001);
@@ -187,7 +188,7 @@ fn disturbance(text: &str) -> anyhow::Result<Warning> {
     }
 }
 
-pub fn run(args: Args) -> anyhow::Result<exit::ExitReason> {
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitReason> {
     if let Some(dir) = &args.report {
         let report = StoredLimit::read(dir)?.report_again(args.lang)?;
         show(&report, args.json)?;
@@ -207,11 +208,11 @@ pub fn run(args: Args) -> anyhow::Result<exit::ExitReason> {
     let mut plan = LimitPlan::new(&experiment, options(args)?).context(place.clone())?;
     let cancel = Cancel::default();
     watch_signals(cancel.clone())?;
-    let mut wrong = madang_lab::check(&experiment, &Madang);
+    let mut problems = madang_lab::check(&experiment, &Madang);
     let script = plan.check_script(&experiment, &Madang, &cancel);
-    wrong.extend(script.wrong);
-    if !wrong.is_empty() {
-        return Err(Wrong { file: experiment.file, wrong }.into());
+    problems.extend(script.wrong);
+    if !problems.is_empty() {
+        return Err(CheckError { file: experiment.file, problems }.into());
     }
     if let Some(outline) = script.outline {
         experiment.apply_outline(&outline)?;
@@ -225,44 +226,41 @@ pub fn run(args: Args) -> anyhow::Result<exit::ExitReason> {
     ended(finished, &out, json)
 }
 
-fn ended(finished: LimitFinished, out: &Path, json: bool) -> anyhow::Result<exit::ExitReason> {
+fn ended(finished: LimitFinished, out: &Path, json: bool) -> anyhow::Result<ExitReason> {
     let report = finished.report;
     show(&report, json)?;
-    // Shown above all the same: it may be hours of work.
+    // Shown above in any case: it may be hours of work.
     finished.written?;
     let place = out.display();
-    tell(&format!("results in {place}"));
+    terminal::message(format_args!("results in {place}"));
     let hint = match report.ended {
         SearchEnd::Interrupted => Some(GO_ON),
         SearchEnd::Broken { .. } => go_on_after(None),
         _ => None,
     };
     if let Some(hint) = hint {
-        tell(&format!("{hint}: madang limit --resume {place}"));
+        terminal::message(format_args!("{hint}: madang limit --resume {place}"));
     }
     Ok(report.conclusion().into())
 }
 
 fn show(report: &LimitReport, json: bool) -> anyhow::Result<()> {
-    say(&if json { report.to_json() } else { report.to_text() })
+    terminal::print(&if json { report.to_json() } else { report.to_text() })
 }
 
 fn read(args: &Args) -> anyhow::Result<Experiment> {
-    // Clap has seen to it that there is one.
+    // Clap requires it.
     let path = args.path.as_deref().unwrap_or(Path::new("."));
     let is_script = path.extension().is_some_and(|kind| kind == "js" || kind == "mjs");
     let file: Result<&Path, &str> = match (&args.url, is_script) {
         (Some(_), true) if !path.is_file() => Err("there is no such file"),
         (Some(url), true) => {
-            let server = toml::Table::from_iter([("url".to_owned(), url.clone().into())]);
-            let variants = toml::Table::from_iter([("server".to_owned(), server.into())]);
-            let question = format!("How much can {url} take?");
-            let rest = toml::Table::from_iter([("question".to_owned(), question.into())]);
+            let variants = table([("server", table([("url", url.clone().into())]).into())]);
+            let rest = table([("question", format!("How much can {url} take?").into())]);
             let env = args.environment.iter();
-            let env = env.map(|(name, value)| (name.clone(), value.clone().into()));
-            let load =
-                toml::Table::from_iter([("env".to_owned(), toml::Table::from_iter(env).into())]);
-            return of_script("limit", path, load, variants, rest);
+            let env = env.map(|(name, value)| (name.as_str(), value.clone().into()));
+            let load = table([("env", table(env).into())]);
+            return script_experiment("limit", path, load, variants, rest);
         }
         (None, true) => Err("a script needs --url: the server it is to be run against"),
         (Some(_), false) => Err("--url belongs to a script; an experiment has its variants"),
@@ -305,18 +303,18 @@ fn options(args: Args) -> anyhow::Result<LimitOptions> {
     })
 }
 
-/// What would be done.
-fn describe(place: &str, plan: &LimitPlan) -> anyhow::Result<exit::ExitReason> {
+/// Prints the plan.
+fn describe(place: &str, plan: &LimitPlan) -> anyhow::Result<ExitReason> {
     let names: Vec<&str> = plan.plan.variants.iter().map(|variant| variant.name.as_str()).collect();
     let how = match plan.steering {
         Steering::Script => "the script follows RATE",
         Steering::Generator => "the script's default function is started at the rate",
     };
-    say(&format!(
+    terminal::print(&format!(
         "{place}: right; goal: {}; variants: {}; {how}; about {:.0} min\n",
         plan.options.goal,
         names.join(", "),
         plan.estimate().as_secs_f64() / 60.0,
     ))?;
-    Ok(exit::ExitReason::Done)
+    Ok(ExitReason::Done)
 }

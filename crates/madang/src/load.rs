@@ -1,12 +1,14 @@
 //! `madang load`: runs a k6 script.
 
 mod flags;
+mod k6_forms;
 mod page;
-mod words;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+pub(crate) use k6_forms::{explain, normalize_args};
 
 use crate::exit::ExitReason;
 use anyhow::Context as _;
@@ -16,7 +18,7 @@ use madang_load::{
     parse_duration, parse_stage,
 };
 
-/// Arguments of `madang load`. Named as k6's, so that a command line can be taken over.
+/// Arguments of `madang load`, with the names of k6, so that its command lines work.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The script is one for k6: `import http from 'k6/http'`, `export const options`, a default
@@ -44,7 +46,7 @@ Examples:
   madang load vendor script.js                   fetch once what the script imports by URL; runs
                                                  use that
 ")]
-pub struct Args {
+pub(crate) struct Args {
     /// The script; `-` reads it from standard input
     #[arg(value_name = "SCRIPT")]
     script: PathBuf,
@@ -65,8 +67,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
           requires = "duration", conflicts_with_all = ["iterations", "stages"])]
     rate: Option<u32>,
-    /// With --rate: how long iterations may go on after --duration before they are cut short
-    /// [default: 30s]
+    /// With --rate: how long iterations may go on after --duration before they are cut short [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "rate")]
     graceful_stop: Option<Duration>,
     /// A variable of the script's `__ENV`; may be repeated
@@ -144,8 +145,8 @@ pub struct Args {
     /// Send no requests; print nothing when all is well
     #[arg(long, conflicts_with_all = ["report", "html", "summary_export"])]
     check: bool,
-    /// Fetch what the script imports by URL into the directory madang-vendor beside it, with a lock file; runs use that and
-    /// ask nobody. Also `madang load vendor SCRIPT`
+    /// Fetch what the script imports by URL into the directory madang-vendor beside it, with a lock file; runs use
+    /// that and ask nobody. Also `madang load vendor SCRIPT`
     #[arg(long, conflicts_with = "check")]
     vendor: bool,
     /// When all is well, write to this file what would be measured, as JSON: for how many seconds at most, whether
@@ -170,7 +171,7 @@ fn stage(text: &str) -> anyhow::Result<Stage> {
 }
 
 /// `NAME=VALUE`.
-pub fn pair(text: &str) -> anyhow::Result<(String, String)> {
+pub(crate) fn pair(text: &str) -> anyhow::Result<(String, String)> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => anyhow::bail!("NAME=VALUE is expected"),
@@ -197,7 +198,7 @@ impl Args {
         let list = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
         Layer {
             vus: self.vus,
-            // Of what says how long to run, only one may be given.
+            // Only one option may determine the length.
             duration: self.duration.filter(|_| arrivals.is_none()),
             scenarios: arrivals.map(|scenario| vec![scenario]),
             iterations: self.iterations,
@@ -231,12 +232,16 @@ impl Args {
     }
 
     fn environment(&self, includes_system: bool) -> BTreeMap<String, String> {
-        // A variable that is not UTF-8 cannot be a JavaScript string.
-        let system = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .filter(|_| includes_system);
+        let system = system_variables().filter(|_| includes_system);
         system.chain(self.environment.iter().cloned()).collect()
     }
+}
+
+/// Variables of this process in UTF-8; others cannot be JavaScript strings.
+fn system_variables() -> impl Iterator<Item = (String, String)> {
+    let variables = std::env::vars_os();
+    variables
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 fn check(config: &Config, outline: Option<&Path>) -> anyhow::Result<ExitReason> {
@@ -251,28 +256,28 @@ fn check(config: &Config, outline: Option<&Path>) -> anyhow::Result<ExitReason> 
     Ok(ExitReason::Done)
 }
 
-pub use words::{explain, without_word};
-
 fn vendor(script: &Path) -> anyhow::Result<ExitReason> {
-    let told = |url: &str, bytes: usize| println!("{url}  {bytes} bytes");
-    match madang_load::vendor(script, told)? {
+    let fetched = |url: &str, bytes: usize| println!("{url}  {bytes} bytes");
+    match madang_load::vendor(script, fetched)? {
         Some(lock) => println!("{}", lock.display()),
         None => println!("nothing is imported by URL that is not built in"),
     }
     Ok(ExitReason::Done)
 }
 
-pub fn run(args: Args) -> anyhow::Result<ExitReason> {
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitReason> {
     if args.vendor {
         return vendor(&args.script);
     }
     let (checks, outline, page) = (args.check, args.outline.clone(), args.html.clone());
     let (config, problems) = config(args);
     if !problems.is_empty() {
-        let problems = problems.iter().map(|error| format!("{error:#}"));
-        // One problem a line.
-        let problems = problems.flat_map(|one| one.lines().map(str::to_owned).collect::<Vec<_>>());
-        problems.for_each(|one| crate::compare::tell(&format!("madang: {one}")));
+        for problem in problems {
+            // An error may list several problems, one per line.
+            for line in format!("{problem:#}").lines() {
+                crate::terminal::message(format_args!("madang: {line}"));
+            }
+        }
         if checks {
             let _ = madang_load::check(&config);
         }
@@ -291,7 +296,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitReason> {
     Ok(ExitReason::Load(outcome.status))
 }
 
-/// Values that may be wrong, each for its own reason.
+/// Collects errors, so that all are reported.
 #[derive(Default)]
 struct Problems(Vec<anyhow::Error>);
 
@@ -304,16 +309,13 @@ impl Problems {
     }
 }
 
-/// What the arguments, the environment and the file of options say, and what is wrong with it.
+/// Configuration from arguments, environment and file of options, with all errors.
 fn config(args: Args) -> (Config, Vec<anyhow::Error>) {
-    let variable = |name: &str| std::env::var(name).ok();
+    let variable = &|name: &str| std::env::var(name).ok();
     let mut problems = Problems::default();
     let file = problems.take(args.more.config_file(variable));
     let summary = problems.take(args.more.summary(variable));
-    let headers =
-        flags::headers(std::env::vars_os().filter_map(|(name, value)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
-        }));
+    let headers = flags::headers(system_variables());
     let outputs = problems.take(args.more.outputs(variable, &file));
     let system = problems.take(flags::choice(variable, "K6_INCLUDE_SYSTEM_ENV_VARS"));
     let system = args.include_system_env_vars.or(system).unwrap_or(true);

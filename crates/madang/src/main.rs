@@ -16,7 +16,6 @@ mod k6;
 mod limit;
 mod load;
 mod openapi;
-mod progress;
 mod restore;
 mod samples;
 mod seed;
@@ -24,13 +23,14 @@ mod serve;
 mod settings;
 mod shell;
 mod supervise;
+mod terminal;
 mod up;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-// Answers are many small allocations; mimalloc needs fewer instructions for them than glibc.
+// Responses are many small allocations, for which mimalloc needs fewer instructions than glibc.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -125,18 +125,18 @@ fn command_line() -> clap::Command {
 }
 
 fn main() -> ExitCode {
-    let args = load::without_word(std::env::args_os());
+    let args = load::normalize_args(std::env::args_os());
     let is_load = args.get(1).is_some_and(|command| command == "load");
     let matches = command_line().try_get_matches_from(args).unwrap_or_else(|error| {
-        if let Some(said) = load::explain(&error).filter(|_| is_load) {
-            compare::tell(&said);
+        if let Some(reason) = load::explain(&error).filter(|_| is_load) {
+            terminal::message(reason);
             exit::ExitReason::Load(madang_load::ExitStatus::InvalidConfig).at_once();
         }
         error.exit()
     });
-    // What clap derived can read what clap parsed: the help is all that differs.
+    // Cannot fail in practice: the command differs from the derived one only in its help.
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    // A panic has said what it is. Left alone it would end with 101, which the table gives to something else.
+    // The panic has been printed. Its default exit code 101 has another meaning in the table.
     catch_unwind(AssertUnwindSafe(|| run(cli.command)))
         .unwrap_or_else(|_| exit::ExitReason::Failed.code().into())
 }
@@ -145,7 +145,7 @@ fn run(command: Command) -> ExitCode {
     match command {
         Command::Serve(args) => exit::code(serve::run(&args)),
         Command::Up(args) => exit::code(up::run(args)),
-        Command::Admin(args) => exit::code(admin::run(&args)),
+        Command::Admin(args) => exit::code(admin::run(args)),
         Command::Config(args) => exit::code(config::run(&args)),
         Command::Check(args) => exit::code(check::run(&args)),
         Command::Import(args) => exit::code(import::run(&args)),

@@ -1,4 +1,4 @@
-//! `madang restore`: a backup becomes a data directory.
+//! `madang restore`: creates a data directory from a backup.
 
 use crate::backup::Watch;
 use anyhow::Context as _;
@@ -31,7 +31,7 @@ To put a backup into MariaDB, restore it and use `madang copy`.
 Examples:
   madang restore --from /var/backups/madang/madang-20261127T184500Z.tar.zst --data madang-data
   ssh elsewhere 'cat madang.tar.zst' | madang restore --from - --data madang-data --rotate-key")]
-pub struct Args {
+pub(crate) struct Args {
     /// Backup, or - for standard input
     #[arg(long, value_name = "FILE|-")]
     from: PathBuf,
@@ -43,13 +43,12 @@ pub struct Args {
     rotate_key: bool,
 }
 
-/// Restores and says what is to be known about it.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let (from, beside): (Box<dyn Read>, _) = if args.from == Path::new("-") {
         (Box::new(std::io::stdin().lock()), None)
     } else {
         let shown = || format!("--from {}", args.from.display());
-        // What it builds on is beside the file itself, not beside a link to it.
+        // Earlier backups are beside the file itself, not beside a link to it.
         let file = args.from.canonicalize().with_context(shown)?;
         (Box::new(File::open(&file).with_context(shown)?), file.parent().map(Path::to_owned))
     };
@@ -61,13 +60,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         })?;
     watch.finish();
     let (manifest, data) = (&restored.manifest, args.data.display());
-    let mut said = format!(
+    let mut summary = format!(
         "{data}: {} of data as of {}, in {:.1} s; every sum is that of the manifest\n",
         HumanBytes(manifest.store().bytes),
         manifest.created,
         began.elapsed().as_secs_f64()
     );
-    said += match restored.key {
+    summary += match restored.key {
         Key::Restored => {
             "tokens revoked since then are valid again until they expire; with --rotate-key none would be\n"
         }
@@ -76,11 +75,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             "the backup has no key of tokens: set accounts.token_key as it was, or everybody has to log in again\n"
         }
     };
-    let _ = writeln!(said, "serve it:\n  madang serve --data {data}");
+    let _ = writeln!(summary, "serve it:\n  madang serve --data {data}");
     for warning in &restored.warnings {
-        let _ = writeln!(std::io::stderr(), "warning: {warning}");
+        crate::terminal::message(format_args!("warning: {warning}"));
     }
-    // The work is done whether or not somebody reads of it.
-    let _ = std::io::stdout().write_all(said.as_bytes());
+    // The restore is complete even if nobody reads this.
+    let _ = std::io::stdout().write_all(summary.as_bytes());
     Ok(())
 }

@@ -1,18 +1,15 @@
-//! `madang seed`: fills a store with users and what is theirs, for load tests.
+//! `madang seed`: fills a store with users and their rows, for load tests.
 //!
-//! The same numbers give the same rows, in the same order and under the same ids on an empty store:
-//! a user or a schedule is a function of the seed and its own place alone ([`random`]). Who wrote a post, an
-//! article or a comment and who likes what depends on how many users there are as well; which articles
-//! are commented on and liked, on how many articles there are. Only the salts of the password hashes
-//! differ. What is there already is not added again, so a run that was cut short is completed by the next
-//! one, and a larger run adds what a smaller one lacks: as many rows as are asked for, but where users or
-//! articles became more not those of a single run.
+//! The same arguments give the same rows, in the same order and with the same ids on an empty store: a user or a
+//! schedule is a function of the seed and its number ([`random`]). Authors and likes also depend on the number of
+//! users, and the articles with comments and likes on the number of articles. Only the salts of the password hashes
+//! differ. Existing rows are not added again, so the next run completes an interrupted one, and a larger run adds the
+//! missing number of rows; with more users or articles these are not the rows of a single run.
 //!
-//! A limit on how many a user may have does not hold here: to see what a limit does to a user who is
-//! far beyond it is one of the things a filled store is for. The counts that enforce it are kept.
+//! Limits per user are not enforced: a filled store can show the effect of a limit on a user far beyond it. The
+//! counts that enforce limits are kept.
 //!
-//! One file is one kind of row: its flags (flattened into [`Rows`]) and how it is filled. `fill` names
-//! the kinds in the order in which they need each other.
+//! Each file fills one kind of row.
 
 mod articles;
 mod batches;
@@ -23,25 +20,32 @@ mod schedules;
 mod users;
 mod zipf;
 
-pub use demo::fill_demo;
+pub(crate) use demo::fill_demo;
 
-use crate::progress::bar;
-use crate::settings::SettingsArgs;
+use crate::settings::{SettingsArgs, Usage};
+use crate::terminal::bar;
 use anyhow::{Context as _, anyhow, bail, ensure};
 use indicatif::ProgressBar;
 use madang_service::accounts::UserId;
 use madang_service::app::App;
 use madang_service::config::{Origin, Settings};
 use madang_service::http::rfc3339;
-use madang_service::store::DirLock;
+use madang_service::store::{DirLock, StoreError};
 use std::io::Write as _;
 use std::time::Instant;
 
 /// Password of seeded users, unless another is given.
-pub const DEFAULT_PASSWORD: &str = "madang-seed";
-/// 2027-01-01T00:00:00Z: rows are made then, and schedules lie in the year after it.
+pub(crate) const DEFAULT_PASSWORD: &str = "madang-seed";
+/// Creation time of rows; schedules are in the year after it.
 const DEFAULT_EPOCH: &str = "2027-01-01T00:00:00Z";
 const MOST_USERS: i64 = 1_000_000;
+const MOST_SCHEDULES_PER_USER: i64 = 1_000_000;
+/// Schedules in one run: some 10 GB.
+const MOST_SCHEDULES: u64 = 100_000_000;
+/// Posts, and articles.
+const MOST_POSTS: i64 = 5_000_000;
+/// Comments, and likes: some 5 GB of each.
+const MOST_PARTS: i64 = 100_000_000;
 
 /// Arguments of `madang seed`.
 #[derive(clap::Args, Debug)]
@@ -61,26 +65,35 @@ Examples:
   madang seed --users 1000 --articles 10000 --comments 50000 --likes 200000 --shared-hash
   madang seed --users 50 --password 'correct horse' --data /var/lib/madang
   madang seed --users 64 --hash bcrypt:10")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     settings: SettingsArgs,
     #[command(flatten)]
     rows: Rows,
 }
 
-/// The rows that there shall be. In the `seed` table of an experiment the same names are written with
-/// `_` for `-`: `seed = { users = 200, schedules_per_user = 1000, shared_hash = true }`.
+/// Rows to add. The `seed` table of an experiment has the same names, with `_` for `-`:
+/// `seed = { users = 200, schedules_per_user = 1000, shared_hash = true }`.
 #[derive(clap::Args, Clone, Debug)]
-pub struct Rows {
+pub(crate) struct Rows {
     /// Number of users, 1 to 1000000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_USERS))]
     users: u32,
-    #[command(flatten)]
-    schedules: schedules::Flags,
-    #[command(flatten)]
-    posts: posts::Flags,
-    #[command(flatten)]
-    articles: articles::Flags,
+    /// Number of schedules per user, up to 1000000
+    #[arg(long, value_name = "M", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST_SCHEDULES_PER_USER))]
+    schedules_per_user: u32,
+    /// Number of posts, up to 5000000
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST_POSTS))]
+    posts: u32,
+    /// Number of articles, up to 5000000
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST_POSTS))]
+    articles: u32,
+    /// Number of comments, up to 100000000
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST_PARTS))]
+    comments: u32,
+    /// Number of likes, up to 100000000 and at most one per article and user
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST_PARTS))]
+    likes: u32,
     /// Password of all seeded users: 8 to 1024 printable ASCII characters
     #[arg(long, value_name = "TEXT", default_value = DEFAULT_PASSWORD, value_parser = password)]
     password: String,
@@ -101,7 +114,29 @@ pub struct Rows {
     seed: u64,
 }
 
-/// Rows that were not typed at a prompt.
+impl Rows {
+    fn check(&self) -> Result<(), Usage> {
+        let Self { users, schedules_per_user, articles, comments, likes, .. } = *self;
+        let schedules = u64::from(users) * u64::from(schedules_per_user);
+        if schedules > MOST_SCHEDULES {
+            return Err(Usage(format!(
+                "{schedules} schedules are too many; at most {MOST_SCHEDULES} in one run"
+            )));
+        }
+        if articles == 0 && (comments > 0 || likes > 0) {
+            return Err(Usage("--comments and --likes need --articles".to_owned()));
+        }
+        let pairs = u64::from(articles) * u64::from(users);
+        if u64::from(likes) > pairs {
+            return Err(Usage(format!(
+                "--likes {likes}: at most one per article and user, {pairs} in all"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Parses [`Rows`] that were not typed.
 #[derive(clap::Parser)]
 #[command(name = "seed", no_binary_name = true, disable_help_flag = true)]
 struct Typed {
@@ -109,8 +144,8 @@ struct Typed {
     rows: Rows,
 }
 
-/// The flags that a `seed` table stands for, checked as if they had been typed.
-pub fn flags(table: &toml::Table) -> anyhow::Result<Vec<String>> {
+/// The flags of a `seed` table, validated like typed ones.
+pub(crate) fn flags(table: &toml::Table) -> anyhow::Result<Vec<String>> {
     let mut flags = Vec::new();
     for (name, value) in table {
         let flag = format!("--{}", name.replace('_', "-"));
@@ -126,51 +161,59 @@ pub fn flags(table: &toml::Table) -> anyhow::Result<Vec<String>> {
     }
     let first_line = |error: clap::Error| {
         let text = error.render().to_string();
-        let said: Vec<_> = text.lines().map(str::trim).take_while(|l| !l.is_empty()).collect();
-        anyhow!("{}", said.join(" ").trim_start_matches("error: "))
+        let lines: Vec<_> = text.lines().map(str::trim).take_while(|l| !l.is_empty()).collect();
+        anyhow!("{}", lines.join(" ").trim_start_matches("error: "))
     };
     <Typed as clap::Parser>::try_parse_from(&flags).map(drop).map_err(first_line)?;
     Ok(flags)
 }
 
 fn password(text: &str) -> anyhow::Result<String> {
-    // Sign-in normalises what is typed; plain ASCII is its own normal form.
+    // Sign-in normalises passwords, which leaves ASCII unchanged.
     let printable = text.bytes().all(|b| (b' '..=b'~').contains(&b));
     ensure!(printable && (8..=1024).contains(&text.len()), "8 to 1024 printable ASCII characters");
     Ok(text.to_owned())
 }
 
 fn epoch(text: &str) -> anyhow::Result<i64> {
-    // Everything within the year after it must still be a time that the service answers.
+    // All times within the following year have to be valid in the service.
     const YEAR_MS: i64 = 366 * 24 * 3600 * 1000;
     let latest = rfc3339::LAST_MS - 2 * YEAR_MS;
     let time = rfc3339::parse(text).filter(|ms| *ms <= latest);
     time.with_context(|| format!("a time such as {DEFAULT_EPOCH}, from 1970 to 9997"))
 }
 
-/// What became of the rows of one kind.
+/// Numbers of new and existing rows of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Added {
+pub(crate) struct Added {
     pub new: u64,
     pub old: u64,
 }
 
-/// What became of all of them: kinds in the order in which they were filled, without those of which
-/// no row was asked for.
-pub type Filled = Vec<(&'static str, Added)>;
+/// Kinds in the order in which they were filled, without those of which no row was requested.
+pub(crate) type Filled = Vec<(&'static str, Added)>;
 
-/// What a kind is filled from: the store, what is wanted, and the users whose rows they are.
-struct Ground<'a> {
+/// Context of filling one kind.
+struct Context<'a> {
     app: &'a App,
     wanted: &'a Rows,
-    /// Ids of the seeded users, by their numbers less one.
+    /// Ids of the seeded users; user 1 is at index 0.
     users: &'a [UserId],
     bar: &'a ProgressBar,
 }
 
-impl Ground<'_> {
-    fn begin(&self, kind: &'static str, rows: u64) {
-        begin(self.bar, kind, rows);
+impl Context<'_> {
+    /// Begins a kind; returns how many of its rows exist, at most `wanted`.
+    async fn begin(
+        &self,
+        kind: &'static str,
+        wanted: u32,
+        count: impl Future<Output = Result<u64, StoreError>>,
+    ) -> anyhow::Result<u32> {
+        begin(self.bar, kind, u64::from(wanted));
+        let existing = u32::try_from(count.await?).unwrap_or(u32::MAX).min(wanted);
+        self.bar.inc(u64::from(existing));
+        Ok(existing)
     }
 }
 
@@ -180,10 +223,9 @@ fn begin(bar: &ProgressBar, kind: &'static str, rows: u64) {
     bar.set_message(kind);
 }
 
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let rows = &args.rows;
-    rows.schedules.check(rows.users)?;
-    rows.articles.check(rows.users)?;
+    rows.check()?;
     let mut sources = args.settings.sources()?;
     if rows.unsafe_experiments {
         let flag = Origin::Flag("--unsafe-experiments".to_owned());
@@ -198,28 +240,28 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let started = Instant::now();
     let filled = fill(&app, &settings, rows)?;
     let took = started.elapsed().as_secs_f64();
-    // The work is done whether or not somebody reads of it.
-    let _ = write!(std::io::stdout(), "{}", told(rows, &filled, took));
+    // The store is filled even if nobody reads this.
+    let _ = write!(std::io::stdout(), "{}", summary(rows, &filled, took));
     Ok(())
 }
 
-/// Adds what is missing. The caller owns the data directory.
+/// Adds missing rows. The caller owns the data directory.
 ///
 /// # Errors
-/// When the store cannot take it. What was added until then stays.
-pub fn fill(app: &App, settings: &Settings, rows: &Rows) -> anyhow::Result<Filled> {
+/// When the store fails. Rows added until then remain.
+pub(crate) fn fill(app: &App, settings: &Settings, rows: &Rows) -> anyhow::Result<Filled> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let bar = bar(0, "{human_pos}/{human_len}");
     let filled = runtime.block_on(async {
         let (ids, users) = users::fill(app, settings, rows, &bar).await?;
-        let ground = Ground { app, wanted: rows, users: &ids, bar: &bar };
+        let context = Context { app, wanted: rows, users: &ids, bar: &bar };
         let filled = [
             ("users", users),
-            ("schedules", schedules::fill(&ground).await?),
-            ("posts", posts::fill(&ground).await?),
-            ("articles", articles::fill(&ground).await?),
-            ("comments", articles::fill_comments(&ground).await?),
-            ("likes", articles::fill_likes(&ground).await?),
+            ("schedules", schedules::fill(&context).await?),
+            ("posts", posts::fill(&context).await?),
+            ("articles", articles::fill(&context).await?),
+            ("comments", articles::fill_comments(&context).await?),
+            ("likes", articles::fill_likes(&context).await?),
         ];
         anyhow::Ok(filled.into_iter().filter(|(_, added)| added.new + added.old > 0).collect())
     })?;
@@ -227,7 +269,7 @@ pub fn fill(app: &App, settings: &Settings, rows: &Rows) -> anyhow::Result<Fille
     Ok(filled)
 }
 
-fn told(rows: &Rows, filled: &Filled, seconds: f64) -> String {
+fn summary(rows: &Rows, filled: &Filled, seconds: f64) -> String {
     let listed = |count: fn(&Added) -> u64| {
         let each: Vec<_> =
             filled.iter().map(|(kind, added)| format!("{} {kind}", count(added))).collect();
@@ -243,13 +285,13 @@ fn told(rows: &Rows, filled: &Filled, seconds: f64) -> String {
         text += "existing users keep their passwords\n";
     }
     let first = users::nickname(1);
-    let (password, said) = if rows.password == DEFAULT_PASSWORD {
+    let (password, named) = if rows.password == DEFAULT_PASSWORD {
         (DEFAULT_PASSWORD, format!("the password {DEFAULT_PASSWORD}"))
     } else {
         ("…", "the password from --password".to_owned())
     };
     text + &format!(
-        "log in as {first} to {} with {said}:\n  \
+        "log in as {first} to {} with {named}:\n  \
          curl -H 'Content-Type: application/json' -d '{{\"nickname\":\"{first}\",\"password\":\"{password}\"}}' http://127.0.0.1:8080/v1/auth/user/login\n",
         users::nickname(rows.users)
     )

@@ -9,7 +9,7 @@ use madang_service::app::{self, App};
 use madang_service::config::{LogFormat, LogSettings, Origin, Settings};
 use madang_service::http::server::{Server, Signals};
 use madang_service::store::DirLock;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use tokio::signal::unix::SignalKind;
@@ -31,7 +31,7 @@ Examples:
                            without cache, full paths
   curl 'http://127.0.0.1:8080/v1/tracks?near=54.4,-3.2'
                            tracks that start nearby")]
-pub struct Args {
+pub(crate) struct Args {
     /// Address of the API (setting server.listen); port 0 = any free port [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
@@ -43,7 +43,7 @@ pub struct Args {
 }
 
 /// Serves until told to stop.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut sources = args.settings.sources()?;
     if let Some(listen) = &args.listen {
         sources.set("server.listen", listen, Origin::Flag("--listen".to_owned()))?;
@@ -51,10 +51,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let settings = sources.resolve()?;
     let set_log = start_log(&settings.log)?;
     let files = raise_open_files();
-    // Huge pages would hold up to 2 MB for each allocation that needed 64 KB: wrong for a tiny
-    // machine. Where the kernel refuses, the program is only larger.
+    // Huge pages would take up to 2 MB for an allocation of 64 KB, too much on a tiny machine. If the
+    // kernel refuses, the program only needs more memory.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
-    // The port first: a busy one is the commonest mistake, and finding it must not touch any data.
+    // The port first: a busy one is the most common mistake, and must be detected before data are touched.
     let server = Server::bind(&settings.server)?;
     let lock = DirLock::take(&settings.data_dir)?;
     let app = App::open(&settings)?;
@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             .context("cannot store the sample users and their posts and articles")?;
     }
     say_start(&server, &settings, files)?;
-    // Before the addresses are printed, as well as what follows: whoever reads them may use it.
+    // Before the addresses are printed, like signals: their reader may use both at once.
     let operated = match Socket::bind(&settings.data_dir) {
         Ok(socket) => Some(Operated { socket, version: crate::VERSION, set_log }),
         Err(error) => {
@@ -78,7 +78,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let (mut next, hurry) = (Arc::clone(&signals.stop), Arc::clone(&signals.hurry));
     watch_signals(move || std::mem::replace(&mut next, Arc::clone(&hurry)).notify_one())?;
     if let Err(error) = announce(&server) {
-        // Whoever started us may not care for the addresses; that is no reason not to serve.
+        // Serves anyway: the addresses may not be needed.
         tracing::warn!("cannot print the addresses: {error:#}");
     }
     app::serve(server, &settings, app, &signals, operated)?;
@@ -107,7 +107,7 @@ fn say_start(server: &Server, settings: &Settings, files: u64) -> anyhow::Result
     Ok(())
 }
 
-/// The two lines that scripts read.
+/// Prints the two lines that scripts read.
 fn announce(server: &Server) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "listening http://{}", server.address()?)?;
@@ -123,8 +123,8 @@ fn start_log(settings: &LogSettings) -> anyhow::Result<SetLog> {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
-        // It would complain of a failed write on the same stderr and panic when that fails too: a
-        // log on a full disk, or one whose reader has gone, must not end the server.
+        // It would report a failed write on the same stderr, and panic when that fails, too: a log on a
+        // full disk, or without a reader, must not end the server.
         .log_internal_errors(false);
     Ok(match settings.format {
         LogFormat::Text => {
@@ -149,7 +149,7 @@ fn set_log<S: 'static>(handle: reload::Handle<EnvFilter, S>) -> SetLog {
     })
 }
 
-/// Raises the soft limit on open files to the hard one; answers the limit that holds.
+/// Raises the soft limit on open files to the hard one; returns the effective limit.
 fn raise_open_files() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -158,19 +158,20 @@ fn raise_open_files() -> u64 {
     holds.unwrap_or(u64::MAX)
 }
 
-/// A thread that calls `asked` for each SIGTERM, SIGHUP and SIGINT.
-pub fn watch_signals(asked: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
+/// Starts a thread that calls `handler` on each SIGTERM, SIGHUP and SIGINT.
+pub(crate) fn watch_signals(handler: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
     let mut kinds = vec![SignalKind::terminate(), SignalKind::interrupt()];
-    if !hangup_is_ignored() {
+    // Under `nohup` the process is to outlive its terminal, which a handler would override.
+    if !madang_stack::ignores_signal(std::process::id(), Signal::HUP) {
         kinds.push(SignalKind::hangup());
     }
-    on_signals(&kinds, asked)
+    on_signals(&kinds, handler)
 }
 
-/// A thread that calls `asked` for each signal of these kinds.
-pub fn on_signals(
+/// Starts a thread that calls `handler` on each signal of these kinds.
+pub(crate) fn on_signals(
     kinds: &[SignalKind],
-    mut asked: impl FnMut() + Send + 'static,
+    mut handler: impl FnMut() + Send + 'static,
 ) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut signals = {
@@ -180,21 +181,11 @@ pub fn on_signals(
     let watch = async move {
         loop {
             signals.next().await;
-            asked();
+            handler();
         }
     };
     std::thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || runtime.block_on(watch))?;
     Ok(())
-}
-
-/// Whether whoever started this process wants it to outlive its terminal, as `nohup` does. A handler would
-/// undo that.
-fn hangup_is_ignored() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    // SIGHUP is signal 1, the lowest bit.
-    mask & 1 != 0
 }

@@ -1,14 +1,14 @@
-//! Flags that every command with settings shares, and how they become settings.
+//! Flags common to all commands with settings.
 
 use madang_service::config::{Origin, Settings, Sources};
 use std::path::{Path, PathBuf};
 
-/// File that is read when it is there and no other is named.
+/// File that is read if it exists and no other is named.
 const DEFAULT_FILE: &str = "madang.toml";
 
-/// Where settings come from.
+/// Flags for the sources of settings.
 #[derive(clap::Args, Debug)]
-pub struct SettingsArgs {
+pub(crate) struct SettingsArgs {
     /// Data directory (setting data.dir) [default: madang-data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
@@ -21,8 +21,8 @@ pub struct SettingsArgs {
 }
 
 impl SettingsArgs {
-    /// Values of file, environment and flags, not yet parsed.
-    pub fn sources(&self) -> anyhow::Result<Sources> {
+    /// Unparsed values of file, environment and flags.
+    pub(crate) fn sources(&self) -> anyhow::Result<Sources> {
         let mut sources = Sources::new();
         match &self.config {
             Some(path) => sources.file(path)?,
@@ -30,7 +30,7 @@ impl SettingsArgs {
             None => {}
         }
         sources.environment(std::env::vars_os().filter_map(|(name, value)| {
-            // Text that is no UTF-8 is passed on as it can be: the value is then refused by its key.
+            // A value that is not UTF-8 is passed on lossily, and then rejected under its key.
             Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
         }))?;
         if let Some(dir) = &self.data {
@@ -47,17 +47,17 @@ impl SettingsArgs {
         Ok(sources)
     }
 
-    pub fn resolve(&self) -> anyhow::Result<Settings> {
+    pub(crate) fn resolve(&self) -> anyhow::Result<Settings> {
         Ok(self.sources()?.resolve()?)
     }
 }
 
-/// A flag with a wrong form.
+/// An invalid flag.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Usage(pub String);
+pub(crate) struct Usage(pub String);
 
 /// [`Usage`] as an error of a command.
-pub fn usage(text: impl Into<String>) -> anyhow::Error {
+pub(crate) fn usage(text: impl Into<String>) -> anyhow::Error {
     Usage(text.into()).into()
 }

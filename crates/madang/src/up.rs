@@ -1,14 +1,14 @@
-//! `madang up`: nodes, their database and a balancer on this machine, until told to stop.
+//! `madang up`: runs nodes, their database and a balancer on this machine until stopped.
 //!
-//! Every server runs under a supervisor of `madang-stack`, so nothing is left when this process is
-//! killed, except the temporary directory. A thread for each server starts it again when it ends
-//! ([`kept`]). Ctrl-C stops the nodes first, while nginx and the database still work for them.
+//! Every server runs under a supervisor of `madang-stack`, so nothing but the temporary directory is
+//! left when this process is killed. A thread for each server restarts it when it ends ([`managed`]).
+//! Ctrl-C stops the nodes first, while nginx and the database still work for them.
 
 mod cache;
 mod databases;
 mod directory;
 mod front;
-mod kept;
+mod managed;
 mod node;
 mod plan;
 mod report;
@@ -21,14 +21,15 @@ use crate::{import, seed};
 use anyhow::Context as _;
 use databases::Databases;
 use directory::RunDirectory;
-pub use directory::random_hex;
-use kept::{Kept, Means};
+pub(crate) use directory::random_hex;
 use madang_service::app::App;
 use madang_service::store::copy;
 use madang_service::store::{DirLock, FILE};
 use madang_stack::Supervisor;
+use managed::{Context, Managed};
 use node::Node;
 use plan::{Choices, DatabaseKind, Plan};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -77,7 +78,7 @@ Examples:
 
 Ctrl-C, SIGTERM or SIGHUP stops the nodes, then nginx, then the database, and removes a temporary
 directory. A second one stops all of them at once.")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     action: Option<Action>,
     #[command(flatten)]
@@ -93,8 +94,8 @@ enum Action {
     Restart(restart::Args),
 }
 
-/// Starts servers and keeps them running, or restarts the nodes of another such process.
-pub fn run(args: Args) -> anyhow::Result<ExitReason> {
+/// Starts servers and keeps them running, or restarts the nodes of another `madang up`.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitReason> {
     if let Some(Action::Restart(args)) = args.action {
         return restart::run(&args);
     }
@@ -103,128 +104,154 @@ pub fn run(args: Args) -> anyhow::Result<ExitReason> {
     let stopping = Arc::new(Stopping::default());
     stopping.watch_signals()?;
     let begun = Instant::now();
-    let place = RunDirectory::new(plan.choices.dir.as_deref())?;
-    let _lock = DirLock::take(&place.dir)?;
-    let _servers = place.without_servers(&stopping)?;
-    let means = Arc::new(Means { supervisor: Supervisor::this_program(["supervise"]), stopping });
+    let directory = RunDirectory::new(plan.choices.dir.as_deref())?;
+    let _lock = DirLock::take(&directory.path)?;
+    let _servers = directory.lock_servers(&stopping)?;
+    let supervisor = Supervisor::this_program(["supervise"]);
+    let dir = directory.path.clone();
+    let context = Arc::new(Context { supervisor, stopping, plan, dir });
     let mut stack = Stack::default();
-    let started = stack.start(&plan, &place.dir, &means);
-    let ended = match started {
-        Ok(addresses) => {
-            let control =
-                restart::Control::listen(&place.dir, &stack.nodes, plan.front.as_ref(), &means)?;
-            let keepers = stack.keep(&means)?;
-            report::ready(&addresses, &stack, begun.elapsed(), args.json)?;
-            means.stopping.wait();
-            stack.stop(&means);
+    let started = stack.start(&context);
+    let reason = match started {
+        Ok(running) => {
+            let control = restart::Control::listen(&stack.nodes, &context)?;
+            let keepers = stack.keep(&context)?;
+            report::ready(&running, &stack, begun.elapsed(), args.json)?;
+            context.stopping.wait();
+            stack.stop(&context);
             drop(control);
             for keeper in keepers {
-                // One that panicked has said so.
+                // A panic has been printed.
                 let _ = keeper.join();
             }
-            if means.stopping.hurries() { ExitReason::Interrupted } else { ExitReason::Done }
+            if context.stopping.is_urgent() { ExitReason::Interrupted } else { ExitReason::Done }
         }
-        // Whoever stopped it knows why it did not start.
-        Err(_) if means.stopping.is_asked() => {
-            stack.stop(&means);
+        // The error is a consequence of the stop.
+        Err(_) if context.stopping.is_requested() => {
+            stack.stop(&context);
             ExitReason::Interrupted
         }
         Err(error) => {
-            stack.stop(&means);
-            place.remove()?;
+            stack.stop(&context);
+            directory.remove()?;
             return Err(error);
         }
     };
-    place.remove()?;
-    Ok(ended)
+    directory.remove()?;
+    Ok(reason)
 }
 
 /// All servers, in the order in which they start.
 #[derive(Default)]
 struct Stack {
-    databases: Vec<Arc<Kept>>,
-    nodes: Vec<Arc<Kept>>,
-    front: Option<Arc<Kept>>,
+    databases: Vec<Arc<Managed>>,
+    nodes: Vec<Arc<Managed>>,
+    front: Option<Arc<Managed>>,
 }
 
-struct Addresses {
-    /// Of the balancer, or without one of the first node, or without any of the database.
-    url: String,
-    database: String,
-    replicas: Vec<String>,
-    cache: Option<String>,
-    counts: Option<String>,
+/// Running servers, in the form of `--json`.
+#[derive(serde::Serialize, serde::Deserialize)]
+pub(crate) struct Running {
+    /// Address of the balancer, else of the first node, else of the database.
+    pub url: String,
+    pub nodes: Vec<RunningNode>,
+    /// Addresses of a cluster are separated by commas.
+    pub database: String,
+    pub replicas: Vec<String>,
+    pub cache: Option<String>,
+    pub counts: Option<String>,
     /// Counters of the balancer.
-    nginx: Option<String>,
-    nodes: Vec<node::Addresses>,
-    dir: PathBuf,
+    pub nginx: Option<String>,
+    pub dir: PathBuf,
+    pub processes: Vec<RunningProcess>,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+pub(crate) struct RunningNode {
+    pub url: String,
+    pub metrics: String,
+    pub pid: Option<u32>,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+pub(crate) struct RunningProcess {
+    pub name: String,
+    pub pid: Option<u32>,
 }
 
 impl Stack {
-    fn start(&mut self, plan: &Plan, dir: &Path, means: &Arc<Means>) -> anyhow::Result<Addresses> {
-        let databases = Databases::start(plan, dir, means, &mut self.databases)?;
-        let cache = cache::start(plan, dir, means, &mut self.databases)?;
-        let shared = plan.shared_settings(&databases, cache.as_ref(), dir)?;
+    fn start(&mut self, context: &Context) -> anyhow::Result<Running> {
+        let plan = &context.plan;
+        let databases = Databases::start(context, &mut self.databases)?;
+        let cache = cache::start(context, &mut self.databases)?;
+        let shared = plan.shared_settings(&databases, cache.as_ref(), &context.dir)?;
         let (cache, counts) = cache.map(|urls| (urls.cache, urls.counts)).unzip();
         if let Some(from) = &plan.choices.from {
-            fill_from(from, plan, &databases, dir, &shared)
+            fill_from(from, &databases, &shared, context)
                 .with_context(|| format!("cannot use the data of {}", from.display()))?;
         }
         if plan.choices.demo {
-            fill_demo(&Node::new(1, plan, &shared, dir)?)
-                .context("cannot store the sample data")?;
+            fill_demo(&Node::new(1, &shared, context)?).context("cannot store the sample data")?;
         }
         let mut nodes = Vec::new();
         for number in 1..=plan.nodes {
-            let node = Node::new(number, plan, &shared, dir)?;
+            let node = Node::new(number, &shared, context)?;
             nodes.push(node.addresses.clone());
             let name = format!("node-{number}");
-            let kept = Arc::new(Kept::new(name, node.log.clone(), node));
-            // Before it is ready: what fails from here on has to stop it, too.
-            self.nodes.push(Arc::clone(&kept));
-            kept.start(means)?;
+            let managed = Managed::new(name, node.log.clone(), node);
+            // Before it is ready, so that it is stopped after later errors.
+            self.nodes.push(Arc::clone(&managed));
+            managed.start(context)?;
         }
         let Databases { url: database, replicas } = databases;
         let mut url = nodes.first().map_or_else(|| database.clone(), |node| node.url.clone());
         let mut nginx = None;
         if let Some(balance) = &plan.front {
-            let (front, log) = front::start(balance, &nodes, dir, means)?;
+            let (front, log) = front::start(balance, &nodes, context)?;
             (url, nginx) = (front.server.url(), front.server.status_url());
-            self.front = Some(Arc::new(Kept::new("nginx".to_owned(), log, front)));
+            self.front = Some(Managed::new("nginx".to_owned(), log, front));
         }
-        let dir = dir.to_owned();
-        Ok(Addresses { url, database, replicas, cache, counts, nginx, nodes, dir })
+        let nodes = nodes.into_iter().zip(&self.nodes).map(|(at, node)| RunningNode {
+            url: at.url,
+            metrics: at.metrics,
+            pid: node.pid(),
+        });
+        let nodes = nodes.collect();
+        let processes =
+            self.all().map(|one| RunningProcess { name: one.name.clone(), pid: one.pid() });
+        let (dir, processes) = (context.dir.clone(), processes.collect());
+        Ok(Running { url, nodes, database, replicas, cache, counts, nginx, dir, processes })
     }
 
-    fn all(&self) -> impl Iterator<Item = &Arc<Kept>> {
+    fn all(&self) -> impl Iterator<Item = &Arc<Managed>> {
         self.front.iter().chain(&self.nodes).chain(&self.databases)
     }
 
-    fn keep(&self, means: &Arc<Means>) -> anyhow::Result<Vec<JoinHandle<()>>> {
-        self.all().map(|kept| Ok(Kept::keep(kept, means)?)).collect()
+    fn keep(&self, context: &Arc<Context>) -> anyhow::Result<Vec<JoinHandle<()>>> {
+        self.all().map(|one| Ok(Managed::keep(one, context)?)).collect()
     }
 
-    /// Nodes drain at the same time, then nginx ends, then replicas and their primary.
-    fn stop(&self, means: &Arc<Means>) {
+    /// Stops the nodes at the same time, then nginx, then replicas and their primary.
+    fn stop(&self, context: &Context) {
         std::thread::scope(|scope| {
             for node in &self.nodes {
-                scope.spawn(|| node.stop(means));
+                scope.spawn(|| node.stop(context));
             }
         });
-        for kept in self.front.iter().chain(self.databases.iter().rev()) {
-            kept.stop(means);
+        for one in self.front.iter().chain(self.databases.iter().rev()) {
+            one.stop(context);
         }
     }
 }
 
-/// What `madang copy` does, or a copy of the file, before any node serves. Data that are there already stay.
+/// Copies data to the database or to the only node's file, before any node serves. Existing data remain.
 fn fill_from(
     from: &Path,
-    plan: &Plan,
     to: &Databases,
-    dir: &Path,
     shared: &[(String, String)],
+    context: &Context,
 ) -> anyhow::Result<()> {
+    let plan = &context.plan;
     let _from = DirLock::take(from)?;
     if plan.database != DatabaseKind::Sqlite {
         let settings = crate::copy::settings(plan.choices.config.clone(), from)?;
@@ -233,11 +260,11 @@ fn fill_from(
         }
         return Ok(());
     }
-    let node = Node::new(1, plan, shared, dir)?;
+    let node = Node::new(1, shared, context)?;
     let dir = &node.settings.data_dir;
     let _lock = DirLock::take(dir)?;
     if !dir.join(FILE).exists() {
-        // With what a server that was killed has left beside it.
+        // With the write-ahead log that a killed server leaves.
         for name in [FILE.to_owned(), format!("{FILE}-wal")] {
             if from.join(&name).exists() {
                 std::fs::copy(from.join(&name), dir.join(&name))?;
@@ -247,15 +274,15 @@ fn fill_from(
     Ok(())
 }
 
-/// Whether these flags can be used together, before anything is started.
-pub fn check(flags: &[String]) -> anyhow::Result<()> {
+/// Checks flags without starting anything.
+pub(crate) fn check(flags: &[String]) -> anyhow::Result<()> {
     planned(flags).map(drop)
 }
 
-/// For a stack with these flags whose database can be filled once and copied as files: a name that stacks have in
-/// common whose files are alike, and flags for one that has nothing else. No node starts on it, since the first one would
-/// note there how it writes likes. A group of servers cannot be copied so.
-pub fn layout(flags: &[String]) -> anyhow::Result<Option<(String, Vec<String>)>> {
+/// Name and flags of a stack of only the database, if that can be filled once and copied as files. Stacks with equal
+/// files share the name. It has no node, since the first one would record how it writes likes. A Galera cluster
+/// cannot be copied like this.
+pub(crate) fn layout(flags: &[String]) -> anyhow::Result<Option<(String, Vec<String>)>> {
     let plan = planned(flags)?;
     let replicas = plan.choices.replicas;
     let flags = ["--nodes=0", "--database=mariadb", "--balance=off"].map(str::to_owned);
@@ -264,7 +291,7 @@ pub fn layout(flags: &[String]) -> anyhow::Result<Option<(String, Vec<String>)>>
     Ok(is_alone.then(|| (format!("mariadb-{replicas}"), flags)))
 }
 
-fn planned(flags: &[String]) -> anyhow::Result<Plan> {
+fn planned(flags: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> anyhow::Result<Plan> {
     #[derive(clap::Parser)]
     #[command(no_binary_name = true)]
     struct Flags {
@@ -275,7 +302,7 @@ fn planned(flags: &[String]) -> anyhow::Result<Plan> {
     Plan::new(flags.map_err(|error| usage(error.render().to_string()))?.choices)
 }
 
-/// What `serve --demo` does, before any node serves.
+/// Adds sample data like `serve --demo`, before any node serves.
 fn fill_demo(node: &Node) -> anyhow::Result<()> {
     let settings = &node.settings;
     let _lock = DirLock::take(&settings.data_dir)?;

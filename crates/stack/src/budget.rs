@@ -1,22 +1,21 @@
 //! CPU budgets: how much of the machine's CPU time a process tree may use, enforced by the kernel.
 //!
-//! The tree gets a cgroup of its own, with a quota for each period of 20 ms: short enough that a
-//! server without quota left stalls for less than most response times. A burstable budget imitates
-//! the small instances that clouds sell: credits, in CPU seconds, grow at the base rate while the
-//! tree uses less, and let it use up to the burst rate while they last. No kernel does that (a
-//! cgroup's own `burst` is bounded by one quota), so a thread of the owner looks at the usage ten
-//! times a second and sets the quota; over any longer time the tree uses no more than base times
-//! that time plus the credits it began with.
+//! The tree gets a cgroup of its own, with a quota for each period of 20 ms: short enough that a server without quota
+//! left stalls for less than most response times. A burstable budget imitates the small instances that clouds sell:
+//! credits, in CPU seconds, grow at the base rate while the tree uses less, and let it use up to the burst rate while
+//! they last. No kernel does that (a cgroup's own `burst` is bounded by one quota), so a thread of the owner reads
+//! the usage ten times a second and sets the quota. Over any longer time the tree uses at most base times that time
+//! plus the credits it began with.
 //!
 //! The supervisor joins the cgroup before it starts the command, so every descendant is in it from
-//! its first instruction. The owner removes the cgroup when the tree is gone. An owner that was
-//! killed with `kill -9` leaves an empty one; the next budget on this machine removes it.
+//! its first instruction. The owner removes the cgroup when the tree is gone. An owner killed with
+//! `kill -9` leaves an empty one; the next budget on this machine removes it.
 //!
-//! Version 1 has it below the caller's own cgroup. In version 2 a cgroup with processes in it has no
-//! children with controllers, so the tree's is mostly *beside* the caller's, in its parent: limits
-//! of the parent and above bind the tree, those of the caller's own cgroup (a service manager's unit)
-//! do not. The parent is told to hand the CPU controller down if it does not, and stays told.
-//! Cgroups further up are neither used nor changed; where those two do not do, a budget is refused.
+//! With version 1 the cgroup is below the caller's own. In version 2 a cgroup with processes has no
+//! children with controllers, so it is usually *beside* the caller's, in its parent: limits of the
+//! parent and above bind the tree, those of the caller's own cgroup (a service manager's unit) do
+//! not. If the parent does not delegate the CPU controller, it is made to, permanently. Cgroups
+//! further up are neither used nor changed; if neither of the two works, the budget is refused.
 
 mod cgroup;
 mod credits;
@@ -30,14 +29,14 @@ use std::{fmt, io};
 use cgroup::Group;
 use credits::Credits;
 
-/// Time between two looks at the usage.
+/// Interval between two readings of the usage.
 const TICK: Duration = Duration::from_millis(100);
 /// The kernel's smallest quota is 1 ms, and a period is 20 ms.
 const LEAST: f64 = 0.05;
 /// More cores than any machine has; more credit than any experiment needs.
 const MOST: f64 = 100_000.0;
 
-/// How much CPU time a process tree may use.
+/// Limit of the CPU time of a process tree.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CpuBudget {
     base: f64,
@@ -61,10 +60,10 @@ impl CpuBudget {
         self.burst.map(|burst| (burst.cores, burst.credit_seconds))
     }
 
-    /// So many cores, always.
+    /// A constant number of cores.
     ///
     /// # Errors
-    /// When it is no number of cores from 0.05 to 100,000.
+    /// When `cores` is not between 0.05 and 100,000.
     pub fn fixed(cores: f64) -> Result<Self, BudgetRangeError> {
         if (LEAST..=MOST).contains(&cores) {
             return Ok(Self { base: cores, burst: None });
@@ -72,11 +71,11 @@ impl CpuBudget {
         Err(BudgetRangeError::Cores(cores))
     }
 
-    /// `base` cores, and up to `burst` while credits last. `credit_seconds` of CPU time are there
-    /// at the start, and no more are ever kept.
+    /// `base` cores, and up to `burst` while credits last. The tree starts with `credit_seconds` of
+    /// CPU time, which is also the maximum.
     ///
     /// # Errors
-    /// When `base` is none, `burst` is not above it, or the credit is not above zero.
+    /// When a number is out of range, or `burst` is not above `base`.
     pub fn burstable(base: f64, burst: f64, credit_seconds: f64) -> Result<Self, BudgetRangeError> {
         let fixed = Self::fixed(base)?;
         Self::fixed(burst)?;
@@ -89,9 +88,11 @@ impl CpuBudget {
         Ok(Self { burst: Some(Burst { cores: burst, credit_seconds }), ..fixed })
     }
 
-    /// Finds out whether budgets can be enforced here, by making a cgroup with one and removing it.
-    /// What may stay is that, with version 2, the caller's cgroup or its parent now hands the CPU
-    /// controller down; see the module's documentation.
+    /// Checks that budgets can be enforced here, by making a cgroup with one and removing it. With
+    /// version 2, the caller's cgroup or its parent may delegate the CPU controller from then on.
+    ///
+    /// # Errors
+    /// When no cgroup with this quota can be made.
     pub fn probe(&self) -> Result<(), BudgetError> {
         let group = Group::create()?;
         group.limit(self.base)
@@ -110,7 +111,7 @@ impl fmt::Display for CpuBudget {
     }
 }
 
-/// Numbers that are no budget.
+/// A number out of range.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages and names say it")]
 pub enum BudgetRangeError {
@@ -122,56 +123,50 @@ pub enum BudgetRangeError {
     Credit(f64),
 }
 
-/// Why a budget cannot be enforced.
+/// Error of enforcing a budget.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages and names say it")]
 pub enum BudgetError {
-    /// There is no cgroup file system with a CPU controller.
     #[error("this machine shows no cgroup with a CPU controller (in /proc/self/mountinfo)")]
     NoController,
-    /// The controller is not handed down to where a cgroup may be made.
     #[error(
         "the CPU controller is handed down neither by `{}` nor by its parent, and no cgroup \
          further up is touched", .path.display()
     )]
     NotHandedDown { path: PathBuf, source: io::Error },
-    /// A file of the cgroup.
     #[error("cannot {what} `{}`", .path.display())]
     File { what: &'static str, path: PathBuf, source: io::Error },
 }
 
-/// A budget that is being enforced, until dropped.
+/// An enforced budget; lifted when dropped.
 #[derive(Debug)]
 pub(crate) struct Enforced {
     group: Arc<Group>,
-    /// Ends the thread when dropped.
-    stop: Option<mpsc::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// Thread that sets the quota of a burstable budget, and the sender whose drop ends it.
+    control: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Enforced {
     pub(crate) fn new(budget: &CpuBudget) -> Result<Self, BudgetError> {
         let group = Arc::new(Group::create()?);
-        let mut enforced = Self { group: group.clone(), stop: None, thread: None };
         let Some(Burst { cores, credit_seconds }) = budget.burst else {
             group.limit(budget.base)?;
-            return Ok(enforced);
+            return Ok(Self { group, control: None });
         };
         group.usage()?;
         let credits = Credits::new(budget.base, cores, credit_seconds);
         group.limit(credits.cores(TICK.as_secs_f64()))?;
         let (stop, stopped) = mpsc::channel();
-        let path = group.path().to_owned();
+        let controlled = Arc::clone(&group);
         let thread = std::thread::Builder::new().name("stack-budget".to_owned());
-        let thread = thread.spawn(move || control(&group, credits, &stopped));
+        let thread = thread.spawn(move || control(&controlled, credits, &stopped));
+        let path = group.quota.clone();
         let thread =
             thread.map_err(|source| BudgetError::File { what: "control", path, source })?;
-        enforced.stop = Some(stop);
-        enforced.thread = Some(thread);
-        Ok(enforced)
+        Ok(Self { group, control: Some((stop, thread)) })
     }
 
-    /// The files a process writes its id to, to join.
+    /// Files to which a process writes its id to join.
     pub(crate) fn entrances(&self) -> Vec<PathBuf> {
         self.group.entrances()
     }
@@ -179,16 +174,16 @@ impl Enforced {
 
 impl Drop for Enforced {
     fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            // A panic of it has been printed, and there is nothing left to enforce.
+        if let Some((stop, thread)) = self.control.take() {
+            drop(stop);
+            // A panic has been printed already.
             let _ = thread.join();
         }
     }
 }
 
-/// Sets the quota from the usage until told to stop. When the cgroup can no longer be read or set,
-/// the last quota stays: at most what the credits allowed for one tick.
+/// Sets the quota from the usage until stopped. If the cgroup can no longer be read or written, the
+/// last quota stays: at most what the credits allowed for one tick.
 fn control(group: &Group, mut credits: Credits, stopped: &mpsc::Receiver<()>) {
     let mut at = Instant::now();
     let mut used = group.usage().unwrap_or_default();

@@ -7,12 +7,12 @@ use std::{fs, io};
 
 use crate::mounts::Mount;
 
-/// A cgroup that exists already.
+/// An existing cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cgroup {
     cpu: Counter,
     memory: PathBuf,
-    /// File and key of inactive file pages, which the kernel would drop first.
+    /// File and key of the count of inactive file pages, which the kernel would drop first.
     reclaimable: (PathBuf, &'static str),
     threads: Option<PathBuf>,
 }
@@ -26,12 +26,12 @@ enum Counter {
     One(PathBuf),
 }
 
-/// Resources that a cgroup's processes used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Resources used by a cgroup's processes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CgroupUse {
-    /// CPU time, user and system, of all that are or were in it.
+    /// CPU time, user and system, of all processes that are or were in it.
     pub cpu: Duration,
-    /// Memory in bytes without file pages that were not used lately, as container tools count it.
+    /// Memory in bytes without inactive file pages, as container tools count it.
     pub memory_bytes: u64,
     /// Threads; 0 where the kernel does not count them.
     pub threads: u64,
@@ -39,8 +39,7 @@ pub struct CgroupUse {
 
 impl std::iter::Sum for CgroupUse {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        let none = Self { cpu: Duration::ZERO, memory_bytes: 0, threads: 0 };
-        all.fold(none, |sum, one| Self {
+        all.fold(Self::default(), |sum, one| Self {
             cpu: sum.cpu + one.cpu,
             memory_bytes: sum.memory_bytes + one.memory_bytes,
             threads: sum.threads + one.threads,
@@ -49,18 +48,18 @@ impl std::iter::Sum for CgroupUse {
 }
 
 impl Cgroup {
-    /// The cgroup at `path`, as `/proc/PID/cgroup` has it, or below `/sys/fs/cgroup`.
+    /// The cgroup at `path`, as in `/proc/PID/cgroup` or below `/sys/fs/cgroup`.
     ///
     /// # Errors
-    /// When there is none with counters of CPU time and memory.
+    /// When no cgroup there has counters of CPU time and memory.
     pub fn find(path: &str) -> io::Result<Self> {
         Self::find_in(&fs::read_to_string("/proc/self/mountinfo")?, path)
     }
 
-    /// The cgroup of a process: that of a container, if the process is its first.
+    /// The cgroup of a process; for the first process of a container, that of the container.
     ///
     /// # Errors
-    /// When there is no such process on this machine, or as for [`find`](Self::find).
+    /// When this machine has no such process, or as for [`find`](Self::find).
     pub fn of_process(pid: u32) -> io::Result<Self> {
         let groups = fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
         Self::find(member_of(&groups).unwrap_or("/"))
@@ -102,6 +101,9 @@ impl Cgroup {
     }
 
     /// Reads the counters.
+    ///
+    /// # Errors
+    /// When a counter cannot be read.
     pub fn usage(&self) -> io::Result<CgroupUse> {
         let cpu = match &self.cpu {
             Counter::Two(place) => Duration::from_micros(number(place, "usage_usec ")?),
@@ -117,19 +119,16 @@ impl Cgroup {
     }
 }
 
-/// Path of the cgroup in `/proc/PID/cgroup`. Of version 1 that of `cpuacct`: container tools use one path for
+/// Path of the cgroup in `/proc/PID/cgroup`; with version 1 that of `cpuacct`, as container tools use one path for
 /// all controllers.
 pub(crate) fn member_of(groups: &str) -> Option<&str> {
-    let lines = groups.lines().filter_map(|line| {
-        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-        Some((controllers, path))
-    });
+    let lines = groups.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
     let one = lines.clone().find(|(controllers, _)| controllers.split(',').any(|c| c == "cpuacct"));
     one.or_else(|| lines.clone().find(|(controllers, _)| controllers.is_empty()))
         .map(|(_, path)| path)
 }
 
-/// The number after a key at the beginning of a line.
+/// The number of the line that starts with `key`.
 fn number(file: &Path, key: &str) -> io::Result<u64> {
     let text = fs::read_to_string(file)?;
     let found = text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
@@ -143,7 +142,7 @@ fn number(file: &Path, key: &str) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    /// Directories stand for the file systems.
+    /// Directories stand in for the file systems.
     fn with(files: &[(&str, &str)], kind: &str) -> (tempfile::TempDir, String) {
         let dir = tempfile::tempdir().unwrap();
         for (file, text) in files {

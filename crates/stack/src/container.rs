@@ -1,9 +1,8 @@
 //! Containers of docker or podman, started and stopped like processes: `run` of an image, `up` of a compose file.
 //!
-//! Both programs have the same commands. How containers are run on a machine (OCI runtime, limits, cgroup
-//! driver) is the engine's own configuration and is not touched. The client runs in the foreground under a
-//! supervisor; what the engine holds for it is removed afterwards by the engine's own command, even when the owner
-//! was killed.
+//! Both programs have the same commands. The engine's own configuration (OCI runtime, limits, cgroup driver) is not
+//! touched. The client runs in the foreground under a supervisor; the engine's own command then removes what the
+//! engine holds for it, even if the owner was killed.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,9 +10,9 @@ use std::time::Duration;
 
 use crate::{Cgroup, CpuBudget, CpuList, Error, Exit, Output, Patience, Spec, Supervisor, Tail};
 
-/// Time limit of a question to the engine, which may be busy with images of others.
+/// Time limit of a query; the engine may be busy with other images.
 const ASK_LIMIT: Duration = Duration::from_secs(30);
-/// Where podman looks for the program that `--init` starts, in builds of several distributions.
+/// Paths at which podman looks for the program that `--init` starts, in builds of several distributions.
 const PODMAN_INITS: [&str; 4] = [
     "/usr/libexec/podman/catatonit",
     "/usr/lib/podman/catatonit",
@@ -23,40 +22,30 @@ const PODMAN_INITS: [&str; 4] = [
 /// Names of a compose file, the preferred one first (Compose specification, "The Compose file").
 const COMPOSE_FILES: [&str; 4] =
     ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
-/// Line that is printed when all containers of a compose file have been started.
+/// Line printed once all containers of a compose file have been started.
 pub const UP_LINE: &str = "containers are up";
 /// Names of the file from which an image is built.
 pub const CONTAINER_FILES: [&str; 2] = ["Dockerfile", "Containerfile"];
-/// Label that docker compose and podman-compose give to their containers.
+/// Label of the containers of docker compose and podman-compose.
 const PROJECT_LABEL: &str = "com.docker.compose.project";
 
-/// Why a container cannot be used.
+/// Error of starting or observing a container.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages and names say it")]
 pub enum ContainerError {
-    /// Neither program answers.
     #[error("no container engine: neither `docker version` nor `podman version` succeeds{0}")]
     NoEngine(Tail),
-    /// No program for compose files.
     #[error(
         "no program for compose files: `docker compose`, `docker-compose` or `podman-compose` is needed"
     )]
     NoCompose,
-    /// A command of the engine failed.
     #[error("`{command}` failed ({exit}){stderr}")]
     Failed { command: String, exit: Exit, stderr: Tail },
-    /// The image does not say which port it listens at.
     #[error("image `{image}` exposes {}: name the port it listens at with `port`", ports(.found))]
-    Port {
-        image: String,
-        /// TCP ports that it exposes: none, or several.
-        found: Vec<u16>,
-    },
-    /// There are no containers, or not on this machine.
+    Port { image: String, found: Vec<u16> },
     #[error("its containers cannot be observed: {0}")]
     Unobserved(String),
-    /// A process of the engine could not be run.
     #[error(transparent)]
     Process(Box<Error>),
 }
@@ -71,7 +60,7 @@ fn ports(found: &[u16]) -> String {
     if found.is_empty() { "no TCP port".to_owned() } else { format!("several TCP ports {found:?}") }
 }
 
-/// A container engine that works here.
+/// A working container engine.
 #[derive(Debug, Clone)]
 pub struct Engine {
     program: &'static str,
@@ -79,12 +68,12 @@ pub struct Engine {
     has_init: bool,
 }
 
-/// An image that is on this machine.
+/// An image on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
-    /// Digest of its contents.
+    /// Digest.
     pub id: String,
-    /// TCP ports that it exposes.
+    /// Exposed TCP ports.
     pub ports: Vec<u16>,
 }
 
@@ -95,22 +84,25 @@ pub struct Run<'r> {
     pub name: &'r str,
     /// Name or digest of the image.
     pub image: &'r str,
-    /// Port of this machine at which it is reached, and the port inside; `None` shares the machine's network.
+    /// Port on this machine and port inside; `None` shares the machine's network.
     pub publish: Option<(&'r str, u16)>,
     /// Environment.
     pub env: &'r [(String, String)],
     /// Arguments after the image; empty for the image's own command.
     pub command: &'r [String],
-    /// CPUs it may use; all if `None`.
+    /// Allowed CPUs; all if `None`.
     pub cpus: Option<&'r CpuList>,
-    /// Cores' worth of CPU time it may use.
+    /// Limit of its CPU time; none if `None`.
     pub budget: Option<&'r CpuBudget>,
 }
 
 impl Engine {
-    /// Docker if its daemon answers, else podman.
+    /// Docker if its daemon responds, else podman.
+    ///
+    /// # Errors
+    /// When neither works.
     pub fn find(supervisor: &Supervisor, patience: Patience<'_>) -> Result<Self, ContainerError> {
-        let mut said = Tail::default();
+        let mut tail = Tail::default();
         for program in ["docker", "podman"] {
             let has_init =
                 program == "docker" || PODMAN_INITS.iter().any(|init| Path::new(init).exists());
@@ -120,11 +112,11 @@ impl Engine {
                 Err(ContainerError::Process(error)) if matches!(*error, Error::GivenUp { .. }) => {
                     return Err(ContainerError::Process(error));
                 }
-                Err(ContainerError::Failed { stderr, .. }) => said = stderr,
+                Err(ContainerError::Failed { stderr, .. }) => tail = stderr,
                 Err(_) => {}
             }
         }
-        Err(ContainerError::NoEngine(said))
+        Err(ContainerError::NoEngine(tail))
     }
 
     /// Name of the program.
@@ -133,13 +125,19 @@ impl Engine {
     }
 
     /// Builds the image of a directory with a Dockerfile; returns its digest.
+    ///
+    /// # Errors
+    /// When the build fails.
     pub fn build(&self, dir: &Path, patience: Patience<'_>) -> Result<String, ContainerError> {
         let dir = dir.to_string_lossy();
         let lines = self.run_to_end(self.spec().args(["build", "--quiet"]).arg(&*dir), patience)?;
         Ok(lines.last().cloned().unwrap_or_default())
     }
 
-    /// Looks an image up, and fetches it first if it is not on this machine.
+    /// Looks up an image, and pulls it first if it is not on this machine.
+    ///
+    /// # Errors
+    /// When it cannot be pulled.
     pub fn image(&self, name: &str, patience: Patience<'_>) -> Result<Image, ContainerError> {
         const FORMAT: &str = "{{.Id}} {{range $port, $_ := .Config.ExposedPorts}}{{$port}} {{end}}";
         let inspect = ["image", "inspect", "--format", FORMAT, name];
@@ -153,11 +151,11 @@ impl Engine {
         Ok(Image::parse(&lines.join(" ")))
     }
 
-    /// Command of one container; it is removed when the command has ended.
+    /// Command that runs one container, which is removed afterwards.
     pub fn run(&self, run: &Run<'_>) -> Spec {
         let mut spec = self.spec().args(["run", "--rm", "--name", run.name]);
         if self.has_init {
-            // A first process without a handler of SIGTERM ignores it; the init program forwards it.
+            // A first process without a SIGTERM handler ignores the signal; the init program forwards it.
             spec = spec.arg("--init");
         }
         spec = match run.publish {
@@ -179,7 +177,7 @@ impl Engine {
         spec.afterwards([self.program, "rm", "--force", "--volumes", run.name])
     }
 
-    /// Cgroup of a container that runs.
+    /// Cgroup of a running container.
     ///
     /// # Errors
     /// When it does not run, or not on this machine.
@@ -204,6 +202,9 @@ impl Engine {
     }
 
     /// Program that runs compose files with this engine.
+    ///
+    /// # Errors
+    /// When there is none.
     pub fn compose(&self, patience: Patience<'_>) -> Result<Compose, ContainerError> {
         let candidates: &[&[&'static str]] = match self.program {
             "docker" => &[&["docker", "compose"], &["docker-compose"]],
@@ -230,7 +231,7 @@ impl Engine {
         self.run_to_end(self.spec().args(args), patience.at_most(ASK_LIMIT))
     }
 
-    /// Runs a command; returns its first lines on stdout.
+    /// Runs a command; returns the first lines of its stdout.
     fn run_to_end(
         &self,
         spec: Spec,
@@ -251,7 +252,7 @@ impl Engine {
 }
 
 impl Image {
-    /// Reads `ID 8080/tcp 53/udp`.
+    /// Parses `ID 8080/tcp 53/udp`.
     pub(crate) fn parse(line: &str) -> Self {
         let mut words = line.split_whitespace();
         let id = words.next().unwrap_or_default().to_owned();
@@ -259,10 +260,10 @@ impl Image {
         Self { id, ports: words.filter_map(tcp).collect() }
     }
 
-    /// The only TCP port that it exposes.
+    /// The only exposed TCP port.
     ///
     /// # Errors
-    /// When there is none, or more than one. `name` is the image's name for the message.
+    /// When there is none, or more than one; the message contains `name`.
     pub fn port(&self, name: &str) -> Result<u16, ContainerError> {
         match self.ports[..] {
             [port] => Ok(port),
@@ -279,7 +280,10 @@ pub struct Compose {
 }
 
 impl Compose {
-    /// Builds the images of a file; those that need no build are left as they are.
+    /// Builds the images of a file that need it.
+    ///
+    /// # Errors
+    /// When a build fails.
     pub fn build(
         &self,
         file: &Path,
@@ -291,10 +295,9 @@ impl Compose {
         self.engine.run_to_end(spec, patience).map(drop)
     }
 
-    /// Command that starts the containers of a file as a project and prints what they print until all have ended:
-    /// some, such as migrations, may end before the others are ready. On stdout it prints only [`UP_LINE`], when all have been
-    /// started. Containers, networks and volumes are
-    /// removed when it has ended.
+    /// Command that starts the containers of a file as a project and follows their logs on stderr until all have
+    /// ended: some, such as migrations, may end before the others are ready. Its stdout has only [`UP_LINE`], once
+    /// all have been started. Containers, networks and volumes are removed when it has ended.
     pub fn up(&self, file: &Path, project: &str, env: &[(String, String)]) -> Spec {
         const UP: &str = r#""$@" up --detach >&2 && echo "$0" && exec "$@" logs --follow >&2"#;
         // podman-compose before 1.1 leaves the network.
@@ -308,7 +311,7 @@ impl Compose {
         env.iter().fold(spec, |spec, (name, value)| spec.env(name, value))
     }
 
-    /// Cgroups of a project's containers, after they have been confined to `cpus`.
+    /// Confines a project's containers to `cpus` and returns their cgroups.
     ///
     /// # Errors
     /// When there are none, or the engine cannot confine them.

@@ -1,31 +1,24 @@
-//! The few lines that owner and supervisor exchange over the supervisor's standard input, which
-//! is one end of a socket pair: it carries both directions, needs no agreed file descriptor
-//! number, and its end of file tells the supervisor that the owner is gone.
+//! Messages between owner and supervisor, over the supervisor's standard input, which is one end of
+//! a socket pair: it carries both directions, needs no agreed file descriptor number, and its end of
+//! file shows the supervisor that the owner is gone.
 
 use std::time::Duration;
 
 use crate::Exit;
 
-/// From the supervisor to its owner.
+/// Message of the supervisor to its owner.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Event {
+pub(crate) enum Event {
     /// The command runs, with this process id.
     Started(u32),
-    /// The command could not be executed: the kernel's error number.
+    /// The command could not be executed, with the kernel's error number.
     Failed(i32),
     /// The command ended. End of file follows when all its descendants have, too.
     Exited(Exit),
 }
 
-/// From the owner to its supervisor.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Order {
-    /// SIGTERM now, SIGKILL to the whole tree after this time.
-    Stop(Duration),
-}
-
 impl Event {
-    pub fn encode(&self) -> String {
+    pub(crate) fn encode(&self) -> String {
         match self {
             Self::Started(pid) => format!("started {pid}\n"),
             Self::Failed(errno) => format!("failed {errno}\n"),
@@ -35,7 +28,7 @@ impl Event {
         }
     }
 
-    pub fn decode(line: &str) -> Option<Self> {
+    pub(crate) fn decode(line: &str) -> Option<Self> {
         let (word, number) = line.trim_end().split_once(' ')?;
         let number: i32 = number.parse().ok()?;
         match word {
@@ -49,16 +42,13 @@ impl Event {
     }
 }
 
-impl Order {
-    pub fn encode(&self) -> String {
-        let Self::Stop(grace) = self;
-        format!("stop {}\n", grace.as_millis())
-    }
+/// Order of the owner: SIGTERM now, SIGKILL to the whole tree after `grace`.
+pub(crate) fn encode_stop(grace: Duration) -> String {
+    format!("stop {}\n", grace.as_millis())
+}
 
-    pub fn decode(line: &str) -> Option<Self> {
-        let grace = line.trim_end().strip_prefix("stop ")?.parse().ok()?;
-        Some(Self::Stop(Duration::from_millis(grace)))
-    }
+pub(crate) fn decode_stop(line: &str) -> Option<Duration> {
+    line.trim_end().strip_prefix("stop ")?.parse().ok().map(Duration::from_millis)
 }
 
 #[cfg(test)]
@@ -77,15 +67,15 @@ mod tests {
         for event in events {
             assert_eq!(Event::decode(&event.encode()), Some(event));
         }
-        let order = Order::Stop(Duration::from_millis(1500));
-        assert_eq!(Order::decode(&order.encode()), Some(order));
+        let grace = Duration::from_millis(1500);
+        assert_eq!(decode_stop(&encode_stop(grace)), Some(grace));
     }
 
     #[test]
     fn noise_is_no_message() {
         for line in ["", "started", "started x", "started -1", "hello 3", "stop", "stop -5"] {
             assert_eq!(Event::decode(line), None, "{line:?}");
-            assert_eq!(Order::decode(line), None, "{line:?}");
+            assert_eq!(decode_stop(line), None, "{line:?}");
         }
     }
 }

@@ -10,8 +10,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 pub struct CpuList(Vec<usize>);
 
 impl CpuList {
-    /// A list of the given CPUs. `None` when it names none, or one beyond what the kernel's
-    /// fixed-size set can hold (1,024).
+    /// `None` without any CPU, or with one beyond the kernel's fixed-size set (1,024).
     pub fn new(cpus: impl IntoIterator<Item = usize>) -> Option<Self> {
         let mut cpus: Vec<usize> = cpus.into_iter().collect();
         cpus.sort_unstable();
@@ -20,18 +19,18 @@ impl CpuList {
         (largest < CpuSet::MAX_CPU).then_some(Self(cpus))
     }
 
-    /// The CPUs the calling thread may use: fewer than the machine has, in a container.
+    /// CPUs that the calling thread may use: in a container, fewer than the machine has.
     ///
     /// # Errors
-    /// When the kernel refuses to tell.
+    /// When the kernel does not report them.
     pub fn allowed() -> io::Result<Self> {
         let set = sched_getaffinity(None)?;
         Self::new((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)))
             .ok_or_else(|| io::Error::other("no CPU is allowed"))
     }
 
-    /// The CPUs by core: each element is the hardware threads of one core that are in this list.
-    /// A CPU whose siblings cannot be read, as in some sandboxes, counts as a core of its own.
+    /// The CPUs grouped by core. A CPU whose siblings cannot be read, as in some sandboxes, counts as
+    /// a core of its own.
     pub fn cores(&self) -> Vec<Vec<usize>> {
         self.cores_by(|cpu| {
             let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
@@ -60,15 +59,14 @@ impl CpuList {
         &self.0
     }
 
-    /// Pins the calling thread; threads and processes it starts afterwards inherit the set.
+    /// Pins the calling thread; threads and processes that it starts afterwards inherit the set.
     ///
     /// # Errors
-    /// The kernel's, as when none of the CPUs is online.
+    /// When the kernel refuses, for example because none of the CPUs is online.
     pub fn pin_this_thread(&self) -> io::Result<()> {
         Ok(sched_setaffinity(None, &self.to_set())?)
     }
 
-    /// As the kernel takes it.
     pub(crate) fn to_set(&self) -> CpuSet {
         let mut set = CpuSet::new();
         self.0.iter().for_each(|cpu| set.set(*cpu));
@@ -76,7 +74,7 @@ impl CpuList {
     }
 }
 
-/// The kernel's list format, `0-1,8`. `None` when it is something else.
+/// Parses the kernel's list format, `0-1,8`.
 fn ranges(text: &str) -> Option<Vec<usize>> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',') {
@@ -94,7 +92,7 @@ impl fmt::Display for CpuList {
     }
 }
 
-/// A text that is no list of CPUs.
+/// A text that is not a list of CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a list of CPU numbers such as `0,2`")]
 pub struct CpuListError(String);

@@ -1,5 +1,4 @@
-//! What can go wrong with a process, with enough of its own words to act on. Causes are sources,
-//! not part of the text: print the whole chain.
+//! Errors of processes, with their last output. Causes are sources, not part of the text: print the whole chain.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,25 +6,25 @@ use std::{fmt, io};
 
 use crate::{BudgetError, Exit};
 
-/// What most functions of this crate give.
+/// Result of most functions of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a process could not be started, made ready or stopped.
+/// Error of starting, awaiting or stopping a process.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages and names say it")]
 pub enum Error {
-    /// The command does not exist, may not be executed, or has a directory that does not.
+    /// The command or its directory does not exist, or the command may not be executed.
     #[error("cannot start `{program}`")]
     Start { program: String, source: io::Error },
-    /// The supervisor itself could not be run, or did not speak as one: the prefix given to
-    /// [`Supervisor::new`](crate::Supervisor::new) is wrong.
+    /// The supervisor could not be run, or is none: the program or arguments given to
+    /// [`Supervisor::new`](crate::Supervisor::new) are wrong.
     #[error("cannot supervise `{program}`")]
     Supervise { program: String, source: io::Error },
-    /// The process ended while somebody waited for it to become ready.
+    /// The process ended before it was ready.
     #[error("`{program}` ended before it was ready ({exit}){}{stderr}", in_background(*exit))]
     EndedEarly { program: String, exit: Exit, stderr: Tail },
-    /// The process lives, but did not become ready in time.
+    /// The process runs, but was not ready in time.
     #[error(
         "`{program}` was not ready within {timeout:?}: waited for {what}{}{stderr}",
         elsewhere(*listens)
@@ -33,47 +32,56 @@ pub enum Error {
     NotReady {
         program: String,
         what: String,
-        /// The first TCP port at which it listens, if it does not at the one that was asked.
+        /// The first TCP port at which it listens, if not at the probed one.
         listens: Option<u16>,
         timeout: Duration,
         stderr: Tail,
     },
-    /// Somebody gave up waiting for the process, see [`Patience`](crate::Patience).
+    /// The wait was cancelled, see [`Patience`](crate::Patience).
     #[error("gave up waiting for `{program}`")]
     GivenUp { program: String },
-    /// The tree survived being killed, which only a process stuck in the kernel does.
+    /// The tree survived SIGKILL, as only a process stuck in the kernel does.
     #[error("`{program}` did not end although it was killed {waited:?} ago")]
     Stuck { program: String, waited: Duration },
-    /// A program that has to be installed is not.
     #[error("`{program}` was not found: install the Debian package `{package}`")]
     NotInstalled { program: &'static str, package: &'static str },
-    /// The CPU budget cannot be enforced; nothing was started.
+    /// The CPU budget cannot be enforced. Nothing was started.
     #[error("budget not applied")]
     Budget(#[from] BudgetError),
-    /// A file, socket or `/proc` entry failed outside a process's own doing.
+    /// Failure of a file, socket or `/proc` entry.
     #[error("{what}")]
     Io { what: String, source: io::Error },
 }
 
 impl Error {
-    /// A file or directory cannot be used as it says.
     pub(crate) fn at(what: &str, path: &Path, source: io::Error) -> Self {
         Self::Io { what: format!("{what} `{}`", path.display()), source }
     }
+
+    /// [`Error::NotInstalled`] unless all files of a package exist.
+    pub(crate) fn unless_installed(
+        files: &[&str],
+        program: &'static str,
+        package: &'static str,
+    ) -> Result<()> {
+        if files.iter().all(|file| Path::new(file).exists()) {
+            return Ok(());
+        }
+        Err(Self::NotInstalled { program, package })
+    }
 }
 
-/// Servers that leave for the background end well and at once.
+/// A server that daemonises exits at once with success.
 fn in_background(exit: Exit) -> &'static str {
     if exit.is_success() { "; it has to stay in the foreground" } else { "" }
 }
 
-/// Where a server listens instead of where it should.
 fn elsewhere(port: Option<u16>) -> String {
     port.map_or_else(String::new, |port| format!("; it listens at port {port}"))
 }
 
-/// The last lines a process wrote to stderr, or to a file that is its stdout, too; prints nothing at all
-/// when there are none.
+/// The last lines of a process's stderr, or of a file that has its stdout as well. Displays nothing if there are
+/// none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tail(pub String);
 

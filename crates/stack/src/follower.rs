@@ -1,32 +1,31 @@
-//! Looking at a tree again and again.
+//! Repeated samples of one process tree.
 
 use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
 use crate::procfs::{self, Stat};
-use crate::tree::{self, Found};
+use crate::tree::{self, Visited};
 use crate::{Glance, Sample, Scope};
 
-/// Of a parent's sum over children that ended, the kernel shows user and system time, each rounded
-/// down to a tick.
+/// Roundings per parent: the kernel shows user and system time of its ended children, each rounded down to a tick.
 const ROUNDED: u64 = 2;
 
-/// Looks at the processes below a supervisor again and again. Its CPU time never goes back: what a
-/// process was last seen to have used stays used when it ends, even if nobody waits for it.
+/// Samples the processes below a supervisor repeatedly. The CPU time never decreases: the last seen
+/// time of a process still counts when it ends, even if no parent waits for it.
 #[derive(Debug)]
 pub struct Follower {
     supervisor: u32,
-    /// The living, as last seen; `None` before the first look.
+    /// Living processes as last seen; `None` before the first sample.
     known: Option<HashMap<u32, Known>>,
-    /// At least so much was used by those that ended.
+    /// CPU time of ended processes, at least.
     ended: Duration,
-    /// By how much that is more than parents account for, at the last look.
+    /// Part of it that parents did not account for, in the last sample.
     excess: Duration,
-    /// How much of that was told.
-    told: Duration,
+    /// Part of the excess that was reported as lost.
+    reported: Duration,
     lost: bool,
-    /// Memory of the living when shares were last looked at.
+    /// Memory of living processes in the last sample with shares.
     memory: HashMap<u32, u64>,
 }
 
@@ -40,12 +39,16 @@ struct Known {
 
 impl Follower {
     pub(crate) fn new(supervisor: u32) -> Self {
-        let (ended, excess, told) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
-        Self { supervisor, known: None, ended, excess, told, lost: false, memory: HashMap::new() }
+        let (ended, excess, reported) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        let memory = HashMap::new();
+        Self { supervisor, known: None, ended, excess, reported, lost: false, memory }
     }
 
-    /// As [`Process::sample`](crate::Process::sample); without `with_shares` it does not look at what
-    /// processes share, which takes some 0.7 ms for each that has 60 MiB. The error is `NotFound` when the tree has ended.
+    /// As [`Process::sample`](crate::Process::sample). `with_shares` adds shared memory, which costs some 0.7 ms for
+    /// each process of 60 MiB.
+    ///
+    /// # Errors
+    /// `NotFound` when the tree has ended.
     pub fn sample(&mut self, with_shares: bool) -> io::Result<Sample> {
         let mut sample = Sample::empty();
         let (mut pids, mut resident) = (Vec::new(), Vec::new());
@@ -62,7 +65,7 @@ impl Follower {
         Ok(sample)
     }
 
-    /// Memory of these processes and their descendants in the last sample with shares, in bytes.
+    /// Memory in bytes of these processes and their descendants, in the last sample with shares.
     pub fn memory_of(&self, roots: &[u32]) -> u64 {
         let parent = |pid: &u32| Some(self.known.as_ref()?.get(pid)?.parent);
         let is_below = |pid: u32| {
@@ -72,21 +75,24 @@ impl Follower {
         self.memory.iter().filter(|(pid, _)| is_below(**pid)).map(|(_, bytes)| bytes).sum()
     }
 
-    /// As [`Process::glance`](crate::Process::glance). The error is `NotFound` when the tree has ended.
+    /// The part of [`sample`](Self::sample) that costs less.
+    ///
+    /// # Errors
+    /// `NotFound` when the tree has ended.
     pub fn glance(&mut self) -> io::Result<Glance> {
-        let mut glance = Glance::empty();
+        let mut glance = Glance::default();
         glance.cpu = self.look(|found| glance.add(found))?;
         Ok(glance)
     }
 
-    /// Whether the last look found that a process had ended whose CPU time nobody got: its parent
-    /// ignores SIGCHLD, or somebody outside of the tree waited for it. What it, and others like it,
-    /// used since they were last seen is not known, so the CPU time is too small.
+    /// Whether the last sample found an ended process whose CPU time no parent received: its parent
+    /// ignores SIGCHLD, or a process outside of the tree waited for it. Its CPU time since it was last
+    /// seen is unknown, so the total is too small.
     pub fn has_lost_children(&self) -> bool {
         self.lost
     }
 
-    fn look(&mut self, mut visit: impl FnMut(&Found<'_>)) -> io::Result<Duration> {
+    fn look(&mut self, mut visit: impl FnMut(&Visited<'_>)) -> io::Result<Duration> {
         let mut known = HashMap::new();
         let mut reaped = tree::walk(self.supervisor, Scope::Descendants, |found| {
             known.insert(found.pid, Known::new(found.stat, found.cpu));
@@ -96,12 +102,12 @@ impl Follower {
         let (mut ended, mut is_forgotten) = (Duration::ZERO, false);
         for (pid, earlier) in self.known.iter().flatten() {
             if let Some(now) = known.get_mut(pid).filter(|now| now.start == earlier.start) {
-                // The clock of one that ended while this looked is gone before its last ticks.
+                // The clock of a process that ends during the walk is gone before its last ticks.
                 now.cpu = now.cpu.max(earlier.cpu);
                 continue;
             }
             if let Some(stat) = Stat::read(*pid).filter(|stat| stat.start == earlier.start) {
-                // Given to another parent while this looked, or to one outside of the tree.
+                // Re-parented during the walk, or to a process outside of the tree.
                 let cpu = procfs::cpu_time(*pid, &stat).max(earlier.cpu);
                 known.insert(*pid, Known::new(&stat, cpu));
                 reaped += stat.reaped();
@@ -110,20 +116,20 @@ impl Follower {
             ended += earlier.cpu;
             if procfs::ignores_children(earlier.parent) {
                 is_forgotten = true;
-                self.told += earlier.cpu;
+                self.reported += earlier.cpu;
             }
         }
-        // Both are too small: the first by rounding and by what was lost, the second by what was
-        // used after the last look.
+        // Both are too small: the first by rounding and by what was lost, the second by the time used
+        // since the last sample.
         self.ended = reaped.max(self.ended + ended);
         let excess = self.ended - reaped;
         let parents = known.len() as u64 + 1;
         let rounding = procfs::ticks(ROUNDED * parents);
-        // One that ended while this looked is found at its parent the next time.
-        let lasting = excess.min(self.excess).saturating_sub(self.told);
+        // A process that ended during the walk is accounted for by its parent the next time.
+        let lasting = excess.min(self.excess).saturating_sub(self.reported);
         let is_missing = lasting > rounding;
         if is_missing {
-            self.told += lasting;
+            self.reported += lasting;
         }
         self.lost = is_forgotten || is_missing;
         self.excess = excess;

@@ -1,20 +1,20 @@
-//! Targets of the fuzzer: each takes any bytes, reads them as a parser of this crate does, and panics when a property
-//! does not hold. Unit tests replay the kept inputs; otherwise they are there for `scripts/fuzz` alone.
+//! Targets of `scripts/fuzz`: each passes any bytes to parsers of this crate and panics if a property does not hold.
+//! Unit tests replay the kept inputs.
 
 use crate::container::Image;
-use crate::control::{Event, Order};
+use crate::control::{Event, decode_stop, encode_stop};
 use crate::cpus::CpuList;
 use crate::http::{Answer, Url};
 use crate::{cgroup, http, machine, mounts, procfs};
 
-/// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
+/// Name of a directory in `fuzz/seeds`, and the function to fuzz.
 pub type FuzzTarget = (&'static str, fn(&[u8]));
 
-/// The targets by name: that of a directory in `fuzz/seeds`.
+/// All targets.
 pub const TARGETS: &[FuzzTarget] =
     &[("proc_files", proc_files), ("control_lines", control_lines), ("plain_answers", answers)];
 
-/// Files of `/proc`, a list of CPUs, what a container tool says of an image.
+/// Files of `/proc`, lists of CPUs, descriptions of images by a container tool.
 fn proc_files(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Some(stat) = procfs::Stat::parse(&text) {
@@ -29,22 +29,22 @@ fn proc_files(data: &[u8]) {
     }
 }
 
-/// Lines between an owner and its supervisor.
+/// Messages between owner and supervisor.
 fn control_lines(data: &[u8]) {
     let Ok(line) = std::str::from_utf8(data) else { return };
     if let Some(event) = Event::decode(line) {
         assert_eq!(Event::decode(&event.encode()), Some(event));
     }
-    if let Some(order) = Order::decode(line) {
-        assert_eq!(Order::decode(&order.encode()), Some(order));
+    if let Some(grace) = decode_stop(line) {
+        assert_eq!(decode_stop(&encode_stop(grace)), Some(grace));
     }
 }
 
-/// The answer of a server that is asked whether it is ready, wherever it is cut; and an address.
+/// Responses to a readiness probe, cut anywhere; and addresses.
 fn answers(data: &[u8]) {
-    let whole: Option<Answer> = http::answer_of(&[data]);
+    let whole: Option<Answer> = http::received(&[data]).into_answer(true);
     let bytes: Vec<&[u8]> = data.chunks(1).collect();
-    assert_eq!(http::answer_of(&bytes), whole);
+    assert_eq!(http::received(&bytes).into_answer(true), whole);
     assert!(whole.is_none_or(|answer| answer.body.len() <= data.len()));
     if let Ok(text) = std::str::from_utf8(data)
         && let Ok(url) = Url::parse(text)

@@ -1,46 +1,49 @@
-//! The smallest HTTP/1.1 client that can ask a server whether it is there.
+//! Minimal HTTP/1.1 client for readiness probes and pages of metrics.
 //!
 //! One connection per request, with or without TLS. It exists so that this crate needs no HTTP
-//! library; it is not meant for load or for reading large answers.
+//! library; it is not meant for load or large responses.
 
 mod tls;
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-/// More than this of head and body together is not read: pages of metrics have a megabyte or two.
+/// Maximum of head and body together; pages of metrics have a megabyte or two.
 const ANSWER_BYTES: usize = 8 << 20;
-/// A head longer than this is none: servers stop at 8 to 128 KiB of what clients send them.
+/// Maximum of a head; servers accept 8 to 128 KiB from clients.
 const HEAD_BYTES: usize = 256 << 10;
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
-/// Where a request goes: `http://HOST[:PORT][/PATH]`, or `https` likewise.
+/// Address of a request: `http://HOST[:PORT][/PATH]` or `https://…`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
     is_secure: bool,
     /// Host and port as written, for the `Host` header.
     authority: String,
-    /// Host name or address, brackets of an IPv6 address removed.
+    /// Host name or address, without the brackets of IPv6.
     host: String,
     port: u16,
     /// Path and query, at least `/`.
     target: String,
 }
 
-/// A text that is no address.
+/// A text that is not an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an address such as `http://127.0.0.1:8080/path`")]
 pub struct UrlError(String);
 
 impl Url {
-    /// Port of the address, that of the scheme where none is written.
+    /// Port of the address, by default that of the scheme.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Reads an address.
+    /// Parses an address.
+    ///
+    /// # Errors
+    /// When the text is not one.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         let refusal = || UrlError(text.to_owned());
         let (is_secure, rest) = match text.split_once("://") {
@@ -81,49 +84,46 @@ impl fmt::Display for Url {
     }
 }
 
-/// An answer: its status and what came of its body.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The status code.
     pub status: u16,
     /// The body, at most 8 MiB.
     pub body: Vec<u8>,
-    /// Whether that is all of it; if not, it was cut off by time, size, or the server.
+    /// Whether the body is complete, and not cut off by time, size or the server.
     pub is_whole: bool,
 }
 
 impl Answer {
-    /// Whether a server that answers so is ready: 200 to 399.
+    /// Whether the status means ready: 200 to 399.
     pub fn is_ready(&self) -> bool {
         (200..400).contains(&self.status)
     }
 }
 
-/// Sends one GET and reads the answer until its announced length or the end of the connection.
+/// Sends a GET request and reads the response up to its announced length or the end of the connection.
 ///
-/// Of a server on a loopback address any certificate will do: nobody is in between, and one under test has
-/// mostly signed its own. Of any other, those that the system trusts.
+/// On loopback addresses any certificate is accepted: nobody is in between, and a server under test usually has a
+/// self-signed one. Elsewhere the system has to trust it.
 ///
 /// # Errors
-/// When no HTTP answer came within `timeout`, or its head does not end within 256 KiB. An answer whose
-/// head is complete counts even if its body was cut off by the time or the size limit.
+/// When no HTTP response arrives within `timeout`, or its head does not end within 256 KiB. A response with a
+/// complete head is returned even if time or size limit cut off its body.
 pub fn get(url: &Url, timeout: Duration) -> io::Result<Answer> {
     let deadline = Instant::now() + timeout;
     let tcp = connect(url, timeout)?;
     tcp.set_write_timeout(Some(timeout))?;
     tcp.set_read_timeout(Some(timeout))?;
-    let mut stream: Box<dyn Stream> =
-        if url.is_secure { Box::new(tls::session(&url.host, tcp)?) } else { Box::new(tcp) };
-    let Url { authority, target, .. } = url;
-    let request = format!(
-        "GET {target} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: madang-stack\r\n\
-         Accept: */*\r\nConnection: close\r\n\r\n"
-    );
     let mut received = Received::default();
-    let sent = stream.write_all(request.as_bytes()).and_then(|()| stream.flush());
-    let read = sent.and_then(|()| received.read(&mut *stream, deadline));
-    let read = read.map_err(|error| match error.kind() {
-        // The kernel calls it a resource that is temporarily unavailable.
+    let closed = if url.is_secure {
+        let session = tls::session(&url.host, tcp.try_clone()?)?;
+        received.exchange(url, session, &tcp, deadline)
+    } else {
+        received.exchange(url, &tcp, &tcp, deadline)
+    };
+    let closed = closed.map_err(|error| match error.kind() {
+        // The kernel's text would be "Resource temporarily unavailable".
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
             let text =
                 format!("the connection was accepted, but no answer came within {timeout:?}");
@@ -131,54 +131,48 @@ pub fn get(url: &Url, timeout: Duration) -> io::Result<Answer> {
         }
         _ => error,
     });
-    match received.into_answer(matches!(read, Ok(End::Closed))) {
+    match received.into_answer(matches!(closed, Ok(true))) {
         Some(answer) => Ok(answer),
-        None => Err(read.err().unwrap_or_else(|| {
+        None => Err(closed.err().unwrap_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidData, "what came is no HTTP answer")
         })),
     }
 }
 
-/// A connection, plain or not.
-trait Stream: Read + Write {
-    fn tcp(&self) -> &TcpStream;
-}
-
-impl Stream for TcpStream {
-    fn tcp(&self) -> &TcpStream {
-        self
-    }
-}
-
-/// Why no more was read.
-enum End {
-    /// All that was announced is there, or as much as may be.
-    Enough,
-    /// The server closed the connection.
-    Closed,
-}
-
-/// What has come of an answer.
+/// The bytes received so far.
 #[derive(Default)]
-struct Received {
+pub(crate) struct Received {
     bytes: Vec<u8>,
     head: Option<Head>,
-    /// No head ends before this byte: what was looked through is not looked through again.
+    /// Bytes that were searched for the end of the head.
     scanned: usize,
 }
 
-/// A head that is complete.
+/// A complete head.
 #[derive(Clone, Copy)]
 struct Head {
-    /// Where the body begins.
+    /// Start of the body.
     end: usize,
     length: Length,
 }
 
 impl Received {
-    /// Reads to the end, the size limits or the deadline: a per-read timeout alone would let a server
-    /// that sends one byte now and then hold its reader for hours.
-    fn read(&mut self, stream: &mut dyn Stream, deadline: Instant) -> io::Result<End> {
+    /// Sends a request over `stream` and reads until the response is complete or a limit is reached. Returns whether
+    /// the server closed the connection. The deadline is for all reads: with a timeout for each, a server that sends
+    /// single bytes would hold its client for hours.
+    fn exchange(
+        &mut self,
+        Url { authority, target, .. }: &Url,
+        mut stream: impl Read + Write,
+        tcp: &TcpStream,
+        deadline: Instant,
+    ) -> io::Result<bool> {
+        let request = format!(
+            "GET {target} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: madang-stack\r\n\
+             Accept: */*\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes())?;
+        stream.flush()?;
         let mut chunk = [0; 8192];
         while self.bytes.len() < ANSWER_BYTES && !self.is_complete() {
             if self.head.is_none() && self.bytes.len() >= HEAD_BYTES {
@@ -189,19 +183,17 @@ impl Received {
             if left.is_zero() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            stream.tcp().set_read_timeout(Some(left))?;
+            tcp.set_read_timeout(Some(left))?;
             match stream.read(&mut chunk) {
-                Ok(0) => return Ok(End::Closed),
+                Ok(0) => return Ok(true),
                 Ok(count) => self.take(&chunk[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // TLS that ends without a word of goodbye, as many servers do.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    return Ok(End::Closed);
-                }
+                // Many servers end TLS without close_notify.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(true),
                 Err(error) => return Err(error),
             }
         }
-        Ok(End::Enough)
+        Ok(false)
     }
 
     fn take(&mut self, bytes: &[u8]) {
@@ -215,26 +207,26 @@ impl Received {
                 let end = self.scanned + at + HEAD_END.len();
                 self.head = Some(Head { end, length: announced(&self.bytes[..end]) });
             }
-            // The first bytes of an end may be the last that came.
+            // The last bytes may be the first of the end.
             None => self.scanned = self.bytes.len().saturating_sub(HEAD_END.len() - 1),
         }
     }
 
-    /// Whether the body is as long as the head says, so that nobody has to wait for the end of a
-    /// connection that a server keeps open although it was asked to close it.
+    /// Whether the body has its announced length: a server may keep the connection open although it
+    /// was asked to close it.
     fn is_complete(&self) -> bool {
         let Some(Head { end, length }) = self.head else { return false };
         let body = &self.bytes[end..];
         match length {
             Length::Bytes(length) => body.len() >= length,
-            // The last chunk may have an extension, and fields after it; and data may end like that.
+            // The last chunk may have an extension and trailers; and data may end like this.
             Length::Chunks => body.ends_with(b"\r\n\r\n") && joined(body).1,
             Length::UntilClosed => false,
         }
     }
 
-    /// `closed` says whether the server closed the connection after the last byte.
-    fn into_answer(mut self, closed: bool) -> Option<Answer> {
+    /// `None` without a complete head. `closed`: the server closed the connection after the last byte.
+    pub(crate) fn into_answer(mut self, closed: bool) -> Option<Answer> {
         let Head { end, length } = self.head?;
         let line = std::str::from_utf8(self.bytes.get(..12)?).ok()?;
         let code = line.strip_prefix("HTTP/1.1 ").or_else(|| line.strip_prefix("HTTP/1.0 "))?;
@@ -250,7 +242,7 @@ impl Received {
     }
 }
 
-/// How long a body is.
+/// Length of a body.
 #[derive(Clone, Copy)]
 enum Length {
     Bytes(usize),
@@ -266,7 +258,7 @@ fn announced(head: &[u8]) -> Length {
             name.eq_ignore_ascii_case(wanted).then(|| value.trim().to_owned())
         })
     };
-    // Chunks win over a length (RFC 9112, section 6.3), and these two have no body.
+    // Chunks override a length (RFC 9112, section 6.3), and these two statuses have no body.
     let status = head.get(9..12).unwrap_or_default();
     if ["204", "304"].contains(&status) {
         return Length::Bytes(0);
@@ -278,7 +270,7 @@ fn announced(head: &[u8]) -> Length {
     length.map_or(Length::UntilClosed, Length::Bytes)
 }
 
-/// The chunks of a body (RFC 9112, section 7.1), and whether the empty one was reached that ends them.
+/// Joins the chunks of a body (RFC 9112, section 7.1); returns whether the last, empty one was reached.
 fn joined(mut rest: &[u8]) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
     while let Some(end) = rest.windows(2).position(|pair| pair == b"\r\n") {
@@ -300,27 +292,24 @@ fn connect(url: &Url, timeout: Duration) -> io::Result<TcpStream> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in addresses {
         match TcpStream::connect_timeout(&address, timeout) {
-            Ok(stream) if !is_own_echo(&stream, address) => return Ok(stream),
-            Ok(_) => last = io::ErrorKind::ConnectionRefused.into(),
+            // A socket can connect to itself: while nobody listens, the kernel may give an outgoing connection
+            // the very port that it calls. Polling a server that is starting does that sooner or later.
+            Ok(stream) if stream.local_addr().is_ok_and(|own| own == address) => {
+                last = io::ErrorKind::ConnectionRefused.into();
+            }
+            Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
     }
     Err(last)
 }
 
-/// TCP lets a socket connect to itself when the kernel happens to give an outgoing connection the
-/// very port it is calling while nobody listens there. Polling a server that is not up yet does
-/// exactly that sooner or later.
-fn is_own_echo(stream: &TcpStream, peer: SocketAddr) -> bool {
-    stream.local_addr().is_ok_and(|own| own == peer)
-}
-
-/// What is made of an answer that came in these parts before the server closed.
+/// A response received in these parts.
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) fn answer_of(parts: &[&[u8]]) -> Option<Answer> {
+pub(crate) fn received(parts: &[&[u8]]) -> Received {
     let mut received = Received::default();
     parts.iter().for_each(|part| received.take(part));
-    received.into_answer(true)
+    received
 }
 
 #[cfg(test)]
@@ -354,12 +343,6 @@ mod tests {
         }
     }
 
-    fn received(parts: &[&[u8]]) -> Received {
-        let mut received = Received::default();
-        parts.iter().for_each(|part| received.take(part));
-        received
-    }
-
     fn is_complete(bytes: &[u8]) -> bool {
         received(&[bytes]).is_complete()
     }
@@ -379,7 +362,6 @@ mod tests {
         assert!(received(&bytes).is_complete());
     }
 
-    /// A server that never gets to the end of its head must not cost more than a glance.
     #[test]
     fn an_endless_head_is_given_up_and_told() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -415,7 +397,7 @@ mod tests {
         let chunked = "Transfer-Encoding: chunked\r\n";
         assert!(is_whole(chunked, "3\r\nabc\r\n0\r\n\r\n", false));
         assert!(!is_whole(chunked, "3\r\nabc\r\n", true));
-        // An extension, fields after the last chunk, and data that looks like an end.
+        // An extension, trailers, and data that looks like an end.
         assert!(is_whole(chunked, "3\r\nabc\r\n0;x=y\r\nsum: 1\r\n\r\n", false));
         assert!(!is_whole(chunked, "9\r\nab\r\n0\r\n\r\n", false));
         assert!(is_whole("", "abc", true) && !is_whole("", "abc", false));

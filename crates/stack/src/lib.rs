@@ -14,7 +14,6 @@ pub mod http;
 pub mod machine;
 pub mod mariadb;
 mod mounts;
-mod neighbour;
 pub mod nginx;
 mod output;
 mod patience;
@@ -26,6 +25,7 @@ mod spawner;
 mod spec;
 pub mod supervisor;
 mod sweep;
+mod third_party;
 mod tree;
 
 pub use budget::{BudgetError, BudgetRangeError, CpuBudget};
@@ -33,23 +33,22 @@ pub use cgroup::{Cgroup, CgroupUse};
 pub use cpus::{CpuList, CpuListError};
 pub use error::{Error, Result, Tail};
 pub use follower::Follower;
-pub use neighbour::Neighbour;
 pub use output::Output;
 pub use patience::Patience;
 pub use port::PortReservation;
 pub use process::{Exit, Process};
-pub use procfs::all_listening_ports;
+pub use procfs::{all_listening_ports, ignores_signal};
 pub use spawner::Supervisor;
 pub use spec::Spec;
+pub use third_party::ThirdPartyServer;
 pub use tree::{Glance, Sample, Scope};
 
-/// CPU time, user and system, of the calling process with all its threads: by its own clock, which
-/// is finer than the ticks of `/proc`.
+/// CPU time, user and system, of the calling process, from its clock, which is finer than the ticks of `/proc`.
 pub fn own_cpu_time() -> std::time::Duration {
     clock(rustix::time::ClockId::ProcessCPUTime)
 }
 
-/// CPU time, user and system, of the calling thread alone.
+/// CPU time, user and system, of the calling thread.
 pub fn thread_cpu_time() -> std::time::Duration {
     clock(rustix::time::ClockId::ThreadCPUTime)
 }

@@ -1,4 +1,4 @@
-//! The machine around the processes: who else uses its CPUs, and what it is.
+//! The machine: its description, and the use of its CPUs by other processes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant, SystemTime};
@@ -13,19 +13,19 @@ pub struct Sample {
     pub at: Instant,
     /// When it was taken, on the wall clock.
     pub wall: SystemTime,
-    /// Time processes ran: user (niced and guests included) and system. Interrupt handling is
-    /// left out, because the kernel charges it to no process.
+    /// Time of processes: user (niced and guests included) and system, without interrupt handling,
+    /// which the kernel charges to no process.
     pub processes: Duration,
     /// Time spent in hard and soft interrupts.
     pub interrupts: Duration,
-    /// Time CPUs had nothing to do, waiting for a disk included.
+    /// Idle time, waiting for a disk included.
     pub idle: Duration,
-    /// Time the hypervisor gave this machine's CPUs to others although they wanted to run.
+    /// Time the hypervisor gave to others while this machine's CPUs wanted to run.
     pub steal: Duration,
 }
 
 impl Sample {
-    /// Looks at the machine.
+    /// Takes a sample.
     ///
     /// # Errors
     /// When `/proc/stat` is absent or unreadable.
@@ -55,17 +55,17 @@ impl Sample {
     }
 }
 
-/// CPU time of processes that are not ours, by name: of those that ran at two looks at least, and until the last of them.
+/// CPU time of other processes, by name, up to the last sample that saw each of them.
 #[derive(Debug, Default)]
 pub struct Others {
-    /// By process id and start.
+    /// CPU time by process id and start.
     known: HashMap<(u32, u64), Duration>,
     used: BTreeMap<String, Duration>,
-    looks: u32,
+    is_sampled: bool,
 }
 
 impl Others {
-    /// Looks at all processes but this one and its descendants. Takes 1 ms for some hundred processes.
+    /// Samples all processes but this one and its descendants. Takes 1 ms for some hundred processes.
     ///
     /// # Errors
     /// When `/proc` cannot be read.
@@ -75,7 +75,7 @@ impl Others {
             pids.filter_map(|pid| Some((pid, Stat::named(pid)?))).collect();
         let own = std::process::id();
         let is_ours = |mut pid: u32| {
-            // Not further than there are processes: one that ends meanwhile may have left a circle.
+            // Bounded: a process that ends meanwhile may leave a cycle.
             for _ in 0..found.len() {
                 match found.get(&pid) {
                     Some(_) if pid == own => return true,
@@ -92,8 +92,8 @@ impl Others {
             }
             let now = ticks(stat.user_ticks + stat.system_ticks);
             let before = self.known.get(&(*pid, stat.start)).copied();
-            // One that was not there at the first look is new.
-            let before = before.unwrap_or(if self.looks == 0 { now } else { Duration::ZERO });
+            // A process that the first sample did not see is new.
+            let before = before.unwrap_or(if self.is_sampled { Duration::ZERO } else { now });
             let used = now.saturating_sub(before);
             if !used.is_zero() {
                 *self.used.entry(name.clone()).or_default() += used;
@@ -101,11 +101,11 @@ impl Others {
             known.insert((*pid, stat.start), now);
         }
         self.known = known;
-        self.looks += 1;
+        self.is_sampled = true;
         Ok(())
     }
 
-    /// What they have used since the first look, the most first.
+    /// CPU time since the first sample, largest first.
     pub fn used(&self) -> Vec<(String, Duration)> {
         let mut used: Vec<_> = self.used.clone().into_iter().collect();
         used.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
@@ -133,23 +133,23 @@ pub fn load_average() -> io::Result<f64> {
     first.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// What the machine is, for a report. A part that cannot be read is `None`.
+/// Description of the machine for a report. Parts that cannot be read are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Description {
     /// The CPU's model name.
     pub cpu: Option<String>,
-    /// CPUs that are online.
+    /// Number of online CPUs.
     pub cpus: Option<usize>,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
     /// Kernel release.
     pub kernel: Option<String>,
-    /// The distribution's own name for itself.
+    /// Name of the distribution.
     pub system: Option<String>,
 }
 
 impl Description {
-    /// Reads what `/proc` and `/etc/os-release` tell.
+    /// Reads `/proc` and `/etc/os-release`.
     pub fn read() -> Self {
         let value_after = |path: &str, key: &str, separator: char| {
             let text = fs::read_to_string(path).ok()?;
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// One shell that works is a child of this process; the parent of the other one has left it behind.
+    /// One busy shell is a child of this process; the other was orphaned by its parent.
     #[test]
     fn who_works_is_named_unless_this_process_has_started_it() {
         let work = "i=0; while [ $i -lt 5000000 ]; do i=$((i+1)); done";

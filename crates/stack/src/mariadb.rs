@@ -1,5 +1,5 @@
-//! Debian's MariaDB, for tests, measurements and clusters on one machine: data in a directory of its
-//! own, a free port of 127.0.0.1, and beyond that no more security than [`MariaDbSettings::account`].
+//! Debian's MariaDB, for tests, measurements and clusters on one machine: a data directory of its
+//! own, a free port of 127.0.0.1, and no security beyond [`MariaDbSettings::account`].
 
 mod galera;
 mod settings;
@@ -11,55 +11,55 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{Error, Neighbour, Output, PortReservation, Process, Result, Spec, Supervisor, Tail};
+use crate::{
+    Error, Output, PortReservation, Process, Result, Spec, Supervisor, Tail, ThirdPartyServer,
+};
 
 pub use galera::galera_installed;
 pub use settings::{Account, Login, MariaDbSettings, Member, Role};
 
-/// Where Debian installs it; `/usr/sbin` is often not in a user's `PATH`.
+/// Path in Debian; `/usr/sbin` is often not in a user's `PATH`.
 const PROGRAM: &str = "/usr/sbin/mariadbd";
-/// Where the system tables are made, beside `data`.
+/// Data directory in the making, beside `data`.
 const UNFINISHED: &str = "data.new";
-/// Makes the system tables.
+/// Creates the system tables.
 const INSTALLER: &str = "/usr/bin/mariadb-install-db";
-/// Its messages, in the directory beside `data`.
+/// Log file beside `data`.
 const LOG: &str = "mariadb.log";
-/// SQL that it runs at each start, there as well.
+/// SQL for each start, beside `data`.
 const INIT_FILE: &str = "start.sql";
 /// Writing the system tables takes a second; a busy disk may need many.
 const INSTALL_TIME: Duration = Duration::from_secs(60);
-/// It opens a few files and sockets.
+/// The server opens a few files and sockets.
 const READY_TIME: Duration = Duration::from_secs(30);
-/// After SIGTERM it writes out what it holds.
+/// After SIGTERM the server flushes its memory.
 const STOP_GRACE: Duration = Duration::from_secs(20);
-/// The version of the protocol, first byte of the first packet after its four bytes of head
+/// Protocol version, the first byte of the first packet after its four-byte header
 /// (MySQL client/server protocol, `Protocol::HandshakeV10`).
 const PROTOCOL: u8 = 10;
 
 /// A running MariaDB. Dropping it kills it.
 #[derive(Debug)]
 pub struct MariaDb {
-    neighbour: Neighbour,
-    /// The directory with the data directory, without symbolic links.
+    server: ThirdPartyServer,
+    /// Parent of the data directory, without symbolic links.
     dir: PathBuf,
     settings: MariaDbSettings,
-    /// Further ports of a server of a cluster.
+    /// Further ports of a cluster member.
     _group: Vec<PortReservation>,
 }
 
-/// Port, process and end are those of all such servers.
 impl Deref for MariaDb {
-    type Target = Neighbour;
+    type Target = ThirdPartyServer;
 
-    fn deref(&self) -> &Neighbour {
-        &self.neighbour
+    fn deref(&self) -> &ThirdPartyServer {
+        &self.server
     }
 }
 
 impl MariaDb {
-    /// Makes an empty store in `dir`, which must exist, unless it holds one, and starts a server on
-    /// it with the default settings. Its user `root` has no password, and there is an empty database
-    /// `test`.
+    /// Starts a server with the default settings on the store in `dir`, which must exist; creates an
+    /// empty one if there is none. User `root` has no password, and there is an empty database `test`.
     ///
     /// # Errors
     /// [`Error::NotInstalled`] without MariaDB, otherwise as [`Supervisor::spawn`] and
@@ -78,7 +78,7 @@ impl MariaDb {
         Self::on(supervisor, dir, settings.clone(), Vec::new())
     }
 
-    /// A server on a directory that is filled.
+    /// Starts a server on a filled directory.
     fn on(
         supervisor: &Supervisor,
         dir: PathBuf,
@@ -89,24 +89,23 @@ impl MariaDb {
             PortReservation::new().map_err(|source| Error::at("no free port for", &dir, source))?;
         let log = log_size(&dir);
         let process = spawn(supervisor, &dir, reservation.port(), &settings)?;
-        let neighbour = Neighbour { process, reservation, grace: STOP_GRACE };
-        let server = Self { neighbour, dir, settings, _group: group };
+        let server = ThirdPartyServer { process, reservation, grace: STOP_GRACE };
+        let server = Self { server, dir, settings, _group: group };
         server.await_ready(log)?;
         Ok(server)
     }
 
-    /// Starts it again with its data, at its address and with its settings. A server that still runs
-    /// is stopped first.
+    /// Stops the server if it runs, and starts it again with its data, address and settings.
     ///
     /// # Errors
-    /// As [`start`](Self::start). The server is then down, and this can be tried again.
+    /// As [`start`](Self::start). The server is then down; the restart can be repeated.
     pub fn restart(&mut self, supervisor: &Supervisor) -> Result<()> {
-        self.neighbour.stop()?;
+        self.server.stop()?;
         if let Role::Member(member) = &mut self.settings.role {
             member.begins = false;
         }
         let log = log_size(&self.dir);
-        self.neighbour.process = spawn(supervisor, &self.dir, self.port(), &self.settings)?;
+        self.server.process = spawn(supervisor, &self.dir, self.port(), &self.settings)?;
         self.await_ready(log)
     }
 
@@ -122,34 +121,33 @@ impl MariaDb {
         }
     }
 
-    /// Waits until it serves; its log had so many bytes before.
+    /// Waits until the server is ready; `log` is the size of its log before the start.
     fn await_ready(&self, log: u64) -> Result<()> {
         if let Role::Member(_) = self.settings.role {
             return self.await_group(log);
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port()));
         let greeted = |left| greeting(address, left);
-        self.neighbour.process.ready_when("the greeting of a database", READY_TIME, greeted)
+        self.server.process.ready_when("the greeting of a database", READY_TIME, greeted)
     }
 }
 
-/// Fills a directory unless it is filled, and gives it without symbolic links.
+/// Fills an empty directory, and returns its path without symbolic links.
 fn filled(supervisor: &Supervisor, dir: &Path, settings: &MariaDbSettings) -> Result<PathBuf> {
     let dir = dir.canonicalize().map_err(|source| Error::at("cannot use", dir, source))?;
     let filled = |source| Error::at("cannot fill", &dir, source);
     let data = dir.join("data");
-    // Not /tmp: servers of one process id, as in containers, would meet there.
+    // Not /tmp: servers of the same process id, as in containers, would collide there.
     fs::create_dir_all(dir.join("tmp")).map_err(filled)?;
     if !data.exists() {
-        // Under another name until it is complete: a start that was killed meanwhile must not leave
-        // a directory that looks like a store.
+        // Under another name until it is complete: a killed start must not leave a directory that looks like a store.
         let unfinished = dir.join(UNFINISHED);
         match fs::remove_dir_all(&unfinished) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(filled(error)),
             _ => {}
         }
         install(supervisor, &dir)?;
-        // `--skip-test-db` leaves this out, and with it accounts without a name.
+        // `--skip-test-db` omits this database, and anonymous accounts.
         fs::create_dir(unfinished.join("test")).map_err(filled)?;
         fs::rename(&unfinished, &data).map_err(filled)?;
     }
@@ -157,18 +155,15 @@ fn filled(supervisor: &Supervisor, dir: &Path, settings: &MariaDbSettings) -> Re
     Ok(dir)
 }
 
-/// Whether the programs are there that [`MariaDb::start`] needs.
+/// Checks that the programs of [`MariaDb::start`] are installed.
 ///
 /// # Errors
 /// [`Error::NotInstalled`].
 pub fn installed() -> Result<()> {
-    if [PROGRAM, INSTALLER].iter().all(|program| fs::exists(program).unwrap_or(false)) {
-        return Ok(());
-    }
-    Err(Error::NotInstalled { program: "mariadbd", package: "mariadb-server" })
+    Error::unless_installed(&[PROGRAM, INSTALLER], "mariadbd", "mariadb-server")
 }
 
-/// It has passwords in it.
+/// Writes a file with passwords.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let mut options = fs::OpenOptions::new();
@@ -187,13 +182,13 @@ fn spawn(
     port: u16,
     settings: &MariaDbSettings,
 ) -> Result<Process> {
-    // Relative, because the path of a socket has 107 bytes at most.
     let position = galera::position(supervisor, dir, settings)?;
+    // Relative paths: that of a socket has at most 107 bytes.
     let spec = program(settings)
         .args(position)
         .args(["--datadir=.", "--tmpdir=../tmp", "--socket=mariadb.sock", "--pid-file=mariadb.pid"])
         .args([format!("--port={port}"), format!("--init-file=../{INIT_FILE}")])
-        // A name server that does not answer would hold up every connection.
+        // An unresponsive name server would delay every connection.
         .args(["--bind-address=127.0.0.1", "--skip-name-resolve"])
         .args(settings.arguments())
         .dir(dir.join("data"))
@@ -202,8 +197,8 @@ fn spawn(
     supervisor.spawn(&spec)
 }
 
-/// Without the options of the machine; those of the scripts that copy data to a server of a cluster are only read from a
-/// file.
+/// The server, without the machine's option files. A cluster member has a file of its own: the scripts that copy data
+/// read their options only from there.
 fn program(settings: &MariaDbSettings) -> Spec {
     let spec = Spec::new(PROGRAM);
     as_root(match settings.role {
@@ -230,21 +225,21 @@ fn install(supervisor: &Supervisor, dir: &Path) -> Result<()> {
     match installer.wait_patiently(INSTALL_TIME)? {
         exit if exit.is_success() => Ok(()),
         exit => {
-            // It tells what went wrong on stdout, to people at a terminal.
-            let said = Tail(installer.stdout_lines().join("\n"));
-            let why = format!("{exit}{said}{}", installer.stderr_tail());
+            // The installer reports errors on stdout.
+            let stdout = Tail(installer.stdout_lines().join("\n"));
+            let why = format!("{exit}{stdout}{}", installer.stderr_tail());
             let what = "mariadb-install-db failed".to_owned();
             Err(Error::Io { what, source: io::Error::other(why) })
         }
     }
 }
 
-/// As root, MariaDB only runs when it is told that this is meant.
+/// MariaDB runs as root only with an explicit option.
 fn as_root(spec: Spec) -> Spec {
     if rustix::process::geteuid().is_root() { spec.arg("--user=root") } else { spec }
 }
 
-/// A MySQL server speaks first. While it starts it does not listen yet.
+/// Awaits the first packet, which a MySQL server sends unasked. While it starts it does not listen.
 fn greeting(address: SocketAddr, time: Duration) -> io::Result<()> {
     let mut stream = TcpStream::connect_timeout(&address, time)?;
     stream.set_read_timeout(Some(time))?;

@@ -9,56 +9,58 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use crate::{Error, Neighbour, Output, PortReservation, Process, Result, Spec, Supervisor, http};
+use crate::{
+    Error, Output, PortReservation, Process, Result, Spec, Supervisor, ThirdPartyServer, http,
+};
 
 pub use balancer::{Balancer, Certificate};
 pub use template::Profile;
 
-/// Where Debian installs it; `/usr/sbin` is often not in a user's `PATH`.
+/// Path in Debian; `/usr/sbin` is often not in a user's `PATH`.
 const PROGRAM: &str = "/usr/sbin/nginx";
-/// In the directory that it is started in.
+/// In the directory in which it is started.
 const CONFIGURATION: &str = "nginx.conf";
-/// Its messages, there as well.
+/// In the same directory.
 const LOG: &str = "error.log";
-/// It reads one file and opens one socket.
+/// nginx reads one file and opens a few sockets.
 const READY_TIME: Duration = Duration::from_secs(10);
 /// SIGTERM is nginx's fast shutdown.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// A file server with everything off that costs time per request: no access log, no reopening of
-/// files, no limit on requests per connection. The upper bound of what a server on this machine
-/// can do over HTTP/1.1, to measure load generators against.
+/// A file server without anything that costs time per request: no access log, no reopening of
+/// files, no limit on requests per connection. An upper bound for servers on this machine over
+/// HTTP/1.1, to measure load generators against.
 #[derive(Debug, Clone)]
 pub struct StaticSite {
     /// The directory to serve.
     pub root: PathBuf,
-    /// Worker processes; one per CPU it may use is sensible.
+    /// Worker processes, usually one per CPU.
     pub workers: usize,
 }
 
 /// A running nginx. Dropping it kills it.
 #[derive(Debug)]
 pub struct Nginx {
-    neighbour: Neighbour,
-    /// Keeps the port of TLS for it.
+    server: ThirdPartyServer,
+    /// Port of TLS.
     secure: Option<PortReservation>,
-    /// Keeps the port of its counters.
+    /// Port of the counters.
     status: Option<PortReservation>,
     dir: PathBuf,
 }
 
-/// Port (of plain HTTP), process and end are those of all such servers.
+/// The port is that of plain HTTP.
 impl Deref for Nginx {
-    type Target = Neighbour;
+    type Target = ThirdPartyServer;
 
-    fn deref(&self) -> &Neighbour {
-        &self.neighbour
+    fn deref(&self) -> &ThirdPartyServer {
+        &self.server
     }
 }
 
 impl Nginx {
     /// Writes a configuration into `dir`, which must exist and be empty, and starts nginx on a
-    /// free port of 127.0.0.1. See [`PortReservation`] for why nobody can take the port meanwhile.
+    /// [reserved](PortReservation) port of 127.0.0.1.
     ///
     /// # Errors
     /// [`Error::NotInstalled`] without nginx, otherwise as [`Supervisor::spawn`] and
@@ -75,14 +77,14 @@ impl Nginx {
             what: "own address".to_owned(),
             source: io::Error::other(reason),
         })?;
-        // Any answer will do: the site need not have an index page.
-        nginx.neighbour.process.ready_when("an answer over HTTP", READY_TIME, |left| {
+        // With any status: the site need not have an index page.
+        nginx.server.process.ready_when("an answer over HTTP", READY_TIME, |left| {
             http::get(&url, left).map(drop)
         })?;
         Ok(nginx)
     }
 
-    /// Starts it with this configuration.
+    /// Starts nginx with this configuration.
     fn run(
         supervisor: &Supervisor,
         dir: &Path,
@@ -92,15 +94,15 @@ impl Nginx {
     ) -> Result<Self> {
         installed()?;
         let write = || {
-            // The workers of a master that runs as root must be able to enter.
+            // Workers of a master that runs as root must be able to enter.
             fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?;
             fs::write(dir.join(CONFIGURATION), configuration)?;
             dir.canonicalize()
         };
         let dir = write().map_err(|source| Error::at("cannot configure nginx in", dir, source))?;
         let process = spawn(supervisor, &dir)?;
-        let neighbour = Neighbour { process, reservation, grace: STOP_GRACE };
-        Ok(Self { neighbour, secure, status, dir })
+        let server = ThirdPartyServer { process, reservation, grace: STOP_GRACE };
+        Ok(Self { server, secure, status, dir })
     }
 
     /// `http://127.0.0.1:PORT`, or `https` with the port of TLS, without a slash at the end.
@@ -111,21 +113,18 @@ impl Nginx {
         }
     }
 
-    /// Address of its counters (`stub_status`), which a [balancer](Self::balancer) has at a port of its own.
+    /// Address of the counters (`stub_status`) of a [balancer](Self::balancer), at a separate port.
     pub fn status_url(&self) -> Option<String> {
         Some(format!("http://127.0.0.1:{}/", self.status.as_ref()?.port()))
     }
 }
 
-/// Whether nginx is there.
+/// Checks that nginx is installed.
 ///
 /// # Errors
 /// [`Error::NotInstalled`].
 pub fn installed() -> Result<()> {
-    if fs::exists(PROGRAM).unwrap_or(false) {
-        return Ok(());
-    }
-    Err(Error::NotInstalled { program: "nginx", package: "nginx-light" })
+    Error::unless_installed(&[PROGRAM], "nginx", "nginx-light")
 }
 
 fn spawn(supervisor: &Supervisor, dir: &Path) -> Result<Process> {
@@ -137,8 +136,7 @@ fn spawn(supervisor: &Supervisor, dir: &Path) -> Result<Process> {
     supervisor.spawn(&spec)
 }
 
-/// All paths are relative to the directory nginx is started in, because nginx would take a `$` in
-/// a directory's name for a variable.
+/// All paths are relative, because nginx would take a `$` in a directory's name for a variable.
 const STATIC_SERVER: &str = "
         root site;
         open_file_cache max=1000 inactive=1h;

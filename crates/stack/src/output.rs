@@ -1,26 +1,26 @@
-//! Where a process's output goes, and the bounded memory of what it said.
+//! Destinations of a process's output, and the bounded capture of it.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Lines kept from the start of a stream: where servers print their address.
+/// Lines kept from the start of a stream, where servers print their address.
 const HEAD_LINES: usize = 100;
-/// Lines kept from its end: where they say why they died.
+/// Lines kept from the end, where servers report fatal errors.
 const TAIL_LINES: usize = 40;
-/// A longer line is cut here, so that a stream without line ends cannot fill the memory.
+/// Longer lines are truncated, so that a stream without line ends cannot fill the memory.
 const LINE_BYTES: usize = 4096;
-/// How much of a log file is read for an error message.
+/// Bytes of a log file that are read for an error message.
 const FILE_TAIL_BYTES: u64 = 4096;
 
 /// Destination of standard output or standard error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
-    /// Thrown away.
+    /// Discarded.
     Null,
-    /// Read by the owner, which keeps the first 100 and the last 40 lines, each of at most
-    /// 4,096 bytes; the process never waits for a reader.
+    /// Read by the owner, which keeps the first 100 and the last 40 lines of at most 4,096 bytes each.
+    /// The process never waits for a reader.
     Capture,
     /// Appended to a file, without limit.
     File(PathBuf),
@@ -37,7 +37,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if *byte == b'\n' {
                 self.finish_line();
@@ -47,18 +47,18 @@ impl Lines {
         }
     }
 
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         if !self.partial.is_empty() {
             self.finish_line();
         }
         self.ended = true;
     }
 
-    pub fn head(&self) -> &[String] {
+    pub(crate) fn head(&self) -> &[String] {
         &self.head
     }
 
-    pub fn tail(&self) -> String {
+    pub(crate) fn tail(&self) -> String {
         self.tail.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
     }
 

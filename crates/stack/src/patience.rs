@@ -1,14 +1,13 @@
-//! How long to wait, and what ends a wait sooner.
+//! Limits of waits that can be cancelled.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Longest time between two questions whether to give up.
+/// Longest time between two checks for cancellation.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
-/// A limit, and optionally a question asked at least every 100 ms whether to stop waiting at once:
-/// a person who pressed Ctrl-C does not want to see the limit. A [`Duration`] is a patience
-/// without such a question.
+/// A time limit, and optionally a function called at least every 100 ms that cancels the wait, as
+/// Ctrl-C should. A [`Duration`] converts into a limit alone.
 #[derive(Clone, Copy)]
 pub struct Patience<'q> {
     pub(crate) limit: Duration,
@@ -16,12 +15,12 @@ pub struct Patience<'q> {
 }
 
 impl<'q> Patience<'q> {
-    /// Waits at most `limit`, and no longer once `give_up` says yes.
+    /// Waits at most `limit`, and stops once `give_up` returns true.
     pub fn new(limit: Duration, give_up: &'q dyn Fn() -> bool) -> Self {
         Self { limit, give_up: Some(give_up) }
     }
 
-    /// With a limit that is not above this one.
+    /// Lowers the limit to at most this one.
     #[must_use]
     pub fn at_most(self, limit: Duration) -> Self {
         Self { limit: self.limit.min(limit), ..self }
@@ -31,7 +30,7 @@ impl<'q> Patience<'q> {
         self.give_up.is_some_and(|give_up| give_up())
     }
 
-    /// A limit beyond the clock is no limit a person could see the end of.
+    /// The limit is capped, because the clock could not represent any.
     pub(crate) fn deadline(&self) -> Instant {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
         Instant::now() + self.limit.min(YEAR)
@@ -50,11 +49,11 @@ impl fmt::Debug for Patience<'_> {
     }
 }
 
-/// Why a wait ended without what was waited for.
+/// Reason for a wait that ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum WaitEnd {
     /// The limit was reached.
     Time,
-    /// Somebody gave up.
+    /// The wait was cancelled.
     GivenUp,
 }

@@ -1,4 +1,4 @@
-//! A free TCP port for a server that cannot be asked for port 0.
+//! Free TCP ports for servers that cannot bind port 0.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -10,14 +10,13 @@ use rustix::net::{
 
 /// A port of 127.0.0.1 that is bound but not listened on.
 ///
-/// While this lives, the kernel gives the port to nobody who asks for any free one, neither by
-/// binding port 0 nor for an outgoing connection. A server that names it can still bind it, if it
-/// sets `SO_REUSEADDR` as nginx and nearly every other server does: Linux refuses that only
-/// between two sockets of which one listens. So there is no moment in which another process can
-/// take the port, unlike with the usual "bind port 0, close, tell the server".
+/// While this lives, the kernel assigns the port neither to a socket bound to port 0 nor to an
+/// outgoing connection. A server can still bind it by number if it sets `SO_REUSEADDR`, as nginx and
+/// nearly every other server does: Linux refuses that only between two sockets of which one listens.
+/// So no other process can take the port, unlike with the usual "bind port 0, close, pass it on".
 ///
-/// For a server that may not set `SO_REUSEADDR`, drop this just before starting it; the kernel
-/// picks ports at random from tens of thousands, so a collision is rare, not impossible.
+/// For a server without `SO_REUSEADDR`, drop this just before starting it. The kernel picks ports at
+/// random from tens of thousands, so a collision is rare, not impossible.
 #[derive(Debug)]
 pub struct PortReservation {
     port: u16,
@@ -28,13 +27,16 @@ impl PortReservation {
     /// Reserves a port of the kernel's choice.
     ///
     /// # Errors
-    /// When no socket or port is to be had.
+    /// When there is no free socket or port.
     pub fn new() -> io::Result<Self> {
         Self::at(Ipv4Addr::LOCALHOST)
     }
 
-    /// Reserves a port of all addresses of this machine, for a server that listens on all: somebody else may have the
-    /// port of a single one on another address. Errors as of [`new`](Self::new).
+    /// Reserves a port of all addresses, for a server that listens on all: a port of 127.0.0.1 alone may be in use on
+    /// another address.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
     pub fn of_all_addresses() -> io::Result<Self> {
         Self::at(Ipv4Addr::UNSPECIFIED)
     }

@@ -1,4 +1,4 @@
-//! A running command, as its owner sees it.
+//! A running command.
 
 mod ready;
 
@@ -12,32 +12,31 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::budget::Enforced;
-use crate::control::{Event, Order};
+use crate::control::{Event, encode_stop};
 use crate::output::{Lines, file_tail};
-use crate::patience::{LOOK, Over, Patience};
-use crate::{Error, Follower, Glance, Output, Sample, Scope, Spec, Tail, sweep, tree};
+use crate::patience::{LOOK, Patience, WaitEnd};
+use crate::{Error, Follower, Output, Sample, Scope, Spec, Tail, sweep, tree};
 
-/// How long the supervisor may take to say that the command runs. It needs milliseconds; a
-/// machine that swaps may need seconds.
+/// Time limit for the supervisor to start the command. It takes milliseconds, or seconds on a machine that swaps.
 const START_TIME: Duration = Duration::from_secs(20);
-/// How long a killed tree may take to be gone. Only a process stuck in the kernel needs longer.
+/// Time limit for the end of a killed tree. Only a process stuck in the kernel needs longer.
 const KILL_TIME: Duration = Duration::from_secs(20);
-/// How long what a command printed may take through a pipe when it is gone; at once, as a rule.
+/// Time limit for reading the rest of a pipe after the command is gone.
 const PIPE_TIME: Duration = Duration::from_secs(5);
 
-/// How a command ended.
+/// Exit of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// It returned this code.
+    /// Exit code.
     Code(i32),
-    /// This signal ended it.
+    /// Terminating signal.
     Signal(i32),
-    /// Nobody was there to see: its supervisor was killed, and it with it.
+    /// Unknown, because its supervisor was killed, and it with it.
     Unknown,
 }
 
 impl Exit {
-    /// It returned 0.
+    /// Exit code 0.
     pub fn is_success(self) -> bool {
         self == Self::Code(0)
     }
@@ -53,7 +52,7 @@ impl fmt::Display for Exit {
     }
 }
 
-/// A command that was started; dropping it kills its whole tree and waits until that is gone.
+/// A started command. Dropping it kills the whole tree and waits until it is gone.
 #[derive(Debug)]
 pub struct Process {
     program: String,
@@ -62,7 +61,7 @@ pub struct Process {
     control: UnixStream,
     stderr_file: Option<PathBuf>,
     shared: Arc<Shared>,
-    /// Dropped last, when the tree is gone and its cgroup empty.
+    /// Dropped last, once the tree is gone and its cgroup empty.
     _budget: Option<Enforced>,
 }
 
@@ -83,7 +82,7 @@ struct State {
 }
 
 impl State {
-    /// How the command ended, once all of the tree is gone.
+    /// Exit of the command, once the whole tree is gone.
     fn end(&self) -> Option<Exit> {
         self.gone.then(|| self.exit.unwrap_or(Exit::Unknown))
     }
@@ -91,7 +90,7 @@ impl State {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic of another reader leaves the state as valid as it was.
+        // A panic under the lock leaves the state valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -100,7 +99,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Waits until `done` gives a value, at most until `deadline`.
+    /// Waits until `done` returns a value, at most until `deadline`.
     fn wait_until<T>(
         &self,
         deadline: Instant,
@@ -118,12 +117,12 @@ impl Shared {
         }
     }
 
-    /// Waits until `done` gives a value, as long as there is patience.
+    /// Waits until `done` returns a value, within the limits of `patience`.
     fn wait_patiently<T>(
         &self,
         patience: &Patience<'_>,
         mut done: impl FnMut(&State) -> Option<T>,
-    ) -> Result<T, Over> {
+    ) -> Result<T, WaitEnd> {
         let deadline = patience.deadline();
         loop {
             let look = deadline.min(Instant::now() + LOOK);
@@ -131,17 +130,17 @@ impl Shared {
                 return Ok(value);
             }
             if patience.gives_up() {
-                return Err(Over::GivenUp);
+                return Err(WaitEnd::GivenUp);
             }
             if Instant::now() >= deadline {
-                return Err(Over::Time);
+                return Err(WaitEnd::Time);
             }
         }
     }
 }
 
 impl Process {
-    /// Takes over a supervisor that has just been spawned.
+    /// Takes over a supervisor that was just spawned.
     pub(crate) fn new(
         spec: &Spec,
         mut child: Child,
@@ -192,8 +191,7 @@ impl Process {
                 source: io::Error::from_raw_os_error(errno),
             }),
             None => {
-                let said = self.stderr_tail().0;
-                let reason = format!("the supervisor did not start it{}", Tail(said));
+                let reason = format!("the supervisor did not start it{}", self.stderr_tail());
                 Err(self.cannot_supervise(io::Error::other(reason)))
             }
         }
@@ -203,7 +201,7 @@ impl Process {
         Error::Supervise { program: self.program.clone(), source }
     }
 
-    /// Keeps the bounded memory of one captured stream up to date, on a thread of its own.
+    /// Captures one stream on a thread of its own.
     fn collect(
         &self,
         stream: Option<impl Read + Send + 'static>,
@@ -240,59 +238,58 @@ impl Process {
         self.supervisor
     }
 
-    /// How it ended, or `None` while it runs. Its other descendants may still be dying.
+    /// Exit; `None` while it runs. Descendants may still be dying.
     pub fn exit(&self) -> Option<Exit> {
         self.shared.lock().exit
     }
 
-    /// Waits until the command *and all its descendants* are gone. `None` when that takes longer
-    /// than `timeout`.
+    /// Waits until the command *and all its descendants* are gone; `None` after `timeout`.
     pub fn wait(&self, timeout: Duration) -> Option<Exit> {
         self.shared.wait_until(Instant::now() + timeout, State::end)
     }
 
-    /// As [`wait`](Self::wait), but can be given up.
+    /// As [`wait`](Self::wait), but can be cancelled.
     ///
     /// # Errors
-    /// [`Error::GivenUp`], or [`Error::NotReady`] when it takes too long.
+    /// [`Error::GivenUp`] or [`Error::NotReady`].
     pub fn wait_patiently<'q>(&self, patience: impl Into<Patience<'q>>) -> Result<Exit, Error> {
         let patience = patience.into();
         let gone = self.shared.wait_patiently(&patience, State::end);
         gone.map_err(|over| self.not_ready("its end".to_owned(), &patience, over))
     }
 
-    /// What the command's tree uses now. The supervisor's own use is left out; what descendants
-    /// used that have ended is counted. The error is `NotFound` when it has ended.
+    /// Resource use of the command's tree, without the supervisor. CPU time of ended descendants counts.
+    ///
+    /// # Errors
+    /// `NotFound` when the command has ended.
     pub fn sample(&self) -> io::Result<Sample> {
         Sample::take(self.supervisor, Scope::Descendants)
     }
 
-    /// Looks at the command's tree again and again, and forgets no process that has ended.
+    /// Samples the command's tree repeatedly, and remembers the CPU time of ended processes.
     pub fn follow(&self) -> Follower {
         Follower::new(self.supervisor)
     }
 
-    /// The part of [`sample`](Self::sample) that costs less. The error is `NotFound` when it has ended.
-    pub fn glance(&self) -> io::Result<Glance> {
-        Glance::take(self.supervisor, Scope::Descendants)
-    }
-
-    /// The CPU time of [`sample`](Self::sample) alone, which costs less. The error is `NotFound` when it has ended.
+    /// The CPU time of [`sample`](Self::sample) alone, which costs less.
+    ///
+    /// # Errors
+    /// `NotFound` when the command has ended.
     pub fn cpu_time(&self) -> io::Result<Duration> {
         tree::cpu_time(self.supervisor, Scope::Descendants)
     }
 
-    /// Asks the command to stop with SIGTERM, kills the whole tree after `grace`, or as soon as
-    /// there is no patience left, and waits until it is gone.
+    /// Sends SIGTERM to the command, kills the whole tree after `grace` or on cancellation, and waits
+    /// until it is gone.
     ///
     /// # Errors
-    /// [`Error::Stuck`] when the tree survives even that.
+    /// [`Error::Stuck`] when the tree survives SIGKILL.
     pub fn stop<'q>(&self, grace: impl Into<Patience<'q>>) -> Result<Exit, Error> {
         let grace = grace.into();
-        self.order(&Order::Stop(grace.limit));
+        self.order_stop(grace.limit);
         let gone = self.shared.wait_patiently(&grace, State::end);
-        if gone == Err(Over::GivenUp) {
-            self.order(&Order::Stop(Duration::ZERO));
+        if gone == Err(WaitEnd::GivenUp) {
+            self.order_stop(Duration::ZERO);
         }
         match gone.ok().or_else(|| self.wait(KILL_TIME)) {
             Some(exit) => Ok(exit),
@@ -300,13 +297,12 @@ impl Process {
         }
     }
 
-    fn order(&self, order: &Order) {
-        // A failed write means that the supervisor is gone, which is what was asked for.
-        let _ = (&self.control).write_all(order.encode().as_bytes());
+    fn order_stop(&self, grace: Duration) {
+        // If the write fails, the supervisor is gone, and the tree with it.
+        let _ = (&self.control).write_all(encode_stop(grace).as_bytes());
     }
 
-    /// The last lines of its standard error, if it goes to a file or is captured; of a file that has its
-    /// standard output as well, of both.
+    /// The last lines of stderr, captured or in a file; the file may contain stdout as well.
     pub fn stderr_tail(&self) -> Tail {
         match &self.stderr_file {
             Some(path) => Tail(file_tail(path).unwrap_or_default()),
@@ -317,14 +313,14 @@ impl Process {
         }
     }
 
-    /// The first lines (at most 100) of its captured standard output.
+    /// The first lines (at most 100) of captured stdout.
     pub fn stdout_lines(&self) -> Vec<String> {
         self.read_to_the_end();
         self.shared.lock().stdout.head().to_vec()
     }
 
-    /// Of a command that is gone, the last lines may still be on their way through a pipe. Bounded,
-    /// because somebody outside its tree may have been given the other end.
+    /// After the command is gone, its last lines may still be in a pipe. Bounded, because a process
+    /// outside of the tree may have inherited the other end.
     fn read_to_the_end(&self) {
         let deadline = Instant::now() + PIPE_TIME;
         let is_read = |state: &State| !state.gone || (state.stdout.ended && state.stderr.ended);
@@ -334,13 +330,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // End of file is the supervisor's order to kill everything.
+        // At end of file the supervisor kills everything.
         let _ = self.control.shutdown(Shutdown::Write);
         let _ = self.wait(KILL_TIME);
     }
 }
 
-/// Reads what the supervisor says until it is gone, then makes sure that the tree is, too.
+/// Reads the supervisor's messages until it is gone, then ensures that the tree is gone, too.
 fn watch(events: UnixStream, child: Child, tree: &str, shared: &Shared) {
     for line in BufReader::new(events).lines() {
         let Ok(line) = line else { break };
@@ -350,7 +346,7 @@ fn watch(events: UnixStream, child: Child, tree: &str, shared: &Shared) {
                 shared.update(|state| state.started = Some(Err(errno)));
             }
             Some(Event::Exited(exit)) => shared.update(|state| state.exit = Some(exit)),
-            None => {} // The host printed something of its own: not for us.
+            None => {} // Output of the host itself.
         }
     }
     sweep::after(child, tree);

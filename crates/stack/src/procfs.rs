@@ -1,5 +1,4 @@
-//! The few files of `/proc` this crate reads. Every reader treats a process that ends meanwhile
-//! as absent, because between two reads any process may.
+//! Readers of `/proc`. A process that ends between two reads counts as absent.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -8,56 +7,51 @@ use std::{fs, io};
 
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
+use rustix::process::Signal;
 
-/// The fields of `/proc/PID/stat` (proc(5)) that are used here. Times are in clock ticks.
+/// Fields of `/proc/PID/stat` (proc(5)). Times are in clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stat {
+pub(crate) struct Stat {
     pub parent: u32,
     pub user_ticks: u64,
     pub system_ticks: u64,
-    /// Of children that ended and were waited for.
+    /// Of ended children that were waited for.
     pub reaped_user_ticks: u64,
     pub reaped_system_ticks: u64,
     pub threads: u64,
-    /// When it started, in ticks since the machine did: tells it from a later one of its number.
+    /// Start in ticks since boot, which distinguishes it from a later process with its id.
     pub start: u64,
     pub rss_pages: u64,
 }
 
 impl Stat {
-    pub fn read(pid: u32) -> Option<Self> {
+    pub(crate) fn read(pid: u32) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// With the command's name, of which the kernel keeps 15 bytes.
-    pub fn named(pid: u32) -> Option<(String, Self)> {
+    /// With the command's name, at most 15 bytes.
+    pub(crate) fn named(pid: u32) -> Option<(String, Self)> {
         let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
         let text = String::from_utf8_lossy(&text);
         let name = text.split_once('(')?.1.rsplit_once(')')?.0.to_owned();
         Some((name, Self::parse(&text)?))
     }
 
-    pub fn rss_bytes(&self) -> u64 {
+    pub(crate) fn rss_bytes(&self) -> u64 {
         self.rss_pages.saturating_mul(rustix::param::page_size() as u64)
     }
 
-    /// Whether a process is a zombie or gone.
-    pub fn has_no_memory(pid: u32) -> bool {
-        Self::read(pid).is_none_or(|stat| stat.rss_pages == 0)
-    }
-
-    /// CPU time of children that ended and were waited for, and of theirs: two sums, each rounded
-    /// down to a tick.
-    pub fn reaped(&self) -> Duration {
+    /// CPU time of ended descendants that were waited for: two sums, each rounded down to a tick.
+    pub(crate) fn reaped(&self) -> Duration {
         ticks(self.reaped_user_ticks + self.reaped_system_ticks)
     }
 
-    /// The second field is the command's name in parentheses and may itself contain spaces and
-    /// parentheses, so the fields are counted from the last closing one.
+    /// The second field, the command's name in parentheses, may contain spaces and parentheses, so
+    /// fields are counted from the last closing one.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (_, fields) = text.rsplit_once(')')?;
         let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
-        // `fields[0]` is field 3 of proc(5), the state.
+        // `fields[0]` is field 3 of proc(5).
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         Some(Self {
             parent: u32::try_from(number(4)?).ok()?,
@@ -72,10 +66,10 @@ impl Stat {
     }
 }
 
-/// CPU time, user and system, of a process with all its threads, those that ended included. By its
-/// clock, in nanoseconds; where there is none, from `stat`, which rounds user and system time down
-/// to a tick each: of sixteen processes that use little, most of it would be lost.
-pub fn cpu_time(pid: u32, stat: &Stat) -> Duration {
+/// CPU time, user and system, of all threads of a process, ended ones included. From its clock, in
+/// nanoseconds; without one from `stat`, which rounds user and system time down to a tick each: with
+/// many processes that use little, most would be lost.
+pub(crate) fn cpu_time(pid: u32, stat: &Stat) -> Duration {
     clock(pid).unwrap_or_else(|| ticks(stat.user_ticks + stat.system_ticks))
 }
 
@@ -85,33 +79,32 @@ fn clock(pid: u32) -> Option<Duration> {
 }
 
 /// Clock ticks (`_SC_CLK_TCK`, 100 a second on Linux) as time.
-pub fn ticks(count: u64) -> Duration {
+pub(crate) fn ticks(count: u64) -> Duration {
     let per_second = rustix::param::clock_ticks_per_second();
     Duration::from_millis(count * 1000 / per_second)
 }
 
-/// All process ids that exist now.
-pub fn all_pids() -> io::Result<Vec<u32>> {
+pub(crate) fn all_pids() -> io::Result<Vec<u32>> {
     let names = fs::read_dir("/proc")?.flatten().map(|entry| entry.file_name());
     Ok(names.filter_map(|name| name.to_str()?.parse().ok()).collect())
 }
 
-/// The threads of a process; empty when it is gone.
-pub fn thread_ids(pid: u32) -> Vec<u32> {
+/// Threads of a process; empty if it is gone.
+pub(crate) fn thread_ids(pid: u32) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// The children of a process, found by looking at every process's parent: slow and complete.
-pub fn children_by_scan(parent: u32) -> io::Result<Vec<u32>> {
+/// Children of a process, from the parent of every process: slow but complete.
+pub(crate) fn children_by_scan(parent: u32) -> io::Result<Vec<u32>> {
     let is_child = |pid: &u32| Stat::read(*pid).is_some_and(|stat| stat.parent == parent);
     Ok(all_pids()?.into_iter().filter(is_child).collect())
 }
 
-/// The children of a process from its threads' `children` files: fast, and may miss one that
-/// appears or ends meanwhile, which sampling can bear and killing cannot. A kernel built without
-/// `CONFIG_PROC_CHILDREN` has no such files; then every process is looked at.
-pub fn children(pid: u32, threads: &[u32]) -> Vec<u32> {
+/// Children of a process from its threads' `children` files: fast, but may miss one that appears or
+/// ends meanwhile, which is acceptable for samples and not for killing. Scans all processes if the
+/// kernel has no such files (`CONFIG_PROC_CHILDREN`).
+pub(crate) fn children(pid: u32, threads: &[u32]) -> Vec<u32> {
     let mut children = Vec::new();
     for thread in threads {
         match fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")) {
@@ -119,7 +112,7 @@ pub fn children(pid: u32, threads: &[u32]) -> Vec<u32> {
                 children
                     .extend(text.split_ascii_whitespace().filter_map(|id| id.parse::<u32>().ok()));
             }
-            // Either that thread has ended meanwhile, or the kernel has no such files.
+            // Either the thread has ended, or the kernel has no such files.
             Err(_) if kernel_has_children_files() => {}
             Err(_) => return children_by_scan(pid).unwrap_or_default(),
         }
@@ -132,8 +125,8 @@ fn kernel_has_children_files() -> bool {
     fs::exists(format!("/proc/{own}/task/{own}/children")).unwrap_or(false)
 }
 
-/// Processes whose environment, as it was when they were executed, holds `name=value`.
-pub fn with_environment(name: &str, value: &str) -> io::Result<Vec<u32>> {
+/// Processes whose initial environment contains `name=value`.
+pub(crate) fn with_environment(name: &str, value: &str) -> io::Result<Vec<u32>> {
     let wanted = format!("{name}={value}");
     let holds = |pid: &u32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -142,25 +135,28 @@ pub fn with_environment(name: &str, value: &str) -> io::Result<Vec<u32>> {
     Ok(all_pids()?.into_iter().filter(holds).collect())
 }
 
-/// Whether a process ignores SIGCHLD, so that the kernel forgets its children as they end, and with
-/// them the CPU time they used.
-pub fn ignores_children(pid: u32) -> bool {
-    const SIGCHLD: u32 = 17;
+/// Whether a process ignores SIGCHLD: the kernel then discards the CPU time of its ended children.
+pub(crate) fn ignores_children(pid: u32) -> bool {
+    ignores_signal(pid, Signal::CHILD)
+}
+
+/// Whether a process ignores a signal, as SIGHUP under `nohup`.
+pub fn ignores_signal(pid: u32, signal: Signal) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.is_some_and(|mask| mask & (1 << (SIGCHLD - 1)) != 0)
+    mask.is_some_and(|mask| mask & (1 << (signal.as_raw() - 1)) != 0)
 }
 
-/// A process's share of the memory it has, in bytes: a page that several processes have counts for
-/// each by the part of one. `None` where this user may not look.
-pub fn pss_bytes(pid: u32) -> Option<u64> {
+/// Proportional memory (PSS) of a process in bytes: a page of n processes counts 1/n for each. `None`
+/// without permission.
+pub(crate) fn pss_bytes(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     Some(status_field(&text, "Pss")? * 1024)
 }
 
-/// TCP ports at which these processes listen, each once, in order.
-pub fn listening_ports(pids: &[u32]) -> Vec<u16> {
+/// TCP ports at which these processes listen, in ascending order.
+pub(crate) fn listening_ports(pids: &[u32]) -> Vec<u16> {
     let mut ports = BTreeSet::new();
     for pid in pids {
         let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { continue };
@@ -180,7 +176,7 @@ pub fn listening_ports(pids: &[u32]) -> Vec<u16> {
     ports.into_iter().collect()
 }
 
-/// Every TCP port of this network namespace at which something listens.
+/// All listening TCP ports of this network namespace.
 pub fn all_listening_ports() -> BTreeSet<u16> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let texts = tables.map(|table| fs::read_to_string(table).unwrap_or_default());
@@ -188,7 +184,7 @@ pub fn all_listening_ports() -> BTreeSet<u16> {
     sockets.map(|(port, _)| port).collect()
 }
 
-/// The port and the inode of a listening socket, from a line of `/proc/net/tcp` (proc_net(5)).
+/// Port and inode of a listening socket, from a line of `/proc/net/tcp` (proc_net(5)).
 fn listening_socket(line: &str) -> Option<(u16, &str)> {
     const LISTEN: &str = "0A";
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -200,8 +196,8 @@ fn listening_socket(line: &str) -> Option<(u16, &str)> {
     Some((u16::from_str_radix(port, 16).ok()?, inode))
 }
 
-/// The number after `name:` in a `/proc/…/status` text, without its unit.
-pub fn status_field(text: &str, name: &str) -> Option<u64> {
+/// The number after `name:` in the text of `/proc/…/status`, without its unit.
+pub(crate) fn status_field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     line.split_ascii_whitespace().next()?.parse().ok()
 }

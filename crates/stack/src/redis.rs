@@ -1,4 +1,4 @@
-//! Valkey, or Redis where that is what is installed: a free port of 127.0.0.1, nothing saved on disk.
+//! Valkey, or else Redis: a free port of 127.0.0.1, by default nothing saved on disk.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -7,39 +7,38 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use crate::{Error, Neighbour, Output, PortReservation, Result, Spec, Supervisor};
+use crate::{Error, Output, PortReservation, Result, Spec, Supervisor, ThirdPartyServer};
 
-/// Where Debian installs them. The first that is there is used.
+/// Paths in Debian. The first that exists is used.
 const PROGRAMS: [&str; 2] = ["/usr/bin/valkey-server", "/usr/bin/redis-server"];
-/// It opens one socket.
+/// The server opens one socket.
 const READY_TIME: Duration = Duration::from_secs(10);
-/// Servers of a cluster look for each other ten times a second.
+/// Members of a cluster contact each other ten times a second.
 const CLUSTER_TIME: Duration = Duration::from_secs(30);
-/// Longest answer to one of the few questions asked here.
+/// Maximum size of a reply.
 const ANSWER_BYTES: u64 = 64 << 10;
-/// Where a server of a cluster keeps what it knows of the others.
+/// A member's state of the cluster.
 const CLUSTER_FILE: &str = "nodes.conf";
-/// All slots of a cluster.
+/// Slots of a cluster.
 const SLOTS: u16 = 16384;
-/// With nothing to save it ends at once.
+/// Without anything to save it ends at once.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// A running server. Dropping it kills it.
 #[derive(Debug)]
 pub struct Redis {
-    neighbour: Neighbour,
+    server: ThirdPartyServer,
     dir: PathBuf,
     args: Vec<String>,
-    /// Port of a cluster's servers for each other.
+    /// Port of the cluster bus.
     bus: Option<PortReservation>,
 }
 
-/// Port, process and end are those of all such servers.
 impl Deref for Redis {
-    type Target = Neighbour;
+    type Target = ThirdPartyServer;
 
-    fn deref(&self) -> &Neighbour {
-        &self.neighbour
+    fn deref(&self) -> &ThirdPartyServer {
+        &self.server
     }
 }
 
@@ -53,22 +52,26 @@ impl Redis {
         Self::with(supervisor, dir, &[])
     }
 
-    /// [`start`](Self::start) with further arguments of the server, which count more than its own.
-    /// Errors as of [`start`](Self::start).
+    /// As [`start`](Self::start), with further arguments, which override the defaults.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
     pub fn with(supervisor: &Supervisor, dir: &Path, args: &[&str]) -> Result<Self> {
         let no_port = |source| Error::Io { what: "no free port".to_owned(), source };
         let reservation = PortReservation::new().map_err(no_port)?;
         let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
         let process = spawn(supervisor, dir, reservation.port(), &args)?;
-        let neighbour = Neighbour { process, reservation, grace: STOP_GRACE };
-        let server = Self { neighbour, dir: dir.to_owned(), args, bus: None };
+        let server = ThirdPartyServer { process, reservation, grace: STOP_GRACE };
+        let server = Self { server, dir: dir.to_owned(), args, bus: None };
         server.await_answer()?;
         Ok(server)
     }
 
-    /// Starts a cluster of so many empty servers, each in a directory of its own in `dir`. The slots are divided evenly,
-    /// there are no replicas, and the others still serve their slots when one is down.
-    /// Errors as of [`start`](Self::start).
+    /// Starts a cluster of `servers` empty servers, each with its own directory in `dir`. The slots are divided
+    /// evenly, without replicas; when one server is down, the others still serve their slots.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
     pub fn cluster(
         supervisor: &Supervisor,
         dir: &Path,
@@ -80,7 +83,7 @@ impl Redis {
         for number in 1..=servers {
             let home = dir.join(number.to_string());
             fs::create_dir_all(&home).map_err(failed)?;
-            // One of an earlier start has other ports.
+            // The file of an earlier start has other ports.
             match fs::remove_file(home.join(CLUSTER_FILE)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
                 _ => {}
@@ -103,18 +106,18 @@ impl Redis {
                 let is_whole = parts.iter().all(|part| info.contains(part));
                 if is_whole { Ok(()) } else { Err(io::Error::other(info)) }
             };
-            server.neighbour.process.ready_when("a whole cluster", CLUSTER_TIME, is_joined)?;
+            server.process.ready_when("a whole cluster", CLUSTER_TIME, is_joined)?;
         }
         Ok(cluster)
     }
 
-    /// Ends it, if it has not ended yet, and starts it again at the same address, empty.
+    /// Stops the server if it runs, and starts it again at the same address, empty.
     ///
     /// # Errors
-    /// As [`start`](Self::start). The server is then down, and this can be tried again.
+    /// As [`start`](Self::start). The server is then down; the restart can be repeated.
     pub fn restart(&mut self, supervisor: &Supervisor) -> Result<()> {
-        self.neighbour.stop()?;
-        self.neighbour.process = spawn(supervisor, &self.dir, self.port(), &self.args)?;
+        self.server.stop()?;
+        self.server.process = spawn(supervisor, &self.dir, self.port(), &self.args)?;
         self.await_answer()
     }
 
@@ -132,11 +135,11 @@ impl Redis {
             "PONG" => Ok(()),
             answer => Err(io::Error::other(format!("the answer is {answer:?}"))),
         };
-        self.neighbour.process.ready_when("an answer to PING", READY_TIME, answers)
+        self.server.process.ready_when("an answer to PING", READY_TIME, answers)
     }
 }
 
-/// Whether one is installed.
+/// Checks that Valkey or Redis is installed.
 ///
 /// # Errors
 /// [`Error::NotInstalled`].
@@ -165,7 +168,7 @@ fn spawn(
     supervisor.spawn(&spec)
 }
 
-/// Gives each server its slots and makes it known to the first one.
+/// Assigns slots to each server and introduces it to the first.
 fn join(cluster: &[Redis]) -> io::Result<()> {
     let Some(first) = cluster.first() else { return Ok(()) };
     let first_bus = first.bus.as_ref().map_or(0, PortReservation::port);
@@ -173,17 +176,17 @@ fn join(cluster: &[Redis]) -> io::Result<()> {
     for (number, server) in (0..count).zip(cluster) {
         let slot = |number: u16| u32::from(SLOTS) * u32::from(number) / u32::from(count);
         let (from, to) = (slot(number), slot(number + 1) - 1);
-        let say = |command: String| ask(server.address(), READY_TIME, &command);
-        say(format!("CLUSTER ADDSLOTSRANGE {from} {to}"))?;
-        say(format!("CLUSTER SET-CONFIG-EPOCH {}", number + 1))?;
+        let send = |command: String| ask(server.address(), READY_TIME, &command);
+        send(format!("CLUSTER ADDSLOTSRANGE {from} {to}"))?;
+        send(format!("CLUSTER SET-CONFIG-EPOCH {}", number + 1))?;
         if number > 0 {
-            say(format!("CLUSTER MEET 127.0.0.1 {} {first_bus}", first.port()))?;
+            send(format!("CLUSTER MEET 127.0.0.1 {} {first_bus}", first.port()))?;
         }
     }
     Ok(())
 }
 
-/// The answer to a command without spaces in its words.
+/// The reply to a command whose words contain no spaces.
 fn ask(address: SocketAddr, time: Duration, command: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, time)?;
     stream.set_read_timeout(Some(time))?;

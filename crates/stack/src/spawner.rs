@@ -1,4 +1,4 @@
-//! Starts supervisors, from one thread that lives as long as the owner.
+//! Starts supervisors, all from one thread that lives as long as the owner.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
@@ -14,24 +14,23 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::budget::Enforced;
 use crate::{Error, Output, Process, Spec};
 
-/// Name of the environment variable that all descendants of a supervised command inherit, with a
-/// value of its own for each command.
+/// Environment variable inherited by all descendants of a supervised command, with a unique value for each command.
 pub(crate) const TREE_VARIABLE: &str = "STACK_TREE";
 
-/// How the host binary runs as a supervisor: a program and the arguments before the command.
+/// The program that runs as supervisor, and its arguments before the command.
 ///
-/// The host makes `supervisor::main` reachable under a hidden subcommand and names it here, for
-/// example `Supervisor::this_program(["supervise"])`.
+/// The host calls `supervisor::main` in a hidden subcommand and names it here, for example
+/// `Supervisor::this_program(["supervise"])`.
 #[derive(Debug, Clone)]
 pub struct Supervisor {
     program: OsString,
     args: Vec<OsString>,
-    /// What `ps` shows as the program's name.
+    /// Program name in the output of `ps`.
     shown_as: Option<OsString>,
 }
 
 impl Supervisor {
-    /// Supervisors are started as `program args… --owner … -- command…`.
+    /// Starts supervisors as `program args… --owner … -- command…`.
     pub fn new(
         program: impl AsRef<OsStr>,
         args: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -40,17 +39,17 @@ impl Supervisor {
         Self { program: program.as_ref().to_owned(), args, shown_as: None }
     }
 
-    /// Supervisors are this very program with the given arguments.
+    /// Starts supervisors as this program with the given arguments.
     ///
-    /// It is executed through `/proc/self/exe`, which stays what is running now even when the
-    /// file on disk is replaced during a long experiment, as a build in the next window does.
+    /// It is executed through `/proc/self/exe`, which remains the running program even if a build
+    /// replaces the file on disk during a long experiment.
     pub fn this_program(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         let mut supervisor = Self::new("/proc/self/exe", args);
         supervisor.shown_as = std::env::args_os().next();
         supervisor
     }
 
-    /// Starts a command and returns once it has been executed (not: is ready).
+    /// Starts a command and returns once it has been executed; it may not be ready yet.
     ///
     /// # Errors
     /// [`Error::Start`] when the command cannot be executed, [`Error::Supervise`] when the
@@ -96,7 +95,7 @@ impl Supervisor {
         }
         command.env(TREE_VARIABLE, tree);
         if let Some(dir) = &spec.dir {
-            // A missing directory would otherwise be reported as a missing supervisor.
+            // Otherwise a missing directory would be reported as a missing supervisor.
             let dir = dir.canonicalize().map_err(|source| Error::Start {
                 program: format!("{} in {}", spec.program_name(), dir.display()),
                 source,
@@ -105,8 +104,8 @@ impl Supervisor {
         }
         command.stdin(Stdio::from(control));
         command.stdout(stdio(&spec.stdout)?).stderr(stdio(&spec.stderr)?);
-        // A group of its own: Ctrl-C in the owner's terminal reaches the owner only, which then
-        // decides what to stop and in which order.
+        // A process group of its own: Ctrl-C in the owner's terminal reaches only the owner, which then
+        // stops the others in order.
         command.process_group(0);
         Ok(command)
     }
@@ -123,7 +122,7 @@ fn stdio(output: &Output) -> Result<Stdio, Error> {
     }
 }
 
-/// A value no other tree has, on this machine and since it started.
+/// A value unique on this machine since boot.
 fn tree_name() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -137,19 +136,19 @@ struct Job {
 }
 
 /// The kernel sends a parent-death signal when the *thread* that started the child ends, not the
-/// process. A supervisor started from a short-lived thread would be told that its owner is dead
-/// although it lives, so all of them are started from one thread that never ends.
+/// process. A supervisor started from a short-lived thread would be signalled although its owner
+/// lives, so all of them are started from one thread that never ends.
 fn spawn_from_lasting_thread(command: Command) -> io::Result<Child> {
     static SPAWNER: OnceLock<Mutex<mpsc::Sender<Job>>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
         let (jobs, inbox) = mpsc::channel::<Job>();
         let run = move || {
             for mut job in inbox {
-                // The receiver waits in this very function and cannot be gone.
+                // The receiver waits at the end of this function.
                 let _ = job.reply.send(job.command.spawn());
             }
         };
-        // When no thread is to be had, `inbox` is dropped and the send below fails.
+        // If there is no thread, `inbox` is dropped and the send below fails.
         let _ = std::thread::Builder::new().name("stack-spawner".to_owned()).spawn(run);
         Mutex::new(jobs)
     });

@@ -1,11 +1,11 @@
-//! What to run, and where.
+//! Specification of a command.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use crate::{CpuBudget, CpuList, Output};
 
-/// A command, before it runs. Standard input is always empty.
+/// A command to run. Standard input is always empty.
 #[derive(Debug, Clone)]
 pub struct Spec {
     pub(crate) program: OsString,
@@ -21,8 +21,8 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Runs `program`, looked up in `PATH` when it has no slash. Both outputs are captured,
-    /// the directory and the environment are the caller's, all its CPUs are allowed.
+    /// Runs `program`, looked up in `PATH` if it contains no slash. By default both outputs are
+    /// captured, and directory, environment and CPUs are those of the caller.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Self {
             program: program.as_ref().to_owned(),
@@ -58,15 +58,15 @@ impl Spec {
         self
     }
 
-    /// Removes one environment variable the caller has.
+    /// Removes one environment variable of the caller.
     #[must_use]
     pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
         self.env.push((name.as_ref().to_owned(), None));
         self
     }
 
-    /// Removes every variable the caller has whose name begins with `prefix`. Those set with
-    /// [`env`](Self::env), before or after, stay.
+    /// Removes all of the caller's variables whose names start with `prefix`. Those set with
+    /// [`env`](Self::env), before or after, remain.
     #[must_use]
     pub fn env_remove_prefix(mut self, prefix: &str) -> Self {
         let begins = |name: &OsString| name.as_encoded_bytes().starts_with(prefix.as_bytes());
@@ -82,43 +82,43 @@ impl Spec {
         self
     }
 
-    /// Where standard output goes.
+    /// Sets the destination of standard output.
     #[must_use]
     pub fn stdout(mut self, output: Output) -> Self {
         self.stdout = output;
         self
     }
 
-    /// Where standard error goes.
+    /// Sets the destination of standard error.
     #[must_use]
     pub fn stderr(mut self, output: Output) -> Self {
         self.stderr = output;
         self
     }
 
-    /// Pins the process and all its descendants (unless they change it) to these CPUs.
+    /// Pins the process and its descendants (unless they change it) to these CPUs.
     #[must_use]
     pub fn cpus(mut self, cpus: CpuList) -> Self {
         self.cpus = Some(cpus);
         self
     }
 
-    /// Limits the CPU time of the process and all its descendants.
+    /// Limits the CPU time of the process and its descendants.
     #[must_use]
     pub fn budget(mut self, budget: CpuBudget) -> Self {
         self.budget = Some(budget);
         self
     }
 
-    /// Runs a command when the process and all its descendants are gone, however they or the owner ended, for
-    /// at most 15 seconds: it removes what a daemon holds for them, such as a container.
+    /// Runs a command for at most 15 seconds once the process and its descendants are gone, however they or the owner
+    /// ended. It removes what a daemon holds for them, such as a container.
     #[must_use]
     pub fn afterwards(mut self, argv: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         self.afterwards = argv.into_iter().map(|word| word.as_ref().to_owned()).collect();
         self
     }
 
-    /// The command line as a person would read it in a log: not quoted for a shell.
+    /// The command line for messages, not quoted for a shell.
     pub fn command_line(&self) -> String {
         let words = std::iter::once(&self.program).chain(&self.args);
         words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")

@@ -1,14 +1,13 @@
-//! The supervisor: a small process between an owner and the command it wants run.
+//! The supervisor: a small process between an owner and its command.
 //!
-//! It is the *subreaper* of everything below it (prctl(2), `PR_SET_CHILD_SUBREAPER`): a descendant
-//! whose parent ends, as when a daemon forks twice, becomes its child instead of init's, so it can
-//! find and kill all of them. It ends, after killing every descendant, when the command ends, when
-//! the owner asks, when the owner's end of its standard input closes (the kernel does that however
-//! the owner dies), or on SIGTERM, SIGINT or SIGHUP. SIGTERM is also its parent-death signal, for
-//! the case that another process accidentally inherited the owner's end.
+//! It is the *subreaper* of everything below it (prctl(2), `PR_SET_CHILD_SUBREAPER`): a descendant whose parent ends,
+//! such as a daemon that forks twice, becomes its child instead of init's, so it can find and kill all of them. It
+//! kills every descendant and ends when the command ends, when the owner orders it, when the owner's end of its
+//! standard input closes (by the kernel, however the owner dies), or on SIGTERM, SIGINT or SIGHUP. SIGTERM is also
+//! its parent-death signal, in case another process accidentally inherited the owner's end.
 //!
-//! The command gets SIGKILL as its own parent-death signal, so it dies even with a supervisor that
-//! was killed with `kill -9`; see the crate's documentation for the rest of that case.
+//! The command's own parent-death signal is SIGKILL, so it dies even if the supervisor is killed with
+//! `kill -9`; see the crate's documentation for the rest of that case.
 
 use std::ffi::OsString;
 use std::fs;
@@ -29,20 +28,19 @@ use rustix::process::{
 use rustix::thread::sched_setaffinity;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
-use crate::control::{Event, Order};
-use crate::cpus::CpuListError;
-use crate::{CpuList, Exit, procfs};
+use crate::control::{Event, decode_stop};
+use crate::{CpuList, CpuListError, Exit, procfs};
 
-/// Pause before looking again for descendants that are still dying.
+/// Pause between two scans for dying descendants.
 const REAP_PAUSE: Duration = Duration::from_millis(1);
-/// Time limit of the command that cleans up.
+/// Time limit of the clean-up command.
 const CLEAN_UP_TIME: Duration = Duration::from_secs(15);
-/// Pause before asking again whether that command has ended.
+/// Pause between two checks of that command.
 const CLEAN_UP_PAUSE: Duration = Duration::from_millis(5);
-/// The owner's longest order is some twenty bytes.
+/// Maximum size of an order; the longest is some twenty bytes.
 const ORDER_BYTES: usize = 256;
 
-/// How a supervisor ended; why not well has been printed.
+/// End of a supervisor. Errors have been printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Supervised {
@@ -56,29 +54,29 @@ pub enum Supervised {
 
 /// Runs as a supervisor until the command and all its descendants are gone.
 ///
-/// `args` are the arguments after the host's hidden subcommand: `--owner PID [--cpus LIST]
-/// [--cgroup PROCS]… [--afterwards WORD]… -- PROGRAM ARGS…`, and standard input must be the control socket, so only
-/// [`Supervisor::spawn`](crate::Supervisor::spawn) can sensibly call it. The host must not have
-/// started threads or touched standard input.
+/// `args` are the arguments after the host's hidden subcommand: `--owner PID [--cpus LIST] [--cgroup PROCS]…
+/// [--afterwards WORD]… -- PROGRAM ARGS…`. Standard input must be the control socket that
+/// [`Supervisor::spawn`](crate::Supervisor::spawn) creates. The host must not have started threads or used standard
+/// input.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> Supervised {
-    let order = match Arguments::parse(args) {
+    let arguments = match Arguments::parse(args) {
         Ok(arguments) => arguments,
         Err(reason) => {
-            tell(&format!("{reason} (this subcommand is started by the program itself)"));
+            log(&format!("{reason} (this subcommand is started by the program itself)"));
             return Supervised::WrongUsage;
         }
     };
-    match supervise(&order) {
+    match supervise(&arguments) {
         Ok(()) => Supervised::Done,
         Err(error) => {
-            tell(&error.to_string());
+            log(&error.to_string());
             Supervised::Failed
         }
     }
 }
 
-/// A line on stderr, which somebody may have closed.
-fn tell(line: &str) {
+/// Writes a line to stderr, which may be closed.
+fn log(line: &str) {
     let _ = writeln!(io::stderr(), "supervise: {line}");
 }
 
@@ -86,30 +84,15 @@ fn tell(line: &str) {
 struct Arguments {
     owner: u32,
     cpus: Option<CpuList>,
-    /// Files to write our process id to.
+    /// Files to which this process writes its id.
     cgroups: Vec<PathBuf>,
-    /// Program and arguments to run when all descendants are gone; may be empty.
+    /// Clean-up command; may be empty.
     afterwards: Vec<OsString>,
     command: Vec<OsString>,
 }
 
-/// Why the arguments of a supervisor cannot be used.
-#[derive(Debug, thiserror::Error)]
-enum UsageError {
-    #[error("`{0}` needs a value")]
-    NoValue(String),
-    #[error("unknown argument `{0}`")]
-    Unknown(String),
-    #[error(transparent)]
-    Cpus(#[from] CpuListError),
-    #[error("no command after `--`")]
-    NoCommand,
-    #[error("`--owner` needs a process id")]
-    NoOwner,
-}
-
 impl Arguments {
-    fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, UsageError> {
+    fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
         let mut args = args.into_iter();
         let (mut owner, mut cpus) = (None, None);
         let (mut cgroups, mut afterwards) = (Vec::new(), Vec::new());
@@ -118,20 +101,23 @@ impl Arguments {
             if flag == "--" {
                 break;
             }
-            let value = args.next().ok_or_else(|| UsageError::NoValue(flag.clone()))?;
+            let value = args.next().ok_or_else(|| format!("`{flag}` needs a value"))?;
+            let text = value.to_string_lossy();
             match flag.as_str() {
                 "--cgroup" => cgroups.push(PathBuf::from(value)),
                 "--afterwards" => afterwards.push(value),
-                "--owner" => owner = value.to_string_lossy().parse().ok(),
-                "--cpus" => cpus = Some(value.to_string_lossy().parse()?),
-                _ => return Err(UsageError::Unknown(flag)),
+                "--owner" => owner = text.parse().ok(),
+                "--cpus" => {
+                    cpus = Some(text.parse().map_err(|error: CpuListError| error.to_string())?);
+                }
+                _ => return Err(format!("unknown argument `{flag}`")),
             }
         }
         let command: Vec<OsString> = args.collect();
         if command.is_empty() {
-            return Err(UsageError::NoCommand);
+            return Err("no command after `--`".to_owned());
         }
-        let owner = owner.ok_or(UsageError::NoOwner)?;
+        let owner = owner.ok_or("`--owner` needs a process id")?;
         Ok(Self { owner, cpus, cgroups, afterwards, command })
     }
 }
@@ -147,7 +133,7 @@ fn supervise(arguments: &Arguments) -> io::Result<()> {
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let child_ended = signal_socket(&[SIGCHLD])?;
     let must_end = signal_socket(&[SIGTERM, SIGINT, SIGHUP])?;
-    // All that is started from here on is in them.
+    // Before the command, so that all of the tree is in them.
     for cgroup in &arguments.cgroups {
         fs::write(cgroup, std::process::id().to_string())?;
     }
@@ -155,7 +141,7 @@ fn supervise(arguments: &Arguments) -> io::Result<()> {
         Ok(pid) => pid,
         Err(error) => return report(&control, &Event::Failed(error.raw_os_error().unwrap_or(0))),
     };
-    // Should the owner be gone already, the loop below sees the end of file at once.
+    // If the owner is gone already, the loop below reads the end of file at once.
     let _ = report(&control, &Event::Started(pid.as_raw_pid().unsigned_abs()));
     let mut watch =
         Watch { pid, control, child_ended, must_end, kill_at: None, orders: Vec::new() };
@@ -175,7 +161,7 @@ fn report(mut control: &UnixStream, event: &Event) -> io::Result<()> {
     control.write_all(event.encode().as_bytes())
 }
 
-/// A socket that becomes readable when one of the signals arrives.
+/// A socket that becomes readable on one of the signals.
 fn signal_socket(signals: &[i32]) -> io::Result<UnixStream> {
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
@@ -185,9 +171,9 @@ fn signal_socket(signals: &[i32]) -> io::Result<UnixStream> {
     Ok(ours)
 }
 
-/// Starts the command on its CPUs. The supervisor itself stays free to run on others: the kernel
-/// spins while a parent collects a process of which threads with a raised nice value are still
-/// leaving /proc (`shrink_dcache_parent`), and on one CPU they would wait for each other.
+/// Starts the command on its CPUs. The supervisor itself remains free to run on others: the kernel
+/// spins while a parent reaps a process of which threads with a raised nice value are still leaving
+/// /proc (`shrink_dcache_parent`), and on one CPU they would wait for each other.
 fn start(Arguments { command, cpus, .. }: &Arguments) -> io::Result<Pid> {
     let supervisor = getpid();
     let mut child = Command::new(&command[0]);
@@ -201,10 +187,9 @@ fn start(Arguments { command, cpus, .. }: &Arguments) -> io::Result<Pid> {
         // The supervisor may have died before the line above took effect.
         if getppid() == Some(supervisor) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
     };
-    // SAFETY: the closure runs between fork and exec, where only async-signal-safe calls are
-    // allowed. It makes three system calls, sched_setaffinity, prctl and getppid, through rustix,
-    // which issues them directly without locks or allocation; `io::Error` from a kind or an errno
-    // allocates nothing.
+    // SAFETY: the closure runs between fork and exec, where only async-signal-safe calls are allowed. It makes three
+    // system calls, sched_setaffinity, prctl and getppid, through rustix, which issues them directly without locks or
+    // allocation; `io::Error` from a kind or an errno allocates nothing.
     #[expect(unsafe_code, reason = "a parent-death signal can only be set in the child itself")]
     unsafe {
         child.pre_exec(prepare);
@@ -218,13 +203,13 @@ struct Watch {
     control: UnixStream,
     child_ended: UnixStream,
     must_end: UnixStream,
-    /// Set by an order to stop: when its grace is over.
+    /// End of the grace period, once there is an order to stop.
     kill_at: Option<Instant>,
     orders: Vec<u8>,
 }
 
 impl Watch {
-    /// Returns the command's exit when it ended, `None` when it has to be killed.
+    /// Returns the command's exit, or `None` if it has to be killed.
     fn until_end(&mut self) -> io::Result<Option<Exit>> {
         loop {
             if let Some(exit) = self.reap()? {
@@ -241,8 +226,8 @@ impl Watch {
         }
     }
 
-    /// Waits for anything to happen, at most `left`. Tells whether the owner spoke or hung up,
-    /// and whether a signal says to end.
+    /// Waits for an event, at most `left`. Returns whether the owner sent something or hung up, and
+    /// whether a terminating signal arrived.
     fn poll(&self, left: Option<Duration>) -> io::Result<(bool, bool)> {
         let mut fds = [
             PollFd::new(&self.control, PollFlags::IN),
@@ -263,7 +248,7 @@ impl Watch {
         let count = match self.control.read(&mut chunk) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(true),
-            Err(_) => return Ok(false), // Reset: the owner died with our words unread.
+            Err(_) => return Ok(false), // Reset: the owner died with unread messages.
         };
         self.orders.extend_from_slice(&chunk[..count]);
         if count == 0 || self.orders.len() > ORDER_BYTES {
@@ -271,8 +256,8 @@ impl Watch {
         }
         while let Some(end) = self.orders.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.orders.drain(..=end).collect();
-            if let Some(Order::Stop(grace)) = Order::decode(&String::from_utf8_lossy(&line)) {
-                // It cannot have been reaped, or `until_end` would have returned.
+            if let Some(grace) = decode_stop(&String::from_utf8_lossy(&line)) {
+                // Not reaped yet, or `until_end` would have returned.
                 let _ = kill_process(self.pid, Signal::TERM);
                 self.kill_at = Some(Instant::now() + grace);
             }
@@ -280,11 +265,10 @@ impl Watch {
         Ok(true)
     }
 
-    /// Collects every descendant that has ended, so that daemons re-parented to this process do
-    /// not stay as zombies, up to the command. Its exit is returned, and it is left to be
-    /// collected: the owner should know first, for the kernel may take its time for that.
+    /// Reaps ended descendants, so that re-parented daemons do not remain as zombies. Returns the exit of the command
+    /// without reaping it: the kernel may take long, and the owner should be informed first.
     fn reap(&mut self) -> io::Result<Option<Exit>> {
-        // Emptied first: a signal that arrives during the loop must wake the next poll.
+        // Drained first: a signal that arrives during the loop must wake the next poll.
         let mut drain = [0; 64];
         while self.child_ended.read(&mut drain).is_ok_and(|count| count > 0) {}
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -319,7 +303,7 @@ fn exit_from(code: Option<i32>, signal: Option<i32>) -> Exit {
     }
 }
 
-/// Runs the command that removes what a daemon holds. Failures are expected: as a rule it is gone already.
+/// Runs the clean-up command. Failures are expected: usually there is nothing left to remove.
 fn clean_up(argv: &[OsString]) {
     let Some((program, arguments)) = argv.split_first() else { return };
     let command = Command::new(program)
@@ -340,17 +324,16 @@ fn clean_up(argv: &[OsString]) {
     let _ = command.wait();
 }
 
-/// Kills and reaps every descendant, and returns the command's exit if it was among them.
+/// Kills and reaps every descendant; returns the command's exit if it was among them.
 ///
-/// Only direct children are killed, again and again: the children of a killed process become
-/// direct ones in turn. That way no signal can hit a stranger, because the id of a child that has
-/// not been waited for is not given to another process.
+/// Kills only direct children, repeatedly: the children of a killed process become direct ones in
+/// turn. So no signal can hit another process, because the id of an unreaped child is not reused.
 fn kill_descendants(command: Pid) -> io::Result<Option<Exit>> {
     let mut exit = None;
     loop {
         for pid in procfs::children_by_scan(std::process::id())? {
             let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-            // An error means that it is not ours to kill (set-user-id): it is then waited for.
+            // A set-user-id program cannot be killed; it is waited for.
             pid.map(|pid| kill_process(pid, Signal::KILL));
         }
         loop {
@@ -370,7 +353,7 @@ fn kill_descendants(command: Pid) -> io::Result<Option<Exit>> {
 mod tests {
     use super::*;
 
-    fn parse(args: &[&str]) -> Result<Arguments, UsageError> {
+    fn parse(args: &[&str]) -> Result<Arguments, String> {
         Arguments::parse(args.iter().map(OsString::from))
     }
 

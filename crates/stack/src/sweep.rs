@@ -1,10 +1,9 @@
-//! Kills what a supervisor left behind that was itself killed with `kill -9`.
+//! Kills the tree of a supervisor that was itself killed with `kill -9`.
 //!
-//! Its descendants are then children of init, or of another subreaper, and nothing in `/proc` says
-//! whose they were, except two things they inherited: the process group and an environment
-//! variable. A process may leave the one (`setsid`) and overwrite the other (a program that shows
-//! its state in `ps` writes over its environment, as nginx and PostgreSQL do). nginx's workers stay
-//! in the group, so they are found; what did both is not.
+//! Its descendants are then children of init or of another subreaper. Only two inherited things still
+//! identify them: the process group and an environment variable. A process can leave the group
+//! (`setsid`) and overwrite its environment (as nginx and PostgreSQL do to show their state in `ps`).
+//! nginx's workers stay in the group, so they are found; a process that does both is not.
 
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -16,10 +15,10 @@ use rustix::process::{
 use crate::procfs;
 use crate::spawner::TREE_VARIABLE;
 
-/// How long the search may take. Only a process stuck in the kernel needs longer.
+/// Time limit of the search. Only a process stuck in the kernel needs longer.
 const SWEEP_TIME: Duration = Duration::from_secs(20);
 
-/// Waits for the supervisor and kills its tree if it could not do that itself.
+/// Waits for the supervisor, and kills its tree if it could not do so itself.
 pub(crate) fn after(mut supervisor: Child, tree: &str) {
     let pid = i32::try_from(supervisor.id()).ok().and_then(Pid::from_raw);
     if let Some(pid) = pid {
@@ -30,8 +29,8 @@ pub(crate) fn after(mut supervisor: Child, tree: &str) {
     }
 }
 
-/// The supervisor is the leader of its group. Until it has been waited for, no other process or
-/// group can be given its number, so this cannot hit a stranger: hence before `wait`.
+/// The supervisor is the leader of its group. Until it is reaped, its id is not reused for a process
+/// or group, so this runs before `wait`.
 fn kill_group_of_killed(pid: Pid) {
     let ended = loop {
         match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
@@ -40,7 +39,7 @@ fn kill_group_of_killed(pid: Pid) {
         }
     };
     if ended.is_ok_and(|status| status.is_some_and(|status| status.exit_status() != Some(0))) {
-        // An error means that nobody is left in it.
+        // Fails if the group is empty.
         let _ = kill_process_group(pid, Signal::KILL);
     }
 }
@@ -54,7 +53,7 @@ fn kill_by_environment(tree: &str) {
         }
         for pid in left {
             let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-            // An error means that it has ended meanwhile, or is not ours to kill.
+            // Fails if it has ended, or belongs to another user.
             pid.map(|pid| kill_process(pid, Signal::KILL));
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -1,58 +1,56 @@
-//! What a process tree uses, from `/proc`.
+//! Resource use of a process tree, from `/proc`.
 
 use std::time::{Duration, Instant, SystemTime};
 use std::{fs, io};
 
 use crate::procfs::{self, Stat};
 
-/// Which processes a sample counts.
+/// Processes that a sample counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// The process alone.
+    /// The process itself.
     Process,
     /// The process and all its descendants.
     Tree,
-    /// Only the descendants. CPU time of those that the process has already waited for counts,
-    /// its own does not: how a supervised command is told apart from its supervisor.
+    /// The descendants, including CPU time of those already waited for: a supervised command without its supervisor.
     Descendants,
 }
 
-/// One look at a process tree. Values are sums over its processes.
+/// One sample of a process tree. Values are sums over its processes.
 #[derive(Debug, Clone)]
 pub struct Sample {
     /// When it was taken, on the monotonic clock.
     pub at: Instant,
-    /// When it was taken, on the wall clock, to match it with other programs' records.
+    /// When it was taken, on the wall clock, to match records of other programs.
     pub wall: SystemTime,
     /// Living processes, zombies included.
     pub processes: u64,
     /// Their threads.
     pub threads: u64,
     /// CPU time since start, user and system: of living processes by their clocks, in nanoseconds.
-    /// Unless the scope is one process, it includes children that ended and were waited for, in
-    /// ticks of 10 ms, of which each parent's sum is rounded down. Children of a parent that ignores
-    /// SIGCHLD are lost when they end, as the kernel forgets them; a [`Follower`](crate::Follower)
-    /// notices.
+    /// Unless the scope is one process, it includes ended children that were waited for, in ticks of
+    /// 10 ms, rounded down for each parent. The time of ended children of a parent that ignores SIGCHLD
+    /// is lost; a [`Follower`](crate::Follower) detects that.
     pub cpu: Duration,
     /// Resident memory in bytes. Pages shared by several processes count once for each.
     pub rss_bytes: u64,
-    /// The processes' shares of the memory they have (PSS), in bytes: each page that several have
-    /// counts once. Only taken of several processes; `None` where this user may not look.
+    /// Proportional memory (PSS) in bytes: shared pages count once. Only for several processes; `None`
+    /// without permission.
     pub pss_bytes: Option<u64>,
     /// Sum of the processes' own peaks (`VmHWM`) in bytes: exact for one process, an upper bound
     /// for several, whose peaks need not coincide.
     pub peak_rss_bytes: u64,
-    /// Times a living thread gave up its CPU by itself.
+    /// Voluntary context switches of living threads.
     pub voluntary_switches: u64,
-    /// Times a living thread was made to.
+    /// Involuntary context switches of living threads.
     pub involuntary_switches: u64,
-    /// Open file descriptors; 0 where this user may not look.
+    /// Open file descriptors; 0 without permission.
     pub open_files: u64,
 }
 
-/// The part of a [`Sample`] that costs less to find out: by half of single-threaded processes, by
-/// far more of those with many threads and files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The part of a [`Sample`] that costs less: half for single-threaded processes, far less for those
+/// with many threads and files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Glance {
     /// User and system CPU time, as in a [`Sample`].
     pub cpu: Duration,
@@ -65,21 +63,17 @@ pub struct Glance {
 }
 
 impl Glance {
-    /// Looks at the tree under `root`; see [`Sample::take`].
+    /// Samples the tree under `root`; see [`Sample::take`].
     ///
     /// # Errors
     /// `NotFound` when there is no such process.
     pub fn take(root: u32, scope: Scope) -> io::Result<Self> {
-        let mut glance = Self::empty();
+        let mut glance = Self::default();
         glance.cpu = walk(root, scope, |found| glance.add(found))?.cpu();
         Ok(glance)
     }
 
-    pub(crate) fn empty() -> Self {
-        Self { cpu: Duration::ZERO, processes: 0, threads: 0, rss_bytes: 0 }
-    }
-
-    pub(crate) fn add(&mut self, found: &Found<'_>) {
+    pub(crate) fn add(&mut self, found: &Visited<'_>) {
         self.processes += 1;
         self.threads += found.stat.threads;
         self.rss_bytes += found.stat.rss_bytes();
@@ -87,8 +81,8 @@ impl Glance {
 }
 
 impl Sample {
-    /// Looks at the tree under `root`. A process that ends while this looks may be missed in this
-    /// sample; the next one counts it among those that ended.
+    /// Samples the tree under `root`. A process that ends meanwhile may be missing; the next sample
+    /// counts it as ended.
     ///
     /// # Errors
     /// `NotFound` when there is no such process.
@@ -120,14 +114,14 @@ impl Sample {
         }
     }
 
-    pub(crate) fn add(&mut self, found: &Found<'_>) {
-        let Found { pid, threads, stat, .. } = *found;
+    pub(crate) fn add(&mut self, found: &Visited<'_>) {
+        let Visited { pid, threads, stat, .. } = *found;
         self.processes += 1;
         self.threads += stat.threads;
         self.rss_bytes += stat.rss_bytes();
         self.open_files +=
             fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, |entries| entries.count() as u64);
-        // The memory fields are the process's, the switches are each thread's own.
+        // Memory is per process, switches are per thread.
         for thread in threads {
             let path = format!("/proc/{pid}/task/{thread}/status");
             let Ok(status) = fs::read_to_string(path) else { continue };
@@ -146,18 +140,18 @@ pub(crate) fn cpu_time(root: u32, scope: Scope) -> io::Result<Duration> {
     Ok(walk(root, scope, |_| {})?.cpu())
 }
 
-/// The memory of each of several processes without counting a page twice. `None` of one, and where one of
-/// several is not to be looked at.
+/// Proportional memory of each of several processes. `None` for a single process or without permission.
 pub(crate) fn shares(pids: &[u32]) -> Option<Vec<u64>> {
     if pids.len() < 2 {
         return None;
     }
-    // One that has just ended has no memory any more.
-    let of = |pid: &u32| procfs::pss_bytes(*pid).or_else(|| Stat::has_no_memory(*pid).then_some(0));
-    pids.iter().map(of).collect()
+    // A process that is a zombie or gone has no memory.
+    let has_ended = |pid| Stat::read(pid).is_none_or(|stat| stat.rss_pages == 0);
+    let share = |pid| procfs::pss_bytes(pid).or_else(|| has_ended(pid).then_some(0));
+    pids.iter().copied().map(share).collect()
 }
 
-pub(crate) struct Found<'w> {
+pub(crate) struct Visited<'w> {
     pub pid: u32,
     pub threads: &'w [u32],
     pub stat: &'w Stat,
@@ -168,9 +162,9 @@ pub(crate) struct Found<'w> {
 /// CPU time of a tree.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Totals {
-    /// Of the living.
+    /// Living processes.
     pub living: Duration,
-    /// Of those that ended and were waited for.
+    /// Ended processes that were waited for.
     pub reaped: Duration,
 }
 
@@ -180,11 +174,11 @@ impl Totals {
     }
 }
 
-/// Visits every process in scope, and sums up their CPU time.
+/// Visits every process in scope and sums their CPU time.
 pub(crate) fn walk(
     root: u32,
     scope: Scope,
-    mut visit: impl FnMut(&Found<'_>),
+    mut visit: impl FnMut(&Visited<'_>),
 ) -> io::Result<Totals> {
     let root_stat = Stat::read(root).ok_or(io::ErrorKind::NotFound)?;
     let mut totals = Totals::default();
@@ -192,7 +186,7 @@ pub(crate) fn walk(
     while let Some(pid) = queue.pop() {
         let stat = if pid == root { Some(root_stat) } else { Stat::read(pid) };
         let Some(stat) = stat else { continue };
-        // Most processes have one thread, whose number is known.
+        // Most processes have one thread, with the same id.
         let threads = if stat.threads == 1 { vec![pid] } else { procfs::thread_ids(pid) };
         if scope != Scope::Process {
             totals.reaped += stat.reaped();
@@ -203,7 +197,7 @@ pub(crate) fn walk(
         }
         let cpu = procfs::cpu_time(pid, &stat);
         totals.living += cpu;
-        visit(&Found { pid, threads: &threads, stat: &stat, cpu });
+        visit(&Visited { pid, threads: &threads, stat: &stat, cpu });
     }
     Ok(totals)
 }
@@ -215,7 +209,7 @@ mod tests {
     #[test]
     fn a_busy_process_is_seen_to_use_cpu_and_memory() {
         let pid = std::process::id();
-        // Children of the tests beside this one come and go.
+        // The process alone, because other tests start and end children.
         let take = || Sample::take(pid, Scope::Process).unwrap();
         let before = take();
         let ballast = std::hint::black_box(vec![1u8; 64 << 20]);

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -12,7 +11,7 @@ use madang_stack::http::{self, Url};
 use madang_stack::nginx::{Balancer, Certificate, Nginx, Profile, StaticSite};
 use madang_testing::{Finish as _, skip, until};
 
-use crate::help::{DEADLINE, signal, supervisor};
+use crate::help::{DEADLINE, certificate, signal, supervisor};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const SHED: &str =
@@ -20,7 +19,7 @@ const SHED: &str =
 /// Closes the connection instead of answering.
 const BREAK: &str = "";
 
-/// A node that answers everything alike and keeps the heads it was sent.
+/// A node with one response to everything, which keeps the heads it receives.
 struct Node {
     address: SocketAddr,
     seen: Arc<Mutex<Seen>>,
@@ -89,7 +88,7 @@ impl Front {
         http::get(&Url::parse(&self.nginx.url()).unwrap(), DEADLINE).unwrap().status
     }
 
-    /// What comes back for these bytes, on plain HTTP.
+    /// The response to these bytes, over plain HTTP.
     fn send(&self, request: &str) -> String {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.nginx.port())).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -104,16 +103,6 @@ fn two(answer: &'static str) -> ([Node; 2], [SocketAddr; 2]) {
     let nodes = [Node::start(answer), Node::start(answer)];
     let addresses = [nodes[0].address, nodes[1].address];
     (nodes, addresses)
-}
-
-fn certificate(dir: &Path) -> Certificate {
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
-        .args(["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=nobody"])
-        .current_dir(dir)
-        .finish();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    Certificate { chain: dir.join("cert.pem"), key: dir.join("key.pem") }
 }
 
 #[test]
@@ -240,9 +229,9 @@ fn a_post_that_was_sent_is_not_sent_to_another_node_and_a_get_is() {
 #[test]
 fn a_post_is_sent_to_another_node_when_the_first_one_refuses_the_connection() {
     let node = Node::start(OK);
-    // Nobody listens at a port that is only kept.
-    let kept = PortReservation::new().unwrap();
-    let gone = SocketAddr::from((Ipv4Addr::LOCALHOST, kept.port()));
+    // Nothing listens at a reserved port.
+    let reserved = PortReservation::new().unwrap();
+    let gone = SocketAddr::from((Ipv4Addr::LOCALHOST, reserved.port()));
     let front = Front::of(&[gone, node.address], Profile::Tuned, None);
     let post = "POST / HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     assert!((0..20).all(|_| front.send(post).starts_with("HTTP/1.1 200 ")));

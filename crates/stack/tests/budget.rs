@@ -1,5 +1,5 @@
-//! CPU budgets, on processes that burn what they get. They need a machine that permits cgroups; on
-//! another, what is promised is that a budget is refused with its reason and nothing is started.
+//! CPU budgets of busy processes. On a machine that does not permit cgroups, a budget has to be
+//! refused with its reason.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use madang_stack::{CpuBudget, Error, Process, Spec};
 
 use crate::help::{DEADLINE, assert_gone, sh, supervisor};
 
-/// Burns two cores, from a child and a grandchild.
+/// Keeps two cores busy, in a child and a grandchild.
 const BURN: &str = "sh -c 'while :; do :; done' & while :; do :; done";
 
 /// The process, or `None` where budgets are not permitted.
@@ -24,7 +24,7 @@ fn start(spec: &Spec) -> Option<Process> {
     }
 }
 
-/// CPU seconds used in a stretch of time, and its length.
+/// CPU seconds used within `time`, and the actual length.
 fn used(process: &Process, time: Duration) -> (f64, f64) {
     let (before, begun) = (process.cpu_time().unwrap(), Instant::now());
     std::thread::sleep(time);
@@ -32,7 +32,7 @@ fn used(process: &Process, time: Duration) -> (f64, f64) {
     (used.as_secs_f64(), begun.elapsed().as_secs_f64())
 }
 
-/// The directories of the process's cgroups that are its own.
+/// Directories of the process's own cgroups.
 fn cgroups(process: &Process) -> Vec<PathBuf> {
     let own = std::fs::read_to_string(format!("/proc/{}/cgroup", process.pid())).unwrap();
     let name = own.lines().find_map(|line| Some(&line[line.find("stack-")?..])).unwrap();
@@ -40,7 +40,7 @@ fn cgroups(process: &Process) -> Vec<PathBuf> {
     roots.iter().map(|root| PathBuf::from(root).join(name)).filter(|dir| dir.exists()).collect()
 }
 
-/// How often the kernel has held the tree back.
+/// Number of times the kernel throttled the tree.
 fn throttled(process: &Process) -> u64 {
     let stats = cgroups(process).into_iter().map(|dir| dir.join("cpu.stat"));
     let text: String = stats.filter_map(|stat| std::fs::read_to_string(stat).ok()).collect();
@@ -52,10 +52,10 @@ fn throttled(process: &Process) -> u64 {
 fn a_tree_uses_no_more_than_its_budget() {
     let budget = CpuBudget::fixed(0.1).unwrap();
     let Some(process) = start(&sh(BURN).budget(budget)) else { return };
-    // However busy the machine is, it cannot give more than that.
+    // An upper bound, however busy the machine is.
     let (cpu, wall) = used(&process, Duration::from_secs(2));
     assert!(cpu <= 0.1 * wall + 0.1, "{cpu} s of CPU in {wall} s");
-    // And it is the budget that holds it back, not others that are busy.
+    // The budget holds it back, not other processes.
     let begun = Instant::now();
     while throttled(&process) == 0 {
         assert!(begun.elapsed() < DEADLINE, "never throttled");
@@ -68,12 +68,12 @@ fn a_burstable_tree_uses_its_credits_and_then_its_base() {
     let budget = CpuBudget::burstable(0.1, 1.0, 0.6).unwrap();
     let Some(process) = start(&sh(BURN).budget(budget)) else { return };
     let begun = Instant::now();
-    // The credits are spent when they are all used, however long that takes on a busy machine.
+    // Waits until all credits are spent, which may take long on a busy machine.
     while process.cpu_time().unwrap() < Duration::from_millis(600) {
         assert!(begun.elapsed() < DEADLINE, "{:?}", process.cpu_time());
         std::thread::sleep(Duration::from_millis(5));
     }
-    // A thread of this process ends the burst, maybe late: then the tree owes what it used too much, and pays it back.
+    // A thread of this process ends the burst, perhaps late: then the tree owes what it overspent, and pays it back.
     let stretches = (0..5).map(|_| used(&process, Duration::from_secs(2)));
     let mut seen = Vec::new();
     let is_held = stretches
@@ -110,7 +110,7 @@ fn a_command_that_cannot_start_leaves_no_cgroup() {
         Err(Error::Start { .. } | Error::Budget(_)) => {}
         other => panic!("{other:?}"),
     }
-    // Tests beside this one have cgroups of their own, which are not empty for long.
+    // Cgroups of concurrent tests are not empty for long.
     let own = format!("stack-{}-", std::process::id());
     let is_left = |dir: &PathBuf| {
         let name = dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own));

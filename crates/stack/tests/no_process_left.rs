@@ -1,12 +1,13 @@
-//! Whatever dies, the whole tree dies.
+//! The whole tree ends, whichever of its processes or owners dies.
 
-use std::io::BufRead;
 use std::time::Duration;
 
 use madang_stack::Exit;
 use rustix::process::Signal;
 
-use crate::help::{self, DEADLINE, FAMILY, Owner, all_live, assert_gone, sh, supervisor};
+use crate::help::{
+    self, DEADLINE, FAMILY, OBEDIENT, Owner, all_live, assert_gone, family, sh, supervisor,
+};
 
 #[test]
 fn an_owner_killed_with_sigkill_leaves_nobody() {
@@ -56,9 +57,7 @@ fn a_terminated_supervisor_takes_the_tree_along() {
         let mut owner = Owner::start("own", FAMILY);
         help::signal(owner.supervisor, end);
         assert_gone(&owner.pids);
-        let mut line = String::new();
-        owner.stdout.read_line(&mut line).unwrap();
-        assert_eq!(line, "ended Some(Signal(9))\n");
+        assert_eq!(owner.next_line(), "ended Some(Signal(9))\n");
     }
 }
 
@@ -67,14 +66,12 @@ fn a_supervisor_killed_with_sigkill_is_replaced_by_its_owner() {
     let mut owner = Owner::start("own", FAMILY);
     help::signal(owner.supervisor, Signal::KILL);
     assert_gone(&owner.pids);
-    let mut line = String::new();
-    owner.stdout.read_line(&mut line).unwrap();
-    assert_eq!(line, "ended Some(Unknown)\n");
+    assert_eq!(owner.next_line(), "ended Some(Unknown)\n");
 }
 
 #[test]
 fn a_descendant_without_its_environment_dies_with_a_killed_supervisor() {
-    // As a program does that writes its state over its environment for `ps`.
+    // As in a program that overwrites its environment for `ps`.
     let script = r#"
         env -i sleep 600 &
         until [ "$(head -c 1 /proc/$!/environ | wc -c)" = 0 ]; do :; done
@@ -85,9 +82,7 @@ fn a_descendant_without_its_environment_dies_with_a_killed_supervisor() {
     assert!(all_live(&owner.pids));
     help::signal(owner.supervisor, Signal::KILL);
     assert_gone(&owner.pids);
-    let mut line = String::new();
-    owner.stdout.read_line(&mut line).unwrap();
-    assert_eq!(line, "ended Some(Unknown)\n");
+    assert_eq!(owner.next_line(), "ended Some(Unknown)\n");
 }
 
 #[test]
@@ -104,8 +99,7 @@ fn a_command_dies_with_its_supervisor_even_if_no_owner_acts() {
 fn a_dropped_process_is_gone_when_drop_returns() {
     let dir = tempfile::tempdir().unwrap();
     let process = supervisor().spawn(&sh(FAMILY).dir(dir.path())).unwrap();
-    let line = process.ready_line("ready ", DEADLINE).unwrap();
-    let mut pids: Vec<u32> = line.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+    let mut pids = family(&process);
     pids.push(process.supervisor_pid());
     assert!(all_live(&pids));
     drop(process);
@@ -129,8 +123,7 @@ fn a_command_that_ends_does_not_leave_its_daemons() {
 
 #[test]
 fn stop_lets_the_command_end_by_itself_within_its_grace() {
-    let script = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done";
-    let process = supervisor().spawn(&sh(script)).unwrap();
+    let process = supervisor().spawn(&sh(OBEDIENT)).unwrap();
     process.ready_line("ready", DEADLINE).unwrap();
     assert_eq!(process.stop(DEADLINE).unwrap(), Exit::Code(7));
 }
@@ -140,16 +133,14 @@ fn stop_kills_what_ignores_the_request() {
     let dir = tempfile::tempdir().unwrap();
     let script = format!("trap '' TERM; {FAMILY}");
     let process = supervisor().spawn(&sh(&script).dir(dir.path())).unwrap();
-    let line = process.ready_line("ready ", DEADLINE).unwrap();
-    let pids: Vec<u32> = line.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+    let pids = family(&process);
     assert_eq!(process.stop(Duration::from_millis(50)).unwrap(), Exit::Signal(9));
     assert!(!pids.iter().any(|pid| help::lives(*pid)));
 }
 
 #[test]
 fn a_process_outlives_the_thread_that_started_it() {
-    let script = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done";
-    let start = || supervisor().spawn(&sh(script)).unwrap();
+    let start = || supervisor().spawn(&sh(OBEDIENT)).unwrap();
     let process = std::thread::spawn(start).join().unwrap();
     process.ready_line("ready", DEADLINE).unwrap();
     // Had the thread's end been taken for the owner's, it would have been killed by signal 9.

@@ -1,4 +1,4 @@
-//! What a tree uses, as seen from outside.
+//! Resource use of a tree, observed from outside.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -30,9 +30,9 @@ fn cpu_of_children_counts_while_they_run() {
     assert!(sample.involuntary_switches + sample.voluntary_switches > 0, "{sample:?}");
 }
 
-/// Takes a shell some ticks of CPU time.
+/// Shell code that takes some ticks of CPU time.
 const BURN: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
-/// Takes a shell less than a tick.
+/// Shell code that takes less than a tick.
 const BRIEFLY: &str = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done";
 
 /// Runs a script whose `$BURN` takes a shell at least some ticks of CPU time.
@@ -40,7 +40,7 @@ fn cpu_after(script: &str) -> Duration {
     let process = supervisor().spawn(&sh(script).env("BURN", BURN)).unwrap();
     process.ready_line("ready", DEADLINE).unwrap();
     sample_until(&process, |sample| sample.processes == 1);
-    // The sample in which it disappeared may have missed it.
+    // The previous sample may have missed the process that ended.
     process.sample().unwrap().cpu
 }
 
@@ -62,13 +62,13 @@ fn a_tree_that_has_ended_is_not_found() {
     assert_eq!(process.sample().unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// What the scheduler says a process with one thread has used.
+/// CPU time of a single-threaded process, from the scheduler.
 fn scheduled(pid: u32) -> Duration {
     let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
     Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
 }
 
-/// Each uses a few milliseconds, of which a tick of 10 ms shows nothing or too much.
+/// Each process uses a few milliseconds, which ticks of 10 ms cannot resolve.
 #[test]
 fn little_cpu_of_many_processes_is_counted_to_the_last_millisecond() {
     let script = "i=0; while [ $i -lt 16 ]; do sh -c \"$BURN; echo \\$\\$; exec sleep 600\" & i=$((i+1)); done; \
@@ -86,7 +86,7 @@ fn little_cpu_of_many_processes_is_counted_to_the_last_millisecond() {
         name.trim() == "sleep" || *pid == process.pid()
     };
     let all = || pids.iter().copied().map(scheduled).sum::<Duration>();
-    // `exec` costs some, too: until nobody uses any more.
+    // `exec` costs some, too: until no process uses any more.
     loop {
         let before = all();
         let seen = process.sample().unwrap().cpu;
@@ -145,7 +145,7 @@ fn children_that_are_waited_for_are_not_lost() {
         assert!(Instant::now() < deadline);
         last = cpu;
     }
-    // The look before may be from long before: once more, when all of its children have been waited for.
+    // The last glance may be old: once more, now that all children have been waited for.
     let cpu = follower.glance().unwrap().cpu;
     assert!(cpu >= last && !follower.has_lost_children(), "{cpu:?} after {last:?}");
     let raw = process.sample().unwrap().cpu;
@@ -154,7 +154,7 @@ fn children_that_are_waited_for_are_not_lost() {
 
 #[test]
 fn memory_that_processes_share_counts_once() {
-    // Filled before the forks, and only looked at afterwards.
+    // Filled before the forks, and only read afterwards.
     let script = "import os, time\nx = bytearray(b'x' * (64 << 20))\nfor _ in range(4):\n if os.fork() == 0: \
                   time.sleep(600)\nprint('ready', flush=True)\ntime.sleep(600)";
     let process = supervisor().spawn(&Spec::new("python3").args(["-c", script])).unwrap();

@@ -1,4 +1,4 @@
-//! Starting a command and waiting until it is ready.
+//! Start and readiness of commands.
 
 use madang_testing::{Finish as _, until};
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use madang_stack::{CpuList, Error, Exit, Output, Patience, PortReservation, Spec
 
 use crate::help::{DEADLINE, sh, supervisor};
 
-/// Waits that are meant to run out. Nothing is measured against it.
+/// For waits that are meant to time out.
 const SHORT: Duration = Duration::from_millis(100);
 
 #[test]
@@ -27,7 +27,6 @@ fn a_ready_line_is_found_after_other_lines() {
 fn a_command_that_never_gets_ready_is_named_with_its_last_words() {
     let process = supervisor().spawn(&sh("echo no disk >&2; echo ready; sleep 600")).unwrap();
     process.ready_line("ready", DEADLINE).unwrap();
-    // Another thread reads them.
     until("its last words", || process.stderr_tail().0.contains("no disk").then_some(()));
     let error = process.ready_line("listening ", SHORT).unwrap_err();
     assert!(matches!(error, Error::NotReady { .. }), "{error:?}");
@@ -153,7 +152,7 @@ fn a_wait_for_readiness_can_be_given_up() {
     let now = Patience::new(DEADLINE, &|| true);
     let error = process.ready_line("listening ", now).unwrap_err();
     assert!(matches!(error, Error::GivenUp { .. }), "{error:?}");
-    // Somebody who accepts and never answers must not be waited for either.
+    // Also for a server that accepts a connection and never responds.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = Url::parse(&format!("http://{}/", silent.local_addr().unwrap())).unwrap();
     let questions = std::cell::Cell::new(0);

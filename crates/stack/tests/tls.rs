@@ -1,24 +1,16 @@
-//! Asking a server over TLS: OpenSSL's own, with a certificate that nobody trusts.
+//! TLS, with OpenSSL's server and an untrusted certificate.
 
-use madang_testing::Finish as _;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use madang_stack::http::{Url, get};
 
-/// A generous limit for what takes milliseconds.
-const DEADLINE: Duration = Duration::from_secs(20);
+use crate::help::{DEADLINE, certificate};
 
 #[test]
 fn a_server_on_loopback_may_have_signed_its_own_certificate() {
     let dir = tempfile::tempdir().unwrap();
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
-        .args(["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=nobody"])
-        .current_dir(dir.path())
-        .finish();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    certificate(dir.path());
     let mut server = Command::new("openssl")
         .args([
             "s_server", "-accept", "127.0.0.1:0", "-cert", "cert.pem", "-key", "key.pem", "-www",

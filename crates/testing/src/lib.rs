@@ -10,15 +10,15 @@ use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long anything may take that is expected to happen. Only a failing test waits this long, so it is
-/// generous: other tests, and people, may keep the machine busy.
+/// Time limit of an expected event. Only a failing test waits this long, so it is generous: other tests, and people,
+/// may keep the machine busy.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// An empty database of its own on the MariaDB that `scripts/with-mariadb` has started; nothing without one. A test
-/// that opens its store with this runs over both stores: once by itself, once in that script.
+/// A new database on the MariaDB of `scripts/with-mariadb`; `None` outside of that script. A test that opens its
+/// store with this runs over both stores: once by itself, once in the script.
 ///
 /// # Panics
-/// When there is a server and it makes no database.
+/// When the server does not create the database.
 pub fn database() -> Option<String> {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let server = std::env::var("MADANG_TEST_MARIADB").ok()?;
@@ -33,13 +33,13 @@ pub fn database() -> Option<String> {
     Some(format!("{server}/{name}"))
 }
 
-/// A fuzz target: its name, and what is done with the bytes of an input.
+/// A fuzz target: its name, and the function that takes an input.
 pub type FuzzTarget<'a> = (&'a str, fn(&[u8]));
 
-/// Runs targets of the fuzzer on the inputs that are kept for them, in `fuzz/seeds`.
+/// Runs fuzz targets on their kept inputs, in `fuzz/seeds`.
 ///
 /// # Panics
-/// When a target does on one of them, which is then named, or has none.
+/// When a target panics on an input, whose name is then printed, or has no inputs.
 pub fn replay(targets: &[FuzzTarget<'_>]) {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
     for (name, target) in targets {
@@ -50,20 +50,20 @@ pub fn replay(targets: &[FuzzTarget<'_>]) {
         assert!(!paths.is_empty(), "{} is empty", dir.display());
         for path in paths {
             let input = std::fs::read(&path).expect("a file that can be read");
-            // Shown with the message of a panic.
+            // Printed with the message of a panic.
             println!("{}", path.display());
             target(&input);
         }
     }
 }
 
-/// How long a whole command may run, such as a comparison with its rounds.
+/// Time limit of a whole command, such as a comparison with its rounds.
 pub const LONGEST: Duration = Duration::from_secs(600);
 
-/// Looks again and again until `look` finds something. Blocks the thread.
+/// Polls until `look` returns a value. Blocks the thread.
 ///
 /// # Panics
-/// When it has not by [`DEADLINE`]; `what` says what was waited for.
+/// After [`DEADLINE`], with `what`, the awaited condition.
 #[track_caller]
 pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + DEADLINE;
@@ -76,11 +76,11 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Lets the other tasks of this runtime run until something holds. Goes by the real clock, also where the
-/// runtime's is paused.
+/// Lets the other tasks of this runtime run until a condition holds. Uses the real clock, even if the runtime's is
+/// paused.
 ///
 /// # Panics
-/// When it does not hold by [`DEADLINE`]; `what` says what was waited for.
+/// After [`DEADLINE`], with `what`, the awaited condition.
 pub async fn until_async(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + DEADLINE;
     while !holds() {
@@ -97,7 +97,7 @@ pub async fn until_async(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Waits for the end of a process, and kills it when that does not come.
+/// Waits for the end of a process, and kills it at the deadline.
 ///
 /// # Panics
 /// When it has not ended by [`DEADLINE`].
@@ -106,7 +106,7 @@ pub fn ended(child: &mut Child) -> ExitStatus {
     ended_within(child, DEADLINE)
 }
 
-/// [`ended`], for what may take longer.
+/// [`ended`] with another time limit.
 ///
 /// # Panics
 /// When it has not ended by then.
@@ -126,8 +126,8 @@ pub fn ended_within(child: &mut Child, longest: Duration) -> ExitStatus {
     }
 }
 
-/// Runs a test again in a process of its own, through a command that runs what follows it (none: directly); `test` is the
-/// full name of the calling test, and `body` what it does there.
+/// Runs `body`, the calling test, in a process of its own. `test` is its full name; `through` is a wrapper command,
+/// or empty.
 ///
 /// # Panics
 /// When that process does not run the test, or the test fails there.
@@ -153,9 +153,9 @@ pub fn alone(test: &str, through: &[&str], body: impl FnOnce()) {
     assert!(passed, "{}\n{text}\n{}", ran.status, String::from_utf8_lossy(&ran.stderr));
 }
 
-/// Commands that are run to their end.
+/// Runs commands to their end.
 pub trait Finish {
-    /// What [`Command::output`] answers, except that a command that does not end is killed.
+    /// Like [`Command::output`], but kills a command that does not end.
     ///
     /// # Panics
     /// When it cannot start, or has not ended within [`LONGEST`].
@@ -180,21 +180,21 @@ impl Finish for Command {
 fn read_all(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What could be read of a pipe that breaks is what there is.
+        // If the pipe breaks, what was read counts.
         let _ = from.read_to_end(&mut bytes);
         bytes
     })
 }
 
-/// Kills a process at the deadline, so that whoever reads from it comes to the end of its output instead of
-/// waiting for ever. Dropped before the process is waited for.
+/// Kills a process at the deadline, so that a reader of its output reaches the end instead of waiting for ever. To be
+/// dropped before the process is waited for.
 #[derive(Debug)]
 pub struct Watch {
     _over: Sender<()>,
 }
 
 impl Watch {
-    /// From now on, for [`DEADLINE`].
+    /// Starts the time, [`DEADLINE`].
     pub fn over(child: &Child) -> Watch {
         let (over, is_over) = channel::<()>();
         let pid = child.id().to_string();
@@ -207,8 +207,8 @@ impl Watch {
     }
 }
 
-/// Reports that this test does not run, and why: `skip!(is_possible, "no {thing} here")`. The test returns
-/// then. `is_possible` says whether the means seem to be there by another sign than the one that it failed by.
+/// Reports that this test is skipped, with the reason: `skip!(is_possible, "no {thing} here")`. The test then
+/// returns. `is_possible`: by an independent check, the test could have run.
 #[macro_export]
 macro_rules! skip {
     ($is_possible:expr, $($why:tt)+) => {
@@ -216,7 +216,7 @@ macro_rules! skip {
     };
 }
 
-/// Whether this long test is to run: `if !drill!() { return; }`. Otherwise it is reported as left out.
+/// Whether this long test runs: `if !drill!() { return; }`. Otherwise it is reported as skipped.
 #[macro_export]
 macro_rules! drill {
     () => {
@@ -224,8 +224,8 @@ macro_rules! drill {
     };
 }
 
-/// Whether this process may make cgroups with a CPU controller beneath its own: a sign of its own for tests of
-/// CPU budgets, beside what the program under test finds.
+/// Whether this process can create cgroups with a CPU controller beneath its own: an independent check for tests of
+/// CPU budgets.
 pub fn can_make_cgroups() -> bool {
     let text = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     text.lines().any(|line| {
@@ -248,7 +248,7 @@ pub fn can_make_cgroups() -> bool {
     })
 }
 
-/// Whether drills run; reports this one if not.
+/// Whether drills run; if not, reports this one as skipped.
 #[doc(hidden)]
 pub fn is_drill(package: &str) -> bool {
     let runs = std::env::var_os("MADANG_DRILLS").is_some_and(|value| value == "1");
@@ -258,7 +258,7 @@ pub fn is_drill(package: &str) -> bool {
     runs
 }
 
-/// Appends `kind: package test: why` where it is counted. A test is named by its thread.
+/// Appends `kind: package test: why` to the file that counts skipped tests. The test's name is that of its thread.
 ///
 /// # Panics
 /// When `CI` is set and the test could have run.
@@ -270,7 +270,7 @@ pub fn left_out(kind: &str, package: &str, is_possible: bool, why: &str) {
     assert!(!(is_ci && is_possible), "the means are there, and yet: {line}");
     print!("{line}");
     let Some(file) = std::env::var_os("MADANG_SKIPPED_FILE") else { return };
-    // One write to a file that is appended to: lines of many test processes do not mix.
+    // A single write in append mode: lines of concurrent processes do not mix.
     let opened = std::fs::OpenOptions::new().append(true).create(true).open(&file);
     let written = opened.and_then(|mut file| file.write_all(line.as_bytes()));
     assert!(written.is_ok(), "cannot write {}: {written:?}", file.display());
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_process_that_says_nothing_is_ended_for_its_reader() {
-        // What is watched is ended in time here: the deadline itself would take a minute.
+        // The process is killed here: waiting for the deadline would take a minute.
         let mut child = Command::new("sleep").arg("600").spawn().expect("sleep");
         let watch = Watch::over(&child);
         child.kill().expect("it runs");
@@ -290,7 +290,7 @@ mod tests {
         assert!(!ended(&mut child).success());
     }
 
-    /// This test binary, as a process that runs one test with these variables.
+    /// Runs one test of this binary in a process with these variables.
     fn child(variables: &[(&str, &str)]) -> bool {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command.args(["--exact", "tests::leaves_itself_out", "--test-threads", "2"]);
@@ -301,7 +301,7 @@ mod tests {
         command.finish().status.success()
     }
 
-    /// Not a test by itself: what the child process does.
+    /// Runs in the child process only.
     #[test]
     fn leaves_itself_out() {
         if std::env::var_os("TESTING_CHILD").is_none() {

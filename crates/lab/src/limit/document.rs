@@ -1,6 +1,6 @@
-//! The content of the report of a search, in the look of a comparison's.
+//! Content of the report of a search, in the form of a comparison's.
 
-use super::course::Try;
+use super::blocks::Try;
 use super::goal::{Goal, number, percent};
 use super::report::LimitReport;
 use super::summary::{Capacity, SearchPart, VariantLimit};
@@ -9,7 +9,7 @@ use crate::judge::metric::digits;
 use crate::report::document::{Document, Part, Plot, Section, Table};
 use crate::report::plot::{self, Dot, Row};
 
-pub fn document(report: &LimitReport) -> Document {
+pub(crate) fn document(report: &LimitReport) -> Document {
     let lang = report.language;
     let sentences = report.sentence.lines().zip(&report.variants);
     let mut top: Vec<Part> =
@@ -41,7 +41,7 @@ fn class(variant: &VariantLimit) -> &'static str {
     }
 }
 
-/// What each search found, with mean and interval.
+/// Result of each search, with median and interval.
 fn searches(report: &LimitReport) -> Vec<Part> {
     let lang = report.language;
     let row = |(series, variant): (usize, &VariantLimit)| {
@@ -70,9 +70,9 @@ fn searches(report: &LimitReport) -> Vec<Part> {
     vec![Part::Note(note.to_owned()), Part::Plots(vec![plot])]
 }
 
-/// What is drawn of a try.
-type Seen = fn(&super::goal::Figures) -> Option<f64>;
-/// A value in words.
+/// Value of a plot.
+type Value = fn(&super::goal::Figures) -> Option<f64>;
+/// Formats a value.
 type Show = fn(f64) -> String;
 
 /// Response time and errors by rate, a mark for each try, and all of them in a table.
@@ -81,22 +81,28 @@ fn tries(report: &LimitReport) -> Vec<Part> {
     let Goal { p95_ms, p99_ms, errors, max_dropped } = report.goal;
     let share = |value: f64| percent(value / 100.0);
     let milliseconds = |value: f64| format!("{} ms", number(value));
-    let mut plots: Vec<(&str, Seen, Option<f64>, bool, Show)> = vec![(
+    let mut plots: Vec<(&str, Value, Option<f64>, bool, Show)> = vec![(
         lang.pick("Response time, p95, by rate", "속도에 따른 응답 시간, p95"),
-        |seen| seen.p95_ms,
+        |figures| figures.p95_ms,
         p95_ms,
         true,
         milliseconds,
     )];
     if p99_ms.is_some() {
         let title = lang.pick("Response time, p99, by rate", "속도에 따른 응답 시간, p99");
-        plots.push((title, |seen| seen.p99_ms, p99_ms, true, milliseconds));
+        plots.push((title, |figures| figures.p99_ms, p99_ms, true, milliseconds));
     }
     let title = lang.pick("Errors by rate", "속도에 따른 오류");
-    plots.push((title, |seen| Some(seen.errors * 100.0), Some(errors * 100.0), false, share));
+    plots.push((title, |figures| Some(figures.errors * 100.0), Some(errors * 100.0), false, share));
     let title =
         lang.pick("Iterations that could not start, by rate", "속도에 따라 시작 못 한 반복");
-    plots.push((title, |seen| Some(seen.dropped * 100.0), Some(max_dropped * 100.0), false, share));
+    plots.push((
+        title,
+        |figures| Some(figures.dropped * 100.0),
+        Some(max_dropped * 100.0),
+        false,
+        share,
+    ));
     let figures = plots.into_iter().map(|(title, get, limit, is_log, show)| {
         let dots: Vec<Dot<'_>> = report
             .variants
@@ -124,7 +130,7 @@ fn tries(report: &LimitReport) -> Vec<Part> {
     ]
 }
 
-fn dot(tried: &Try, series: usize, get: Seen) -> Option<Dot<'_>> {
+fn dot(tried: &Try, series: usize, get: Value) -> Option<Dot<'_>> {
     let value = get(tried.figures.as_ref()?)?;
     let mark = match (&tried.void, &tried.missed) {
         (Some(_), _) => plot::Mark::Open,

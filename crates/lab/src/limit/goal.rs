@@ -1,4 +1,4 @@
-//! The goal a rate has to reach, and what one try says about it.
+//! The goal, and the judgement of a try against it.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 use crate::judge::stats;
 use crate::load::report::LoadReport;
 
-/// An iteration that takes this much longer than at a rate that held is held up by the server.
+/// An iteration that takes this many times as long as at a rate that met the goal is slowed by the server.
 const SLOWED: f64 = 2.0;
-/// A queue grows when response times get longer by this much in each unit of time: the server is slower than the rate
-/// by that share.
+/// A queue grows if response times increase by this much per unit of time: the server is slower than the rate by this
+/// share.
 const GROWTH: f64 = 0.005;
-/// A straight line has to explain this share of the variance of response times over time.
+/// Minimum share of the variance of response times explained by a straight line.
 const STRAIGHT: f64 = 0.5;
-/// A line through fewer steps than this is chance.
+/// Minimum number of steps for a line.
 const FEWEST_STEPS: usize = 10;
 
-/// A service level objective: all of it has to be reached.
+/// A service level objective, of which all parts have to be met.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
-    /// Longest 95th percentile of response times, in milliseconds.
+    /// Maximum 95th percentile of response times, in milliseconds.
     pub p95_ms: Option<f64>,
-    /// Longest 99th percentile, in milliseconds.
+    /// Maximum 99th percentile, in milliseconds.
     pub p99_ms: Option<f64>,
-    /// Largest share of requests that are not good: that failed, or one of whose checks failed.
+    /// Maximum share of requests that failed or had a failed check.
     pub errors: f64,
-    /// Largest share of iterations that could not start, or did not end in time.
+    /// Maximum share of iterations that could not start, or did not end in time.
     pub max_dropped: f64,
 }
 
@@ -43,13 +43,13 @@ impl fmt::Display for Goal {
     }
 }
 
-/// What one try showed.
+/// Figures of one try.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figures {
-    /// 95th percentile of the response times, counted from when the iteration should have started,
-    /// in milliseconds; of several scenarios, the worst. `None` without a request.
+    /// 95th percentile of response times from the intended start of the iteration, in milliseconds;
+    /// the worst of several scenarios. `None` without a request.
     pub p95_ms: Option<f64>,
-    /// The 99th percentile, likewise.
+    /// 99th percentile, likewise.
     pub p99_ms: Option<f64>,
     /// Share of requests that were not good; 1 without any.
     pub errors: f64,
@@ -59,18 +59,17 @@ pub struct Figures {
     pub arrivals_per_second: f64,
     /// Good requests per second.
     pub goodput: f64,
-    /// How long an iteration took on average, in milliseconds.
+    /// Mean duration of an iteration, in milliseconds.
     pub iteration_ms: Option<f64>,
-    /// By how many seconds the 95th percentile of response times grew in each second, if it grew in a line: the
-    /// server falls behind by that share. `None` where it did not, and of tries too short to show it.
+    /// Linear growth of the 95th percentile of response times, in seconds per second: the server falls behind by this
+    /// share. `None` without such growth, or if the try is too short to show it.
     pub queue_growth: Option<f64>,
-    /// Whether the generator says that it was the limit.
+    /// Whether the generator reports itself as the bottleneck.
     pub generator_limited: bool,
 }
 
 impl Figures {
-    /// Reads a report of a load that was asked for over `window`. What its script says of its own
-    /// length comes first.
+    /// Figures of a load report. `window` is the requested duration, unless the report has that of the script.
     pub fn from_report(load: &LoadReport, window: Duration) -> Self {
         let trends = load.response_times();
         let iterations = load.iterations;
@@ -105,36 +104,40 @@ fn queue_growth(load: &LoadReport) -> Option<f64> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Breach {
-    /// Requests failed.
-    Errors { share: f64 },
-    /// The 95th percentile was too long.
+    Errors {
+        share: f64,
+    },
+    /// `None` without a request.
     P95 {
-        /// In milliseconds; `None` without a request.
         ms: Option<f64>,
     },
-    /// The 99th percentile was too long.
+    /// `None` without a request.
     P99 {
-        /// In milliseconds; `None` without a request.
         ms: Option<f64>,
     },
-    /// Response times grew all the time: no steady state at this rate.
+    /// Response times grew continuously, in seconds per second: no steady state at this rate.
     QueueGrew {
-        /// By so many seconds in each second.
         growth: f64,
     },
-    /// Iterations could not start because all virtual users were waiting.
-    Dropped { share: f64 },
+    /// Iterations could not start because all virtual users were busy.
+    Dropped {
+        share: f64,
+    },
     /// The server ended under load.
-    Died { message: String },
-    /// Something that must hold did not.
-    Invariant { name: String },
+    Died {
+        message: String,
+    },
+    /// An invariant was violated.
+    Invariant {
+        name: String,
+    },
 }
 
-/// The word for [`Breach::Died`], a sentence of its own.
-pub const DIED: &str = "the server died";
+/// [`Breach::word`] of a dead server, a clause of its own.
+pub(crate) const DIED: &str = "the server died";
 
 impl Breach {
-    /// One word, to count by.
+    /// Key for counting.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Errors { .. } => "errors",
@@ -171,28 +174,29 @@ impl fmt::Display for Breach {
     }
 }
 
-/// Whose limit it was.
+/// The part that reached its limit first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Whose {
+pub enum Bottleneck {
     Server,
-    /// The generator's: it could not keep up, so nothing is known of the server.
+    /// The load generator could not keep up, so nothing is known of the server.
     Generator,
-    /// That of the number of virtual users: they ran out although the server answered in time.
+    /// Virtual users ran out although the server responded in time.
     VirtualUsers,
 }
 
-/// Why a try missed the goal.
+/// Reason for missing the goal.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reason {
-    pub whose: Whose,
-    /// What was missed, first what matters most.
+    #[serde(rename = "whose")]
+    pub bottleneck: Bottleneck,
+    /// Most important first.
     pub breaches: Vec<Breach>,
 }
 
 impl Reason {
     pub fn is_servers(&self) -> bool {
-        self.whose == Whose::Server
+        self.bottleneck == Bottleneck::Server
     }
 }
 
@@ -200,60 +204,59 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let breaches: Vec<String> = self.breaches.iter().map(ToString::to_string).collect();
         f.write_str(&breaches.join(", "))?;
-        match self.whose {
-            Whose::Server => Ok(()),
-            Whose::Generator => f.write_str(" (the load generator was the limit)"),
-            Whose::VirtualUsers => f.write_str(" (there were too few virtual users)"),
+        match self.bottleneck {
+            Bottleneck::Server => Ok(()),
+            Bottleneck::Generator => f.write_str(" (the load generator was the limit)"),
+            Bottleneck::VirtualUsers => f.write_str(" (there were too few virtual users)"),
         }
     }
 }
 
 impl Goal {
-    /// Why the goal was missed, if it was. `unhurried_ms` is how long an iteration took at a rate
-    /// that held.
+    /// Reason for missing the goal, if it was missed. `unhurried_ms` is the duration of an iteration at a
+    /// rate that met the goal.
     ///
-    /// A generator that was the limit measures itself, so what it missed is not the server's. When
-    /// virtual users ran out while all else was reached, the server is to blame only if it made
-    /// iterations much longer than they are at rest; otherwise there were too few for this script,
-    /// and more of them would tell.
-    pub fn missed(&self, seen: &Figures, unhurried_ms: Option<f64>) -> Option<Reason> {
+    /// A generator at its limit measures itself, not the server. If only virtual users ran out, the server
+    /// is the bottleneck only if it made iterations much longer than at that rate; otherwise there were
+    /// too few users for the script.
+    pub fn missed(&self, figures: &Figures, unhurried_ms: Option<f64>) -> Option<Reason> {
         let over = |limit: Option<f64>, value: Option<f64>| {
             limit.is_some_and(|limit| value.is_none_or(|value| value > limit))
         };
         let mut breaches = Vec::new();
-        if seen.errors > self.errors {
-            breaches.push(Breach::Errors { share: seen.errors });
+        if figures.errors > self.errors {
+            breaches.push(Breach::Errors { share: figures.errors });
         }
-        if over(self.p95_ms, seen.p95_ms) {
-            breaches.push(Breach::P95 { ms: seen.p95_ms });
+        if over(self.p95_ms, figures.p95_ms) {
+            breaches.push(Breach::P95 { ms: figures.p95_ms });
         }
-        if over(self.p99_ms, seen.p99_ms) {
-            breaches.push(Breach::P99 { ms: seen.p99_ms });
+        if over(self.p99_ms, figures.p99_ms) {
+            breaches.push(Breach::P99 { ms: figures.p99_ms });
         }
-        if let Some(growth) = seen.queue_growth {
+        if let Some(growth) = figures.queue_growth {
             breaches.push(Breach::QueueGrew { growth });
         }
         let answered_in_time = breaches.is_empty();
-        if seen.dropped > self.max_dropped {
-            breaches.push(Breach::Dropped { share: seen.dropped });
+        if figures.dropped > self.max_dropped {
+            breaches.push(Breach::Dropped { share: figures.dropped });
         }
         if breaches.is_empty() {
             return None;
         }
         let slowed = unhurried_ms
-            .zip(seen.iteration_ms)
+            .zip(figures.iteration_ms)
             .is_some_and(|(unhurried, now)| now > unhurried * SLOWED);
-        let whose = match (seen.generator_limited, answered_in_time && !slowed) {
-            (true, _) => Whose::Generator,
-            (_, true) => Whose::VirtualUsers,
-            _ => Whose::Server,
+        let bottleneck = match (figures.generator_limited, answered_in_time && !slowed) {
+            (true, _) => Bottleneck::Generator,
+            (_, true) => Bottleneck::VirtualUsers,
+            _ => Bottleneck::Server,
         };
-        Some(Reason { whose, breaches })
+        Some(Reason { bottleneck, breaches })
     }
 }
 
-/// `12.3`, `234`: three digits, no more than are known.
-pub fn number(value: f64) -> String {
+/// `12.3`, `234`: three significant digits.
+pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
@@ -262,7 +265,7 @@ pub fn number(value: f64) -> String {
 }
 
 /// `0.1 %`.
-pub fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{} %", number(share * 100.0))
 }
 
@@ -283,9 +286,9 @@ mod tests {
         generator_limited: false,
     };
 
-    fn missed(seen: Figures) -> Option<(Whose, Vec<&'static str>)> {
-        let reason = GOAL.missed(&seen, Some(10.0))?;
-        Some((reason.whose, reason.breaches.iter().map(Breach::word).collect()))
+    fn missed(figures: Figures) -> Option<(Bottleneck, Vec<&'static str>)> {
+        let reason = GOAL.missed(&figures, Some(10.0))?;
+        Some((reason.bottleneck, reason.breaches.iter().map(Breach::word).collect()))
     }
 
     #[test]
@@ -299,7 +302,7 @@ mod tests {
 
     #[test]
     fn every_part_of_the_goal_can_be_missed_by_the_server() {
-        let server = |words: &[&'static str]| Some((Whose::Server, words.to_vec()));
+        let server = |words: &[&'static str]| Some((Bottleneck::Server, words.to_vec()));
         assert_eq!(missed(Figures { p95_ms: Some(201.0), ..FINE }), server(&["p95"]));
         assert_eq!(missed(Figures { p95_ms: None, ..FINE }), server(&["p95"]));
         assert_eq!(missed(Figures { errors: 0.002, ..FINE }), server(&["errors"]));
@@ -312,18 +315,18 @@ mod tests {
     #[test]
     fn a_generator_at_its_limit_is_never_taken_for_the_server() {
         let limited = Figures { p95_ms: Some(900.0), generator_limited: true, ..FINE };
-        assert_eq!(missed(limited), Some((Whose::Generator, vec!["p95"])));
+        assert_eq!(missed(limited), Some((Bottleneck::Generator, vec!["p95"])));
     }
 
     #[test]
     fn virtual_users_that_run_out_blame_the_server_only_when_it_held_them_up() {
         let dropped = Figures { dropped: 0.2, ..FINE };
-        assert_eq!(missed(dropped), Some((Whose::VirtualUsers, vec!["dropped iterations"])));
+        assert_eq!(missed(dropped), Some((Bottleneck::VirtualUsers, vec!["dropped iterations"])));
         let stalled = Figures { iteration_ms: Some(21.0), ..dropped };
-        assert_eq!(missed(stalled), Some((Whose::Server, vec!["dropped iterations"])));
-        // Nothing to compare with: it cannot be told.
-        let unknown = GOAL.missed(&stalled, None).map(|reason| reason.whose);
-        assert_eq!(unknown, Some(Whose::VirtualUsers));
+        assert_eq!(missed(stalled), Some((Bottleneck::Server, vec!["dropped iterations"])));
+        // Undecidable without a comparison.
+        let unknown = GOAL.missed(&stalled, None).map(|reason| reason.bottleneck);
+        assert_eq!(unknown, Some(Bottleneck::VirtualUsers));
     }
 
     #[test]
@@ -343,20 +346,20 @@ mod tests {
             "iterations": {"complete": 6, "interrupted": 1, "dropped": 3},
             "trends": {"http_req_duration": trend(6.0), "iteration_duration": trend(7.0)},
         });
-        let figures = |report: &serde_json::Value| {
+        let read = |report: &serde_json::Value| {
             let load: LoadReport = serde_json::from_value(report.clone()).unwrap();
             Figures::from_report(&load, Duration::from_secs(1))
         };
-        let seen = figures(&report);
-        assert_eq!((seen.p95_ms, seen.dropped, seen.goodput), (Some(6.0), 0.4, 4.5));
-        assert!((seen.errors - 0.1).abs() < 1e-12);
-        assert_eq!(seen.arrivals_per_second, 10.0);
+        let figures = read(&report);
+        assert_eq!((figures.p95_ms, figures.dropped, figures.goodput), (Some(6.0), 0.4, 4.5));
+        assert!((figures.errors - 0.1).abs() < 1e-12);
+        assert_eq!(figures.arrivals_per_second, 10.0);
         // Two seconds in place of one.
         report["arrivals_seconds"] = 2.0.into();
-        assert_eq!(figures(&report).arrivals_per_second, 5.0);
+        assert_eq!(read(&report).arrivals_per_second, 5.0);
         let open =
             |p95: f64| serde_json::json!({"open_model": {"http_req_response_ms": trend(p95)}});
         report["scenarios"] = serde_json::json!({"a": open(30.0), "b": open(40.0), "c": {}});
-        assert_eq!(figures(&report).p95_ms, Some(40.0));
+        assert_eq!(read(&report).p95_ms, Some(40.0));
     }
 }

@@ -1,4 +1,4 @@
-//! How a search was made, in words: what Markdown and HTML say alike.
+//! Description of the method, for Markdown and HTML.
 
 use super::goal::percent;
 use super::plan::LimitSettings;
@@ -7,7 +7,7 @@ use super::search::CONFIRMATIONS;
 use super::steering::Steering;
 use crate::report::Language;
 
-pub fn words(report: &LimitReport) -> String {
+pub(crate) fn words(report: &LimitReport) -> String {
     let settings = &report.settings;
     let lang = report.language;
     let steering = match settings.steering {
@@ -43,8 +43,8 @@ pub fn words(report: &LimitReport) -> String {
     }
 }
 
-/// Where, when and with what.
-pub fn circumstances(report: &LimitReport) -> Vec<String> {
+/// Place, time and versions.
+pub(crate) fn circumstances(report: &LimitReport) -> Vec<String> {
     let lang = report.language;
     let mut lines = report.origin.lines(lang);
     lines.push(format!("{}: {}", lang.pick("script", "스크립트"), report.script));

@@ -1,10 +1,10 @@
-//! What a search for limits will do, fixed before its first try.
+//! Plan of a search, fixed before its first try.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::goal::{Goal, Reason, Whose};
+use super::goal::{Bottleneck, Goal, Reason};
 use super::search::{Bounds, Length, Next, Search};
 use super::steering::Steering;
 use crate::file::experiment::Experiment;
@@ -14,108 +14,103 @@ use crate::plan::{NoQuick, Options, Plan, Settings};
 use crate::report::Language;
 use crate::time;
 
-/// The least and the usual length of a try that confirms, and how many times the longest response time of the goal. A
-/// server that is 1 % too slow lets response times grow by a fifth of the goal in it.
+/// Duration of a long try: the minimum, and the factor for the longest response time of the goal. In this time a
+/// server that is 1 % too slow increases response times by a fifth of the goal.
 const CONFIRM: Duration = Duration::from_secs(30);
 const CONFIRM_TIMES: f64 = 20.0;
-/// A short try lasts for this share of it, but for a second.
+/// Duration of a short try: the divisor of a long one, and the minimum.
 const SHORT_SHARE: u32 = 6;
 const SHORTEST: Duration = Duration::from_secs(1);
-/// Rates of different searches are this many times the resolution apart, at most, so that they share no grid.
+/// Range of the first rates of different searches, in multiples of the resolution, so that they share no grid.
 const SPREAD: f64 = 2.0;
-/// Virtual users for a second of rate: an iteration may take so long before they run out, if the
-/// goal has no response time.
+/// Seconds that an iteration may take before virtual users run out, if the goal has no response time.
 const HOLD_SECONDS: f64 = 1.0;
-/// And how many times the longest response time of the goal, if it has one.
+/// The same as a multiple of the goal's longest response time, if it has one.
 const HOLD_TIMES: f64 = 2.0;
-/// Fewer virtual users are not worth sparing, more take seconds to make.
+/// Fewer virtual users save nothing, more take seconds to create.
 const VUS: std::ops::RangeInclusive<f64> = 20.0..=2_000.0;
-/// Iterations may go on for so many times as long as they should after the last start, but for these
-/// times at least and at most; the latter is k6's default and what scripts have that say nothing.
+/// Graceful stop after the last start: a multiple of the expected duration of an iteration, the minimum and the
+/// maximum; the latter is k6's default, which also applies to scripts without one.
 const GRACE_TIMES: f64 = 10.0;
 const SHORT_GRACE: Duration = Duration::from_secs(5);
 const LONG_GRACE: Duration = Duration::from_secs(30);
-/// Starting, copying data and stopping: a guess, for the estimate before the first try only.
+/// Rough time for start, copy of data and stop, only for estimates.
 const TRY_OVERHEAD: Duration = Duration::from_millis(1500);
-/// The variables a script may read. The search sets them, whatever else does.
+/// Variables for the script, which only the search sets.
 const VARIABLES: [&str; 3] = ["RATE", "DURATION", "VUS"];
 
-/// What the person who runs a search wants.
+/// Options of a capacity search.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LimitOptions {
     pub goal: Goal,
-    /// Names of the variants to be searched; all when empty.
+    /// Names of variants; all if empty.
     pub variants: Vec<String>,
     pub blocks: u32,
-    /// The rate to begin near.
+    /// Rate near which to start, in iterations per second.
     pub from: u32,
     pub max_rate: u32,
-    /// When a search is precise enough, as a share.
+    /// Relative precision at which a search ends.
     pub resolution: f64,
-    /// Measured time of a try that confirms; fitted to the goal when `None`.
+    /// Measured time of a long try; `None`: fitted to the goal.
     pub duration: Option<Duration>,
-    /// Load before each try; the experiment's when `None`.
+    /// Warm-up of each try; `None`: that of the experiment.
     pub warm_up: Option<Duration>,
-    /// Virtual users; fitted to rate and goal when `None`.
+    /// Virtual users; `None`: fitted to rate and goal.
     pub vus: Option<u32>,
     pub quick: bool,
-    /// Seed of orders and first rates; a new one when there is none. Below 2^53.
+    /// Seed of orders and first rates, below 2^53; `None`: a new one.
     pub seed: Option<u64>,
-    /// Disturbances that are taken as they come, beside those of the file.
+    /// Disturbances to accept, in addition to those of the file.
     pub accept: Vec<Warning>,
     #[serde(default)]
     pub language: Language,
 }
 
-/// Why there is no plan.
+/// Error of planning a search.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// Quick mode without quick settings.
     #[error(transparent)]
     NoQuick(#[from] NoQuick),
     #[error("no variant `{name}`: the experiment has {}", .known.join(", "))]
     Variant { name: String, known: Vec<String> },
-    /// Another generator, whose rate the search cannot set.
     #[error("`limit` sets the rate of `madang load`, which `generator` in [load] replaces")]
     Generator,
 }
 
-/// The values a search uses, for its report.
+/// Settings in the report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LimitSettings {
     pub blocks: u32,
-    /// The rate the first ones began near.
+    /// Rate near which the first searches started.
     pub from: u32,
     pub max_rate: u32,
-    /// When a search was precise enough, as a share.
+    /// Relative precision at which a search ended.
     pub resolution: f64,
-    /// Measured time of a try that confirms.
+    /// Measured time of a long try.
     pub duration_seconds: f64,
-    /// Measured time of a short one.
+    /// Measured time of a short try.
     pub short_seconds: f64,
-    /// Load before it.
+    /// Warm-up of each try.
     pub warm_up_seconds: f64,
     /// Virtual users; `None` when fitted to rate and goal.
     pub vus: Option<u32>,
     pub steering: Steering,
 }
 
-/// A search of limits, fixed.
+/// Plan of a capacity search.
 #[derive(Debug, Clone)]
 pub struct LimitPlan {
-    /// Variants, seed and settings, but for what a try sets itself.
+    /// Variants, seed and settings, except those of a single try.
     pub plan: Plan,
-    /// As they were given.
     pub options: LimitOptions,
-    /// How the rate gets to the load.
     pub steering: Steering,
 }
 
 impl LimitPlan {
-    /// Fixes a search whose script has not been [asked](Self::check_script) yet.
+    /// Plans a search. [`check_script`](Self::check_script) completes the plan.
     ///
     /// # Errors
-    /// When the experiment does not have what is asked for.
+    /// When the options do not fit the experiment.
     pub fn new(experiment: &Experiment, options: LimitOptions) -> Result<Self, PlanError> {
         let known: Vec<String> = experiment.variants.iter().map(|one| one.name.clone()).collect();
         if let Some(name) = options.variants.iter().find(|name| !known.contains(name)) {
@@ -124,14 +119,14 @@ impl LimitPlan {
         if !experiment.load.generator.is_empty() {
             return Err(PlanError::Generator);
         }
-        let asked = Options {
+        let general = Options {
             quick: options.quick,
             blocks: Some(options.blocks),
             seed: options.seed,
             language: options.language,
             ..Options::default()
         };
-        let mut plan = Plan::new(experiment, &asked)?;
+        let mut plan = Plan::new(experiment, &general)?;
         if !options.variants.is_empty() {
             plan.variants.retain(|variant| options.variants.contains(&variant.name));
         }
@@ -154,12 +149,12 @@ impl LimitPlan {
         Ok(Self { plan, steering: Steering::Generator, options })
     }
 
-    /// Options that make this plan again, with its seed.
+    /// Options that reproduce this plan, with its seed.
     pub(super) fn options(&self) -> LimitOptions {
         LimitOptions { seed: Some(self.plan.seed), ..self.options.clone() }
     }
 
-    /// The same with its reports in another language.
+    /// The same plan with reports in another language.
     #[must_use]
     pub fn in_language(mut self, language: Language) -> Self {
         (self.options.language, self.plan.language) = (language, language);
@@ -181,10 +176,10 @@ impl LimitPlan {
         }
     }
 
-    /// The search of one variant in one block. `last` is what its last search confirmed.
+    /// The search of one variant in one block. `last`: rate confirmed by its previous search.
     pub(super) fn search(&self, block: u32, index: usize, last: Option<u32>) -> Search {
         let LimitOptions { max_rate, resolution, from, .. } = self.options;
-        let bounds = Bounds { floor: 1, ceiling: max_rate, resolution };
+        let bounds = Bounds { ceiling: max_rate, resolution };
         let draw = self.draw(block, index);
         match last {
             None => Search::seeking(bounds, f64::from(from) * 2.0_f64.powf(1.0 - draw)),
@@ -203,13 +198,13 @@ impl LimitPlan {
         }
     }
 
-    /// How long a try has to last to confirm a rate.
+    /// Duration of a try that can confirm a rate.
     pub(super) fn enough(&self) -> Duration {
         let times = self.longest_ms().unwrap_or(0.0) / 1000.0 * CONFIRM_TIMES;
         Duration::from_secs_f64(times).max(CONFIRM)
     }
 
-    /// From 0 to 1, another for every search.
+    /// A random number from 0 to 1 for each search.
     fn draw(&self, block: u32, index: usize) -> f64 {
         let mut rng = fastrand::Rng::with_seed(self.plan.seed);
         let searches = block as usize * self.plan.variants.len() + index;
@@ -230,17 +225,16 @@ impl LimitPlan {
         settings
     }
 
-    /// What the generator is told, if the script does not do it. `unhurried_ms` is how long an iteration
-    /// took at a rate that held.
+    /// Arrivals for the generator; `None` if the script sets the rate. `unhurried_ms`: duration of an
+    /// iteration at a rate that met the goal.
     pub(super) fn arrivals(&self, rate: u32, unhurried_ms: Option<f64>) -> Option<Arrivals> {
         let graceful_stop = self.grace(unhurried_ms);
         (self.steering == Steering::Generator).then_some(Arrivals { rate, graceful_stop })
     }
 
-    /// How long iterations may go on after the last start. Those of a server that hangs would make
-    /// every try beyond its limit half a minute longer, and whatever takes so many times as long as
-    /// it should has missed the goal all the same. Only a goal says what it should take, and only
-    /// what held says how long the script itself takes.
+    /// Time for iterations to end after the last start. A hanging server would make every try beyond its limit half a
+    /// minute longer, although iterations that take this much longer than expected have missed the goal anyway. The
+    /// expectation needs a response time in the goal, and the script's own duration at a rate that met the goal.
     fn grace(&self, unhurried_ms: Option<f64>) -> Duration {
         let Some((goal, unhurried)) = self.longest_ms().zip(unhurried_ms) else {
             return LONG_GRACE;
@@ -261,13 +255,12 @@ impl LimitPlan {
         self.options.vus.unwrap_or(fitted as u32)
     }
 
-    /// How long all of it will take, roughly: a search takes about as long for a limit near the first rate as for one far
-    /// above it.
+    /// Rough total duration: a search takes about as long for a limit near the first rate as for one far above it.
     pub fn estimate(&self) -> Duration {
         self.estimate_with(Duration::ZERO)
     }
 
-    /// The same for a server that stops answering beyond its limit: the generator waits for it.
+    /// The same for a server that stops responding beyond its limit, for which the generator waits.
     pub fn estimate_of_hanging(&self) -> Duration {
         self.estimate_with(match self.steering {
             Steering::Generator => self.grace(Some(0.0)),
@@ -275,7 +268,7 @@ impl LimitPlan {
         })
     }
 
-    /// When a try beyond the limit takes so much longer.
+    /// Estimate if each try beyond the limit takes `longer`.
     fn estimate_with(&self, longer: Duration) -> Duration {
         let LimitOptions { from, max_rate, blocks, .. } = self.options;
         let total = |limit: u32| {
@@ -287,14 +280,16 @@ impl LimitPlan {
         total(from.saturating_mul(2)).max(total((max_rate / 2).max(1))).saturating_mul(variants)
     }
 
-    /// How long a search takes against a server with this limit.
+    /// Duration of a search against a server with this limit.
     fn takes(&self, mut search: Search, limit: u32, longer: Duration) -> Duration {
         let mut takes = Duration::ZERO;
         while let Some(next) = search.next() {
             takes += self.plan.settings.warm_up + self.lasts(next.length) + TRY_OVERHEAD;
             let has_missed = next.rate > limit;
             takes += if has_missed { longer } else { Duration::ZERO };
-            search.tell(has_missed.then(|| Reason { whose: Whose::Server, breaches: Vec::new() }));
+            search.record(
+                has_missed.then(|| Reason { bottleneck: Bottleneck::Server, breaches: Vec::new() }),
+            );
         }
         takes
     }
@@ -311,7 +306,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    pub fn options() -> LimitOptions {
+    pub(crate) fn options() -> LimitOptions {
         LimitOptions {
             goal: Goal { p95_ms: Some(250.0), p99_ms: None, errors: 0.0, max_dropped: 0.0 },
             variants: Vec::new(),
@@ -338,7 +333,7 @@ pub(super) mod tests {
         Experiment::of_command_line(text, dir.path()).unwrap()
     }
 
-    pub fn plan(options: LimitOptions) -> LimitPlan {
+    pub(crate) fn plan(options: LimitOptions) -> LimitPlan {
         LimitPlan::new(&experiment(), options).unwrap()
     }
 

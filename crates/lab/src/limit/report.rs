@@ -1,14 +1,14 @@
-//! What came of a search, and the run that makes it.
+//! Runs a search and reports it.
 
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::course::{Course, Order, Outcomes, SearchEnd, Try};
+use super::blocks::{Outcomes, RoundSpec, SearchEnd, SearchRun, Try};
 use super::document::document;
 use super::goal::Goal;
 use super::plan::{LimitPlan, LimitSettings};
-use super::progress::Progress;
+use super::progress::Console;
 use super::search::Length;
 use super::stored::{Asked, KIND, StoredLimit};
 use super::summary::{self, Capacity, Obstacle, VariantLimit, Versus};
@@ -25,10 +25,10 @@ use crate::run::progress::Silent;
 use crate::run::{self, Begun, Out, RunContext, RunError};
 use crate::words;
 
-/// Version of the report's shape; grows when a reader has to change.
+/// Version of the report's format, incremented when readers have to change.
 const FORMAT: u32 = 2;
 
-/// A search's report. Its fields are those of its `report.json`.
+/// Report of a search. Its fields are those of `report.json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct LimitReport {
     /// 2.
@@ -37,7 +37,7 @@ pub struct LimitReport {
     pub kind: &'static str,
     pub sentence: String,
     pub ended: SearchEnd,
-    /// Disturbed tries were taken as they came, because too many were.
+    /// Too many tries were disturbed, so some were accepted.
     pub too_noisy: bool,
     pub name: String,
     pub question: String,
@@ -49,39 +49,37 @@ pub struct LimitReport {
     pub seed: u64,
     /// One entry per variant, in the order of the file.
     pub variants: Vec<VariantLimit>,
-    /// Invariants that did not hold, by name, and at how many tries.
+    /// Violated invariants by name, with numbers of tries.
     pub broken_invariants: Vec<(String, usize)>,
     pub warnings: Vec<String>,
-    /// Every try, in the order they were run.
+    /// All tries in chronological order.
     pub tries: Vec<Try>,
-    /// Where and when it ran.
     #[serde(flatten)]
     pub origin: Origin,
     pub language: Language,
 }
 
-/// What came of a search that began.
+/// A search that began.
 #[derive(Debug)]
 pub struct LimitFinished {
-    /// The report, complete even if it could not be written.
     pub report: LimitReport,
-    /// Whether all its files are in the results' directory.
+    /// Result of writing the report's files.
     pub written: Result<(), RunError>,
 }
 
-/// Searches, and writes `run.json` (what was asked), `rounds.jsonl` (try by try), `report.json`,
-/// `report.md` and `report.html` into `out`, which is made if it is not there. When `cancel` is set,
-/// or a try breaks again and again, the report is written from the searches that are complete.
+/// Searches, and writes `run.json` (options), `rounds.jsonl` (tries), `report.json`, `report.md` and
+/// `report.html` into `out`, which is created if missing. When `cancel` is set, or a try fails
+/// repeatedly, the report covers the complete searches.
 ///
 /// # Errors
-/// Why no try was made. `out` is then as it was. What fails later is in [`LimitFinished`].
+/// When no try could be made; `out` is then unchanged. Later errors are in [`LimitFinished`].
 pub fn run(
     experiment: &Experiment,
     plan: &LimitPlan,
     host: &dyn Host,
     out: &Path,
     cancel: &Cancel,
-    progress: &mut dyn Progress,
+    progress: &mut Console,
 ) -> Result<LimitFinished, RunError> {
     let out = Out::create(out)?;
     let mut description = Description::new(experiment, &plan.plan, host, Asked::new(plan));
@@ -91,20 +89,20 @@ pub fn run(
     Ok(go(context, plan, begun, &mut description, Vec::new(), progress))
 }
 
-/// Goes on with a search that was interrupted or killed, or given up because a try broke, in its own
-/// directory: what its tries showed stays.
+/// Resumes a search that was interrupted, killed, or given up because a try failed, in its directory. Earlier tries
+/// count.
 ///
 /// # Errors
-/// Why it cannot go on. What was tried is then as it was.
+/// When it cannot be resumed; its directory is then unchanged.
 pub fn resume(
     stored: StoredLimit,
     host: &dyn Host,
     cancel: &Cancel,
-    progress: &mut dyn Progress,
+    progress: &mut Console,
 ) -> Result<LimitFinished, RunError> {
     stored.description.check_unchanged(&stored.experiment, &stored.plan.plan, host)?;
-    // Before anything is written: tries that this version would not have made cannot be gone on from.
-    stored.report()?;
+    // Before anything is written: tries that this version would not make cannot be resumed.
+    stored.report_in(stored.plan.plan.language)?;
     let StoredLimit { dir, experiment, plan, mut description, rounds, journal_bytes } = stored;
     let reopened = Out::reopen(&dir, journal_bytes)?;
     progress.begin(&plan);
@@ -115,27 +113,20 @@ pub fn resume(
 }
 
 impl StoredLimit {
-    /// What can be concluded from it, as if it had just ended.
-    ///
-    /// # Errors
-    /// When its tries are none that this version would have made.
-    pub fn report(&self) -> Result<LimitReport, StoredError> {
-        self.report_in(self.plan.plan.language)
-    }
-
+    /// Fails if this version would not make the stored tries.
     fn report_in(&self, language: Language) -> Result<LimitReport, StoredError> {
         let plan = self.plan.clone().in_language(language);
-        let outcomes = Course::new(&plan, None, self.rounds.clone()).run(&mut Quiet);
+        let outcomes = SearchRun::new(&plan, None, self.rounds.clone()).run(&mut Console::silent());
         if !outcomes.is_replayed {
             return Err(StoredError::NotReplayed(self.dir.join(JOURNAL)));
         }
         Ok(LimitReport::new(&self.experiment, &plan, self.description.origin(), outcomes))
     }
 
-    /// Writes its reports again, in its own language unless another is given.
+    /// Writes the reports again, by default in their language.
     ///
     /// # Errors
-    /// See [`Self::report`]; and when they cannot be written.
+    /// When this version would not make the stored tries, or the reports cannot be written.
     pub fn report_again(&self, language: Option<Language>) -> Result<LimitReport, RunError> {
         run::check_unused(&self.dir)?;
         let report = self.report_in(language.unwrap_or(self.plan.plan.language))?;
@@ -144,20 +135,16 @@ impl StoredLimit {
     }
 }
 
-pub(super) struct Quiet;
-
-impl Progress for Quiet {}
-
 fn go(
     context: RunContext<'_>,
     plan: &LimitPlan,
     begun: Begun,
     description: &mut Description<Asked>,
     earlier: Vec<RoundRecord>,
-    progress: &mut dyn Progress,
+    progress: &mut Console,
 ) -> LimitFinished {
     let Begun { out, mut journal, made } = begun;
-    let mut runner = |order: &Order| {
+    let mut runner = |order: &RoundSpec| {
         if context.cancel.is_cancelled() {
             return None;
         }
@@ -167,7 +154,7 @@ fn go(
         journal.append(&record);
         Some(record)
     };
-    let outcomes = Course::new(plan, Some(&mut runner), earlier).run(progress);
+    let outcomes = SearchRun::new(plan, Some(&mut runner), earlier).run(progress);
     description.end();
     let described = out.describe(description.to_json());
     let mut report = LimitReport::new(context.experiment, plan, description.origin(), outcomes);
@@ -208,23 +195,23 @@ impl LimitReport {
         }
     }
 
-    /// Writes its files, all of them even if one fails.
+    /// Writes all files, even if one fails.
     fn write(&self, write: impl Fn(&str, &str) -> Result<(), RunError>) -> Result<(), RunError> {
+        let page = document(self);
+        let raw = serde_json::to_string(self).unwrap_or_default();
         let written = [
             write("report.json", &self.to_json()),
-            write("report.md", &self.to_markdown()),
-            write("report.html", &self.to_html()),
+            write("report.md", &page.to_markdown()),
+            write("report.html", &page.to_html(&raw)),
         ];
         written.into_iter().collect()
     }
 
-    /// What the search came to, whatever the limits. A variant that takes nothing at this goal is
-    /// broken: it misses the goal even at one iteration a second.
+    /// Conclusion for the exit code. A variant that misses the goal even at one iteration per second is broken.
     pub fn conclusion(&self) -> Conclusion {
-        let hidden = |variant: &VariantLimit| match &variant.capacity {
-            Capacity::AtLeast { because, .. } => *because != Obstacle::MaxRate,
-            _ => false,
-        };
+        let hidden = |variant: &VariantLimit| matches!(variant.capacity, Capacity::AtLeast { because, .. } if because != Obstacle::MaxRate);
+        let takes_nothing =
+            |variant: &VariantLimit| matches!(variant.capacity, Capacity::Nothing { .. });
         let is_broken =
             !self.broken_invariants.is_empty() || self.variants.iter().any(takes_nothing);
         match self.ended {
@@ -244,23 +231,9 @@ impl LimitReport {
         json.expect("every key of the report is a string and every number finite") + "\n"
     }
 
-    /// The report as one HTML page that needs nothing else.
-    pub fn to_html(&self) -> String {
-        let raw = serde_json::to_string(self).unwrap_or_default();
-        document(self).to_html(&raw)
-    }
-
-    pub fn to_markdown(&self) -> String {
-        document(self).to_markdown()
-    }
-
     pub fn to_text(&self) -> String {
         text::render(self)
     }
-}
-
-fn takes_nothing(variant: &VariantLimit) -> bool {
-    matches!(variant.capacity, Capacity::Nothing { .. })
 }
 
 fn broken(tries: &[Try]) -> Vec<(String, usize)> {
@@ -276,50 +249,50 @@ fn broken(tries: &[Try]) -> Vec<(String, usize)> {
 
 fn warnings(plan: &LimitPlan, outcomes: &Outcomes, variants: &[VariantLimit]) -> Vec<String> {
     let lang = plan.plan.language;
-    let mut lines = Vec::new();
-    lines.extend(lang.search_ended(&outcomes.ended));
+    let mut lines = Vec::from_iter(lang.search_ended(&outcomes.ended));
+    let mut warn = |en: String, ko: String| lines.push(lang.pick(en, ko));
     let (lasts, enough) = (plan.lasts(Length::Long), plan.enough());
     if lasts < enough {
-        lines.push(match lang {
-            Language::En => format!(
+        warn(
+            format!(
                 "rates were confirmed by tries of {lasts:?}; only tries of {enough:?} (the default) show a queue that \
                  grows slowly, so the true limit may be lower"
             ),
-            Language::Ko => format!(
+            format!(
                 "{lasts:?} 동안의 시도로 속도를 확인했습니다. 천천히 늘어나는 대기열은 {enough:?}(기본값) 동안 \
                  시도해야 보이므로 실제 한계는 더 낮을 수 있습니다"
             ),
-        });
+        );
     }
     if outcomes.noisy {
-        let noisy = lang.pick(
-            "the machine was too noisy: disturbed tries were taken as they came",
-            "장비가 너무 시끄러워 방해받은 시도도 그대로 받아들였습니다",
+        warn(
+            "the machine was too noisy: disturbed tries were taken as they came".to_owned(),
+            "장비가 너무 시끄러워 방해받은 시도도 그대로 받아들였습니다".to_owned(),
         );
-        lines.push(noisy.to_owned());
     }
     for (name, count) in broken(&outcomes.tries) {
-        lines.push(lang.pick(
+        warn(
             format!("broken invariant at {count} tries: {name}"),
             format!("불변 조건 위반, 시도 {count}번: {name}"),
-        ));
+        );
     }
     let void = outcomes.tries.iter().filter(|tried| tried.void.is_some()).count();
     let all = outcomes.tries.len();
     if void > 0 {
-        lines.push(lang.pick(
+        warn(
             format!("{void} of {all} tries did not count and were repeated; report.json says why"),
             format!(
                 "시도 {all}번 중 {void}번은 세지 않고 다시 했습니다. 이유는 report.json에 있습니다"
             ),
-        ));
+        );
     }
     if variants.iter().any(|variant| matches!(variant.versus, Versus::Ratio(_)))
         && variants.iter().any(|variant| variant.searches.len() < 2)
     {
-        let single =
-            lang.pick("a single block gives no interval", "블록이 하나라 신뢰구간이 없습니다");
-        lines.push(single.to_owned());
+        warn(
+            "a single block gives no interval".to_owned(),
+            "블록이 하나라 신뢰구간이 없습니다".to_owned(),
+        );
     }
     lines
 }

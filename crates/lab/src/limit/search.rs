@@ -1,43 +1,45 @@
-//! Search for the highest rate that meets the goal: which rate is tried next, for how long, and when the search is over.
+//! Search for the highest rate that meets the goal: which rate is tried next, for how long, and when the search is
+//! over.
 //!
-//! It has two stages. *Seeking* uses short tries to get near: the rate doubles until it misses the goal, then the gap between
-//! the highest rate that met it and the lowest that missed it is halved (by its geometric middle). *Confirming* decides, with
-//! long tries: a rate is confirmed when [`CONFIRMATIONS`] long tries met the goal, and one that missed it refutes the rate.
-//! From where seeking ended, the rate rises or falls in small steps, which grow, until one rate is confirmed and one above it
-//! refuted; then this gap is halved. Short tries bound nothing: they cannot see a queue that grows slowly, and luck with few
-//! requests is common.
+//! It has two stages. *Seeking* approaches the limit with short tries: the rate doubles until it misses the goal,
+//! then the gap between the highest rate that met it and the lowest that missed it is halved (at its geometric mean).
+//! *Confirming* decides with long tries: a rate is confirmed when [`CONFIRMATIONS`] of them met the goal, and refuted
+//! when one missed it. From the end of seeking, the rate rises or falls in small, growing steps until one rate is
+//! confirmed and one above it refuted; then this gap is halved. Short tries decide nothing: they cannot detect a
+//! slowly growing queue, and with few requests chance is common.
 //!
-//! Seeking starts low because a server beyond its limit may need long to recover, and because a search from above would find
-//! rates beyond the first limit, of a server that meets the goal again there.
+//! Seeking starts low because a server beyond its limit may need long to recover, and because a search from above
+//! could find rates beyond the first limit at which a server meets the goal again.
 
 use serde::Serialize;
 
-use super::goal::{Reason, Whose};
+use super::goal::{Bottleneck, Reason};
 
-/// Long tries that have to meet the goal.
-pub const CONFIRMATIONS: u32 = 3;
+/// Number of long tries that have to meet the goal.
+pub(crate) const CONFIRMATIONS: u32 = 3;
+/// Lowest rate, in iterations per second.
+const FLOOR: u32 = 1;
 /// Factor of a step while seeking.
 const SEEKING_STEP: f64 = 2.0;
-/// How much coarser seeking is than the resolution.
+/// Precision of seeking as a multiple of the resolution.
 const SEEKING_TIMES: f64 = 4.0;
 
-/// What a search may try.
+/// Bounds of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bounds {
-    /// The lowest rate, 1 or more.
-    pub floor: u32,
+pub(crate) struct Bounds {
+    /// Highest rate.
     pub ceiling: u32,
-    /// The search is over when the refuted rate is higher than the confirmed one by no more than this share, or by 1.
+    /// The search ends when the refuted rate exceeds the confirmed one by at most this share, or by 1.
     pub resolution: f64,
 }
 
-/// How long a try lasts.
+/// Duration of a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Length {
-    /// To get near.
+    /// Approaches the limit.
     Short,
-    /// To decide.
+    /// Confirms or refutes a rate.
     Long,
 }
 
@@ -48,45 +50,45 @@ pub struct Next {
     pub length: Length,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SearchResult {
-    /// The highest rate that was confirmed; `None` when none was.
+    /// Highest confirmed rate, if any.
     pub confirmed: Option<u32>,
-    /// The lowest rate that was refuted; `None` when none was, as the ceiling was confirmed.
+    /// Lowest refuted rate; `None` if the ceiling was confirmed.
     pub refuted: Option<u32>,
-    /// What the refuted rate missed; `None` when none was refuted.
+    /// Reason of the refutation.
     pub why: Option<Reason>,
 }
 
-/// A search that is going on.
+/// State of a search.
 #[derive(Debug, Clone)]
-pub struct Search {
+pub(crate) struct Search {
     bounds: Bounds,
-    /// The highest rate of this stage that met the goal.
+    /// Highest rate of this stage that met the goal.
     met: Option<u32>,
-    /// The lowest that missed it.
+    /// Lowest rate of this stage that missed it.
     missed: Option<(u32, Reason)>,
-    /// Tries of the next rate that met the goal; while seeking, those that missed it.
+    /// Long tries of the next rate that met the goal.
     tries: u32,
-    /// Why the last one missed it, while seeking.
+    /// Reason of a first short try of the next rate that missed the goal.
     doubt: Option<Reason>,
     step: f64,
     next: Option<Next>,
 }
 
 impl Search {
-    pub fn seeking(bounds: Bounds, start: f64) -> Self {
+    pub(crate) fn seeking(bounds: Bounds, start: f64) -> Self {
         Self::new(bounds, start, Length::Short)
     }
 
     /// A search that confirms from a rate near `start`, where another search ended.
-    pub fn confirming(bounds: Bounds, start: f64) -> Self {
+    pub(crate) fn confirming(bounds: Bounds, start: f64) -> Self {
         Self::new(bounds, start, Length::Long)
     }
 
     fn new(bounds: Bounds, start: f64, length: Length) -> Self {
-        let rate = whole(start).clamp(bounds.floor, bounds.ceiling);
+        let rate = whole(start).clamp(FLOOR, bounds.ceiling);
         let step = match length {
             Length::Short => SEEKING_STEP,
             Length::Long => 1.0 + 2.0 * bounds.resolution,
@@ -96,12 +98,12 @@ impl Search {
     }
 
     /// The next try; `None` when the search is over.
-    pub fn next(&self) -> Option<Next> {
+    pub(crate) fn next(&self) -> Option<Next> {
         self.next
     }
 
-    /// Takes what the try of [`Self::next`] showed: why it missed the goal, or `None` if it met it.
-    pub fn tell(&mut self, missed: Option<Reason>) {
+    /// Records the try of [`Self::next`]: the reason for missing the goal, or `None` if it met it.
+    pub(crate) fn record(&mut self, missed: Option<Reason>) {
         let Some(Next { rate, length }) = self.next else { return };
         match (missed, length) {
             (None, Length::Short) => {
@@ -115,14 +117,16 @@ impl Search {
                 }
                 self.met = Some(rate);
             }
-            // One short try that misses the goal may be bad luck, which would end seeking far below the limit. That the
-            // generator was the limit was seen several times already.
-            (Some(why), Length::Short) if self.doubt.is_none() && why.whose != Whose::Generator => {
+            // A single short miss may be chance, which would end seeking far below the limit. A generator at its
+            // limit has already been observed several times.
+            (Some(why), Length::Short)
+                if self.doubt.is_none() && why.bottleneck != Bottleneck::Generator =>
+            {
                 self.doubt = Some(why);
                 return;
             }
             (Some(why), _) => {
-                // What was not the server's once leaves open what the server would have done.
+                // If one of two misses was not the server's, the server's limit is unknown.
                 let first = self.doubt.take().filter(|first| !first.is_servers());
                 self.missed = Some((rate, first.unwrap_or(why)));
             }
@@ -134,25 +138,25 @@ impl Search {
         };
     }
 
-    /// What was found, once the search is over.
-    pub fn found(&self) -> Option<SearchResult> {
+    /// The result, once the search is over.
+    pub(crate) fn result(&self) -> Option<SearchResult> {
         let (refuted, why) = self.missed.clone().unzip();
         // A search without a miss ends at the ceiling.
         let confirmed = self.met.or_else(|| refuted.is_none().then_some(self.bounds.ceiling));
         self.next.is_none().then_some(SearchResult { confirmed, refuted, why })
     }
 
-    /// Goes on to the second stage. Of the first remains where to begin, and a limit that was not the server's: to run
-    /// into that again would take long and show nothing.
+    /// Begins the second stage at the end of the first. A limit that was not the server's remains, as reaching it
+    /// again would take long and show nothing.
     fn confirm(&mut self) -> Next {
-        let start = self.met.unwrap_or(self.bounds.floor);
+        let start = self.met.unwrap_or(FLOOR);
         let missed = self.missed.take().filter(|(_, why)| self.met.is_some() && !why.is_servers());
         *self = Self { missed, ..Self::confirming(self.bounds, f64::from(start)) };
         Next { rate: start, length: Length::Long }
     }
 
     fn after(&mut self, length: Length) -> Option<u32> {
-        let Bounds { floor, ceiling, resolution } = self.bounds;
+        let Bounds { ceiling, resolution } = self.bounds;
         let step = self.step;
         match (self.met, self.missed.as_ref().map(|(rate, _)| *rate)) {
             (Some(met), Some(missed)) => {
@@ -170,14 +174,14 @@ impl Search {
             }
             (None, Some(missed)) => {
                 self.step = (step * step).min(SEEKING_STEP);
-                (missed > floor).then(|| whole(f64::from(missed) / step).min(missed - 1).max(floor))
+                (missed > FLOOR).then(|| whole(f64::from(missed) / step).min(missed - 1).max(FLOOR))
             }
             (None, None) => None,
         }
     }
 }
 
-/// The nearest rate; the type's ends beyond them.
+/// Rounds, saturating.
 fn whole(rate: f64) -> u32 {
     rate.round() as u32
 }
@@ -189,13 +193,13 @@ mod tests {
     use super::*;
     use crate::limit::goal::Breach;
 
-    const BOUNDS: Bounds = Bounds { floor: 1, ceiling: 100_000, resolution: 0.025 };
+    const BOUNDS: Bounds = Bounds { ceiling: 100_000, resolution: 0.025 };
 
-    fn because(whose: Whose) -> Option<Reason> {
-        Some(Reason { whose, breaches: vec![Breach::Errors { share: 0.5 }] })
+    fn because(bottleneck: Bottleneck) -> Option<Reason> {
+        Some(Reason { bottleneck, breaches: vec![Breach::Errors { share: 0.5 }] })
     }
 
-    /// Searches against a simulated server; gives what was found and what was tried.
+    /// Searches against a simulated server; returns the result and all tries.
     fn search(
         mut search: Search,
         mut server: impl FnMut(Next) -> Option<Reason>,
@@ -204,13 +208,13 @@ mod tests {
         while let Some(next) = search.next() {
             assert!(tried.len() < 500, "a search without end: {tried:?}");
             tried.push(next);
-            search.tell(server(next));
+            search.record(server(next));
         }
-        (search.found().unwrap(), tried)
+        (search.result().unwrap(), tried)
     }
 
     fn up_to(limit: u32) -> impl FnMut(Next) -> Option<Reason> {
-        move |next| because(Whose::Server).filter(|_| next.rate > limit)
+        move |next| because(Bottleneck::Server).filter(|_| next.rate > limit)
     }
 
     fn rates(tried: &[Next], length: Length) -> Vec<u32> {
@@ -256,7 +260,7 @@ mod tests {
     #[test]
     fn a_server_that_serves_nothing_has_no_capacity() {
         let (found, tried) = search(Search::seeking(BOUNDS, 10.0), up_to(0));
-        let why = because(Whose::Server);
+        let why = because(Bottleneck::Server);
         assert_eq!(found, SearchResult { confirmed: None, refuted: Some(1), why });
         assert_eq!(rates(&tried, Length::Long), [1]);
     }
@@ -264,7 +268,7 @@ mod tests {
     #[test]
     fn bad_luck_at_the_lowest_rate_is_put_right() {
         let (found, _) = search(Search::seeking(BOUNDS, 4.0), |next| match next.length {
-            Length::Short => because(Whose::Server),
+            Length::Short => because(Bottleneck::Server),
             Length::Long => up_to(9)(next),
         });
         assert_eq!(between(&found), (9, 10));
@@ -282,15 +286,15 @@ mod tests {
     #[test]
     fn a_server_that_meets_the_goal_again_beyond_its_first_limit_is_known_by_the_first() {
         let (found, _) = search(Search::seeking(BOUNDS, 10.0), |next| {
-            because(Whose::Server).filter(|_| next.rate > 100 && next.rate < 300)
+            because(Bottleneck::Server).filter(|_| next.rate > 100 && next.rate < 300)
         });
         assert_eq!(between(&found), (100, 102));
     }
 
     #[test]
     fn a_rate_at_which_something_else_gave_way_once_is_not_the_servers_limit() {
-        for other in [Whose::Generator, Whose::VirtualUsers] {
-            for order in [[Whose::Server, other], [other, Whose::Server]] {
+        for other in [Bottleneck::Generator, Bottleneck::VirtualUsers] {
+            for order in [[Bottleneck::Server, other], [other, Bottleneck::Server]] {
                 let mut tries = 0;
                 let (found, tried) = search(Search::seeking(BOUNDS, 10.0), |next| {
                     if next.rate <= 100 {
@@ -300,15 +304,15 @@ mod tests {
                     because(if next.length == Length::Long { other } else { order[tries % 2] })
                 });
                 let (_, refuted) = between(&found);
-                assert_eq!(found.why.unwrap().whose, other, "{order:?} {tried:?}");
-                // Nothing is gained by running into it with long tries.
+                assert_eq!(found.why.unwrap().bottleneck, other, "{order:?} {tried:?}");
+                // Long tries do not reach it again.
                 assert!(rates(&tried, Length::Long).iter().all(|rate| *rate < refuted + 3));
             }
         }
     }
 
     proptest! {
-        /// Whatever a server answers, the search ends, inside its bounds, and what it found was seen.
+        /// With any responses, the search ends within its bounds, and its result was observed.
         #[test]
         fn every_search_ends_and_found_what_was_answered(
             answers in prop::collection::vec(any::<bool>(), 500),
@@ -323,7 +327,7 @@ mod tests {
                 if next.length == Length::Long {
                     seen.push((next.rate, met));
                 }
-                because(Whose::Server).filter(|_| !met)
+                because(Bottleneck::Server).filter(|_| !met)
             });
             prop_assert!(tried.iter().all(|next| (1..=100_000).contains(&next.rate)));
             let confirmed_is_right = |rate: u32| {

@@ -1,23 +1,23 @@
-//! Whole searches against simulated servers whose true capacity is known by formula, in simulated time.
+//! Whole searches against simulated servers of known capacity, in simulated time.
 
 use std::collections::VecDeque;
 
 use serde_json::json;
 
-use super::course::{Course, Order, SearchEnd};
+use super::blocks::{RoundSpec, SearchEnd, SearchRun};
 use super::goal::Goal;
 use super::plan::{LimitOptions, LimitPlan, tests};
-use super::report::Quiet;
+use super::progress::Console;
 use super::summary::{self, Capacity};
 use crate::journal::record::{Measured, Outcome, RoundRecord};
 
 /// Serves one request after another, in the order in which they come.
 #[derive(Clone, Copy)]
 enum Server {
-    /// Arrivals by the clock, each served in the same time: none waits up to one arrival in that time. D/D/1.
+    /// D/D/1: arrivals by the clock and a constant service time; no request waits below the capacity.
     Fixed { per_second: f64 },
-    /// Arrivals and service at random (Poisson, exponential): M/M/1. In the steady state a response time is
-    /// exponential with the rate μ − λ, so its 95th percentile is ln 20 / (μ − λ).
+    /// M/M/1: Poisson arrivals and exponential service times. In the steady state response times are exponential
+    /// with the rate μ − λ, so their 95th percentile is ln 20 / (μ − λ).
     Random { per_second: f64 },
 }
 
@@ -29,7 +29,7 @@ impl Server {
         }
     }
 
-    /// A try of so many seconds, from an empty server.
+    /// A try of `seconds`, from an empty server.
     fn round(self, rate: f64, seconds: f64, vus: usize, rng: &mut fastrand::Rng) -> Measured {
         let mut exponential = |mean: f64| -mean * (1.0 - rng.f64()).ln();
         let (mut arrives, mut free) = (0.0, 0.0_f64);
@@ -99,7 +99,7 @@ fn plan(p95_seconds: f64, seed: u64) -> LimitPlan {
 fn search(server: Server, p95_seconds: f64, seed: u64) -> Capacity {
     let plan = plan(p95_seconds, seed);
     let mut rng = fastrand::Rng::with_seed(seed);
-    let mut runner = |order: &Order| {
+    let mut runner = |order: &RoundSpec| {
         let rate = f64::from(order.arrivals.unwrap().rate);
         let lasts = order.settings.duration.unwrap().as_secs_f64();
         let vus = order.settings.vus.unwrap() as usize;
@@ -116,12 +116,12 @@ fn search(server: Server, p95_seconds: f64, seed: u64) -> Capacity {
             outcome: Outcome::Measured(Box::new(server.round(rate, lasts, vus, &mut rng))),
         })
     };
-    let outcomes = Course::new(&plan, Some(&mut runner), Vec::new()).run(&mut Quiet);
+    let outcomes = SearchRun::new(&plan, Some(&mut runner), Vec::new()).run(&mut Console::silent());
     assert_eq!(outcomes.ended, SearchEnd::Complete);
     summary::summarise(&plan, &outcomes)[0].capacity.clone()
 }
 
-/// 19 of 20 searches find the truth within -7 % and +1 %.
+/// 19 of 20 searches find the true capacity within -7 % and +1 %.
 #[track_caller]
 fn assert_near(server: Server, p95_seconds: f64) {
     let truth = server.capacity(p95_seconds);
@@ -137,7 +137,7 @@ fn assert_near(server: Server, p95_seconds: f64) {
 #[test]
 fn the_capacity_of_a_server_with_a_fixed_service_time_is_found() {
     assert_near(Server::Fixed { per_second: 200.0 }, 0.1);
-    // Short tries see 1.19 times the truth: the queue needs longer to reach the goal.
+    // Short tries find 1.19 times the true capacity: the queue needs longer to reach the goal.
     assert_near(Server::Fixed { per_second: 100.0 }, 1.0);
 }
 

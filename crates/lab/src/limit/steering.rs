@@ -1,4 +1,4 @@
-//! Whether a script takes the rate of a search itself.
+//! Determines how the rate of a search reaches the load.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,10 +9,10 @@ use crate::load::generator::{Generator, ScriptCheck, check_variants};
 use crate::round::host::Host;
 use crate::run::cancel::Cancel;
 
-/// Two rates that no script has by chance.
+/// Two rates that no script uses by chance.
 const RATES: [u32; 2] = [11, 17];
 
-/// How the rate gets to the load.
+/// The part that starts iterations at the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Steering {
@@ -23,9 +23,9 @@ pub enum Steering {
 }
 
 impl LimitPlan {
-    /// Determines how the rate reaches the load. The load generator outlines the script with two values of `RATE`: a script
-    /// that would start that many iterations per second, for `DURATION`, is left to do so. For any other script, or if a
-    /// hook has to run before the outline is known, the generator starts the default function.
+    /// Determines how the rate reaches the load. The load generator outlines the script with two values of `RATE`: a
+    /// script that would start that many iterations per second, for `DURATION`, is left to do so. For any other
+    /// script, or if a hook has to run before the outline is known, the generator starts the default function.
     ///
     /// Returns the generator's complaints about the script and its outline for a short try.
     pub fn check_script(

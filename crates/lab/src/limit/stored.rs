@@ -1,8 +1,7 @@
-//! A search as its directory keeps it: what was asked (`run.json`) and every try (`rounds.jsonl`).
+//! A search stored in its directory: options (`run.json`) and all tries (`rounds.jsonl`).
 //!
-//! Neither answers nor rates are kept: a search is a function of its options and of what its tries
-//! showed, so it is gone through again with the rounds in the journal in place of new ones. What is
-//! left when they end goes on from there, or is reported as it is.
+//! Results and rates are not stored: a search is a function of its options and of its tries, so it is
+//! replayed with the rounds of the journal, and then resumed or reported.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +13,7 @@ use crate::file::experiment::Experiment;
 use crate::journal::record::{FailureKind, Outcome, RoundRecord};
 use crate::journal::stored::{DESCRIPTION, Description, Kind, StoredError, journal};
 
-/// Kind of the run, which a comparison does not have.
+/// Kind of the run; a comparison has none.
 pub(crate) const KIND: &str = "limit";
 
 /// Options of a search.
@@ -35,22 +34,24 @@ impl Kind for Asked {
     const FORMAT: u32 = 2;
 }
 
-/// A search read back.
+/// A stored search.
 #[derive(Debug, Clone)]
 pub struct StoredLimit {
     pub dir: PathBuf,
     pub experiment: Experiment,
-    /// What it was to do, with the seed it had.
+    /// The plan, with its seed.
     pub plan: LimitPlan,
     pub(super) description: Description<Asked>,
     pub(super) rounds: Vec<RoundRecord>,
-    /// Bytes of the journal that hold whole lines.
+    /// Size in bytes of the complete lines of the journal.
     pub(super) journal_bytes: u64,
 }
 
 impl StoredLimit {
-    /// Reads a search's directory. A last line that was torn when it was killed is left out, and so
-    /// are tries that somebody stopped.
+    /// Reads a search's directory, without an incomplete last line and interrupted tries.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or this version cannot plan the search.
     pub fn read(dir: &Path) -> Result<Self, StoredError> {
         let description = Description::<Asked>::read(dir)?;
         let experiment = description.experiment(dir)?;

@@ -1,9 +1,9 @@
-//! What the searches of a variant come to, and how variants compare.
+//! Results of the variants, and their comparison.
 
 use serde::Serialize;
 
-use super::course::{Outcomes, Try};
-use super::goal::{Figures, Whose};
+use super::blocks::{Outcomes, Try};
+use super::goal::{Bottleneck, Figures};
 use super::plan::LimitPlan;
 use super::search::{Length, SearchResult};
 use crate::file::experiment::Variant;
@@ -14,45 +14,40 @@ use crate::report::Language;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VariantLimit {
     pub name: String,
-    /// Whether the others are compared with it.
     pub is_reference: bool,
     pub capacity: Capacity,
-    /// That against the reference.
+    /// Ratio to the reference.
     pub versus: Versus,
-    /// What gave way, and in how many searches, most often first. Only what was the server's.
+    /// Breaches of the server and numbers of searches, most frequent first.
     pub gave_way: Vec<(String, usize)>,
     pub at_best: Option<Best>,
     pub searches: Vec<SearchPart>,
 }
 
-/// What a variant can take, in iterations per second.
+/// Capacity in iterations per second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "known", rename_all = "snake_case")]
 pub enum Capacity {
     Exactly {
-        /// Median of the highest rates that the searches confirmed; of an even number the lower one, so that it is one
-        /// of them.
+        /// Median of the highest confirmed rates; the lower one of an even number.
         rate: u32,
-        /// Ends of the 95 % confidence interval of their geometric mean, by Student's t on logarithms, made
-        /// wide enough to hold the median; `None` with fewer than two searches.
+        /// 95 % confidence interval of their geometric mean, by Student's t on logarithms, extended to contain
+        /// the median; `None` with fewer than two searches.
         interval: Option<(f64, f64)>,
     },
-    /// In at least one search something else gave way first.
+    /// At least one search had an obstacle. `rate` is the lowest of the highest confirmed rates.
     AtLeast {
-        /// The lowest of the highest rates that were confirmed.
         rate: u32,
-        /// What gave way.
         because: Obstacle,
     },
-    /// In at least one search not even the lowest rate was confirmed.
+    /// In this number of searches not even the lowest rate was confirmed.
     Nothing {
-        /// In how many.
         searches: usize,
     },
     Unknown,
 }
 
-/// What kept a search from the server's limit.
+/// Reason for a search that did not reach the server's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Obstacle {
@@ -61,64 +56,51 @@ pub enum Obstacle {
     MaxRate,
 }
 
-impl Obstacle {
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Generator => "the load generator gave way first",
-            Self::VirtualUsers => "virtual users ran out first; give more with --vus or maxVUs",
-            Self::MaxRate => "it held the highest rate allowed; --max-rate raises that",
-        }
-    }
-}
-
-/// A variant's limit against the reference's.
+/// Capacity relative to the reference.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Versus {
     Reference,
-    /// The ratio of the limits found in the same blocks.
+    /// Ratio of the results of the same blocks.
     Ratio(Estimate),
-    /// There is none, and why, in words.
+    /// No ratio, with the reason.
     NoRatio(String),
 }
 
-/// Figures of a long try at the rate of the [`Capacity`].
+/// A long try at the rate of the [`Capacity`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Best {
     pub rate: u32,
     pub figures: Figures,
-    /// Cores the server used; `None` for a `url`.
+    /// Cores used by the server; `None` for a `url`.
     pub server_cores: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SearchPart {
-    /// Its block.
     pub block: u32,
-    /// What it found.
     #[serde(flatten)]
     pub found: SearchResult,
 }
 
 impl SearchPart {
-    /// What kept it from the server's limit, if anything did.
     fn obstacle(&self) -> Option<Obstacle> {
-        match self.found.why.as_ref().map(|why| why.whose) {
+        match self.found.why.as_ref().map(|why| why.bottleneck) {
             None => Some(Obstacle::MaxRate),
-            Some(Whose::Generator) => Some(Obstacle::Generator),
-            Some(Whose::VirtualUsers) => Some(Obstacle::VirtualUsers),
-            Some(Whose::Server) => None,
+            Some(Bottleneck::Generator) => Some(Obstacle::Generator),
+            Some(Bottleneck::VirtualUsers) => Some(Obstacle::VirtualUsers),
+            Some(Bottleneck::Server) => None,
         }
     }
 
-    /// The answer, when the limit was the server's and above the lowest rate.
+    /// The result, if it is a limit of the server and not below the lowest rate.
     pub(super) fn limit(&self) -> Option<u32> {
         self.found.confirmed.filter(|_| self.obstacle().is_none())
     }
 }
 
 /// One entry per variant, in their order.
-pub fn summarise(plan: &LimitPlan, outcomes: &Outcomes) -> Vec<VariantLimit> {
+pub(crate) fn summarise(plan: &LimitPlan, outcomes: &Outcomes) -> Vec<VariantLimit> {
     let searches: Vec<Vec<SearchPart>> = (0..plan.plan.variants.len())
         .map(|index| {
             let own = outcomes.found.iter().filter(|((_, at), _)| *at == index);
@@ -164,7 +146,7 @@ fn capacity(searches: &[SearchPart]) -> Capacity {
         searches => return Capacity::Nothing { searches },
     }
     let first = searches.iter().filter_map(|search| search.obstacle().map(|why| (search, why)));
-    // Of several, the one that says least.
+    // The obstacle at the lowest rate.
     if let Some((search, because)) =
         first.min_by_key(|(search, _)| search.found.confirmed.unwrap_or(0))
     {
@@ -183,7 +165,7 @@ fn capacity(searches: &[SearchPart]) -> Capacity {
     Capacity::Exactly { rate, interval }
 }
 
-/// Blocks that only one of the two has completed say nothing.
+/// Uses only blocks that both have completed.
 fn versus(reference: &[SearchPart], own: &[SearchPart], lang: Language) -> Versus {
     let none = |en: &str, ko: &str| Versus::NoRatio(lang.pick(en, ko).to_owned());
     let mut pairs = Vec::new();
@@ -218,7 +200,7 @@ fn versus(reference: &[SearchPart], own: &[SearchPart], lang: Language) -> Versu
 }
 
 fn gave_way(searches: &[SearchPart]) -> Vec<(String, usize)> {
-    // In the order in which they matter, which sorting keeps.
+    // In order of importance, which the stable sort keeps among equals.
     let mut counts: Vec<(String, usize)> = Vec::new();
     let reasons = searches.iter().filter_map(|search| search.found.why.as_ref());
     for breach in reasons.filter(|why| why.is_servers()).flat_map(|why| &why.breaches) {
@@ -248,15 +230,17 @@ mod tests {
     use super::*;
     use crate::limit::goal::{Breach, Reason};
 
-    fn search(block: u32, confirmed: u32, refuted: u32, whose: Whose) -> SearchPart {
-        let why = Some(Reason { whose, breaches: vec![Breach::P95 { ms: Some(300.0) }] });
+    fn search(block: u32, confirmed: u32, refuted: u32, bottleneck: Bottleneck) -> SearchPart {
+        let why = Some(Reason { bottleneck, breaches: vec![Breach::P95 { ms: Some(300.0) }] });
         let (confirmed, refuted) = (Some(confirmed), Some(refuted));
         SearchPart { block, found: SearchResult { confirmed, refuted, why } }
     }
 
     fn servers(rates: &[(u32, u32)]) -> Vec<SearchPart> {
         let searches = (1..).zip(rates);
-        searches.map(|(block, (low, high))| search(block, *low, *high, Whose::Server)).collect()
+        searches
+            .map(|(block, (low, high))| search(block, *low, *high, Bottleneck::Server))
+            .collect()
     }
 
     #[test]
@@ -265,14 +249,14 @@ mod tests {
         let Capacity::Exactly { rate, interval } = found else { panic!("{found:?}") };
         assert_eq!(rate, 200);
         assert!(interval.is_some_and(|(low, high)| low < 100.0 && high > 400.0));
-        // Of two the lower, and the interval holds it though they agree.
+        // The lower of two, and the interval contains it although they agree.
         let found = capacity(&servers(&[(100, 103), (101, 104)]));
         let Capacity::Exactly { rate: 100, interval: Some((low, _)) } = found else { panic!() };
         assert!(low <= 100.0);
         assert_eq!(gave_way(&servers(&[(1, 2), (1, 2)])), [("p95".to_owned(), 2)]);
         let mut hung = servers(&[(1, 2)]);
         let breaches = vec![Breach::Errors { share: 1.0 }, Breach::Dropped { share: 1.0 }];
-        hung[0].found.why = Some(Reason { whose: Whose::Server, breaches });
+        hung[0].found.why = Some(Reason { bottleneck: Bottleneck::Server, breaches });
         let words: Vec<String> = gave_way(&hung).into_iter().map(|(word, _)| word).collect();
         assert_eq!(words, ["errors", "dropped iterations"]);
         assert_eq!(capacity(&[]), Capacity::Unknown);
@@ -282,7 +266,7 @@ mod tests {
     fn whatever_is_not_the_servers_makes_it_at_least_and_leaves_no_ratio() {
         let at_least = |rate, because| Capacity::AtLeast { rate, because };
         let mut searches = servers(&[(80, 125), (320, 500)]);
-        searches[1] = search(2, 300, 400, Whose::Generator);
+        searches[1] = search(2, 300, 400, Bottleneck::Generator);
         assert_eq!(capacity(&searches), at_least(80, Obstacle::Generator));
         assert!(matches!(
             versus(&servers(&[(1, 2), (1, 2)]), &searches, Language::En),
@@ -292,18 +276,18 @@ mod tests {
         let ceiling = SearchResult { confirmed: Some(900), refuted: None, why: None };
         let ceiling = SearchPart { block: 1, found: ceiling };
         assert_eq!(capacity(&[ceiling]), at_least(900, Obstacle::MaxRate));
-        let too_few = search(1, 30, 40, Whose::VirtualUsers);
+        let too_few = search(1, 30, 40, Bottleneck::VirtualUsers);
         assert_eq!(capacity(&[too_few]), at_least(30, Obstacle::VirtualUsers));
     }
 
     #[test]
     fn a_server_that_holds_nothing_has_no_ratio() {
-        let why = Some(Reason { whose: Whose::Server, breaches: Vec::new() });
+        let why = Some(Reason { bottleneck: Bottleneck::Server, breaches: Vec::new() });
         let found = SearchResult { confirmed: None, refuted: Some(1), why };
         let nothing = SearchPart { block: 1, found };
         assert_eq!(capacity(std::slice::from_ref(&nothing)), Capacity::Nothing { searches: 1 });
-        // Also when something else gave way in another search.
-        let other = search(2, 300, 400, Whose::Generator);
+        // Also with an obstacle in another search.
+        let other = search(2, 300, 400, Bottleneck::Generator);
         assert_eq!(capacity(&[nothing.clone(), other]), Capacity::Nothing { searches: 1 });
         assert!(matches!(
             versus(&servers(&[(1, 2)]), &[nothing], Language::En),

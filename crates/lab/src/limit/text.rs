@@ -1,4 +1,4 @@
-//! The report for a terminal: one table, a sentence for each variant.
+//! The report for a terminal: a table, and a sentence for each variant.
 
 use super::goal::number;
 use super::report::LimitReport;
@@ -6,8 +6,8 @@ use super::search::Length;
 use super::summary::{Best, VariantLimit, Versus};
 use crate::report::{Language, align, head, ratio};
 
-/// The table, its heads first. A single variant is compared with nothing, so its table has no such column.
-pub fn table(report: &LimitReport) -> Vec<Vec<String>> {
+/// The table with its header. Without the ratio column for a single variant.
+pub(crate) fn table(report: &LimitReport) -> Vec<Vec<String>> {
     let heads = heads(report.language).map(str::to_owned);
     let is_single = report.variants.len() == 1;
     let rows = report.variants.iter().map(|variant| row(variant, !is_single, report.language));
@@ -19,7 +19,7 @@ pub fn table(report: &LimitReport) -> Vec<Vec<String>> {
     table
 }
 
-/// Place of the column with ratios.
+/// Index of the ratio column.
 const VERSUS: usize = 2;
 
 fn heads(lang: Language) -> [&'static str; 5] {
@@ -33,7 +33,7 @@ fn heads(lang: Language) -> [&'static str; 5] {
     .map(|(en, ko)| lang.pick(en, ko))
 }
 
-pub fn render(report: &LimitReport) -> String {
+pub(crate) fn render(report: &LimitReport) -> String {
     let lang = report.language;
     let mut lines = vec![
         format!("{} · {}", report.name, report.question),
@@ -84,8 +84,8 @@ fn best(best: &Best, lang: Language) -> String {
     format!("{p95}{} {good}{cores}", number(best.figures.goodput))
 }
 
-/// Every try, below the heads.
-pub fn tries(report: &LimitReport) -> Vec<Vec<String>> {
+/// Table of all tries, with its header.
+pub(crate) fn tries(report: &LimitReport) -> Vec<Vec<String>> {
     let lang = report.language;
     let heads = [
         ("block", "블록"),
@@ -107,7 +107,7 @@ pub fn tries(report: &LimitReport) -> Vec<Vec<String>> {
             }
             (None, None) => lang.pick("met the goal", "목표에 이름").to_owned(),
         };
-        let seen = tried.figures;
+        let figures = tried.figures;
         vec![
             tried.block.to_string(),
             tried.variant.clone(),
@@ -117,8 +117,8 @@ pub fn tries(report: &LimitReport) -> Vec<Vec<String>> {
                 Length::Short => lang.pick("short", "짧음"),
             }
             .to_owned(),
-            seen.and_then(|seen| seen.p95_ms).map_or_else(String::new, number),
-            seen.map_or_else(String::new, |seen| number(seen.goodput)),
+            figures.and_then(|figures| figures.p95_ms).map_or_else(String::new, number),
+            figures.map_or_else(String::new, |figures| number(figures.goodput)),
             outcome,
         ]
     });

@@ -1,7 +1,7 @@
-//! What the reports of a search say, in each language, beside what all reports say.
+//! Texts of the reports of a search, in each language.
 
-use super::course::SearchEnd;
-use super::goal::{Breach, DIED, Goal, Reason, Whose, number, percent};
+use super::blocks::SearchEnd;
+use super::goal::{Bottleneck, Breach, DIED, Goal, Reason, number, percent};
 use super::summary::{Capacity, Obstacle, VariantLimit, Versus};
 use crate::report::Language;
 
@@ -47,28 +47,32 @@ impl Language {
     pub(super) fn missed(self, reason: &Reason) -> String {
         let Self::Ko = self else { return reason.to_string() };
         let breaches: Vec<String> = reason.breaches.iter().map(|one| self.breach(one)).collect();
-        let whose = match reason.whose {
-            Whose::Server => "",
-            Whose::Generator => " (부하 생성기가 한계였습니다)",
-            Whose::VirtualUsers => " (가상 사용자가 모자랐습니다)",
+        let bottleneck = match reason.bottleneck {
+            Bottleneck::Server => "",
+            Bottleneck::Generator => " (부하 생성기가 한계였습니다)",
+            Bottleneck::VirtualUsers => " (가상 사용자가 모자랐습니다)",
         };
-        breaches.join(", ") + whose
+        breaches.join(", ") + bottleneck
     }
 
     pub(super) fn obstacle(self, obstacle: Obstacle) -> &'static str {
-        let Self::Ko = self else { return obstacle.text() };
-        match obstacle {
-            Obstacle::Generator => "부하 생성기가 먼저 한계에 이르렀습니다",
-            Obstacle::VirtualUsers => {
-                "가상 사용자가 먼저 모자랐습니다. --vus 또는 maxVUs로 늘릴 수 있습니다"
+        let (en, ko) = match obstacle {
+            Obstacle::Generator => {
+                ("the load generator gave way first", "부하 생성기가 먼저 한계에 이르렀습니다")
             }
-            Obstacle::MaxRate => {
-                "허용한 가장 높은 속도를 견뎠습니다. --max-rate로 높일 수 있습니다"
-            }
-        }
+            Obstacle::VirtualUsers => (
+                "virtual users ran out first; give more with --vus or maxVUs",
+                "가상 사용자가 먼저 모자랐습니다. --vus 또는 maxVUs로 늘릴 수 있습니다",
+            ),
+            Obstacle::MaxRate => (
+                "it held the highest rate allowed; --max-rate raises that",
+                "허용한 가장 높은 속도를 견뎠습니다. --max-rate로 높일 수 있습니다",
+            ),
+        };
+        self.pick(en, ko)
     }
 
-    /// How a search ended before its end, if it did.
+    /// Reason of an early end, if any.
     pub(super) fn search_ended(self, ended: &SearchEnd) -> Option<String> {
         Some(match (self, ended) {
             (_, SearchEnd::Complete) => return None,
@@ -144,7 +148,7 @@ impl Language {
         takes + &self.versus(&variant.versus)
     }
 
-    /// Why not even the lowest rate held, as the first such search saw it.
+    /// Reason for missing the goal at the lowest rate, from the first such search.
     fn nothing_for(self, variant: &VariantLimit) -> String {
         let mut failed = variant.searches.iter().filter(|search| search.found.confirmed.is_none());
         let why = failed.find_map(|search| search.found.why.as_ref());
@@ -152,7 +156,7 @@ impl Language {
     }
 
     fn gave_way_first(self, word: &str, count: usize, searches: usize) -> String {
-        // A sentence has it already that whoever dies has given way.
+        // `died` already implies that it gave way.
         if (self, word) == (Self::En, DIED) {
             return format!("; {DIED} first in {count} of {searches} searches");
         }
@@ -163,7 +167,7 @@ impl Language {
         )
     }
 
-    /// A variant's limit against the reference's, as a sentence to follow another.
+    /// The comparison with the reference, as a further sentence.
     fn versus(self, versus: &Versus) -> String {
         match versus {
             Versus::Reference => String::new(),
@@ -194,9 +198,9 @@ mod tests {
 
     #[test]
     fn what_gave_way_is_said_in_a_sentence() {
-        let said = |lang: Language, word| lang.gave_way_first(word, 2, 3);
-        assert_eq!(said(Language::En, "p95"), "; p95 gave way first in 2 of 3 searches");
-        assert_eq!(said(Language::En, DIED), "; the server died first in 2 of 3 searches");
-        assert_eq!(said(Language::Ko, DIED), "; 탐색 3번 중 2번에서 먼저 무너진 것: 서버 종료");
+        let sentence = |lang: Language, word| lang.gave_way_first(word, 2, 3);
+        assert_eq!(sentence(Language::En, "p95"), "; p95 gave way first in 2 of 3 searches");
+        assert_eq!(sentence(Language::En, DIED), "; the server died first in 2 of 3 searches");
+        assert_eq!(sentence(Language::Ko, DIED), "; 탐색 3번 중 2번에서 먼저 무너진 것: 서버 종료");
     }
 }

@@ -1,6 +1,6 @@
 //! An experiment from the command line: two servers and a script.
 
-use super::Wrong;
+use super::CheckError;
 use madang_lab::Experiment;
 use madang_lab::experiment::COMMAND_LINE;
 use madang_stack::container::{CONTAINER_FILES, Engine};
@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 /// Characters that need a shell.
 const SHELL: &str = "|&;<>()$`\\\"'*?[]#~!\n";
 
-/// Two servers and a script.
 #[derive(clap::Args, Debug)]
-pub struct Bare {
+pub(crate) struct Bare {
     /// k6 script, for a comparison without a file; reads the server's address from BASE_URL
     #[arg(long, value_name = "FILE", conflicts_with = "path")]
     pub script: Option<PathBuf>,
@@ -41,7 +40,7 @@ pub struct Bare {
 
 impl Bare {
     /// The experiment; `None` without a script.
-    pub fn experiment(&self) -> anyhow::Result<Option<Experiment>> {
+    pub(crate) fn experiment(&self) -> anyhow::Result<Option<Experiment>> {
         let Some(script) = &self.script else { return Ok(None) };
         if !script.is_file() {
             return Err(wrong(format!("--script names `{}`, which is no file", script.display())));
@@ -62,15 +61,13 @@ impl Bare {
                 );
                 return Err(wrong(why));
             };
-            let variant = toml::Table::from_iter([(key.to_owned(), value)]);
-            variants.insert(name.to_owned(), variant.into());
+            variants.insert(name.to_owned(), table([(key, value)]).into());
         }
         // Explicit, because the order of tables is not guaranteed.
-        let rest = toml::Table::from_iter([("reference".to_owned(), "base".into())]);
-        let generator =
-            self.generator.as_ref().map(|command| ("generator".to_owned(), words(command).into()));
-        let load = toml::Table::from_iter(generator);
-        of_script("compare", script, load, variants, rest).map(Some)
+        let rest = table([("reference", "base".into())]);
+        let load =
+            table(self.generator.as_ref().map(|command| ("generator", words(command).into())));
+        script_experiment("compare", script, load, variants, rest).map(Some)
     }
 }
 
@@ -92,12 +89,16 @@ fn started(name: &str, command: &str) -> anyhow::Result<(&'static str, toml::Val
 }
 
 fn wrong(why: String) -> anyhow::Error {
-    Wrong { file: COMMAND_LINE.into(), wrong: vec![why] }.into()
+    CheckError { file: COMMAND_LINE.into(), problems: vec![why] }.into()
 }
 
-/// An experiment of a script and variants, named after command and script; `load` and `rest` are what else
-/// its file would have.
-pub fn of_script(
+pub(crate) fn table<'k>(entries: impl IntoIterator<Item = (&'k str, toml::Value)>) -> toml::Table {
+    entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// An experiment from a script and variants, named after command and script. `load` and `rest` are further entries of
+/// the experiment file.
+pub(crate) fn script_experiment(
     command: &str,
     script: &Path,
     mut load: toml::Table,
@@ -119,8 +120,8 @@ pub fn of_script(
     Ok(Experiment::of_command_line(&file.to_string(), &std::env::current_dir()?)?)
 }
 
-/// Splits a command into words, or wraps it in a shell if it contains shell syntax. Without a shell the program is known:
-/// a missing one is reported before the run, and resuming detects another build.
+/// Splits a command into words, or wraps it in a shell if it contains shell syntax. Only without a shell is the
+/// program known: a missing one is reported before the run, and a resumed run detects another build.
 fn words(command: &str) -> Vec<String> {
     let first = command.split_whitespace().next().unwrap_or_default();
     if command.contains(|c| SHELL.contains(c)) || first.contains('=') {

@@ -1,21 +1,21 @@
-//! `[data]` of an experiment: what every round starts with.
+//! `[data]` of an experiment: the data at the start of every round.
 
 use madang_lab::host::HostError;
 use std::path::{Path, PathBuf};
 
 /// The `[data]` table of this host.
 #[derive(Debug, Default, PartialEq)]
-pub struct Data {
+pub(crate) struct Data {
     pub samples: bool,
     /// GPX and GeoJSON files, relative to the experiment.
     pub tracks: Vec<PathBuf>,
-    /// The arguments of `madang seed`, which knows what they may be.
+    /// Arguments of `madang seed`.
     pub seed: Option<Vec<String>>,
 }
 
 impl Data {
     /// Reads and checks the table; `dir` is the experiment's directory.
-    pub fn read(table: &toml::Table, dir: &Path) -> Result<Self, HostError> {
+    pub(crate) fn read(table: &toml::Table, dir: &Path) -> Result<Self, HostError> {
         let mut data = Self::default();
         for (key, value) in table {
             match (key.as_str(), value) {
@@ -26,31 +26,24 @@ impl Data {
                 }
                 ("seed", toml::Value::Table(counts)) => {
                     let flags = crate::seed::flags(counts);
-                    data.seed = Some(flags.map_err(|why| HostError(format!("`seed`: {why}")))?);
+                    data.seed = Some(flags.map_err(|why| error(format!("`seed`: {why}")))?);
                 }
-                ("samples", _) => {
-                    return Err(HostError("`samples` must be true or false".to_owned()));
-                }
-                ("tracks", _) => {
-                    return Err(HostError("`tracks` must be a list of files".to_owned()));
-                }
+                ("samples", _) => return Err(error("`samples` must be true or false")),
+                ("tracks", _) => return Err(error("`tracks` must be a list of files")),
                 ("seed", _) => {
-                    let example = "`seed` must be a table such as { users = 200 }";
-                    return Err(HostError(example.to_owned()));
+                    return Err(error("`seed` must be a table such as { users = 200 }"));
                 }
                 _ => {
-                    return Err(HostError(format!(
-                        "unknown key `{key}`: accepted are `samples`, `tracks`, `seed`"
-                    )));
+                    let accepted = "accepted are `samples`, `tracks`, `seed`";
+                    return Err(error(format!("unknown key `{key}`: {accepted}")));
                 }
             }
         }
         Ok(data)
     }
 
-    /// The files that the table names, whether or not they are there. The samples are part of this
-    /// program, and `seed` reads none.
-    pub fn files(table: &toml::Table, dir: &Path) -> Vec<PathBuf> {
+    /// Files named in the table, existing or not. The samples are part of this program, and `seed` reads no files.
+    pub(crate) fn files(table: &toml::Table, dir: &Path) -> Vec<PathBuf> {
         let tracks = table.get("tracks").and_then(toml::Value::as_array);
         let names = tracks.into_iter().flatten().filter_map(toml::Value::as_str);
         names.map(|name| dir.join(name)).collect()
@@ -60,12 +53,13 @@ impl Data {
 fn track(file: &toml::Value, dir: &Path) -> Result<PathBuf, HostError> {
     let path = file.as_str().map(|name| dir.join(name));
     let path =
-        path.ok_or_else(|| HostError(format!("`tracks` must be a list of files, not {file}")))?;
-    if path.is_file() {
-        Ok(path)
-    } else {
-        Err(HostError(format!("`tracks`: no file `{}`", path.display())))
-    }
+        path.ok_or_else(|| error(format!("`tracks` must be a list of files, not {file}")))?;
+    let missing = || error(format!("`tracks`: no file `{}`", path.display()));
+    if path.is_file() { Ok(path) } else { Err(missing()) }
+}
+
+pub(super) fn error(text: impl Into<String>) -> HostError {
+    HostError(text.into())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! What the lab asks of this program: its server, its data, its load generator.
+//! This program as host of the lab: its server, its data, its load generator.
 
-use super::data::Data;
+use super::data::{Data, error};
 use anyhow::anyhow;
 use madang_lab::Cancel;
 use madang_lab::host::{Address, Addresses, Host, HostError, Launch, Page, Ready, Said, Served};
@@ -11,15 +11,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// This program as it runs now, even when its file is replaced by a build meanwhile.
+/// The running program, even if a build replaces its file.
 const THIS_PROGRAM: &str = "/proc/self/exe";
-/// Filling a store may take this long; the largest bundled one takes seconds.
+/// Time limit for filling a store; the largest bundled one takes seconds.
 const PREPARE_LIMIT: Duration = Duration::from_secs(1800);
-/// Filling is stopped gently, so that everything is on disk.
+/// Grace period after filling, so that everything is on disk.
 const STOP_GRACE: Duration = Duration::from_secs(30);
 
-/// What the lab needs to know about this program.
-pub struct Madang;
+pub(crate) struct Madang;
 
 impl Madang {
     fn fill_with_samples(
@@ -34,8 +33,8 @@ impl Madang {
         if exit.is_success() {
             return Ok(());
         }
-        let said = server.stderr_tail();
-        Err(HostError(format!("the server that stored the samples failed ({exit}){said}")))
+        let tail = server.stderr_tail();
+        Err(error(format!("the server that stored the samples failed ({exit}){tail}")))
     }
 
     /// Runs a command of this program that fills a store.
@@ -43,7 +42,7 @@ impl Madang {
         let filling = self.supervisor().spawn(spec).map_err(in_words)?;
         match filling.wait_patiently(Patience::new(PREPARE_LIMIT, give_up)).map_err(in_words)? {
             exit if exit.is_success() => Ok(()),
-            exit => Err(HostError(format!("`{what}` failed ({exit}){}", filling.stderr_tail()))),
+            exit => Err(error(format!("`{what}` failed ({exit}){}", filling.stderr_tail()))),
         }
     }
 }
@@ -66,22 +65,21 @@ impl Host for Madang {
         if let Some(stack) = &served.stack {
             let flags = stack_flags(stack, served)?.into_iter().chain(set_flags(settings));
             return crate::up::check(&flags.collect::<Vec<_>>())
-                .map_err(|error| HostError(format!("{error:#}")));
+                .map_err(|why| error(format!("{why:#}")));
         }
         let origin = Origin::Flag("--set".to_owned());
-        // Where it stands is said by the caller, who knows the variant.
-        let in_words = |error: ConfigError| {
-            let (text, place) = (error.to_string(), format!("{origin}: "));
-            HostError(text.strip_prefix(&place).unwrap_or(&text).to_owned())
+        // The caller adds the place, as it knows the variant.
+        let in_words = |why: ConfigError| {
+            let (text, place) = (why.to_string(), format!("{origin}: "));
+            error(text.strip_prefix(&place).unwrap_or(&text))
         };
         let mut sources = Sources::new();
         let mut seen = BTreeSet::new();
         for (key, value) in flat(settings) {
             sources.set(&key, &value, origin.clone()).map_err(in_words)?;
-            if seen.contains(&key) {
-                return Err(HostError(format!("`{key}` is given twice")));
+            if !seen.insert(key.clone()) {
+                return Err(error(format!("`{key}` is given twice")));
             }
-            seen.insert(key);
         }
         sources.resolve().map(drop).map_err(in_words)
     }
@@ -103,8 +101,8 @@ impl Host for Madang {
     ) -> Result<(), HostError> {
         let data = Data::read(data, dir)?;
         let give_up = || cancel.is_cancelled();
-        // Before the samples, among which are neighbours of the same names, whom nobody can log in
-        // as: they are made up only where there are no users yet.
+        // Before the samples, whose users have the same names and no known password: those are only
+        // added to a store without users.
         if let Some(flags) = data.seed {
             let seed = this_program(template).args(["seed", "--data"]).arg(template);
             self.fill("seed", &seed.args(flags), &give_up)?;
@@ -112,7 +110,7 @@ impl Host for Madang {
         if data.samples {
             self.fill_with_samples(template, &give_up)?;
         }
-        // After them: sample tracks are only for a store without any.
+        // After the samples, whose tracks are only for a store without any.
         if !data.tracks.is_empty() {
             let import = this_program(template).args(["import", "tracks", "--data"]).arg(template);
             self.fill("import tracks", &import.arg("--").args(&data.tracks), &give_up)?;
@@ -120,7 +118,6 @@ impl Host for Madang {
         Ok(())
     }
 
-    /// A stack that has stopped goes on with its directory.
     fn prepare_stack(
         &self,
         served: &Served,
@@ -130,7 +127,7 @@ impl Host for Madang {
     ) -> Result<Option<PathBuf>, HostError> {
         let Some(stack) = &served.stack else { return Ok(None) };
         let flags: Vec<_> = stack_flags(stack, served)?;
-        let layout = crate::up::layout(&flags).map_err(|error| HostError(format!("{error:#}")))?;
+        let layout = crate::up::layout(&flags).map_err(|why| error(format!("{why:#}")))?;
         let has_data = template.join(madang_service::store::FILE).exists();
         let (true, Some((name, flags))) = (has_data, layout) else { return Ok(None) };
         let filled = stacks.join(name);
@@ -143,7 +140,7 @@ impl Host for Madang {
         servers.ready_line("", Patience::new(PREPARE_LIMIT, &give_up)).map_err(in_words)?;
         match servers.stop(Patience::new(STOP_GRACE, &give_up)).map_err(in_words)? {
             exit if exit.is_success() => Ok(Some(filled)),
-            exit => Err(HostError(format!("filling a stack failed ({exit})"))),
+            exit => Err(error(format!("filling a stack failed ({exit})"))),
         }
     }
 
@@ -159,13 +156,14 @@ impl Host for Madang {
     ) -> Result<Launch, HostError> {
         if let Some(stack) = &served.stack {
             if address.is_some() {
-                let why =
-                    "a stack starts what was killed by itself; the lab does not start it again";
-                return Err(HostError(why.to_owned()));
+                return Err(error(
+                    "a stack starts what was killed by itself; the lab does not start it again",
+                ));
             }
             let spec = stack_in(data_dir, data_dir)?;
             let flags = stack_flags(stack, served)?.into_iter().chain(set_flags(&served.settings));
-            return Ok(Launch { spec: spec.args(flags), ready: Ready::Said(said), metrics: None });
+            let ready = Ready::Said(read_up_line);
+            return Ok(Launch { spec: spec.args(flags), ready, metrics: None });
         }
         let spec = serve(data_dir, address.unwrap_or(FREE_PORT)).args(set_flags(&served.settings));
         let metrics = Page::Line { prefix: METRICS.to_owned(), path: "/metrics".to_owned() };
@@ -192,9 +190,8 @@ impl Host for Madang {
     }
 }
 
-/// Line 1 of `serve`'s stdout begins with this.
+/// Beginnings of the two lines that `serve` prints.
 const LISTENING: &str = "listening ";
-/// And line 2 with this.
 const METRICS: &str = "metrics ";
 const FREE_PORT: &str = "127.0.0.1:0";
 
@@ -203,19 +200,19 @@ fn serve(dir: &Path, address: &str) -> Spec {
     this_program(dir).args(["serve", "--listen", address, "--data"]).arg(dir)
 }
 
-/// How the variables of server and generator begin: settings, and options that k6 has, too.
+/// Prefixes of the variables of server and generator: settings, and options of k6.
 const OWN_VARIABLES: [&str; 2] = ["MADANG_", "K6_"];
 
-/// This program without anything of its caller's that would change what it does: a round's
-/// settings are those of the experiment, not those of the shell or directory it was started in.
+/// This program in another directory and without its variables: a round's settings are those of the
+/// experiment, not of the shell or directory in which it was started.
 fn this_program(dir: &Path) -> Spec {
     let spec = Spec::new(THIS_PROGRAM).dir(dir);
     OWN_VARIABLES.iter().fold(spec, |spec, prefix| spec.env_remove_prefix(prefix))
 }
 
-/// Servers with their files in `dir`, and data copied `from` a directory if they have none and there are some.
+/// A stack in `dir`, with the data of `from`, if any, copied unless it has its own.
 fn stack_in(dir: &Path, from: &Path) -> Result<Spec, HostError> {
-    let broken = |error| HostError(format!("cannot create `{}`: {error}", dir.display()));
+    let broken = |why| error(format!("cannot create `{}`: {why}", dir.display()));
     std::fs::create_dir_all(dir).map_err(broken)?;
     let spec = this_program(dir).args(["up", "--json", "--dir"]).arg(dir.join("stack"));
     let has_data = from.join(madang_service::store::FILE).exists();
@@ -232,7 +229,7 @@ fn stack_flags(stack: &toml::Table, served: &Served) -> Result<Vec<String>, Host
     for (key, value) in stack {
         if !STACK.contains(&key.as_str()) {
             let known = STACK.join(", ");
-            return Err(HostError(format!("`stack` has no `{key}`; it has {known}")));
+            return Err(error(format!("`stack` has no `{key}`; it has {known}")));
         }
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         flags.push(format!("--{key}={value}"));
@@ -244,11 +241,10 @@ fn set_flags(settings: &toml::Table) -> Vec<String> {
     flat(settings).into_iter().map(|(key, value)| format!("--set={key}={value}")).collect()
 }
 
-/// What `madang up --json` prints.
-fn said(line: &str) -> Result<Said, HostError> {
-    let wrong =
-        |why: &dyn std::fmt::Display| HostError(format!("`madang up` printed no line: {why}"));
-    let line: UpLine = serde_json::from_str(line).map_err(|error| wrong(&error))?;
+/// Reads the line that `madang up --json` prints.
+fn read_up_line(line: &str) -> Result<Said, HostError> {
+    let wrong = |why: &dyn std::fmt::Display| error(format!("`madang up` printed no line: {why}"));
+    let line: crate::up::Running = serde_json::from_str(line).map_err(|error| wrong(&error))?;
     let cache = line.cache.into_iter().chain(line.counts);
     let databases = Addresses {
         mysql: line
@@ -258,42 +254,19 @@ fn said(line: &str) -> Result<Said, HostError> {
         redis: cache.map(|url| Address::new(url.split(',').next().unwrap_or_default())).next(),
         nginx: line.nginx.map(Address::new),
     };
-    // All of them together are `mariadb` in a report.
+    // In a report `mariadb` means all database servers together.
     let name = |name: String| if name == "mariadb" { "primary".to_owned() } else { name };
-    let named = |process: UpProcess| (name(process.name), process.pid);
+    let named = |process: crate::up::RunningProcess| Some((name(process.name), process.pid?));
     Ok(Said {
         base_url: line.url,
         metrics: line.nodes.into_iter().map(|node| format!("{}/metrics", node.metrics)).collect(),
         databases,
-        processes: line.processes.into_iter().map(named).collect(),
+        processes: line.processes.into_iter().filter_map(named).collect(),
     })
 }
 
-#[derive(serde::Deserialize)]
-struct UpLine {
-    url: String,
-    nodes: Vec<UpNode>,
-    database: String,
-    cache: Option<String>,
-    counts: Option<String>,
-    nginx: Option<String>,
-    processes: Vec<UpProcess>,
-}
-
-#[derive(serde::Deserialize)]
-struct UpNode {
-    metrics: String,
-}
-
-#[derive(serde::Deserialize)]
-struct UpProcess {
-    name: String,
-    pid: u32,
-}
-
-/// Settings as `--set` has them: dotted keys, strings without their quotes. TOML reads
-/// `cache.mode = "off"` without quotes around the key as a table in a table; both ways are meant
-/// alike.
+/// Settings in the form of `--set`: dotted keys, strings without quotes. TOML reads an unquoted
+/// `cache.mode = "off"` as nested tables.
 fn flat(settings: &toml::Table) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (key, value) in settings {
@@ -309,8 +282,8 @@ fn flat(settings: &toml::Table) -> Vec<(String, String)> {
     found
 }
 
-fn in_words(error: madang_stack::Error) -> HostError {
-    HostError(format!("{:#}", anyhow!(error)))
+fn in_words(cause: madang_stack::Error) -> HostError {
+    error(format!("{:#}", anyhow!(cause)))
 }
 
 #[cfg(test)]

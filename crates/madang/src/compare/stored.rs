@@ -1,19 +1,18 @@
-//! What becomes of a run that is over.
+//! The end of a run: report, hints, exit code.
 
-use super::{say, tell};
-use crate::exit;
+use crate::exit::ExitReason;
+use crate::terminal;
 use anyhow::anyhow;
 use madang_lab::report::{Language, RunEnd};
 use madang_lab::{Conclusion, FailureKind, Finished, Report, Stored, Verdict};
 use std::path::Path;
 
-/// Nothing has to be put right.
-pub const GO_ON: &str = "go on with";
+/// Hint after an interruption.
+pub(crate) const GO_ON: &str = "go on with";
 
-/// How to go on after a round that broke so, if that is possible: with another file, script or
-/// program a run cannot be resumed, and what the load, a time limit, a value of an invariant or the
-/// amount of output broke is seldom put right without.
-pub fn go_on_after(failed: Option<FailureKind>) -> Option<&'static str> {
+/// Hint after a broken round, if the run can probably be resumed. That requires the same file, script
+/// and program, which seldom suffices after failures of load, time limits, values or amount of output.
+pub(crate) fn go_on_after(failed: Option<FailureKind>) -> Option<&'static str> {
     match failed {
         Some(
             FailureKind::Load
@@ -28,20 +27,20 @@ pub fn go_on_after(failed: Option<FailureKind>) -> Option<&'static str> {
     }
 }
 
-/// What may make the command fail although everything ran.
+/// Condition of exit code 7.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum FailOn {
-    /// The figure in question, or one listed as also worse, is worse by more than this share.
+pub(crate) enum FailOn {
+    /// The figure in question, or another listed as worse, is worse by more than this share.
     Worse(f64),
     Refuted,
-    /// A prediction is undecided, or it is open whether a variant is worse.
+    /// A prediction is undecided, or whether a variant is worse.
     Undecided,
     Never,
 }
 
 impl FailOn {
-    /// Reads `worse`, `worse:2%`, `undecided`, `refuted` or `never`.
-    pub fn parse(text: &str) -> anyhow::Result<Self> {
+    /// Parses `worse`, `worse:2%`, `undecided`, `refuted` or `never`.
+    pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let accepted = || {
             anyhow!(
                 "accepted are `worse`, `worse:PERCENT%` such as `worse:2%`, `undecided`, `refuted` and `never`"
@@ -56,15 +55,15 @@ impl FailOn {
                 let percent = text.strip_prefix("worse:").ok_or_else(accepted)?;
                 let percent = percent.strip_suffix('%').unwrap_or(percent).trim();
                 let percent: f64 = percent.parse().map_err(|_| accepted())?;
-                let is_one = percent.is_finite() && percent >= 0.0;
-                if is_one { Ok(Self::Worse(percent / 100.0)) } else { Err(accepted()) }
+                let is_valid = percent.is_finite() && percent >= 0.0;
+                if is_valid { Ok(Self::Worse(percent / 100.0)) } else { Err(accepted()) }
             }
         }
     }
 }
 
-/// How runs are shown, and what they make of the command.
-pub struct Show<'a> {
+/// Options for output and exit code.
+pub(crate) struct Show<'a> {
     /// `report.json` instead of the table.
     pub json: bool,
     /// All figures below the table.
@@ -73,27 +72,27 @@ pub struct Show<'a> {
 }
 
 impl Show<'_> {
-    pub fn finished(&self, finished: Finished, out: &Path) -> anyhow::Result<exit::ExitReason> {
+    pub(crate) fn finished(&self, finished: Finished, out: &Path) -> anyhow::Result<ExitReason> {
         let Finished { report, written } = finished;
         self.show(&report)?;
-        // Shown above all the same: it may be hours of work.
+        // Shown above in any case: it may be hours of work.
         written?;
         let (complete, all) = (report.complete_blocks, report.settings.blocks);
         let place = out.display();
-        tell(&format!("{complete} of {all} blocks complete; results in {place}"));
+        terminal::message(format_args!("{complete} of {all} blocks complete; results in {place}"));
         let hint = match report.ended {
             RunEnd::Complete => None,
             RunEnd::Interrupted => Some(GO_ON),
             RunEnd::Broken { .. } => go_on_after(report.last_failure()),
         };
         if let Some(hint) = hint {
-            tell(&format!("{hint}: madang compare --resume {place}"));
+            terminal::message(format_args!("{hint}: madang compare --resume {place}"));
         }
         Ok(self.ended(&report))
     }
 
-    /// A run that ended early or broken is that first. `--fail-on` comes before an open answer.
-    fn ended(&self, report: &Report) -> exit::ExitReason {
+    /// An early or broken end has precedence over `--fail-on`, which has precedence over an undecided answer.
+    fn ended(&self, report: &Report) -> ExitReason {
         let on = |what: FailOn| self.fail_on.contains(&what);
         let conclusion = report.conclusion();
         if !matches!(conclusion, Conclusion::Done | Conclusion::CannotTell) {
@@ -113,11 +112,11 @@ impl Show<'_> {
         let matched = (on(FailOn::Refuted) && refuted)
             || (on(FailOn::Undecided) && undecided)
             || (limit.is_some() && worse == Some(true));
-        if matched { exit::ExitReason::FailOn } else { conclusion.into() }
+        if matched { ExitReason::FailOn } else { conclusion.into() }
     }
 
     fn show(&self, report: &Report) -> anyhow::Result<()> {
-        say(&match (self.json, self.full) {
+        terminal::print(&match (self.json, self.full) {
             (true, _) => report.to_json(),
             (false, true) => report.to_full_text(),
             (false, false) => report.to_text(),
@@ -125,11 +124,11 @@ impl Show<'_> {
     }
 }
 
-pub fn report_again(
+pub(crate) fn report_again(
     dir: &Path,
     language: Option<Language>,
     show: &Show<'_>,
-) -> anyhow::Result<exit::ExitReason> {
+) -> anyhow::Result<ExitReason> {
     let stored = Stored::read(dir)?;
     let report = madang_lab::report_again(&stored, language)?;
     show.show(&report)?;

@@ -1,9 +1,7 @@
-//! `madang import markets FILE…`: the public data of Korea about traditional markets.
+//! `madang import markets FILE…`: public data of Korea about traditional markets.
 //!
-//! Three files are known by what is in them, whatever they are called: the standard data as CSV
-//! (전국전통시장표준데이터, CP949 or UTF-8), the same as JSON, and the facilities of markets (소상공인시장진흥공단_전통시장현황),
-//! which are joined onto markets that are there. A file is read whole, so it is bounded
-//! ([`LARGEST_FILE`]); rows are written a few hundred to a transaction.
+//! Three kinds of files are recognised by their content: the standard data as CSV (전국전통시장표준데이터, CP949 or UTF-8),
+//! the same as JSON, and facilities (소상공인시장진흥공단_전통시장현황), which are joined to existing markets.
 
 mod cell;
 mod facilities;
@@ -14,21 +12,22 @@ mod report;
 mod row;
 mod table;
 
-use super::{progress, read_file};
+use super::{PROGRESS, read_file};
 use crate::exit::Partly;
 use crate::settings::SettingsArgs;
+use crate::terminal::bar;
 use anyhow::Context as _;
 use madang_service::app::App;
 use madang_service::markets::{Markets, Prepared};
 use madang_service::store::DirLock;
-use report::{ImportedMarkets, Report};
+use report::Report;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::Write as _;
 use std::path::PathBuf;
 use tokio::runtime::Runtime;
 
-/// Largest file that is read: thirty times the largest known.
+/// Maximum size of a file, which is read whole: thirty times the largest known.
 const LARGEST_FILE: u64 = 64 << 20;
 /// Markets of one transaction.
 const ROWS_AT_ONCE: usize = 500;
@@ -48,7 +47,7 @@ A row that cannot be imported is reported with its line and the reason; the exit
 Examples:
   madang import markets markets.csv
   madang import markets --data /var/lib/madang markets.csv facilities.csv")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     settings: SettingsArgs,
     /// Files to import, in order
@@ -56,8 +55,7 @@ pub struct Args {
     files: Vec<PathBuf>,
 }
 
-/// Imports them.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.settings.resolve()?;
     let _lock = DirLock::to_fill(&settings)?;
     let app = App::open(&settings)?;
@@ -70,13 +68,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     let outcome = import.report.finish();
-    // The work is done whether or not somebody reads of it.
+    // The import is complete even if nobody reads this.
     let _ = writeln!(std::io::stdout(), "{outcome}");
     if outcome.refused > 0 { Err(Partly.into()) } else { Ok(()) }
 }
 
-/// Stores the bundled markets where there are none.
-pub fn fill_demo(app: &App) -> anyhow::Result<()> {
+/// Stores the bundled markets if there are none.
+pub(crate) fn fill_demo(app: &App) -> anyhow::Result<()> {
     let mut import = Import::start(&app.markets)?;
     if import.runtime.block_on(app.markets.store().count())? > 0 {
         return Ok(());
@@ -96,16 +94,15 @@ struct Import<'a> {
 
 impl<'a> Import<'a> {
     fn start(markets: &'a Markets) -> anyhow::Result<Self> {
-        // With timers: on MariaDB a write waits until other nodes know it.
+        // With timers, because a write on MariaDB waits for other nodes.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { markets, runtime, report: Report::new(progress(0)) })
+        Ok(Self { markets, runtime, report: Report::new(bar(0, PROGRESS)) })
     }
 
     /// Imports one file.
     ///
     /// # Errors
-    /// When nothing of it can be read, or the store does not take it. Rows that cannot be imported are
-    /// reported and no error.
+    /// When the file cannot be read, or the store fails. Rows that cannot be imported are only reported.
     fn file(&mut self, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
         anyhow::ensure!(
             bytes.len() as u64 <= LARGEST_FILE,
@@ -117,7 +114,6 @@ impl<'a> Import<'a> {
         let mut rows = Rows::new(self.markets);
         match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
             None => anyhow::bail!("is empty"),
-            // The standard data as JSON.
             Some(b'{') => json::read(bytes, |line, cells| rows.add(line, cells, &mut self.report))?,
             Some(_) => {
                 let table = table::Table::read(bytes)?;
@@ -133,40 +129,37 @@ impl<'a> Import<'a> {
     }
 
     fn store(&mut self, rows: Rows<'_>) -> anyhow::Result<()> {
-        self.report.will_store(rows.rows.len());
-        self.report.count(|outcome| outcome.merged += rows.merged);
+        self.report.bar.inc_length(rows.rows.len() as u64);
+        self.report.outcome.merged += rows.merged;
         let mut rows = rows.rows.into_iter().peekable();
         while rows.peek().is_some() {
             let chunk: Vec<Prepared> = rows.by_ref().take(ROWS_AT_ONCE).collect();
-            let size = chunk.len();
+            let size = chunk.len() as u64;
             let done = self.runtime.block_on(self.markets.store().import(chunk));
             let done = done.context("cannot store the markets")?;
-            self.report.stored(size);
-            self.report.count(|outcome| {
-                outcome.created += done.created;
-                outcome.updated += done.updated;
-                outcome.unchanged += done.unchanged;
-            });
+            self.report.bar.inc(size);
+            let outcome = &mut self.report.outcome;
+            outcome.created += done.created;
+            outcome.updated += done.updated;
+            outcome.unchanged += done.unchanged;
         }
         Ok(())
     }
 
     fn store_facilities(&mut self, joined: &[(i64, u32)]) -> anyhow::Result<()> {
-        self.report.will_store(joined.len());
+        self.report.bar.inc_length(joined.len() as u64);
         for chunk in joined.chunks(ROWS_AT_ONCE) {
             let written = self.markets.store().set_facilities(chunk.to_vec());
             let updated = self.runtime.block_on(written).context("cannot store the markets")?;
-            self.report.stored(chunk.len());
-            self.report.count(|outcome: &mut ImportedMarkets| {
-                outcome.updated += updated;
-                outcome.unchanged += chunk.len() - updated;
-            });
+            self.report.bar.inc(chunk.len() as u64);
+            self.report.outcome.updated += updated;
+            self.report.outcome.unchanged += chunk.len() - updated;
         }
         Ok(())
     }
 }
 
-/// Markets of one file, those that are one merged.
+/// Markets of one file, with duplicates merged.
 struct Rows<'a> {
     markets: &'a Markets,
     rows: Vec<Prepared>,
@@ -188,15 +181,15 @@ impl<'a> Rows<'a> {
         };
         let row = self.markets.prepare(market);
         match self.by_key.entry(row.key.clone()) {
-            Entry::Vacant(place) => {
-                place.insert(self.rows.len());
+            Entry::Vacant(entry) => {
+                entry.insert(self.rows.len());
                 self.rows.push(row);
             }
-            Entry::Occupied(place) => {
-                let there = &mut self.rows[*place.get()];
-                let first = std::mem::take(&mut there.market);
+            Entry::Occupied(entry) => {
+                let earlier = &mut self.rows[*entry.get()];
+                let first = std::mem::take(&mut earlier.market);
                 let market = first.and(row.market);
-                *there = Prepared { key: row.key, ..self.markets.prepare(market) };
+                *earlier = Prepared { key: row.key, ..self.markets.prepare(market) };
                 self.merged += 1;
             }
         }

@@ -1,8 +1,9 @@
-//! `madang import tracks FILE…`: trails from GPX and GeoJSON files into the store.
+//! `madang import tracks FILE…`: imports trails from GPX and GeoJSON files.
 
-use super::{progress, read_file, say};
+use super::{PROGRESS, print_above, read_file};
 use crate::exit::Partly;
 use crate::settings::SettingsArgs;
+use crate::terminal::bar;
 use anyhow::Context as _;
 use indicatif::ProgressBar;
 use madang_path::{Document, Limits};
@@ -25,7 +26,7 @@ code is then 1. A track with the name and path of a stored one is not imported a
 Examples:
   madang import tracks trails/*.gpx
   madang import tracks --rate 4.5 --data /var/lib/madang riverside.geojson")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     settings: SettingsArgs,
     /// Rating of these tracks in stars, 0 to 5; 0 = not rated. Also applied to those already stored
@@ -43,47 +44,38 @@ fn stars(text: &str) -> anyhow::Result<f64> {
     }
 }
 
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.settings.resolve()?;
     let _lock = DirLock::to_fill(&settings)?;
     let app = App::open(&settings)?;
-    let files = args.files.iter().map(|path| Source {
-        name: path.display().to_string(),
-        content: Content::File(path.clone()),
-    });
+    let limits = Limits::default();
+    let read = |path: &PathBuf| {
+        let bytes = read_file(path, limits.max_bytes as u64)?;
+        Ok(madang_path::read(&bytes, &limits)?)
+    };
+    let files = args.files.iter().map(|path| (path.display().to_string(), path));
     let outcome = Import::start(&app, settings.database.queue, args.rate, args.files.len() as u64)?
-        .run(files)?;
-    // The work is done whether or not somebody reads of it.
+        .run(files, read)?;
+    // The import is complete even if nobody reads this.
     let _ = writeln!(std::io::stdout(), "{outcome}");
     if outcome.refused > 0 { Err(Partly.into()) } else { Ok(()) }
 }
 
-/// Stores the bundled trails where there are none, one at a time: ids are the same on every store, also on a server that
-/// takes several writes at once.
-pub fn fill_demo(app: &App) -> anyhow::Result<()> {
+/// Stores the bundled trails if there are none, one at a time, so that ids are the same on every store.
+pub(crate) fn fill_demo(app: &App) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     if runtime.block_on(app.tracks.store().count())? > 0 {
         return Ok(());
     }
-    let files = crate::samples::TRACKS
-        .iter()
-        .map(|(name, bytes)| Source { name: (*name).to_owned(), content: Content::Bytes(bytes) });
-    let outcome = Import::start(app, 1, None, crate::samples::TRACKS.len() as u64)?.run(files)?;
+    let files = crate::samples::TRACKS;
+    let named = files.iter().map(|(name, bytes)| ((*name).to_owned(), *bytes));
+    let outcome = Import::start(app, 1, None, files.len() as u64)?
+        .run(named, |bytes| Ok(madang_path::read(bytes, &Limits::default())?))?;
     tracing::info!(tracks = outcome.created, "stored the bundled trails");
     if outcome.refused > 0 { Err(Partly.into()) } else { Ok(()) }
 }
 
-struct Source {
-    name: String,
-    content: Content,
-}
-
-enum Content {
-    File(PathBuf),
-    Bytes(&'static [u8]),
-}
-
-/// What became of all files.
+/// Counts of all files.
 #[derive(Debug, Default)]
 struct ImportedTracks {
     created: usize,
@@ -101,9 +93,9 @@ impl std::fmt::Display for ImportedTracks {
     }
 }
 
-/// Writes that may be under way while the next file is read: enough to share a commit.
+/// Maximum number of concurrent writes: enough to share a commit.
 const WRITES_UNDER_WAY: usize = 64;
-/// Points of paths that may wait to be written: some 24 MB.
+/// Maximum number of points of paths in concurrent writes: some 24 MB.
 const POINTS_UNDER_WAY: usize = 500_000;
 
 struct Import<'a> {
@@ -111,9 +103,9 @@ struct Import<'a> {
     rate: Option<f64>,
     runtime: Runtime,
     bar: ProgressBar,
-    /// Most writes under way: no more than the store's queue takes.
+    /// Maximum number of concurrent writes, within the store's queue.
     most: usize,
-    /// Points of the paths under way.
+    /// Points of the paths of these writes.
     points: usize,
     writes: JoinSet<(String, usize, anyhow::Result<Stored>)>,
     outcome: ImportedTracks,
@@ -121,7 +113,7 @@ struct Import<'a> {
 
 impl<'a> Import<'a> {
     fn start(app: &'a App, queue: usize, rate: Option<f64>, files: u64) -> anyhow::Result<Self> {
-        let bar = progress(files);
+        let bar = bar(files, PROGRESS);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self {
             app,
@@ -135,12 +127,16 @@ impl<'a> Import<'a> {
         })
     }
 
-    fn run(mut self, files: impl Iterator<Item = Source>) -> anyhow::Result<ImportedTracks> {
-        for source in files {
-            self.bar.set_message(source.name.clone());
-            match read(&source) {
-                Ok(document) => self.write(source.name, document),
-                Err(error) => self.refuse(&source.name, &error),
+    fn run<F>(
+        mut self,
+        files: impl Iterator<Item = (String, F)>,
+        read: impl Fn(F) -> anyhow::Result<Document>,
+    ) -> anyhow::Result<ImportedTracks> {
+        for (name, file) in files {
+            self.bar.set_message(name.clone());
+            match read(file) {
+                Ok(document) => self.write(name, document),
+                Err(error) => self.refuse(&name, &error),
             }
             while self.writes.len() >= self.most || self.points > POINTS_UNDER_WAY {
                 self.settle_one();
@@ -157,7 +153,7 @@ impl<'a> Import<'a> {
         let own = document.name.as_deref().and_then(track_name);
         let name = own.unwrap_or_else(|| file_name(&source));
         let points = document.path.points();
-        // Prepared here, in the order of the files, so that ids of an embedded store follow that order.
+        // In the order of the files, so that ids of an embedded store follow it.
         let track = TrackStore::prepare(NewTrack {
             name,
             rate: self.rate.unwrap_or(0.0),
@@ -194,12 +190,12 @@ impl<'a> Import<'a> {
     }
 
     fn refuse(&mut self, source: &str, error: &anyhow::Error) {
-        say(&self.bar, format_args!("refused {source}: {error:#}"));
+        print_above(&self.bar, format_args!("refused {source}: {error:#}"));
         self.count(|o| o.refused += 1);
     }
 }
 
-/// Stores a track; one that is there already gets the rating, if one was given.
+/// Stores a track. An existing one only receives the rating, if one was given.
 async fn store(
     tracks: &Tracks,
     track: PreparedTrack,
@@ -212,21 +208,7 @@ async fn store(
     Ok(stored)
 }
 
-/// Reads a source, never more of it than the limit.
-fn read(source: &Source) -> anyhow::Result<Document> {
-    let limits = Limits::default();
-    let bytes;
-    let content = match &source.content {
-        Content::Bytes(bytes) => bytes,
-        Content::File(path) => {
-            bytes = read_file(path, limits.max_bytes as u64)?;
-            &bytes[..]
-        }
-    };
-    Ok(madang_path::read(content, &limits)?)
-}
-
-/// The file's name without its ending, for a track that has none of its own, or none that can be shown.
+/// The file's name without its extension, for a track without a valid name.
 fn file_name(source: &str) -> String {
     let stem = Path::new(source).file_stem().map(|s| s.to_string_lossy().into_owned());
     stem.as_deref().and_then(track_name).unwrap_or_else(|| "unnamed".to_owned())

@@ -1,4 +1,4 @@
-//! Samples and messages of k6, summed up.
+//! Sums of k6's samples and messages.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -13,13 +13,13 @@ use madang_lab::load_report::{
     Trouble,
 };
 
-/// Share of its CPUs beyond which k6 is the bottleneck.
+/// Share of its CPUs above which k6 is the bottleneck.
 const BUSY: f64 = 0.9;
-/// Different messages that are kept.
+/// Maximum number of distinct messages.
 const MESSAGES: usize = 20;
 /// Group of samples from `setup()` and `teardown()`.
 const AROUND: [&str; 2] = ["::setup", "::teardown"];
-/// Metrics whose samples are requests, and the largest status that is no failure: HTTP, gRPC (0 is OK), browser.
+/// Metrics whose samples are requests, with the highest status of success: HTTP, gRPC (0 is OK), browser.
 const REQUESTS: [(&str, u32); 3] =
     [("http_req_duration", 399), ("grpc_req_duration", 0), ("browser_http_req_duration", 399)];
 
@@ -65,9 +65,9 @@ struct Point<'l> {
 
 /// Sums over the measured window, and over all.
 #[derive(Default)]
-pub struct Collector {
+pub(crate) struct Collector {
     warm_up: f64,
-    /// Length of the window; `None` if only the last sample says so.
+    /// Length of the window in seconds; `None`: up to the last sample.
     window: Option<f64>,
     start: Option<f64>,
     last: f64,
@@ -83,18 +83,18 @@ pub struct Collector {
 }
 
 impl Collector {
-    pub fn new(warm_up: Duration, window: Option<Duration>) -> Self {
+    pub(crate) fn new(warm_up: Duration, window: Option<Duration>) -> Self {
         let window = window.map(|window| window.as_secs_f64());
         Self { warm_up: warm_up.as_secs_f64(), window, ..Self::default() }
     }
 
     /// Start of the measured window, in seconds since 1970; `None` before the first iteration has a sample.
-    pub fn window_start(&self) -> Option<f64> {
+    pub(crate) fn window_start(&self) -> Option<f64> {
         self.start.map(|start| start + self.warm_up)
     }
 
-    /// Takes one line. Lines that are none of k6's samples, such as those of `console.log`, are ignored.
-    pub fn line(&mut self, line: &str) {
+    /// Adds one line. Lines that are not samples, such as those of `console.log`, are ignored.
+    pub(crate) fn line(&mut self, line: &str) {
         match serde_json::from_str(line) {
             Ok(Line::Metric { data }) => {
                 self.kinds.insert(data.name.to_owned(), data.kind);
@@ -116,7 +116,7 @@ impl Collector {
             return;
         }
         if self.start.is_none() {
-            // A sample is taken at the end of what it measures.
+            // A sample's time is the end of what it measures.
             let before = if metric.ends_with("_duration") { point.value / 1e3 } else { 0.0 };
             self.start = Some(time - before);
         }
@@ -210,10 +210,11 @@ impl Collector {
         }
     }
 
-    /// The report; `None` if there was no iteration. `used` gives CPU seconds between two moments, and the CPUs.
-    pub fn report(
+    /// The report; `None` without an iteration. `used` returns the CPU seconds between two times, and the number of
+    /// CPUs.
+    pub(crate) fn report(
         mut self,
-        log: &Log,
+        exceptions: &BTreeMap<String, u64>,
         used: impl FnOnce(f64, f64) -> (f64, u32),
     ) -> Option<LoadReport> {
         let start = self.window_start()?;
@@ -256,7 +257,7 @@ impl Collector {
                 complete,
                 interrupted: 0,
                 dropped: self.counted("dropped_iterations"),
-                threw: log.exceptions.values().sum::<u64>().min(complete),
+                threw: exceptions.values().sum::<u64>().min(complete),
             },
             status_codes: self.statuses,
             trends: trends.collect(),
@@ -268,7 +269,7 @@ impl Collector {
                 .map(|((group, name), (passes, fails))| Check { group, name, passes, fails })
                 .collect(),
             failures: most_frequent(&self.failures),
-            exceptions: most_frequent(&log.exceptions),
+            exceptions: most_frequent(exceptions),
             scenarios: BTreeMap::new(),
             names: BTreeMap::new(),
             groups: BTreeMap::new(),
@@ -285,12 +286,7 @@ impl Collector {
     }
 }
 
-/// Messages that k6 printed.
-#[derive(Debug, Default)]
-pub struct Log {
-    pub exceptions: BTreeMap<String, u64>,
-}
-
+/// A line of k6's log.
 #[derive(Deserialize)]
 struct Message {
     #[serde(default)]
@@ -304,23 +300,21 @@ struct Message {
     scenario: String,
 }
 
-impl Log {
-    /// Reads messages until k6 has ended, and passes those on that are no exceptions of iterations.
-    pub fn read(lines: impl BufRead) -> Self {
-        let mut log = Self::default();
-        for line in lines.lines().map_while(Result::ok) {
-            match serde_json::from_str::<Message>(&line) {
-                Ok(Message { msg, source, scenario, .. })
-                    if source == "stacktrace" && !scenario.is_empty() =>
-                {
-                    count(&mut log.exceptions, &one_line(&msg));
-                }
-                Ok(Message { level, msg, .. }) => eprintln!("{level}: {}", msg.trim_end()),
-                Err(_) => eprintln!("{line}"),
+/// Reads messages until k6 has ended; counts exceptions of iterations and prints the others.
+pub(crate) fn read_messages(lines: impl BufRead) -> BTreeMap<String, u64> {
+    let mut exceptions = BTreeMap::new();
+    for line in lines.lines().map_while(Result::ok) {
+        match serde_json::from_str::<Message>(&line) {
+            Ok(Message { msg, source, scenario, .. })
+                if source == "stacktrace" && !scenario.is_empty() =>
+            {
+                count(&mut exceptions, &one_line(&msg));
             }
+            Ok(Message { level, msg, .. }) => eprintln!("{level}: {}", msg.trim_end()),
+            Err(_) => eprintln!("{line}"),
         }
-        log
     }
+    exceptions
 }
 
 /// `Error: text (file:///script.js:12:23)` of an exception and its stack.
@@ -334,7 +328,7 @@ fn one_line(message: &str) -> String {
     place.map_or_else(|| what.to_owned(), |place| format!("{what} ({place})"))
 }
 
-/// Counts a message, or the rest once there are many different ones.
+/// Counts a message; under "(other)" once there are many distinct ones.
 fn count(counts: &mut BTreeMap<String, u64>, message: &str) {
     let is_room = counts.len() < MESSAGES || counts.contains_key(message);
     *counts.entry(if is_room { message } else { "(other)" }.to_owned()).or_default() += 1;
@@ -417,8 +411,8 @@ mod tests {
         }
         let log = "{\"level\":\"error\",\"msg\":\"Error: bad\\n\\tat default (file:///s.js:12:23(42))\\n\",\
                    \"scenario\":\"default\",\"source\":\"stacktrace\"}\n";
-        let log = Log::read(log.as_bytes());
-        collector.report(&log, |from, to| (0.95 * (to - from), 1))
+        let exceptions = read_messages(log.as_bytes());
+        collector.report(&exceptions, |from, to| (0.95 * (to - from), 1))
     }
 
     #[test]
@@ -445,6 +439,6 @@ mod tests {
         let report = collected(None).unwrap();
         assert_eq!(report.requests.total, 3);
         assert!((report.duration_seconds - 2.5).abs() < 1e-6, "{}", report.duration_seconds);
-        assert!(Collector::default().report(&Log::default(), |_, _| (0.0, 1)).is_none());
+        assert!(Collector::default().report(&BTreeMap::new(), |_, _| (0.0, 1)).is_none());
     }
 }

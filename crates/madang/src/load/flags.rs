@@ -1,4 +1,4 @@
-//! k6's command line: flags that set an option, and flags that change nothing here.
+//! k6's command line: flags that set an option, and flags without effect here.
 
 use anyhow::Context as _;
 use madang_load::{
@@ -7,9 +7,12 @@ use madang_load::{
 };
 use std::path::PathBuf;
 
-/// Flags whose values are those of the options of the same name.
+/// Looks up an environment variable.
+type Variables<'v> = &'v dyn Fn(&str) -> Option<String>;
+
+/// Flags with the values of the options of the same name.
 #[derive(clap::Args, Debug)]
-pub struct Flags {
+pub(crate) struct Flags {
     /// Requests that one http.batch() has under way at a time [default: 20]
     #[arg(long, value_name = "N")]
     batch: Option<String>,
@@ -40,9 +43,9 @@ pub struct Flags {
     /// Which of the engine's own tags values have, such as status,url; also vu, iter and ip
     #[arg(long, value_name = "NAMES")]
     system_tags: Vec<String>,
-    /// Write every single value: json=FILE, csv=FILE, or csv=fileName=FILE,timeFormat=unix_milli,saveInterval=1s; `-` is
-    /// standard output, a name with .gz is compressed; influxdb=http://HOST:8086/DATABASE pushes them; experimental-prometheus-rw and opentelemetry push
-    /// sums (K6_PROMETHEUS_RW_…, K6_OTEL_…); may be repeated
+    /// Write every single value: json=FILE, csv=FILE, or csv=fileName=FILE,timeFormat=unix_milli,saveInterval=1s; `-`
+    /// is standard output, a name with .gz is compressed; influxdb=http://HOST:8086/DATABASE pushes them;
+    /// experimental-prometheus-rw and opentelemetry push sums (K6_PROMETHEUS_RW_…, K6_OTEL_…); may be repeated
     #[arg(long, short = 'o', value_name = "OUTPUT")]
     out: Vec<String>,
     /// Values for k6/secrets, hidden in all messages: file=PATH with a NAME=VALUE in each line, or mock=NAME=VALUE,…;
@@ -80,8 +83,8 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Puts them on top of `layer`.
-    pub fn set(&self, layer: &mut Layer) -> Result<(), OptionsError> {
+    /// Overrides options of `layer`.
+    pub(crate) fn set(&self, layer: &mut Layer) -> Result<(), OptionsError> {
         let skip = self.insecure_skip_tls_verify.then(|| "true".to_owned());
         let list = |list: &[String]| (!list.is_empty()).then(|| list.join(","));
         let mut problems = Vec::new();
@@ -106,21 +109,20 @@ impl Flags {
     }
 
     /// The file of options, empty without one.
-    pub fn config_file(
-        &self,
-        variable: impl Fn(&str) -> Option<String>,
-    ) -> anyhow::Result<ConfigFile> {
-        let named = variable("K6_CONFIG").filter(|name| !name.is_empty()).map(PathBuf::from);
-        let Some(path) = self.config.clone().or(named) else { return Ok(ConfigFile::default()) };
-        let named = || format!("the file of options {}", path.display());
-        let text = std::fs::read_to_string(&path).with_context(named)?;
-        ConfigFile::parse(&text).with_context(named)
+    pub(crate) fn config_file(&self, variable: Variables<'_>) -> anyhow::Result<ConfigFile> {
+        let named = || named(variable, "K6_CONFIG").map(PathBuf::from);
+        let Some(path) = self.config.clone().or_else(named) else {
+            return Ok(ConfigFile::default());
+        };
+        let shown = || format!("the file of options {}", path.display());
+        let text = std::fs::read_to_string(&path).with_context(shown)?;
+        ConfigFile::parse(&text).with_context(shown)
     }
 
-    /// Where single values are written: what the flags say, without them K6_OUT, without that the file of options.
-    pub fn outputs(
+    /// Outputs of single values: from the flags, else K6_OUT, else the file of options.
+    pub(crate) fn outputs(
         &self,
-        variable: impl Fn(&str) -> Option<String>,
+        variable: Variables<'_>,
         file: &ConfigFile,
     ) -> Result<Vec<OutputSpec>, OptionsError> {
         let named = variable("K6_OUT").unwrap_or_default();
@@ -128,14 +130,11 @@ impl Flags {
             named.split(',').filter(|one| !one.is_empty()).map(str::to_owned).collect();
         let sources = [&self.out, &named, &file.outputs];
         let outputs = sources.into_iter().find(|list| !list.is_empty());
-        outputs.into_iter().flatten().map(|one| OutputSpec::parse(one, &variable)).collect()
+        outputs.into_iter().flatten().map(|one| OutputSpec::parse(one, variable)).collect()
     }
 
-    /// What `k6/secrets` gives to the script: what the flags say, without them K6_SECRET_SOURCE.
-    pub fn secrets(
-        &self,
-        variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Secrets, SecretsError> {
+    /// Sources of `k6/secrets`: from the flags, else K6_SECRET_SOURCE.
+    pub(crate) fn secrets(&self, variable: Variables<'_>) -> Result<Secrets, SecretsError> {
         let mut secrets = Secrets::default();
         let named: Vec<_> = named(variable, "K6_SECRET_SOURCE").into_iter().collect();
         let sources = if self.secret_source.is_empty() { &named } else { &self.secret_source };
@@ -143,33 +142,27 @@ impl Flags {
         Ok(secrets)
     }
 
-    pub fn console_output(&self, variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    pub(crate) fn console_output(&self, variable: Variables<'_>) -> Option<PathBuf> {
         self.console_output
             .clone()
             .or_else(|| named(variable, "K6_CONSOLE_OUTPUT").map(PathBuf::from))
     }
 
-    pub fn messages(&self, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Messages> {
+    pub(crate) fn messages(&self, variable: Variables<'_>) -> anyhow::Result<Messages> {
         let named = self.log_output.clone().or_else(|| named(variable, "K6_LOG_OUTPUT"));
         let output = named.map(|text| Messages::parse(&text)).transpose();
         Ok(output.map_err(anyhow::Error::msg)?.unwrap_or_default())
     }
 
-    pub fn log_format(
-        &self,
-        variable: impl Fn(&str) -> Option<String>,
-    ) -> anyhow::Result<LogFormat> {
+    pub(crate) fn log_format(&self, variable: Variables<'_>) -> anyhow::Result<LogFormat> {
         let named = self.log_format.clone().or_else(|| named(variable, "K6_LOG_FORMAT"));
         let format = named.map(|text| LogFormat::parse(&text)).transpose();
         Ok(format.map_err(anyhow::Error::msg)?.unwrap_or_default())
     }
 
-    /// How much the summary shows; `None` when there is to be none.
-    pub fn summary(
-        &self,
-        variable: impl Fn(&str) -> Option<String>,
-    ) -> anyhow::Result<Option<SummaryMode>> {
-        let mode = self.summary_mode.clone().or_else(|| named(&variable, "K6_SUMMARY_MODE"));
+    /// Mode of the summary; `None` disables it.
+    pub(crate) fn summary(&self, variable: Variables<'_>) -> anyhow::Result<Option<SummaryMode>> {
+        let mode = self.summary_mode.clone().or_else(|| named(variable, "K6_SUMMARY_MODE"));
         let mode = match mode.as_deref() {
             None | Some("compact") => SummaryMode::Compact,
             Some("full") => SummaryMode::Full,
@@ -181,35 +174,38 @@ impl Flags {
                 )
             }
         };
-        let hides = switch(&variable, "K6_NO_SUMMARY")?;
+        let hides = switch(variable, "K6_NO_SUMMARY")?;
         Ok(Some(mode).filter(|_| !hides))
     }
 }
 
-/// A variable that is not empty.
-pub fn named(variable: impl Fn(&str) -> Option<String>, name: &str) -> Option<String> {
+/// Value of a variable that is not empty.
+pub(crate) fn named(variable: Variables<'_>, name: &str) -> Option<String> {
     variable(name).filter(|text| !text.is_empty())
 }
 
-pub fn switch(variable: impl Fn(&str) -> Option<String>, name: &str) -> anyhow::Result<bool> {
+pub(crate) fn switch(variable: Variables<'_>, name: &str) -> anyhow::Result<bool> {
     Ok(choice(variable, name)?.unwrap_or(false))
 }
 
-/// The same; `None` when nothing is said.
-pub fn choice(
-    variable: impl Fn(&str) -> Option<String>,
-    name: &str,
-) -> anyhow::Result<Option<bool>> {
-    match named(variable, name).as_deref() {
-        None => Ok(None),
-        Some("false" | "FALSE" | "False" | "f" | "F" | "0") => Ok(Some(false)),
-        Some("true" | "TRUE" | "True" | "t" | "T" | "1") => Ok(Some(true)),
-        Some(other) => anyhow::bail!("{name} = {other}: true or false is expected"),
+/// A boolean variable; `None` if it is not set.
+pub(crate) fn choice(variable: Variables<'_>, name: &str) -> anyhow::Result<Option<bool>> {
+    let Some(text) = named(variable, name) else { return Ok(None) };
+    let value = parse_bool(&text);
+    value.map(Some).with_context(|| format!("{name} = {text}: true or false is expected"))
+}
+
+/// Parses a boolean as Go does.
+pub(crate) fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "True" | "TRUE" => Some(true),
+        "0" | "f" | "F" | "false" | "False" | "FALSE" => Some(false),
+        _ => None,
     }
 }
 
-/// Headers for Prometheus that the environment has, one in each variable.
-pub fn headers(variables: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
+/// Headers for Prometheus, each from a variable.
+pub(crate) fn headers(variables: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
     let named = variables.filter_map(|(name, value)| {
         let name = name.strip_prefix("K6_PROMETHEUS_RW_HEADERS_")?;
         (!name.is_empty()).then(|| (name.to_owned(), value))
@@ -218,55 +214,52 @@ pub fn headers(variables: impl Iterator<Item = (String, String)>) -> Vec<(String
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use clap::Parser as _;
 
     #[derive(clap::Parser, Debug)]
-    struct Typed {
+    pub(crate) struct Typed {
         #[command(flatten)]
         args: super::super::Args,
     }
 
+    fn args(typed: &[&str]) -> super::super::Args {
+        Typed::try_parse_from([&["load", "s.js"], typed].concat()).unwrap().args
+    }
+
     #[test]
     fn flags_set_options() {
-        let typed =
-            ["load", "s.js", "--batch", "3", "--dns", "select=first", "--blacklist-ip=10.0.0.0/8"];
-        let flags = Typed::try_parse_from(typed).unwrap().args.more;
+        let flags =
+            args(&["--batch", "3", "--dns", "select=first", "--blacklist-ip=10.0.0.0/8"]).more;
         let mut layer = Layer::default();
         flags.set(&mut layer).unwrap();
         assert_eq!((layer.batch, layer.blacklist_ips.map(|list| list.len())), (Some(3), Some(1)));
         assert!(layer.dns.is_some());
-        let typed = ["load", "s.js", "--block-hostnames", "a b"];
-        let flags = Typed::try_parse_from(typed).unwrap().args.more;
+        let flags = args(&["--block-hostnames", "a b"]).more;
         assert!(flags.set(&mut Layer::default()).is_err());
     }
 
     #[test]
     fn outputs_of_flags_win_over_those_of_the_environment_and_these_over_the_file() {
-        let of = |typed: &[&str], set: &str| {
-            let flags =
-                Typed::try_parse_from([&["load", "s.js"], typed].concat()).unwrap().args.more;
+        let count = |typed: &[&str], set: &str| {
             let variable = |name: &str| (name == "K6_OUT").then(|| set.to_owned());
             let file = ConfigFile::parse(r#"{ "out": ["json=1", "json=2", "json=3"] }"#).unwrap();
-            let outputs = flags.outputs(variable, &file);
+            let outputs = args(typed).more.outputs(&variable, &file);
             outputs.map(|outputs| outputs.len()).map_err(|error| error.to_string())
         };
-        let names = |typed: &[&str]| of(typed, "json=a.json,csv=a.csv");
+        let names = |typed: &[&str]| count(typed, "json=a.json,csv=a.csv");
         assert_eq!((names(&[]), names(&["-o", "json"])), (Ok(2), Ok(1)));
-        assert_eq!(of(&[], ""), Ok(3));
+        assert_eq!(count(&[], ""), Ok(3));
         let error = names(&["--out", "json", "--out=cloud"]).unwrap_err();
         assert_eq!(error, "the output `cloud` is not supported yet");
     }
 
     #[test]
     fn variables_switch_what_flags_switch() {
-        let typed = |typed: &[&str]| {
-            Typed::try_parse_from([&["load", "s.js"], typed].concat()).unwrap().args.more
-        };
         let shown = |flags: &[&str], name: &str, value: &str| {
-            let variable = |asked: &str| (asked == name).then(|| value.to_owned());
-            typed(flags).summary(variable).map_err(|error| error.to_string())
+            let variable = |wanted: &str| (wanted == name).then(|| value.to_owned());
+            args(flags).more.summary(&variable).map_err(|error| error.to_string())
         };
         assert_eq!(shown(&[], "K6_NO_SUMMARY", "true"), Ok(None));
         assert_eq!(shown(&[], "K6_NO_SUMMARY", ""), Ok(Some(SummaryMode::Compact)));
@@ -275,13 +268,15 @@ mod tests {
         assert_eq!(shown(&["--summary-mode=full"], "K6_SUMMARY_MODE", "disabled"), full);
         assert!(shown(&[], "K6_SUMMARY_MODE", "all").unwrap_err().contains("is expected"));
         assert!(shown(&[], "K6_NO_SUMMARY", "yes").unwrap_err().contains("K6_NO_SUMMARY"));
-        let console = |flags: &[&str]| typed(flags).console_output(|_| Some("of.env".to_owned()));
+        let console =
+            |flags: &[&str]| args(flags).more.console_output(&|_| Some("of.env".to_owned()));
         assert_eq!(console(&[]), Some("of.env".into()));
         assert_eq!(console(&["--console-output=a"]), Some("a".into()));
-        let format = |flags: &[&str]| typed(flags).log_format(|_| Some("json".to_owned())).unwrap();
+        let format =
+            |flags: &[&str]| args(flags).more.log_format(&|_| Some("json".to_owned())).unwrap();
         assert_eq!(format(&[]), LogFormat::Json);
         assert_eq!(format(&["--log-format=raw"]), LogFormat::Raw);
-        let output = |flags: &[&str]| typed(flags).messages(|_| Some("loki".to_owned()));
+        let output = |flags: &[&str]| args(flags).more.messages(&|_| Some("loki".to_owned()));
         assert!(output(&[]).unwrap_err().to_string().contains("`loki` is not supported yet"));
         assert!(matches!(output(&["--log-output=none"]), Ok(Messages::None)));
     }
@@ -294,9 +289,8 @@ mod tests {
             std::fs::write(path(name), text).unwrap();
         }
         let read = |typed: &[&str]| {
-            let flags =
-                Typed::try_parse_from([&["load", "s.js"], typed].concat()).unwrap().args.more;
-            let file = flags.config_file(|name| (name == "K6_CONFIG").then(|| path("one")));
+            let variable = |name: &str| (name == "K6_CONFIG").then(|| path("one"));
+            let file = args(typed).more.config_file(&variable);
             file.map(|file| file.options.vus).map_err(|error| format!("{error:#}"))
         };
         assert_eq!(read(&[]), Ok(Some(1)));
@@ -309,29 +303,23 @@ mod tests {
 
     #[test]
     fn lists_may_be_one_text_or_several_flags() {
-        let typed = |typed: &[&str]| {
-            Typed::try_parse_from([&["load", "s.js"], typed].concat()).unwrap().args
-        };
-        assert_eq!(typed(&["--stage", "1s:1,2s:2", "-s", "3s:3"]).stages.len(), 3);
+        assert_eq!(args(&["--stage", "1s:1,2s:2", "-s", "3s:3"]).stages.len(), 3);
         let tags = |flags: &[&str]| {
             let mut layer = Layer::default();
-            typed(flags).more.set(&mut layer).unwrap();
+            args(flags).more.set(&mut layer).unwrap();
             layer.system_tags
         };
         let both = tags(&["--system-tags", "url,status"]);
         assert_eq!(tags(&["--system-tags", "url", "--system-tags=status"]), both);
         assert_ne!(tags(&["--system-tags=status"]), both);
-        typed(&["--compatibility-mode=experimental_enhanced"]);
+        args(&["--compatibility-mode=experimental_enhanced"]);
     }
 
     #[test]
     fn secrets_and_headers_come_from_the_environment() {
-        let flags = |typed: &[&str]| {
-            Typed::try_parse_from([&["load", "s.js"], typed].concat()).unwrap().args.more
-        };
         let wrong = |typed: &[&str]| {
             let variable = |name: &str| (name == "K6_SECRET_SOURCE").then(|| "nope".to_owned());
-            flags(typed).secrets(variable).is_err()
+            args(typed).more.secrets(&variable).is_err()
         };
         assert!(wrong(&[]) && !wrong(&["--secret-source=mock=a=b"]));
         let variables = ["K6_PROMETHEUS_RW_HEADERS_X-Scope", "K6_PROMETHEUS_RW_HEADERS_", "PATH"];

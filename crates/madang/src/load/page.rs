@@ -1,4 +1,4 @@
-//! `--html`: what was measured as one page.
+//! `--html`: the report as one page.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use madang_load::report::{NameReport, Report, Requests, Step, Trend, Trouble};
 /// Names in the legend of plots.
 const SERIES: [&str; 2] = ["all", "good"];
 
-/// The page. `raw` is the report as JSON, for other programs.
-pub fn page(report: &Report, raw: &str) -> String {
+/// The page. `raw`: the report as JSON, for other programs.
+pub(crate) fn page(report: &Report, raw: &str) -> String {
     let section = |title, parts| Section { title, parts };
     let name = report.script.rsplit('/').next().unwrap_or_default();
     let document = Document {
@@ -231,7 +231,7 @@ fn errors(report: &Report) -> Vec<Part> {
 
 fn metrics(report: &Report) -> Table {
     let rows = report.metrics.iter().map(|(name, metric)| {
-        // Its fields by name, whatever its kind.
+        // The fields depend on its kind.
         let fields = serde_json::to_value(metric).unwrap_or_default();
         let fields = fields.as_object().cloned().unwrap_or_default();
         let fields = fields.iter().map(|(field, value)| match value.as_f64() {
@@ -270,7 +270,7 @@ fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Table {
     Table::new(std::iter::once(head).chain(rows).collect())
 }
 
-/// With three digits that mean something.
+/// With three significant digits.
 fn number(value: f64) -> String {
     let digits = match value.abs() {
         0.0 => return "0".to_owned(),

@@ -1,18 +1,18 @@
-//! Rows written in transactions of thousands, while the next ones are made.
+//! Writes rows in transactions of thousands, while the next ones are made.
 
 use indicatif::ProgressBar;
 use madang_service::store::StoreError;
 use tokio::task::JoinHandle;
 
-/// Rows of one transaction: some 2 MB of log, and a hundredth of a second of the writer.
+/// Rows of one transaction: some 2 MB of log, and 10 ms of the writer.
 const AT_ONCE: usize = 5_000;
 
-/// Collects rows and hands them to `write`, so many at once and in order.
+/// Collects rows and passes them to `write` in batches, in order.
 pub(super) struct Batches<'a, T, W> {
     rows: Vec<T>,
     at_once: usize,
     write: W,
-    /// What the writer has now, and how many rows that is.
+    /// The current batch of the writer, and its number of rows.
     writing: Option<(u64, JoinHandle<Result<(), StoreError>>)>,
     written: u64,
     bar: &'a ProgressBar,
@@ -23,7 +23,7 @@ where
     W: FnMut(Vec<T>) -> F,
     F: Future<Output = Result<(), StoreError>> + Send + 'static,
 {
-    /// Nothing yet; `write` is one transaction.
+    /// `write` is one transaction.
     pub(super) fn new(bar: &'a ProgressBar, write: W) -> Self {
         let (rows, at_once) = (Vec::new(), AT_ONCE);
         Self { rows, at_once, write, writing: None, written: 0, bar }
@@ -38,21 +38,21 @@ where
         if self.rows.len() == self.at_once { self.hand_over().await } else { Ok(()) }
     }
 
-    /// Writes the rest; answers how many rows were written in all.
+    /// Writes the rest; returns the number of all rows written.
     pub(super) async fn finish(mut self) -> anyhow::Result<u64> {
         self.hand_over().await?;
         self.settle().await?;
         Ok(self.written)
     }
 
-    /// Hands rows to the writer's thread and waits for those before them: the next are made meanwhile.
+    /// Waits for the previous batch and starts writing the next.
     async fn hand_over(&mut self) -> anyhow::Result<()> {
         self.settle().await?;
         if !self.rows.is_empty() {
             let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(self.at_once));
             let count = rows.len() as u64;
             self.writing = Some((count, tokio::spawn((self.write)(rows))));
-            // Lets it begin.
+            // Lets the task begin.
             tokio::task::yield_now().await;
         }
         Ok(())

@@ -1,32 +1,32 @@
-//! A few neighbours for `serve --demo`: people, what they sell, what they write.
+//! Sample users for `serve --demo`, with posts and articles.
 
 use super::{Rows, Typed, fill, users};
 use clap::Parser as _;
 use madang_service::app::App;
 use madang_service::config::Settings;
 
-/// Enough for a second page of everything; made before anybody tries it out.
+/// Enough for a second page of each listing, with a creation time in the past.
 const ROWS: [&str; 7] = [
     "--users=24", "--posts=400", "--articles=60", "--comments=240", "--likes=600",
     "--epoch=2026-01-01T00:00:00Z", "--shared-hash",
 ];
 
-/// What a store holds already.
+/// Existing rows of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FillState {
     Nothing,
-    /// The neighbours, and not all that is theirs: an earlier start was interrupted.
+    /// The sample users without all of their rows: an earlier start was interrupted.
     Part,
+    /// Other rows.
     Something,
 }
 
-/// Fills a store in which there are neither posts nor articles nor an account that would get them,
-/// and goes on where an earlier start was interrupted. Nobody can log in as one of these
-/// neighbours: their password is random and forgotten.
+/// Fills a store without posts, articles and an account of the first user's name, and completes an interrupted fill.
+/// The users' password is random and not stored, so nobody can log in as one of them.
 ///
 /// # Errors
-/// When the store cannot take it. What was added until then stays.
-pub fn fill_demo(app: &App, settings: &Settings) -> anyhow::Result<()> {
+/// When the store fails. Rows added until then remain.
+pub(crate) fn fill_demo(app: &App, settings: &Settings) -> anyhow::Result<()> {
     let mut rows = Typed::try_parse_from(ROWS)?.rows;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match runtime.block_on(look(app, &rows))? {
@@ -56,7 +56,7 @@ async fn look(app: &App, rows: &Rows) -> anyhow::Result<FillState> {
     let articles = app.articles.store().count().await?;
     Ok(match first {
         None if posts + articles == 0 => FillState::Nothing,
-        // To the millisecond when neighbours are made: nobody else's account is.
+        // Only sample users are created exactly then.
         Some(first) if first.created_at_ms == rows.epoch && posts.min(articles) == 0 => {
             FillState::Part
         }

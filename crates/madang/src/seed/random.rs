@@ -1,10 +1,9 @@
-//! Numbers that depend on nothing but a seed and a place.
+//! Random numbers that depend only on a seed and a place.
 //!
-//! SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014):
-//! a few instructions, written out here because the rows of a seeded store must not change with the
-//! version of a library. For choosing test data only.
+//! SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): implemented
+//! here because the rows of a seeded store must not change with the version of a library. Only for test data.
 
-/// A sequence of numbers.
+/// A sequence of random numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
 
@@ -12,7 +11,7 @@ pub(super) struct Random(u64);
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Random {
-    /// The sequence of this seed at this place: a kind of row, and two numbers that tell rows apart.
+    /// The sequence for a seed and a place: a kind of row, and two numbers that identify the row.
     pub(super) fn at(seed: u64, kind: &str, a: u32, b: u32) -> Random {
         let mut random = Random(seed);
         for byte in kind.bytes() {
@@ -36,9 +35,9 @@ impl Random {
         u32::try_from(high).unwrap_or(0)
     }
 
-    /// One of these, of which there is at least one.
-    pub(super) fn one_of<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(u32::try_from(of.len()).unwrap_or(u32::MAX)) as usize]
+    /// An element of a slice, which is not empty.
+    pub(super) fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.below(u32::try_from(all.len()).unwrap_or(u32::MAX)) as usize]
     }
 }
 

@@ -1,4 +1,4 @@
-//! Users: `user-0001` and on, all with the same password.
+//! Users: `user-0001` and so on, all with the same password.
 
 use super::random::Random;
 use super::{Added, Rows, begin};
@@ -11,21 +11,21 @@ use madang_service::config::Settings;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Where users live: some of each kind of place.
+/// Regions of users, of different kinds.
 const REGIONS: [&str; 8] = [
     "서울 종로구", "서울 마포구", "부산 해운대구", "대전 유성구", "경기 수원시", "강원 춘천시",
     "전북 전주시", "제주 서귀포시",
 ];
 
-/// Users that are hashed and then written at once: enough to share commits and to keep every core busy.
+/// Users hashed and written together: enough to share commits and to keep all cores busy.
 const AT_ONCE: usize = 256;
 
-/// Name of the user of this number, which begins at 1.
+/// Name of the user of a number, from 1.
 pub(super) fn nickname(number: u32) -> String {
     format!("user-{number:04}")
 }
 
-/// Adds the users that are missing, in order; gives the ids of all of them.
+/// Adds missing users in order; returns the ids of all.
 pub(super) async fn fill(
     app: &App,
     settings: &Settings,
@@ -55,7 +55,7 @@ pub(super) async fn fill(
     Ok((ids, added))
 }
 
-/// The ids of these users, and how many of them had to be added.
+/// Ids of these users, and how many of them were added.
 async fn part(
     app: &App,
     wanted: &Rows,
@@ -89,7 +89,7 @@ async fn part(
     Ok((ids.context("a nickname was taken by another process")?, new))
 }
 
-/// Hashes of the one password.
+/// Hashes of the common password.
 struct Hashes {
     scheme: Scheme,
     password: Password,
@@ -103,7 +103,7 @@ impl Hashes {
         Ok(Hashes { scheme, password, shared })
     }
 
-    /// So many of them: copies of the shared one, or each with a salt of its own, on all cores.
+    /// `count` hashes: copies of the shared one, or each with its own salt, computed on all cores.
     fn make(&self, count: usize) -> anyhow::Result<Vec<String>> {
         if let Some(shared) = &self.shared {
             return Ok(vec![shared.clone(); count]);

@@ -1,23 +1,22 @@
-//! Who is popular: Zipf's law, in whole numbers and divisions alone, so that rows do not change with a
-//! library's version.
+//! Popularity by Zipf's law, using only integers and division, so that rows do not change with the version of a
+//! library.
 //!
-//! Of `n` the one of rank r (0 = the most popular) has the weight 1/(r + 1) (Zipf 1949; Breslau et al., "Web
-//! caching and Zipf-like distributions", INFOCOM 1999, for the web). **The one of rank r is number
-//! `1 + (r * 999999937) mod n`**: the factor is a prime above the largest n, so every number comes once, and
-//! neighbours in rank are far apart in number.
+//! Of `n` elements, that of rank r (0 = most popular) has the weight 1/(r + 1) (Zipf 1949; Breslau et al., "Web
+//! caching and Zipf-like distributions", INFOCOM 1999, for the web). **Rank r is number `1 + (r * 999999937) mod
+//! n`**: the factor is a prime above the largest n, so every number occurs once, and neighbours in rank are far apart
+//! in number.
 
 use super::random::Random;
 
-const STIR: u64 = 999_999_937;
+const FACTOR: u64 = 999_999_937;
 
-/// The law for so many.
 pub(super) struct Zipf {
     /// Sums of the weights up to each rank.
     sums: Vec<f64>,
 }
 
 impl Zipf {
-    /// Of `n`, at least one.
+    /// For `n` elements, at least one.
     pub(super) fn new(n: u32) -> Zipf {
         let mut sum = 0.0;
         let weight = |rank: u32| {
@@ -31,9 +30,9 @@ impl Zipf {
         self.sums.len() as u64
     }
 
-    /// The number of a rank, from 1.
+    /// Number of a rank, from 1.
     pub(super) fn number(&self, rank: usize) -> u32 {
-        u32::try_from(1 + (rank as u64 * STIR) % self.count()).unwrap_or(1)
+        u32::try_from(1 + (rank as u64 * FACTOR) % self.count()).unwrap_or(1)
     }
 
     pub(super) fn draw(&self, random: &mut Random) -> u32 {
@@ -42,13 +41,13 @@ impl Zipf {
         self.number(self.sums.partition_point(|sum| *sum <= at).min(self.sums.len() - 1))
     }
 
-    /// Shares of `whole` by number less one: in proportion to the weights, of no one more than `most`, and
-    /// together `whole`, as far as that is possible.
+    /// Shares of `whole` in proportion to the weights, at index number - 1: each at most `most`, and in sum `whole`
+    /// if possible.
     pub(super) fn shares(&self, whole: u64, most: u64) -> Vec<u64> {
         let mut shares = vec![0; self.sums.len()];
         let (mut given, weight) = (0, self.sums.last().copied().unwrap_or(1.0));
         for (rank, sum) in self.sums.iter().enumerate() {
-            // Up to this rank so many, rounded: what one could not take goes to the next.
+            // Rounded sum up to this rank: an excess over `most` passes to the next.
             #[allow(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,

@@ -1,6 +1,6 @@
 //! nginx in front of the nodes, and its certificate.
 
-use super::kept::{Beside, FIRST_PAUSE, Means};
+use super::managed::{Context, External, FIRST_PAUSE};
 use super::node::Addresses;
 use super::plan::FrontPlan;
 use anyhow::{Context as _, anyhow};
@@ -10,25 +10,23 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Starts nginx; gives its log as well.
-pub fn start(
+/// Starts nginx; returns its log file as well.
+pub(crate) fn start(
     plan: &FrontPlan,
     nodes: &[Addresses],
-    dir: &Path,
-    means: &Means,
-) -> anyhow::Result<(Beside<Nginx>, PathBuf)> {
-    let certificate = plan.tls.then(|| certificate(dir)).transpose()?;
-    let dir = dir.join("nginx");
-    std::fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    context: &Context,
+) -> anyhow::Result<(External<Nginx>, PathBuf)> {
+    let certificate = plan.tls.then(|| certificate(&context.dir)).transpose()?;
+    let dir = context.create_dir("nginx", false)?;
     let nodes = nodes.iter().map(|node| node.api).collect();
     let balancer = Balancer { nodes, profile: plan.profile, workers: plan.workers, certificate };
-    let server = Nginx::balancer(&means.supervisor, &dir, &balancer)?;
-    let nginx = Beside { server, restart: Nginx::restart, pause: FIRST_PAUSE };
+    let server = Nginx::balancer(&context.supervisor, &dir, &balancer)?;
+    let nginx = External { server, restart: Nginx::restart, pause: FIRST_PAUSE };
     Ok((nginx, dir.join("error.log")))
 }
 
-/// Whether the program is there that makes the certificate.
-pub fn openssl_installed() -> Result<(), Error> {
+/// Checks that openssl is installed, which creates the certificate.
+pub(crate) fn openssl_installed() -> Result<(), Error> {
     let tried = Command::new("openssl").arg("version").stdin(Stdio::null()).output();
     match tried {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -38,8 +36,8 @@ pub fn openssl_installed() -> Result<(), Error> {
     }
 }
 
-/// A certificate for this machine that it signed itself, for a year; the one of an earlier start is
-/// used again, so that a browser has to be persuaded only once.
+/// A self-signed certificate for a year; that of an earlier start is reused, so that a browser has to accept it only
+/// once.
 fn certificate(dir: &Path) -> anyhow::Result<Certificate> {
     let certificate = Certificate { chain: dir.join("tls.crt"), key: dir.join("tls.key") };
     if certificate.chain.exists() && certificate.key.exists() {
@@ -57,6 +55,6 @@ fn certificate(dir: &Path) -> anyhow::Result<Certificate> {
     if made.status.success() {
         return Ok(certificate);
     }
-    let said = String::from_utf8_lossy(&made.stderr);
-    Err(anyhow!("openssl made no certificate: {}", said.trim()))
+    let stderr = String::from_utf8_lossy(&made.stderr);
+    Err(anyhow!("openssl made no certificate: {}", stderr.trim()))
 }

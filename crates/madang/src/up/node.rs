@@ -1,34 +1,32 @@
-//! A node: `madang serve` at an address of its own.
+//! A node: `madang serve` at a fixed address.
 
-use super::kept::{Means, Part};
-use super::plan::Plan;
+use super::managed::{Context, Server};
 use anyhow::{Context as _, anyhow};
 use madang_service::config::{Key, Settings};
 use madang_stack::http::Url;
 use madang_stack::{Error, Exit, Output, Patience, PortReservation, Process, Spec};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-/// A node opens its store and migrates it; a disk that is busy may take its time.
+/// A node opens and migrates its store, which may take long on a busy disk.
 const READY_TIME: Duration = Duration::from_secs(60);
-/// Time beyond its own delays that a node gets to stop.
+/// Time for a node to stop, beyond its own delays.
 const STOP_MARGIN: Duration = Duration::from_secs(10);
 
-/// Where a node is, as long as this process lives.
+/// Addresses of a node, as long as this process lives.
 #[derive(Clone, Debug)]
-pub struct Addresses {
+pub(crate) struct Addresses {
     pub api: SocketAddr,
     pub url: String,
     pub metrics: String,
 }
 
-/// A node that runs, or will.
-pub struct Node {
+/// A node, started or not.
+pub(crate) struct Node {
     // Dropped before the ports.
     process: Option<Process>,
     spec: Spec,
-    /// What it will be started with.
     pub settings: Settings,
     pub addresses: Addresses,
     health: Url,
@@ -37,13 +35,13 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node that is not started yet.
-    pub fn new(
+    /// A node that is not started.
+    pub(crate) fn new(
         number: u16,
-        plan: &Plan,
         own: &[(String, String)],
-        dir: &Path,
+        context: &Context,
     ) -> anyhow::Result<Self> {
+        let Context { plan, dir, .. } = context;
         let data = dir.join(format!("node-{number}"));
         let log = dir.join(format!("node-{number}.log"));
         let reserve = || PortReservation::new().context("no free port for a node");
@@ -76,14 +74,14 @@ impl Node {
         Ok(Self { process: None, spec, settings, addresses, health, log, _ports: ports })
     }
 
-    /// Time after SIGTERM until it is killed.
+    /// Time from SIGTERM to SIGKILL.
     fn grace(&self) -> Duration {
         let server = &self.settings.server;
         server.drain_delay.saturating_add(server.drain_timeout).saturating_add(STOP_MARGIN)
     }
 }
 
-impl Part for Node {
+impl Server for Node {
     fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(Process::pid)
     }
@@ -92,16 +90,16 @@ impl Part for Node {
         self.process.as_ref().and_then(Process::exit)
     }
 
-    fn restart(&mut self, means: &Means) -> Result<(), Error> {
-        self.stop(means)?;
-        let process = self.process.insert(means.supervisor.spawn(&self.spec)?);
-        let asked = || means.stopping.is_asked();
-        process.ready_http(&self.health, false, Patience::new(READY_TIME, &asked))
+    fn restart(&mut self, context: &Context) -> Result<(), Error> {
+        self.stop(context)?;
+        let process = self.process.insert(context.supervisor.spawn(&self.spec)?);
+        let is_requested = || context.stopping.is_requested();
+        process.ready_http(&self.health, false, Patience::new(READY_TIME, &is_requested))
     }
 
-    fn stop(&mut self, means: &Means) -> Result<(), Error> {
-        let hurries = || means.stopping.hurries();
-        let patience = Patience::new(self.grace(), &hurries);
+    fn stop(&mut self, context: &Context) -> Result<(), Error> {
+        let is_urgent = || context.stopping.is_urgent();
+        let patience = Patience::new(self.grace(), &is_urgent);
         self.process.as_ref().map_or(Ok(()), |process| process.stop(patience).map(drop))
     }
 }

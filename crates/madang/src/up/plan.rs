@@ -1,5 +1,4 @@
-//! What is to be started: the flags, with what they leave open filled in and what does not fit
-//! refused.
+//! The plan of a stack: flags with defaults filled in and conflicts rejected.
 
 use super::cache::Urls;
 use super::databases::Databases;
@@ -16,19 +15,19 @@ use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// What this command sets itself, since nothing works with other values.
+/// Settings that this command sets itself.
 const OWN: [&str; 8] = [
     "data.dir", "server.listen", "server.metrics_listen", "database.url", "database.replicas",
     "cache.url", "guard.url", "likes.url",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DatabaseKind {
+pub(crate) enum DatabaseKind {
     /// A file in the data directory of the only node.
     Sqlite,
     /// A MariaDB server that all nodes share.
     Mariadb,
-    /// So many MariaDB servers that are a Galera cluster.
+    /// A Galera cluster of this many MariaDB servers.
     Galera(u16),
 }
 
@@ -66,7 +65,7 @@ enum Balance {
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CacheKind {
+pub(crate) enum CacheKind {
     /// Valkey, or Redis where that is installed: bodies of one node serve the others
     Valkey,
     /// Three such servers as a cluster
@@ -85,7 +84,7 @@ enum ProfileName {
 
 /// The flags.
 #[derive(clap::Args, Debug)]
-pub struct Choices {
+pub(crate) struct Choices {
     /// Number of nodes, 0 to 16; 0 starts the other servers alone [default: 2 with mariadb, 1 with sqlite]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=16))]
     nodes: Option<u16>,
@@ -131,17 +130,17 @@ pub struct Choices {
     pub set: Vec<String>,
 }
 
-/// The balancer to be.
+/// Plan of the balancer.
 #[derive(Debug)]
-pub struct FrontPlan {
+pub(crate) struct FrontPlan {
     pub profile: Profile,
     pub workers: Option<u16>,
     pub tls: bool,
 }
 
-/// What is to be started: the flags, and what follows from them.
+/// The flags, and what follows from them.
 #[derive(Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     pub choices: Choices,
     pub nodes: u16,
     pub database: DatabaseKind,
@@ -149,7 +148,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub fn new(choices: Choices) -> anyhow::Result<Self> {
+    pub(crate) fn new(choices: Choices) -> anyhow::Result<Self> {
         let Choices { nodes, database, replicas, cache, balance, workers, tls, .. } = choices;
         if let Some(from) = choices.from.as_ref().filter(|from| !from.join(FILE).is_file()) {
             let from = from.display();
@@ -160,46 +159,46 @@ impl Plan {
         let fitting = if is_shared { DatabaseKind::Mariadb } else { DatabaseKind::Sqlite };
         let database = database.unwrap_or(fitting);
         let nodes = nodes.unwrap_or(if database.is_shared() { 2 } else { 1 });
-        if replicas > 0 && matches!(database, DatabaseKind::Galera(_)) {
-            return Err(usage("--replicas: they follow one server; use --database mariadb"));
-        }
-        if nodes == 0 && (tls || balance == Some(Balance::Nginx)) {
-            return Err(usage("--balance nginx: without nodes nginx has nothing to stand before"));
-        }
-        if database == DatabaseKind::Sqlite {
-            if nodes == 0 {
-                return Err(usage(
-                    "--nodes 0: without nodes there is nothing to start; name a --database, such as mariadb",
-                ));
-            }
-            if nodes > 1 {
-                return Err(usage(
-                    "--database sqlite: several nodes cannot share a file, which one process owns; use --database mariadb or --nodes 1",
-                ));
-            }
-            if replicas > 0 {
-                return Err(usage("--replicas: a file has no replicas; use --database mariadb"));
-            }
-            if cache != CacheKind::Off {
-                return Err(usage(
-                    "--cache: a node with a file of its own shares no bodies; use --database mariadb",
-                ));
+        let is_file = database == DatabaseKind::Sqlite;
+        let is_galera = matches!(database, DatabaseKind::Galera(_));
+        for (is_conflict, reason) in [
+            (
+                replicas > 0 && is_galera,
+                "--replicas: they follow one server; use --database mariadb",
+            ),
+            (
+                nodes == 0 && (tls || balance == Some(Balance::Nginx)),
+                "--balance nginx: without nodes nginx has nothing to stand before",
+            ),
+            (
+                is_file && nodes == 0,
+                "--nodes 0: without nodes there is nothing to start; name a --database, such as mariadb",
+            ),
+            (
+                is_file && nodes > 1,
+                "--database sqlite: several nodes cannot share a file, which one process owns; use --database mariadb or --nodes 1",
+            ),
+            (is_file && replicas > 0, "--replicas: a file has no replicas; use --database mariadb"),
+            (
+                is_file && cache != CacheKind::Off,
+                "--cache: a node with a file of its own shares no bodies; use --database mariadb",
+            ),
+            (
+                tls && balance == Some(Balance::Off),
+                "--tls: nginx provides it; leave out --balance off",
+            ),
+        ] {
+            if is_conflict {
+                return Err(usage(reason));
             }
         }
         let fitting = if nodes > 1 || tls { Balance::Nginx } else { Balance::Off };
-        let front = match balance.unwrap_or(fitting) {
-            Balance::Off if tls => {
-                return Err(usage("--tls: nginx provides it; leave out --balance off"));
-            }
-            Balance::Off => None,
-            Balance::Nginx => {
-                let profile = match choices.profile {
-                    ProfileName::Tuned => Profile::Tuned,
-                    ProfileName::Stock => Profile::Stock,
-                };
-                Some(FrontPlan { profile, workers, tls })
-            }
+        let is_balanced = balance.unwrap_or(fitting) == Balance::Nginx;
+        let profile = match choices.profile {
+            ProfileName::Tuned => Profile::Tuned,
+            ProfileName::Stock => Profile::Stock,
         };
+        let front = is_balanced.then_some(FrontPlan { profile, workers, tls });
         for pair in &choices.set {
             let name = pair.split('=').next().unwrap_or_default().trim();
             if OWN.contains(&name) {
@@ -207,18 +206,18 @@ impl Plan {
             }
         }
         let plan = Self { choices, nodes, database, front };
-        // A wrong setting is to be found before anything is started.
-        let stand_in = "mysql://user:password@127.0.0.1:1/madang".to_owned();
-        let replicas = vec![stand_in.clone(); usize::from(replicas)];
-        let databases = Databases { url: stand_in, replicas };
-        let nobody = || "redis://127.0.0.1:1".to_owned();
-        let cache = (cache != CacheKind::Off).then(|| Urls { cache: nobody(), counts: nobody() });
+        // Detects wrong settings before anything is started.
+        let placeholder = "mysql://user:password@127.0.0.1:1/madang".to_owned();
+        let replicas = vec![placeholder.clone(); usize::from(replicas)];
+        let databases = Databases { url: placeholder, replicas };
+        let redis = || "redis://127.0.0.1:1".to_owned();
+        let cache = (cache != CacheKind::Off).then(|| Urls { cache: redis(), counts: redis() });
         plan.resolve(Path::new("."), &plan.cluster_settings(&databases, cache.as_ref()))?;
         Ok(plan)
     }
 
-    /// Refuses to begin without a program that will be needed, and names all packages that are missing.
-    pub fn check_packages(&self) -> anyhow::Result<()> {
+    /// Checks that all needed programs are installed; the error names all missing packages.
+    pub(crate) fn check_packages(&self) -> anyhow::Result<()> {
         let mut needed = Vec::new();
         if let DatabaseKind::Galera(_) = self.database {
             needed.push(mariadb::galera_installed());
@@ -249,7 +248,11 @@ impl Plan {
     }
 
     /// The effective settings of a node with this data directory.
-    pub fn resolve(&self, data: &Path, own: &[(String, String)]) -> anyhow::Result<Settings> {
+    pub(crate) fn resolve(
+        &self,
+        data: &Path,
+        own: &[(String, String)],
+    ) -> anyhow::Result<Settings> {
         let mut sources = self.arguments(data).sources()?;
         for (name, value) in own.iter().filter(|(name, _)| !self.names(name)) {
             sources.set(name, value, Origin::Flag("madang up".to_owned()))?;
@@ -258,14 +261,14 @@ impl Plan {
     }
 
     /// Flags of `madang serve`.
-    pub fn arguments(&self, data: &Path) -> SettingsArgs {
+    fn arguments(&self, data: &Path) -> SettingsArgs {
         let (config, set) = (self.choices.config.clone(), self.choices.set.clone());
         SettingsArgs { data: Some(data.to_owned()), config, set }
     }
 
-    /// Settings that all nodes share: how they reach the database, the key they sign tokens with, and
-    /// what goes with a balancer. They go into the environment, because others can see flags.
-    pub fn shared_settings(
+    /// Settings common to all nodes: addresses of databases, token key, settings for a balancer. Passed in
+    /// the environment, because other users can see flags.
+    pub(crate) fn shared_settings(
         &self,
         databases: &Databases,
         cache: Option<&Urls>,
@@ -286,12 +289,12 @@ impl Plan {
         let mut all = Vec::new();
         let mut set = |name: &str, value: &str| all.push((name.to_owned(), value.to_owned()));
         match self.database {
-            // Also where a file or variable of the user names a database.
+            // Overrides a database in the user's file or variables.
             DatabaseKind::Sqlite => set("database.url", ""),
             DatabaseKind::Mariadb => set("database.url", &databases.url),
             DatabaseKind::Galera(_) => {
                 set("database.url", &databases.url);
-                // So long everything stands still when a server has died.
+                // The cluster may stall this long when a server has died.
                 set("cluster.wait", "15s");
             }
         }
@@ -311,7 +314,7 @@ impl Plan {
         all
     }
 
-    /// Whether the user set this one on the command line, which counts more than the environment.
+    /// Whether the command line sets this setting, which overrides the environment.
     fn names(&self, name: &str) -> bool {
         self.choices
             .set
@@ -326,8 +329,7 @@ impl Plan {
     }
 }
 
-/// The key in a file, made when it is missing: who is logged in stays so when the same directory is
-/// used again.
+/// The key in a file, created if missing: users remain logged in when the directory is used again.
 fn token_key(path: &Path) -> anyhow::Result<String> {
     let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let key = match new {
@@ -346,17 +348,9 @@ fn token_key(path: &Path) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser as _;
-
-    #[derive(clap::Parser)]
-    struct Typed {
-        #[command(flatten)]
-        choices: Choices,
-    }
 
     fn plan(flags: &str) -> anyhow::Result<Plan> {
-        let flags = std::iter::once("up").chain(flags.split_whitespace());
-        Plan::new(Typed::try_parse_from(flags)?.choices)
+        crate::up::planned(flags.split_whitespace())
     }
 
     #[test]

@@ -1,12 +1,11 @@
-//! `madang up restart`: a word through a socket in the directory of a running `madang up`.
+//! `madang up restart`: a command through a socket in the directory of a running `madang up`.
 //!
-//! One line goes there, `restart`. Lines come back as the nodes are restarted; the last one is `done`
-//! or `failed`.
+//! The client sends one line, `restart`. The server sends lines as the nodes are restarted; the last is
+//! `done` or `failed`.
 
 use super::directory::PREFIX;
-use super::kept::{Kept, Means};
-use super::plan::FrontPlan;
-use super::report::tell;
+use super::managed::{Context, Managed};
+use super::report::log;
 use crate::exit::ExitReason;
 use crate::settings::usage;
 use anyhow::Context as _;
@@ -20,16 +19,16 @@ use std::time::{Duration, Instant};
 
 /// Name of the socket.
 const SOCKET: &str = "up.sock";
-const ORDER: &str = "restart";
+const COMMAND: &str = "restart";
 const DONE: &str = "done";
 const FAILED: &str = "failed";
-/// Time that the other nodes get to serve again before a node is restarted. A node is started again
-/// within seconds; one that does not start is a reason not to take another one away.
+/// Time limit for the other nodes to be ready before a node is restarted. A node restarts within
+/// seconds; if one does not, no other may be stopped.
 const OTHERS_TIME: Duration = Duration::from_secs(60);
-/// Time between two looks at the other nodes.
-const LOOK: Duration = Duration::from_millis(50);
-/// Time for the one line of an order, which is sent at once.
-const ORDER_TIME: Duration = Duration::from_secs(5);
+/// Interval between two checks of the other nodes.
+const POLL: Duration = Duration::from_millis(50);
+/// Time limit for the command, which the client sends at once.
+const COMMAND_TIME: Duration = Duration::from_secs(5);
 
 /// Arguments of `madang up restart`.
 #[derive(clap::Args, Debug)]
@@ -43,20 +42,20 @@ Examples:
   madang up restart             the only `madang up` of this user that runs in a temporary
                                 directory
   madang up restart --dir shop  the one that was started with --dir shop")]
-pub struct Args {
+pub(crate) struct Args {
     /// Directory of the running `madang up` [default: the only temporary one]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
-pub fn run(args: &Args) -> anyhow::Result<ExitReason> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitReason> {
     let stream = match &args.dir {
         Some(dir) => {
             connect(dir).with_context(|| format!("no `madang up` runs in {}", dir.display()))?
         }
         None => only_one()?,
     };
-    (&stream).write_all(format!("{ORDER}\n").as_bytes()).context("cannot ask for the restart")?;
+    (&stream).write_all(format!("{COMMAND}\n").as_bytes()).context("cannot ask for the restart")?;
     let mut out = io::stdout().lock();
     for line in BufReader::new(&stream).lines() {
         match line.context("cannot read how it goes")?.as_str() {
@@ -68,7 +67,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitReason> {
     anyhow::bail!("`madang up` ended before all nodes were restarted")
 }
 
-/// The one `madang up` of this user that has a temporary directory.
+/// Connects to the only `madang up` of this user in a temporary directory.
 fn only_one() -> anyhow::Result<UnixStream> {
     let mut found = Vec::new();
     for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
@@ -88,7 +87,7 @@ fn only_one() -> anyhow::Result<UnixStream> {
     }
 }
 
-/// The socket of a directory by a short path: a name of a socket has 107 bytes at most.
+/// Uses the socket of a directory through a short path: that of a socket has at most 107 bytes.
 fn with_path<T>(dir: &Path, act: impl FnOnce(PathBuf) -> io::Result<T>) -> io::Result<T> {
     let opened = File::open(dir)?;
     act(Path::new("/proc/self/fd").join(opened.as_raw_fd().to_string()).join(SOCKET))
@@ -99,40 +98,36 @@ fn connect(dir: &Path) -> io::Result<UnixStream> {
 }
 
 /// The socket; removed when dropped.
-pub struct Control {
+pub(crate) struct Control {
     path: PathBuf,
 }
 
 impl Control {
-    /// Answers orders from now on, one after another. The caller holds the lock of the directory.
-    pub fn listen(
-        dir: &Path,
-        nodes: &[Arc<Kept>],
-        front: Option<&FrontPlan>,
-        means: &Arc<Means>,
-    ) -> anyhow::Result<Self> {
-        let path = dir.join(SOCKET);
+    /// Starts to serve commands, one after another. The caller holds the lock of the directory.
+    pub(crate) fn listen(nodes: &[Arc<Managed>], context: &Arc<Context>) -> anyhow::Result<Self> {
+        let path = context.dir.join(SOCKET);
         let bind = || {
-            // One that was killed has left its own.
+            // A killed process leaves its socket.
             if let Err(error) = fs::remove_file(&path)
                 && error.kind() != io::ErrorKind::NotFound
             {
                 return Err(error);
             }
-            with_path(dir, UnixListener::bind)
+            with_path(&context.dir, UnixListener::bind)
         };
         let listener = bind().with_context(|| format!("cannot listen on {}", path.display()))?;
-        let (nodes, means) = (nodes.to_vec(), Arc::clone(means));
-        // If a node ended while nginx still leaves out another one, nginx would know none.
+        let (nodes, context) = (nodes.to_vec(), Arc::clone(context));
+        // If a node ended while nginx still avoids another one, nginx could have none left.
+        let front = context.plan.front.as_ref();
         let served = front.map_or(Duration::ZERO, |front| front.profile.left_out());
-        // It ends with the process.
+        // Ends with the process.
         std::thread::Builder::new().name("orders".to_owned()).spawn(move || {
             for stream in listener.incoming() {
-                let answered = stream.and_then(|stream| answer(&stream, &nodes, served, &means));
-                if let Err(error) = answered {
-                    tell(format_args!("an order was not understood: {error}"));
-                    // As when there is no file descriptor left.
-                    means.stopping.pause(Duration::from_millis(100));
+                let handled = stream.and_then(|stream| handle(&stream, &nodes, served, &context));
+                if let Err(error) = handled {
+                    log(format_args!("an order was not understood: {error}"));
+                    // There may be no file descriptor left.
+                    context.stopping.pause(Duration::from_millis(100));
                 }
             }
         })?;
@@ -142,53 +137,53 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // A temporary directory goes as a whole; in a named one the next start removes it.
+        // A temporary directory is removed as a whole; in a named one the next start removes the socket.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-fn answer(
+fn handle(
     stream: &UnixStream,
-    nodes: &[Arc<Kept>],
+    nodes: &[Arc<Managed>],
     served: Duration,
-    means: &Means,
+    context: &Context,
 ) -> io::Result<()> {
-    stream.set_read_timeout(Some(ORDER_TIME))?;
-    let mut order = String::new();
-    BufReader::new(stream).read_line(&mut order)?;
-    match order.trim_end() {
-        // Somebody only looked whether this process is there.
+    stream.set_read_timeout(Some(COMMAND_TIME))?;
+    let mut command = String::new();
+    BufReader::new(stream).read_line(&mut command)?;
+    match command.trim_end() {
+        // The client only checked that this process runs.
         "" => return Ok(()),
-        ORDER => {}
+        COMMAND => {}
         other => return Err(io::Error::other(format!("`{other}`"))),
     }
-    // Whoever asked may leave: what was begun is finished.
-    let say = |line: &str| drop((&mut &*stream).write_all(format!("{line}\n").as_bytes()));
+    // Continues even if the client leaves.
+    let send = |line: &str| drop((&mut &*stream).write_all(format!("{line}\n").as_bytes()));
     for node in nodes {
-        match restart(node, nodes, served, means) {
+        match restart(node, nodes, served, context) {
             Ok(Some(took)) => {
-                say(&format!("{} restarted in {:.1} s", node.name, took.as_secs_f64()));
+                send(&format!("{} restarted in {:.1} s", node.name, took.as_secs_f64()));
             }
             Ok(None) => return Ok(()),
             Err(why) => {
-                tell(format_args!("{why}"));
-                say(&why);
-                say(FAILED);
+                log(format_args!("{why}"));
+                send(&why);
+                send(FAILED);
                 return Ok(());
             }
         }
     }
-    say(DONE);
+    send(DONE);
     Ok(())
 }
 
-/// Restarts a node once all others have served for this long; answers how long that took, or nothing when this process
-/// is to stop.
+/// Restarts a node once all others have been ready for `served`; returns the time taken, or `None` when this process
+/// is stopping.
 fn restart(
-    node: &Arc<Kept>,
-    nodes: &[Arc<Kept>],
+    node: &Arc<Managed>,
+    nodes: &[Arc<Managed>],
     served: Duration,
-    means: &Means,
+    context: &Context,
 ) -> Result<Option<Duration>, String> {
     let name = &node.name;
     let end = Instant::now() + OTHERS_TIME;
@@ -197,10 +192,10 @@ fn restart(
             if Instant::now() > end {
                 return Err(format!("{} is not ready, so {name} is not restarted", other.name));
             }
-            if means.stopping.pause(LOOK) {
+            if context.stopping.pause(POLL) {
                 return Ok(None);
             }
         }
     }
-    node.restart(means).map_err(|error| format!("{name} did not become ready: {error}"))
+    node.restart(context).map_err(|error| format!("{name} did not become ready: {error}"))
 }

@@ -1,49 +1,49 @@
-//! The wish that this process stop.
+//! Requests to stop this process.
 
 use crate::serve::watch_signals;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often it was asked for: once is to stop in order, twice at once.
+/// Counts requests: the first stops in order, the second at once.
 #[derive(Debug, Default)]
-pub struct Stopping {
-    wishes: Mutex<u32>,
+pub(crate) struct Stopping {
+    requests: Mutex<u32>,
     changed: Condvar,
 }
 
 impl Stopping {
     /// Counts SIGINT, SIGTERM and SIGHUP from now on.
-    pub fn watch_signals(self: &Arc<Self>) -> anyhow::Result<()> {
+    pub(crate) fn watch_signals(self: &Arc<Self>) -> anyhow::Result<()> {
         let stopping = Arc::clone(self);
-        watch_signals(move || stopping.ask())
+        watch_signals(move || stopping.request())
     }
 
-    pub fn ask(&self) {
-        *self.wishes.lock() += 1;
+    pub(crate) fn request(&self) {
+        *self.requests.lock() += 1;
         self.changed.notify_all();
     }
 
-    pub fn is_asked(&self) -> bool {
-        *self.wishes.lock() > 0
+    pub(crate) fn is_requested(&self) -> bool {
+        *self.requests.lock() > 0
     }
 
-    /// Whether it is to stop at once.
-    pub fn hurries(&self) -> bool {
-        *self.wishes.lock() > 1
+    /// Whether to stop at once.
+    pub(crate) fn is_urgent(&self) -> bool {
+        *self.requests.lock() > 1
     }
 
-    /// Waits until this process is to stop.
-    pub fn wait(&self) {
-        self.changed.wait_while(&mut self.wishes.lock(), |wishes| *wishes == 0);
+    /// Waits for a request.
+    pub(crate) fn wait(&self) {
+        self.changed.wait_while(&mut self.requests.lock(), |requests| *requests == 0);
     }
 
-    /// Waits for so long, or until this process is to stop; answers whether it is.
-    pub fn pause(&self, time: Duration) -> bool {
+    /// Waits for `time` or for a request; returns whether there is one.
+    pub(crate) fn pause(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
         let left = end.saturating_duration_since(Instant::now());
-        let mut wishes = self.wishes.lock();
-        self.changed.wait_while_for(&mut wishes, |wishes| *wishes == 0, left);
-        *wishes > 0
+        let mut requests = self.requests.lock();
+        self.changed.wait_while_for(&mut requests, |requests| *requests == 0, left);
+        *requests > 0
     }
 }

@@ -1,4 +1,4 @@
-//! A cgroup of our own with a CPU quota, in version 2 or version 1 of the kernel's interface
+//! A cgroup with a CPU quota, in version 2 or version 1 of the kernel's interface
 //! (Documentation/admin-guide/cgroup-v2.rst; scheduler/sched-bwc.rst and cgroup-v1/cpuacct.rst).
 
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use crate::mounts::Mount;
 
 /// The quota's period.
 const PERIOD_US: u32 = 20_000;
-/// The kernel takes no less.
+/// The kernel's minimum.
 const LEAST_QUOTA_US: f64 = 1_000.0;
-/// How our cgroups' names begin; the owner's process id follows.
+/// Prefix of our cgroups' names, followed by the owner's process id.
 const PREFIX: &str = "stack-";
 /// A cgroup whose last process has just ended may be busy for a moment.
 const REMOVE_TIME: Duration = Duration::from_secs(2);
@@ -21,11 +21,11 @@ const REMOVE_PAUSE: Duration = Duration::from_millis(5);
 
 /// A cgroup, removed when dropped.
 #[derive(Debug)]
-pub struct Group {
+pub(crate) struct Group {
     version: Version,
-    /// With the quota.
-    quota: PathBuf,
-    /// With the usage, when that is another one: version 1 may mount the two apart.
+    /// Directory with the quota.
+    pub(super) quota: PathBuf,
+    /// Directory with the usage, if another: version 1 may mount the two apart.
     usage: Option<PathBuf>,
 }
 
@@ -35,49 +35,49 @@ enum Version {
     Two,
 }
 
-/// Where the caller's own cgroups are.
+/// The caller's own cgroups.
 #[derive(Debug, PartialEq, Eq)]
-struct Places {
+struct CallerGroups {
     version: Version,
     quota: PathBuf,
     usage: PathBuf,
-    /// Where the hierarchy is mounted: nothing is looked for above.
+    /// Mount point of the hierarchy: nothing above it is used.
     mount: PathBuf,
 }
 
 impl Group {
-    /// Makes an empty one below the caller's own or, in version 2, mostly beside it: see
-    /// [`handing_down`] for what that changes.
-    pub fn create() -> Result<Self, BudgetError> {
+    /// Makes an empty cgroup below the caller's own or, in version 2, usually beside it: see [`delegating`].
+    pub(crate) fn create() -> Result<Self, BudgetError> {
         let read = |path: &str| {
             let file = |source| BudgetError::File { what: "read", path: path.into(), source };
             fs::read_to_string(path).map_err(file)
         };
-        let places = Places::find(&read("/proc/self/mountinfo")?, &read("/proc/self/cgroup")?)
-            .ok_or(BudgetError::NoController)?;
-        Self::create_in(&places)
+        let callers =
+            CallerGroups::find(&read("/proc/self/mountinfo")?, &read("/proc/self/cgroup")?)
+                .ok_or(BudgetError::NoController)?;
+        Self::create_in(&callers)
     }
 
-    fn create_in(places: &Places) -> Result<Self, BudgetError> {
+    fn create_in(callers: &CallerGroups) -> Result<Self, BudgetError> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{count}", std::process::id());
-        let parent = match places.version {
-            Version::One => places.quota.clone(),
-            Version::Two => handing_down(&places.quota, &places.mount)?,
+        let parent = match callers.version {
+            Version::One => callers.quota.clone(),
+            Version::Two => delegating(&callers.quota, &callers.mount)?,
         };
         remove_orphans(&parent);
         let quota = make(&parent, &name)?;
-        let mut group = Self { version: places.version, quota, usage: None };
-        if places.usage != places.quota {
-            remove_orphans(&places.usage);
-            group.usage = Some(make(&places.usage, &name)?);
+        let mut group = Self { version: callers.version, quota, usage: None };
+        if callers.usage != callers.quota {
+            remove_orphans(&callers.usage);
+            group.usage = Some(make(&callers.usage, &name)?);
         }
         Ok(group)
     }
 
     /// Sets the quota, in cores.
-    pub fn limit(&self, cores: f64) -> Result<(), BudgetError> {
+    pub(crate) fn limit(&self, cores: f64) -> Result<(), BudgetError> {
         let quota = (cores * f64::from(PERIOD_US)).round().max(LEAST_QUOTA_US);
         match self.version {
             Version::Two => write(&self.quota.join("cpu.max"), &format!("{quota} {PERIOD_US}")),
@@ -88,8 +88,8 @@ impl Group {
         }
     }
 
-    /// CPU time used so far by all that are or were in it.
-    pub fn usage(&self) -> Result<Duration, BudgetError> {
+    /// CPU time of all processes that are or were in the cgroup.
+    pub(crate) fn usage(&self) -> Result<Duration, BudgetError> {
         let dir = self.usage.as_ref().unwrap_or(&self.quota);
         let (name, key) = match self.version {
             Version::Two => ("cpu.stat", "usage_usec "),
@@ -106,14 +106,9 @@ impl Group {
         })
     }
 
-    /// The files a process writes its id to, to join.
-    pub fn entrances(&self) -> Vec<PathBuf> {
+    /// Files to which a process writes its id to join.
+    pub(crate) fn entrances(&self) -> Vec<PathBuf> {
         self.dirs().map(|dir| dir.join("cgroup.procs")).collect()
-    }
-
-    /// Where the quota is.
-    pub fn path(&self) -> &Path {
-        &self.quota
     }
 
     fn dirs(&self) -> impl Iterator<Item = &PathBuf> {
@@ -134,9 +129,9 @@ impl Drop for Group {
     }
 }
 
-impl Places {
-    /// From `/proc/self/mountinfo` and `/proc/self/cgroup` (proc(5), cgroups(7)). The CPU
-    /// controller of version 1 wins when it is mounted: version 2 does not have it then.
+impl CallerGroups {
+    /// Reads `/proc/self/mountinfo` and `/proc/self/cgroup` (proc(5), cgroups(7)). Version 1 wins if
+    /// its CPU controller is mounted: version 2 does not have it then.
     fn find(mounts: &str, own: &str) -> Option<Self> {
         let v1 = |name: &str| {
             let mut mounts = mounts.lines().filter_map(Mount::parse);
@@ -160,16 +155,15 @@ impl Places {
     }
 }
 
-/// The cgroup of version 2 to make ours in: the caller's own, or its parent. It has to hand the CPU
-/// controller down to its children, or let itself be told to: one with processes in it does not,
-/// unless it is the root, so it is mostly the parent.
+/// The parent of our cgroup in version 2: the caller's own cgroup, or the one above. It has to
+/// delegate the CPU controller to its children, or accept an order to: a cgroup with processes does
+/// not, unless it is the root, so it is usually the one above.
 ///
-/// No further up, however much the caller may: each level that is told to hands the controller to
-/// all of its children, be they services that have nothing to do with us, and a tree made there
-/// leaves every limit below behind. In the parent it leaves those of the caller's own cgroup behind
-/// (a unit's `CPUQuota=` and `MemoryMax=`) and keeps those of the parent. What was told to hand down
-/// is not told back: others may have come to rely on it, and their limits would be gone.
-fn handing_down(own: &Path, mount: &Path) -> Result<PathBuf, BudgetError> {
+/// Never further up, whatever the caller's rights: each level that delegates does so to all of its
+/// children, unrelated services included, and a tree made there escapes every limit below. In the
+/// caller's parent it escapes only those of the caller's own cgroup (a unit's `CPUQuota=` and
+/// `MemoryMax=`). Delegation is not undone: limits of others may have come to depend on it.
+fn delegating(own: &Path, mount: &Path) -> Result<PathBuf, BudgetError> {
     let mut why = None;
     for dir in own.ancestors().take(2).take_while(|dir| dir.starts_with(mount)) {
         let control = dir.join("cgroup.subtree_control");
@@ -186,8 +180,7 @@ fn handing_down(own: &Path, mount: &Path) -> Result<PathBuf, BudgetError> {
     Err(BudgetError::NotHandedDown { path: own.to_owned(), source })
 }
 
-/// Removes the empty cgroups of owners that are gone. One that is not empty stays, as the kernel
-/// has it.
+/// Removes the empty cgroups of dead owners; the kernel keeps those that are not empty.
 fn remove_orphans(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -223,14 +216,14 @@ mod tests {
 
     #[test]
     fn version_1_is_found_with_its_controllers_apart_or_together() {
-        let places = Places::find(V1, "2:cpuacct:/\n1:cpu:/\n0::/").unwrap();
-        assert_eq!(places.version, Version::One);
-        assert_eq!(places.quota, Path::new("/sys/fs/cgroup/cpu/"));
-        assert_ne!(places.quota, places.usage);
+        let callers = CallerGroups::find(V1, "2:cpuacct:/\n1:cpu:/\n0::/").unwrap();
+        assert_eq!(callers.version, Version::One);
+        assert_eq!(callers.quota, Path::new("/sys/fs/cgroup/cpu/"));
+        assert_ne!(callers.quota, callers.usage);
         let together = "30 29 0:26 / /nowhere rw - cgroup cgroup rw,cpu,cpuacct";
-        let places = Places::find(together, "4:cpu,cpuacct:/user").unwrap();
-        // It is not there, so the top is taken.
-        assert_eq!((&places.quota, &places.usage), (&PathBuf::from("/nowhere"), &places.mount));
+        let callers = CallerGroups::find(together, "4:cpu,cpuacct:/user").unwrap();
+        // It does not exist, so the mount's top is used.
+        assert_eq!((&callers.quota, &callers.usage), (&PathBuf::from("/nowhere"), &callers.mount));
     }
 
     #[test]
@@ -242,43 +235,43 @@ mod tests {
             "30 29 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
              31 29 0:27 /outer {point} rw shared:1 - cgroup2 cgroup2 rw"
         );
-        let places = Places::find(&mounts, "5:memory:/x\n0::/outer/user/session").unwrap();
-        assert_eq!(places.version, Version::Two);
-        assert_eq!(places.quota, dir.path().join("user/session"));
-        assert_eq!(Places::find("1 2 0:1 / / rw - ext4 /dev/x rw", "0::/"), None);
+        let callers = CallerGroups::find(&mounts, "5:memory:/x\n0::/outer/user/session").unwrap();
+        assert_eq!(callers.version, Version::Two);
+        assert_eq!(callers.quota, dir.path().join("user/session"));
+        assert_eq!(CallerGroups::find("1 2 0:1 / / rw - ext4 /dev/x rw", "0::/"), None);
     }
 
-    fn version_2(dir: &tempfile::TempDir, own: &Path) -> Places {
+    fn version_2(dir: &tempfile::TempDir, own: &Path) -> CallerGroups {
         let (quota, usage, mount) = (own.to_owned(), own.to_owned(), dir.path().to_owned());
-        Places { version: Version::Two, quota, usage, mount }
+        CallerGroups { version: Version::Two, quota, usage, mount }
     }
 
-    /// A directory stands for the file system here: what is written and where can be told.
+    /// A directory stands in for the file system.
     #[test]
     fn version_2_is_made_where_the_controller_is_handed_down() {
         let dir = tempfile::tempdir().unwrap();
         let own = dir.path().join("user/session");
         fs::create_dir_all(&own).unwrap();
-        let places = version_2(&dir, &own);
-        // As where processes are, or nothing may be written.
+        let callers = version_2(&dir, &own);
+        // A directory cannot be written, as in a cgroup with processes.
         fs::create_dir(own.join("cgroup.subtree_control")).unwrap();
         fs::create_dir(dir.path().join("user/cgroup.subtree_control")).unwrap();
         fs::create_dir(dir.path().join("cgroup.subtree_control")).unwrap();
-        let error = Group::create_in(&places).unwrap_err();
+        let error = Group::create_in(&callers).unwrap_err();
         assert!(matches!(error, BudgetError::NotHandedDown { .. }), "{error}");
         fs::remove_dir(dir.path().join("user/cgroup.subtree_control")).unwrap();
         fs::write(dir.path().join("user/cgroup.subtree_control"), "memory cpu\n").unwrap();
-        let group = Group::create_in(&places).unwrap();
-        assert_eq!(group.path().parent(), Some(dir.path().join("user").as_path()));
+        let group = Group::create_in(&callers).unwrap();
+        assert_eq!(group.quota.parent(), Some(dir.path().join("user").as_path()));
         group.limit(0.5).unwrap();
-        let max = group.path().join("cpu.max");
+        let max = group.quota.join("cpu.max");
         assert_eq!(fs::read_to_string(&max).unwrap(), "10000 20000");
         group.limit(0.001).unwrap();
         assert_eq!(fs::read_to_string(&max).unwrap(), "1000 20000");
-        let stat = group.path().join("cpu.stat");
+        let stat = group.quota.join("cpu.stat");
         fs::write(&stat, "usage_usec 1500000\nuser_usec 1\n").unwrap();
         assert_eq!(group.usage().unwrap(), Duration::from_millis(1500));
-        let made = group.path().to_owned();
+        let made = group.quota.to_owned();
         fs::remove_file(max).unwrap();
         fs::remove_file(stat).unwrap();
         drop(group);
@@ -290,17 +283,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let own = dir.path().join("slice/user/session");
         fs::create_dir_all(&own).unwrap();
-        // Neither may be written, as where processes are.
+        // Neither can be written, as in a cgroup with processes.
         fs::create_dir(own.join("cgroup.subtree_control")).unwrap();
         fs::create_dir(dir.path().join("slice/user/cgroup.subtree_control")).unwrap();
-        // These could be written, and one hands it down already.
+        // These could be written, and one delegates already.
         let above = dir.path().join("slice/cgroup.subtree_control");
         let top = dir.path().join("cgroup.subtree_control");
-        let places = version_2(&dir, &own);
+        let callers = version_2(&dir, &own);
         for said in ["memory\n", "memory cpu\n"] {
             fs::write(&above, said).unwrap();
             fs::write(&top, said).unwrap();
-            let error = Group::create_in(&places).unwrap_err();
+            let error = Group::create_in(&callers).unwrap_err();
             assert!(error.to_string().contains("nor by its parent"), "{error}");
             assert_eq!(fs::read_to_string(&above).unwrap(), said);
             assert_eq!(fs::read_to_string(&top).unwrap(), said);

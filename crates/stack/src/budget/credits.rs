@@ -1,8 +1,8 @@
 //! The arithmetic of a burstable budget: a token bucket, in CPU seconds.
 
-/// What a tree may still use beyond its base.
+/// CPU time that a tree may still use beyond its base.
 #[derive(Debug, Clone)]
-pub struct Credits {
+pub(crate) struct Credits {
     base: f64,
     burst: f64,
     most: f64,
@@ -11,19 +11,19 @@ pub struct Credits {
 
 impl Credits {
     /// A full bucket.
-    pub fn new(base: f64, burst: f64, credit_seconds: f64) -> Self {
+    pub(crate) fn new(base: f64, burst: f64, credit_seconds: f64) -> Self {
         Self { base, burst, most: credit_seconds, left: credit_seconds }
     }
 
-    /// Time passed, in which the tree used so much CPU time; both in seconds. What was used beyond
-    /// the credits, by the coarseness of quotas and ticks, is owed.
-    pub fn pass(&mut self, elapsed: f64, used: f64) {
+    /// Accounts for `elapsed` seconds in which the tree used `used` seconds of CPU time. Overspending,
+    /// from the coarseness of quotas and ticks, is owed.
+    pub(crate) fn pass(&mut self, elapsed: f64, used: f64) {
         self.left = (self.left + self.base * elapsed - used).min(self.most);
     }
 
-    /// The cores it may use for the next `tick` seconds: as many as the credits pay for. Not
-    /// burst until they are gone, which would overspend by a whole tick again and again.
-    pub fn cores(&self, tick: f64) -> f64 {
+    /// Cores that the credits pay for during the next `tick` seconds. The burst rate until they are
+    /// gone would overspend by a whole tick again and again.
+    pub(crate) fn cores(&self, tick: f64) -> f64 {
         (self.base + self.left / tick).clamp(self.base.min(super::LEAST), self.burst)
     }
 }
@@ -34,7 +34,7 @@ mod tests {
 
     const TICK: f64 = 0.1;
 
-    /// Seconds of full load: how much is used in them.
+    /// CPU seconds used under full load.
     fn used(credits: &mut Credits, seconds: f64) -> f64 {
         let ticks = (seconds / TICK).round() as u32;
         (0..ticks)

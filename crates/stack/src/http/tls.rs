@@ -1,4 +1,4 @@
-//! TLS 1.2 and 1.3 by rustls, for servers that are asked whether they are there.
+//! TLS 1.2 and 1.3 by rustls.
 
 use std::io;
 use std::net::TcpStream;
@@ -12,22 +12,11 @@ use rustls::{
     StreamOwned,
 };
 
-use super::Stream;
-
-/// A session over a connection; its handshake happens with the first bytes that are sent.
-pub type Session = StreamOwned<ClientConnection, TcpStream>;
-
-impl Stream for Session {
-    fn tcp(&self) -> &TcpStream {
-        &self.sock
-    }
-}
-
-/// Begins a session with the server of that name.
-///
-/// # Errors
-/// When the name is none, or nothing is known of the other end.
-pub fn session(host: &str, tcp: TcpStream) -> io::Result<Session> {
+/// A session with the server of this name; the handshake takes place with the first write.
+pub(super) fn session(
+    host: &str,
+    tcp: TcpStream,
+) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
     let is_own = tcp.peer_addr()?.ip().to_canonical().is_loopback();
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
     let config = config(is_own).map_err(io::Error::other)?;
@@ -45,12 +34,12 @@ fn config(any_certificate: bool) -> Result<ClientConfig, rustls::Error> {
         return Ok(builder.with_no_client_auth());
     }
     let mut roots = RootCertStore::empty();
-    // A root that cannot be read is one that signs nothing; the handshake will say so.
+    // Without an unreadable root the handshake may fail, and reports it.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Accepts every certificate whose key the server has.
+/// Accepts any certificate whose key the server has.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -1,4 +1,4 @@
-//! Servers of a Galera cluster on one machine.
+//! A Galera cluster on one machine.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use crate::{Error, Output, PortReservation, Result, Supervisor};
 use super::settings::GALERA;
 use super::{LOG, MariaDb, MariaDbSettings, Member, Role, filled, installed, program};
 
-/// Options of the scripts that copy data.
+/// Option file of the scripts that copy data.
 pub(super) const OPTIONS: &str = "galera.cnf";
-/// A server that has missed much gets all data; before that its script waits ten seconds.
+/// A server that missed much receives all data; its script first waits ten seconds.
 const JOIN_TIME: Duration = Duration::from_secs(120);
-/// Time to find out how far a server that was killed had come.
+/// Time limit for recovering the position of a killed server.
 const RECOVER_TIME: Duration = Duration::from_secs(60);
-/// What Galera knows of a data directory.
+/// Galera's state of a data directory.
 const STATE: &str = "data/grastate.dat";
-/// The last view of the cluster, with the server's id in it. Sometimes there is one after an orderly stop.
+/// Last view of the cluster, with the server's id. Sometimes remains after an orderly stop.
 const VIEW: &str = "data/gvwstate.dat";
-/// It has all that the others have.
+/// Log line of a server that has caught up.
 const SYNCED: &str = "Synchronized with group, ready for connections";
 
 impl MariaDb {
-    /// Starts a Galera cluster of so many servers, each in a directory of its own in `dir`, or goes on with one that is
-    /// there.
+    /// Starts a Galera cluster of `servers` servers, each with its own directory in `dir`, or resumes an existing
+    /// one.
     ///
     /// # Errors
     /// As [`start`](Self::start), and [`Error::NotInstalled`] without galera-4, mariadb-backup and socat.
@@ -41,7 +41,7 @@ impl MariaDb {
         homes.iter().try_for_each(fs::create_dir_all).map_err(used)?;
         let mut ports = Vec::new();
         for _ in &homes {
-            // Where all data come, the program listens on all addresses.
+            // The receiver of full copies listens on all addresses.
             let data = PortReservation::of_all_addresses();
             let three = [PortReservation::new(), PortReservation::new(), data];
             let three: Result<Vec<_>, _> = three.into_iter().collect();
@@ -63,7 +63,7 @@ impl MariaDb {
         }
         let first = newest(supervisor, &homes, &member(&ports[0], false))?;
         let mut all: Vec<Option<Self>> = homes.iter().map(|_| None).collect();
-        // The one that has most of all begins.
+        // The most advanced server starts first.
         let order = std::iter::once(first).chain((0..homes.len()).filter(|at| *at != first));
         for at in order {
             let three = std::mem::take(&mut ports[at]);
@@ -75,7 +75,7 @@ impl MariaDb {
         Ok(all.into_iter().flatten().collect())
     }
 
-    /// Whether it is one of a cluster.
+    /// Whether the server belongs to a cluster.
     pub fn is_member(&self) -> bool {
         matches!(self.settings.role, Role::Member(_))
     }
@@ -88,11 +88,11 @@ impl MariaDb {
             let _ = file.read_to_string(&mut text);
             if text.contains(SYNCED) { Ok(()) } else { Err(io::Error::other("it is not synced")) }
         };
-        self.neighbour.process.ready_when("a server in its cluster", JOIN_TIME, is_synced)
+        self.server.process.ready_when("a server in its cluster", JOIN_TIME, is_synced)
     }
 }
 
-/// Whether the programs are there that a cluster needs.
+/// Checks that the programs of a cluster are installed.
 ///
 /// # Errors
 /// [`Error::NotInstalled`].
@@ -103,16 +103,13 @@ pub fn galera_installed() -> Result<()> {
         ("/usr/bin/mariadb-backup", "mariadb-backup"),
         ("/usr/bin/socat", "socat"),
     ];
-    for (program, package) in needed {
-        if !fs::exists(program).unwrap_or(false) {
-            return Err(Error::NotInstalled { program, package });
-        }
-    }
-    Ok(())
+    needed
+        .into_iter()
+        .try_for_each(|(program, package)| Error::unless_installed(&[program], program, package))
 }
 
-/// Makes the data of all servers: those of the first, which has run once alone and knows its cluster. So nobody has to be
-/// sent anything when they first meet.
+/// Creates the data of all servers as copies of the first, which runs alone once and so knows its cluster. No data
+/// have to be transferred when the others join.
 fn begin(supervisor: &Supervisor, homes: &[PathBuf], settings: &MariaDbSettings) -> Result<()> {
     let first = filled(supervisor, &homes[0], settings)?;
     write_options(&first)?;
@@ -122,13 +119,13 @@ fn begin(supervisor: &Supervisor, homes: &[PathBuf], settings: &MariaDbSettings)
     for other in &homes[1..] {
         let source = |source| Error::at("cannot fill", other, source);
         copy(&first.join("data"), &other.join("data")).map_err(source)?;
-        // It has the name of the first one in its cluster, which must be nobody else's.
+        // It holds the first server's id, which must be unique.
         let _ = fs::remove_file(other.join(VIEW));
     }
     Ok(())
 }
 
-/// Which of the servers has most; it is allowed to begin the cluster.
+/// Index of the most advanced server, which is allowed to bootstrap the cluster.
 fn newest(supervisor: &Supervisor, homes: &[PathBuf], settings: &MariaDbSettings) -> Result<usize> {
     let mut best = (0, -1);
     for (at, home) in homes.iter().enumerate().filter(|(_, home)| home.join("data").exists()) {
@@ -148,7 +145,7 @@ fn newest(supervisor: &Supervisor, homes: &[PathBuf], settings: &MariaDbSettings
     Ok(best.0)
 }
 
-/// An argument that says how far the data of a server are, if it was not stopped in order.
+/// Argument with the position of a server's data, if it was killed.
 pub(super) fn position(
     supervisor: &Supervisor,
     dir: &Path,
@@ -163,7 +160,7 @@ pub(super) fn position(
     Ok((!position.is_empty()).then(|| format!("--wsrep-start-position={position}")))
 }
 
-/// How far the data of a server are, `UUID:NUMBER`; empty when they are of no cluster.
+/// Position of a server's data, `UUID:NUMBER`; empty if they belong to no cluster.
 fn recovered(supervisor: &Supervisor, dir: &Path, settings: &MariaDbSettings) -> Result<String> {
     let log = dir.join("recover.log");
     let _ = fs::remove_file(&log);
@@ -181,7 +178,7 @@ fn recovered(supervisor: &Supervisor, dir: &Path, settings: &MariaDbSettings) ->
 }
 
 fn write_options(home: &Path) -> Result<()> {
-    // What the scripts say belongs into the server's own log.
+    // Output of the scripts belongs in the server's own log.
     let text = "[sst]\nsst-syslog=-1\nsst-log-archive=0\n";
     let file = home.join(OPTIONS);
     fs::write(&file, text).map_err(|source| Error::at("cannot write", &file, source))

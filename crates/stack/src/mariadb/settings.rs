@@ -1,21 +1,20 @@
-//! What a server of MariaDB is for, as options of the server and as SQL that it runs at each start.
+//! Settings of a MariaDB server, as its options and as SQL for each start.
 
 use std::{fmt, io};
 
 use crate::{Error, Result};
 
-/// Options of a server. The default is a small server on its own, without an account.
+/// Settings of a server. The default is a small standalone server without an account.
 #[derive(Debug, Clone)]
 pub struct MariaDbSettings {
     /// Size of the InnoDB buffer pool in MiB.
     pub buffer_pool_mib: u32,
     /// Maximum number of client connections.
     pub max_connections: u32,
-    /// Database and account that are created at the start if they do not exist. Without one, `root`
-    /// may connect over TCP without a password; with one, only through the socket in the data
-    /// directory.
+    /// Database and account, created at the start if missing. Without an account `root` can connect
+    /// over TCP without a password; with one, only through the socket in the data directory.
     pub account: Option<Account>,
-    /// Part of the server in replication.
+    /// Role in replication.
     pub role: Role,
 }
 
@@ -25,8 +24,7 @@ impl Default for MariaDbSettings {
     }
 }
 
-/// A name and a password. Both are ASCII letters, digits and `_`, so that they need no quoting in
-/// SQL or in an address.
+/// A name and a password of ASCII letters, digits and `_`, which need no quoting in SQL or in an address.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     /// Name of the user.
@@ -51,53 +49,53 @@ pub struct Account {
     pub login: Login,
 }
 
-/// Part of a server in replication.
+/// Role of a server in replication.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
     /// No binary log.
     Alone,
-    /// Keeps a binary log, synced with each commit, that replicas read.
+    /// Keeps a binary log for replicas, synced with each commit.
     Primary {
         /// `server_id`, unique among primary and replicas.
         server_id: u32,
         /// Login of the replicas, created at the start.
         replication: Login,
     },
-    /// Follows a primary on this machine and is read-only. It gets databases and accounts from there.
+    /// Read-only replica of a primary on this machine, with its databases and accounts.
     Replica {
         /// `server_id`, unique among primary and replicas.
         server_id: u32,
         /// Port of the primary on 127.0.0.1.
         primary_port: u16,
-        /// Login that the primary was started with.
+        /// Login given to the primary.
         replication: Login,
     },
-    /// One server of a Galera cluster, all on this machine. It keeps databases and accounts as the others do.
+    /// Member of a Galera cluster on this machine.
     Member(Member),
 }
 
 /// A server of a Galera cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Ports on which the servers talk to each other, its own among them.
+    /// Group communication ports of all members.
     pub group: Vec<u16>,
-    /// Its own of these.
+    /// Group communication port of this member.
     pub port: u16,
-    /// Ports on which it receives what it has missed: the changes, or all data.
+    /// Port that receives missed changes.
     pub changes_port: u16,
-    /// See there.
+    /// Port that receives full copies.
     pub data_port: u16,
-    /// It begins the cluster.
+    /// Whether it bootstraps the cluster.
     pub begins: bool,
 }
 
 impl MariaDbSettings {
-    /// Arguments of the server beside those about its place.
+    /// Arguments of the server, except directories and port.
     pub(super) fn arguments(&self) -> Vec<String> {
         let mut all = vec![
             format!("--innodb-buffer-pool-size={}M", self.buffer_pool_mib),
             format!("--max-connections={}", self.max_connections),
-            // The default, and what an acknowledged write rests on: so it is not left to a default.
+            // The default, but explicit: acknowledged writes depend on it.
             "--innodb-flush-log-at-trx-commit=1".to_owned(),
             "--character-set-server=utf8mb4".to_owned(),
             "--collation-server=utf8mb4_bin".to_owned(),
@@ -110,8 +108,7 @@ impl MariaDbSettings {
             }
             Role::Replica { server_id, .. } => {
                 all.push(format!("--server-id={server_id}"));
-                // The SQL of the start begins to replicate once it has named the primary: its port
-                // may be another one than the last time.
+                // The start's SQL begins to replicate once it has set the primary's port, which may have changed.
                 &["--read-only=1", "--skip-slave-start", "--relay-log=relay"]
             }
             Role::Member(member) => {
@@ -126,15 +123,15 @@ impl MariaDbSettings {
         all
     }
 
-    /// Statements that the server runs before it accepts connections (`--init-file`), one a line; a
-    /// statement that fails ends the server. Each may run again at every start.
+    /// Statements for `--init-file`, one per line, which run before connections are accepted. A failing
+    /// statement ends the server. All can run again at every start.
     ///
     /// # Errors
     /// [`Error::Io`] when a name or password would need quoting.
     pub(super) fn sql(&self) -> Result<String> {
         let mut lines = Vec::new();
         match &self.role {
-            // Whatever it executed itself would be missing on the primary.
+            // Other statements would be missing on the primary.
             Role::Replica { primary_port, replication, .. } => {
                 let Login { user, password } = replication;
                 check([user, password])?;
@@ -158,7 +155,7 @@ impl MariaDbSettings {
             lines.push(format!("CREATE DATABASE IF NOT EXISTS {database}"));
             lines.extend(login(owner)?);
             lines.push(format!("GRANT ALL ON {database}.* TO '{}'@'%'", owner.user));
-            // To see how far a replica is, and whether the binary log is on.
+            // Shows the position of a replica, and whether the binary log is on.
             lines.push(format!(
                 "GRANT BINLOG MONITOR, SLAVE MONITOR ON *.* TO '{}'@'%'",
                 owner.user
@@ -169,7 +166,7 @@ impl MariaDbSettings {
     }
 }
 
-/// Where Debian's package galera-4 puts the library.
+/// Library of Debian's package galera-4.
 pub(super) const GALERA: &str = "/usr/lib/galera/libgalera_smm.so";
 
 impl Member {
@@ -184,13 +181,13 @@ impl Member {
             format!("--wsrep-node-name=member-{port}"),
             "--wsrep-node-address=127.0.0.1".to_owned(),
             format!("--wsrep-sst-receive-address=127.0.0.1:{data_port}"),
-            // rsync's server gives up root's rights, and with them the way to the directory.
+            // The rsync server drops root's rights, and with them access to the directory.
             "--wsrep-sst-method=mariabackup".to_owned(),
             "--wsrep-sst-auth=root:".to_owned(),
             "--binlog-format=ROW".to_owned(),
             "--innodb-autoinc-lock-mode=2".to_owned(),
-            // A server that is silent for two seconds is left out; the default of five is for networks, and one may be too
-            // little for a machine that is busy.
+            // A server that is silent for two seconds is removed. The default of five is for networks; one may be too
+            // short on a busy machine.
             format!(
                 "--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:{port};\
                  ist.recv_addr=127.0.0.1:{changes_port};evs.keepalive_period=PT0.3S;evs.inactive_check_period=PT0.2S;\
@@ -204,7 +201,7 @@ impl Member {
     }
 }
 
-/// Creates a login or gives it this password.
+/// Creates a login or changes its password.
 fn login(Login { user, password }: &Login) -> Result<[String; 2]> {
     check([user, password])?;
     Ok([

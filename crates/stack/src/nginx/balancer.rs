@@ -9,7 +9,7 @@ use super::template::{Profile, Template, Tls};
 use super::{Nginx, READY_TIME};
 use crate::{Error, PortReservation, Result, Supervisor};
 
-/// Nodes, and how nginx shares requests among them.
+/// Nodes behind nginx, and its configuration.
 #[derive(Debug, Clone)]
 pub struct Balancer {
     /// Addresses of the nodes; at least one.
@@ -18,7 +18,7 @@ pub struct Balancer {
     pub profile: Profile,
     /// Worker processes of nginx; `None`: as many as there are CPUs.
     pub workers: Option<u16>,
-    /// With a certificate clients are served over TLS and redirected there.
+    /// With a certificate, clients are served over TLS and redirected there.
     pub certificate: Option<Certificate>,
 }
 
@@ -32,8 +32,8 @@ pub struct Certificate {
 }
 
 impl Nginx {
-    /// Writes a configuration into `dir`, which must exist and be empty, and starts nginx on free
-    /// ports of 127.0.0.1. It is ready when it listens; the nodes need not run yet.
+    /// Writes a configuration into `dir`, which must exist, and starts nginx on free ports of
+    /// 127.0.0.1. It is ready when it listens; the nodes need not run yet.
     ///
     /// # Errors
     /// As [`static_site`](Self::static_site); also when a file of the certificate is missing.
@@ -67,20 +67,20 @@ impl Nginx {
         Ok(nginx)
     }
 
-    /// Starts it again at its addresses. One that still runs is stopped first.
+    /// Stops nginx if it runs, and starts it again at its addresses.
     ///
     /// # Errors
-    /// As [`balancer`](Self::balancer). It is then down, and this can be tried again.
+    /// As [`balancer`](Self::balancer). nginx is then down; the restart can be repeated.
     pub fn restart(&mut self, supervisor: &Supervisor) -> Result<()> {
-        self.neighbour.stop()?;
-        self.neighbour.process = super::spawn(supervisor, &self.dir)?;
+        self.server.stop()?;
+        self.server.process = super::spawn(supervisor, &self.dir)?;
         self.await_sockets()
     }
 
     fn await_sockets(&self) -> Result<()> {
         let more = [&self.secure, &self.status].into_iter().flatten().map(PortReservation::port);
         let ports: Vec<_> = more.chain([self.port()]).collect();
-        self.neighbour.process.ready_when("its sockets", READY_TIME, |left| {
+        self.server.process.ready_when("its sockets", READY_TIME, |left| {
             let connect = |port| {
                 TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), left)
             };
@@ -89,7 +89,7 @@ impl Nginx {
     }
 }
 
-/// Gives a file a name that needs no quoting.
+/// Links a file under a name that needs no quoting.
 fn link(dir: &Path, name: &str, file: &Path) -> Result<()> {
     let linked = file.canonicalize().and_then(|file| {
         let link = dir.join(name);
@@ -112,7 +112,6 @@ mod tests {
     const FILES: [(Profile, &str); 2] =
         [(Profile::Stock, "stock.conf"), (Profile::Tuned, "tuned.conf")];
 
-    /// Whatever is of the system has another name or address there, and the text has each as often as expected.
     #[test]
     fn nothing_of_the_system_is_left_in_a_directory() {
         let nodes = [SocketAddr::from((Ipv4Addr::LOCALHOST, 9001))];
@@ -180,9 +179,9 @@ mod tests {
             let tested = Command::new(super::super::PROGRAM)
                 .args(["-t", "-q", "-p", &at(""), "-e", "stderr", "-c", &path])
                 .finish();
-            let said = String::from_utf8_lossy(&tested.stderr);
-            assert!(tested.status.success(), "{name}: {said}");
-            assert!(!said.contains("[warn]"), "{name}: {said}");
+            let stderr = String::from_utf8_lossy(&tested.stderr);
+            assert!(tested.status.success(), "{name}: {stderr}");
+            assert!(!stderr.contains("[warn]"), "{name}: {stderr}");
         }
     }
 }

@@ -1,22 +1,22 @@
-//! The configurations of [`Nginx::balancer`](super::Nginx::balancer): the files of `deploy/nginx`, with the names and
-//! addresses of a directory.
+//! Configurations of [`Nginx::balancer`](super::Nginx::balancer): the files of `deploy/nginx`, adapted to a
+//! directory.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// How nginx treats nodes and clients.
+/// Configuration of nginx.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// Debian's `nginx.conf` with an `upstream` and a `proxy_pass`, as systems are that nobody tuned.
+    /// Debian's `nginx.conf` with an `upstream` and a `proxy_pass`, untuned.
     Stock,
-    /// What the nodes and some thousands of clients need.
+    /// Tuned for the nodes and some thousands of clients.
     Tuned,
 }
 
 impl Profile {
-    /// Time after which nginx uses a node again that refused connections and is back: `fail_timeout`,
-    /// of which nginx counts whole seconds, so that it may last a second longer.
+    /// Maximum time until nginx uses a recovered node again: `fail_timeout`, which nginx counts in whole
+    /// seconds and so may exceed by one.
     pub fn left_out(self) -> Duration {
         let fail_timeout = match self {
             // The default (ngx_http_upstream_module, `server`).
@@ -26,8 +26,8 @@ impl Profile {
         Duration::from_secs(fail_timeout + 1)
     }
 
-    /// The file of this profile in `deploy/nginx`. Directives are those of Debian 12 (nginx 1.22):
-    /// `listen … http2`, for `http2 on` is 1.25.1's.
+    /// The file in `deploy/nginx`, with directives of Debian 12 (nginx 1.22): `listen … http2`, since
+    /// `http2 on` came with 1.25.1.
     pub(super) fn deployed(self) -> &'static str {
         match self {
             Self::Stock => include_str!("../../../../deploy/nginx/stock.conf"),
@@ -36,15 +36,15 @@ impl Profile {
     }
 }
 
-/// Where TLS is listened for, with `certificate.pem` and `key.pem` of the directory.
+/// TLS, with `certificate.pem` and `key.pem` of the directory.
 #[derive(Debug, Clone)]
 pub(super) struct Tls {
     pub listen: String,
-    /// The port that clients are redirected to.
+    /// Port to which clients are redirected.
     pub port: u16,
 }
 
-/// A configuration for a directory of its own, started in the foreground by this program.
+/// A configuration for a directory, to run in the foreground.
 #[derive(Debug, Clone)]
 pub(super) struct Template<'t> {
     pub profile: Profile,
@@ -53,12 +53,12 @@ pub(super) struct Template<'t> {
     pub workers: Option<u16>,
     /// Address of plain HTTP.
     pub listen: String,
-    /// Address of its counters, apart from what clients ask for and from `deploy/nginx`.
+    /// Address of the counters, which `deploy/nginx` does not have.
     pub status: String,
     pub tls: Option<Tls>,
 }
 
-/// Directives between the `listen` of plain HTTP and the location, when clients are served over TLS.
+/// First line of the TLS directives, which end at the location.
 const TLS_FROM: &str = "        # 308 keeps";
 const LOCATION: &str = "\n        location / {";
 
@@ -69,7 +69,7 @@ impl Template<'_> {
             assert_eq!(text.matches(from).count(), 1, "{:?} has it once: {from}", self.profile);
             text = text.replacen(from, to, 1);
         };
-        // As root, nginx would drop to an account that may not read the caller's files.
+        // As root, nginx would switch to an account that may not read the caller's files.
         let user = if rustix::process::geteuid().is_root() { "user root;\n" } else { "" };
         put("user www-data;\n", &format!("{user}daemon off;\n"));
         // All paths are relative: nginx would take a `$` in a directory's name for a variable.

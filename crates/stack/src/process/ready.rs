@@ -1,31 +1,29 @@
-//! Waiting until a command is ready, and saying why it is not.
+//! Readiness of a command.
 
 use std::io;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::{KILL_TIME, Process};
-use crate::patience::{LOOK, Over, Patience};
+use crate::patience::{LOOK, Patience, WaitEnd};
 use crate::tree::{self, Scope};
 use crate::{Error, Exit, http, procfs};
 
-/// Time between two questions to a server that is not ready: short at first, because its start is
-/// part of every round; longer for one that takes its time, which the questions would slow down.
+/// Pause between probes: short at first, because the start is part of every round; later longer,
+/// because probes slow down a starting server.
 const PROBE_PAUSE: Duration = Duration::from_millis(10);
-/// See [`PROBE_PAUSE`].
 const LATER_PROBE_PAUSE: Duration = Duration::from_millis(100);
-/// When the pauses get longer.
+/// Time of the short pauses.
 const PROBE_HURRY: Duration = Duration::from_secs(1);
-/// Time one readiness request may take; a server that accepts and then starts up must not use up
-/// the whole wait with its first connection.
+/// Time limit of one probe: a server that accepts connections before it responds must not use up the
+/// whole wait with the first.
 const PROBE_TIME: Duration = Duration::from_secs(2);
 
 impl Process {
-    /// The first line on captured stdout that starts with `prefix`, without it.
+    /// Waits for the first line on captured stdout that starts with `prefix`; returns its rest.
     ///
     /// # Errors
-    /// [`Error::EndedEarly`] or [`Error::NotReady`], both with the last lines of stderr, or
-    /// [`Error::GivenUp`].
+    /// [`Error::EndedEarly`], [`Error::NotReady`] or [`Error::GivenUp`].
     pub fn ready_line<'q>(
         &self,
         prefix: &str,
@@ -51,8 +49,10 @@ impl Process {
         }
     }
 
-    /// Asks `url` until it is answered: with a status from 200 to 399, or with whatever status where `any` will do.
-    /// Errors as of [`ready_line`](Self::ready_line).
+    /// Requests `url` until the status is 200 to 399, or any status if `any`.
+    ///
+    /// # Errors
+    /// As [`ready_line`](Self::ready_line).
     pub fn ready_http<'q>(
         &self,
         url: &http::Url,
@@ -62,7 +62,7 @@ impl Process {
         let patience = patience.into();
         let wanted = if any { "an answer" } else { "an answer 200 to 399" };
         self.ready_when(&format!("{wanted} from {url}"), patience, |left| {
-            let answer = ask(url, left.min(PROBE_TIME), &patience)?;
+            let answer = probe_http(url, left.min(PROBE_TIME), &patience)?;
             match any || answer.is_ready() {
                 true => Ok(()),
                 false => Err(io::Error::other(format!("status {}", answer.status))),
@@ -71,19 +71,22 @@ impl Process {
         .map_err(|error| self.with_ports(error, url.port()))
     }
 
-    /// Says where the command listens, if not at the port that was asked.
-    fn with_ports(&self, mut error: Error, asked: u16) -> Error {
+    /// Adds the port at which the command listens, if not at the probed one.
+    fn with_ports(&self, mut error: Error, probed: u16) -> Error {
         if let Error::NotReady { listens, .. } = &mut error {
             let mut pids = Vec::new();
             let _ = tree::walk(self.supervisor, Scope::Descendants, |found| pids.push(found.pid));
             let ports = procfs::listening_ports(&pids);
-            *listens = ports.first().copied().filter(|_| !ports.contains(&asked));
+            *listens = ports.first().copied().filter(|_| !ports.contains(&probed));
         }
         error
     }
 
-    /// Calls `probe` with the time left until it succeeds. `what` names what is waited for; why
-    /// the last probe failed is part of the error. Errors as of [`ready_line`](Self::ready_line).
+    /// Calls `probe` with the remaining time until it succeeds. The error contains `what`, the awaited
+    /// condition, and the last error of `probe`.
+    ///
+    /// # Errors
+    /// As [`ready_line`](Self::ready_line).
     pub fn ready_when<'q>(
         &self,
         what: &str,
@@ -98,8 +101,8 @@ impl Process {
                 return Err(self.ended_early());
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            let over = if left.is_zero() { Some(Over::Time) } else { None };
-            let over = if patience.gives_up() { Some(Over::GivenUp) } else { over };
+            let over = if left.is_zero() { Some(WaitEnd::Time) } else { None };
+            let over = if patience.gives_up() { Some(WaitEnd::GivenUp) } else { over };
             if let Some(over) = over {
                 let last = if last.is_empty() { last } else { format!("; last: {last}") };
                 return Err(self.not_ready(format!("{what}{last}"), &patience, over));
@@ -115,18 +118,18 @@ impl Process {
     }
 
     fn ended_early(&self) -> Error {
-        // The last words may still be in the pipe.
+        // Its last lines may still be in the pipe.
         let exit = self.wait(KILL_TIME).unwrap_or(Exit::Unknown);
         let settled = Instant::now() + PROBE_TIME;
         self.shared.wait_until(settled, |state| state.stderr.ended.then_some(()));
         Error::EndedEarly { program: self.program.clone(), exit, stderr: self.stderr_tail() }
     }
 
-    pub(super) fn not_ready(&self, what: String, patience: &Patience<'_>, over: Over) -> Error {
+    pub(super) fn not_ready(&self, what: String, patience: &Patience<'_>, over: WaitEnd) -> Error {
         let program = self.program.clone();
         match over {
-            Over::GivenUp => Error::GivenUp { program },
-            Over::Time => {
+            WaitEnd::GivenUp => Error::GivenUp { program },
+            WaitEnd::Time => {
                 let stderr = self.stderr_tail();
                 Error::NotReady { program, what, listens: None, timeout: patience.limit, stderr }
             }
@@ -134,11 +137,15 @@ impl Process {
     }
 }
 
-/// Asks once, from a thread that may be left behind for at most `timeout` when patience ends.
-fn ask(url: &http::Url, timeout: Duration, patience: &Patience<'_>) -> io::Result<http::Answer> {
+/// Probes once, on a thread that is left behind for at most `timeout` on cancellation.
+fn probe_http(
+    url: &http::Url,
+    timeout: Duration,
+    patience: &Patience<'_>,
+) -> io::Result<http::Answer> {
     let (reply, answer) = mpsc::channel();
     let url = url.clone();
-    // Nobody listens any more when patience has ended.
+    // After a cancellation there is no receiver.
     let run = move || drop(reply.send(http::get(&url, timeout)));
     std::thread::Builder::new().name("stack-probe".to_owned()).spawn(run)?;
     loop {

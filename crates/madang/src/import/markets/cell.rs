@@ -1,15 +1,15 @@
-//! Values as people wrote them, in one spelling.
+//! Values of cells, normalised to one spelling.
 
 use madang_service::markets::cleaned;
 
-/// What is written where there is nothing.
-const NOTHING: [&str; 4] = ["", "-", "없음", "해당없음"];
+/// Texts that mean an empty cell.
+const EMPTY: [&str; 4] = ["", "-", "없음", "해당없음"];
 const MOST_PARTS: usize = 100;
 
-/// The text, composed and trimmed; nothing when it says nothing.
+/// The text, composed and trimmed; `None` if it means an empty cell.
 pub(super) fn text(value: &str) -> Option<String> {
     let value = cleaned(value);
-    (!NOTHING.contains(&value.as_str())).then_some(value)
+    (!EMPTY.contains(&value.as_str())).then_some(value)
 }
 
 /// `Y` or `N`.
@@ -21,16 +21,16 @@ pub(super) fn flag(value: &str) -> Option<bool> {
     }
 }
 
-/// A whole number, with or without separators of thousands.
+/// A whole number, with or without thousands separators.
 pub(super) fn number(value: &str) -> Option<u32> {
     value.trim_end_matches('개').trim_end().replace(',', "").parse().ok()
 }
 
-/// A day as `YYYY-MM-DD`; written so, with `/` or `.` between, without leading zeros, or as eight digits.
+/// A date as `YYYY-MM-DD`; also with `/` or `.`, without leading zeros, or as eight digits.
 pub(super) fn date(value: &str) -> Option<String> {
-    let sign = value.chars().find(|c| !c.is_ascii_digit());
-    let parts: Vec<&str> = match sign {
-        Some(sign @ ('-' | '/' | '.')) => value.split(sign).collect(),
+    let separator = value.chars().find(|c| !c.is_ascii_digit());
+    let parts: Vec<&str> = match separator {
+        Some(separator @ ('-' | '/' | '.')) => value.split(separator).collect(),
         None if value.len() == 8 => vec![&value[..4], &value[4..6], &value[6..]],
         _ => return None,
     };
@@ -42,7 +42,7 @@ pub(super) fn date(value: &str) -> Option<String> {
     is_day(read).then(|| format!("{:04}-{:02}-{:02}", read.0, read.1, read.2))
 }
 
-/// Whether there is such a day, in a year that data can be of.
+/// Whether the date exists, in a plausible year.
 fn is_day((year, month, day): (u16, u16, u16)) -> bool {
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let days = match month {
@@ -54,7 +54,7 @@ fn is_day((year, month, day): (u16, u16, u16)) -> bool {
     (1900..=2100).contains(&year) && (1..=days).contains(&day)
 }
 
-/// Parts between `+`, `,` and `.`, each once, without a closing "and so on" (등).
+/// Distinct parts between `+`, `,` and `.`, without a trailing "etc." (등).
 pub(super) fn list(value: &str) -> Vec<String> {
     let value = value.strip_suffix('등').filter(|rest| rest.ends_with(' ')).unwrap_or(value);
     let mut parts: Vec<String> = Vec::new();
@@ -66,7 +66,7 @@ pub(super) fn list(value: &str) -> Vec<String> {
     parts
 }
 
-/// `상설장`, `5일장` or `상설장+5일장`; anything else as it is, without spaces.
+/// `상설장`, `5일장` or `상설장+5일장`; other texts without spaces.
 pub(super) fn kind(value: &str) -> String {
     let value: String = value.chars().filter(|c| *c != ' ').collect();
     let mut parts: Vec<&str> = value
@@ -78,14 +78,13 @@ pub(super) fn kind(value: &str) -> String {
             other => other,
         })
         .collect();
-    // 상 comes after any digit: the permanent one first.
+    // The permanent kind first.
     parts.sort_by_key(|part| *part != "상설장");
     parts.dedup();
     parts.join("+")
 }
 
-/// `매일`, days such as `2일+7일`, `5일장` where only that is said, or several of these; what is none of
-/// them as it is.
+/// `매일`, days such as `2일+7일`, a lone `5일장`, or several of these; other texts unchanged.
 pub(super) fn cycle(value: &str) -> String {
     let without = value.strip_prefix("매월").unwrap_or(value);
     let parts = without.split(['+', ',', '.', '/', ' ']).filter(|part| !part.is_empty());
@@ -100,7 +99,7 @@ pub(super) fn cycle(value: &str) -> String {
     }
     match once.as_slice() {
         [] => value.to_owned(),
-        // A lone fifth is no day of a month but the kind of market that is held every fifth.
+        // A lone 5 is not a day of the month but a market held every fifth day.
         [one] if one == "5일" => "5일장".to_owned(),
         parts => parts.join("+"),
     }

@@ -1,8 +1,8 @@
-//! Facilities of markets, joined onto the markets that are there.
+//! Facilities of markets, joined to existing markets.
 //!
-//! Neither file has an identifier of the other, so a market is found by its name and what is known of its
-//! place: the municipality; else an address that is the same; else the province, if it has only one of
-//! that name. What fits none or several is named and left out.
+//! The files share no identifier, so a market is found by its name and place: the municipality; else an equal
+//! address; else the province, if it has only one market of that name. A row that matches none or several is
+//! reported.
 
 use super::cell::text;
 use super::report::Report;
@@ -14,19 +14,19 @@ use madang_service::markets::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// Columns that say which market a row is about.
+/// Columns that identify a market.
 const NECESSARY: [&str; 3] = ["시장명", "지번주소", "도로명주소"];
 
-/// The bit of the facility that this column is about.
+/// Bit of the facility in this column.
 pub(super) fn facility(column: &str) -> Option<usize> {
     let name = column.strip_suffix("보유여부")?.trim_end_matches('_');
     FACILITIES.iter().position(|(own, _)| *own == name)
 }
 
-/// Finds the market of every row; answers their facilities by id.
+/// Finds the market of every row; returns their facilities by id.
 ///
 /// # Errors
-/// When the table lacks a column or the store cannot answer.
+/// When the table lacks a column or the store fails.
 pub(super) fn join(
     table: &Table,
     markets: &Markets,
@@ -53,18 +53,18 @@ pub(super) fn join(
         });
         match found {
             Ok((id, bits)) => {
-                // A market in several buildings has a row for each: it has what one of them has.
+                // A market in several buildings has a row for each.
                 merged += usize::from(joined.contains_key(&id));
                 *joined.entry(id).or_default() |= bits;
             }
             Err(reason) => report.refuse(line, &reason),
         }
     });
-    report.count(|outcome| outcome.merged += merged);
+    report.outcome.merged += merged;
     Ok(joined.into_iter().collect())
 }
 
-/// The markets that are there, by their names.
+/// Existing markets by name.
 struct Known {
     markets: Vec<Market>,
     by_key: HashMap<String, usize>,
@@ -82,36 +82,36 @@ impl Known {
     }
 
     fn find(&self, cells: &dyn Cells, markets: &Markets) -> anyhow::Result<MarketId> {
-        let of = |name: &str| cells.get(name).and_then(text);
-        let name = of("시장명").context("no name (시장명)")?;
+        let value = |name: &str| cells.get(name).and_then(text);
+        let name = value("시장명").context("no name (시장명)")?;
         let row = markets.prepare(NewMarket {
             name: name.clone(),
-            road_address: of("도로명주소"),
-            lot_address: of("지번주소"),
+            road_address: value("도로명주소"),
+            lot_address: value("지번주소"),
             ..NewMarket::default()
         });
         let id = |at: &usize| self.markets[*at].id;
         if let Some(at) = self.by_key.get(&row.key) {
             return Ok(id(at));
         }
-        let called = self.by_name.get(&without_spaces(&name)).map_or(&[][..], Vec::as_slice);
+        let namesakes = self.by_name.get(&without_spaces(&name)).map_or(&[][..], Vec::as_slice);
         let one_of = |found: Vec<&usize>| match found.as_slice() {
             [] => Ok(None),
             [one] => Ok(Some(id(one))),
             several => bail!("{name} matches {} markets", several.len()),
         };
-        let lies_there = |at: &&usize| {
+        let has_address = |at: &&usize| {
             let is = &self.markets[**at].is;
             is_same(&is.road_address, &row.market.road_address)
                 || is_same(&is.lot_address, &row.market.lot_address)
         };
-        if let Some(id) = one_of(called.iter().filter(lies_there).collect())? {
+        if let Some(id) = one_of(namesakes.iter().filter(has_address).collect())? {
             return Ok(id);
         }
         let in_province = |at: &&usize| {
             row.place.province.is_some() && self.markets[**at].place.province == row.place.province
         };
-        one_of(called.iter().filter(in_province).collect())?
+        one_of(namesakes.iter().filter(in_province).collect())?
             .with_context(|| format!("{name} matches no stored market"))
     }
 }

@@ -1,13 +1,12 @@
-//! A target of the fuzzer, which replays its kept inputs here; the program of `fuzz/` compiles these files once more,
-//! because a command has no library that it could use.
+//! A fuzz target. The program of `fuzz/` compiles these files again, because a command has no library.
 
 use super::row::{self, Cells};
 use super::{json, table};
 
-/// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
+/// Name of a directory in `fuzz/seeds`, and the function to fuzz.
 type FuzzTarget = (&'static str, fn(&[u8]));
 
-pub const TARGETS: &[FuzzTarget] = &[("market_files", market_files)];
+pub(crate) const TARGETS: &[FuzzTarget] = &[("market_files", market_files)];
 
 /// A file of markets, as CSV in either encoding, or as JSON.
 fn market_files(data: &[u8]) {
@@ -22,7 +21,7 @@ fn market_files(data: &[u8]) {
     }
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "what calls it hands a row over")]
+#[allow(clippy::needless_pass_by_value, reason = "the type of a callback")]
 fn row(_line: u64, cells: anyhow::Result<&dyn Cells>) {
     let Ok(cells) = cells else { return };
     let mut warned = 0;

@@ -1,37 +1,30 @@
-//! The standard data as JSON: `{"fields": […], "records": [{…}, …]}`, read a record at a time.
+//! The standard data as JSON: `{"fields": […], "records": [{…}, …]}`, read record by record.
 
 use super::row::{Cells, LONGEST_CELL};
 use anyhow::bail;
+use serde::Deserializer as _;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Hands every record to `row`, with its number from 1 in place of a line.
+/// Calls `row` with every record, and its number from 1 instead of a line.
 ///
 /// # Errors
-/// When it is no JSON, or has no records; those before the error were handed over.
+/// When the bytes are not JSON or contain no records; `row` was called for those before the error.
 pub(super) fn read(
     bytes: &[u8],
     row: impl FnMut(u64, anyhow::Result<&dyn Cells>),
 ) -> anyhow::Result<()> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let found = File(row).deserialize(&mut reader)?;
+    let found = reader.deserialize_map(File(row))?;
     anyhow::ensure!(found, "has no records");
     reader.end()?;
     Ok(())
 }
 
 struct File<F>(F);
-
-impl<'de, F: FnMut(u64, anyhow::Result<&dyn Cells>)> DeserializeSeed<'de> for File<F> {
-    type Value = bool;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<bool, D::Error> {
-        from.deserialize_map(self)
-    }
-}
 
 impl<'de, F: FnMut(u64, anyhow::Result<&dyn Cells>)> Visitor<'de> for File<F> {
     type Value = bool;
@@ -87,7 +80,7 @@ impl<'de, F: FnMut(u64, anyhow::Result<&dyn Cells>)> Visitor<'de> for Records<'_
     }
 }
 
-/// Texts and numbers of a record by name; all else is left out.
+/// Strings and numbers of a record by name.
 struct Record(HashMap<String, String>);
 
 impl Record {

@@ -1,19 +1,19 @@
-//! What is said of an import: every row that was refused, as far as somebody would read it.
+//! Progress and messages of an import.
 
-use crate::import::say;
+use crate::import::print_above;
 use indicatif::ProgressBar;
 
-/// Rows of a file that are named; of the others it is said how many there are.
+/// Maximum number of rows of a file that are reported one by one; the rest is counted.
 const NAMED: usize = 50;
 
-/// What became of all rows.
+/// Counts of all rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ImportedMarkets {
     pub(super) created: usize,
     pub(super) updated: usize,
     pub(super) unchanged: usize,
     pub(super) refused: usize,
-    /// Rows about a market that another row of the file is about.
+    /// Rows about the same market as another row of the file.
     pub(super) merged: usize,
 }
 
@@ -31,10 +31,9 @@ impl std::fmt::Display for ImportedMarkets {
     }
 }
 
-/// Says it, and counts.
 pub(super) struct Report {
-    bar: ProgressBar,
-    outcome: ImportedMarkets,
+    pub(super) bar: ProgressBar,
+    pub(super) outcome: ImportedMarkets,
     file: String,
     refused: usize,
     warned: usize,
@@ -59,37 +58,25 @@ impl Report {
 
     pub(super) fn refuse_file(&mut self, file: &str, error: &anyhow::Error) {
         self.end_file();
-        say(&self.bar, format_args!("refused {file}: {error:#}"));
+        print_above(&self.bar, format_args!("refused {file}: {error:#}"));
         self.outcome.refused += 1;
     }
 
-    /// A row is not imported.
+    /// Reports a row that is not imported.
     pub(super) fn refuse(&mut self, line: u64, reason: &anyhow::Error) {
         self.refused += 1;
         self.outcome.refused += 1;
         if self.refused <= NAMED {
-            say(&self.bar, format_args!("refused {}:{line}: {reason:#}", self.file));
+            print_above(&self.bar, format_args!("refused {}:{line}: {reason:#}", self.file));
         }
     }
 
-    /// A row is imported without something.
+    /// Reports a row that is imported in part.
     pub(super) fn warn(&mut self, line: u64, what: &str) {
         self.warned += 1;
         if self.warned <= NAMED {
-            say(&self.bar, format_args!("warning {}:{line}: {what}", self.file));
+            print_above(&self.bar, format_args!("warning {}:{line}: {what}", self.file));
         }
-    }
-
-    pub(super) fn will_store(&self, rows: usize) {
-        self.bar.inc_length(rows as u64);
-    }
-
-    pub(super) fn stored(&self, rows: usize) {
-        self.bar.inc(rows as u64);
-    }
-
-    pub(super) fn count(&mut self, change: impl FnOnce(&mut ImportedMarkets)) {
-        change(&mut self.outcome);
     }
 
     pub(super) fn finish(&mut self) -> ImportedMarkets {
@@ -101,7 +88,7 @@ impl Report {
     fn end_file(&mut self) {
         for (what, all) in [("refused", &mut self.refused), ("warnings", &mut self.warned)] {
             if let Some(more) = all.checked_sub(NAMED + 1) {
-                say(&self.bar, format_args!("{}: {} more {what}", self.file, more + 1));
+                print_above(&self.bar, format_args!("{}: {} more {what}", self.file, more + 1));
             }
             *all = 0;
         }

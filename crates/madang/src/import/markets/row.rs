@@ -1,21 +1,21 @@
-//! One row of the standard data as a market.
+//! Parses one row of the standard data as a market.
 
 use super::cell::{cycle, date, flag, kind, list, number, text};
 use anyhow::{Context as _, bail};
 use madang_service::markets::NewMarket;
 
-/// Columns without which a file is none of markets.
+/// Columns that identify a file of markets.
 pub(super) const NECESSARY: [&str; 5] =
     ["시장명", "소재지도로명주소", "소재지지번주소", "위도", "경도"];
 
-/// Longest value that is looked at, in bytes. The longest of the public data has some 500.
+/// Maximum size of a value in bytes; the public data has up to some 500.
 pub(super) const LONGEST_CELL: usize = 4096;
-/// Longest name, in characters. The longest of the public data has 33.
+/// Maximum length of a name in characters; the public data has up to 33.
 const LONGEST_NAME: usize = 200;
 
-/// What a row says, by column.
+/// Values of a row by column.
 pub(super) trait Cells {
-    /// The value of this column, if it is there.
+    /// Value of a column, if present.
     fn get(&self, name: &str) -> Option<&str>;
 }
 
@@ -24,24 +24,24 @@ pub(super) trait Cells {
 const LATITUDES: std::ops::RangeInclusive<f64> = 33.0..=38.7;
 const LONGITUDES: std::ops::RangeInclusive<f64> = 124.5..=132.0;
 
-/// Columns that are read. A table may have each of them once.
+/// Columns that are read. A table may have each only once.
 pub(super) const COLUMNS: [&str; 18] = [
     "시장명", "시장유형", "소재지도로명주소", "소재지지번주소", "시장개설주기", "위도", "경도",
     "점포수", "취급품목", "사용가능상품권", "홈페이지주소", "공중화장실보유여부", "주차장보유여부",
     "개설연도", "개설년도", "전화번호", "데이터기준일자", "제공기관명",
 ];
 
-/// Reads a row; `warn` is told what of it is left out.
+/// Parses a row; calls `warn` for values that are ignored.
 ///
 /// # Errors
-/// With the reason when it cannot be imported at all.
+/// When the row cannot be imported.
 pub(super) fn market(cells: &dyn Cells, warn: &mut dyn FnMut(String)) -> anyhow::Result<NewMarket> {
-    let of = |name: &str| value(cells, name);
-    let name = of("시장명").context("no name (시장명)")?;
+    let own = |name: &str| value(cells, name);
+    let name = own("시장명").context("no name (시장명)")?;
     if name.chars().nth(LONGEST_NAME).is_some() {
         bail!("the name is longer than {LONGEST_NAME} characters");
     }
-    let (road_address, lot_address) = (of("소재지도로명주소"), of("소재지지번주소"));
+    let (road_address, lot_address) = (own("소재지도로명주소"), own("소재지지번주소"));
     if road_address.is_none() && lot_address.is_none() {
         bail!("{name} has no address (소재지도로명주소, 소재지지번주소)");
     }
@@ -49,54 +49,54 @@ pub(super) fn market(cells: &dyn Cells, warn: &mut dyn FnMut(String)) -> anyhow:
     if values.into_iter().flatten().any(|value| is_damaged(value)) {
         bail!("the name or address of {name} contains bytes that are not text");
     }
-    let position = position(of("위도").as_deref(), of("경도").as_deref());
+    let position = position(own("위도").as_deref(), own("경도").as_deref());
     let position = position.unwrap_or_else(|reason| {
         warn(format!("{name} is imported without its position: {reason}"));
         None
     });
-    let mut rest = Rest { cells, name: &name, warn };
-    // Editions differ in how the word is spelt.
+    let mut optional = Optional { cells, name: &name, warn };
+    // Editions spell the word differently.
     let founded = if cells.get("개설연도").is_some() { "개설연도" } else { "개설년도" };
-    let founded_year = rest.whole(founded, 1000..=2100);
+    let founded_year = optional.whole(founded, 1000..=2100);
     Ok(NewMarket {
-        kind: rest.text("시장유형").map(|value| kind(&value)),
-        cycle: rest.text("시장개설주기").map(|value| cycle(&value)),
+        kind: optional.text("시장유형").map(|value| kind(&value)),
+        cycle: optional.text("시장개설주기").map(|value| cycle(&value)),
         road_address,
         lot_address,
         position,
-        stores: rest.whole("점포수", 0..=1_000_000),
-        goods: rest.text("취급품목").map(|value| list(&value)).unwrap_or_default(),
-        vouchers: rest.text("사용가능상품권").map(|value| list(&value)).unwrap_or_default(),
-        homepage: rest.text("홈페이지주소"),
-        public_toilet: rest.text("공중화장실보유여부").and_then(|value| flag(&value)),
-        parking: rest.text("주차장보유여부").and_then(|value| flag(&value)),
+        stores: optional.whole("점포수", 0..=1_000_000),
+        goods: optional.text("취급품목").map(|value| list(&value)).unwrap_or_default(),
+        vouchers: optional.text("사용가능상품권").map(|value| list(&value)).unwrap_or_default(),
+        homepage: optional.text("홈페이지주소"),
+        public_toilet: optional.text("공중화장실보유여부").and_then(|value| flag(&value)),
+        parking: optional.text("주차장보유여부").and_then(|value| flag(&value)),
         founded_year: founded_year.and_then(|year| u16::try_from(year).ok()),
-        phone: rest.text("전화번호"),
-        data_date: rest.read("데이터기준일자", date).unwrap_or_default(),
-        provider: rest.text("제공기관명").unwrap_or_default(),
+        phone: optional.text("전화번호"),
+        data_date: optional.read("데이터기준일자", date).unwrap_or_default(),
+        provider: optional.text("제공기관명").unwrap_or_default(),
         name,
     })
 }
 
 fn value(cells: &dyn Cells, column: &str) -> Option<String> {
-    debug_assert!(COLUMNS.contains(&column), "{column} is read and not among them");
+    debug_assert!(COLUMNS.contains(&column), "{column} is not in COLUMNS");
     cells.get(column).and_then(text)
 }
 
-/// Whether bytes of it were no text.
+/// Whether the value contained bytes that are not text.
 pub(super) fn is_damaged(value: &str) -> bool {
     value.contains(char::REPLACEMENT_CHARACTER)
 }
 
-/// Fields that a row can do without, and whoever wants to know which it has to.
-struct Rest<'a> {
+/// Reads optional fields.
+struct Optional<'a> {
     cells: &'a dyn Cells,
     name: &'a str,
     warn: &'a mut dyn FnMut(String),
 }
 
-impl Rest<'_> {
-    /// The text; left out when it is damaged.
+impl Optional<'_> {
+    /// The text; ignored with a warning if it is damaged.
     fn text(&mut self, column: &str) -> Option<String> {
         let value = value(self.cells, column)?;
         if is_damaged(&value) {
@@ -109,7 +109,7 @@ impl Rest<'_> {
         Some(value)
     }
 
-    /// What `read` makes of the text; left out when that is nothing.
+    /// The parsed text; ignored with a warning if it is invalid.
     fn read<T>(&mut self, column: &str, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
         let value = self.text(column)?;
         let read = read(&value);

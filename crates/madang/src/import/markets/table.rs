@@ -1,4 +1,4 @@
-//! A table with a header line, in the encodings that public data come in.
+//! A CSV table with a header line, in the encodings of public data.
 
 use super::facilities::facility;
 use super::row::{Cells, LONGEST_CELL};
@@ -7,21 +7,21 @@ use encoding_rs::EUC_KR;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Columns that are looked at.
+/// Maximum number of columns that are read.
 const MOST_COLUMNS: usize = 256;
 
-/// A CSV file as text, and where its columns are.
+/// A CSV file as text, and the positions of its columns.
 pub(super) struct Table {
     text: String,
     columns: HashMap<String, usize>,
-    /// Those that are there more than once.
+    /// Columns that occur more than once.
     repeated: Vec<String>,
     width: usize,
 }
 
 impl Table {
-    /// Reads the header. A file whose first line is UTF-8 is, another one is CP949 (which encoding_rs calls
-    /// EUC-KR, as the web does).
+    /// Reads the header. The encoding is UTF-8 if the first line is, else CP949 (in encoding_rs and on the web:
+    /// EUC-KR).
     pub(super) fn read(bytes: &[u8]) -> anyhow::Result<Self> {
         let first_line = bytes.split(|byte| *byte == b'\n').next().unwrap_or(bytes);
         let text = match std::str::from_utf8(first_line) {
@@ -37,10 +37,10 @@ impl Table {
         let (mut columns, mut repeated) = (HashMap::new(), Vec::new());
         for (at, name) in header.iter().enumerate().take(MOST_COLUMNS) {
             match columns.entry(column(name)) {
-                Entry::Vacant(place) => {
-                    place.insert(at);
+                Entry::Vacant(entry) => {
+                    entry.insert(at);
                 }
-                Entry::Occupied(there) => repeated.push(there.key().clone()),
+                Entry::Occupied(entry) => repeated.push(entry.key().clone()),
             }
         }
         Ok(Self { columns, repeated, width: header.len(), text })
@@ -51,8 +51,7 @@ impl Table {
             && self.columns.keys().any(|name| facility(name).is_some())
     }
 
-    /// Refuses a table without these columns, and one that has a column of those that are read (`is_read`)
-    /// more than once: nobody could say which of the two is meant.
+    /// Rejects a table that lacks one of these columns, or repeats a column that `is_read`.
     pub(super) fn require(
         &self,
         names: &[&str],
@@ -72,11 +71,11 @@ impl Table {
         self.columns.keys().map(String::as_str)
     }
 
-    /// Hands every row with its line to `row`, or why it is none.
+    /// Calls `row` with every row or its error, and the line.
     pub(super) fn each(&self, mut row: impl FnMut(u64, anyhow::Result<&dyn Cells>)) {
         let mut reader = reader(&self.text);
         let mut record = csv::StringRecord::new();
-        // Text is UTF-8 by now, and lengths are free, so reading cannot fail; were it to, the rest is none.
+        // Cannot fail: the text is UTF-8, and any number of fields is accepted.
         let _header = reader.read_record(&mut record);
         while let Ok(true) = reader.read_record(&mut record) {
             let line = record.position().map_or(0, csv::Position::line);
@@ -94,8 +93,8 @@ impl Table {
     }
 }
 
-/// What is wrong with a record that goes over several lines. No value of the data does, but all rows
-/// behind a quote that is not closed are in one field, up to the next quote: they would be lost unsaid.
+/// Error of a record of several lines. No valid value has line breaks, but an unclosed quote puts all rows up to the
+/// next quote into one field, and they would be lost silently.
 fn broken(record: &csv::StringRecord) -> Option<String> {
     if !record.iter().any(|field| field.contains(['\n', '\r'])) {
         return None;
@@ -106,7 +105,7 @@ fn broken(record: &csv::StringRecord) -> Option<String> {
     Some(format!("a line break in a field, lines {first} to {last} (unclosed quote?)"))
 }
 
-/// The name of a column: editions differ in spaces.
+/// Name of a column without spaces, in which editions differ.
 fn column(name: &str) -> String {
     name.chars().filter(|c| !c.is_whitespace() && *c != '\u{feff}').collect()
 }

@@ -1,4 +1,4 @@
-//! What people write in a neighbourhood: news, lost pets, running groups, tips from the market.
+//! Texts of articles and comments: news, lost pets, running groups, tips from the market.
 
 use super::super::random::Random;
 

@@ -1,5 +1,5 @@
-//! Where things are sold: municipalities of every province with their population in 10,000 (about that of
-//! 2023, rounded), and some towns of each.
+//! Places of posts: municipalities of every province with their population in 10,000 (about 2023, rounded), and some
+//! towns of each.
 
 /// Province, municipality or district, weight, towns.
 type PlaceRow = (&'static str, &'static str, u32, &'static [&'static str]);

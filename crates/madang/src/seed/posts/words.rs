@@ -1,13 +1,12 @@
-//! What is sold, and what people say about it.
+//! Items and texts of posts.
 
 /// Name, lowest and highest price in thousands of won.
 pub(super) type Item = (&'static str, u32, u32);
 
-/// A category: its share and what is sold in it.
 #[derive(Debug)]
 pub(super) struct Category {
     pub(super) slug: &'static str,
-    /// Its share among the sum of all.
+    /// Share relative to the sum of all.
     pub(super) weight: u32,
     pub(super) items: &'static [Item],
     pub(super) sentences: &'static [&'static str],

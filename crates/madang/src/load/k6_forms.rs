@@ -1,10 +1,12 @@
-//! k6's command line: why flags are refused, and words that clap does not know.
+//! Forms of k6's command line that clap does not accept, and reasons for missing flags.
 
 use clap::Args as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 
-/// Flags of k6 that are not there, and what to do instead.
+use super::flags::parse_bool;
+
+/// Missing flags of k6, with the reason or an alternative.
 const REFUSED: &[(&str, &str)] = &[
     ("--local-ips", "requests come from the address that the system chooses"),
     ("--execution-segment", "one process runs the whole test"),
@@ -18,8 +20,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("--profiling-enabled", "perf can look at the process"),
 ];
 
-/// What to say about a command line of `load` with a flag of k6 that is missing.
-pub fn explain(error: &clap::Error) -> Option<String> {
+/// The error for a missing flag of k6.
+pub(crate) fn explain(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
@@ -28,9 +30,8 @@ pub fn explain(error: &clap::Error) -> Option<String> {
     Some(format!("madang: {flag} is not supported yet; {instead}"))
 }
 
-/// The command line as clap knows it: without the `run` of a command line of k6, with a flag for `vendor`, and switches
-/// without `=true`.
-pub fn without_word(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+/// Rewrites a command line for clap: without k6's `run`, with a flag for `vendor`, and switches without `=true`.
+pub(crate) fn normalize_args(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<_> = args.collect();
     if args.get(1).is_none_or(|word| word != "load") {
         return args;
@@ -60,19 +61,14 @@ pub fn without_word(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     plain
 }
 
-/// `--flag=true` and the like, as Go reads them, of a flag that has no value here.
+/// Parses `--flag=true` or `=false` of a flag without a value.
 fn switched(arg: &OsString, switches: &[&str]) -> Option<(String, bool)> {
     let (flag, value) = arg.to_str()?.split_once('=')?;
     let is_known = switches.contains(&flag.strip_prefix("--")?);
-    let value = match value {
-        "1" | "t" | "T" | "true" | "True" | "TRUE" => true,
-        "0" | "f" | "F" | "false" | "False" | "FALSE" => false,
-        _ => return None,
-    };
-    is_known.then(|| (flag.to_owned(), value))
+    is_known.then_some((flag.to_owned(), parse_bool(value)?))
 }
 
-/// Where the first word after `load` is that is neither a flag nor the value of one.
+/// Position of the first word after `load` that is neither a flag nor a flag's value.
 fn first_word(command: &clap::Command, args: &[OsString]) -> usize {
     let mut at = 2;
     while let Some(flag) = args.get(at).and_then(|arg| arg.to_str()?.strip_prefix('-')) {
@@ -91,15 +87,10 @@ fn first_word(command: &clap::Command, args: &[OsString]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::flags::tests::Typed;
     use clap::{CommandFactory as _, Parser as _};
 
-    #[derive(clap::Parser, Debug)]
-    struct Typed {
-        #[command(flatten)]
-        args: super::super::Args,
-    }
-
-    /// The flags of `k6 run` in 1.8.1, after its `internal/cmd`.
+    /// Flags of `k6 run` in 1.8.1, from its `internal/cmd`.
     const OF_K6: &str = "--vus --duration --iterations --stage --execution-segment --execution-segment-sequence \
         --paused --no-setup --no-teardown --max-redirects --batch --batch-per-host --rps --user-agent --http-debug \
         --insecure-skip-tls-verify --no-connection-reuse --no-vu-connection-reuse --min-iteration-duration --throw \
@@ -111,7 +102,7 @@ mod tests {
 
     #[test]
     fn every_flag_of_k6_is_taken_or_refused_by_its_name() {
-        let command = <Typed as clap::CommandFactory>::command();
+        let command = Typed::command();
         for flag in OF_K6.split_whitespace() {
             let taken =
                 command.get_arguments().any(|arg| arg.get_long() == flag.strip_prefix("--"));
@@ -124,8 +115,8 @@ mod tests {
     fn a_missing_flag_is_told_with_what_to_do_instead() {
         for flag in ["--local-ips=x", "-p", "--linger"] {
             let error = Typed::try_parse_from(["load", "s.js", flag]).unwrap_err();
-            let said = explain(&error).unwrap_or_else(|| panic!("{error}"));
-            assert!(said.contains("is not supported yet; "), "{said}");
+            let reason = explain(&error).unwrap_or_else(|| panic!("{error}"));
+            assert!(reason.contains("is not supported yet; "), "{reason}");
         }
         let error = Typed::try_parse_from(["load", "s.js", "--vuss", "3"]).unwrap_err();
         assert_eq!(explain(&error), None);
@@ -133,7 +124,7 @@ mod tests {
 
     #[test]
     fn switches_may_be_said_to_be_true_or_false() {
-        let command = <Typed as clap::CommandFactory>::command();
+        let command = Typed::command();
         let mut count = 0;
         for arg in command.get_arguments().filter(|one| !one.get_action().takes_values()) {
             let Some(flag) = arg.get_long().filter(|name| !["help", "vendor"].contains(name))
@@ -142,7 +133,7 @@ mod tests {
             };
             let plain = |typed: &[String]| {
                 let words = ["madang", "load", "s.js"].map(str::to_owned);
-                let args = without_word(words.iter().chain(typed).map(OsString::from));
+                let args = normalize_args(words.iter().chain(typed).map(OsString::from));
                 let parsed = Typed::command().try_get_matches_from(&args[1..]);
                 parsed
                     .unwrap_or_else(|error| panic!("{flag}: {error}"))
@@ -155,30 +146,27 @@ mod tests {
         }
         assert!(count >= 14, "{count}");
         let args = ["madang", "load", "s.js", "--no-setup=maybe"].map(OsString::from);
-        let error = Typed::try_parse_from(&without_word(args.into_iter())[1..]).unwrap_err();
+        let error = Typed::try_parse_from(&normalize_args(args.into_iter())[1..]).unwrap_err();
         assert!(error.to_string().contains("--no-setup"), "{error}");
     }
 
     #[test]
     fn run_is_left_out_where_k6_has_it() {
-        let left = |line: &str| {
-            let args = without_word(line.split(' ').map(OsString::from));
-            args.join(&OsString::from(" ")).into_string().unwrap()
-        };
-        assert_eq!(left("madang load run s.js -u 1"), "madang load s.js -u 1");
-        assert_eq!(left("madang load vendor s.js"), "madang load --vendor s.js");
-        assert_eq!(left("madang load run"), "madang load run");
-        assert_eq!(left("madang load --quiet run s.js"), "madang load --quiet s.js");
-        assert_eq!(
-            left("madang load -v --config run run s.js"),
-            "madang load -v --config run s.js"
-        );
-        assert_eq!(left("madang load --report run s.js"), "madang load --report run s.js");
-        assert_eq!(
-            left("madang load -u 1 --http-debug run s.js"),
-            "madang load -u 1 --http-debug s.js"
-        );
-        assert_eq!(left("madang compare run s.js"), "madang compare run s.js");
-        assert_eq!(left("madang load s.js run"), "madang load s.js run");
+        for (typed, expected) in [
+            ("load run s.js -u 1", "load s.js -u 1"),
+            ("load vendor s.js", "load --vendor s.js"),
+            ("load run", "load run"),
+            ("load --quiet run s.js", "load --quiet s.js"),
+            ("load -v --config run run s.js", "load -v --config run s.js"),
+            ("load --report run s.js", "load --report run s.js"),
+            ("load -u 1 --http-debug run s.js", "load -u 1 --http-debug s.js"),
+            ("compare run s.js", "compare run s.js"),
+            ("load s.js run", "load s.js run"),
+        ] {
+            let line = format!("madang {typed}");
+            let args = normalize_args(line.split(' ').map(OsString::from));
+            let args = args.join(&OsString::from(" ")).into_string().unwrap();
+            assert_eq!(args, format!("madang {expected}"));
+        }
     }
 }

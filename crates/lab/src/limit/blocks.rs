@@ -1,84 +1,81 @@
-//! Runs the searches: block after block, the variants in turn, try by try.
+//! Runs the searches: block by block, the variants in turn, try by try.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 
-use super::goal::{Breach, Figures, Reason, Whose};
+use super::goal::{Bottleneck, Breach, Figures, Reason};
 use super::plan::LimitPlan;
-use super::progress::Progress;
+use super::progress::Console;
 use super::search::{Length, Next, Search, SearchResult};
 use crate::journal::record::{Failure, FailureKind, Measured, Outcome, RoundRecord, Warning};
 use crate::load::generator::Arrivals;
 use crate::plan::Settings;
 use crate::round::RoundPosition;
 
-/// Disturbed tries may be repeated this often per search, before the machine counts as too noisy.
+/// Maximum number of repeated tries per search, before the machine counts as too noisy.
 const REPEATS_PER_SEARCH: u32 = 5;
-/// Tries in a row at one rate that the generator must have spoilt until it counts as its limit: on a
-/// busy machine its event loops are late now and then, whatever the rate.
+/// Consecutive tries at one rate limited by the generator, until the limit counts as the generator's: on a
+/// busy machine its event loops are late now and then, at any rate.
 const SPOILT: u32 = 4;
-/// Disturbances that make a server look worse than it is.
+/// Disturbances that can make a server appear worse.
 const DISTURBING: [Warning; 2] = [Warning::Steal, Warning::ForeignCpu];
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Try {
-    /// Which block, from 1.
+    /// Block, from 1.
     pub block: u32,
     pub variant: String,
-    /// Which try of that variant in the block, from 1.
+    /// Number of the try of this variant in the block, from 1.
     pub number: u32,
-    /// Iterations per second that were asked for.
+    /// Requested iterations per second.
     pub rate: u32,
-    /// Long tries confirm a rate or refute it, short ones only get near.
     pub length: Length,
-    /// What was seen; `None` when the round broke.
+    /// `None` when the round failed.
     pub figures: Option<Figures>,
-    /// Cores the server used; `None` for a `url`.
+    /// Cores used by the server; `None` for a `url`.
     pub server_cores: Option<f64>,
-    /// Why the goal was missed; `None` when it was reached or the try does not count.
+    /// Reason for missing the goal; `None` if it was met or the try does not count.
     pub missed: Option<Reason>,
-    /// Why it does not count: it was disturbed and repeated, or the round broke.
+    /// Reason for not counting: a disturbance, after which it was repeated, or a failed round.
     pub void: Option<String>,
-    /// Invariants that did not hold.
+    /// Violated invariants.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub broken_invariants: Vec<String>,
-    /// How long it took, preparation and stop included.
+    /// Including preparation and stop.
     pub took_seconds: f64,
 }
 
-/// How a search of limits ended.
+/// End of all searches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum SearchEnd {
-    /// All blocks are complete.
     Complete,
     Interrupted,
-    /// A try broke again and again.
+    /// A try failed repeatedly.
     Broken {
-        /// In which block.
         block: u32,
-        /// The last failure, in words.
+        /// The last failure.
         why: String,
-        /// Of what kind the last failure was.
+        /// Kind of the last failure.
         #[serde(skip)]
         kind: FailureKind,
     },
 }
 
-/// What came of all searches.
-pub struct Outcomes {
+/// Results of all searches.
+pub(crate) struct Outcomes {
     pub tries: Vec<Try>,
-    /// What was found, by block and variant's index.
+    /// Results by block and variant's index.
     pub found: BTreeMap<(u32, usize), SearchResult>,
     pub ended: SearchEnd,
     pub noisy: bool,
-    /// All tries of before were those that the options ask for.
+    /// Whether the earlier tries are those that this version would make.
     pub is_replayed: bool,
 }
 
-/// A round that is to be run.
-pub struct Order {
+/// A round to run.
+pub(crate) struct RoundSpec {
     pub place: RoundPosition,
     /// The variant's index.
     pub index: usize,
@@ -86,34 +83,34 @@ pub struct Order {
     pub arrivals: Option<Arrivals>,
 }
 
-/// Runs a round; `None` when somebody stopped it.
-pub type Runner<'r> = dyn FnMut(&Order) -> Option<RoundRecord> + 'r;
+/// Runs a round; `None` when it was cancelled.
+pub(crate) type Runner<'r> = dyn FnMut(&RoundSpec) -> Option<RoundRecord> + 'r;
 
-pub struct Course<'p, 'r> {
+pub(crate) struct SearchRun<'p, 'r> {
     plan: &'p LimitPlan,
-    /// `None` when a stored search is only gone through again.
+    /// `None` when a stored search is only replayed.
     runner: Option<&'r mut Runner<'r>>,
-    /// Tries of before, which are gone through in place of new ones.
+    /// Earlier tries, which are replayed.
     earlier: VecDeque<RoundRecord>,
     outcomes: Outcomes,
-    /// How long an iteration took at a rate that held, at least, by variant.
+    /// Shortest mean duration of an iteration at a rate that met the goal, by variant.
     unhurried_ms: Vec<Option<f64>>,
     repeats: u32,
 }
 
 /// One variant's search in the current block.
-struct Seat {
+struct VariantSearch {
     index: usize,
     search: Search,
     tries: u32,
-    /// Tries in a row that broke.
+    /// Consecutive failed tries.
     broken: u32,
-    /// Tries in a row that the generator spoilt.
+    /// Consecutive tries limited by the generator.
     spoilt: u32,
 }
 
-impl<'p, 'r> Course<'p, 'r> {
-    pub fn new(
+impl<'p, 'r> SearchRun<'p, 'r> {
+    pub(crate) fn new(
         plan: &'p LimitPlan,
         runner: Option<&'r mut Runner<'r>>,
         earlier: Vec<RoundRecord>,
@@ -132,45 +129,46 @@ impl<'p, 'r> Course<'p, 'r> {
         Self { plan, runner, earlier: earlier.into(), outcomes, unhurried_ms, repeats }
     }
 
-    pub fn run(mut self, progress: &mut dyn Progress) -> Outcomes {
+    pub(crate) fn run(mut self, progress: &mut Console) -> Outcomes {
         for block in 1..=self.plan.options.blocks {
             if let Err(ended) = self.block(block, progress) {
                 self.outcomes.ended = ended;
                 break;
             }
         }
-        // Whatever is left was made by other rules.
+        // Remaining tries were made by other rules.
         self.outcomes.is_replayed &= self.earlier.is_empty();
         self.outcomes
     }
 
-    fn block(&mut self, block: u32, progress: &mut dyn Progress) -> Result<(), SearchEnd> {
+    fn block(&mut self, block: u32, progress: &mut Console) -> Result<(), SearchEnd> {
         let plan = self.plan;
-        let seat = |index: usize| Seat {
+        let current = |index: usize| VariantSearch {
             index,
             search: plan.search(block, index, self.last(block, index)),
             tries: 0,
             broken: 0,
             spoilt: 0,
         };
-        let mut seats: Vec<Seat> = plan.plan.order(block).into_iter().map(seat).collect();
-        while seats.iter().any(|seat| seat.search.next().is_some()) {
-            for seat in &mut seats {
-                let Some(next) = seat.search.next() else { continue };
-                self.attempt(block, seat, next, progress)?;
-                if let Some(found) = seat.search.found() {
-                    let variant = &plan.plan.variants[seat.index].name;
+        let mut searches: Vec<VariantSearch> =
+            plan.plan.order(block).into_iter().map(current).collect();
+        while searches.iter().any(|current| current.search.next().is_some()) {
+            for current in &mut searches {
+                let Some(next) = current.search.next() else { continue };
+                self.attempt(block, current, next, progress)?;
+                if let Some(found) = current.search.result() {
+                    let variant = &plan.plan.variants[current.index].name;
                     if self.earlier.is_empty() {
                         progress.found(block, variant, &found);
                     }
-                    self.outcomes.found.insert((block, seat.index), found);
+                    self.outcomes.found.insert((block, current.index), found);
                 }
             }
         }
         Ok(())
     }
 
-    /// Highest rate that the variant's last search confirmed.
+    /// Highest rate confirmed by the variant's last search.
     fn last(&self, block: u32, index: usize) -> Option<u32> {
         self.outcomes.found.get(&(block - 1, index))?.confirmed
     }
@@ -178,26 +176,26 @@ impl<'p, 'r> Course<'p, 'r> {
     fn attempt(
         &mut self,
         block: u32,
-        seat: &mut Seat,
+        current: &mut VariantSearch,
         next: Next,
-        progress: &mut dyn Progress,
+        progress: &mut Console,
     ) -> Result<(), SearchEnd> {
-        seat.tries += 1;
-        let variant = &self.plan.plan.variants[seat.index];
+        current.tries += 1;
+        let variant = &self.plan.plan.variants[current.index];
         let is_earlier = !self.earlier.is_empty();
         let record = match self.earlier.pop_front() {
             Some(record) => record,
-            None => self.round(block, seat, next, progress)?,
+            None => self.round(block, current, next)?,
         };
         let place = (record.block, record.variant.as_str(), record.attempt);
-        if place != (block, variant.name.as_str(), seat.tries) {
+        if place != (block, variant.name.as_str(), current.tries) {
             self.outcomes.is_replayed = false;
             return Err(SearchEnd::Interrupted);
         }
         let mut tried = Try {
             block,
             variant: variant.name.clone(),
-            number: seat.tries,
+            number: current.tries,
             rate: next.rate,
             length: next.length,
             figures: None,
@@ -209,21 +207,21 @@ impl<'p, 'r> Course<'p, 'r> {
         };
         let step = match &record.outcome {
             Outcome::Measured(measured) => {
-                self.judge(seat, measured, &mut tried);
+                self.judge(current, measured, &mut tried);
                 Ok(())
             }
-            Outcome::Failed(failure) => self.broke(seat, failure, &mut tried),
+            Outcome::Failed(failure) => self.broke(current, failure, &mut tried),
         };
         if !is_earlier {
             progress.tried(&tried);
         }
         self.outcomes.tries.push(tried);
         match step {
-            // It was given up and went on, or is to go on now: with as many repeats as at first.
+            // The search was given up and resumed, or is resumed now: with all repeats again.
             Err(SearchEnd::Broken { .. })
                 if is_earlier && (self.runner.is_some() || !self.earlier.is_empty()) =>
             {
-                seat.broken = 0;
+                current.broken = 0;
                 Ok(())
             }
             step => step,
@@ -233,61 +231,59 @@ impl<'p, 'r> Course<'p, 'r> {
     fn round(
         &mut self,
         block: u32,
-        seat: &Seat,
+        current: &VariantSearch,
         next: Next,
-        progress: &mut dyn Progress,
     ) -> Result<RoundRecord, SearchEnd> {
         let Some(runner) = &mut self.runner else { return Err(SearchEnd::Interrupted) };
-        progress.trying(block, &self.plan.plan.variants[seat.index].name, next);
-        let order = Order {
-            place: RoundPosition { block, attempt: seat.tries, position: 1 },
-            index: seat.index,
+        let order = RoundSpec {
+            place: RoundPosition { block, attempt: current.tries, position: 1 },
+            index: current.index,
             settings: self.plan.round(next),
-            arrivals: self.plan.arrivals(next.rate, self.unhurried_ms[seat.index]),
+            arrivals: self.plan.arrivals(next.rate, self.unhurried_ms[current.index]),
         };
         runner(&order).ok_or(SearchEnd::Interrupted)
     }
 
-    /// Tells the search what a measured try showed, unless it is to be repeated.
-    fn judge(&mut self, seat: &mut Seat, measured: &Measured, tried: &mut Try) {
-        seat.broken = 0;
+    /// Records a measured try in the search, unless it is to be repeated.
+    fn judge(&mut self, current: &mut VariantSearch, measured: &Measured, tried: &mut Try) {
+        current.broken = 0;
         let plan = self.plan;
         let lang = plan.plan.language;
-        let seen = Figures::from_report(&measured.load, plan.lasts(tried.length));
-        tried.figures = Some(seen);
+        let figures = Figures::from_report(&measured.load, plan.lasts(tried.length));
+        tried.figures = Some(figures);
         let cpu = measured.server.as_ref().and_then(|server| server.cpu_seconds);
         tried.server_cores = cpu.map(|cpu| cpu / measured.load.duration_seconds);
         let broken = measured.invariants.iter().filter(|checked| !checked.holds);
         tried.broken_invariants = broken.map(|checked| checked.name.clone()).collect();
-        let mut missed = plan.options.goal.missed(&seen, self.unhurried_ms[seat.index]);
-        let limited = missed.as_ref().is_some_and(|why| why.whose == Whose::Generator);
-        seat.spoilt = if limited { seat.spoilt + 1 } else { 0 };
-        if limited && seat.spoilt < SPOILT {
+        let mut missed = plan.options.goal.missed(&figures, self.unhurried_ms[current.index]);
+        let limited = missed.as_ref().is_some_and(|why| why.bottleneck == Bottleneck::Generator);
+        current.spoilt = if limited { current.spoilt + 1 } else { 0 };
+        if limited && current.spoilt < SPOILT {
             tried.void = Some(lang.warning(Warning::GeneratorLimited).to_owned());
             return;
         }
-        seat.spoilt = 0;
+        current.spoilt = 0;
         if missed.is_some() && !limited && self.repeats_for(measured, tried) {
             return;
         }
         if !tried.broken_invariants.is_empty() {
             let names = tried.broken_invariants.iter().cloned();
             let breaches = names.map(|name| Breach::Invariant { name });
-            let reason =
-                missed.get_or_insert(Reason { whose: Whose::Server, breaches: Vec::new() });
-            reason.whose = Whose::Server;
+            let reason = missed
+                .get_or_insert(Reason { bottleneck: Bottleneck::Server, breaches: Vec::new() });
+            reason.bottleneck = Bottleneck::Server;
             reason.breaches.splice(0..0, breaches);
         }
         tried.missed.clone_from(&missed);
         if missed.is_none() {
-            let fastest = &mut self.unhurried_ms[seat.index];
-            *fastest = seen.iteration_ms.map(|now| fastest.map_or(now, |known| known.min(now)));
+            let fastest = &mut self.unhurried_ms[current.index];
+            *fastest = figures.iteration_ms.map(|now| fastest.map_or(now, |known| known.min(now)));
         }
-        seat.search.tell(missed);
+        current.search.record(missed);
     }
 
-    /// Whether others disturbed a try that missed the goal, so that it is to be repeated. One that
-    /// reached it in spite of them counts.
+    /// Whether a try that missed the goal was disturbed and is to be repeated. One that met the goal
+    /// in spite of a disturbance counts.
     fn repeats_for(&mut self, measured: &Measured, tried: &mut Try) -> bool {
         let lang = self.plan.plan.language;
         let accept = &self.plan.plan.settings.accept;
@@ -311,11 +307,11 @@ impl<'p, 'r> Course<'p, 'r> {
         true
     }
 
-    /// A server that dies under load has a limit; whatever else breaks a round is repeated, up to
-    /// as often as the experiment allows.
+    /// A server that dies under load has reached its limit. Other failures are repeated, up to the
+    /// experiment's number of retries.
     fn broke(
         &mut self,
-        seat: &mut Seat,
+        current: &mut VariantSearch,
         failure: &Failure,
         tried: &mut Try,
     ) -> Result<(), SearchEnd> {
@@ -326,15 +322,15 @@ impl<'p, 'r> Course<'p, 'r> {
             }
             FailureKind::ServerDied => {
                 let breaches = vec![Breach::Died { message: failure.message.clone() }];
-                let why = Reason { whose: Whose::Server, breaches };
+                let why = Reason { bottleneck: Bottleneck::Server, breaches };
                 tried.missed = Some(why.clone());
-                seat.search.tell(Some(why));
+                current.search.record(Some(why));
                 Ok(())
             }
             _ => {
                 tried.void = Some(self.plan.plan.language.failure(failure));
-                seat.broken += 1;
-                if seat.broken > self.plan.plan.settings.retries {
+                current.broken += 1;
+                if current.broken > self.plan.plan.settings.retries {
                     let why = self.plan.plan.language.failure(failure);
                     return Err(SearchEnd::Broken { block: tried.block, why, kind: failure.kind });
                 }
