@@ -3,14 +3,15 @@
 
 use std::path::Path;
 
-use crate::expression::{Expression, NotFinite};
+use crate::file::expression::{Expression, NotFinite};
+use crate::file::outline::Outline;
 use crate::judge::metric::Metric;
 use crate::load::metric::LoadMetric;
-use crate::load_report::LoadReport;
+use crate::load::report::LoadReport;
 use crate::observe::database::Figure;
 use crate::observe::prometheus::Selector;
 use crate::round::values::json;
-use crate::{Experiment, Outline, RoundRecord};
+use crate::{Experiment, RoundRecord};
 
 /// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
 pub type FuzzTarget = (&'static str, fn(&[u8]));

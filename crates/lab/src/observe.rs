@@ -1,7 +1,7 @@
 //! Watches the server, the generator and the machine while a round is loaded.
 
-pub mod database;
-pub mod prometheus;
+pub(crate) mod database;
+pub(crate) mod prometheus;
 mod watched;
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::round::launch::Running;
 use watched::{Member, Watched};
 
 /// Time between two samples. Ten a second find short memory peaks.
-pub const INTERVAL: Duration = Duration::from_millis(100);
+pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 /// Time between two looks at what costs most to look at: a file for each thread, and a list of all
 /// open files, of which there are hundreds with as many connections.
 const DETAIL_INTERVAL: Duration = Duration::from_secs(1);
@@ -195,7 +195,7 @@ impl Seen {
 }
 
 /// The samples of one round, in order of time.
-pub struct Observer<'p> {
+pub(crate) struct Observer<'p> {
     server: Option<Watched>,
     /// What servers used that this one replaced.
     earlier: Seen,
@@ -215,7 +215,7 @@ pub struct Observer<'p> {
 }
 
 impl<'p> Observer<'p> {
-    pub fn new(running: &Running, generator: &'p Process) -> Self {
+    pub(crate) fn new(running: &Running, generator: &'p Process) -> Self {
         let server = Watched::from_running(running);
         let (earlier, samples, hooks_cpu) = (Seen::default(), Vec::new(), Duration::ZERO);
         Self {
@@ -234,12 +234,12 @@ impl<'p> Observer<'p> {
     }
 
     /// What commands of the experiment have used so far, for the next samples: they are no strangers.
-    pub fn set_hooks_cpu(&mut self, cpu: Duration) {
+    pub(crate) fn set_hooks_cpu(&mut self, cpu: Duration) {
         self.hooks_cpu = cpu;
     }
 
     /// Goes on with another process in place of a server that was killed on purpose.
-    pub fn replace(&mut self, running: &Running) {
+    pub(crate) fn replace(&mut self, running: &Running) {
         let mut last = self.samples.last().and_then(|sample| sample.server).unwrap_or_default();
         let details = self.samples.iter().rev().find_map(|sample| sample.server?.detail);
         last.detail = last.detail.or(details);
@@ -249,7 +249,7 @@ impl<'p> Observer<'p> {
 
     /// Takes one sample. A process that has just ended is left out of it; the caller notices by
     /// other means.
-    pub fn look(&mut self) -> io::Result<()> {
+    pub(crate) fn look(&mut self) -> io::Result<()> {
         let is_due = self.detailed.is_none_or(|last| last.elapsed() >= DETAIL_INTERVAL);
         if !is_due {
             return self.take(false, false);
@@ -261,7 +261,7 @@ impl<'p> Observer<'p> {
 
     /// As [`look`](Self::look), at everything: before the server is gone, and at the end, as what
     /// happened after the last full sample would be missing.
-    pub fn look_closely(&mut self) -> io::Result<()> {
+    pub(crate) fn look_closely(&mut self) -> io::Result<()> {
         self.detailed = Some(Instant::now());
         self.take(true, true)
     }
@@ -321,7 +321,7 @@ impl<'p> Observer<'p> {
     }
 
     /// How many cores the server uses in `time` from now on; `None` without a server.
-    pub fn cores_for(&mut self, time: Duration) -> io::Result<Option<f64>> {
+    pub(crate) fn cores_for(&mut self, time: Duration) -> io::Result<Option<f64>> {
         let samples = self.samples.len();
         self.look()?;
         std::thread::sleep(time);
@@ -335,7 +335,13 @@ impl<'p> Observer<'p> {
 
     /// What the server used between two moments, in seconds since 1970; `step` is the length of
     /// a step in seconds. Drained: what it used until the last sample counts for what was asked before.
-    pub fn server_use(&self, start: f64, end: f64, step: f64, drained: bool) -> Option<ServerUse> {
+    pub(crate) fn server_use(
+        &self,
+        start: f64,
+        end: f64,
+        step: f64,
+        drained: bool,
+    ) -> Option<ServerUse> {
         self.server.as_ref()?;
         let change = |get: fn(&Seen) -> Option<f64>| {
             let point = |sample: &UsageSample| Some((sample.at, get(sample.server.as_ref()?)?));
@@ -371,7 +377,7 @@ impl<'p> Observer<'p> {
     }
 
     /// The most memory that groups of its processes had, as [`ServerUse::peak_memory_bytes`].
-    pub fn memory_of_groups(&self, start: f64, end: f64) -> BTreeMap<String, u64> {
+    pub(crate) fn memory_of_groups(&self, start: f64, end: f64) -> BTreeMap<String, u64> {
         let most = |(at, name): (usize, &String)| {
             let memory = around(&self.group_memory, start, end).map(|(_, memory)| memory[at]);
             Some((name.clone(), memory.max()?))
@@ -405,7 +411,12 @@ impl<'p> Observer<'p> {
     }
 
     /// What else happened between two moments.
-    pub fn machine_use(&self, start: f64, end: f64, pace: Option<Pace>) -> Option<MachineUse> {
+    pub(crate) fn machine_use(
+        &self,
+        start: f64,
+        end: f64,
+        pace: Option<Pace>,
+    ) -> Option<MachineUse> {
         // A sample after the generator's end would count its last CPU time as somebody else's.
         let mut samples = self.within(start, end).filter(|sample| sample.generator_lives);
         let first = samples.next()?;
@@ -464,7 +475,7 @@ pub fn at(points: &[(f64, f64)], moment: f64) -> f64 {
 }
 
 /// Seconds since 1970.
-pub fn seconds(time: SystemTime) -> f64 {
+pub(crate) fn seconds(time: SystemTime) -> f64 {
     time.duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
 }
 

@@ -33,12 +33,11 @@ use crate::judge::conclusion::Conclusion;
 use crate::judge::verdict::{Undecided, Verdict};
 use crate::plan::{Plan, Settings};
 
-pub use answers::{Figure, Further, Headline};
-pub use experiment::{ExperimentPart, TargetPart, VariantPart};
-pub use figures::{Figures, Times};
-pub use invariants::{Broken, InvariantSummary};
-pub use predictions::PredictionPart;
-pub use summary::{Comparison, Row, VariantSummary};
+pub(crate) use answers::{Figure, Further, Headline};
+pub(crate) use experiment::{ExperimentPart, TargetPart};
+pub(crate) use invariants::InvariantSummary;
+pub(crate) use predictions::PredictionPart;
+pub(crate) use summary::{Comparison, Row, VariantSummary};
 pub(crate) use summary::{Sides, ratio};
 pub(crate) use text::{align, head};
 pub use words::Language;
@@ -162,7 +161,12 @@ impl Origin {
 }
 
 impl Report {
-    pub fn new(experiment: &Experiment, plan: &Plan, origin: Origin, course: Course) -> Self {
+    pub(crate) fn new(
+        experiment: &Experiment,
+        plan: &Plan,
+        origin: Origin,
+        course: Course,
+    ) -> Self {
         let Course { rounds, ended, noisy } = course;
         let mut variants = summary::summarise(plan, &rounds);
         let undecided = Undecided::of_run(ended, noisy);

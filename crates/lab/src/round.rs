@@ -1,17 +1,17 @@
 //! One round: a fresh process on fresh data, loaded, watched, and asked afterwards.
 
-pub mod action;
-pub mod containers;
-pub mod copy;
+pub(crate) mod action;
+pub(crate) mod containers;
+pub(crate) mod copy;
 mod files;
 pub mod host;
-pub mod launch;
+pub(crate) mod launch;
 mod meeting;
 mod pacer;
 mod pinning;
 mod processes;
 mod sampler;
-pub mod values;
+pub(crate) mod values;
 mod watch;
 
 use std::path::Path;
@@ -40,7 +40,7 @@ use crate::run::cancel::Cancel;
 use crate::time;
 use files::Files;
 use meeting::{Meeting, note_apart};
-pub use pacer::Pace;
+pub(crate) use pacer::Pace;
 use pacer::Pacer;
 use pinning::Pinning;
 use processes::Processes;
@@ -67,7 +67,7 @@ const LOG_BYTES: u64 = 64 << 20;
 
 /// Where a round stands in the run.
 #[derive(Debug, Clone, Copy)]
-pub struct RoundPosition {
+pub(crate) struct RoundPosition {
     pub block: u32,
     pub attempt: u32,
     pub position: u32,
@@ -84,7 +84,7 @@ struct Company<'c> {
 
 /// What all rounds of a run share.
 #[derive(Clone, Copy)]
-pub struct Bench<'r> {
+pub(crate) struct Bench<'r> {
     pub experiment: &'r Experiment,
     pub settings: &'r Settings,
     pub host: &'r dyn Host,
@@ -101,13 +101,13 @@ pub struct Bench<'r> {
 
 impl Bench<'_> {
     /// Runs one round. Whatever happens, no process of it is left and its scratch space is empty.
-    pub fn round(&self, place: RoundPosition, variant: &Variant) -> RoundRecord {
+    pub(crate) fn round(&self, place: RoundPosition, variant: &Variant) -> RoundRecord {
         self.record(place, variant, None)
     }
 
     /// Runs two rounds at the same moment: the servers start one after the other, then both loads begin together. If one
     /// round breaks, the other is cancelled and leaves no record.
-    pub fn pair(&self, place: RoundPosition, variants: [&Variant; 2]) -> Vec<RoundRecord> {
+    pub(crate) fn pair(&self, place: RoundPosition, variants: [&Variant; 2]) -> Vec<RoundRecord> {
         let cancel = self.cancel.below();
         let bench = Bench { cancel: &cancel, ..*self };
         let meeting = Meeting::default();

@@ -1,7 +1,7 @@
 //! Runs a plan: prepares the data, runs block after block, keeps every round.
 
 mod blocks;
-pub mod cancel;
+pub(crate) mod cancel;
 mod out;
 pub mod progress;
 
@@ -28,8 +28,7 @@ use crate::run::progress::Progress;
 use crate::{time, words};
 use blocks::Blocks;
 use out::create_dir;
-pub use out::{Journal, Out};
-pub(crate) use out::{check_unused, write};
+pub(crate) use out::{Journal, Out, check_unused, write};
 
 /// Why a run could not begin or be kept. Broken rounds are no such error: they are in the report.
 #[derive(Debug, thiserror::Error)]
@@ -188,14 +187,14 @@ pub fn report_again(stored: &Stored, language: Option<Language>) -> Result<Repor
 
 /// Experiment, plan and host of a run.
 #[derive(Clone, Copy)]
-pub struct RunContext<'r> {
+pub(crate) struct RunContext<'r> {
     pub experiment: &'r Experiment,
     pub plan: &'r Plan,
     pub host: &'r dyn Host,
     pub cancel: &'r Cancel,
 }
 
-pub struct Begun {
+pub(crate) struct Begun {
     pub out: Out,
     pub journal: Journal,
     pub made: Made,
@@ -203,7 +202,7 @@ pub struct Begun {
 
 /// The data rounds start with.
 #[derive(Default)]
-pub struct Templates {
+pub(crate) struct Templates {
     common: Option<PathBuf>,
     /// Of variants that have others, by name.
     own: BTreeMap<String, PathBuf>,
@@ -211,21 +210,21 @@ pub struct Templates {
 
 impl Templates {
     /// What a round of this variant starts with; an empty directory if `None`.
-    pub fn for_variant(&self, variant: &Variant) -> Option<&Path> {
+    pub(crate) fn for_variant(&self, variant: &Variant) -> Option<&Path> {
         self.own.get(&variant.name).or(self.common.as_ref()).map(PathBuf::as_path)
     }
 }
 
 /// Everything rounds share that has to be made before the first.
 #[derive(Default)]
-pub struct Made {
+pub(crate) struct Made {
     pub templates: Templates,
     pub containers: Containers,
 }
 
 impl<'r> RunContext<'r> {
     /// Makes what the rounds need in a new directory; leaves nothing behind when that fails.
-    pub fn begin<A: Kind>(
+    pub(crate) fn begin<A: Kind>(
         self,
         out: Out,
         description: &mut Description<A>,
@@ -250,7 +249,7 @@ impl<'r> RunContext<'r> {
     }
 
     /// Prepares the rounds in the directory of a run that continues.
-    pub fn go_on<A: Kind>(
+    pub(crate) fn go_on<A: Kind>(
         self,
         (out, journal): (Out, Journal),
         description: &mut Description<A>,
@@ -273,7 +272,7 @@ impl<'r> RunContext<'r> {
         }
     }
 
-    pub fn bench(self, out: &'r Out, made: &'r Made, settings: &'r Settings) -> Bench<'r> {
+    pub(crate) fn bench(self, out: &'r Out, made: &'r Made, settings: &'r Settings) -> Bench<'r> {
         Bench {
             experiment: self.experiment,
             settings,

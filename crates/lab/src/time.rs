@@ -12,17 +12,17 @@ pub fn rfc3339(time: SystemTime) -> String {
 }
 
 /// `20261120-180158`, in UTC: sorts by time and is a plain file name.
-pub fn stamp(time: SystemTime) -> String {
+pub(crate) fn stamp(time: SystemTime) -> String {
     rfc3339(time).replace(['-', ':', 'Z'], "").replace('T', "-")
 }
 
 /// For a command line: `1500ms`.
-pub fn milliseconds(time: Duration) -> String {
+pub(crate) fn milliseconds(time: Duration) -> String {
     format!("{}ms", time.as_millis())
 }
 
 /// For a person: `45 s`, `12 min`, `1 h 5 min`.
-pub fn rough(time: Duration) -> String {
+pub(crate) fn rough(time: Duration) -> String {
     let seconds = time.as_secs_f64().round() as u64;
     match seconds {
         0..=90 => format!("{seconds} s"),
@@ -32,7 +32,7 @@ pub fn rough(time: Duration) -> String {
 }
 
 /// A setting as it was chosen: `500 ms`, `2.5 s`.
-pub fn exact(time: Duration) -> String {
+pub(crate) fn exact(time: Duration) -> String {
     if time < Duration::from_secs(1) {
         format!("{} ms", time.as_millis())
     } else {

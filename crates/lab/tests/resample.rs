@@ -8,8 +8,7 @@
 //! Its limit: all synthetic experiments come from the same rounds. What never happened during the
 //! recording happens in none of them.
 
-use madang_lab::answer::LEVEL;
-use madang_lab::stats;
+use madang_lab::stats::{self, LEVEL};
 
 /// How many synthetic experiments reported a difference between a variant and itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,17 +22,18 @@ use crate::observe::database::Addresses;
 use crate::observe::prometheus::Selector;
 use crate::plan::Design;
 
-pub use hooks::{Action, During, Hooks, SIGNALS};
-pub(crate) use invariant::EXACT;
-pub use invariant::{Invariant, Limit, NamedValue, Source};
-pub use prediction::{Bound, Prediction};
+pub(crate) use hooks::{Action, During, Hooks, SIGNALS};
+pub(crate) use invariant::{EXACT, Invariant, Limit, NamedValue, Source};
+pub use prediction::Bound;
+pub(crate) use prediction::Prediction;
 pub use reader::Mistake;
-pub use target::{Container, ContainerSource, Target};
+pub use target::Target;
+pub(crate) use target::{Container, ContainerSource};
 
 /// Stands for the file of an experiment that was given on the command line.
 pub const COMMAND_LINE: &str = "(command line)";
 /// The file's name in an experiment's directory.
-pub const FILE_NAME: &str = "experiment.toml";
+pub(crate) const FILE_NAME: &str = "experiment.toml";
 
 /// An experiment, read from its file and checked; nothing in it has been run.
 #[derive(Debug, Clone)]

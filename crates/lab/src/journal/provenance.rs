@@ -31,7 +31,7 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// A file that was there when the run began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptFile {
+pub(crate) struct KeptFile {
     path: String,
     content: Content,
 }
@@ -50,7 +50,7 @@ enum Content {
 }
 
 /// The files as they are now, each once.
-pub fn read(experiment: &Experiment, plan: &Plan, host: &dyn Host) -> Vec<KeptFile> {
+pub(crate) fn read(experiment: &Experiment, plan: &Plan, host: &dyn Host) -> Vec<KeptFile> {
     let dir = &experiment.dir;
     let mut paths: BTreeSet<PathBuf> = BTreeSet::new();
     for variant in &plan.variants {
@@ -83,7 +83,7 @@ pub fn read(experiment: &Experiment, plan: &Plan, host: &dyn Host) -> Vec<KeptFi
 
 /// The names of files that were there and are now gone or others. One that has come since is none:
 /// a server may write to a file among its arguments.
-pub fn changed(then: &[KeptFile], now: &[KeptFile]) -> Vec<String> {
+pub(crate) fn changed(then: &[KeptFile], now: &[KeptFile]) -> Vec<String> {
     let others = then.iter().filter(|file| !now.contains(file));
     let in_words = |file: &KeptFile| match Path::new(&file.path).exists() {
         true => format!("`{}`", file.path),
@@ -129,7 +129,7 @@ fn is_fixed(text: &str) -> bool {
 }
 
 /// The file that will be executed, found as execvp(3) finds it.
-pub fn program(name: &str, env: &[(String, String)], dir: &Path) -> Option<PathBuf> {
+pub(crate) fn program(name: &str, env: &[(String, String)], dir: &Path) -> Option<PathBuf> {
     if !is_fixed(name) {
         return None;
     }
@@ -141,7 +141,7 @@ pub fn program(name: &str, env: &[(String, String)], dir: &Path) -> Option<PathB
     env::split_paths(&path).map(|entry| dir.join(entry).join(name)).find(|path| is_program(path))
 }
 
-pub fn is_program(path: &Path) -> bool {
+pub(crate) fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 

@@ -9,11 +9,11 @@ use crate::load::report::LoadReport;
 use crate::observe::{MachineUse, ServerUse};
 
 /// More steal than this is a disturbed round.
-pub const STEAL_LIMIT: f64 = 0.05;
+pub(crate) const STEAL_LIMIT: f64 = 0.05;
 /// More foreign CPU than this, in cores, is a disturbed round.
-pub const FOREIGN_LIMIT: f64 = 0.2;
+pub(crate) const FOREIGN_LIMIT: f64 = 0.2;
 /// Below this share of good requests, response times tell more about refusals than about service.
-pub const GOOD_LIMIT: f64 = 0.99;
+pub(crate) const GOOD_LIMIT: f64 = 0.99;
 
 /// Everything kept about one round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

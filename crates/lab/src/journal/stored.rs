@@ -17,20 +17,20 @@ use crate::journal::record::{Measured, Outcome, RoundRecord, Warning};
 use crate::judge::rules;
 use crate::plan::{Design, NoQuick, Options, Plan};
 use crate::report::{Course, Language, Report, RunEnd};
-pub use description::{DESCRIPTION, Description, Kind};
+pub(crate) use description::{DESCRIPTION, Description, Kind};
 
 /// The file with a line for each round.
-pub const JOURNAL: &str = "rounds.jsonl";
+pub(crate) const JOURNAL: &str = "rounds.jsonl";
 /// Options of a comparison, and how it ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Asked {
+pub(crate) struct Asked {
     options: Options,
     /// `None` of a run that was killed.
     pub ended: Option<RunEnd>,
 }
 
 impl Asked {
-    pub fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
         Self { options: plan.options(), ended: None }
     }
 }
@@ -170,7 +170,7 @@ fn check_rounds(dir: &Path, plan: &Plan, rounds: &[RoundRecord]) -> Result<(), S
 
 /// Marks the rounds that count: those of an attempt in which every round of its block was measured once
 /// without being refused, and nothing broke.
-pub fn count(plan: &Plan, rounds: &mut [RoundRecord]) {
+pub(crate) fn count(plan: &Plan, rounds: &mut [RoundRecord]) {
     /// A variant, and the one beside it.
     type Which = (String, Option<String>);
     let mut good: BTreeMap<(u32, u32), BTreeSet<Which>> = BTreeMap::new();
@@ -198,13 +198,13 @@ pub fn count(plan: &Plan, rounds: &mut [RoundRecord]) {
 }
 
 /// Blocks are run in order, so all up to the last that counts are complete.
-pub fn complete_blocks(rounds: &[RoundRecord]) -> u32 {
+pub(crate) fn complete_blocks(rounds: &[RoundRecord]) -> u32 {
     let counted = rounds.iter().filter(|round| round.counted);
     counted.map(|round| round.block).max().unwrap_or(0)
 }
 
 /// Reasons to repeat this round, if repeats are left.
-pub fn refusals(plan: &Plan, record: &RoundRecord) -> Vec<Warning> {
+pub(crate) fn refusals(plan: &Plan, record: &RoundRecord) -> Vec<Warning> {
     let Outcome::Measured(measured) = &record.outcome else { return Vec::new() };
     // A disturbance affects both sides of a pair. In a design of pairs, rounds alone decide nothing.
     let decides_nothing = record.beside.is_some() || plan.settings.design == Design::Duet;
@@ -215,21 +215,24 @@ pub fn refusals(plan: &Plan, record: &RoundRecord) -> Vec<Warning> {
 }
 
 /// The warnings of a round for which it is refused, as long as rounds may be.
-pub fn refusing<'m>(plan: &'m Plan, measured: &'m Measured) -> impl Iterator<Item = Warning> + 'm {
+pub(crate) fn refusing<'m>(
+    plan: &'m Plan,
+    measured: &'m Measured,
+) -> impl Iterator<Item = Warning> + 'm {
     let refuses =
         |warning: &Warning| rules::repeats(*warning) && !plan.settings.accept.contains(warning);
     measured.warnings.iter().copied().filter(refuses)
 }
 
 /// Whether a disturbed round was not refused, because no more might be.
-pub fn is_noisy(plan: &Plan, rounds: &[RoundRecord]) -> bool {
+pub(crate) fn is_noisy(plan: &Plan, rounds: &[RoundRecord]) -> bool {
     let is_disturbed =
         |round: &RoundRecord| refusals(plan, round).iter().any(|reason| *reason != Warning::Apart);
     rounds.iter().any(|round| round.refused.is_empty() && is_disturbed(round))
 }
 
 /// Whether a round is one of a pair whose loads overlapped.
-pub fn has_met(round: &RoundRecord) -> bool {
+pub(crate) fn has_met(round: &RoundRecord) -> bool {
     let Outcome::Measured(measured) = &round.outcome else { return false };
     round.beside.is_some() && !measured.warnings.contains(&Warning::Apart)
 }

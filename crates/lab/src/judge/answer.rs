@@ -79,12 +79,12 @@ impl Answer {
 }
 
 /// The smallest difference that an interval rules out in both directions, as a share.
-pub fn reach((low, high): (f64, f64)) -> f64 {
+pub(crate) fn reach((low, high): (f64, f64)) -> f64 {
     high.max(1.0 / low) - 1.0
 }
 
 /// Number of blocks that would show a difference or its absence, whichever needs fewer, at the observed spread.
-pub fn blocks_needed(estimate: &Estimate, band: f64) -> Option<u32> {
+pub(crate) fn blocks_needed(estimate: &Estimate, band: f64) -> Option<u32> {
     let (mean, edge) = (estimate.ratio.ln().abs(), band.ln_1p());
     let spread = estimate.spread?;
     let different = stats::blocks_needed(spread, mean, f64::INFINITY);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// A part of a stack: all servers of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum StackPart {
+pub(crate) enum StackPart {
     Nodes,
     Nginx,
     Mariadb,
@@ -14,10 +14,10 @@ pub enum StackPart {
 
 impl StackPart {
     /// All, in the order of tables.
-    pub const ALL: [Self; 4] = [Self::Nodes, Self::Nginx, Self::Mariadb, Self::Valkey];
+    pub(crate) const ALL: [Self; 4] = [Self::Nodes, Self::Nginx, Self::Mariadb, Self::Valkey];
 
     /// Its name in records and files.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Nodes => "nodes",
             Self::Nginx => "nginx",
@@ -27,7 +27,7 @@ impl StackPart {
     }
 
     /// The part with this name, or that has the process of this name.
-    pub fn of(process: &str) -> Option<Self> {
+    pub(crate) fn of(process: &str) -> Option<Self> {
         let numbered = process.rsplit_once('-').filter(|(_, number)| number.parse::<u16>().is_ok());
         match (process, numbered.map(|(kind, _)| kind)) {
             (_, Some("node")) => Some(Self::Nodes),
@@ -39,7 +39,7 @@ impl StackPart {
 }
 
 /// The processes that a stack has figures of, by their names: those of each part and, where it has several, each of them.
-pub fn groups(processes: &[(String, u32)]) -> BTreeMap<String, Vec<u32>> {
+pub(crate) fn groups(processes: &[(String, u32)]) -> BTreeMap<String, Vec<u32>> {
     let mut groups = BTreeMap::<String, Vec<u32>>::new();
     for part in StackPart::ALL {
         let own = processes.iter().filter(|(name, _)| StackPart::of(name) == Some(part));

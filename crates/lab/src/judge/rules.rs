@@ -14,7 +14,7 @@ use crate::report::Sides;
 
 /// Effect of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub(crate) enum Effect {
     Repeat,
     /// The figures are not judged, for this reason.
     NoVerdict(Undecided),
@@ -24,7 +24,7 @@ pub enum Effect {
 
 /// Position of the true value relative to the measured one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub(crate) enum Side {
     AtLeast,
     AtMost,
 }
@@ -122,7 +122,7 @@ fn has_short_tail(metric: &Metric, round: &Measured) -> bool {
 }
 
 /// Whether a round with this warning is refused, unless the experiment accepts it.
-pub fn repeats(warning: Warning) -> bool {
+pub(crate) fn repeats(warning: Warning) -> bool {
     let is_so = |rule: &Rule| {
         matches!(rule.seen, Seen::Warning(own) if own == warning) && rule.effect == Effect::Repeat
     };
@@ -131,7 +131,7 @@ pub fn repeats(warning: Warning) -> bool {
 
 /// Restrictions on the conclusions about a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Restrictions {
+pub(crate) struct Restrictions {
     /// The figure is not judged, for this reason.
     pub nothing: Option<Undecided>,
     /// The measured value is a bound, for this reason.
@@ -140,7 +140,12 @@ pub struct Restrictions {
 
 impl Restrictions {
     /// Restrictions for a variant's own figure, or for its ratio to the reference.
-    pub fn from_sides(plan: &Plan, sides: &Sides<'_>, metric: &Metric, is_ratio: bool) -> Self {
+    pub(crate) fn from_sides(
+        plan: &Plan,
+        sides: &Sides<'_>,
+        metric: &Metric,
+        is_ratio: bool,
+    ) -> Self {
         let is_paired = plan.is_paired(metric);
         let rules = RULES.iter().filter(|rule| rule.figures.have(metric, is_paired));
         Self::from_rules(rules.map(|rule| {
@@ -184,12 +189,12 @@ impl Restrictions {
     }
 
     /// Whether the measured value is only a bound of the true one.
-    pub fn is_bound(&self) -> bool {
+    pub(crate) fn is_bound(&self) -> bool {
         self.bound.is_some()
     }
 
     /// Reason to withhold the answer, if the bound does not imply it.
-    pub fn hides(&self, interval: Option<(f64, f64)>) -> Option<Undecided> {
+    pub(crate) fn hides(&self, interval: Option<(f64, f64)>) -> Option<Undecided> {
         let (side, why) = self.bound?;
         let (low, high) = interval?;
         let is_certain = match side {
@@ -200,7 +205,12 @@ impl Restrictions {
     }
 
     /// Restricts a verdict that was derived from the measured interval.
-    pub fn apply(&self, verdict: Verdict, bound: Bound, interval: Option<(f64, f64)>) -> Verdict {
+    pub(crate) fn apply(
+        &self,
+        verdict: Verdict,
+        bound: Bound,
+        interval: Option<(f64, f64)>,
+    ) -> Verdict {
         if let Some(why) = self.nothing {
             return Verdict::Undecided(why);
         }
@@ -233,12 +243,12 @@ impl Side {
 }
 
 /// Whether a figure can be judged although the run as a whole cannot: both sides of a pair share the noise.
-pub fn is_shared(plan: &Plan, metric: &Metric, why: Undecided) -> bool {
+pub(crate) fn is_shared(plan: &Plan, metric: &Metric, why: Undecided) -> bool {
     why == Undecided::MachineTooNoisy && plan.is_paired(metric)
 }
 
 /// Whether a claim is nearer to the measured ratio (in logarithms) than the interference within pairs.
-pub fn interferes(interference: Option<Interference>, distance: f64) -> bool {
+pub(crate) fn interferes(interference: Option<Interference>, distance: f64) -> bool {
     interference.is_some_and(|one| one.is_certain && distance.abs() < one.difference.abs())
 }
 

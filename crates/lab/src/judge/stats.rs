@@ -23,13 +23,14 @@ mod sign;
 mod student;
 
 pub use holm::holm;
-pub use interference::{Interference, interference};
-pub use level::{Level, level};
-pub use line::Line;
-pub use planning::{MOST_BLOCKS, POWER, blocks_needed};
-pub use ratio::{CONFIDENCE, Estimate, estimate, log_ratios};
-pub use sign::median_interval;
-pub use student::{cumulative, quantile, two_sided};
+pub(crate) use interference::{Interference, interference};
+pub(crate) use level::{Level, level};
+pub(crate) use line::Line;
+pub(crate) use planning::{MOST_BLOCKS, POWER, blocks_needed};
+pub(crate) use ratio::{CONFIDENCE, Estimate};
+pub use ratio::{estimate, log_ratios};
+pub(crate) use sign::median_interval;
+pub(crate) use student::two_sided;
 
 #[cfg(test)]
 mod noise;

@@ -12,7 +12,8 @@ use crate::file::outline::Outline;
 use crate::plan::{Plan, Settings};
 use crate::round::host::Host;
 use crate::round::launch::without_shell;
-use crate::{Cancel, time};
+use crate::run::cancel::Cancel;
+use crate::time;
 
 /// The generator's exit code for options that it cannot honour.
 const INVALID_OPTIONS: i32 = 104;
@@ -23,7 +24,7 @@ const NO_SERVER: &str = "http://127.0.0.1:9";
 
 /// The generator of an experiment, whatever it is to do.
 #[derive(Clone, Copy)]
-pub struct Generator<'r> {
+pub(crate) struct Generator<'r> {
     pub experiment: &'r Experiment,
     pub settings: &'r Settings,
     pub host: &'r dyn Host,
@@ -33,7 +34,7 @@ pub struct Generator<'r> {
 
 /// Iterations of a script's default function, started by the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arrivals {
+pub(crate) struct Arrivals {
     /// Per second.
     pub rate: u32,
     /// How long they may go on after the last start.
@@ -58,7 +59,13 @@ enum CheckError {
 impl Generator<'_> {
     /// The command that loads a variant, writes its report to a file, and to another one when the
     /// measured window begins.
-    pub fn load(&self, variant: &Variant, base_url: &str, report: &Path, started: &Path) -> Spec {
+    pub(crate) fn load(
+        &self,
+        variant: &Variant,
+        base_url: &str,
+        report: &Path,
+        started: &Path,
+    ) -> Spec {
         let command = |spec: Spec| spec.arg("--report").arg(report).arg("--started").arg(started);
         self.spec(variant, base_url, command)
     }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
 pub(crate) use error::DatabaseError;
-pub use figure::{Engine, Figure};
+pub(crate) use figure::{Engine, Figure};
 use serde::{Serialize, Serializer};
 pub(crate) use watching::Watching;
 

@@ -7,7 +7,7 @@ use madang_stack::{Cgroup, CgroupUse, Follower};
 use crate::round::launch::Running;
 
 /// One cgroup of a server.
-pub struct Member {
+pub(crate) struct Member {
     cgroup: Cgroup,
     /// Last reading.
     last: Option<CgroupUse>,
@@ -15,7 +15,7 @@ pub struct Member {
 
 impl Member {
     /// A container that has ended used what it used, and has no memory any more.
-    pub fn usage(&mut self) -> io::Result<CgroupUse> {
+    pub(crate) fn usage(&mut self) -> io::Result<CgroupUse> {
         match (self.cgroup.usage(), &mut self.last) {
             (Ok(used), last) => {
                 *last = Some(used);
@@ -31,14 +31,14 @@ impl Member {
 }
 
 /// Source of a server's CPU time and memory.
-pub enum Watched {
+pub(crate) enum Watched {
     Tree(Follower),
     /// Cgroups that have all of it.
     Cgroups(Vec<Member>),
 }
 
 impl Watched {
-    pub fn from_running(running: &Running) -> Option<Self> {
+    pub(crate) fn from_running(running: &Running) -> Option<Self> {
         if !running.cgroups.is_empty() {
             let cgroups = running.cgroups.iter().cloned();
             return Some(Self::Cgroups(

@@ -48,7 +48,7 @@ pub struct Figure {
 }
 
 /// Labels every row of each variant except the reference. `undecided` is the reason why the run as a whole allows no answer.
-pub fn judge(
+pub(crate) fn judge(
     variants: &mut [VariantSummary],
     plan: &Plan,
     rounds: &[RoundRecord],
@@ -98,7 +98,7 @@ fn answer_of(
 }
 
 /// One line for each figure in question, in the order of the variants.
-pub fn headlines(
+pub(crate) fn headlines(
     plan: &Plan,
     variants: &[VariantSummary],
     rounds: &[RoundRecord],
@@ -130,7 +130,7 @@ fn seconds(plan: &Plan, rounds: &[RoundRecord], name: &str, is_paired: bool) -> 
 }
 
 /// Figures of a variant with a ratio, by their names in files.
-pub fn figures(variants: &[VariantSummary], name: Option<&str>) -> Vec<(String, Figure)> {
+pub(crate) fn figures(variants: &[VariantSummary], name: Option<&str>) -> Vec<(String, Figure)> {
     let variant = variants.iter().find(|variant| Some(variant.name.as_str()) == name);
     let figure = |row: &Row| {
         let estimate = row.comparison.estimate()?;
@@ -146,7 +146,10 @@ pub fn figures(variants: &[VariantSummary], name: Option<&str>) -> Vec<(String, 
 }
 
 /// Pairs as a JSON object, in their order.
-pub fn as_map<S: Serializer>(pairs: &[(String, Figure)], serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn as_map<S: Serializer>(
+    pairs: &[(String, Figure)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(pairs.len()))?;
     for (name, figure) in pairs {
         map.serialize_entry(name, figure)?;
@@ -164,7 +167,7 @@ const WATCHED: [Metric; 4] = [
 
 /// Figures that are worse besides those in question. Among many figures one is worse by chance, so p-values are adjusted by
 /// Holm over all watched figures.
-pub fn also_worse(
+pub(crate) fn also_worse(
     plan: &Plan,
     variants: &[VariantSummary],
     headlines: &[Headline],

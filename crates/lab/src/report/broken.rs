@@ -12,7 +12,7 @@ use crate::plan::Plan;
 /// One line or more for each thing, in the order of the variants; broken invariants last. From all rounds, also those
 /// that do not count: what crashed on a busy machine has crashed. Only crashes from before the run was `resumed` are left
 /// out, for whoever resumes a run has put right what broke it.
-pub fn lines(
+pub(crate) fn lines(
     plan: &Plan,
     rounds: &[RoundRecord],
     ended: RunEnd,
@@ -96,7 +96,7 @@ fn share(part: u64, all: u64) -> Option<f64> {
 }
 
 /// A report's first lines, of which each that begins a thing says that it is broken.
-pub fn headed(lines: &[String], lang: Language) -> Vec<String> {
+pub(crate) fn headed(lines: &[String], lang: Language) -> Vec<String> {
     let head = lang.pick("BROKEN", "고장");
     let headed = |line: &String| match line.starts_with(' ') {
         true => line.clone(),

@@ -8,7 +8,7 @@ use crate::judge::metric::{Metric, Statistic, digits};
 const DASH: &str = "–";
 
 /// A row for each variant that was measured, below the heads; nothing but these without any.
-pub fn table(report: &Report) -> Vec<Vec<String>> {
+pub(crate) fn table(report: &Report) -> Vec<Vec<String>> {
     let lang = report.language;
     let mut heads = [
         ("variant", "변형"),
@@ -41,7 +41,7 @@ pub fn table(report: &Report) -> Vec<Vec<String>> {
     [heads].into_iter().chain(rows).collect()
 }
 
-pub fn note(lang: Language) -> &'static str {
+pub(crate) fn note(lang: Language) -> &'static str {
     lang.pick(
         "Arithmetic means of the rounds, as other tools have them; total, min, max, peak and memory \
          are of all rounds. Which difference is more than chance is in the table above.",
@@ -84,18 +84,18 @@ fn row(name: &str, figures: &Figures, has_price: bool) -> Vec<String> {
 }
 
 /// Rows as columns: a terminal is higher than wide.
-pub fn turned(table: &[Vec<String>]) -> Vec<Vec<String>> {
+pub(crate) fn turned(table: &[Vec<String>]) -> Vec<Vec<String>> {
     let columns = table.first().map_or(0, Vec::len);
     let column = |place| table.iter().filter_map(|row| row.get(place).cloned()).collect();
     (0..columns).map(column).collect()
 }
 
 /// Whole numbers as such, with thousands apart.
-pub fn count(number: u64) -> String {
+pub(crate) fn count(number: u64) -> String {
     if number < 100 { number.to_string() } else { digits(number as f64) }
 }
 
 /// A share as a percentage.
-pub fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     if share == 0.0 { "0 %".to_owned() } else { format!("{} %", digits(share * 100.0)) }
 }

@@ -4,7 +4,7 @@ mod escape;
 mod html;
 mod markdown;
 
-pub use escape::text as escaped;
+pub(crate) use escape::text as escaped;
 
 use super::Language;
 

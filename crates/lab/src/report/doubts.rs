@@ -17,7 +17,7 @@ const SHARED_MEMORY: f64 = 1.25;
 const STEADY: f64 = 0.05;
 
 /// Variation of the speed of the server's cores, if it exceeds 5 %; `None` if it was not measured.
-pub fn pace(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
+pub(crate) fn pace(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
     let all = plan.variants.iter().flat_map(|variant| counted(rounds, &variant.name));
     let logs: Vec<f64> = all.filter_map(|(_, measured)| Some(measured.pace()?.ln())).collect();
     let spread = stats::level(&logs)?.spread?;
@@ -25,7 +25,7 @@ pub fn pace(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
 }
 
 /// What makes the numbers doubtful, most telling first.
-pub fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: RunEnd) -> Vec<String> {
+pub(crate) fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: RunEnd) -> Vec<String> {
     let lang = plan.language;
     let refused = rounds.iter().filter(|round| !round.refused.is_empty());
     let mut repeated: Vec<(String, u32)> = Vec::new();
@@ -108,7 +108,7 @@ fn troubles(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
 }
 
 /// Of a run that went on: the variants that may have become others meanwhile.
-pub fn unknown_builds(plan: &Plan, resumed: &[String]) -> Option<String> {
+pub(crate) fn unknown_builds(plan: &Plan, resumed: &[String]) -> Option<String> {
     let urls = plan.variants.iter().filter(|variant| matches!(variant.target, Target::Url(_)));
     let names: Vec<String> = urls.map(|variant| format!("`{}`", variant.name)).collect();
     let is_unknown = !names.is_empty() && !resumed.is_empty();
@@ -117,7 +117,7 @@ pub fn unknown_builds(plan: &Plan, resumed: &[String]) -> Option<String> {
 
 /// How much of what the verdict rests on others disturbed: said beside the verdict, because it is
 /// the first thing to doubt.
-pub fn noise(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
+pub(crate) fn noise(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
     // A disturbance affects both sides of a pair.
     let asked = plan.asked.iter().map(|(metric, name)| (metric, name));
     let predicted = plan.predictions.iter().map(|one| (&one.metric, &one.variant));

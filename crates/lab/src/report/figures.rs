@@ -53,7 +53,7 @@ pub struct Times {
 }
 
 /// `None` without a round that counts.
-pub fn figures(rounds: &[RoundRecord], variant: &Variant) -> Option<Figures> {
+pub(crate) fn figures(rounds: &[RoundRecord], variant: &Variant) -> Option<Figures> {
     let alone: Vec<&Measured> = counted(rounds, &variant.name).map(|(_, round)| round).collect();
     let rounds = match alone.is_empty() {
         true => super::all(rounds, &variant.name).map(|(_, round)| round).collect(),
@@ -123,7 +123,7 @@ fn times(rounds: &[&Measured]) -> Option<Times> {
 }
 
 /// Of nothing, zero.
-pub fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+pub(crate) fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     let n = values.len().max(1) as f64;
     values.sum::<f64>() / n
 }

@@ -33,7 +33,7 @@ pub struct Broken {
     pub values: String,
 }
 
-pub fn summarise(
+pub(crate) fn summarise(
     experiment: &Experiment,
     rounds: &[RoundRecord],
     lang: Language,
@@ -77,7 +77,10 @@ fn in_words(checked: &Checked, lang: Language) -> String {
 }
 
 /// The lines for a terminal or a page: broken ones and each of their rounds, then how many held.
-pub fn lines(invariants: &[InvariantSummary], lang: Language) -> (Vec<String>, Option<String>) {
+pub(crate) fn lines(
+    invariants: &[InvariantSummary],
+    lang: Language,
+) -> (Vec<String>, Option<String>) {
     let mut broken = Vec::new();
     for invariant in invariants.iter().filter(|invariant| !invariant.broken.is_empty()) {
         let (failed, all, name) = (invariant.broken.len(), invariant.rounds, &invariant.name);

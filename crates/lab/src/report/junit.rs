@@ -4,7 +4,7 @@ use super::Report;
 use super::document::escaped as text;
 
 /// Worse, refuted and broken are failures; undecided ones are skipped.
-pub fn render(report: &Report) -> String {
+pub(crate) fn render(report: &Report) -> String {
     let broken = report.broken.iter().map(|line| ("broken", "system", line.as_str()));
     let found = report.headlines.iter().map(|one| (one.answer.word(), "answer", &*one.sentence));
     let predictions = report.predictions.iter();

@@ -7,13 +7,13 @@ use crate::load::report::{LoadReport, Subset};
 use crate::report::figures::mean;
 use crate::report::{Report, counted};
 
-pub fn rounds<'r>(report: &'r Report, variant: &'r str) -> Vec<&'r Measured> {
+pub(crate) fn rounds<'r>(report: &'r Report, variant: &'r str) -> Vec<&'r Measured> {
     counted(&report.rounds, variant).map(|(_, round)| round).collect()
 }
 
 /// Some requests of a variant over its rounds.
 #[derive(Debug, Clone, Copy)]
-pub struct Summed {
+pub(crate) struct Summed {
     pub requests: u64,
     pub failed: u64,
     /// Mean of the rounds.
@@ -25,7 +25,7 @@ pub struct Summed {
 }
 
 /// Requests of each name in a kind of part, over the rounds.
-pub fn summed<'r, F, P>(rounds: &[&'r Measured], parts: F) -> BTreeMap<String, Summed>
+pub(crate) fn summed<'r, F, P>(rounds: &[&'r Measured], parts: F) -> BTreeMap<String, Summed>
 where
     F: Fn(&'r LoadReport) -> P,
     P: Iterator<Item = (&'r String, &'r Subset)>,
@@ -57,7 +57,7 @@ where
 
 /// The mean over rounds at each moment that at least half of them have: the last moments of one
 /// long round are no mean.
-pub fn over_time(
+pub(crate) fn over_time(
     rounds: &[&Measured],
     step: f64,
     get: &dyn Fn(&Measured) -> Vec<f64>,

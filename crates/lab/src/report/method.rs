@@ -7,7 +7,7 @@ use crate::journal::record::Outcome;
 use crate::judge::metric::digits;
 use crate::time;
 
-pub fn words(lang: Language) -> &'static str {
+pub(crate) fn words(lang: Language) -> &'static str {
     lang.pick(
         "Each block ran every variant once, in random order, on a fresh process with the same data. \
          The round is the unit. Values are geometric means over rounds (arithmetic ones where a \
@@ -24,7 +24,7 @@ pub fn words(lang: Language) -> &'static str {
     )
 }
 
-pub fn facts(report: &Report) -> Vec<(&'static str, String)> {
+pub(crate) fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let lang = report.language;
     let settings = &report.settings;
     let blocks = format!("{} / {}", report.complete_blocks, settings.blocks);
@@ -74,7 +74,7 @@ fn pinning(report: &Report) -> Vec<String> {
 }
 
 /// Where, when and with what, so that somebody else can repeat it.
-pub fn circumstances(report: &Report) -> Vec<String> {
+pub(crate) fn circumstances(report: &Report) -> Vec<String> {
     let lang = report.language;
     let mut lines = report.origin.lines(lang);
     let experiment = &report.experiment;

@@ -29,7 +29,7 @@ const POINTS: usize = 600;
 const DASHES: [&str; 4] = ["none", "7 3", "2 3", "9 3 2 3"];
 
 /// Rounds of one variant in a plot of points.
-pub struct Row<'p> {
+pub(crate) struct Row<'p> {
     pub name: &'p str,
     pub series: usize,
     pub values: Vec<f64>,
@@ -38,7 +38,7 @@ pub struct Row<'p> {
 }
 
 /// Every round as a point, one row for each variant, with mean and interval below.
-pub fn points(title: &str, rows: &[Row<'_>], show: &dyn Fn(f64) -> String) -> String {
+pub(crate) fn points(title: &str, rows: &[Row<'_>], show: &dyn Fn(f64) -> String) -> String {
     let ends = rows.iter().filter_map(|row| row.mean?.1).flat_map(|(low, high)| [low, high]);
     let values: Vec<f64> = rows.iter().flat_map(|row| row.values.iter().copied()).collect();
     // An interval of two blocks may be wider than all values together: it is cut at the edge.
@@ -159,7 +159,7 @@ pub fn lines(
 }
 
 /// A value at a place.
-pub struct Dot<'p> {
+pub(crate) struct Dot<'p> {
     pub name: &'p str,
     pub series: usize,
     pub x: f64,
@@ -169,7 +169,7 @@ pub struct Dot<'p> {
 
 /// How a dot is drawn, so that what it means does not depend on its colour.
 #[derive(Clone, Copy)]
-pub enum Mark {
+pub(crate) enum Mark {
     Full,
     Cross,
     Open,
@@ -192,7 +192,7 @@ impl Mark {
 
 /// Dots over a logarithmic scale of positive numbers; `limit` is a line across. Values are on a
 /// logarithmic scale if `is_log`, else it begins at zero. Empty without any dot.
-pub fn scatter(
+pub(crate) fn scatter(
     title: &str,
     dots: &[Dot<'_>],
     limit: Option<f64>,
@@ -261,7 +261,7 @@ fn label(svg: &mut String, anchor: &str, (x, y): (f64, f64), name: &str) {
     );
 }
 
-pub fn legend(names: &[String]) -> String {
+pub(crate) fn legend(names: &[String]) -> String {
     let mut html = String::from("<p class=\"legend\">");
     for (place, name) in names.iter().enumerate() {
         let dash = DASHES[place % DASHES.len()];

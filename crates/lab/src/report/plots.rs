@@ -23,7 +23,7 @@ const SHOWN: [Metric; 4] = [
     Metric::PeakMemory,
 ];
 
-pub fn rounds(report: &Report) -> Vec<Part> {
+pub(crate) fn rounds(report: &Report) -> Vec<Part> {
     let predicted = report.predictions.iter().map(|answer| &answer.prediction.metric);
     let mut metrics: Vec<&Metric> = SHOWN.iter().collect();
     for metric in predicted {
@@ -69,7 +69,7 @@ fn mean(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
 }
 
 /// Response times by percentile, on a logarithmic scale.
-pub fn percentiles(report: &Report) -> Vec<Part> {
+pub(crate) fn percentiles(report: &Report) -> Vec<Part> {
     let title = report.language.pick("Response time by percentile", "백분위별 응답 시간");
     let figures = report.variants.iter().enumerate().filter_map(|(series, variant)| {
         let times = variant.figures?.response_ms?;
@@ -90,7 +90,7 @@ fn milliseconds(value: f64) -> String {
     Metric::Latency(Statistic::Mean).show(value)
 }
 
-pub fn over_time(report: &Report) -> Vec<Part> {
+pub(crate) fn over_time(report: &Report) -> Vec<Part> {
     let lang = report.language;
     let step = |round: &&Measured| Some(f64::from(round.load.series.as_ref()?.step_seconds.max(1)));
     let first = report.variants.first().map(|variant| rounds_of(report, &variant.name));
@@ -102,7 +102,7 @@ pub fn over_time(report: &Report) -> Vec<Part> {
             None => Vec::new(),
         }
     };
-    let server = |get: fn(&crate::ServerStep) -> Option<f64>| {
+    let server = |get: fn(&crate::observe::ServerStep) -> Option<f64>| {
         move |round: &Measured| match &round.server {
             Some(server) => server.steps.iter().filter_map(get).collect(),
             None => Vec::new(),

@@ -29,7 +29,7 @@ pub struct PredictionPart {
 }
 
 /// What answers rest on.
-pub struct Evidence<'e> {
+pub(crate) struct Evidence<'e> {
     pub plan: &'e Plan,
     pub variants: &'e [VariantSummary],
     pub rounds: &'e [RoundRecord],
@@ -37,7 +37,7 @@ pub struct Evidence<'e> {
 
 impl Evidence<'_> {
     /// One answer for each prediction; all of them undecided when the run allows no verdict.
-    pub fn answers(&self, undecided: Option<Undecided>, blocks: u32) -> Vec<PredictionPart> {
+    pub(crate) fn answers(&self, undecided: Option<Undecided>, blocks: u32) -> Vec<PredictionPart> {
         let answer = |prediction: &Prediction| {
             let level = self.level(prediction);
             let verdict = match undecided {

@@ -10,7 +10,7 @@ use crate::file::experiment::Sources;
 use crate::judge::metric::{Metric, Statistic, digits};
 use crate::load::report::{LoadReport, Subset};
 
-pub fn document(report: &Report) -> Document {
+pub(crate) fn document(report: &Report) -> Document {
     let lang = report.language;
     let experiment = &report.experiment;
     let section = |en, ko, parts| Section { title: lang.pick(en, ko), parts };

@@ -75,7 +75,7 @@ impl Comparison {
     }
 }
 
-pub fn summarise(plan: &Plan, rounds: &[RoundRecord]) -> Vec<VariantSummary> {
+pub(crate) fn summarise(plan: &Plan, rounds: &[RoundRecord]) -> Vec<VariantSummary> {
     let metrics = metrics(plan, rounds);
     let summary = |variant: &Variant| {
         let name = variant.name.as_str();
@@ -153,14 +153,14 @@ fn mean<'r>(metric: &Metric, rounds: impl Iterator<Item = &'r Measured>) -> Opti
 }
 
 /// Rounds behind a ratio: for each block, that of the reference and that of the variant.
-pub struct Sides<'r> {
+pub(crate) struct Sides<'r> {
     reference: BTreeMap<u32, &'r Measured>,
     own: Vec<(u32, &'r Measured)>,
 }
 
 impl<'r> Sides<'r> {
     /// Pairs for metrics that are compared in pairs, otherwise rounds alone. For the reference itself: all its pairs.
-    pub fn select(
+    pub(crate) fn select(
         plan: &'r Plan,
         rounds: &'r [RoundRecord],
         metric: &Metric,
@@ -191,16 +191,16 @@ impl<'r> Sides<'r> {
         }
     }
 
-    pub fn own(&self) -> impl Iterator<Item = &'r Measured> + '_ {
+    pub(crate) fn own(&self) -> impl Iterator<Item = &'r Measured> + '_ {
         self.own.iter().map(|(_, round)| *round)
     }
 
-    pub fn reference(&self) -> impl Iterator<Item = &'r Measured> + '_ {
+    pub(crate) fn reference(&self) -> impl Iterator<Item = &'r Measured> + '_ {
         self.reference.values().copied()
     }
 
     /// The reference's rounds and the variant's own, block by block.
-    pub fn both(&self) -> impl Iterator<Item = (&'r Measured, &'r Measured)> + '_ {
+    pub(crate) fn both(&self) -> impl Iterator<Item = (&'r Measured, &'r Measured)> + '_ {
         self.own.iter().filter_map(|(block, own)| Some((*self.reference.get(block)?, *own)))
     }
 
@@ -246,7 +246,7 @@ fn compare(metric: &Metric, sides: &Sides<'_>, names: (&str, &str), lang: Langua
 }
 
 /// Enough digits to tell small ratios and ratios near one apart.
-pub fn ratio(value: f64) -> String {
+pub(crate) fn ratio(value: f64) -> String {
     match value {
         v if v < 0.1 => format!("{v:.4}"),
         v if v < 2.0 => format!("{v:.3}"),

@@ -25,13 +25,13 @@ const LEAST_REACH: f64 = 1.01;
 const MOST_REACH: f64 = 100.0;
 
 /// Table of one variant beside the reference. The first row is the head.
-pub struct Table {
+pub(crate) struct Table {
     pub variant: String,
     pub rows: Vec<Vec<String>>,
 }
 
 /// One table per variant except the reference, with all figures or the short selection.
-pub fn tables(report: &Report, is_full: bool) -> Vec<Table> {
+pub(crate) fn tables(report: &Report, is_full: bool) -> Vec<Table> {
     let others = report.variants.iter().filter(|variant| !variant.is_reference);
     others.map(|variant| table(report, variant, is_full)).collect()
 }
@@ -182,7 +182,7 @@ fn is_nothing(report: &Report, row: &Row) -> bool {
 }
 
 /// Number of rows left out of the short table because they are zero.
-pub fn left_out(report: &Report) -> usize {
+pub(crate) fn left_out(report: &Report) -> usize {
     let others = report.variants.iter().filter(|variant| !variant.is_reference);
     let nothing = |variant: &VariantSummary| {
         variant.metrics.iter().filter(|row| is_nothing(report, row)).count()

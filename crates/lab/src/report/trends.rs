@@ -25,7 +25,7 @@ const LEAST_CPU_SECONDS: f64 = 0.05;
 
 /// What may change.
 #[derive(Debug, Clone, Copy)]
-pub enum Changing {
+pub(crate) enum Changing {
     /// 95th percentile of the response times.
     Times,
     /// Server CPU per request, good or not.
@@ -36,7 +36,7 @@ pub enum Changing {
 /// One line for each value of a variant that went up or down in nearly all of its rounds, by more than
 /// half and beyond chance. Rounds of fewer than three steps have no thirds, and rounds whose load was
 /// not the same at their end as at their start tell about the load.
-pub fn lines(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
+pub(crate) fn lines(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     let mut lines = Vec::new();
     for variant in &plan.variants {
         let own: Vec<&Measured> = all(rounds, &variant.name).map(|(_, round)| round).collect();
@@ -67,7 +67,7 @@ const LEAST_SHARE: f64 = 0.05;
 
 /// One line for each variant whose server's memory rose in a straight line over the whole load, in nearly all of its
 /// rounds: what no round was long enough to suffer from, and a day is.
-pub fn leaks(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
+pub(crate) fn leaks(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     let line = |variant: &crate::file::experiment::Variant| {
         let own: Vec<&Measured> = all(rounds, &variant.name).map(|(_, round)| round).collect();
         let rises: Vec<f64> = own.iter().filter_map(|round| rise(round)).collect();

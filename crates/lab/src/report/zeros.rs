@@ -10,12 +10,12 @@ use crate::judge::stats;
 use crate::plan::Plan;
 
 /// The blocks' ratios, of which at least one is zero or infinite.
-pub struct Zeros(Vec<f64>);
+pub(crate) struct Zeros(Vec<f64>);
 
 impl Zeros {
     /// `None` where zero would be no value, where nothing was zero, and where both of a block were:
     /// of these there is no ratio.
-    pub fn find(
+    pub(crate) fn find(
         plan: &Plan,
         rounds: &[RoundRecord],
         metric: &Metric,
@@ -36,12 +36,12 @@ impl Zeros {
     }
 
     /// What can be said without an assumption about how the ratios are spread.
-    pub fn interval(&self) -> Option<(f64, f64)> {
+    pub(crate) fn interval(&self) -> Option<(f64, f64)> {
         stats::median_interval(&self.0)
     }
 
     /// In words, with the reason that there is no ratio. `None` when none is zero.
-    pub fn words(&self, why: &str, lang: Language) -> Option<String> {
+    pub(crate) fn words(&self, why: &str, lang: Language) -> Option<String> {
         let mut others: Vec<f64> = self.0.iter().copied().filter(|ratio| *ratio > 0.0).collect();
         others.sort_by(f64::total_cmp);
         let zero = self.0.len() - others.len();
@@ -52,12 +52,12 @@ impl Zeros {
 }
 
 /// Whether not one request was good in any round of a variant that counts.
-pub fn nothing_good(rounds: &[RoundRecord], variant: &str) -> bool {
+pub(crate) fn nothing_good(rounds: &[RoundRecord], variant: &str) -> bool {
     all(rounds, variant).any(|(_, round)| round.load.requests.good == 0)
 }
 
 /// Whether that is so in every round although something was asked: no noise does that.
-pub fn never_good(rounds: &[RoundRecord], variant: &str) -> bool {
+pub(crate) fn never_good(rounds: &[RoundRecord], variant: &str) -> bool {
     let mut own = all(rounds, variant).peekable();
     own.peek().is_some() && own.all(|(_, round)| round.load.good_share() == Some(0.0))
 }

@@ -15,7 +15,7 @@ use crate::words;
 /// What a command learns of the round it is run in, through variables that begin with `LAB_`:
 /// names that no server and no load generator reads.
 #[derive(Debug, Default)]
-pub struct Surroundings<'s> {
+pub(crate) struct Surroundings<'s> {
     /// `LAB_VARIANT`.
     pub variant: Option<&'s str>,
     /// `LAB_BLOCK`.
@@ -36,7 +36,7 @@ pub struct Surroundings<'s> {
 
 /// Why a command did not do what it was run for.
 #[derive(Debug, thiserror::Error)]
-pub enum CommandError {
+pub(crate) enum CommandError {
     #[error("there is no command")]
     Empty,
     #[error("`{program}` cannot be started: {}", words::chain(&**.why))]
@@ -52,7 +52,7 @@ pub enum CommandError {
 }
 
 /// Runs commands in an experiment's directory.
-pub struct Runner<'r> {
+pub(crate) struct Runner<'r> {
     pub host: &'r dyn Host,
     pub dir: &'r Path,
     pub time_limit: Duration,
@@ -60,7 +60,7 @@ pub struct Runner<'r> {
 }
 
 impl Runner<'_> {
-    pub fn start(
+    pub(crate) fn start(
         &self,
         argv: &[String],
         around: &Surroundings<'_>,
@@ -92,7 +92,11 @@ impl Runner<'_> {
     }
 
     /// Waits for a command's end and gives its first lines on stdout.
-    pub fn finish(&self, argv: &[String], process: &Process) -> Result<Vec<String>, CommandError> {
+    pub(crate) fn finish(
+        &self,
+        argv: &[String],
+        process: &Process,
+    ) -> Result<Vec<String>, CommandError> {
         let (command, limit) = (argv.join(" "), self.time_limit);
         let give_up = || self.cancel.is_cancelled();
         match process.wait_patiently(Patience::new(limit, &give_up)) {
@@ -106,7 +110,7 @@ impl Runner<'_> {
     }
 
     /// Runs a command to its end and gives its first lines on stdout.
-    pub fn run(
+    pub(crate) fn run(
         &self,
         argv: &[String],
         around: &Surroundings<'_>,

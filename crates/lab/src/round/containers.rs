@@ -17,7 +17,7 @@ const BUILD_LIMIT: Duration = Duration::from_secs(3600);
 
 /// Engine and images of a run; empty if no variant has containers.
 #[derive(Debug, Default)]
-pub struct Containers {
+pub(crate) struct Containers {
     engine: Option<Engine>,
     compose: Option<Compose>,
     images: BTreeMap<String, Image>,
@@ -32,7 +32,7 @@ struct Image {
 }
 
 /// Containers of one round, to be started.
-pub struct Start {
+pub(crate) struct Start {
     pub spec: Spec,
     name: String,
     /// The containers of a compose file: some may not be there yet when the server answers.
@@ -41,7 +41,7 @@ pub struct Start {
 
 impl Containers {
     /// Finds the engine and makes the images of all variants ready.
-    pub fn prepare(
+    pub(crate) fn prepare(
         experiment: &Experiment,
         plan: &Plan,
         host: &dyn Host,
@@ -100,12 +100,12 @@ impl Containers {
     }
 
     /// Digest of each variant's image, by the variant's name.
-    pub fn digests(&self) -> BTreeMap<String, String> {
+    pub(crate) fn digests(&self) -> BTreeMap<String, String> {
         self.images.iter().map(|(name, image)| (name.clone(), image.id.clone())).collect()
     }
 
     /// Command that starts a variant's containers; `fill` replaces placeholders. `None` if none were prepared.
-    pub fn start(
+    pub(crate) fn start(
         &self,
         experiment: &Experiment,
         variant: &Variant,
@@ -140,7 +140,7 @@ impl Containers {
     }
 
     /// Cgroups of containers that are ready; those of a compose file are confined to `cpus` first.
-    pub fn cgroups(
+    pub(crate) fn cgroups(
         &self,
         start: &Start,
         cpus: Option<&CpuList>,
@@ -156,7 +156,7 @@ impl Containers {
 
 /// What one round gives to its containers.
 #[derive(Clone, Copy)]
-pub struct ContainerPlace<'p> {
+pub(crate) struct ContainerPlace<'p> {
     pub port: &'p str,
     pub dir: &'p str,
     pub cpus: Option<&'p CpuList>,

@@ -15,7 +15,7 @@ const LINES: usize = 12;
 const END_BYTES: u64 = 16 << 10;
 
 /// The files of one round.
-pub struct Files {
+pub(crate) struct Files {
     scratch: PathBuf,
     pub data: PathBuf,
     pub report: PathBuf,
@@ -26,7 +26,7 @@ pub struct Files {
 }
 
 impl Files {
-    pub fn new(
+    pub(crate) fn new(
         bench: &Bench<'_>,
         place: RoundPosition,
         variant: &Variant,
@@ -65,7 +65,7 @@ impl Files {
     }
 
     /// After a good round: nothing of it is needed any more.
-    pub fn discard(&self) -> io::Result<()> {
+    pub(crate) fn discard(&self) -> io::Result<()> {
         remove(&self.scratch)?;
         remove(&self.server_log)?;
         remove(&self.load_log)
@@ -73,7 +73,7 @@ impl Files {
 }
 
 /// What is at both ends of a log, and where all of it is; empty when nothing is in it.
-pub fn said(log: &Path) -> String {
+pub(crate) fn said(log: &Path) -> String {
     let (head, tail) = ends(log).unwrap_or_default();
     let shown = match (head.as_slice(), tail.as_slice()) {
         ([], []) => return String::new(),

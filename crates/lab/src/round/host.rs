@@ -12,8 +12,8 @@ use madang_stack::{Spec, Supervisor};
 
 pub use crate::observe::database::{Address, Addresses};
 
-use crate::Cancel;
 pub use crate::file::experiment::Served;
+use crate::run::cancel::Cancel;
 
 /// What the lab asks of the program it is part of.
 pub trait Host: Sync {

@@ -21,7 +21,7 @@ use crate::round::host::{Host, HostError, Launch, Page, Ready, Said, Served};
 const PROBE_TIME: Duration = Duration::from_secs(5);
 
 /// A variant that is up.
-pub struct Running {
+pub(crate) struct Running {
     /// `None` for a `url`.
     pub process: Option<Arc<Process>>,
     /// Cgroups that hold all of its processes; empty if its process tree has them.
@@ -41,7 +41,7 @@ pub struct Running {
 }
 
 /// Under which conditions a variant is started.
-pub struct Conditions<'c> {
+pub(crate) struct Conditions<'c> {
     pub containers: &'c Containers,
     pub data: &'c Path,
     /// Where the server's stderr goes.
@@ -99,14 +99,14 @@ const ANY_ANSWER: &str = "http://127.0.0.1:{port}/";
 const OCCUPIED_TIME: Duration = Duration::from_secs(2);
 
 /// Finds out whether a server that should run already does: any answer will do.
-pub fn probe(url: &str) -> Result<(), LaunchError> {
+pub(crate) fn probe(url: &str) -> Result<(), LaunchError> {
     let parsed = Url::parse(url).map_err(LaunchError::Address)?;
     let answer = http::get(&parsed, PROBE_TIME);
     answer.map(drop).map_err(|source| LaunchError::Nobody { url: url.to_owned(), source })
 }
 
 /// Starts a variant and waits until it is ready.
-pub fn launch(
+pub(crate) fn launch(
     experiment: &Experiment,
     variant: &Variant,
     host: &dyn Host,
@@ -265,7 +265,7 @@ fn free_port() -> Result<String, LaunchError> {
 }
 
 /// Without what the shell of the person who started the lab has set for server or generator.
-pub fn without_shell(spec: Spec, host: &dyn Host) -> Spec {
+pub(crate) fn without_shell(spec: Spec, host: &dyn Host) -> Spec {
     host.own_variables().iter().fold(spec, |spec, prefix| spec.env_remove_prefix(prefix))
 }
 
@@ -285,7 +285,7 @@ fn answering(
 }
 
 /// `HOST:PORT` of a base URL.
-pub fn address(base_url: &str) -> &str {
+pub(crate) fn address(base_url: &str) -> &str {
     base_url.split_once("://").map_or(base_url, |(_, address)| address)
 }
 

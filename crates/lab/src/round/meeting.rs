@@ -11,7 +11,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Progress of the two rounds.
 #[derive(Debug, Default)]
-pub struct Meeting {
+pub(crate) struct Meeting {
     come: Mutex<Come>,
     changed: Condvar,
 }
@@ -23,17 +23,17 @@ struct Come {
 }
 
 impl Meeting {
-    pub fn arrive(&self) {
+    pub(crate) fn arrive(&self) {
         self.note(|come| come.up += 1);
     }
 
     /// Waits until one of the servers is up; `false` if the pair is cancelled first.
-    pub fn someone_or(&self, cancel: &Cancel) -> bool {
+    pub(crate) fn someone_or(&self, cancel: &Cancel) -> bool {
         self.wait(cancel, |come| come.up > 0)
     }
 
     /// Reports readiness for the load and waits for the other side; `false` if the pair is cancelled first.
-    pub fn both_or(&self, cancel: &Cancel) -> bool {
+    pub(crate) fn both_or(&self, cancel: &Cancel) -> bool {
         self.note(|come| come.ready += 1);
         self.wait(cancel, |come| come.ready == 2)
     }
@@ -60,7 +60,7 @@ impl Meeting {
 const LEAST_OVERLAP: f64 = 0.9;
 
 /// Adds a warning to a pair whose windows do not overlap enough.
-pub fn note_apart(records: &mut [RoundRecord]) {
+pub(crate) fn note_apart(records: &mut [RoundRecord]) {
     let window = |record: &RoundRecord| match &record.outcome {
         Outcome::Measured(one) => Some((one.load.started_at_seconds, one.load.ended_at_seconds)),
         Outcome::Failed(_) => None,

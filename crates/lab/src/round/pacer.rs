@@ -42,7 +42,7 @@ pub struct Pace {
 }
 
 /// Somebody who times it until the load has ended.
-pub struct Pacer {
+pub(crate) struct Pacer {
     /// Dropping it wakes the thread.
     stop: Sender<()>,
     thread: JoinHandle<Paces>,
@@ -50,14 +50,14 @@ pub struct Pacer {
 
 /// All that was timed: seconds since 1970, and microseconds of CPU time.
 #[derive(Debug, Default)]
-pub struct Paces(Vec<(f64, f64)>);
+pub(crate) struct Paces(Vec<(f64, f64)>);
 
 impl Pacer {
     /// Begins at once, on each of the CPUs in turn; without a list, wherever it is put, as the server
     /// is. `None` when the machine has no thread for it, and when two of the CPUs are of one core: a
     /// server that is busier on the one would slow the work down on the other, so that the pace
     /// would be its own doing.
-    pub fn begin(cpus: Option<&CpuList>) -> Option<Self> {
+    pub(crate) fn begin(cpus: Option<&CpuList>) -> Option<Self> {
         let all = cpus.cloned().or_else(|| CpuList::allowed().ok())?;
         if all.cores().iter().any(|threads| threads.len() > 1) {
             return None;
@@ -93,7 +93,7 @@ impl Pacer {
     }
 
     /// What was timed until now.
-    pub fn end(self) -> Paces {
+    pub(crate) fn end(self) -> Paces {
         let Self { stop, thread } = self;
         drop(stop);
         thread.join().unwrap_or_default()
@@ -102,7 +102,7 @@ impl Pacer {
 
 impl Paces {
     /// The pace between two moments, in seconds since 1970; `None` with too few samples.
-    pub fn between(&self, start: f64, end: f64) -> Option<Pace> {
+    pub(crate) fn between(&self, start: f64, end: f64) -> Option<Pace> {
         let inside = self.0.iter().filter(|(at, _)| (start..=end).contains(at));
         let mut times: Vec<f64> = inside.map(|(_, took)| *took).collect();
         if times.len() < FEWEST {

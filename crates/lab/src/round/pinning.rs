@@ -5,7 +5,7 @@ use madang_stack::CpuList;
 use crate::journal::record::{Failure, FailureKind};
 
 /// Which CPUs server and generator get, so that neither takes the other's.
-pub struct Pinning {
+pub(crate) struct Pinning {
     pub server: CpuList,
     pub generator: CpuList,
     /// There is one core only: what they get are hardware threads of it.
@@ -13,7 +13,7 @@ pub struct Pinning {
 }
 
 impl Pinning {
-    pub fn choose() -> Result<Option<Self>, Failure> {
+    pub(crate) fn choose() -> Result<Option<Self>, Failure> {
         let allowed = CpuList::allowed().map_err(|error| {
             let message = format!("cannot find out which CPUs may be used: {error}");
             Failure::new(FailureKind::Machine, message)

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use madang_stack::{Glance, Scope};
 
 /// CPU time of groups of processes since a moment.
-pub struct Processes {
+pub(crate) struct Processes {
     groups: BTreeMap<String, Vec<u32>>,
     before: BTreeMap<u32, f64>,
 }
 
 impl Processes {
-    pub fn begin(groups: &BTreeMap<String, Vec<u32>>) -> Self {
+    pub(crate) fn begin(groups: &BTreeMap<String, Vec<u32>>) -> Self {
         Self { groups: groups.clone(), before: seconds(groups) }
     }
 
     /// Until now, in seconds. A group of which a process has ended is left out, as its use is unknown.
-    pub fn end(self) -> BTreeMap<String, f64> {
+    pub(crate) fn end(self) -> BTreeMap<String, f64> {
         let now = seconds(&self.groups);
         let since = |pid: &u32| Some(now.get(pid)? - self.before.get(pid)?);
         let used = |pids: &[u32]| pids.iter().map(since).sum::<Option<f64>>();

@@ -25,19 +25,19 @@ struct PageSample {
 }
 
 /// Somebody who looks until the load has ended.
-pub struct Sampler {
+pub(crate) struct Sampler {
     /// Dropping it wakes the thread.
     stop: Sender<()>,
     thread: JoinHandle<Vec<PageSample>>,
 }
 
 /// All that was seen.
-pub struct Samples(Vec<PageSample>);
+pub(crate) struct Samples(Vec<PageSample>);
 
 impl Sampler {
     /// Begins at once. `None` without a series or pages, or when the machine has no thread for it:
     /// then the round has changes only.
-    pub fn begin(pages: &[Url], series: &[Selector]) -> Option<Self> {
+    pub(crate) fn begin(pages: &[Url], series: &[Selector]) -> Option<Self> {
         let (pages, series) = (pages.to_vec(), series.to_vec());
         if series.is_empty() || pages.is_empty() {
             return None;
@@ -62,7 +62,7 @@ impl Sampler {
     }
 
     /// What was seen until now.
-    pub fn end(self) -> Samples {
+    pub(crate) fn end(self) -> Samples {
         let Self { stop, thread } = self;
         drop(stop);
         Samples(thread.join().unwrap_or_default())
@@ -72,7 +72,7 @@ impl Sampler {
 impl Samples {
     /// A series' value at the end of each step of a window, between the nearest samples on either
     /// side. Empty when the page does not have it, or was not seen on both sides of every step.
-    pub fn steps(&self, series: usize, start: f64, end: f64, step: f64) -> Vec<f64> {
+    pub(crate) fn steps(&self, series: usize, start: f64, end: f64, step: f64) -> Vec<f64> {
         let value = |sample: &PageSample| Some((sample.at, (*sample.values.get(series)?)?));
         let points: Vec<(f64, f64)> = self.0.iter().filter_map(value).collect();
         let (Some((first, _)), Some((last, _))) = (points.first(), points.last()) else {

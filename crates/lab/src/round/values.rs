@@ -21,7 +21,7 @@ use crate::round::action::{CommandError, Runner, Surroundings};
 const ANSWER_TIME: Duration = Duration::from_secs(10);
 
 /// What was taken at one moment.
-pub struct Taken {
+pub(crate) struct Taken {
     /// One for each of the experiment's values; `None` before the load of those nobody needs then.
     named: Vec<Option<f64>>,
     /// One for each invariant; `None` for formulas and those about other variants, and before the load
@@ -32,7 +32,7 @@ pub struct Taken {
 }
 
 /// Where and how to take values in one round.
-pub struct Taker<'t> {
+pub(crate) struct Taker<'t> {
     pub experiment: &'t Experiment,
     pub variant: &'t str,
     pub runner: Runner<'t>,
@@ -42,7 +42,7 @@ pub struct Taker<'t> {
 /// A series that is not on the page yet has not been counted up yet, so before the load it is
 /// zero; after it, a name that is not there is a mistake.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub(crate) enum Moment {
     Before,
     After,
 }
@@ -58,7 +58,7 @@ impl Moment {
 
 /// Why a value could not be taken, or an invariant not be checked.
 #[derive(Debug, thiserror::Error)]
-pub enum ValueError {
+pub(crate) enum ValueError {
     #[error("its variant has no known {0}")]
     NoSource(&'static str),
     #[error("a formula is not taken")]
@@ -94,7 +94,7 @@ impl ValueError {
 
 impl Taker<'_> {
     /// Takes every value once.
-    pub fn take(&self, moment: Moment) -> Result<Taken, ValueError> {
+    pub(crate) fn take(&self, moment: Moment) -> Result<Taken, ValueError> {
         let experiment = self.experiment;
         let page = self.page()?;
         let page = page.as_deref();
@@ -200,7 +200,7 @@ fn sum(series: &Selector, page: Option<&str>, moment: Moment) -> Result<f64, Val
 }
 
 /// The text of metrics pages, one after the other: a sum over a series is then that of all nodes.
-pub fn pages(urls: &[Url], answer_time: Duration) -> Result<String, ValueError> {
+pub(crate) fn pages(urls: &[Url], answer_time: Duration) -> Result<String, ValueError> {
     let page = |url: &Url| match body(url, answer_time) {
         Ok(body) => Ok(String::from_utf8_lossy(&body).into_owned()),
         Err(why) => Err(why.at(format!("the metrics page {url}"))),
@@ -223,7 +223,7 @@ fn body(url: &Url, answer_time: Duration) -> Result<Vec<u8>, ValueError> {
 }
 
 /// Compares what was taken. Only invariants about the variant are in the result.
-pub fn check(
+pub(crate) fn check(
     experiment: &Experiment,
     variant: &str,
     before: &Taken,
@@ -272,7 +272,7 @@ fn named(experiment: &Experiment, taken: &Taken, name: &str) -> Result<f64, Valu
 }
 
 /// By how much each observed series changed; `steps` has its values over time, by its place.
-pub fn observed(
+pub(crate) fn observed(
     experiment: &Experiment,
     before: &Taken,
     after: &Taken,

@@ -29,7 +29,7 @@ struct Started<'w> {
 }
 
 /// One loaded server, being watched.
-pub struct Watch<'w, 'p> {
+pub(crate) struct Watch<'w, 'p> {
     bench: &'w Bench<'w>,
     scene: &'w Scene<'w>,
     generator: &'w Process,
@@ -43,7 +43,7 @@ pub struct Watch<'w, 'p> {
 }
 
 impl<'w, 'p> Watch<'w, 'p> {
-    pub fn new(
+    pub(crate) fn new(
         bench: &'w Bench<'w>,
         scene: &'w Scene<'w>,
         generator: &'w Process,
@@ -65,7 +65,7 @@ impl<'w, 'p> Watch<'w, 'p> {
 
     /// Watches until the generator has ended. `running` is another server afterwards if it was
     /// restarted.
-    pub fn run(mut self, running: &mut Running) -> Result<(Exit, Vec<Event>), Failure> {
+    pub(crate) fn run(mut self, running: &mut Running) -> Result<(Exit, Vec<Event>), Failure> {
         let broken = |error: io::Error| {
             Failure::new(FailureKind::Machine, format!("cannot observe the machine: {error}"))
         };

@@ -20,7 +20,7 @@ const UNKNOWN_LENGTH: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The blocks of a run.
-pub struct Blocks<'r> {
+pub(crate) struct Blocks<'r> {
     bench: Bench<'r>,
     plan: &'r Plan,
     pub rounds: Vec<RoundRecord>,
@@ -42,7 +42,7 @@ pub struct Blocks<'r> {
 
 impl<'r> Blocks<'r> {
     /// `rounds` are those of before it was resumed.
-    pub fn new(
+    pub(crate) fn new(
         bench: Bench<'r>,
         plan: &'r Plan,
         rounds: Vec<RoundRecord>,
@@ -58,7 +58,7 @@ impl<'r> Blocks<'r> {
         Self { bench, plan, rounds, journal, repeats, met, apart: 0, in_a_row: 0, patience, noisy }
     }
 
-    pub fn run_all(&mut self, progress: &mut dyn Progress) -> RunEnd {
+    pub(crate) fn run_all(&mut self, progress: &mut dyn Progress) -> RunEnd {
         let ended = self.run_blocks(progress);
         stored::count(self.plan, &mut self.rounds);
         ended

@@ -10,7 +10,7 @@ use crate::journal::stored::{DESCRIPTION, JOURNAL};
 use crate::report::Report;
 
 /// One line of JSON per round, written when the round ends: what is left when the lab is killed.
-pub struct Journal {
+pub(crate) struct Journal {
     path: PathBuf,
     file: File,
     /// Why it is not complete. Nothing follows a line that may have been torn.
@@ -27,7 +27,7 @@ impl Journal {
         }
     }
 
-    pub fn append(&mut self, record: &RoundRecord) {
+    pub(crate) fn append(&mut self, record: &RoundRecord) {
         if self.trouble.is_some() {
             return;
         }
@@ -55,7 +55,7 @@ fn line(record: &RoundRecord) -> io::Result<String> {
     Ok(format!("{value}\n"))
 }
 
-pub struct Out {
+pub(crate) struct Out {
     dir: PathBuf,
     /// It was not there before.
     is_new: bool,
@@ -65,7 +65,7 @@ pub struct Out {
 
 impl Out {
     /// A new or empty directory.
-    pub fn create(dir: &Path) -> Result<Self, RunError> {
+    pub(crate) fn create(dir: &Path) -> Result<Self, RunError> {
         let is_new = !dir.exists();
         create_dir(dir)?;
         let out = Self::at(dir, is_new)?;
@@ -79,7 +79,7 @@ impl Out {
 
     /// That of a run that goes on. Its journal is opened first, which locks it: what is removed
     /// here may be in use.
-    pub fn reopen(dir: &Path, journal_bytes: u64) -> Result<(Self, Journal), RunError> {
+    pub(crate) fn reopen(dir: &Path, journal_bytes: u64) -> Result<(Self, Journal), RunError> {
         let out = Self::at(dir, false)?;
         let path = out.dir.join(JOURNAL);
         let write = |source| RunError::Write { path: path.clone(), source };
@@ -111,14 +111,14 @@ impl Out {
         create_dir(&self.logs)
     }
 
-    pub fn journal(&self) -> Result<Journal, RunError> {
+    pub(crate) fn journal(&self) -> Result<Journal, RunError> {
         let path = self.dir.join(JOURNAL);
         let file = File::create(&path);
         let file = file.map_err(|source| RunError::Write { path: path.clone(), source })?;
         Journal::new(path, file)
     }
 
-    pub fn describe(&self, text: serde_json::Result<String>) -> Result<(), RunError> {
+    pub(crate) fn describe(&self, text: serde_json::Result<String>) -> Result<(), RunError> {
         let path = self.dir.join(DESCRIPTION);
         let text = text.map_err(io::Error::from);
         let text = text.map_err(|source| RunError::Write { path, source })?;
@@ -126,7 +126,7 @@ impl Out {
     }
 
     /// Removes the scratch space, and the logs if every round was good.
-    pub fn clean(&self) -> Result<(), RunError> {
+    pub(crate) fn clean(&self) -> Result<(), RunError> {
         let work = self.remove_work();
         removed(&self.logs, fs::remove_dir(&self.logs)).and(work)
     }
@@ -135,17 +135,17 @@ impl Out {
         removed(&self.work, fs::remove_dir_all(&self.work))
     }
 
-    pub fn write(&self, name: &str, text: &str) -> Result<(), RunError> {
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<(), RunError> {
         write(&self.dir, name, text)
     }
 
-    pub fn write_report(&self, report: &Report) -> Result<(), RunError> {
+    pub(crate) fn write_report(&self, report: &Report) -> Result<(), RunError> {
         write_report(&self.dir, report)
     }
 
     /// Leaves nothing behind of a run that did not begin. The caller has an error to report that
     /// says more than one about this could.
-    pub fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         let _ = fs::remove_dir_all(&self.work);
         let _ = fs::remove_dir_all(&self.logs);
         let _ = fs::remove_file(self.dir.join(JOURNAL));
@@ -157,7 +157,7 @@ impl Out {
 }
 
 /// Refuses the directory of a run that is still going: it has no end yet, and will write its report itself.
-pub fn check_unused(dir: &Path) -> Result<(), RunError> {
+pub(crate) fn check_unused(dir: &Path) -> Result<(), RunError> {
     match File::open(dir.join(JOURNAL)).map(|journal| journal.try_lock_shared()) {
         Ok(Err(TryLockError::WouldBlock)) => Err(RunError::InUse(dir.to_owned())),
         // One that cannot be read or locked is not written to, either.
@@ -166,7 +166,7 @@ pub fn check_unused(dir: &Path) -> Result<(), RunError> {
 }
 
 /// Writes a report's files, all of them even if one fails.
-pub fn write_report(dir: &Path, report: &Report) -> Result<(), RunError> {
+pub(crate) fn write_report(dir: &Path, report: &Report) -> Result<(), RunError> {
     let written = [
         write(dir, "report.json", &report.to_json()),
         write(dir, "report.md", &report.to_markdown()),
@@ -177,7 +177,7 @@ pub fn write_report(dir: &Path, report: &Report) -> Result<(), RunError> {
 }
 
 /// Writes beside and renames: whoever reads the name finds a whole file, the old or the new one.
-pub fn write(dir: &Path, name: &str, text: &str) -> Result<(), RunError> {
+pub(crate) fn write(dir: &Path, name: &str, text: &str) -> Result<(), RunError> {
     let (path, beside) = (dir.join(name), dir.join(format!(".{name}.part")));
     let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, &path));
     written.map_err(|source| {
@@ -200,6 +200,6 @@ fn removed(path: &Path, result: io::Result<()>) -> Result<(), RunError> {
     }
 }
 
-pub fn create_dir(path: &Path) -> Result<(), RunError> {
+pub(crate) fn create_dir(path: &Path) -> Result<(), RunError> {
     fs::create_dir_all(path).map_err(|source| RunError::Write { path: path.to_owned(), source })
 }

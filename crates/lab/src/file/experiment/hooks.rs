@@ -57,7 +57,7 @@ pub enum Action {
 }
 
 /// Signals that say something to a server, by their names without `SIG`.
-pub const SIGNALS: [(&str, Signal); 9] = [
+pub(crate) const SIGNALS: [(&str, Signal); 9] = [
     ("HUP", Signal::HUP),
     ("INT", Signal::INT),
     ("QUIT", Signal::QUIT),

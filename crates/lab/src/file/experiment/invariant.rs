@@ -77,7 +77,7 @@ pub enum Source {
 }
 
 /// Whole numbers up to 2^53 are exact as floating-point numbers.
-pub const EXACT: f64 = 9_007_199_254_740_992.0;
+pub(crate) const EXACT: f64 = 9_007_199_254_740_992.0;
 
 impl Limit {
     /// Whether a value satisfies it, and the limit's value.

@@ -43,7 +43,7 @@ const NAME_BYTES: usize = 64;
 const TOP_NOT_YET: [&str; 1] = ["budgets"];
 
 /// The files that it names must exist, unless it `is_stored`. With an `outline`, what that lacks is a mistake, too.
-pub fn experiment(
+pub(crate) fn experiment(
     text: &str,
     file: &Path,
     dir: &Path,

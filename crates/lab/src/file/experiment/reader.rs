@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::file::expression::Expression;
 
-pub use text::is_nearly;
+pub(crate) use text::is_nearly;
 use text::{closest, duration};
 
 /// Nobody means a longer time, and sums and multiples of times stay far from overflowing.
@@ -36,23 +36,23 @@ impl fmt::Display for Mistake {
 }
 
 /// The mistakes found so far in one text.
-pub struct Mistakes<'t> {
+pub(crate) struct Mistakes<'t> {
     text: &'t str,
     found: RefCell<Vec<Mistake>>,
 }
 
 impl<'t> Mistakes<'t> {
-    pub fn new(text: &'t str) -> Self {
+    pub(crate) fn new(text: &'t str) -> Self {
         Self { text, found: RefCell::default() }
     }
 
-    pub fn add(&self, offset: usize, message: impl Into<String>) {
+    pub(crate) fn add(&self, offset: usize, message: impl Into<String>) {
         let before = self.text.as_bytes().get(..offset).unwrap_or_default();
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
         self.found.borrow_mut().push(Mistake { line, message: message.into() });
     }
 
-    pub fn into_sorted(self) -> Vec<Mistake> {
+    pub(crate) fn into_sorted(self) -> Vec<Mistake> {
         let mut found = self.found.into_inner();
         found.sort_by_key(|mistake| mistake.line);
         found
@@ -60,7 +60,7 @@ impl<'t> Mistakes<'t> {
 }
 
 /// One table, being read. Every key asked for is one that is accepted.
-pub struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     table: &'a DeTable<'a>,
     /// As it is written in the file: `[rounds.quick]`; empty at the top.
     path: String,
@@ -70,7 +70,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub fn new(table: &'a DeTable<'a>, mistakes: &'a Mistakes<'a>) -> Self {
+    pub(crate) fn new(table: &'a DeTable<'a>, mistakes: &'a Mistakes<'a>) -> Self {
         Self { table, path: String::new(), offset: 0, accepted: Vec::new(), mistakes }
     }
 
@@ -80,28 +80,28 @@ impl<'a> Reader<'a> {
     }
 
     /// Notes a mistake in the whole table.
-    pub fn complain(&self, message: impl Into<String>) {
+    pub(crate) fn complain(&self, message: impl Into<String>) {
         self.mistakes.add(self.offset, message);
     }
 
     /// Notes a mistake in what a key says.
-    pub fn wrong(&self, key: &str, message: impl Into<String>) {
+    pub(crate) fn wrong(&self, key: &str, message: impl Into<String>) {
         self.mistakes.add(self.offset_of(key), message);
     }
 
     /// The same, in a sentence that begins with the key and its table.
-    pub fn refuse(&self, key: &str, why: impl fmt::Display) {
+    pub(crate) fn refuse(&self, key: &str, why: impl fmt::Display) {
         self.wrong(key, format!("`{key}`{} {why}", self.place()));
     }
 
     /// As [`Self::refuse`], with what somebody else says.
-    pub fn refuse_because(&self, key: &str, why: impl fmt::Display) {
+    pub(crate) fn refuse_because(&self, key: &str, why: impl fmt::Display) {
         self.wrong(key, format!("`{key}`{}: {why}", self.place()));
     }
 
     /// Reports every key that was not asked for, and says of those in `not_yet` that they will be accepted one day. Call
     /// it last.
-    pub fn finish(&self, not_yet: &[&str]) {
+    pub(crate) fn finish(&self, not_yet: &[&str]) {
         for (key, _) in self.table {
             let (name, place): (&str, _) = (key.get_ref(), self.place());
             let message = if not_yet.contains(&name) {
@@ -120,32 +120,32 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub fn text(&mut self, key: &'static str) -> Option<String> {
+    pub(crate) fn text(&mut self, key: &'static str) -> Option<String> {
         self.typed(key, "a string", |value| value.as_str().map(str::to_owned))
     }
 
-    pub fn required_text(&mut self, key: &'static str) -> Option<String> {
+    pub(crate) fn required_text(&mut self, key: &'static str) -> Option<String> {
         self.text(key).or_else(|| self.missing(key))
     }
 
-    pub fn boolean(&mut self, key: &'static str) -> Option<bool> {
+    pub(crate) fn boolean(&mut self, key: &'static str) -> Option<bool> {
         self.typed(key, "true or false", DeValue::as_bool)
     }
 
     /// A positive number, whole or not.
-    pub fn positive(&mut self, key: &'static str) -> Option<f64> {
+    pub(crate) fn positive(&mut self, key: &'static str) -> Option<f64> {
         let positive = |value: &DeValue<'_>| number(value).filter(|number| *number > 0.0);
         self.typed(key, "a positive number", positive)
     }
 
     /// A number that is not negative.
-    pub fn amount(&mut self, key: &'static str) -> Option<f64> {
+    pub(crate) fn amount(&mut self, key: &'static str) -> Option<f64> {
         let amount = |value: &DeValue<'_>| number(value).filter(|number| *number >= 0.0);
         self.typed(key, "a number that is not negative", amount)
     }
 
     /// A number or a formula.
-    pub fn formula(&mut self, key: &'static str) -> Option<Expression> {
+    pub(crate) fn formula(&mut self, key: &'static str) -> Option<Expression> {
         let read = |value: &DeValue<'_>| match value.as_str() {
             Some(text) => Some(Expression::parse(text)),
             None => number(value).map(|number| Ok(Expression::number(number))),
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
         self.typed(key, wanted, read)?.map_err(|error| self.refuse_because(key, error)).ok()
     }
 
-    pub fn whole(&mut self, key: &'static str, accepted: Range<u32>) -> Option<u32> {
+    pub(crate) fn whole(&mut self, key: &'static str, accepted: Range<u32>) -> Option<u32> {
         let wanted = format!("a whole number from {} to {}", accepted.start, accepted.end - 1);
         let whole = |value: &DeValue<'_>| {
             let DeValue::Integer(integer) = value else { return None };
@@ -166,12 +166,12 @@ impl<'a> Reader<'a> {
     }
 
     /// A time, possibly none at all.
-    pub fn duration(&mut self, key: &'static str) -> Option<Duration> {
+    pub(crate) fn duration(&mut self, key: &'static str) -> Option<Duration> {
         self.duration_from(key, Duration::ZERO)
     }
 
     /// A time of at least a millisecond, which is what command lines are given.
-    pub fn positive_duration(&mut self, key: &'static str) -> Option<Duration> {
+    pub(crate) fn positive_duration(&mut self, key: &'static str) -> Option<Duration> {
         self.duration_from(key, Duration::from_millis(1))
     }
 
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A list of strings with at least one element.
-    pub fn words(&mut self, key: &'static str) -> Option<Vec<String>> {
+    pub(crate) fn words(&mut self, key: &'static str) -> Option<Vec<String>> {
         let words = |value: &DeValue<'_>| {
             let array = value.as_array()?;
             let words: Option<Vec<String>> =
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A table of strings, in the order of the file.
-    pub fn strings(&mut self, key: &'static str) -> Option<Vec<(String, String)>> {
+    pub(crate) fn strings(&mut self, key: &'static str) -> Option<Vec<(String, String)>> {
         let table = self.table(key)?;
         let mut entries: Vec<(usize, String, String)> = Vec::new();
         for (name, value) in table.table {
@@ -213,14 +213,14 @@ impl<'a> Reader<'a> {
         Some(entries.into_iter().map(|(_, name, text)| (name, text)).collect())
     }
 
-    pub fn table(&mut self, key: &'static str) -> Option<Self> {
+    pub(crate) fn table(&mut self, key: &'static str) -> Option<Self> {
         self.accepted.push(key);
         let (name, value) = self.table.get_key_value(key)?;
         self.child(name.get_ref(), name.span().start, value)
     }
 
     /// A table, or a list of tables.
-    pub fn list(&mut self, key: &'static str) -> Option<Vec<Self>> {
+    pub(crate) fn list(&mut self, key: &'static str) -> Option<Vec<Self>> {
         self.accepted.push(key);
         let (name, value) = self.table.get_key_value(key)?;
         let Some(array) = value.get_ref().as_array() else {
@@ -234,7 +234,7 @@ impl<'a> Reader<'a> {
     }
 
     /// All tables in this table, in the order of the file, with their names.
-    pub fn tables(&self) -> Vec<(String, Self)> {
+    pub(crate) fn tables(&self) -> Vec<(String, Self)> {
         let mut entries: Vec<_> = self.table.iter().collect();
         entries.sort_by_key(|(name, _)| name.span().start);
         let read = |(name, value): (&Spanned<std::borrow::Cow<'_, str>>, &'a Spanned<_>)| {
@@ -245,7 +245,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Notes a missing key. Always `None`, to end a chain.
-    pub fn missing<T>(&self, key: &str) -> Option<T> {
+    pub(crate) fn missing<T>(&self, key: &str) -> Option<T> {
         if self.table.get(key).is_none() {
             self.complain(format!("`{key}` is missing{}", self.place()));
         }
@@ -253,15 +253,15 @@ impl<'a> Reader<'a> {
     }
 
     /// The table as messages call it: `[rounds]`.
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         format!("[{}]", self.path)
     }
 
-    pub fn is_table(&self, key: &str) -> bool {
+    pub(crate) fn is_table(&self, key: &str) -> bool {
         self.table.get(key).is_some_and(|value| value.get_ref().is_table())
     }
 
-    pub fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.table.get(key).is_some()
     }
 

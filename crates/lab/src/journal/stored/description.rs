@@ -17,10 +17,10 @@ use crate::round::host::Host;
 use crate::time;
 
 /// The file.
-pub const DESCRIPTION: &str = "run.json";
+pub(crate) const DESCRIPTION: &str = "run.json";
 
 /// Options of one command's runs.
-pub trait Kind: Serialize + DeserializeOwned {
+pub(crate) trait Kind: Serialize + DeserializeOwned {
     /// Name of the command in the file; a comparison has none.
     const KIND: Option<&'static str>;
     /// Version of the file's shape.
@@ -29,7 +29,7 @@ pub trait Kind: Serialize + DeserializeOwned {
 
 /// Question, options and circumstances of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Description<A> {
+pub(crate) struct Description<A> {
     format: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
@@ -56,7 +56,7 @@ pub struct Description<A> {
 }
 
 impl<A: Kind> Description<A> {
-    pub fn new(experiment: &Experiment, plan: &Plan, host: &dyn Host, asked: A) -> Self {
+    pub(crate) fn new(experiment: &Experiment, plan: &Plan, host: &dyn Host, asked: A) -> Self {
         Self {
             format: A::FORMAT,
             kind: A::KIND.map(str::to_owned),
@@ -78,7 +78,7 @@ impl<A: Kind> Description<A> {
     ///
     /// # Errors
     /// When there is none of this command and format.
-    pub fn read(dir: &Path) -> Result<Self, StoredError> {
+    pub(crate) fn read(dir: &Path) -> Result<Self, StoredError> {
         let path = dir.join(DESCRIPTION);
         let shape = |source| StoredError::Shape { path: path.clone(), source };
         let text = fs::read_to_string(&path).map_err(|source| StoredError::Read {
@@ -98,17 +98,17 @@ impl<A: Kind> Description<A> {
         serde_json::from_value(value).map_err(shape)
     }
 
-    pub fn resume(&mut self) {
+    pub(crate) fn resume(&mut self) {
         self.resumed.push(time::rfc3339(SystemTime::now()));
         self.finished = None;
     }
 
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.finished = Some(time::rfc3339(SystemTime::now()));
     }
 
     /// Where and when it ran.
-    pub fn origin(&self) -> Origin {
+    pub(crate) fn origin(&self) -> Origin {
         Origin {
             started: self.started.clone(),
             resumed: self.resumed.clone(),
@@ -122,7 +122,7 @@ impl<A: Kind> Description<A> {
     ///
     /// # Errors
     /// When the path of the experiment is no UTF-8, which JSON cannot say.
-    pub fn to_json(&self) -> serde_json::Result<String> {
+    pub(crate) fn to_json(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
@@ -130,14 +130,14 @@ impl<A: Kind> Description<A> {
     ///
     /// # Errors
     /// When this version accepts less than the one that stored it.
-    pub fn experiment(&self, dir: &Path) -> Result<Experiment, StoredError> {
+    pub(crate) fn experiment(&self, dir: &Path) -> Result<Experiment, StoredError> {
         let experiment = Experiment::stored(&self.file, &self.dir, &self.sources);
         experiment.map_err(|source| StoredError::Experiment { path: dir.join(DESCRIPTION), source })
     }
 
     /// Refuses to go on with another experiment, script, program, machine, or file of those that
     /// `provenance.rs` knows.
-    pub fn check_unchanged(
+    pub(crate) fn check_unchanged(
         &self,
         experiment: &Experiment,
         plan: &Plan,
@@ -164,7 +164,7 @@ impl<A: Kind> Description<A> {
     ///
     /// # Errors
     /// With the variants whose image changed.
-    pub fn check_images(&self, now: &BTreeMap<String, String>) -> Result<(), StoredError> {
+    pub(crate) fn check_images(&self, now: &BTreeMap<String, String>) -> Result<(), StoredError> {
         let others = self.images.iter().filter(|(name, id)| now.get(*name) != Some(id));
         let changed: Vec<String> =
             others.map(|(name, _)| format!("the image of variant `{name}`")).collect();

@@ -20,7 +20,7 @@ pub struct Interference {
 /// Compares a ratio from pairs with that of rounds alone: the difference of two independent means of logarithms
 /// (Welch, "The generalization of 'Student's' problem when several different population variances are involved", 1947).
 /// `None` where one of them has no interval.
-pub fn interference(paired: &Estimate, alone: &Estimate) -> Option<Interference> {
+pub(crate) fn interference(paired: &Estimate, alone: &Estimate) -> Option<Interference> {
     let (alone_interval, difference) = (alone.interval?, (alone.ratio / paired.ratio).ln());
     let variance =
         |one: &Estimate| Some((one.spread?.powi(2) / one.blocks as f64, one.blocks as f64 - 1.0));

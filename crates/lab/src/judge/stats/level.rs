@@ -25,7 +25,7 @@ const FEWEST_ZEROS: usize = 6;
 /// mean", 1908). Not on logarithms as for ratios: values such as counts of errors may be zero.
 /// Zeros have no spread, so six are needed for an interval (sign test). `None` without
 /// any block.
-pub fn level(values: &[f64]) -> Option<Level> {
+pub(crate) fn level(values: &[f64]) -> Option<Level> {
     if values.is_empty() {
         return None;
     }

@@ -2,7 +2,7 @@
 
 /// The line of least squares through values one step apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Line {
+pub(crate) struct Line {
     pub slope: f64,
     /// Share of the variance that the line explains, R²; 0 for values that are all equal.
     pub fit: f64,
@@ -10,7 +10,7 @@ pub struct Line {
 
 impl Line {
     /// `None` through fewer than two values.
-    pub fn through(values: &[f64]) -> Option<Self> {
+    pub(crate) fn through(values: &[f64]) -> Option<Self> {
         let n = values.len();
         if n < 2 {
             return None;

@@ -2,7 +2,7 @@
 
 /// How rounds of the same variant differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Noise {
+pub(crate) enum Noise {
     /// Values spread normally, by 10 %.
     Normal,
     /// Values spread log-normally, by 30 %, around a machine that varies by half between blocks.
@@ -17,7 +17,7 @@ pub enum Noise {
 impl Noise {
     /// `(reference, variant)` of each block of an experiment whose true ratio is `truth`, in random
     /// order within the block.
-    pub fn pairs(self, blocks: u32, truth: f64, rng: &mut fastrand::Rng) -> Vec<(f64, f64)> {
+    pub(crate) fn pairs(self, blocks: u32, truth: f64, rng: &mut fastrand::Rng) -> Vec<(f64, f64)> {
         let pair = |block| {
             let (first, second) = self.block(f64::from(block) / f64::from(blocks), blocks, rng);
             if rng.bool() { (first, second * truth) } else { (second, first * truth) }
@@ -45,7 +45,7 @@ impl Noise {
 
 /// A standard normal number (Box and Muller, "A note on the generation of random normal deviates",
 /// 1958).
-pub fn normal(rng: &mut fastrand::Rng) -> f64 {
+pub(crate) fn normal(rng: &mut fastrand::Rng) -> f64 {
     let radius = (-2.0 * (1.0 - rng.f64()).ln()).sqrt();
     radius * (2.0 * std::f64::consts::PI * rng.f64()).cos()
 }

@@ -5,9 +5,9 @@ use super::student;
 
 /// The chance of a decision that the number of blocks is given for; as usual in the field (Cohen,
 /// "Statistical Power Analysis for the Behavioral Sciences", 1988, section 2.4).
-pub const POWER: f64 = 0.8;
+pub(crate) const POWER: f64 = 0.8;
 /// An experiment file accepts no more blocks.
-pub const MOST_BLOCKS: u32 = 1000;
+pub(crate) const MOST_BLOCKS: u32 = 1000;
 
 /// The smallest number of blocks with which the 95 % interval would leave out both bounds with a
 /// chance of 80 %, if mean and spread stay as they are; `None` if that are more than
@@ -19,7 +19,7 @@ pub const MOST_BLOCKS: u32 = 1000;
 /// e = spread/√n, q = t(0.975; n − 1) and F Student's distribution with n − 1 degrees of freedom,
 /// which is the usual shifted approximation of the noncentral t (Chow, Shao and Wang, "Sample Size
 /// Calculations in Clinical Research", 2008, sections 3.1.2 and 3.1.3).
-pub fn blocks_needed(spread: f64, below: f64, above: f64) -> Option<u32> {
+pub(crate) fn blocks_needed(spread: f64, below: f64, above: f64) -> Option<u32> {
     let suffices = |blocks: u32| {
         let degrees = f64::from(blocks - 1);
         let error = spread / f64::from(blocks).sqrt();

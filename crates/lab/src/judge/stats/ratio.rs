@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::student;
 
 /// The confidence of every interval.
-pub const CONFIDENCE: f64 = 0.95;
+pub(crate) const CONFIDENCE: f64 = 0.95;
 
 /// A ratio between two variants over several blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

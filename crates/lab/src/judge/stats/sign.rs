@@ -7,7 +7,7 @@ use super::CONFIDENCE;
 /// values show heads with a probability of at most 2.5 % (Dixon and Mood, "The statistical sign
 /// test", 1946). `None` with fewer than six values, of which no two are that far apart, also where all
 /// are the same. Infinite values are larger than all others.
-pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
+pub(crate) fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     // Heads among n coins: the chance of exactly `heads`, and of at most so many.

@@ -69,14 +69,14 @@ fn continued_fraction(x: f64, a: f64, b: f64) -> f64 {
 }
 
 /// P(T ≤ t) for `degrees` > 0 degrees of freedom (Abramowitz and Stegun 26.7.1 by way of 26.5.27).
-pub fn cumulative(t: f64, degrees: f64) -> f64 {
+pub(crate) fn cumulative(t: f64, degrees: f64) -> f64 {
     let tail = 0.5 * incomplete_beta(degrees / (degrees + t * t), degrees / 2.0, 0.5);
     if t >= 0.0 { 1.0 - tail } else { tail }
 }
 
 /// The chance that a mean with this standard error is at least so far from zero on either side when
 /// the truth is zero. Without any error, a mean of zero is certain and any other impossible.
-pub fn two_sided(mean: f64, standard_error: f64, degrees: f64) -> f64 {
+pub(crate) fn two_sided(mean: f64, standard_error: f64, degrees: f64) -> f64 {
     if standard_error == 0.0 {
         return f64::from(u8::from(mean == 0.0));
     }
@@ -86,7 +86,7 @@ pub fn two_sided(mean: f64, standard_error: f64, degrees: f64) -> f64 {
 
 /// The t with P(T ≤ t) = `probability`, for a probability strictly between 0 and 1. By bisection:
 /// it is needed a few times per report, so certainty is worth more than speed.
-pub fn quantile(probability: f64, degrees: f64) -> f64 {
+pub(crate) fn quantile(probability: f64, degrees: f64) -> f64 {
     if probability < 0.5 {
         return -quantile(1.0 - probability, degrees);
     }

@@ -16,7 +16,7 @@ pub enum Kind {
 
 /// Metrics every load run has; those of k6's documentation that make sense per round, and the
 /// length of the window.
-pub const BUILT_IN: [(&str, Kind); 17] = [
+pub(crate) const BUILT_IN: [(&str, Kind); 17] = [
     ("http_reqs", Kind::Counter),
     ("good_reqs", Kind::Counter),
     ("iterations", Kind::Counter),

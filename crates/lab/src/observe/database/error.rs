@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Why a database gave no number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DatabaseError {
+pub(crate) enum DatabaseError {
     /// Its address cannot be used.
     #[error("{0}")]
     Address(String),

@@ -16,7 +16,7 @@ const ACCEPTED: &str = "an address such as `mysql://USER:PASSWORD@HOST:PORT/DATA
 /// What a server is told to accept in one packet; else the client would ask what it may send.
 const PACKET_BYTES: usize = 16 << 20;
 
-pub fn parse(address: &str) -> Result<Opts, DatabaseError> {
+pub(crate) fn parse(address: &str) -> Result<Opts, DatabaseError> {
     let opts = Opts::from_url(address).map_err(|error| match error {
         mysql::UrlError::UnknownParameter(name) => format!("unknown parameter `{name}`"),
         mysql::UrlError::InvalidValue(name, value) => format!("`{name}` cannot be `{value}`"),
@@ -59,14 +59,14 @@ impl From<Error> for DatabaseError {
 }
 
 /// One kept connection to a database that is observed.
-pub struct Status {
+pub(crate) struct Status {
     conn: Conn,
     /// Statements sent so far; each counts as one of the `Questions`.
     asked: u64,
 }
 
 impl Status {
-    pub fn connect(address: &Address) -> Result<Self, DatabaseError> {
+    pub(crate) fn connect(address: &Address) -> Result<Self, DatabaseError> {
         Ok(Self { conn: connect(address, ANSWER_TIME)?, asked: 0 })
     }
 }
@@ -99,7 +99,11 @@ impl Client for Status {
 }
 
 /// The first column of the first row of a query, which cannot change anything.
-pub fn number(address: &Address, query: &str, cancel: &Cancel) -> Result<f64, DatabaseError> {
+pub(crate) fn number(
+    address: &Address,
+    query: &str,
+    cancel: &Cancel,
+) -> Result<f64, DatabaseError> {
     let (connected, connection) = mpsc::channel();
     let (to, query) = (address.clone(), query.to_owned());
     let taken = bounded(QUERY_TIME, cancel, move || {

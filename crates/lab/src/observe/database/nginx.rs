@@ -15,7 +15,7 @@ const LOOK_TIME: Duration = Duration::from_secs(1);
 
 /// Reads the page, on a connection of its own each time: one that is kept would be closed first when nginx is short of
 /// them. What the lab did itself is in no number.
-pub struct Status {
+pub(crate) struct Status {
     page: Url,
     answered: f64,
     /// Connections of the lab that nginx dropped, without those that it accepted and then closed to free a connection.
@@ -32,12 +32,12 @@ struct Page {
     requests: f64,
 }
 
-pub fn parse(text: &str) -> Result<Url, DatabaseError> {
+pub(crate) fn parse(text: &str) -> Result<Url, DatabaseError> {
     Url::parse(text).map_err(|why| DatabaseError::Address(why.to_string()))
 }
 
 impl Status {
-    pub fn connect(address: &Address) -> Result<Self, DatabaseError> {
+    pub(crate) fn connect(address: &Address) -> Result<Self, DatabaseError> {
         let page = parse(address.secret())?;
         Ok(Self { page, answered: 0.0, dropped: 0.0, accepted: 0.0 })
     }

@@ -14,7 +14,7 @@ use crate::run::cancel::Cancel;
 const ACCEPTED: &str = "an address such as `redis://HOST:PORT`, `redis://:PASSWORD@HOST:PORT` or \
      `redis://USER:PASSWORD@HOST:PORT/NUMBER` is wanted";
 
-pub fn parse(text: &str) -> Result<ConnectionInfo, DatabaseError> {
+pub(crate) fn parse(text: &str) -> Result<ConnectionInfo, DatabaseError> {
     if text.starts_with("rediss://") {
         return Err(DatabaseError::Address("TLS is not supported".to_owned()));
     }
@@ -48,14 +48,14 @@ impl From<RedisError> for DatabaseError {
 }
 
 /// One kept connection to a Redis that is observed.
-pub struct Info {
+pub(crate) struct Info {
     conn: Connection,
     /// Commands sent so far.
     asked: u64,
 }
 
 impl Info {
-    pub fn connect(address: &Address) -> Result<Self, DatabaseError> {
+    pub(crate) fn connect(address: &Address) -> Result<Self, DatabaseError> {
         Ok(Self { conn: connect(address, ANSWER_TIME)?, asked: 0 })
     }
 
@@ -87,7 +87,7 @@ impl Client for Info {
     }
 }
 
-pub fn number(
+pub(crate) fn number(
     address: &Address,
     command: &[String],
     cancel: &Cancel,

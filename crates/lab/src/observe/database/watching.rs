@@ -19,7 +19,7 @@ const BEGIN_TIME: Duration = CONNECT_TIME.saturating_add(ANSWER_TIME).saturating
 const END_TIME: Duration = ANSWER_TIME.saturating_mul(3);
 
 /// One connection to a database that tells its counters.
-pub trait Client {
+pub(crate) trait Client {
     /// Counters, in the order of the names; one that it does not have is no number.
     fn counters(&mut self, names: &[&str]) -> Result<Vec<f64>, DatabaseError>;
 
@@ -30,7 +30,7 @@ pub trait Client {
 }
 
 /// The databases of one round, being observed.
-pub struct Watching(Vec<One>);
+pub(crate) struct Watching(Vec<One>);
 
 struct One {
     engine: Engine,
@@ -45,7 +45,7 @@ type Figures = Vec<(Figure, f64)>;
 /// A database or nginx that is observed, and why it gave no figures.
 #[derive(Debug, thiserror::Error)]
 #[error("the {} {address}, which is observed, cannot be asked: {why}", .engine.noun())]
-pub struct Unobserved {
+pub(crate) struct Unobserved {
     engine: Engine,
     address: Address,
     why: DatabaseError,
@@ -53,7 +53,7 @@ pub struct Unobserved {
 
 impl Watching {
     /// Begins to observe, and returns when all counters have been read.
-    pub fn begin(addresses: &Addresses, cancel: &Cancel) -> Result<Self, Unobserved> {
+    pub(crate) fn begin(addresses: &Addresses, cancel: &Cancel) -> Result<Self, Unobserved> {
         let mut all = Vec::new();
         for engine in Engine::ALL {
             let Some(address) = addresses.get(engine) else { continue };
@@ -64,7 +64,7 @@ impl Watching {
     }
 
     /// Why a database cannot be observed any more, if one cannot.
-    pub fn failed(&self) -> Option<Unobserved> {
+    pub(crate) fn failed(&self) -> Option<Unobserved> {
         self.0.iter().find_map(|one| match one.end.try_recv() {
             Ok(Err(why)) => {
                 Some(Unobserved { engine: one.engine, address: one.address.clone(), why })
@@ -74,7 +74,7 @@ impl Watching {
     }
 
     /// Reads all counters again.
-    pub fn end(self, cancel: &Cancel) -> Result<BTreeMap<String, f64>, Unobserved> {
+    pub(crate) fn end(self, cancel: &Cancel) -> Result<BTreeMap<String, f64>, Unobserved> {
         let mut all = BTreeMap::new();
         for One { engine, address, stop, end } in self.0 {
             drop(stop);

@@ -1,7 +1,7 @@
 //! Text in a page. Names, messages and scripts are somebody else's words.
 
 /// Text that stands between tags or in a quoted attribute.
-pub fn text(text: &str) -> String {
+pub(crate) fn text(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -20,7 +20,7 @@ pub fn text(text: &str) -> String {
 
 /// JSON inside of a `script` element, which ends at the first `</script`, and changes its meaning at
 /// `<!--`. In JSON, `<` only stands in strings, where it may as well be written as a number.
-pub fn json(json: &str) -> String {
+pub(crate) fn json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 

@@ -8,7 +8,7 @@ use crate::report::plot;
 
 const STYLE: &str = include_str!("style.css");
 
-pub fn render(document: &Document, raw: &str) -> String {
+pub(crate) fn render(document: &Document, raw: &str) -> String {
     let (name, question) = (text(&document.name), text(&document.question));
     let top: String = document.top.iter().map(html).collect();
     let mut page = format!(

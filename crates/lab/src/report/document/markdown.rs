@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Document, Part, Table};
 
-pub fn render(document: &Document) -> String {
+pub(crate) fn render(document: &Document) -> String {
     let lang = document.lang;
     let mut page = format!("# {}\n\n{}\n\n", document.name, document.question);
     page.extend(document.top.iter().map(markdown));

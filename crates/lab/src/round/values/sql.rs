@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The first column of the first row of `query` in the database at `sqlite:PATH`; a relative path
 /// starts from `dir`.
-pub fn number(
+pub(crate) fn number(
     database: &str,
     query: &str,
     dir: &Path,

@@ -4,7 +4,7 @@ use madang_stack::CpuBudget;
 
 use super::super::reader::Reader;
 
-pub fn cpus(reader: &mut Reader<'_>) -> Option<CpuBudget> {
+pub(crate) fn cpus(reader: &mut Reader<'_>) -> Option<CpuBudget> {
     let budget = if reader.is_table("cpus") {
         let mut table = reader.table("cpus")?;
         let mut number = |key| table.positive(key).or_else(|| table.missing(key));

@@ -8,11 +8,11 @@ use super::super::reader::Reader;
 use super::super::{Container, ContainerSource};
 
 /// Keys that make a variant of containers.
-pub const KEYS: [&str; 3] = ["image", "build", "compose"];
+pub(crate) const KEYS: [&str; 3] = ["image", "build", "compose"];
 
 /// Reads the source of a variant's containers and the port inside. `dir` is the experiment's directory; `None` for a stored
 /// experiment, whose files need not be there any more.
-pub fn source(
+pub(crate) fn source(
     reader: &mut Reader<'_>,
     dir: Option<&Path>,
 ) -> (Option<ContainerSource>, Option<u16>) {
@@ -48,7 +48,7 @@ pub fn source(
 }
 
 /// Complains of what containers cannot have.
-pub fn check(reader: &Reader<'_>, container: &Container) {
+pub(crate) fn check(reader: &Reader<'_>, container: &Container) {
     if reader.has("cgroup") {
         reader.refuse("cgroup", "is for other servers: those of containers are known");
     }

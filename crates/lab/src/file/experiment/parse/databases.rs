@@ -3,7 +3,7 @@
 use super::super::reader::Reader;
 use crate::observe::database::{Address, Addresses, Engine};
 
-pub fn beside(reader: &mut Reader<'_>) -> Addresses {
+pub(crate) fn beside(reader: &mut Reader<'_>) -> Addresses {
     let [mysql, redis, nginx] = Engine::ALL.map(|engine| {
         let address = reader.text(engine.key());
         address.and_then(|address| checked(reader, engine, address, true))
@@ -12,7 +12,7 @@ pub fn beside(reader: &mut Reader<'_>) -> Addresses {
 }
 
 /// An address, if it is one. In a `template`, placeholders are filled in later.
-pub fn checked(
+pub(crate) fn checked(
     reader: &Reader<'_>,
     engine: Engine,
     text: String,

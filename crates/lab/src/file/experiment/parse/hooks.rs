@@ -12,7 +12,11 @@ use crate::time;
 const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(300);
 
 /// With an `outline`, what is to be done when the load is over is a mistake.
-pub fn all(reader: Option<Reader<'_>>, variants: &[Variant], outline: Option<&Outline>) -> Hooks {
+pub(crate) fn all(
+    reader: Option<Reader<'_>>,
+    variants: &[Variant],
+    outline: Option<&Outline>,
+) -> Hooks {
     let Some(mut reader) = reader else {
         return Hooks { time_limit: DEFAULT_TIME_LIMIT, ..Hooks::default() };
     };

@@ -22,7 +22,7 @@ struct Scope<'s> {
     outline: Option<&'s Outline>,
 }
 
-pub fn all(
+pub(crate) fn all(
     values: Option<Reader<'_>>,
     invariants: Vec<Reader<'_>>,
     variants: &[Variant],

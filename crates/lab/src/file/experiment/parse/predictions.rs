@@ -13,7 +13,7 @@ use crate::observe::prometheus::Selector;
 const BOUNDS: [&str; 5] =
     ["ratio_at_most", "ratio_at_least", "difference_below", "at_most", "at_least"];
 
-pub fn observed(reader: Option<Reader<'_>>, outline: Option<&Outline>) -> Observe {
+pub(crate) fn observed(reader: Option<Reader<'_>>, outline: Option<&Outline>) -> Observe {
     let Some(mut reader) = reader else { return Observe::default() };
     let databases = databases::beside(&mut reader);
     let (metrics, load) = (reader.words("metrics"), reader.words("load"));
@@ -37,7 +37,7 @@ pub fn observed(reader: Option<Reader<'_>>, outline: Option<&Outline>) -> Observ
     observe
 }
 
-pub fn all(
+pub(crate) fn all(
     readers: Vec<Reader<'_>>,
     names: Names<'_>,
     observe: &Observe,

@@ -8,7 +8,7 @@ use toml::de::DeTable;
 use super::super::reader::Mistakes;
 
 /// Reports names in `env` and `load_env` that are not among those the script reads.
-pub fn check(top: &DeTable<'_>, known: &BTreeSet<String>, mistakes: &Mistakes<'_>) {
+pub(crate) fn check(top: &DeTable<'_>, known: &BTreeSet<String>, mistakes: &Mistakes<'_>) {
     let load = inner(top, "load");
     let quick = load.and_then(|load| inner(load, "quick"));
     let env = [load, quick].into_iter().flatten().filter_map(|load| inner(load, "env"));

@@ -16,7 +16,7 @@ const SQLITE: &str = "sqlite:";
 /// The names of all variants, and those variants that can be used.
 ///
 /// `files` is the directory in which the files that variants name have to be; `None` if they are not needed.
-pub fn all(
+pub(crate) fn all(
     reader: &Reader<'_>,
     whole: &toml::Table,
     files: Option<&Path>,
