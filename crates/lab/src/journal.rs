@@ -1,4 +1,4 @@
-//! Files of a run: its description, and its rounds as they end.
+//! Files of a run: its description and its journal of rounds.
 
 pub(crate) mod provenance;
 pub(crate) mod record;

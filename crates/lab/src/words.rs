@@ -9,7 +9,7 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// `1 block`, `2 blocks`: of nouns whose plural ends so.
+/// `1 block`, `2 blocks`; for nouns with a plural in `s`.
 pub(crate) fn some(number: usize, one: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{number} {one}{ending}")

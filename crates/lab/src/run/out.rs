@@ -1,4 +1,4 @@
-//! The results' directory.
+//! Results directory.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -9,16 +9,16 @@ use crate::journal::record::RoundRecord;
 use crate::journal::stored::{DESCRIPTION, JOURNAL};
 use crate::report::Report;
 
-/// One line of JSON per round, written when the round ends: what is left when the lab is killed.
+/// One line of JSON per round, written when the round ends, so that it survives a killed lab.
 pub(crate) struct Journal {
     path: PathBuf,
     file: File,
-    /// Why it is not complete. Nothing follows a line that may have been torn.
+    /// Error after which nothing more is written: the last line may be incomplete.
     pub trouble: Option<String>,
 }
 
 impl Journal {
-    /// Locked, so that nobody resumes a run that is still going.
+    /// Locks the file, so that a run in use cannot be resumed.
     fn new(path: PathBuf, file: File) -> Result<Self, RunError> {
         match file.try_lock() {
             Ok(()) => Ok(Self { path, file, trouble: None }),
@@ -39,14 +39,14 @@ impl Journal {
 }
 
 impl Drop for Journal {
-    /// Closing alone would leave the lock to a child that another thread is about to start: until it executes its
-    /// program it has every file of ours open.
+    /// Closing alone would leave the lock to a child that another thread is starting: until it executes its program, it
+    /// has all of our files open.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }
 }
 
-/// Whether a round counts is not known yet when its line is written.
+/// Without `counted`, which is not known yet.
 fn line(record: &RoundRecord) -> io::Result<String> {
     let mut value = serde_json::to_value(record)?;
     if let Some(keys) = value.as_object_mut() {
@@ -57,14 +57,14 @@ fn line(record: &RoundRecord) -> io::Result<String> {
 
 pub(crate) struct Out {
     dir: PathBuf,
-    /// It was not there before.
+    /// Whether the run created it.
     is_new: bool,
     pub work: PathBuf,
     pub logs: PathBuf,
 }
 
 impl Out {
-    /// A new or empty directory.
+    /// Creates a directory, or uses an empty one.
     pub(crate) fn create(dir: &Path) -> Result<Self, RunError> {
         let is_new = !dir.exists();
         create_dir(dir)?;
@@ -77,21 +77,20 @@ impl Out {
         Ok(out)
     }
 
-    /// That of a run that goes on. Its journal is opened first, which locks it: what is removed
-    /// here may be in use.
+    /// Reopens the directory of a resumed run. The journal is locked first, because the files removed here may be in use.
     pub(crate) fn reopen(dir: &Path, journal_bytes: u64) -> Result<(Self, Journal), RunError> {
         let out = Self::at(dir, false)?;
         let path = out.dir.join(JOURNAL);
         let write = |source| RunError::Write { path: path.clone(), source };
         let file = OpenOptions::new().append(true).open(&path).map_err(write)?;
         let journal = Journal::new(path.clone(), file)?;
-        // What was read before the lock may not be all: the run may have ended only just now.
+        // The run may have ended after its journal was read.
         let text = fs::read(&path).map_err(write)?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         if whole as u64 != journal_bytes {
             return Err(RunError::InUse(out.dir));
         }
-        // A line that was torn when the run was killed.
+        // Removes an incomplete line of a killed run.
         journal.file.set_len(journal_bytes).map_err(write)?;
         out.remove_work()?;
         out.make_places()?;
@@ -100,7 +99,7 @@ impl Out {
 
     fn at(dir: &Path, is_new: bool) -> Result<Self, RunError> {
         let write = |source| RunError::Write { path: dir.to_owned(), source };
-        // Absolute, because generator and servers run in other directories.
+        // Absolute, because processes run in other directories.
         let dir = dir.canonicalize().map_err(write)?;
         let (work, logs) = (dir.join("work"), dir.join("logs"));
         Ok(Self { dir, is_new, work, logs })
@@ -143,8 +142,7 @@ impl Out {
         write_report(&self.dir, report)
     }
 
-    /// Leaves nothing behind of a run that did not begin. The caller has an error to report that
-    /// says more than one about this could.
+    /// Removes the files of a run that did not start. Errors are ignored in favour of the caller's.
     pub(crate) fn abandon(&self) {
         let _ = fs::remove_dir_all(&self.work);
         let _ = fs::remove_dir_all(&self.logs);
@@ -156,16 +154,16 @@ impl Out {
     }
 }
 
-/// Refuses the directory of a run that is still going: it has no end yet, and will write its report itself.
+/// Rejects the directory of a run in use, which will write its own report.
 pub(crate) fn check_unused(dir: &Path) -> Result<(), RunError> {
     match File::open(dir.join(JOURNAL)).map(|journal| journal.try_lock_shared()) {
         Ok(Err(TryLockError::WouldBlock)) => Err(RunError::InUse(dir.to_owned())),
-        // One that cannot be read or locked is not written to, either.
+        // A journal that cannot be opened or locked is not in use.
         _ => Ok(()),
     }
 }
 
-/// Writes a report's files, all of them even if one fails.
+/// Writes all report files, even if one fails.
 pub(crate) fn write_report(dir: &Path, report: &Report) -> Result<(), RunError> {
     let written = [
         write(dir, "report.json", &report.to_json()),
@@ -176,7 +174,7 @@ pub(crate) fn write_report(dir: &Path, report: &Report) -> Result<(), RunError> 
     written.into_iter().collect()
 }
 
-/// Writes beside and renames: whoever reads the name finds a whole file, the old or the new one.
+/// Writes a temporary file and renames it, so that readers see a complete file.
 pub(crate) fn write(dir: &Path, name: &str, text: &str) -> Result<(), RunError> {
     let (path, beside) = (dir.join(name), dir.join(format!(".{name}.part")));
     let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, &path));

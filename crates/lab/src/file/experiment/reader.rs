@@ -1,6 +1,6 @@
-//! Reads tables key by key, so that every mistake is reported with its line, the key and what
-//! would be accepted, and all mistakes of a file at once. Deriving the types would report the
-//! first only, and could not tell a key that is wrong from one that is not supported yet.
+//! Reads tables key by key, so that all mistakes of a file are reported at once, each with its line, the key and what
+//! would be accepted. Derived types would report only the first, and could not distinguish an unknown key from one
+//! that is not supported yet.
 
 mod text;
 
@@ -17,15 +17,14 @@ use crate::file::expression::Expression;
 pub(crate) use text::is_nearly;
 use text::{closest, duration};
 
-/// Nobody means a longer time, and sums and multiples of times stay far from overflowing.
+/// Sums and multiples of such times cannot overflow.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Something wrong in an experiment file. Prints as `LINE: message`.
+/// A mistake in an experiment file. Prints as `LINE: message`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// Counted from 1.
     pub line: usize,
-    /// What is wrong and what would be accepted.
     pub message: String,
 }
 
@@ -35,7 +34,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// The mistakes found so far in one text.
+/// Mistakes found so far in one text.
 pub(crate) struct Mistakes<'t> {
     text: &'t str,
     found: RefCell<Vec<Mistake>>,
@@ -59,10 +58,10 @@ impl<'t> Mistakes<'t> {
     }
 }
 
-/// One table, being read. Every key asked for is one that is accepted.
+/// A table, and the keys that were read so far: the accepted ones.
 pub(crate) struct Reader<'a> {
     table: &'a DeTable<'a>,
-    /// As it is written in the file: `[rounds.quick]`; empty at the top.
+    /// Such as `rounds.quick`; empty at the top.
     path: String,
     offset: usize,
     accepted: Vec<&'static str>,
@@ -74,12 +73,12 @@ impl<'a> Reader<'a> {
         Self { table, path: String::new(), offset: 0, accepted: Vec::new(), mistakes }
     }
 
-    /// Where a key stands, or the table when it is not there.
+    /// Offset of a key, or of the table if the key is missing.
     fn offset_of(&self, key: &str) -> usize {
         self.table.get_key_value(key).map_or(self.offset, |(name, _)| name.span().start)
     }
 
-    /// Notes a mistake in the whole table.
+    /// Reports a mistake in the table as a whole.
     pub(crate) fn complain(&self, message: impl Into<String>) {
         self.mistakes.add(self.offset, message);
     }
@@ -89,18 +88,17 @@ impl<'a> Reader<'a> {
         self.mistakes.add(self.offset_of(key), message);
     }
 
-    /// The same, in a sentence that begins with the key and its table.
+    /// Reports a mistake as "`key` in [table] `why`".
     pub(crate) fn refuse(&self, key: &str, why: impl fmt::Display) {
         self.wrong(key, format!("`{key}`{} {why}", self.place()));
     }
 
-    /// As [`Self::refuse`], with what somebody else says.
+    /// As [`Self::refuse`], with a complete message after a colon.
     pub(crate) fn refuse_because(&self, key: &str, why: impl fmt::Display) {
         self.wrong(key, format!("`{key}`{}: {why}", self.place()));
     }
 
-    /// Reports every key that was not asked for, and says of those in `not_yet` that they will be accepted one day. Call
-    /// it last.
+    /// Reports every key that was not read, and those in `not_yet` as not supported yet.
     pub(crate) fn finish(&self, not_yet: &[&str]) {
         for (key, _) in self.table {
             let (name, place): (&str, _) = (key.get_ref(), self.place());
@@ -132,19 +130,16 @@ impl<'a> Reader<'a> {
         self.typed(key, "true or false", DeValue::as_bool)
     }
 
-    /// A positive number, whole or not.
     pub(crate) fn positive(&mut self, key: &'static str) -> Option<f64> {
         let positive = |value: &DeValue<'_>| number(value).filter(|number| *number > 0.0);
         self.typed(key, "a positive number", positive)
     }
 
-    /// A number that is not negative.
     pub(crate) fn amount(&mut self, key: &'static str) -> Option<f64> {
         let amount = |value: &DeValue<'_>| number(value).filter(|number| *number >= 0.0);
         self.typed(key, "a number that is not negative", amount)
     }
 
-    /// A number or a formula.
     pub(crate) fn formula(&mut self, key: &'static str) -> Option<Expression> {
         let read = |value: &DeValue<'_>| match value.as_str() {
             Some(text) => Some(Expression::parse(text)),
@@ -165,12 +160,11 @@ impl<'a> Reader<'a> {
         self.typed(key, &wanted, whole)
     }
 
-    /// A time, possibly none at all.
     pub(crate) fn duration(&mut self, key: &'static str) -> Option<Duration> {
         self.duration_from(key, Duration::ZERO)
     }
 
-    /// A time of at least a millisecond, which is what command lines are given.
+    /// At least a millisecond, the unit of command lines.
     pub(crate) fn positive_duration(&mut self, key: &'static str) -> Option<Duration> {
         self.duration_from(key, Duration::from_millis(1))
     }
@@ -185,7 +179,7 @@ impl<'a> Reader<'a> {
         self.typed(key, &format!("{wanted}, {range}"), read)
     }
 
-    /// A list of strings with at least one element.
+    /// A non-empty list of strings.
     pub(crate) fn words(&mut self, key: &'static str) -> Option<Vec<String>> {
         let words = |value: &DeValue<'_>| {
             let array = value.as_array()?;
@@ -244,7 +238,7 @@ impl<'a> Reader<'a> {
         entries.into_iter().filter_map(read).collect()
     }
 
-    /// Notes a missing key. Always `None`, to end a chain.
+    /// Reports a missing key. Always `None`, to end a chain.
     pub(crate) fn missing<T>(&self, key: &str) -> Option<T> {
         if self.table.get(key).is_none() {
             self.complain(format!("`{key}` is missing{}", self.place()));
@@ -252,7 +246,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// The table as messages call it: `[rounds]`.
+    /// `[rounds]`.
     pub(crate) fn title(&self) -> String {
         format!("[{}]", self.path)
     }
