@@ -26,7 +26,7 @@ use madang_stack::machine::Description;
 use serde::{Deserialize, Serialize};
 
 use crate::file::experiment::{Experiment, Sources};
-use crate::journal::record::{FailureKind, Measured, Outcome, RoundRecord};
+use crate::journal::record::{FailureKind, Measured, RoundRecord};
 use crate::journal::stored;
 use crate::judge::answer::Answer;
 use crate::judge::conclusion::Conclusion;
@@ -274,10 +274,7 @@ impl Report {
 
     /// What broke the last round that broke.
     pub fn last_failure(&self) -> Option<FailureKind> {
-        self.rounds.iter().rev().find_map(|round| match &round.outcome {
-            Outcome::Failed(failure) => Some(failure.kind),
-            Outcome::Measured(_) => None,
-        })
+        self.rounds.iter().rev().find_map(|round| Some(round.failure()?.kind))
     }
 
     pub fn conclusion(&self) -> Conclusion {
@@ -358,10 +355,6 @@ pub(crate) fn all<'r>(
     rounds: &'r [RoundRecord],
     variant: &'r str,
 ) -> impl Iterator<Item = (&'r RoundRecord, &'r Measured)> {
-    rounds.iter().filter_map(move |round| match &round.outcome {
-        Outcome::Measured(measured) if round.counted && round.variant == variant => {
-            Some((round, measured.as_ref()))
-        }
-        _ => None,
-    })
+    let own = rounds.iter().filter(move |round| round.counted && round.variant == variant);
+    own.filter_map(|round| Some((round, round.measured()?)))
 }

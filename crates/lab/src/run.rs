@@ -19,7 +19,7 @@ use crate::journal::stored::{Asked, Description, Kind, Stored, StoredError};
 use crate::plan::{Plan, Settings};
 use crate::report::{Course, Language, Report};
 use crate::round::Bench;
-use crate::round::action::{Runner, Surroundings};
+use crate::round::action::{CommandEnv, Runner};
 use crate::round::containers::Containers;
 use crate::round::host::{Host, HostError};
 use crate::round::launch::{self, LaunchError};
@@ -315,8 +315,8 @@ impl<'r> RunContext<'r> {
             let Some(argv) = hook else { return Ok(()) };
             let time_limit = experiment.hooks.time_limit;
             let runner = Runner { host, dir: &experiment.dir, time_limit, cancel };
-            let around = Surroundings { data: Some(&template), ..Surroundings::default() };
-            let run = runner.run(argv, &around);
+            let env = CommandEnv { data: Some(&template), ..CommandEnv::default() };
+            let run = runner.run(argv, &env);
             run.map(drop).map_err(|error| HostError(error.to_string()))
         });
         let own = made.and_then(|()| {

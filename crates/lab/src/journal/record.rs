@@ -136,6 +136,22 @@ pub struct Pinned {
     pub generator: String,
 }
 
+impl RoundRecord {
+    pub(crate) fn measured(&self) -> Option<&Measured> {
+        match &self.outcome {
+            Outcome::Measured(measured) => Some(measured),
+            Outcome::Failed(_) => None,
+        }
+    }
+
+    pub(crate) fn failure(&self) -> Option<&Failure> {
+        match &self.outcome {
+            Outcome::Failed(failure) => Some(failure),
+            Outcome::Measured(_) => None,
+        }
+    }
+}
+
 impl Measured {
     /// CPU time in the measured window of processes that used so many seconds of [`processes`](Self::processes), by
     /// proportion.

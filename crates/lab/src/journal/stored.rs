@@ -11,7 +11,7 @@ use std::{fs, io};
 use serde::{Deserialize, Serialize};
 
 use crate::file::experiment::{Experiment, FileError};
-use crate::journal::record::{Measured, Outcome, RoundRecord, Warning};
+use crate::journal::record::{Measured, RoundRecord, Warning};
 use crate::judge::rules;
 use crate::plan::{Design, NoQuick, Options, Plan};
 use crate::report::{Course, Language, Report, RunEnd};
@@ -164,18 +164,16 @@ fn check_rounds(dir: &Path, plan: &Plan, rounds: &[RoundRecord]) -> Result<(), S
 /// none broke.
 pub(crate) fn count(plan: &Plan, rounds: &mut [RoundRecord]) {
     /// A variant and its partner.
-    type Which = (String, Option<String>);
-    let mut good: BTreeMap<(u32, u32), BTreeSet<Which>> = BTreeMap::new();
+    type Sides = (String, Option<String>);
+    let mut good: BTreeMap<(u32, u32), BTreeSet<Sides>> = BTreeMap::new();
     let mut broken: BTreeSet<(u32, u32)> = BTreeSet::new();
     for round in &*rounds {
         let place = (round.block, round.attempt);
-        match &round.outcome {
-            Outcome::Failed(_) => drop(broken.insert(place)),
-            Outcome::Measured(_) if round.refused.is_empty() => {
-                let which = (round.variant.clone(), round.beside.clone());
-                good.entry(place).or_default().insert(which);
-            }
-            Outcome::Measured(_) => {}
+        if round.failure().is_some() {
+            broken.insert(place);
+        } else if round.refused.is_empty() {
+            let sides = (round.variant.clone(), round.beside.clone());
+            good.entry(place).or_default().insert(sides);
         }
     }
     let mut expected: BTreeMap<u32, usize> = BTreeMap::new();
@@ -197,7 +195,7 @@ pub(crate) fn complete_blocks(rounds: &[RoundRecord]) -> u32 {
 
 /// Reasons to repeat a round, if repeats are left.
 pub(crate) fn refusals(plan: &Plan, record: &RoundRecord) -> Vec<Warning> {
-    let Outcome::Measured(measured) = &record.outcome else { return Vec::new() };
+    let Some(measured) = record.measured() else { return Vec::new() };
     // A disturbance affects both sides of a pair. In a design of pairs, rounds alone have no influence.
     let decides_nothing = record.beside.is_some() || plan.settings.design == Design::Duet;
     let is_shared = |warning: &Warning| {
@@ -225,6 +223,6 @@ pub(crate) fn is_noisy(plan: &Plan, rounds: &[RoundRecord]) -> bool {
 
 /// Whether a round belongs to a pair whose loads overlapped.
 pub(crate) fn has_met(round: &RoundRecord) -> bool {
-    let Outcome::Measured(measured) = &round.outcome else { return false };
-    round.beside.is_some() && !measured.warnings.contains(&Warning::Apart)
+    let overlaps = |measured: &Measured| !measured.warnings.contains(&Warning::Apart);
+    round.beside.is_some() && round.measured().is_some_and(overlaps)
 }

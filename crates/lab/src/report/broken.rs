@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{InvariantSummary, Language, RunEnd, columns, invariants};
-use crate::journal::record::{
-    Failure, FailureKind, GOOD_LIMIT, Measured, Outcome, RoundRecord, Warning,
-};
+use crate::journal::record::{Failure, FailureKind, GOOD_LIMIT, Measured, RoundRecord, Warning};
 use crate::load::report::Check;
 use crate::plan::Plan;
 
@@ -33,18 +31,13 @@ pub(crate) fn lines(
         // second is taken for one of before.
         let recent =
             own.iter().filter(|round| resumed.is_none_or(|moment| *round.started > *moment));
-        let (mut crashes, mut all) = (Vec::new(), 0);
-        for round in recent {
-            all += 1;
-            match &round.outcome {
-                Outcome::Failed(failure) if is_crash(failure.kind) => crashes.push(failure),
-                _ => {}
-            }
-        }
+        let recent: Vec<&&RoundRecord> = recent.collect();
+        let failures = recent.iter().filter_map(|round| round.failure());
+        let crashes: Vec<&Failure> = failures.filter(|failure| is_crash(failure.kind)).collect();
         if let Some(last) = crashes.last() {
-            lines.push(lang.crashed(name, crashes.len(), all, last));
+            lines.push(lang.crashed(name, crashes.len(), recent.len(), last));
         }
-        let measured: Vec<&Measured> = own.iter().filter_map(|round| measured(round)).collect();
+        let measured: Vec<&Measured> = own.iter().filter_map(|round| round.measured()).collect();
         lines.extend(exceptions(lang, name, &measured));
         if !plan.settings.accept.contains(&Warning::FailedChecks) {
             lines.extend(failed_checks(lang, name, &measured));
@@ -52,13 +45,6 @@ pub(crate) fn lines(
     }
     lines.extend(invariants::lines(invariants, lang).0);
     lines
-}
-
-fn measured(round: &RoundRecord) -> Option<&Measured> {
-    match &round.outcome {
-        Outcome::Measured(measured) => Some(measured),
-        Outcome::Failed(_) => None,
-    }
 }
 
 /// What the script threw although all requests of its iterations were good: after a bad one it may.

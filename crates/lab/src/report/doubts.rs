@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{RunEnd, all, counted, trends};
 use crate::file::experiment::Target;
-use crate::journal::record::{Measured, Outcome, RoundRecord, Warning};
+use crate::journal::record::{Measured, RoundRecord, Warning};
 use crate::judge::metric::Metric;
 use crate::judge::stats;
 use crate::plan::Plan;
@@ -40,10 +40,7 @@ pub(crate) fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: RunEnd) -> Ve
         count => format!("{line} ({count} ×)"),
     };
     let mut lines: Vec<String> = repeated.into_iter().map(line).collect();
-    lines.extend(rounds.iter().filter_map(|round| match &round.outcome {
-        Outcome::Failed(failure) => Some(lang.broke(round, failure)),
-        Outcome::Measured(_) => None,
-    }));
+    lines.extend(rounds.iter().filter_map(|round| Some(lang.broke(round, round.failure()?))));
     lines.extend(lang.ended(ended));
     lines.extend(shared_memory(plan, rounds));
     lines.extend(doubts(plan, rounds));
@@ -78,9 +75,7 @@ fn troubles(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
             *into.entry(message).or_default() += count;
         };
         let own = rounds.iter().filter(|round| round.variant == variant.name);
-        for round in own {
-            let Outcome::Measured(measured) = &round.outcome else { continue };
-            let load = &measured.load;
+        for Measured { load, .. } in own.filter_map(RoundRecord::measured) {
             for trouble in &load.failures {
                 add(&mut failures, trouble.message.clone(), trouble.count);
             }
@@ -160,8 +155,8 @@ fn doubts(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
 /// Who used the machine in rounds that count and were disturbed, by the most that they used in any.
 fn others(rounds: &[RoundRecord]) -> Vec<String> {
     let mut most: BTreeMap<&str, f64> = BTreeMap::new();
-    for round in rounds.iter().filter(|round| round.counted) {
-        let Outcome::Measured(measured) = &round.outcome else { continue };
+    let counted = rounds.iter().filter(|round| round.counted);
+    for measured in counted.filter_map(RoundRecord::measured) {
         if measured.warnings.contains(&Warning::ForeignCpu) {
             for other in measured.machine.iter().flat_map(|machine| &machine.others) {
                 let cores = most.entry(&other.name).or_default();

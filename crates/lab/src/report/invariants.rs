@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Language;
 use crate::file::experiment::{Experiment, Invariant};
-use crate::journal::record::{Checked, Outcome, RoundRecord};
+use crate::journal::record::{Checked, RoundRecord};
 
 /// One invariant over all measured rounds, also those that do not count: a lost row is lost on a
 /// busy machine, too.
@@ -48,7 +48,7 @@ pub(crate) fn summarise(
             broken: Vec::new(),
         };
         for round in rounds {
-            let Outcome::Measured(measured) = &round.outcome else { continue };
+            let Some(measured) = round.measured() else { continue };
             let Some(checked) = measured.invariants.iter().find(|one| one.name == *name) else {
                 continue;
             };

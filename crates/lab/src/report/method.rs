@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Language, Report, TargetPart};
-use crate::journal::record::Outcome;
 use crate::judge::metric::digits;
 use crate::time;
 
@@ -48,13 +47,10 @@ pub(crate) fn facts(report: &Report) -> Vec<(&'static str, String)> {
 /// and a `url` cannot be pinned.
 fn pinning(report: &Report) -> Vec<String> {
     let lang = report.language;
-    let pinned = report.rounds.iter().filter_map(|round| match &round.outcome {
-        Outcome::Measured(measured) => Some((&round.variant, measured.cpus.as_ref())),
-        Outcome::Failed(_) => None,
-    });
     let mut ways: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-    for (variant, cpus) in pinned {
-        let way = match cpus {
+    for round in &report.rounds {
+        let Some(measured) = round.measured() else { continue };
+        let way = match &measured.cpus {
             None => lang
                 .pick(
                     "server and generator shared all CPUs",
@@ -63,7 +59,7 @@ fn pinning(report: &Report) -> Vec<String> {
                 .to_owned(),
             Some(pinned) => lang.cpus(pinned.server.as_deref(), &pinned.generator),
         };
-        ways.entry(way).or_default().insert(variant);
+        ways.entry(way).or_default().insert(&round.variant);
     }
     let only = ways.len() == 1;
     let sentence = |(way, variants): (String, BTreeSet<&str>)| {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::out::Journal;
-use crate::journal::record::{FailureKind, Outcome, RoundRecord, Warning};
+use crate::journal::record::{FailureKind, RoundRecord, Warning};
 use crate::journal::stored;
 use crate::plan::{BlockStep, Plan};
 use crate::report::RunEnd;
@@ -136,11 +136,9 @@ impl<'r> Blocks<'r> {
             progress.ended(&record);
             self.journal.append(&record);
             self.sit_out(&record.refused, progress);
-            let how = match &record.outcome {
-                Outcome::Failed(failure) => Some(Some(failure.kind)),
-                Outcome::Measured(_) => (!record.refused.is_empty()).then_some(None),
-            };
-            ended = how.or(ended);
+            let failed = record.failure().map(|failure| Some(failure.kind));
+            let refused = (!record.refused.is_empty()).then_some(None);
+            ended = failed.or(refused).or(ended);
             self.rounds.push(record);
         }
         ended

@@ -1,4 +1,4 @@
-//! A number in a JSON answer.
+//! Finds a number in JSON.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! A number in a variant's database, read beside the server that owns it.
+//! Reads a number from a variant's SQLite database while its server runs.
 
 #![expect(
     clippy::disallowed_types,
@@ -16,14 +16,13 @@ use crate::file::experiment::EXACT;
 use crate::observe::database::DatabaseError;
 use crate::run::cancel::Cancel;
 
-/// A writer that holds the database longer than this is stuck.
+/// A writer that holds the database longer is stuck.
 const BUSY_TIME: Duration = Duration::from_secs(5);
-/// A query that takes longer would make rounds of queries.
+/// Limit of a query.
 const QUERY_TIME: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The first column of the first row of `query` in the database at `sqlite:PATH`; a relative path
-/// starts from `dir`.
+/// Returns the first column of the first row of `query` in `sqlite:PATH`, relative to `dir`.
 pub(crate) fn number(
     database: &str,
     query: &str,
