@@ -1,4 +1,4 @@
-//! Load generators: how they are started, and the reports that they give.
+//! Load generators and their reports.
 
 pub(crate) mod generator;
 pub(crate) mod metric;

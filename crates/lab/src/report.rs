@@ -172,8 +172,7 @@ impl Report {
         let undecided = Undecided::of_run(ended, noisy);
         answers::judge(&mut variants, plan, &rounds, undecided);
         let complete_blocks = stored::complete_blocks(&rounds);
-        let evidence = predictions::Evidence { plan, variants: &variants, rounds: &rounds };
-        let predictions = evidence.answers(undecided, complete_blocks);
+        let predictions = predictions::judge(plan, &variants, &rounds, undecided, complete_blocks);
         let verdict = Verdict::worst(predictions.iter().map(|one| one.verdict));
         let headlines = answers::headlines(plan, &variants, &rounds);
         let answer = Answer::overall(headlines.iter().map(|headline| headline.answer));

@@ -1,4 +1,4 @@
-//! Origin of a server's CPU time and memory: its process tree, or its cgroups.
+//! Sources of a server's CPU time and memory.
 
 use std::io;
 
@@ -6,7 +6,6 @@ use madang_stack::{Cgroup, CgroupUse, Follower};
 
 use crate::round::launch::Running;
 
-/// One cgroup of a server.
 pub(crate) struct Member {
     cgroup: Cgroup,
     /// Last reading.
@@ -14,7 +13,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// A container that has ended used what it used, and has no memory any more.
+    /// An ended container keeps its CPU time and has no memory.
     pub(crate) fn usage(&mut self) -> io::Result<CgroupUse> {
         match (self.cgroup.usage(), &mut self.last) {
             (Ok(used), last) => {
@@ -30,10 +29,8 @@ impl Member {
     }
 }
 
-/// Source of a server's CPU time and memory.
 pub(crate) enum Watched {
     Tree(Follower),
-    /// Cgroups that have all of it.
     Cgroups(Vec<Member>),
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::figures::{self, Figures};
-use super::{Language, all, counted};
+use super::{Language, all, counted, means};
 use crate::file::experiment::Variant;
 use crate::journal::record::{Measured, RoundRecord};
 use crate::judge::answer::Answer;
@@ -140,16 +140,10 @@ fn metrics(plan: &Plan, rounds: &[RoundRecord]) -> Vec<Metric> {
     metrics
 }
 
-/// The geometric mean, so that two variants' values stand in the ratio that is printed.
+/// Geometric if possible, so that values of two variants have the printed ratio.
 fn mean<'r>(metric: &Metric, rounds: impl Iterator<Item = &'r Measured>) -> Option<f64> {
     let values: Result<Vec<f64>, Absent> = rounds.map(|round| metric.level(round)).collect();
-    let values = values.ok().filter(|values| !values.is_empty())?;
-    let n = values.len() as f64;
-    if values.iter().all(|value| *value > 0.0) {
-        Some((values.iter().map(|value| value.ln()).sum::<f64>() / n).exp())
-    } else {
-        Some(values.iter().sum::<f64>() / n)
-    }
+    Some(means::typical(&values.ok()?)?.0)
 }
 
 /// Rounds behind a ratio: for each block, that of the reference and that of the variant.

@@ -30,7 +30,7 @@ pub(crate) fn number(
     cancel: &Cancel,
 ) -> Result<f64, DatabaseError> {
     let path = database.strip_prefix("sqlite:");
-    let refused = || DatabaseError::Address(format!("`{database}` is no `sqlite:PATH`"));
+    let refused = || DatabaseError::Failed(format!("`{database}` is no `sqlite:PATH`"));
     let path = dir.join(path.ok_or_else(refused)?);
     let failed = |error| DatabaseError::Failed(format!("`{}`: {error}", path.display()));
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -51,21 +51,19 @@ pub(crate) fn number(
             Ok(match row.get_ref(0)? {
                 ValueRef::Integer(integer) if integer.unsigned_abs() > EXACT as u64 => {
                     let why = "is more than 2^53, beyond which sums are not exact";
-                    Err(DatabaseError::no_number(format!("{integer} {why}")))
+                    Err(DatabaseError::failed(format!("{integer} {why}")))
                 }
                 ValueRef::Integer(integer) => Ok(integer as f64),
                 ValueRef::Real(real) => Ok(real),
-                ValueRef::Null => Err(DatabaseError::no_number("the query gives NULL")),
+                ValueRef::Null => Err(DatabaseError::failed("the query gives NULL")),
                 ValueRef::Text(_) | ValueRef::Blob(_) => {
-                    Err(DatabaseError::no_number("the query gives a text, not a number"))
+                    Err(DatabaseError::failed("the query gives a text, not a number"))
                 }
             })
         });
         drop(done);
         value.map_err(|error| match error {
-            rusqlite::Error::QueryReturnedNoRows => {
-                DatabaseError::no_number("the query gives no row")
-            }
+            rusqlite::Error::QueryReturnedNoRows => DatabaseError::failed("the query gives no row"),
             error => failed(error),
         })?
     })
