@@ -1,4 +1,4 @@
-//! One table of the conditions that make figures doubtful, and of their effects.
+//! Table of the conditions that make figures doubtful, and their effects.
 //!
 //! Each condition is checked in every counted round. No condition depends on which variant did better, so repeats and open
 //! verdicts do not favour a result. An earlier rule repeated rounds in which the generator was the bottleneck, that is, the
@@ -12,13 +12,12 @@ use crate::judge::verdict::{Undecided, Verdict};
 use crate::plan::Plan;
 use crate::report::Sides;
 
-/// Effect of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
     Repeat,
-    /// The figures are not judged, for this reason.
+    /// The figures are not judged.
     NoVerdict(Undecided),
-    /// The measured value is a bound of the true one. Other conclusions stay undecided, for this reason.
+    /// The measured value is a bound of the true one; other conclusions stay undecided.
     Bound(Side, Undecided),
 }
 
@@ -38,21 +37,19 @@ enum Figures {
     Paired,
 }
 
-/// Way to detect a condition.
 #[derive(Debug, Clone, Copy)]
 enum Seen {
     Warning(Warning),
     Figures(fn(&Metric, &Measured) -> bool),
 }
 
-/// A row of the table.
 struct Rule {
     seen: Seen,
     figures: Figures,
     effect: Effect,
 }
 
-/// Fewer values above a percentile do not tell where it is: among 10, chance moves it by a third of what lies beyond.
+/// Fewest values above a percentile: among 10, chance moves it by a third of what lies beyond.
 const FEWEST_ABOVE: f64 = 10.0;
 
 const fn warned(warning: Warning, figures: Figures, effect: Effect) -> Rule {
@@ -116,7 +113,7 @@ impl Seen {
     }
 }
 
-/// Whether a percentile has too few values above it to say anything.
+/// Whether a percentile has too few values above it.
 fn has_short_tail(metric: &Metric, round: &Measured) -> bool {
     metric.tail(round).is_some_and(|values| values < FEWEST_ABOVE)
 }
@@ -129,12 +126,12 @@ pub(crate) fn repeats(warning: Warning) -> bool {
     RULES.iter().any(is_so)
 }
 
-/// Restrictions on the conclusions about a figure.
+/// Restrictions of the conclusions about a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Restrictions {
-    /// The figure is not judged, for this reason.
+    /// Reason to leave the figure unjudged.
     pub nothing: Option<Undecided>,
-    /// The measured value is a bound, for this reason.
+    /// The measured value is only a bound.
     bound: Option<(Side, Undecided)>,
 }
 
@@ -188,7 +185,6 @@ impl Restrictions {
         }
     }
 
-    /// Whether the measured value is only a bound of the true one.
     pub(crate) fn is_bound(&self) -> bool {
         self.bound.is_some()
     }

@@ -125,7 +125,7 @@ fn metrics(plan: &Plan, rounds: &[RoundRecord]) -> Vec<Metric> {
     let mut names: Vec<&String> = rounds.iter().flat_map(|round| round.processes.keys()).collect();
     // Each part, then its processes.
     names.sort_by_cached_key(|name| {
-        let part = StackPart::of(name);
+        let part = StackPart::of_process(name);
         (part, part.is_some_and(|part| part.name() != name.as_str()), *name)
     });
     names.dedup();

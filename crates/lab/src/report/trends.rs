@@ -104,13 +104,12 @@ fn straight_rise(values: &[f64]) -> Option<f64> {
 /// By how much values changed, and in how many rounds in that direction, from the logarithms of how
 /// much they did in each; `None` of none to speak of. One-sample t, as the unit is the round.
 fn trend(logs: &[f64]) -> Option<(f64, usize)> {
-    let n = logs.len() as f64;
     if logs.len() < FEWEST_ROUNDS {
         return None;
     }
-    let mean = logs.iter().sum::<f64>() / n;
-    let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
-    let error = (squares / (n - 1.0) / n).sqrt();
+    let n = logs.len() as f64;
+    let stats::Level { value: mean, spread, .. } = stats::level(logs)?;
+    let error = spread? / n.sqrt();
     let agreeing = logs.iter().filter(|log| **log * mean > 0.0).count();
     let is_one = mean.abs() > FACTOR.ln()
         && agreeing as f64 >= NEARLY_ALL * n

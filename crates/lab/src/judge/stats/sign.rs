@@ -1,16 +1,14 @@
-//! What can be said about values of which some are zero, so that they have no logarithms.
+//! Sign test, for values without logarithms.
 
 use super::CONFIDENCE;
 
-/// The 95 % interval of the median that a sign test gives, which assumes no distribution: from the
-/// `k`-th smallest to the `k`-th largest, where fewer than `k` of as many fair coins as there are
-/// values show heads with a probability of at most 2.5 % (Dixon and Mood, "The statistical sign
-/// test", 1946). `None` with fewer than six values, of which no two are that far apart, also where all
-/// are the same. Infinite values are larger than all others.
+/// 95 % interval of the median by the sign test, which assumes no distribution: from the `k`-th smallest to the `k`-th
+/// largest value, where fewer than `k` of as many fair coins show heads with a probability of at most 2.5 % (Dixon and
+/// Mood, "The statistical sign test", 1946). `None` with fewer than six values. Infinite values are the largest.
 pub(crate) fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    // Heads among n coins: the chance of exactly `heads`, and of at most so many.
+    // Probability of exactly `heads` heads among n coins, and of at most so many.
     let n = sorted.len() as f64;
     let (mut exactly, mut at_most) = (0.5_f64.powf(n), 0.0);
     let mut outside = 0;
