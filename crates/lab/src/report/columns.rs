@@ -1,5 +1,4 @@
-//! The columns that a reader of other tools' reports looks for, in words: one table for terminal,
-//! Markdown and HTML.
+//! Table with the columns of other load-testing tools.
 
 use super::figures::{Figures, Times};
 use super::{Language, Report};
@@ -7,7 +6,7 @@ use crate::judge::metric::{Metric, Statistic, digits};
 
 const DASH: &str = "–";
 
-/// A row for each variant that was measured, below the heads; nothing but these without any.
+/// A head, and a row for each measured variant.
 pub(crate) fn table(report: &Report) -> Vec<Vec<String>> {
     let lang = report.language;
     let mut heads = [
@@ -83,19 +82,17 @@ fn row(name: &str, figures: &Figures, has_price: bool) -> Vec<String> {
     cells
 }
 
-/// Rows as columns: a terminal is higher than wide.
+/// Transposes a table for a terminal.
 pub(crate) fn turned(table: &[Vec<String>]) -> Vec<Vec<String>> {
     let columns = table.first().map_or(0, Vec::len);
     let column = |place| table.iter().filter_map(|row| row.get(place).cloned()).collect();
     (0..columns).map(column).collect()
 }
 
-/// Whole numbers as such, with thousands apart.
 pub(crate) fn count(number: u64) -> String {
     if number < 100 { number.to_string() } else { digits(number as f64) }
 }
 
-/// A share as a percentage.
 pub(crate) fn percent(share: f64) -> String {
     if share == 0.0 { "0 %".to_owned() } else { format!("{} %", digits(share * 100.0)) }
 }

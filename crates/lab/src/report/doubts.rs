@@ -1,4 +1,4 @@
-//! What makes a report's numbers doubtful.
+//! Warnings of a report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,14 +9,14 @@ use crate::judge::metric::Metric;
 use crate::judge::stats;
 use crate::plan::Plan;
 
-/// So many kinds of trouble are enough to know where to look.
+/// Most error messages of a variant.
 const MOST_TROUBLES: usize = 3;
-/// A sum of resident memory that is larger than what is needed by more than this tells little.
+/// Factor of resident memory over needed memory beyond which it is misleading.
 const SHARED_MEMORY: f64 = 1.25;
-/// Fixed work whose times differ by less than this, as a standard deviation of logarithms, ran on steady cores.
+/// Standard deviation of logarithms of the time of fixed work on steady cores.
 const STEADY: f64 = 0.05;
 
-/// Variation of the speed of the server's cores, if it exceeds 5 %; `None` if it was not measured.
+/// Variation of the speed of the server's cores, if it exceeds [`STEADY`].
 pub(crate) fn pace(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
     let all = plan.variants.iter().flat_map(|variant| counted(rounds, &variant.name));
     let logs: Vec<f64> = all.filter_map(|(_, measured)| Some(measured.pace()?.ln())).collect();
@@ -24,7 +24,7 @@ pub(crate) fn pace(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
     (spread > STEADY).then(|| plan.language.pace(spread))
 }
 
-/// What makes the numbers doubtful, most telling first.
+/// Warnings, the most important first.
 pub(crate) fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: RunEnd) -> Vec<String> {
     let lang = plan.language;
     let refused = rounds.iter().filter(|round| !round.refused.is_empty());
@@ -49,7 +49,7 @@ pub(crate) fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: RunEnd) -> Ve
     lines
 }
 
-/// Variants of which a prediction takes the sum of resident memory for what they need.
+/// Variants with a misleading sum of resident memory in a prediction.
 fn shared_memory(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     let judged = plan.predictions.iter().filter(|prediction| prediction.metric == Metric::PeakRss);
     let judged = judged.flat_map(|prediction| [&plan.reference, &prediction.variant]);
@@ -65,8 +65,7 @@ fn shared_memory(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     lines
 }
 
-/// Why requests of a variant were not good and what its iterations threw, the most frequent first. From all
-/// rounds that were measured: nothing is clearer about a variant of which none counts.
+/// The most frequent errors and exceptions of each variant, from all measured rounds.
 fn troubles(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     let mut lines = Vec::new();
     for variant in &plan.variants {
@@ -102,7 +101,7 @@ fn troubles(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     lines
 }
 
-/// Of a run that went on: the variants that may have become others meanwhile.
+/// Variants that may have changed before a run was resumed.
 pub(crate) fn unknown_builds(plan: &Plan, resumed: &[String]) -> Option<String> {
     let urls = plan.variants.iter().filter(|variant| matches!(variant.target, Target::Url(_)));
     let names: Vec<String> = urls.map(|variant| format!("`{}`", variant.name)).collect();
@@ -110,8 +109,7 @@ pub(crate) fn unknown_builds(plan: &Plan, resumed: &[String]) -> Option<String> 
     is_unknown.then(|| plan.language.unknown_builds(&names.join(", ")))
 }
 
-/// How much of what the verdict rests on others disturbed: said beside the verdict, because it is
-/// the first thing to doubt.
+/// Number of disturbed rounds behind the verdict.
 pub(crate) fn noise(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
     // A disturbance affects both sides of a pair.
     let asked = plan.asked.iter().map(|(metric, name)| (metric, name));
@@ -129,7 +127,7 @@ pub(crate) fn noise(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
     (disturbed > 0).then(|| plan.language.noise(disturbed, all))
 }
 
-/// One line for each kind of doubt, with the variants it concerns.
+/// A line per warning, with its variants.
 fn doubts(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     let mut seen: BTreeMap<Warning, Vec<String>> = BTreeMap::new();
     for variant in &plan.variants {
@@ -152,7 +150,7 @@ fn doubts(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     seen.into_iter().map(line).collect()
 }
 
-/// Who used the machine in rounds that count and were disturbed, by the most that they used in any.
+/// Other processes in disturbed rounds that count, ordered by their largest use.
 fn others(rounds: &[RoundRecord]) -> Vec<String> {
     let mut most: BTreeMap<&str, f64> = BTreeMap::new();
     let counted = rounds.iter().filter(|round| round.counted);

@@ -1,4 +1,4 @@
-//! JUnit XML for CI: one test case per figure in question and per prediction.
+//! JUnit XML for CI: a test case per figure in question and per prediction.
 
 use super::Report;
 use super::document::escaped as text;

@@ -1,4 +1,4 @@
-//! How a run was made, in words: what Markdown and HTML say alike.
+//! Method and circumstances of a run in words.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,8 +43,7 @@ pub(crate) fn facts(report: &Report) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// Which CPUs server and generator had, a sentence for each way: the machine may change under a run,
-/// and a `url` cannot be pinned.
+/// A sentence for each assignment of CPUs: the machine may change during a run, and a `url` cannot be pinned.
 fn pinning(report: &Report) -> Vec<String> {
     let lang = report.language;
     let mut ways: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
@@ -69,26 +68,24 @@ fn pinning(report: &Report) -> Vec<String> {
     ways.into_iter().map(sentence).collect()
 }
 
-/// Where, when and with what, so that somebody else can repeat it.
+/// Time, machine, versions and settings.
 pub(crate) fn circumstances(report: &Report) -> Vec<String> {
     let lang = report.language;
     let mut lines = report.origin.lines(lang);
     let experiment = &report.experiment;
     lines.push(format!("{}: {}", lang.pick("experiment", "실험"), experiment.file));
     lines.push(format!("{}: {}", lang.pick("script", "스크립트"), experiment.script));
+    let words = |table: &toml::Table| table.to_string().trim().replace('\n', ", ");
     for variant in &experiment.variants {
         let (kind, how) = match &variant.target {
             TargetPart::Serve(settings) if settings.is_empty() => {
                 ("serve", lang.pick("defaults", "기본값").to_owned())
             }
-            TargetPart::Serve(settings) => {
-                ("serve", settings.to_string().trim().replace('\n', ", "))
-            }
+            TargetPart::Serve(settings) => ("serve", words(settings)),
             TargetPart::Command(argv) => ("command", argv.join(" ")),
             TargetPart::Container(source) => source.named(),
             TargetPart::Url(url) => ("url", url.clone()),
         };
-        let words = |table: &toml::Table| table.to_string().trim().replace('\n', ", ");
         let stack = variant.stack.as_ref();
         let stack = stack.map_or_else(String::new, |stack| format!("stack {}; ", words(stack)));
         let budget = variant.cpus.as_ref().map_or_else(String::new, |cpus| format!(", {cpus}"));

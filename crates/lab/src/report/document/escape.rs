@@ -1,6 +1,4 @@
-//! Text in a page. Names, messages and scripts are somebody else's words.
-
-/// Text that stands between tags or in a quoted attribute.
+/// Escapes text between tags or in a quoted attribute.
 pub(crate) fn text(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -10,7 +8,7 @@ pub(crate) fn text(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // Not allowed in HTML, however it is written.
+            // Not allowed in HTML.
             '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' => escaped.push('\u{fffd}'),
             letter => escaped.push(letter),
         }
@@ -18,8 +16,7 @@ pub(crate) fn text(text: &str) -> String {
     escaped
 }
 
-/// JSON inside of a `script` element, which ends at the first `</script`, and changes its meaning at
-/// `<!--`. In JSON, `<` only stands in strings, where it may as well be written as a number.
+/// Escapes JSON in a `script` element, which `</script` and `<!--` would end or change. In JSON, `<` occurs only in strings.
 pub(crate) fn json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }

@@ -1,4 +1,4 @@
-//! The first line of a report: the answer and the size of the difference.
+//! Headlines of a report: the answer and the size of the difference.
 
 use super::Language;
 use crate::judge::answer::{self, Answer};
