@@ -359,7 +359,7 @@ impl<'p> Observer<'p> {
         self.groups.keys().enumerate().filter_map(most).collect()
     }
 
-    /// Whether processes of the server ended between two times whose CPU time is unknown.
+    /// True if processes of the server ended between two times whose CPU time is unknown.
     fn has_lost(&self, start: f64, end: f64) -> bool {
         let mut samples = self.within(start, end).iter().filter(|sample| sample.at > start);
         samples.any(|sample| sample.server.is_some_and(|server| server.lost))

@@ -241,7 +241,7 @@ impl Plan {
         u32::try_from(rounds.sum::<usize>()).unwrap_or(u32::MAX)
     }
 
-    /// Whether ratios of a metric come from pairs.
+    /// True if ratios of a metric come from pairs.
     pub fn is_paired(&self, metric: &Metric) -> bool {
         self.settings.design.has_pairs() && metric.is_cost()
     }
@@ -263,7 +263,7 @@ impl Plan {
         self.variants.iter().any(|variant| matches!(variant.target, Target::Container(_)))
     }
 
-    /// Whether the lab starts a variant, and can give it fresh data.
+    /// True if the lab starts a variant, and can give it fresh data.
     pub fn starts_servers(&self) -> bool {
         self.variants.iter().any(|variant| !matches!(variant.target, Target::Url(_)))
     }

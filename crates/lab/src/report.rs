@@ -210,12 +210,12 @@ impl Report {
         }
     }
 
-    /// Whether something is broken, or a prediction is open because a round had no good request.
+    /// True if something is broken, or a prediction is open because a round had no good request.
     fn is_broken(&self) -> bool {
         !self.broken.is_empty() || self.is_because(&[Undecided::NothingGood])
     }
 
-    /// Whether an answer or a verdict is open for one of these reasons.
+    /// True if an answer or a verdict is open for one of these reasons.
     fn is_because(&self, reasons: &[Undecided]) -> bool {
         let mut headlines = self.headlines.iter().filter_map(|headline| headline.doubt);
         let predicted = |one: &PredictionPart| match one.verdict {
@@ -225,7 +225,7 @@ impl Report {
         headlines.any(|why| reasons.contains(&why)) || self.predictions.iter().any(predicted)
     }
 
-    /// Whether a variant is worse by more than a share in the figures in question or in `also_worse`; `None` if undecided.
+    /// True if a variant is worse by more than a share in the figures in question or in `also_worse`; `None` if undecided.
     pub fn is_worse_by(&self, share: f64) -> Option<bool> {
         let row = |headline: &Headline| {
             let variant = self.variants.iter().find(|one| one.name == headline.variant)?;

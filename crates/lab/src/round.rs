@@ -421,7 +421,7 @@ fn is_whole_load(exit: Exit) -> bool {
     matches!(exit, Exit::Code(0 | EXIT_THRESHOLDS | EXIT_MARKED_AS_FAILED))
 }
 
-/// Whether a server stopped as requested: with success, by the signal, or like a shell whose command the signal ended.
+/// True if a server stopped as requested: with success, by the signal, or like a shell whose command the signal ended.
 fn is_ordinary_stop(exit: Exit) -> bool {
     const SIGTERM: i32 = 15;
     matches!(exit, Exit::Code(0) | Exit::Signal(SIGTERM))
@@ -437,7 +437,7 @@ struct RoundContext<'s> {
 }
 
 impl RoundContext<'_> {
-    /// Whether server and generator slowed each other down.
+    /// Warning if server and generator slowed each other down.
     fn sharing(&self, running: &Running) -> Option<Warning> {
         running.process.as_ref()?;
         match self.pinning {

@@ -1,4 +1,4 @@
-//! What must hold after a round: taken, compared, and shown first when it is broken.
+//! Invariants: values, comparisons, and broken ones in the first lines.
 
 use madang_lab::{Conclusion, FailureKind, Outcome, Report};
 
@@ -16,7 +16,7 @@ fn invariant(lines: &str) -> String {
     format!("[[invariants]]\nname = \"it holds\"\n{lines}\n")
 }
 
-/// A hook that changes the database while nobody measures.
+/// A hook that changes the database outside of the measurement.
 fn drain(statement: &str) -> String {
     format!("[hooks]\ndrain = [{:?}, \"sql\", {statement:?}]\n", help::FIXTURE)
 }
@@ -92,7 +92,7 @@ fn counters_of_the_load_are_compared_with_the_server() {
     assert!(report.to_text().contains("requests_total"), "{}", report.to_text());
 }
 
-/// What is to be there after the load need not be there before it.
+/// Objects of the load need not exist before it.
 #[test]
 fn a_value_is_asked_before_the_load_only_where_that_is_needed() {
     let later = "create table made (n); insert into made values (7)";

@@ -1,4 +1,4 @@
-//! What happens in the rounds of a run.
+//! Rounds of a run.
 
 use std::collections::HashSet;
 use std::fs;
@@ -28,8 +28,7 @@ fn failures(report: &Report) -> Vec<FailureKind> {
 
 #[test]
 fn every_block_runs_every_variant_once_and_each_round_is_measured() {
-    // What others use is known of two looks while the generator lives: time for them, even if the lab
-    // is held up.
+    // Foreign CPU time needs two samples while the generator lives.
     let lab = Lab::new("get", &two(SLOW, FAST, 3, "").replace("\"300ms\"", "\"800ms\""));
     let report = lab.run();
     assert_eq!(report.ended, RunEnd::Complete);
@@ -52,7 +51,7 @@ fn every_block_runs_every_variant_once_and_each_round_is_measured() {
 
 #[test]
 fn every_round_starts_with_the_same_data() {
-    // The server adds a line to its journal at its start; the load checks that there is just one.
+    // The server adds a line to its journal at its start; the load requires a single one.
     let lab = Lab::new("journal", &two(SLOW, FAST, 2, "[data]\nother = \"text\"\n"));
     for round in &lab.run().rounds {
         let requests = measured(round).load.requests;
@@ -72,7 +71,7 @@ fn no_file_of_a_round_is_left_but_the_results() {
     assert_eq!(names, HashSet::from(expected));
     let journal = fs::read_to_string(lab.out().join("rounds.jsonl")).unwrap();
     assert_eq!(journal.lines().count(), 2);
-    // Not known yet when a line is written.
+    // Unknown when a line is written.
     assert!(journal.contains("\"measured\":") && !journal.contains("counted"), "{journal}");
 }
 
@@ -133,7 +132,7 @@ fn data_that_cannot_be_made_leave_no_directory() {
     let error = lab.try_run(&Options::default(), &Cancel::default()).unwrap_err();
     assert!(matches!(error, RunError::Prepare(_)), "{error:?}");
     assert!(!lab.out().exists());
-    // A directory that was there stays, as empty as it was.
+    // An existing directory stays, and is empty.
     fs::create_dir(lab.out()).unwrap();
     lab.try_run(&Options::default(), &Cancel::default()).unwrap_err();
     assert_eq!(fs::read_dir(lab.out()).unwrap().count(), 0);
@@ -175,7 +174,7 @@ fn a_server_that_prints_without_end_breaks_its_round_and_fills_no_disk() {
 
 #[test]
 fn cpu_used_since_the_last_look_counts() {
-    // All of it falls between two looks, as the one request is over before the second.
+    // All of it falls between two samples, because the one request ends before the second.
     let text = two("serve = { burn_ms = 50 }", "serve = { burn_ms = 50 }", 1, "")
         .replace("warm_up = \"50ms\"", "warm_up = \"0s\"");
     for round in &Lab::new("once", &text).run().rounds {
@@ -183,7 +182,7 @@ fn cpu_used_since_the_last_look_counts() {
     }
 }
 
-/// Breaks the results' directory in the middle of a run.
+/// Breaks the results directory in the middle of a run.
 struct Saboteur(std::path::PathBuf);
 
 impl Progress for Saboteur {
@@ -211,7 +210,7 @@ fn a_report_that_cannot_be_written_is_still_given() {
     assert!(page.contains("cannot remove `"), "what could not be tidied up is a warning: {page}");
 }
 
-/// Puts a full disk in place of the journal before it is opened.
+/// Replaces the journal by a full disk before it is opened.
 struct FullJournal(std::path::PathBuf);
 
 impl Progress for FullJournal {
@@ -273,7 +272,7 @@ fn a_server_that_fails_when_it_is_stopped_is_a_warning() {
 
 #[test]
 fn a_block_that_breaks_once_is_run_again_and_counted() {
-    // `flag` survives the rounds because it is outside of their directories.
+    // `flag` survives because it is outside of the rounds' directories.
     let fixture = help::FIXTURE;
     let script =
         format!("if [ -e flag ]; then exec {fixture} server --port $0; fi; touch flag; exit 3");
@@ -309,7 +308,7 @@ fn a_server_that_never_gets_ready_is_given_up_in_time() {
 
 #[test]
 fn a_server_that_listens_elsewhere_is_not_told_to_take_longer() {
-    // At a port of its own choice.
+    // At a port of its choice.
     let elsewhere = format!(
         "command = [{:?}, \"server\", \"--port\", \"0\"]\nready = \"http://127.0.0.1:{{port}}/health\"",
         help::FIXTURE
@@ -358,7 +357,7 @@ fn a_crossed_threshold_or_a_mark_of_failure_is_a_warning_not_a_broken_round() {
 
 #[test]
 fn an_interrupted_run_keeps_its_complete_blocks() {
-    // The first server cancels the run as soon as the second block's load reaches it.
+    // The first server cancels the run when the load of the second block reaches it.
     let lab = Lab::new("hang", &two(SLOW, FAST, 5, ""));
     let cancel = Cancel::default();
     std::thread::scope(|scope| {
@@ -387,8 +386,7 @@ fn the_order_within_blocks_is_random_and_repeated_by_its_seed() {
     };
     assert_eq!(orders(7), orders(7));
     assert_ne!(orders(7), orders(8));
-    // Six orders of three variants: sixty blocks miss one with a chance below 1 in 9,000, and the
-    // seed is fixed.
+    // Three variants have six orders: sixty blocks miss one with a chance below 1 in 9,000. The seed is fixed.
     assert_eq!(orders(7).into_iter().collect::<HashSet<_>>().len(), 6);
 }
 

@@ -128,7 +128,7 @@ pub struct Rounds {
     pub blocks: u32,
     /// `None` for two seconds, if the script supports a warm-up.
     pub warm_up: Option<Duration>,
-    /// How often a block may be repeated because a round failed.
+    /// Limit of repeats of a block after a broken round.
     pub retries: u32,
     /// Server and generator get CPUs of their own when there are at least two.
     pub pin_cpus: bool,
@@ -198,7 +198,6 @@ pub enum FileError {
 }
 
 impl Experiment {
-    /// Whether a formula uses `before.NAME` of this value.
     pub(crate) fn needs_before(&self, value: &str) -> bool {
         let is_meant = |name: &str| name.strip_prefix("before.") == Some(value);
         self.invariants.iter().any(|invariant| invariant.names(is_meant))
@@ -318,7 +317,7 @@ impl Experiment {
         variant.databases.or(&self.observe.databases)
     }
 
-    /// Whether a value comes from the variant's database.
+    /// True if a value comes from the variant's own database.
     pub fn asks_sql(&self) -> bool {
         let values = self.values.iter().map(|value| &value.source);
         let invariants = self.invariants.iter().map(|invariant| &invariant.source);

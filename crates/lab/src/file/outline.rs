@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::load::metric::Kind;
 
-/// What a script measures for all variants.
+/// Outline of a script for all variants.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Outline {
     seconds: f64,

@@ -40,7 +40,7 @@ pub(crate) struct KeptFile {
 enum Content {
     /// Hexadecimal.
     Sha256(String),
-    /// Of a file that is too long, or unreadable.
+    /// For a file that is too long, or unreadable.
     Stamp {
         bytes: u64,
         /// Seconds since 1970, with nine digits after the point.
@@ -121,7 +121,6 @@ fn sha256(path: &Path) -> io::Result<String> {
     Ok(base16ct::lower::encode_string(&hasher.finalize()))
 }
 
-/// Whether it has no placeholder.
 fn is_fixed(text: &str) -> bool {
     !text.is_empty() && !text.contains("{port}") && !text.contains("{dir}")
 }

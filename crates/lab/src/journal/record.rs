@@ -32,7 +32,7 @@ pub struct RoundRecord {
     pub started: String,
     /// Includes preparation and stop.
     pub took_seconds: f64,
-    /// Whether its block is complete. Known when the block has ended, hence only in `report.json`.
+    /// Its block is complete. Known when the block has ended, hence only in `report.json`.
     #[serde(default)]
     pub counted: bool,
     /// Reasons to refuse and repeat the round. A refused round never counts.
@@ -162,7 +162,7 @@ impl Measured {
         (all > 0.0).then(|| used * seconds / all)
     }
 
-    /// Whether response times reflect refusals.
+    /// True if response times reflect refusals.
     pub fn has_bad_requests(&self) -> bool {
         self.load.good_share().is_some_and(|share| share < GOOD_LIMIT)
     }
@@ -172,7 +172,7 @@ impl Measured {
         Some(self.machine.as_ref()?.pace?.work_us)
     }
 
-    /// Whether other processes or guests used much of the machine.
+    /// True if other processes or guests used much of the machine.
     pub fn was_disturbed(&self) -> bool {
         let noise = |warning: &Warning| matches!(warning, Warning::Steal | Warning::ForeignCpu);
         self.warnings.iter().any(noise)
@@ -288,7 +288,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// Whether the system under test failed, not the load generator, a hook or this machine.
+    /// True if the system under test failed, not the load generator, a hook or this machine.
     pub fn is_of_the_system(self) -> bool {
         matches!(self, Self::Start | Self::StartLimit | Self::ServerDied | Self::Database)
     }

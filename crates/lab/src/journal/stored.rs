@@ -214,14 +214,14 @@ pub(crate) fn refusing<'m>(
     measured.warnings.iter().copied().filter(refuses)
 }
 
-/// Whether a disturbed round was kept because no repeats were left.
+/// True if a disturbed round was kept because no repeats were left.
 pub(crate) fn is_noisy(plan: &Plan, rounds: &[RoundRecord]) -> bool {
     let is_disturbed =
         |round: &RoundRecord| refusals(plan, round).iter().any(|reason| *reason != Warning::Apart);
     rounds.iter().any(|round| round.refused.is_empty() && is_disturbed(round))
 }
 
-/// Whether a round belongs to a pair whose loads overlapped.
+/// True for a pair whose loads overlapped.
 pub(crate) fn has_met(round: &RoundRecord) -> bool {
     let overlaps = |measured: &Measured| !measured.warnings.contains(&Warning::Apart);
     round.beside.is_some() && round.measured().is_some_and(overlaps)

@@ -139,7 +139,7 @@ impl Metric {
         Self::own().chain(of_process).find(|metric| metric.id() == id)
     }
 
-    /// Whether it counts good requests, so that zero is a value.
+    /// True if it counts good requests, so that zero is a value.
     pub fn counts_good(&self) -> bool {
         match self {
             Self::Goodput | Self::GoodShare => true,
@@ -148,7 +148,7 @@ impl Metric {
         }
     }
 
-    /// Whether it is meaningless without a good request.
+    /// True if it is meaningless without a good request.
     pub fn needs_good(&self) -> bool {
         match self {
             Self::CpuPerGoodRequest => true,
@@ -157,13 +157,12 @@ impl Metric {
         }
     }
 
-    /// Whether zero is a valid value.
     pub fn may_be_zero(&self) -> bool {
         !matches!(self, Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss)
             && !self.is_response_time()
     }
 
-    /// Whether it is a cost of the server, which pairs can measure.
+    /// True for costs of the server, which pairs can measure.
     pub fn is_cost(&self) -> bool {
         match self {
             Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss => true,
@@ -192,7 +191,7 @@ impl Metric {
         }
     }
 
-    /// Whether too few of its requests were good.
+    /// True if too few of its requests were good.
     pub fn has_bad_requests(&self, round: &Measured) -> bool {
         match self {
             Self::Load(metric) if !metric.tags.is_empty() => match metric.failed_share(&round.load)

@@ -113,12 +113,12 @@ impl Seen {
     }
 }
 
-/// Whether a percentile has too few values above it.
+/// True if a percentile has too few values above it.
 fn has_short_tail(metric: &Metric, round: &Measured) -> bool {
     metric.tail(round).is_some_and(|values| values < FEWEST_ABOVE)
 }
 
-/// Whether a round with this warning is refused, unless the experiment accepts it.
+/// True if a round with this warning is refused, unless the experiment accepts it.
 pub(crate) fn repeats(warning: Warning) -> bool {
     let is_so = |rule: &Rule| {
         matches!(rule.seen, Seen::Warning(own) if own == warning) && rule.effect == Effect::Repeat
@@ -238,12 +238,12 @@ impl Side {
     }
 }
 
-/// Whether a figure can be judged although the run as a whole cannot: both sides of a pair share the noise.
+/// True if a figure can be judged although the run as a whole cannot: both sides of a pair share the noise.
 pub(crate) fn is_shared(plan: &Plan, metric: &Metric, why: Undecided) -> bool {
     why == Undecided::MachineTooNoisy && plan.is_paired(metric)
 }
 
-/// Whether a claim is nearer to the measured ratio (in logarithms) than the interference within pairs.
+/// True if a claim is nearer to the measured ratio (in logarithms) than the interference within pairs.
 pub(crate) fn interferes(interference: Option<Interference>, distance: f64) -> bool {
     interference.is_some_and(|one| one.is_certain && distance.abs() < one.difference.abs())
 }

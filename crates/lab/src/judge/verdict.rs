@@ -82,7 +82,7 @@ impl Verdict {
             Self::Undecided(_) => 1,
             Self::Supported => 0,
         };
-        // Of several undecided ones, the first gives the reason.
+        // The first of several undecided ones gives the reason.
         verdicts
             .into_iter()
             .reduce(|worst, next| if rank(&next) > rank(&worst) { next } else { worst })

@@ -195,7 +195,7 @@ impl LoadMetric {
         })
     }
 
-    /// Whether a key of the report names this metric.
+    /// True if a key of the report names this metric.
     fn is_at(&self, key: &str) -> bool {
         split(key).is_some_and(|(name, tags)| name == self.name && tags == self.tags)
     }

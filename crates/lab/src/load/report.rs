@@ -180,7 +180,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Whether more than 1 % of it failed.
+    /// True if more than 1 % of it failed.
     pub fn has_failed(&self) -> bool {
         self.fails as f64 > (1.0 - GOOD_LIMIT) * (self.passes + self.fails) as f64
     }
@@ -258,7 +258,7 @@ impl LoadReport {
         (all > 0).then(|| good as f64 / all as f64)
     }
 
-    /// Whether an open-model scenario dropped more than 1 % of its iterations. Fewer are normal: k6 drops iterations while it
+    /// True if an open-model scenario dropped more than 1 % of its iterations. Fewer are normal: k6 drops iterations while it
     /// starts virtual users beyond `preAllocatedVUs`.
     pub fn has_dropped(&self) -> bool {
         let open = self.scenarios.values().filter(|scenario| scenario.open_model.is_some());

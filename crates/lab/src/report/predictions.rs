@@ -97,7 +97,7 @@ impl Claim<'_> {
         self.row?.comparison.estimate()
     }
 
-    /// Whether it can be decided although the run as a whole cannot.
+    /// True if it can be decided although the run as a whole cannot.
     fn withstands(&self, why: Undecided) -> bool {
         let Prediction { metric, variant, .. } = self.prediction;
         // Noise cannot make every request fail.
@@ -169,7 +169,7 @@ impl Claim<'_> {
         bound.is_ratio().then(|| Zeros::find(self.plan, self.rounds, metric, variant))?
     }
 
-    /// Whether the interference within pairs is larger than the claim.
+    /// True if the interference within pairs is larger than the claim.
     fn interferes(&self) -> bool {
         let (Some(row), Some(estimate)) = (self.row, self.estimate()) else { return false };
         let (below, above) = self.prediction.bound.distances(estimate.ratio);

@@ -166,13 +166,13 @@ fn errors(report: &Report, variant: &VariantSummary) -> Option<Vec<String>> {
     Some([label].into_iter().chain(shares.into_iter().map(cell)).collect())
 }
 
-/// Whether the short table shows a row: it has a value, and is not zero throughout.
+/// True for rows of the short table: those with a value that are not zero throughout.
 fn is_shown(report: &Report, row: &Row) -> bool {
     let has_value = row.value.is_some() || row.reference_value.is_some();
     !is_nothing(report, row) && (has_value || row.metric == Metric::Goodput)
 }
 
-/// Whether it is zero on both sides and not predicted, like most counters of a database.
+/// True if it is zero on both sides and not predicted, like most counters of a database.
 fn is_nothing(report: &Report, row: &Row) -> bool {
     !Metric::ALL.contains(&row.metric)
         && report.experiment.predictions.iter().all(|one| one.metric != row.metric)

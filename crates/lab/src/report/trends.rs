@@ -134,7 +134,7 @@ impl<'r> Thirds<'r> {
         thirds.is_steady(&round.load).then_some(thirds)
     }
 
-    /// Whether the load was steady: the request rate of an open model, otherwise the number of waiting users, which is request
+    /// True for a steady load: the request rate of an open model, otherwise the number of waiting users, which is request
     /// rate times response time (Little 1961).
     fn is_steady(&self, load: &LoadReport) -> bool {
         let is_open = !load.scenarios.is_empty()

@@ -49,12 +49,12 @@ impl Zeros {
     }
 }
 
-/// Whether a counted round of a variant had no good request.
+/// True if a counted round of a variant had no good request.
 pub(crate) fn nothing_good(rounds: &[RoundRecord], variant: &str) -> bool {
     all(rounds, variant).any(|(_, round)| round.load.requests.good == 0)
 }
 
-/// Whether every counted round had requests, and none was good: noise cannot cause that.
+/// True if every counted round had requests, and none was good: noise cannot cause that.
 pub(crate) fn never_good(rounds: &[RoundRecord], variant: &str) -> bool {
     let mut own = all(rounds, variant).peekable();
     own.peek().is_some() && own.all(|(_, round)| round.load.good_share() == Some(0.0))

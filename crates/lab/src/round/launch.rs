@@ -74,7 +74,7 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// Whether the server failed, or the machine that starts it.
+    /// Attributes the failure to the server, or to the machine that starts it.
     pub fn kind(&self) -> FailureKind {
         match self {
             Self::Process(_) | Self::Nobody { .. } | Self::Address(_) => FailureKind::Start,
@@ -241,7 +241,7 @@ pub(crate) fn launch(
     })
 }
 
-/// Whether a budget cannot be applied and the experiment accepts that.
+/// True if a budget cannot be applied and the experiment accepts that.
 fn may_go_without(experiment: &Experiment, budget: &CpuBudget) -> bool {
     experiment.rounds.accept.contains(&Warning::NoBudget) && budget.probe().is_err()
 }

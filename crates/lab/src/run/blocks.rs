@@ -26,7 +26,7 @@ pub(crate) struct Blocks<'r> {
     pub journal: Journal,
     /// Remaining repeats of refused rounds.
     repeats: u32,
-    /// Whether the loads of some pair overlapped, so that others can.
+    /// The loads of some pair overlapped, so others can.
     met: bool,
     /// Number of pairs whose loads did not overlap.
     apart: u32,
@@ -164,7 +164,7 @@ impl<'r> Blocks<'r> {
         }
     }
 
-    /// Whether a step is refused and repeated. Both rounds of a pair are refused, or neither.
+    /// True if a step is refused and repeated. Both rounds of a pair are refused, or neither.
     fn refuses(&mut self, records: &[RoundRecord]) -> bool {
         let reasons: Vec<Warning> =
             records.iter().flat_map(|record| stored::refusals(self.plan, record)).collect();

@@ -57,7 +57,7 @@ fn line(record: &RoundRecord) -> io::Result<String> {
 
 pub(crate) struct Out {
     dir: PathBuf,
-    /// Whether the run created it.
+    /// The run created it.
     is_new: bool,
     pub work: PathBuf,
     pub logs: PathBuf,

@@ -31,7 +31,7 @@ pub struct During {
 }
 
 impl Hooks {
-    /// Whether commands run before the script is read; they may write files that it opens.
+    /// True if commands run before the script is read: they may write files that it opens.
     pub(crate) fn come_before_the_load(&self) -> bool {
         self.prepare.is_some() || self.reset.is_some()
     }

@@ -106,17 +106,16 @@ impl Invariant {
         self.limits.iter().map(|limit| &limit.formula).chain(own)
     }
 
-    /// Whether a name in its formulas satisfies the predicate.
     pub(crate) fn names(&self, is_meant: impl Fn(&str) -> bool) -> bool {
         self.formulas().any(|formula| formula.names().into_iter().any(&is_meant))
     }
 
-    /// Whether it needs its own value before the load.
+    /// True if its own value before the load is needed.
     pub(crate) fn needs_before(&self) -> bool {
         self.change || self.names(|name| name == "before")
     }
 
-    /// Whether it uses figures of the load.
+    /// True if a formula uses figures of the load.
     pub(crate) fn counts_load(&self) -> bool {
         self.names(|name| name.starts_with("load."))
     }

@@ -88,7 +88,7 @@ pub(super) struct Origin<'o> {
     pub dir: &'o Path,
     /// The files that it names may be missing.
     pub is_stored: bool,
-    /// What the outline lacks is a mistake.
+    /// Anything that the outline lacks is a mistake.
     pub outline: Option<&'o Outline>,
 }
 

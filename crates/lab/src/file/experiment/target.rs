@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::Served;
 
-/// How a variant is started.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
     Serve(Served),
@@ -58,7 +57,7 @@ impl ContainerSource {
 }
 
 impl Container {
-    /// Whether it gets `{port}`, and so listens on the machine's network.
+    /// True if it gets `{port}`, and so listens on the machine's network.
     pub fn shares_network(&self) -> bool {
         let texts = self.command.iter().chain(self.env.iter().map(|(_, value)| value));
         texts.into_iter().any(|text| text.contains("{port}"))

@@ -194,7 +194,7 @@ fn a_generator_at_its_limit_hides_the_server() {
             few.0, few.1, late.0, late.1
         ),
     );
-    // What the limit cannot feign is still decided: the variant answered more often.
+    // The limit cannot fake more responses of the variant.
     let interval = Some((1.15, 1.25));
     let claim = Bound::RatioAtLeast(1.1);
     assert_eq!(rates.apply(Verdict::Supported, claim, interval), Verdict::Supported);

@@ -32,7 +32,7 @@ pub(crate) fn closest<'w>(word: &str, accepted: &[&'w str]) -> Option<&'w str> {
     (near.0 <= 2 && near.0 < word.chars().count()).then_some(near.1)
 }
 
-/// Whether a word differs from the known one by one letter, by the order of its letters, or by case.
+/// True if a word differs from the known one by one letter, by the order of its letters, or by case.
 pub(crate) fn is_nearly(word: &str, known: &str) -> bool {
     let letters = |text: &str| {
         let mut letters: Vec<char> = text.chars().collect();
