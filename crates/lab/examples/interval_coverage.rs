@@ -1,5 +1,5 @@
-//! Coverage and typical width of the 95 % intervals of three methods, on simulated experiments with a known ratio. Prints
-//! the table of `tests/recorded/README.md`.
+//! Coverage and typical width of the 95 % intervals of three methods, on simulated experiments with a known ratio.
+//! Prints the table of `tests/recorded/README.md`.
 //!
 //! `cargo run --release -p madang-lab --example interval_coverage [EXPERIMENTS]`
 

@@ -1,5 +1,6 @@
 //! False positive rate of this machine: draws synthetic experiments from the rounds of a stored run's reference (with
-//! `--a-a`, of both), and judges each like a report. A run with pairs is judged by its pairs, and by CPU and memory only.
+//! `--a-a`, of both), and judges each like a report. A run with pairs is judged by its pairs, and by CPU and memory
+//! only.
 //!
 //! `cargo run -p madang-lab --example resample -- RUN_DIR [--csv]`
 //!

@@ -38,8 +38,8 @@ pub struct ServerUse {
     pub drain_cpu_seconds: Option<f64>,
     /// Peak sum of the processes' resident memory.
     pub peak_rss_bytes: u64,
-    /// Peak memory, shared memory counted once; several processes are sampled at most once a second. `None` in runs of older
-    /// versions.
+    /// Peak memory, shared memory counted once; several processes are sampled at most once a second. `None` in runs of
+    /// older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<u64>,
     /// Peak number of threads.
@@ -78,8 +78,8 @@ pub struct ServerStep {
 pub struct MachineUse {
     /// Share of stolen CPU time, from 0 to 1.
     pub steal_share: f64,
-    /// Cores used by processes other than the server, the generator and the lab. `None` for a `url`, which may be one of
-    /// them, and if the server's own CPU time is unknown.
+    /// Cores used by processes other than the server, the generator and the lab. `None` for a `url`, which may be one
+    /// of them, and if the server's own CPU time is unknown.
     pub foreign_cores: Option<f64>,
     /// Cores used by the lab itself. `None` in runs of older versions.
     #[serde(default)]
@@ -306,8 +306,8 @@ impl<'p> Observer<'p> {
         Ok(used.map(|used| used / (last.at - first.at)))
     }
 
-    /// Use of the server between two times, in seconds since 1970, in steps of `step` seconds. If `drained`, all CPU time up
-    /// to the last sample belongs to the window's requests.
+    /// Use of the server between two times, in seconds since 1970, in steps of `step` seconds. If `drained`, all CPU
+    /// time up to the last sample belongs to the window's requests.
     pub(crate) fn server_use(
         &self,
         start: f64,

@@ -64,8 +64,8 @@ impl Design {
         self != Self::Rounds
     }
 
-    /// Default design: pairs for predictions about costs or without predictions, otherwise rounds, or both for a mixture.
-    /// Rounds if the variants cannot run at the same time.
+    /// Default design: pairs for predictions about costs or without predictions, otherwise rounds, or both for a
+    /// mixture. Rounds if the variants cannot run at the same time.
     fn fitting(experiment: &Experiment) -> Self {
         let may_pair = experiment.why_no_pairs().is_none();
         let about_cost =
@@ -191,8 +191,8 @@ impl Plan {
         }
     }
 
-    /// Order of a block's rounds, as indices of variants. It depends only on the seed and the block's number, so repeating a
-    /// block does not change later ones.
+    /// Order of a block's rounds, as indices of variants. It depends only on the seed and the block's number, so
+    /// repeating a block does not change later ones.
     pub fn order(&self, block: u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.variants.len()).collect();
         let mut rng = fastrand::Rng::with_seed(self.seed);

@@ -101,8 +101,8 @@ impl Bench<'_> {
         self.record(place, variant, None)
     }
 
-    /// Runs two rounds at the same time: the servers start one after the other, then both loads start together. If one round
-    /// breaks, the other is cancelled and leaves no record.
+    /// Runs two rounds at the same time: the servers start one after the other, then both loads start together. If one
+    /// round breaks, the other is cancelled and leaves no record.
     pub(crate) fn pair(&self, place: RoundPosition, variants: [&Variant; 2]) -> Vec<RoundRecord> {
         let cancel = self.cancel.below();
         let bench = Bench { cancel: &cancel, ..*self };

@@ -139,8 +139,8 @@ pub fn run(
     Ok(go(context, begun, description, Vec::new(), progress))
 }
 
-/// Resumes a run that was interrupted or killed, or whose block stayed broken. Complete blocks stay; the first incomplete
-/// one is repeated.
+/// Resumes a run that was interrupted or killed, or whose block stayed broken. Complete blocks stay; the first
+/// incomplete one is repeated.
 ///
 /// # Errors
 /// If it cannot be resumed; its rounds are then unchanged. Later errors are in [`Finished`].

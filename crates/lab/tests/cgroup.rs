@@ -92,8 +92,8 @@ fn servers_that_run_already_are_measured_by_their_cgroups() {
         let cpu = used.cpu_seconds.unwrap() / measured.load.requests.total as f64;
         per_request[place].push(cpu);
     }
-    // The cost of a request beside its burning is small; half and twice are far from both. The median, because the machine
-    // may have delayed one of the rounds.
+    // The cost of a request beside its burning is small; half and twice are far from both. The median, because the
+    // machine may have delayed one of the rounds.
     let middle = per_request.each_mut().map(|all| {
         all.sort_by(f64::total_cmp);
         all[all.len() / 2]

@@ -148,8 +148,9 @@ fn waiting_for_a_row_and_threads_that_run_are_seen() {
         &mariadb.server,
         "create table t (id int primary key, n int) engine = innodb; insert into t values (1, 1)",
     ));
-    // One transaction holds the row until another one waits for it, as seen in the process list: InnoDB's own tables do not
-    // change while they are read. It holds on for a while, because a wait of less than a millisecond counts as 0 ms.
+    // One transaction holds the row until another one waits for it, as seen in the process list: InnoDB's own tables do
+    // not change while they are read. It holds on for a while, because a wait of less than a millisecond counts as 0
+    // ms.
     let connect = sql(&mariadb.server, "").replace("--execute ''", "--unbuffered");
     let dirty = "set session transaction isolation level read uncommitted; select n from t";
     let busy = "select state from information_schema.processlist where state = \"Updating\"";
@@ -197,8 +198,8 @@ fn a_deadlock_is_counted() {
     }
 }
 
-/// Opens connections one after the other and holds them for a second or until the last one is closed. Each one sends a body,
-/// so that nginx does not close it in favour of others.
+/// Opens connections one after the other and holds them for a second or until the last one is closed. Each one sends a
+/// body, so that nginx does not close it in favour of others.
 const CROWD: &str = "
 import socket, sys
 from contextlib import suppress

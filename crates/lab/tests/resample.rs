@@ -31,8 +31,8 @@ pub struct Recorded {
 type Blocks = Vec<(f64, f64)>;
 
 impl Recorded {
-    /// From the values of each metric, without a last round that has no partner. `None` if the metrics have different numbers
-    /// of rounds, or a value is not positive.
+    /// From the values of each metric, without a last round that has no partner. `None` if the metrics have different
+    /// numbers of rounds, or a value is not positive.
     #[must_use]
     pub fn new(metrics: &[Vec<f64>]) -> Option<Self> {
         let rounds = metrics.first()?.len();
@@ -46,8 +46,8 @@ impl Recorded {
         })
     }
 
-    /// Draws `experiments` of `blocks` blocks each without repetition, and judges them like a report. `None` with fewer than two
-    /// blocks or more than there are.
+    /// Draws `experiments` of `blocks` blocks each without repetition, and judges them like a report. `None` with fewer
+    /// than two blocks or more than there are.
     #[must_use]
     pub fn false_verdicts(
         &self,
@@ -96,8 +96,8 @@ fn drawn_from(blocks: &[(f64, f64)], drawn: &[(usize, bool)]) -> Blocks {
 mod tests {
     use super::*;
 
-    /// Every block has the ratio 2 or, swapped, 1/2. In half of all experiments two blocks have the same sign, and without
-    /// spread a difference is reported. With different signs, never.
+    /// Every block has the ratio 2 or, swapped, 1/2. In half of all experiments two blocks have the same sign, and
+    /// without spread a difference is reported. With different signs, never.
     #[test]
     fn two_blocks_of_one_ratio_are_told_apart_by_every_second_experiment() {
         let rounds = [1.0, 2.0].repeat(10);

@@ -5,10 +5,10 @@ use madang_lab::metric::{Absent, Metric};
 
 use crate::help::{Lab, measured, two};
 
-/// `forget` and `wait`: each request has a process of its own that lives for a few samples. `preload`: four processes share
-/// memory that one of them has read before; `alone`: there is only that one. `now` and `later`: a request takes 10 ms of
-/// CPU time, before the response or a second after it, and `/drained` responds when nothing is left to do; `afterwards`:
-/// more than the server can do meanwhile.
+/// `forget` and `wait`: each request has a process of its own that lives for a few samples. `preload`: four processes
+/// share memory that one of them has read before; `alone`: there is only that one. `now` and `later`: a request takes
+/// 10 ms of CPU time, before the response or a second after it, and `/drained` responds when nothing is left to do;
+/// `afterwards`: more than the server can do meanwhile.
 const SERVER: &str = r#"
 import http.server, os, signal, sys, threading, time
 

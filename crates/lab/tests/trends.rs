@@ -10,8 +10,8 @@ const SECONDS: u32 = 12;
 /// Each second of a round: requests, p95 in ms, cores, MiB.
 type Second = (f64, f64, f64, f64);
 
-/// Six blocks of two variants, the second like that and the first constant, both with noise of about ten percent. `is_open`
-/// for an open model.
+/// Six blocks of two variants, the second like that and the first constant, both with noise of about ten percent.
+/// `is_open` for an open model.
 fn report(is_open: bool, second: impl Fn(f64) -> Second) -> Report {
     let lab = Lab::new("get", &two("serve = {}", "serve = {}", 1, ""));
     lab.run();

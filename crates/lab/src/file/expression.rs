@@ -1,7 +1,7 @@
 //! Arithmetic for limits such as `max(0, 30 * 200 - before)`.
 //!
-//! Numbers, names, `+ - * /`, parentheses, `max(…)` and `min(…)`; an invariant that needs more uses a script. The caller
-//! resolves names, which may contain dots and a part in braces, as in `load.http_reqs{scenario:attack}.count`.
+//! Numbers, names, `+ - * /`, parentheses, `max(…)` and `min(…)`; an invariant that needs more uses a script. The
+//! caller resolves names, which may contain dots and a part in braces, as in `load.http_reqs{scenario:attack}.count`.
 
 use std::fmt;
 use std::iter::Peekable;

@@ -67,8 +67,8 @@ pub struct Measured {
     /// Figures of databases by the names of [`Figure`](crate::observe::database::Figure).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub databases: BTreeMap<String, f64>,
-    /// CPU time of the server's processes by name, in seconds, from the start of the generator until the end of the load:
-    /// warm-up included.
+    /// CPU time of the server's processes by name, in seconds, from the start of the generator until the end of the
+    /// load: warm-up included.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub processes: BTreeMap<String, f64>,
     /// Peak memory of each process in the window, in bytes, measured like that of the whole server.
@@ -204,8 +204,8 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// Warnings that an experiment may accept, by their words in files. Otherwise the last one means a broken system, and
-    /// the others refuse a round.
+    /// Warnings that an experiment may accept, by their words in files. Otherwise the last one means a broken system,
+    /// and the others refuse a round.
     pub const ACCEPTABLE: [(&'static str, Self); 4] = [
         ("steal", Self::Steal),
         ("foreign_cpu", Self::ForeignCpu),

@@ -1,5 +1,5 @@
-//! Ratios between variants, with confidence intervals. The sample is the round: requests of one round share the state of
-//! one server, and pooling them gives false certainty.
+//! Ratios between variants, with confidence intervals. The sample is the round: requests of one round share the state
+//! of one server, and pooling them gives false certainty.
 //!
 //! | question | answer |
 //! |---|---|

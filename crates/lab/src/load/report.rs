@@ -21,8 +21,8 @@ pub struct LoadReport {
     pub started_at_seconds: f64,
     pub ended_at_seconds: f64,
     pub duration_seconds: f64,
-    /// Part of the window in which an open model starts iterations, by the script's options. `None` without an open model,
-    /// and in reports of other generators.
+    /// Part of the window in which an open model starts iterations, by the script's options. `None` without an open
+    /// model, and in reports of other generators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals_seconds: Option<f64>,
     #[serde(default)]
@@ -258,8 +258,8 @@ impl LoadReport {
         (all > 0).then(|| good as f64 / all as f64)
     }
 
-    /// True if an open-model scenario dropped more than 1 % of its iterations. Fewer are normal: k6 drops iterations while it
-    /// starts virtual users beyond `preAllocatedVUs`.
+    /// True if an open-model scenario dropped more than 1 % of its iterations. Fewer are normal: k6 drops iterations
+    /// while it starts virtual users beyond `preAllocatedVUs`.
     pub fn has_dropped(&self) -> bool {
         let open = self.scenarios.values().filter(|scenario| scenario.open_model.is_some());
         let mut iterations = open.filter_map(|scenario| scenario.iterations);

@@ -46,7 +46,8 @@ pub struct Figure {
     pub answer: Answer,
 }
 
-/// Labels the rows of all variants but the reference. `undecided` is the reason why the run as a whole allows no answer.
+/// Labels the rows of all variants but the reference. `undecided` is the reason why the run as a whole allows no
+/// answer.
 pub(crate) fn judge(
     variants: &mut [VariantSummary],
     plan: &Plan,

@@ -29,8 +29,8 @@ pub struct Figures {
     pub peak_memory_bytes: Option<u64>,
     /// Peak of all rounds.
     pub peak_rss_bytes: Option<u64>,
-    /// Cost at the file's `price_per_hour` and this goodput; `None` without a price or a good request. The machine may have
-    /// a higher capacity.
+    /// Cost at the file's `price_per_hour` and this goodput; `None` without a price or a good request. The machine may
+    /// have a higher capacity.
     pub cost_per_million_good: Option<f64>,
 }
 

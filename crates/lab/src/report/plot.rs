@@ -187,8 +187,8 @@ impl Mark {
     }
 }
 
-/// Dots over a logarithmic horizontal axis; `limit` is a line across. The vertical axis is logarithmic if `is_log`, else
-/// starts at zero. Empty without dots.
+/// Dots over a logarithmic horizontal axis; `limit` is a line across. The vertical axis is logarithmic if `is_log`,
+/// else starts at zero. Empty without dots.
 pub(crate) fn scatter(
     title: &str,
     dots: &[Dot<'_>],

@@ -21,8 +21,8 @@ pub struct PredictionPart {
     /// `null` unless undecided.
     pub undecided_because: Option<&'static str>,
     pub sentence: String,
-    /// Blocks that would decide it with a chance of 80 % at the observed mean and spread. `null` unless the interval is too
-    /// wide, and if more than 1,000.
+    /// Blocks that would decide it with a chance of 80 % at the observed mean and spread. `null` unless the interval is
+    /// too wide, and if more than 1,000.
     pub blocks_needed: Option<u32>,
     /// The measured value; `null` for a claim about a ratio, which has a row of its own.
     pub level: Option<Level>,

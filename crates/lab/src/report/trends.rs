@@ -32,8 +32,8 @@ pub(crate) enum Changing {
     Memory,
 }
 
-/// A line for each value of a variant that rose or fell in nearly all rounds, by more than half and beyond chance. Needs
-/// rounds of at least three steps with a steady load.
+/// A line for each value of a variant that rose or fell in nearly all rounds, by more than half and beyond chance.
+/// Needs rounds of at least three steps with a steady load.
 pub(crate) fn lines(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     let mut lines = Vec::new();
     for variant in &plan.variants {
@@ -97,8 +97,8 @@ fn straight_rise(values: &[f64]) -> Option<f64> {
     (is_straight && rises_on && is_much).then_some(line.slope)
 }
 
-/// Factor of a common change and number of rounds in its direction, from logarithms of the changes of rounds. One-sample
-/// t over rounds.
+/// Factor of a common change and number of rounds in its direction, from logarithms of the changes of rounds.
+/// One-sample t over rounds.
 fn trend(logs: &[f64]) -> Option<(f64, usize)> {
     if logs.len() < FEWEST_ROUNDS {
         return None;
@@ -134,8 +134,8 @@ impl<'r> Thirds<'r> {
         thirds.is_steady(&round.load).then_some(thirds)
     }
 
-    /// True for a steady load: the request rate of an open model, otherwise the number of waiting users, which is request
-    /// rate times response time (Little 1961).
+    /// True for a steady load: the request rate of an open model, otherwise the number of waiting users, which is
+    /// request rate times response time (Little 1961).
     fn is_steady(&self, load: &LoadReport) -> bool {
         let is_open = !load.scenarios.is_empty()
             && load.scenarios.values().all(|scenario| scenario.open_model.is_some());

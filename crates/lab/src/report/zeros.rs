@@ -1,5 +1,5 @@
-//! Ratios that are zero in some blocks, as of a server without a good response. They have no logarithm, hence no estimate
-//! and no interval of Student's t, but they still decide predictions.
+//! Ratios that are zero in some blocks, as of a server without a good response. They have no logarithm, hence no
+//! estimate and no interval of Student's t, but they still decide predictions.
 
 use super::summary::{self, Sides};
 use super::{Language, all};

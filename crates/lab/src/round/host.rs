@@ -1,7 +1,7 @@
 //! Interface between the lab and the program that embeds it.
 //!
-//! The lab knows processes, HTTP and statistics, but no server by name. The host turns the settings of a `serve` variant
-//! into a command, fills a store with `[data]`, and names the command that generates load.
+//! The lab knows processes, HTTP and statistics, but no server by name. The host turns the settings of a `serve`
+//! variant into a command, fills a store with `[data]`, and names the command that generates load.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,15 +20,15 @@ pub trait Host: Sync {
 
     /// Program and first arguments of the load generator. The lab appends `SCRIPT --report FILE
     /// --include-system-env-vars=false --quiet --warm-up TIME --env NAME=VALUE… [--vus N] [--duration TIME]`. With `--check`
-    /// instead of `--report FILE` it only checks: exit code 104 for options that it cannot honour, another one for a script
-    /// that fails in its init code.
+    /// instead of `--report FILE` it only checks: exit code 104 for options that it cannot honour, another one for a
+    /// script that fails in its init code.
     fn generator(&self) -> Vec<OsString>;
 
     /// Program and first arguments of the adapter for k6; the lab appends `--program K6` and the rest.
     fn k6(&self) -> Vec<OsString>;
 
-    /// Prefixes of environment variables that configure server or generator. They are removed, so that the lab's shell does
-    /// not change a round.
+    /// Prefixes of environment variables that configure server or generator. They are removed, so that the lab's shell
+    /// does not change a round.
     fn own_variables(&self) -> &[&str];
 
     /// Checks a variant's settings.
@@ -37,8 +37,9 @@ pub trait Host: Sync {
     /// Checks the `[data]` table. `dir` is the experiment's directory.
     fn check_data(&self, data: &toml::Table, dir: &Path) -> Result<(), HostError>;
 
-    /// Fills the empty directory `template` with the data of every round. Called once per run if there is a `[data]` table.
-    /// The directory must be unused on return. Checks `cancel` at least every 100 ms, and then returns any error.
+    /// Fills the empty directory `template` with the data of every round. Called once per run if there is a `[data]`
+    /// table. The directory must be unused on return. Checks `cancel` at least every 100 ms, and then returns any
+    /// error.
     fn prepare(
         &self,
         data: &toml::Table,
@@ -47,8 +48,9 @@ pub trait Host: Sync {
         cancel: &Cancel,
     ) -> Result<(), HostError>;
 
-    /// Fills a directory below `stacks` with a stack whose servers already hold the data of `template`, or returns one that
-    /// was filled for another variant. `None` if rounds start with `template`. Otherwise as [`prepare`](Self::prepare).
+    /// Fills a directory below `stacks` with a stack whose servers already hold the data of `template`, or returns one
+    /// that was filled for another variant. `None` if rounds start with `template`. Otherwise as
+    /// [`prepare`](Self::prepare).
     fn prepare_stack(
         &self,
         served: &Served,
@@ -60,8 +62,8 @@ pub trait Host: Sync {
     /// Files that `[data]` is made from, existing or not. `dir` is the experiment's directory.
     fn data_files(&self, data: &toml::Table, dir: &Path) -> Vec<PathBuf>;
 
-    /// Command of one round: the host's server with these settings, alone or in a stack, on a fresh copy of the template in
-    /// `data_dir`. It listens on a free port, or on `address` (`HOST:PORT`) after a restart during a round.
+    /// Command of one round: the host's server with these settings, alone or in a stack, on a fresh copy of the
+    /// template in `data_dir`. It listens on a free port, or on `address` (`HOST:PORT`) after a restart during a round.
     fn serve(
         &self,
         served: &Served,
@@ -69,8 +71,8 @@ pub trait Host: Sync {
         address: Option<&str>,
     ) -> Result<Launch, HostError>;
 
-    /// Database for invariants: `sqlite:PATH`. `None` if it cannot be queried, and for a stack, which reports it when it is
-    /// ready.
+    /// Database for invariants: `sqlite:PATH`. `None` if it cannot be queried, and for a stack, which reports it when
+    /// it is ready.
     fn database(&self, served: &Served, data_dir: &Path) -> Option<String>;
 
     /// Names and versions of the program and its engines, for the report.

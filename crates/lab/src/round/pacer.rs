@@ -1,8 +1,9 @@
 //! Speed of the server's cores under load: a small, fixed piece of work is timed on them again and again.
 //!
-//! On a shared machine, the same work takes very different CPU times: other guests use the core's second hardware thread,
-//! the caches and the clock rate, and none of that shows as steal or CPU time. The cost of a request varies with it.
-//! This is a diagnosis only; ratios are not adjusted, because that would hide a variant that slows its own core.
+//! On a shared machine, the same work takes very different CPU times: other guests use the core's second hardware
+//! thread, the caches and the clock rate, and none of that shows as steal or CPU time. The cost of a request varies
+//! with it. This is a diagnosis only; ratios are not adjusted, because that would hide a variant that slows its own
+//! core.
 
 use std::hint::black_box;
 use std::sync::mpsc::{self, Sender};
@@ -48,8 +49,8 @@ pub(crate) struct Pacer {
 pub(crate) struct Paces(Vec<(f64, f64)>);
 
 impl Pacer {
-    /// Starts timing on each of the CPUs in turn, or without a list on any. `None` without a thread, and when two of the
-    /// CPUs share a core: the server's own use of one would slow the work down on the other.
+    /// Starts timing on each of the CPUs in turn, or without a list on any. `None` without a thread, and when two of
+    /// the CPUs share a core: the server's own use of one would slow the work down on the other.
     pub(crate) fn begin(cpus: Option<&CpuList>) -> Option<Self> {
         let all = cpus.cloned().or_else(|| CpuList::allowed().ok())?;
         if all.cores().iter().any(|threads| threads.len() > 1) {
@@ -109,8 +110,9 @@ impl Paces {
     }
 }
 
-/// An interpreter with a fixed program: loads, stores, arithmetic, and unpredictable jumps, as in code of servers. Of six
-/// kinds of work tried beside two servers, it correlated best with CPU times per request; multiplications hardly do.
+/// An interpreter with a fixed program: loads, stores, arithmetic, and unpredictable jumps, as in code of servers. Of
+/// six kinds of work tried beside two servers, it correlated best with CPU times per request; multiplications hardly
+/// do.
 struct Work {
     program: [u8; PROGRAM],
     memory: [u64; MEMORY],

@@ -20,8 +20,8 @@ impl Pinning {
         Ok(Self::split(&allowed.cores()))
     }
 
-    /// The first half of the cores, rounded up, for the server, and the rest for the generator: hardware threads of one core
-    /// would slow each other down. Splits a single core all the same. `None` with a single CPU.
+    /// The first half of the cores, rounded up, for the server, and the rest for the generator: hardware threads of one
+    /// core would slow each other down. Splits a single core all the same. `None` with a single CPU.
     fn split(cores: &[Vec<usize>]) -> Option<Self> {
         let single: Vec<Vec<usize>>;
         let one_core = cores.len() == 1;

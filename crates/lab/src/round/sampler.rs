@@ -64,8 +64,8 @@ impl Sampler {
 }
 
 impl Samples {
-    /// Interpolated values of a series at the end of each step of a window. Empty if the page does not have it, or without
-    /// samples on both sides of every step.
+    /// Interpolated values of a series at the end of each step of a window. Empty if the page does not have it, or
+    /// without samples on both sides of every step.
     pub(crate) fn steps(&self, series: usize, start: f64, end: f64, step: f64) -> Vec<f64> {
         let value = |sample: &PageSample| Some((sample.at, (*sample.values.get(series)?)?));
         let points: Vec<(f64, f64)> = self.0.iter().filter_map(value).collect();

@@ -23,8 +23,8 @@ const ANSWER_TIME: Duration = Duration::from_secs(10);
 pub(crate) struct Values {
     /// By the experiment's values; `None` for values that are not needed before the load.
     named: Vec<Option<f64>>,
-    /// By invariant; `None` for formulas, for those about other variants, and before the load for those that do not need
-    /// it: the source may not exist yet.
+    /// By invariant; `None` for formulas, for those about other variants, and before the load for those that do not
+    /// need it: the source may not exist yet.
     own: Vec<Option<f64>>,
     /// By observed series; `None` if the page does not have it.
     observed: Vec<Option<f64>>,

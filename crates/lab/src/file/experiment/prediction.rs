@@ -31,8 +31,8 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Distances from a value to the bounds below and above that would decide about it; infinite without a bound. On the
-    /// scale of logarithms for ratios.
+    /// Distances from a value to the bounds below and above that would decide about it; infinite without a bound. On
+    /// the scale of logarithms for ratios.
     pub fn distances(self, value: f64) -> (f64, f64) {
         let one = |distance: f64| (distance.abs(), f64::INFINITY);
         match self {

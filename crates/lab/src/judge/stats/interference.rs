@@ -17,8 +17,8 @@ pub struct Interference {
     pub is_certain: bool,
 }
 
-/// Compares two independent means of logarithms (Welch, "The generalization of 'Student's' problem when several different
-/// population variances are involved", 1947). `None` without an interval of both.
+/// Compares two independent means of logarithms (Welch, "The generalization of 'Student's' problem when several
+/// different population variances are involved", 1947). `None` without an interval of both.
 pub(crate) fn interference(paired: &Estimate, alone: &Estimate) -> Option<Interference> {
     let (alone_interval, difference) = (alone.interval?, (alone.ratio / paired.ratio).ln());
     let variance =

@@ -2,8 +2,8 @@
 
 use super::student;
 
-/// Power of the number of blocks, as usual in the field (Cohen, "Statistical Power Analysis for the Behavioral Sciences",
-/// 1988, section 2.4).
+/// Power of the number of blocks, as usual in the field (Cohen, "Statistical Power Analysis for the Behavioral
+/// Sciences", 1988, section 2.4).
 pub(crate) const POWER: f64 = 0.8;
 /// Limit of experiment files.
 pub(crate) const MOST_BLOCKS: u32 = 1000;

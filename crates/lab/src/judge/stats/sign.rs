@@ -28,8 +28,8 @@ pub(crate) fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
 mod tests {
     use super::*;
 
-    /// Six coins show no head with a probability of 1/64 = 1.6 %, five with 3.1 %. Nine show at most one with 10/512 = 2.0 %,
-    /// eight with 9/256 = 3.5 %.
+    /// Six coins show no head with a probability of 1/64 = 1.6 %, five with 3.1 %. Nine show at most one with 10/512 =
+    /// 2.0 %, eight with 9/256 = 3.5 %.
     #[test]
     fn the_interval_is_that_of_the_sign_test() {
         let of = |n: i32| median_interval(&(1..=n).rev().map(f64::from).collect::<Vec<_>>());

@@ -1,5 +1,5 @@
-//! Checks the statistics on simulated experiments. Seeds are fixed; the bounds are several standard deviations away from
-//! the expected values.
+//! Checks the statistics on simulated experiments. Seeds are fixed; the bounds are several standard deviations away
+//! from the expected values.
 
 use super::noise::{Noise, normal};
 use super::{estimate, holm, level};

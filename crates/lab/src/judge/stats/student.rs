@@ -74,8 +74,8 @@ pub(crate) fn cumulative(t: f64, degrees: f64) -> f64 {
     if t >= 0.0 { 1.0 - tail } else { tail }
 }
 
-/// Probability of a mean at least so far from zero on either side if the truth is zero. Without an error, a mean of zero is
-/// certain and any other impossible.
+/// Probability of a mean at least so far from zero on either side if the truth is zero. Without an error, a mean of
+/// zero is certain and any other impossible.
 pub(crate) fn two_sided(mean: f64, standard_error: f64, degrees: f64) -> f64 {
     if standard_error == 0.0 {
         return f64::from(u8::from(mean == 0.0));

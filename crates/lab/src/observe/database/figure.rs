@@ -63,8 +63,9 @@ const fn nginx(name: &'static str, taken: Taken) -> Figure {
 }
 
 impl Figure {
-    /// In the order of reports. Definitions: MySQL 8.4 Reference Manual, "Server Status Variables" (the same in MariaDB,
-    /// with `Innodb_deadlocks`); Redis documentation, "INFO"; nginx documentation, "ngx_http_stub_status_module".
+    /// In the order of reports. Definitions: MySQL 8.4 Reference Manual, "Server Status Variables" (the same in
+    /// MariaDB, with `Innodb_deadlocks`); Redis documentation, "INFO"; nginx documentation,
+    /// "ngx_http_stub_status_module".
     pub const ALL: [Self; 21] = [
         mysql("Questions", Taken::ChangeWithoutLab, ""),
         mysql("Com_select", Taken::Change, ""),
