@@ -30,16 +30,14 @@ const LEAST_CORES: f64 = 0.05;
 /// Use of a server's process tree in the measured window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerUse {
-    /// User and system time, ended children included. `None` if children ended whose parent ignores SIGCHLD: the kernel
-    /// drops their use.
+    /// User and system time, ended children included. `None` if their parent ignores SIGCHLD: the kernel drops their use.
     pub cpu_seconds: Option<f64>,
     /// CPU time from the end of the window to the end of the `drain` hook; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_cpu_seconds: Option<f64>,
     /// Peak sum of the processes' resident memory.
     pub peak_rss_bytes: u64,
-    /// Peak memory, shared memory counted once; several processes are sampled at most once a second. `None` in runs of
-    /// older versions.
+    /// Peak memory, shared memory counted once. Sampled at most once a second. `None` in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<u64>,
     /// Peak number of threads.

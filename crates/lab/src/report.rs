@@ -225,8 +225,7 @@ impl Report {
         headlines.any(|why| reasons.contains(&why)) || self.predictions.iter().any(predicted)
     }
 
-    /// True if a variant is worse by more than a share in the figures in question or in `also_worse`; `None` if
-    /// undecided.
+    /// True if a variant is worse by more than a share in a figure in question or in `also_worse`; `None` if undecided.
     pub fn is_worse_by(&self, share: f64) -> Option<bool> {
         let row = |headline: &Headline| {
             let variant = self.variants.iter().find(|one| one.name == headline.variant)?;

@@ -120,8 +120,7 @@ fn missing(experiment: &Experiment, variant: &Variant) -> Option<String> {
 /// `cancel`, or if a block stays broken, the report covers the complete blocks.
 ///
 /// # Errors
-/// If no round could start; `out` is then unchanged. Later errors are in [`Finished`], so that rounds are not lost to a
-/// full disk.
+/// If no round could start; `out` is then unchanged. Later errors are in [`Finished`], so that no rounds are lost.
 pub fn run(
     experiment: &Experiment,
     plan: &Plan,

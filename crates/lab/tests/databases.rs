@@ -149,8 +149,7 @@ fn waiting_for_a_row_and_threads_that_run_are_seen() {
         "create table t (id int primary key, n int) engine = innodb; insert into t values (1, 1)",
     ));
     // One transaction holds the row until another one waits for it, as seen in the process list: InnoDB's own tables do
-    // not change while they are read. It holds on for a while, because a wait of less than a millisecond counts as 0
-    // ms.
+    // not change while they are read. It holds on for a while: a wait of less than a millisecond counts as 0 ms.
     let connect = sql(&mariadb.server, "").replace("--execute ''", "--unbuffered");
     let dirty = "set session transaction isolation level read uncommitted; select n from t";
     let busy = "select state from information_schema.processlist where state = \"Updating\"";

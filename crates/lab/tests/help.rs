@@ -91,8 +91,7 @@ impl Lab {
     }
 }
 
-/// Two variants of the fixture's server under 300 ms of load each. Tests run in parallel, so disturbed rounds are
-/// accepted.
+/// Two variants of the fixture's server under 300 ms of load each. Tests run in parallel: disturbances are accepted.
 pub fn two(slow: &str, fast: &str, blocks: u32, rest: &str) -> String {
     format!(
         r#"design = "rounds"
@@ -117,8 +116,7 @@ accept = ["steal", "foreign_cpu"]
     )
 }
 
-/// A stored run of so many blocks, made of the first round of a run of one block: `change` edits each round by block
-/// and variant.
+/// A stored run of so many blocks, made of one round: `change` edits each copy by block and variant.
 pub fn stored(lab: &Lab, blocks: u32, change: impl Fn(u32, &str, &mut Value)) -> Stored {
     let dir = tempfile::tempdir().unwrap();
     let run = fs::read_to_string(lab.out().join("run.json")).unwrap();

@@ -56,8 +56,7 @@ fn what_happens_during_the_load_is_counted_from_its_window_and_not_from_the_setu
         let when = fs::read_to_string(lab.path().join(&round.variant)).unwrap();
         let after = when.trim().parse::<f64>().unwrap() - load.started_at_seconds;
         assert!(after >= 0.05, "{after} s after the start");
-        // The command reads the clock after its start. Counted from the setup, which takes a second, it would be much
-        // later.
+        // The command reads the clock after its start. Counted from the setup, which takes a second, that is much later.
         let at = events[0].at_seconds;
         assert!((0.05..after + 0.5).contains(&at), "{after} {:?}", events[0]);
     }

@@ -45,8 +45,7 @@ fn with(warning: &str, metric: &str, fast: f64) -> (madang_lab::Report, Answer) 
     (report, answer)
 }
 
-/// With a predicted "at least × 1.5": a slow generator makes goodput a lower bound, and dropped iterations response
-/// times.
+/// With a predicted "at least × 1.5": a slow generator makes goodput a lower bound, dropped iterations the times.
 #[test]
 fn only_what_follows_from_a_bound_is_reported() {
     for (warning, metric, why, answer) in [

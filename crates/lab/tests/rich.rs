@@ -14,8 +14,7 @@ pub const HOSTILE: &str = "/<img src=x onerror=alert(1)>";
 pub const QUESTION: &str = "어느 쪽이 더 빠를까요?";
 
 /// A run of two blocks with a refused round, a broken round, an invariant that held, two that did not, predictions of
-/// each kind, costs, a budget that cannot be applied, observed series of which one is missing, and an action during the
-/// load.
+/// each kind, costs, a budget that cannot be applied, observed series, one of them missing, and an action.
 pub fn run(options: &Options) -> (Lab, Report) {
     let drain = [FIXTURE, "sql", "insert into rows values (3)"];
     let once = "test -e once || { touch once; exit 3; }";

@@ -48,8 +48,7 @@ pub struct Experiment {
     /// Name of the variant that the others are compared with.
     pub reference: String,
     pub predictions: Vec<Prediction>,
-    /// Largest irrelevant difference, as a share: with 0.01, an interval that includes 1 and lies between 1/1.01 and
-    /// 1.01 means "same".
+    /// Largest irrelevant difference as a share: with 0.01, an interval from 1/1.01 to 1.01 means "same".
     pub band: f64,
     /// `None` for the default.
     pub design: Option<Design>,

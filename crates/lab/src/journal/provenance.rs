@@ -2,8 +2,7 @@
 //! that its init code imports and opens, the programs of `command` variants and of `generator`, the files among their
 //! arguments, and those of `[data]`. Digests of container images are in the description itself.
 //!
-//! Files that these load in turn (libraries, modules, images of a compose file), effects of hooks, and servers of a
-//! `url` are unknown.
+//! Libraries and modules that these load, images of compose files, hooks, and servers of a `url` are not covered.
 
 use std::collections::BTreeSet;
 use std::env;

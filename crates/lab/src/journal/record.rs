@@ -153,8 +153,7 @@ impl RoundRecord {
 }
 
 impl Measured {
-    /// CPU time in the measured window of processes that used so many seconds of [`processes`](Self::processes), by
-    /// proportion.
+    /// CPU time in the window of processes that used so many seconds of [`processes`](Self::processes).
     pub(crate) fn in_window(&self, seconds: f64) -> Option<f64> {
         let parts = StackPart::ALL.iter().filter_map(|part| self.processes.get(part.name()));
         let all: f64 = parts.sum();

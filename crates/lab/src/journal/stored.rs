@@ -1,6 +1,5 @@
 //! Stored runs: a description (`run.json`) and every round (`rounds.jsonl`). Both exist from the first round, so a
-//! killed run can be resumed, and a later version can report any run. Conclusions are not stored, so no copy can
-//! disagree.
+//! killed run can be resumed, and a later version can report any run. Conclusions are derived, not stored.
 
 mod description;
 
@@ -160,8 +159,7 @@ fn check_rounds(dir: &Path, plan: &Plan, rounds: &[RoundRecord]) -> Result<(), S
     Ok(())
 }
 
-/// Marks the rounds that count: those of an attempt in which every round of the block was measured without refusal and
-/// none broke.
+/// Marks the rounds that count: those of an attempt in which all rounds of the block were measured and none was refused.
 pub(crate) fn count(plan: &Plan, rounds: &mut [RoundRecord]) {
     /// A variant and its partner.
     type Sides = (String, Option<String>);

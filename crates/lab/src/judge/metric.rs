@@ -16,8 +16,7 @@ pub enum Metric {
     Goodput,
     /// Share of good requests, from 0 to 1. Only a row where a prediction names it; reports show the share of bad ones.
     GoodShare,
-    /// A statistic of `http_req_duration` (sending, waiting, receiving), in milliseconds, over all requests of the
-    /// window.
+    /// A statistic of `http_req_duration` (sending, waiting, receiving) in milliseconds, over all requests.
     Latency(Statistic),
     /// A statistic of the response times from the intended start of iterations in open-model scenarios (the worst of
     /// several), otherwise equal to `Latency`.
@@ -204,8 +203,7 @@ impl Metric {
         }
     }
 
-    /// Number of values above a percentile or the maximum; `None` for other metrics, and if the generator did not
-    /// count.
+    /// Number of values above a percentile or the maximum; `None` for other metrics, and without counts.
     pub fn tail(&self, round: &Measured) -> Option<f64> {
         let (share, trend) = match self {
             Self::Latency(statistic) => (statistic.tail()?, *round.load.http_req_duration()?),

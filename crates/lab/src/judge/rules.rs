@@ -1,9 +1,8 @@
 //! Table of the conditions that make figures doubtful, and their effects.
 //!
-//! Each condition is checked in every counted round. No condition depends on which variant did better, so repeats and
-//! open verdicts do not favour a result. An earlier rule repeated rounds in which the generator was the bottleneck,
-//! that is, the fast ones: in simulations, the 95 % intervals of the remaining rounds contained the truth in 16 to 80 %
-//! of runs.
+//! Conditions are checked in every counted round, and none depends on which variant did better, so repeats and open
+//! verdicts do not favour a result. An earlier rule repeated rounds that the generator limited, that is, the fast ones:
+//! in simulations, the 95 % intervals of the remaining rounds contained the truth in 16 to 80 % of runs.
 
 use crate::file::experiment::Bound;
 use crate::journal::record::{Measured, Warning};

@@ -46,8 +46,7 @@ pub struct Figure {
     pub answer: Answer,
 }
 
-/// Labels the rows of all variants but the reference. `undecided` is the reason why the run as a whole allows no
-/// answer.
+/// Labels the rows of all variants but the reference. `undecided` is the reason why the run allows no answer.
 pub(crate) fn judge(
     variants: &mut [VariantSummary],
     plan: &Plan,
@@ -165,8 +164,7 @@ const WATCHED: [Metric; 4] = [
     Metric::Response(Statistic::P95),
 ];
 
-/// Worse figures that are not in question. One of many is worse by chance, so p-values are adjusted over all watched
-/// figures (Holm).
+/// Worse figures that are not in question; p-values of all watched figures are adjusted (Holm).
 pub(crate) fn also_worse(
     plan: &Plan,
     variants: &[VariantSummary],

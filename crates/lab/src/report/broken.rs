@@ -7,9 +7,8 @@ use crate::journal::record::{Failure, FailureKind, GOOD_LIMIT, Measured, RoundRe
 use crate::load::report::Check;
 use crate::plan::Plan;
 
-/// Lines about broken things in the order of the variants, with invariants last. From all rounds, also those that do
-/// not count: a crash on a busy machine is a crash. Crashes before the run was `resumed` are left out, because their
-/// cause may be fixed.
+/// Lines about broken things in the order of the variants, with invariants last. From all rounds, also those that do not
+/// count: a crash on a busy machine is a crash. Without crashes before the run was `resumed`: their cause may be fixed.
 pub(crate) fn lines(
     plan: &Plan,
     rounds: &[RoundRecord],

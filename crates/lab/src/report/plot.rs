@@ -1,5 +1,4 @@
-//! Plots as inline SVG. Colours come from the page's style (`.s0` to `.s7`), for light and dark; series also differ by
-//! shape or dash.
+//! Plots as inline SVG. Colours come from the page's style (`.s0` to `.s7`); series also differ by shape or dash.
 
 use std::fmt::Write;
 

@@ -1,5 +1,4 @@
-//! Values that change during a round: a cold cache or compiler, a leak, a growing table. Results then depend on the
-//! length of the rounds.
+//! Values that change during a round, as with a cold cache, a leak or a growing table. Results then depend on its length.
 
 use super::{Language, all};
 use crate::journal::record::{Measured, RoundRecord};

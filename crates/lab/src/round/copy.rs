@@ -12,8 +12,7 @@ pub(crate) enum CopyError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Copies files, directories and symbolic links, and syncs them to disk, so that no write-back falls into the
-/// measurement.
+/// Copies files, directories and symbolic links, and syncs them: no write-back may fall into the measurement.
 pub(crate) fn tree(from: &Path, to: &Path, cancel: &Cancel) -> Result<(), CopyError> {
     let broken = |source| CopyError::Io { path: from.to_owned(), source };
     fs::create_dir_all(to).map_err(broken)?;

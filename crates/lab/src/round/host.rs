@@ -37,9 +37,8 @@ pub trait Host: Sync {
     /// Checks the `[data]` table. `dir` is the experiment's directory.
     fn check_data(&self, data: &toml::Table, dir: &Path) -> Result<(), HostError>;
 
-    /// Fills the empty directory `template` with the data of every round. Called once per run if there is a `[data]`
-    /// table. The directory must be unused on return. Checks `cancel` at least every 100 ms, and then returns any
-    /// error.
+    /// Fills the empty directory `template` with the data of every round, if there is a `[data]` table. The directory
+    /// must be unused on return. Checks `cancel` at least every 100 ms, and then returns any error.
     fn prepare(
         &self,
         data: &toml::Table,
@@ -71,8 +70,7 @@ pub trait Host: Sync {
         address: Option<&str>,
     ) -> Result<Launch, HostError>;
 
-    /// Database for invariants: `sqlite:PATH`. `None` if it cannot be queried, and for a stack, which reports it when
-    /// it is ready.
+    /// Database for invariants: `sqlite:PATH`. `None` if it cannot be queried, and for stacks, which report it later.
     fn database(&self, served: &Served, data_dir: &Path) -> Option<String>;
 
     /// Names and versions of the program and its engines, for the report.

@@ -1,9 +1,8 @@
 //! Speed of the server's cores under load: a small, fixed piece of work is timed on them again and again.
 //!
 //! On a shared machine, the same work takes very different CPU times: other guests use the core's second hardware
-//! thread, the caches and the clock rate, and none of that shows as steal or CPU time. The cost of a request varies
-//! with it. This is a diagnosis only; ratios are not adjusted, because that would hide a variant that slows its own
-//! core.
+//! thread, the caches and the clock rate, and none of that shows as steal. The cost of a request varies with it. Ratios
+//! are not adjusted by the pace: that would hide a variant that slows its own core.
 
 use std::hint::black_box;
 use std::sync::mpsc::{self, Sender};
@@ -17,8 +16,7 @@ use crate::observe;
 
 /// Mean interval. With the steps below about 0.2 % of a core.
 const INTERVAL: Duration = Duration::from_millis(25);
-/// Jitter of each pause as a share, so that nothing periodic (a scheduler's tick, the period of a CPU quota) is always
-/// hit or always missed.
+/// Jitter of each pause as a share, so that nothing periodic (a scheduler's tick, a CPU quota) is always hit or missed.
 const JITTER: f64 = 0.4;
 /// Timed steps: about 35 µs. Fewer without optimisation, where each takes ten times as long; a resumed run has the same
 /// program, so times of two builds are never compared.
@@ -111,8 +109,7 @@ impl Paces {
 }
 
 /// An interpreter with a fixed program: loads, stores, arithmetic, and unpredictable jumps, as in code of servers. Of
-/// six kinds of work tried beside two servers, it correlated best with CPU times per request; multiplications hardly
-/// do.
+/// six kinds of work tried beside two servers, it correlated best with CPU times per request.
 struct Work {
     program: [u8; PROGRAM],
     memory: [u64; MEMORY],

@@ -77,8 +77,7 @@ impl Out {
         Ok(out)
     }
 
-    /// Reopens the directory of a resumed run. The journal is locked first, because the files removed here may be in
-    /// use.
+    /// Reopens the directory of a resumed run. Locks the journal before it removes files that may be in use.
     pub(crate) fn reopen(dir: &Path, journal_bytes: u64) -> Result<(Self, Journal), RunError> {
         let out = Self::at(dir, false)?;
         let path = out.dir.join(JOURNAL);

@@ -45,8 +45,7 @@ fn as_text<S: Serializer>(text: &impl std::fmt::Display, serializer: S) -> Resul
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// First column of the first row of a query in the variant's database: SQLite if its file is known, else the
-    /// observed MySQL.
+    /// First column of the first row of a query in the variant's SQLite, or else in the observed MySQL.
     Sql(String),
     #[serde(serialize_with = "as_text")]
     Metrics(Selector),

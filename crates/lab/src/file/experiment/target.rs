@@ -9,14 +9,12 @@ use super::Served;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
     Serve(Served),
-    /// Any program. In each round, `{port}` and `{dir}` in it, its environment and `ready` become a free port and a
-    /// fresh directory.
+    /// Any program. `{port}` and `{dir}` in it, its environment and `ready` become a free port and a fresh directory.
     Command {
         /// Started in the experiment's directory.
         argv: Vec<String>,
         env: Vec<(String, String)>,
-        /// URL that returns status 200 to 399 when it is ready; its origin is the base URL. `None`: any response at
-        /// `{port}`.
+        /// URL with status 200 to 399 when it is ready; its origin is the base URL. `None`: any response at `{port}`.
         ready: Option<String>,
     },
     Container(Container),

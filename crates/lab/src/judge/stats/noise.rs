@@ -41,8 +41,7 @@ impl Noise {
     }
 }
 
-/// A standard normal number (Box and Muller, "A note on the generation of random normal deviates",
-/// 1958).
+/// A standard normal number (Box and Muller, "A note on the generation of random normal deviates", 1958).
 pub(crate) fn normal(rng: &mut fastrand::Rng) -> f64 {
     let radius = (-2.0 * (1.0 - rng.f64()).ln()).sqrt();
     radius * (2.0 * std::f64::consts::PI * rng.f64()).cos()

@@ -13,8 +13,7 @@ use crate::observe;
 /// Limit of a response under load; late ones are skipped.
 const LOOK_TIME: Duration = Duration::from_secs(1);
 
-/// Reads the page on a new connection each time: nginx closes idle ones first when it runs out. Figures exclude the
-/// lab's own requests.
+/// Reads the page on new connections: nginx closes idle ones when it runs out. Figures exclude the lab's requests.
 pub(crate) struct Status {
     page: Url,
     answered: f64,

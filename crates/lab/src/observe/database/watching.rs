@@ -1,5 +1,4 @@
-//! Observes databases during the load, each on a thread and a connection of its own, so that a database that hangs
-//! delays nothing else.
+//! Observes databases during the load, each on its own thread and connection, so that a slow one delays nothing else.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};

@@ -16,8 +16,7 @@ pub(crate) fn text(text: &str) -> String {
     escaped
 }
 
-/// Escapes JSON in a `script` element, which `</script` and `<!--` would end or change. In JSON, `<` occurs only in
-/// strings.
+/// Escapes JSON in a `script` element, where `</script` and `<!--` have a meaning. JSON has `<` only in strings.
 pub(crate) fn json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
