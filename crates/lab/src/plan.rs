@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::file::experiment::{Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant};
+use crate::file::experiment::{Experiment, Prediction, Target, Variant};
 use crate::journal::record::Warning;
 use crate::judge::metric::{Metric, Statistic};
 use crate::observe::database::Figure;
@@ -149,15 +149,11 @@ impl Plan {
         let mut variants = experiment.variants.clone();
         let mut predictions = experiment.predictions.clone();
         if options.calibration {
+            let again = format!("{}-{AGAIN}", experiment.reference);
             variants.retain(|variant| variant.name == experiment.reference);
-            let mut again = variants.clone();
-            for variant in &mut again {
-                variant.name = format!("{}-{AGAIN}", variant.name);
-            }
-            for prediction in &mut predictions {
-                prediction.variant = format!("{}-{AGAIN}", experiment.reference);
-            }
-            variants.append(&mut again);
+            variants.extend(variants.first().cloned());
+            variants.iter_mut().skip(1).for_each(|variant| variant.name.clone_from(&again));
+            predictions.iter_mut().for_each(|prediction| prediction.variant.clone_from(&again));
         }
         let settings = settings(experiment, options);
         let asked = asked(&variants, &experiment.reference, &predictions, settings.design);
@@ -321,11 +317,8 @@ fn metrics(experiment: &Experiment) -> Vec<Metric> {
 
 fn settings(experiment: &Experiment, options: &Options) -> Settings {
     let (load, rounds) = (&experiment.load, &experiment.rounds);
-    let (quick_load, quick_rounds) = if options.quick {
-        (load.quick.clone().unwrap_or_default(), rounds.quick.clone().unwrap_or_default())
-    } else {
-        (QuickLoad::default(), QuickRounds::default())
-    };
+    let quick_load = load.quick.clone().filter(|_| options.quick).unwrap_or_default();
+    let quick_rounds = rounds.quick.clone().filter(|_| options.quick).unwrap_or_default();
     let mut env = load.env.clone();
     env.retain(|(name, _)| !quick_load.env.iter().any(|(quick, _)| quick == name));
     env.extend(quick_load.env);

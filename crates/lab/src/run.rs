@@ -225,13 +225,11 @@ impl<'r> RunContext<'r> {
             }
             Ok((journal, made))
         });
-        match begun {
-            Ok((journal, made)) => Ok(Begun { out, journal, made }),
-            Err(error) => {
-                out.abandon();
-                Err(error)
-            }
+        if begun.is_err() {
+            out.abandon();
         }
+        let (journal, made) = begun?;
+        Ok(Begun { out, journal, made })
     }
 
     /// Prepares the rounds in the directory of a resumed run.
@@ -247,14 +245,11 @@ impl<'r> RunContext<'r> {
             description.check_images(&made.containers.digests())?;
             Ok(made)
         });
-        match made {
-            Ok(made) => Ok(Begun { out, journal, made }),
-            Err(error) => {
-                // Only the scratch space: rounds stay. This error matters more than one of cleaning.
-                let _ = out.clean();
-                Err(error)
-            }
+        if made.is_err() {
+            // Only the scratch space: rounds stay. This error matters more than one of cleaning.
+            let _ = out.clean();
         }
+        Ok(Begun { out, journal, made: made? })
     }
 
     pub(crate) fn bench(self, out: &'r Out, made: &'r Made, settings: &'r Settings) -> Bench<'r> {

@@ -294,21 +294,15 @@ impl Experiment {
         let is_unknown = |variant: &Variant| {
             matches!(variant.target, Target::Url(_)) && variant.cgroup.is_none()
         };
-        let reasons = [
-            (
-                self.variants.iter().any(is_unknown),
-                "the cost of a `url` is only known with its `cgroup`",
-            ),
-            (
-                self.variants.iter().any(|variant| variant.cpus.is_some()),
-                "a budget of CPU time (`cpus`) is for one server at a time",
-            ),
-            (
-                !self.hooks.during.is_empty(),
-                "actions `during` the load would affect only one of the two",
-            ),
-        ];
-        reasons.into_iter().find_map(|(is_so, why)| is_so.then_some(why))
+        if self.variants.iter().any(is_unknown) {
+            Some("the cost of a `url` is only known with its `cgroup`")
+        } else if self.variants.iter().any(|variant| variant.cpus.is_some()) {
+            Some("a budget of CPU time (`cpus`) is for one server at a time")
+        } else if !self.hooks.during.is_empty() {
+            Some("actions `during` the load would affect only one of the two")
+        } else {
+            None
+        }
     }
 
     /// Databases of a variant, with placeholders.

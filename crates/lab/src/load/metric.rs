@@ -87,7 +87,6 @@ impl LoadMetric {
         if !is_name || has_dot {
             return Err(refusal());
         }
-        let metric = Self { name: name.to_owned(), tags, statistic: None };
         let statistic = match rest.as_str() {
             "" => None,
             rest => {
@@ -99,7 +98,7 @@ impl LoadMetric {
                 Some(found.ok_or_else(unknown)?.1)
             }
         };
-        let metric = Self { statistic, ..metric };
+        let metric = Self { name: name.to_owned(), tags, statistic };
         metric.kind().map_or(Ok(()), |kind| metric.check_kind(kind, text))?;
         Ok(metric)
     }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::counted;
 use crate::file::experiment::Variant;
 use crate::journal::record::{Measured, RoundRecord};
+use crate::judge::metric::{Absent, Metric};
 
 /// Figures of a variant over its counted rounds. Means are arithmetic for comparison with other tools; ratios come from
 /// the rows with intervals instead.
@@ -62,11 +63,8 @@ pub(crate) fn figures(rounds: &[RoundRecord], variant: &Variant) -> Option<Figur
     let share = |part: u64| if requests == 0 { 0.0 } else { part as f64 / requests as f64 };
     let good = sum(|round| round.load.requests.good);
     let peak = |round: &&Measured| Some(round.load.series.as_ref()?.peak_good_per_second);
-    let cpu = |round: &&Measured| {
-        let good = round.load.requests.good;
-        let cpu_seconds = round.server.as_ref()?.cpu_with_drain()?;
-        (good > 0).then(|| cpu_seconds * 1e6 / good as f64)
-    };
+    let cpu = rounds.iter().map(|round| Metric::CpuPerGoodRequest.level(round));
+    let cpu: Result<Vec<f64>, Absent> = cpu.collect();
     let memory = |round: &&Measured| Some(round.server.as_ref()?.memory());
     let rss = |round: &&Measured| Some(round.server.as_ref()?.peak_rss_bytes);
     let good_per_second = mean(rounds.iter().map(|round| {
@@ -87,11 +85,7 @@ pub(crate) fn figures(rounds: &[RoundRecord], variant: &Variant) -> Option<Figur
         })),
         failed_share: share(sum(|round| round.load.requests.failed)),
         not_good_share: share(requests.saturating_sub(good)),
-        cpu_us_per_good_request: rounds
-            .iter()
-            .map(cpu)
-            .collect::<Option<Vec<f64>>>()
-            .map(|all| mean(all.into_iter())),
+        cpu_us_per_good_request: cpu.ok().map(|all| mean(all.into_iter())),
         peak_memory_bytes: rounds.iter().filter_map(memory).max(),
         peak_rss_bytes: rounds.iter().filter_map(rss).max(),
     })

@@ -69,8 +69,7 @@ impl Out {
         let is_new = !dir.exists();
         create_dir(dir)?;
         let out = Self::at(dir, is_new)?;
-        let write = |source| RunError::Write { path: dir.to_owned(), source };
-        if fs::read_dir(&out.dir).map_err(write)?.next().is_some() {
+        if fs::read_dir(&out.dir).map_err(failed(dir))?.next().is_some() {
             return Err(RunError::NotEmpty(out.dir));
         }
         out.make_places()?;
@@ -81,26 +80,24 @@ impl Out {
     pub(crate) fn reopen(dir: &Path, journal_bytes: u64) -> Result<(Self, Journal), RunError> {
         let out = Self::at(dir, false)?;
         let path = out.dir.join(JOURNAL);
-        let write = |source| RunError::Write { path: path.clone(), source };
-        let file = OpenOptions::new().append(true).open(&path).map_err(write)?;
+        let file = OpenOptions::new().append(true).open(&path).map_err(failed(&path))?;
         let journal = Journal::new(path.clone(), file)?;
         // The run may have ended after its journal was read.
-        let text = fs::read(&path).map_err(write)?;
+        let text = fs::read(&path).map_err(failed(&path))?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         if whole as u64 != journal_bytes {
             return Err(RunError::InUse(out.dir));
         }
         // Removes an incomplete line of a killed run.
-        journal.file.set_len(journal_bytes).map_err(write)?;
+        journal.file.set_len(journal_bytes).map_err(failed(&path))?;
         out.remove_work()?;
         out.make_places()?;
         Ok((out, journal))
     }
 
     fn at(dir: &Path, is_new: bool) -> Result<Self, RunError> {
-        let write = |source| RunError::Write { path: dir.to_owned(), source };
         // Absolute, because processes run in other directories.
-        let dir = dir.canonicalize().map_err(write)?;
+        let dir = dir.canonicalize().map_err(failed(dir))?;
         let (work, logs) = (dir.join("work"), dir.join("logs"));
         Ok(Self { dir, is_new, work, logs })
     }
@@ -112,15 +109,13 @@ impl Out {
 
     pub(crate) fn journal(&self) -> Result<Journal, RunError> {
         let path = self.dir.join(JOURNAL);
-        let file = File::create(&path);
-        let file = file.map_err(|source| RunError::Write { path: path.clone(), source })?;
+        let file = File::create(&path).map_err(failed(&path))?;
         Journal::new(path, file)
     }
 
     pub(crate) fn describe(&self, text: serde_json::Result<String>) -> Result<(), RunError> {
         let path = self.dir.join(DESCRIPTION);
-        let text = text.map_err(io::Error::from);
-        let text = text.map_err(|source| RunError::Write { path, source })?;
+        let text = text.map_err(io::Error::from).map_err(failed(&path))?;
         write(&self.dir, DESCRIPTION, &text)
     }
 
@@ -178,20 +173,13 @@ pub(crate) fn write_report(dir: &Path, report: &Report) -> Result<(), RunError> 
 pub(crate) fn write(dir: &Path, name: &str, text: &str) -> Result<(), RunError> {
     let (path, beside) = (dir.join(name), dir.join(format!(".{name}.part")));
     let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, &path));
-    written.map_err(|source| {
-        let _ = fs::remove_file(&beside);
-        RunError::Write { path, source }
-    })
+    written.map_err(failed(&path)).inspect_err(|_| drop(fs::remove_file(&beside)))
 }
 
 fn removed(path: &Path, result: io::Result<()>) -> Result<(), RunError> {
+    use io::ErrorKind::{DirectoryNotEmpty, NotFound};
     match result {
-        Err(source)
-            if !matches!(
-                source.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty
-            ) =>
-        {
+        Err(source) if !matches!(source.kind(), NotFound | DirectoryNotEmpty) => {
             Err(RunError::Remove { path: path.to_owned(), source })
         }
         _ => Ok(()),
@@ -199,5 +187,9 @@ fn removed(path: &Path, result: io::Result<()>) -> Result<(), RunError> {
 }
 
 pub(crate) fn create_dir(path: &Path) -> Result<(), RunError> {
-    fs::create_dir_all(path).map_err(|source| RunError::Write { path: path.to_owned(), source })
+    fs::create_dir_all(path).map_err(failed(path))
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> RunError {
+    |source| RunError::Write { path: path.to_owned(), source }
 }

@@ -149,13 +149,15 @@ fn read_target(
 ) -> Option<Target> {
     let (serve, stack) = (reader.table("serve"), reader.table("stack"));
     let argv = reader.words("command");
-    for why in argv.iter().flatten().filter_map(|text| misspelt(text)) {
-        reader.refuse("command", why);
-    }
     let env = reader.strings("env");
-    for why in env.iter().flatten().filter_map(|(_, text)| misspelt(text)) {
-        reader.refuse("env", why);
+    let words = argv.iter().flatten().map(|text| ("command", text));
+    let texts = words.chain(env.iter().flatten().map(|(_, text)| ("env", text)));
+    for (key, text) in texts.clone() {
+        if let Some(why) = misspelt(text) {
+            reader.refuse(key, why);
+        }
     }
+    let has_port = texts.into_iter().any(|(_, text)| text.contains("{port}"));
     let ready = reader.text("ready");
     let url = reader.text("url");
     let (source, port) = containers::source(&mut reader, files);
@@ -190,8 +192,6 @@ fn read_target(
             reader.complain(message);
         }
     }
-    let has_port = argv.iter().flatten().chain(env.iter().flatten().map(|(_, text)| text));
-    let has_port = has_port.into_iter().any(|text| text.contains("{port}"));
     if commands == 1 && ready.is_none() && !has_port {
         let message = format!(
             "[variants.{name}] needs `{{port}}` in its `command`, replaced by the port to listen on, or `ready`, an \
