@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use madang_lab::metric::Metric;
-use madang_lab::{Measured, Outcome, RoundRecord, Stored};
+use madang_lab::{Measured, RoundRecord, Stored};
 use recorded::Recorded;
 
 const EXPERIMENTS: u32 = 2000;
@@ -47,10 +47,7 @@ fn read(dir: &str) -> Result<Vec<Round>, String> {
     let has_pairs = stored.plan.settings.design.has_pairs();
     let is_used = |round: &RoundRecord| round.counted && round.beside.is_some() == has_pairs;
     let rounds = rounds.filter(|round| is_used(round) && is_same(&round.variant));
-    let measured = rounds.filter_map(|round| match &round.outcome {
-        Outcome::Measured(measured) => Some((round.clone(), (**measured).clone())),
-        Outcome::Failed(_) => None,
-    });
+    let measured = rounds.filter_map(|round| Some((round.clone(), round.measured()?.clone())));
     Ok(measured.collect())
 }
 

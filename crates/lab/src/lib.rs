@@ -20,7 +20,7 @@ mod time;
 mod words;
 
 pub use file::experiment::Experiment;
-pub use journal::record::{Failure, FailureKind, Measured, Outcome, RoundRecord, Warning};
+pub use journal::record::{Failure, FailureKind, Measured, RoundRecord, Warning};
 pub use journal::stored::Stored;
 pub use judge::answer::Answer;
 pub use judge::conclusion::Conclusion;

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use madang_lab::{Conclusion, Failure, FailureKind, Host, Outcome, Report};
+use madang_lab::{Conclusion, Failure, FailureKind, Host, Report};
 use madang_stack::mariadb::MariaDb;
 use madang_stack::nginx::{Balancer, Nginx, Profile};
 use madang_stack::redis::Redis;
@@ -83,10 +83,7 @@ fn lab(lines: &str) -> Lab {
 /// Failure of the first round.
 #[track_caller]
 pub fn failure(report: &Report) -> &Failure {
-    match &report.rounds[0].outcome {
-        Outcome::Failed(failure) => failure,
-        Outcome::Measured(_) => panic!("nothing broke: {}", report.to_text()),
-    }
+    report.rounds[0].failure().unwrap_or_else(|| panic!("nothing broke: {}", report.to_text()))
 }
 
 #[test]

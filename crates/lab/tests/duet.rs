@@ -3,7 +3,7 @@
 use std::fs;
 
 use madang_lab::report::RunEnd;
-use madang_lab::{Design, Options, Outcome, Plan, Report, Stored, Undecided, Verdict, Warning};
+use madang_lab::{Design, Options, Plan, Report, Stored, Undecided, Verdict, Warning};
 use serde_json::Value;
 
 use crate::help::{Lab, measured, two};
@@ -48,7 +48,7 @@ fn when_one_of_a_pair_breaks_the_other_is_given_up_and_nothing_is_said_of_it() {
     let text = with("", 1, hook).replace("[rounds]", "[rounds]\nretries = 0");
     let report = Lab::new("get", &text).run();
     assert_eq!(report.ended, RunEnd::Broken { block: 1, attempts: 1 });
-    let broken = report.rounds.iter().filter(|round| matches!(round.outcome, Outcome::Failed(_)));
+    let broken = report.rounds.iter().filter(|round| round.failure().is_some());
     let broken: Vec<_> = broken.map(|round| (&*round.variant, round.beside.as_deref())).collect();
     assert_eq!(broken, [("fast", Some("slow"))]);
     assert_eq!(report.rounds.len(), 3, "two alone, and one of the pair");

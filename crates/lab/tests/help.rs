@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use madang_lab::experiment::FileError;
 use madang_lab::progress::{Progress, Silent};
 use madang_lab::{
-    Cancel, Experiment, Finished, Options, Outcome, Plan, Report, RoundRecord, RunError, Stored,
+    Cancel, Experiment, Finished, Options, Plan, Report, RoundRecord, RunError, Stored,
 };
 
 use serde_json::Value;
@@ -143,9 +143,20 @@ pub fn stored(lab: &Lab, blocks: u32, change: impl Fn(u32, &str, &mut Value)) ->
     Stored::read(dir.path()).unwrap()
 }
 
+/// A `command` variant: the fixture's server on fresh data.
+pub fn command() -> String {
+    format!(
+        "command = [{FIXTURE:?}, \"server\", \"--port\", \"{{port}}\", \"--dir\", \"{{dir}}\"]\n{READY}"
+    )
+}
+
+/// A `command` variant: a shell script that gets the port as `$0`.
+pub fn shell(script: &str) -> String {
+    format!("command = [\"sh\", \"-c\", {script:?}, \"{{port}}\"]\n{READY}")
+}
+
+const READY: &str = "ready = \"http://127.0.0.1:{port}/health\"";
+
 pub fn measured(round: &RoundRecord) -> &madang_lab::Measured {
-    match &round.outcome {
-        Outcome::Measured(measured) => measured,
-        Outcome::Failed(failure) => panic!("{failure:?}"),
-    }
+    round.measured().unwrap_or_else(|| panic!("{:?}", round.failure()))
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use madang_lab::report::RunEnd;
-use madang_lab::{Cancel, Conclusion, FailureKind, Options, Outcome, RunError};
+use madang_lab::{Cancel, Conclusion, FailureKind, Options, RunError};
 
 use crate::help::{self, Lab, measured, two};
 
@@ -93,11 +93,7 @@ fn a_server_killed_in_mid_round_comes_back_at_its_address_with_its_data() {
 
 #[test]
 fn a_command_variant_comes_back_on_its_port() {
-    let fixture = help::FIXTURE;
-    let command = format!(
-        "command = [{fixture:?}, \"server\", \"--port\", \"{{port}}\", \"--dir\", \"{{dir}}\"]\n\
-         ready = \"http://127.0.0.1:{{port}}/health\""
-    );
+    let command = help::command();
     let lines = "[hooks]\nduring = [{ at = \"100ms\", signal = \"TERM\", restart = true }, \
                  { at = \"100ms\", command = [\"touch\", \"seen\"] }]\n";
     let report = Lab::new("get until seen", &two(&command, &command, 1, lines)).run();
@@ -107,8 +103,8 @@ fn a_command_variant_comes_back_on_its_port() {
 #[test]
 fn a_server_that_dies_of_a_signal_without_restart_has_died_under_load() {
     let lab = hooks("get until nobody", "during = { at = \"0s\", signal = \"KILL\" }");
-    let Outcome::Failed(failure) = &lab.run().rounds[0].outcome else { panic!("measured") };
-    assert_eq!(failure.kind, FailureKind::ServerDied);
+    let report = lab.run();
+    assert_eq!(report.rounds[0].failure().unwrap().kind, FailureKind::ServerDied);
 }
 
 #[test]
@@ -124,7 +120,7 @@ fn a_hook_that_fails_or_comes_too_late_breaks_the_round_and_says_why() {
         ("get", "during = { at = \"1h\", signal = \"HUP\" }".to_owned(), "ended before"),
     ] {
         let report = hooks(script, &lines).run();
-        let Outcome::Failed(failure) = &report.rounds[0].outcome else { panic!("{lines}") };
+        let failure = report.rounds[0].failure().unwrap_or_else(|| panic!("{lines}"));
         assert_eq!(failure.kind, FailureKind::Hook, "{failure:?}");
         assert!(failure.message.contains(part), "no {part:?} in: {failure:?}");
     }

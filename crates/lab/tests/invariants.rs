@@ -1,6 +1,6 @@
 //! Invariants: values, comparisons, and broken ones in the first lines.
 
-use madang_lab::{Conclusion, FailureKind, Outcome, Report};
+use madang_lab::{Conclusion, FailureKind, Report};
 
 use crate::help::{self, Lab, measured, two};
 
@@ -115,7 +115,7 @@ fn a_value_is_asked_before_the_load_only_where_that_is_needed() {
         (named.replace("after.made", "before.made"), "[values.made], asked before the load: "),
     ] {
         let report = lab("get", &lines(&rest).replace("[rounds]", "[rounds]\nretries = 0")).run();
-        let Outcome::Failed(failure) = &report.rounds[0].outcome else { panic!("{rest}") };
+        let failure = report.rounds[0].failure().unwrap_or_else(|| panic!("{rest}"));
         assert!(failure.message.contains(part), "no {part:?} in: {failure:?}");
     }
 }
@@ -142,7 +142,7 @@ fn a_value_that_cannot_be_taken_breaks_the_round_and_says_why() {
             &two(SERVE, SERVE, 1, &lines).replace("[rounds]", "[rounds]\nretries = 0"),
         );
         let report = lab.run();
-        let Outcome::Failed(failure) = &report.rounds[0].outcome else { panic!("{source}") };
+        let failure = report.rounds[0].failure().unwrap_or_else(|| panic!("{source}"));
         assert_eq!(failure.kind, FailureKind::Value, "{failure:?}");
         assert!(failure.message.contains(part), "no {part:?} in: {failure:?}");
         assert_eq!(report.conclusion(), Conclusion::Failed);

@@ -7,10 +7,7 @@ use std::time::Duration;
 use madang_lab::metric::{Metric, Statistic};
 use madang_lab::progress::Progress;
 use madang_lab::report::RunEnd;
-use madang_lab::{
-    Cancel, Conclusion, FailureKind, Options, Outcome, Plan, Report, RunError, Warning,
-};
-
+use madang_lab::{Cancel, Conclusion, FailureKind, Options, Plan, Report, RunError, Warning};
 use madang_testing::{Watch, until};
 
 use crate::help::{self, Lab, measured, two};
@@ -19,11 +16,7 @@ const SLOW: &str = "serve = { delay_ms = 10 }";
 const FAST: &str = "serve = { delay_ms = 1 }";
 
 fn failures(report: &Report) -> Vec<FailureKind> {
-    let kind = |outcome: &Outcome| match outcome {
-        Outcome::Failed(failure) => Some(failure.kind),
-        Outcome::Measured(_) => None,
-    };
-    report.rounds.iter().filter_map(|round| kind(&round.outcome)).collect()
+    report.rounds.iter().filter_map(|round| Some(round.failure()?.kind)).collect()
 }
 
 #[test]
@@ -77,12 +70,7 @@ fn no_file_of_a_round_is_left_but_the_results() {
 
 #[test]
 fn a_command_gets_a_free_port_and_a_fresh_directory() {
-    let fixture = help::FIXTURE;
-    let command = format!(
-        "command = [{fixture:?}, \"server\", \"--port\", \"{{port}}\", \"--dir\", \"{{dir}}\"]\n\
-         ready = \"http://127.0.0.1:{{port}}/health\""
-    );
-    let lab = Lab::new("journal", &two(&command, &command, 2, ""));
+    let lab = Lab::new("journal", &two(&help::command(), &help::command(), 2, ""));
     for round in &lab.run().rounds {
         let requests = measured(round).load.requests;
         assert!(requests.total > 0 && requests.good == requests.total, "{round:?}");
@@ -259,11 +247,7 @@ fn a_server_that_dies_as_the_load_ends_has_died_under_load() {
 #[test]
 fn a_server_that_fails_when_it_is_stopped_is_a_warning() {
     let script = format!("trap 'kill $!; exit 5' TERM; {} server --port $0 & wait", help::FIXTURE);
-    let fast = format!(
-        "command = [\"sh\", \"-c\", {script:?}, \"{{port}}\"]\n\
-         ready = \"http://127.0.0.1:{{port}}/health\""
-    );
-    let report = Lab::new("get", &two(SLOW, &fast, 1, "")).run();
+    let report = Lab::new("get", &two(SLOW, &help::shell(&script), 1, "")).run();
     for round in &report.rounds {
         let unclean = measured(round).warnings.contains(&Warning::UncleanStop);
         assert_eq!(unclean, round.variant == "fast", "{round:?}");
@@ -276,11 +260,7 @@ fn a_block_that_breaks_once_is_run_again_and_counted() {
     let fixture = help::FIXTURE;
     let script =
         format!("if [ -e flag ]; then exec {fixture} server --port $0; fi; touch flag; exit 3");
-    let fast = format!(
-        "command = [\"sh\", \"-c\", {script:?}, \"{{port}}\"]\n\
-         ready = \"http://127.0.0.1:{{port}}/health\""
-    );
-    let report = Lab::new("get", &two(SLOW, &fast, 2, "")).run();
+    let report = Lab::new("get", &two(SLOW, &help::shell(&script), 2, "")).run();
     assert_eq!(report.ended, RunEnd::Complete);
     assert_eq!(failures(&report), [FailureKind::Start]);
     assert_eq!(report.complete_blocks, 2);

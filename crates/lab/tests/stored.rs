@@ -9,11 +9,9 @@ use serde_json::Value;
 use madang_lab::progress::{Progress, Silent};
 use madang_lab::report::RunEnd;
 use madang_lab::stored::StoredError;
-use madang_lab::{
-    Cancel, Conclusion, FailureKind, Options, Outcome, Report, RoundRecord, RunError, Stored,
-};
+use madang_lab::{Cancel, Conclusion, FailureKind, Options, Report, RoundRecord, RunError, Stored};
 
-use crate::help::{FIXTURE, Lab, two};
+use crate::help::{FIXTURE, Lab, shell, two};
 use crate::host::TestHost;
 
 const SLOW: &str = "serve = { delay_ms = 2 }";
@@ -140,22 +138,15 @@ fn a_run_that_was_killed_is_reported_as_unfinished() {
 
 #[test]
 fn a_block_that_stayed_broken_gets_new_attempts() {
-    let fixture = FIXTURE;
-    let script = format!("if [ -e flag ]; then exec {fixture} server --port $0; fi; exit 3");
-    let fast = format!(
-        "command = [\"sh\", \"-c\", {script:?}, \"{{port}}\"]\n\
-         ready = \"http://127.0.0.1:{{port}}/health\""
-    );
+    let fast = shell(&format!("if [ -e flag ]; then exec {FIXTURE} server --port $0; fi; exit 3"));
     let lab =
         Lab::new("get", &two(SLOW, &fast, 1, "").replace("[rounds]", "[rounds]\nretries = 0"));
     assert_eq!(lab.run().ended, RunEnd::Broken { block: 1, attempts: 1 });
     fs::write(lab.path().join("flag"), "").unwrap();
     let report = resume(&lab).unwrap();
     assert_eq!(report.ended, RunEnd::Complete);
-    let failed = report.rounds.iter().filter_map(|round| match &round.outcome {
-        Outcome::Failed(failure) => Some((round.attempt, failure.kind)),
-        Outcome::Measured(_) => None,
-    });
+    let failed =
+        report.rounds.iter().filter_map(|round| Some((round.attempt, round.failure()?.kind)));
     assert_eq!(failed.collect::<Vec<_>>(), [(1, FailureKind::Start)]);
 }
 

@@ -137,14 +137,14 @@ pub struct Pinned {
 }
 
 impl RoundRecord {
-    pub(crate) fn measured(&self) -> Option<&Measured> {
+    pub fn measured(&self) -> Option<&Measured> {
         match &self.outcome {
             Outcome::Measured(measured) => Some(measured),
             Outcome::Failed(_) => None,
         }
     }
 
-    pub(crate) fn failure(&self) -> Option<&Failure> {
+    pub fn failure(&self) -> Option<&Failure> {
         match &self.outcome {
             Outcome::Failed(failure) => Some(failure),
             Outcome::Measured(_) => None,
