@@ -361,11 +361,11 @@ fn go(
 
 /// Writes the report before cleaning up, so that no error costs it.
 fn keep(out: &Out, report: &mut Report) -> Result<(), RunError> {
-    let written = out.write_report(report);
+    let written = out::write_report(&out.dir, report);
     let cleaned = out.clean();
     if let Err(error) = &cleaned {
         report.warnings.push(words::chain(error));
     }
     // Again, with the new warning or with more room on the disk.
-    if written.is_ok() && cleaned.is_ok() { written } else { out.write_report(report) }
+    if written.is_ok() && cleaned.is_ok() { written } else { out::write_report(&out.dir, report) }
 }

@@ -266,6 +266,12 @@ impl Metric {
     /// With the reason for a missing value.
     pub fn level(&self, round: &Measured) -> Result<f64, Absent> {
         let good = round.load.requests.good as f64;
+        let server = || round.server.as_ref().ok_or(Absent::NotObserved);
+        let us_per_good = |seconds: Option<f64>| match seconds {
+            _ if good == 0.0 => Err(Absent::NoGoodRequest),
+            Some(seconds) => Ok(seconds * 1e6 / good),
+            None => Err(Absent::CpuUnknown),
+        };
         let value = match self {
             Self::Goodput => good / round.load.duration_seconds,
             Self::GoodShare => round.load.good_share().ok_or(Absent::NotReported)?,
@@ -282,17 +288,9 @@ impl Metric {
                 let worst = trends.iter().map(|trend| statistic.value_in(trend)).reduce(f64::max);
                 worst.ok_or(Absent::NotReported)?
             }
-            Self::CpuPerGoodRequest => {
-                let server = round.server.as_ref().ok_or(Absent::NotObserved)?;
-                if good == 0.0 {
-                    return Err(Absent::NoGoodRequest);
-                }
-                server.cpu_with_drain().ok_or(Absent::CpuUnknown)? * 1e6 / good
-            }
-            Self::PeakMemory => round.server.as_ref().ok_or(Absent::NotObserved)?.memory() as f64,
-            Self::PeakRss => {
-                round.server.as_ref().ok_or(Absent::NotObserved)?.peak_rss_bytes as f64
-            }
+            Self::CpuPerGoodRequest => us_per_good(server()?.cpu_with_drain())?,
+            Self::PeakMemory => server()?.memory() as f64,
+            Self::PeakRss => server()?.peak_rss_bytes as f64,
             Self::Load(metric) => metric.value_in(&round.load)?,
             Self::Server(series) => {
                 let name = series.to_string();
@@ -304,10 +302,7 @@ impl Metric {
             }
             Self::Part(_, name) => {
                 let seconds = round.processes.get(name).ok_or(Absent::NoPart)?;
-                if good == 0.0 {
-                    return Err(Absent::NoGoodRequest);
-                }
-                round.in_window(*seconds).ok_or(Absent::CpuUnknown)? * 1e6 / good
+                us_per_good(round.in_window(*seconds))?
             }
             Self::Database(figure) => {
                 *round.databases.get(&figure.to_string()).ok_or(Absent::NoDatabase)?

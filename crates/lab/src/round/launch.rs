@@ -21,6 +21,7 @@ use crate::round::host::{Host, HostError, Launch, Page, Ready, Said, Served};
 const PROBE_TIME: Duration = Duration::from_secs(5);
 
 /// A started variant.
+#[derive(Default)]
 pub(crate) struct Running {
     /// `None` for a `url`.
     pub process: Option<Arc<Process>>,
@@ -128,14 +129,12 @@ pub(crate) fn launch(
         Target::Url(url) => {
             probe(url)?;
             return Ok(Running {
-                process: None,
                 cgroups: cgroups()?,
                 base_url: url.clone(),
                 metrics: page.into_iter().collect(),
-                processes: BTreeMap::new(),
                 database,
                 databases,
-                without_budget: false,
+                ..Running::default()
             });
         }
         Target::Serve(served) => {

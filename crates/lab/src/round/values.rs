@@ -74,14 +74,15 @@ pub(crate) enum ValueError {
     /// The response, page or output does not contain the number.
     #[error("{0}")]
     NoNumber(String),
-    /// A formula uses an unknown name.
-    #[error("there is no {0}")]
-    NoName(String),
     #[error("{place}: {why}")]
     At { place: String, why: Box<Self> },
 }
 
 impl ValueError {
+    fn no_name(name: &str) -> Self {
+        Self::NoNumber(format!("there is no {name}"))
+    }
+
     fn at(self, place: impl Into<String>) -> Self {
         Self::At { place: place.into(), why: Box::new(self) }
     }
@@ -230,16 +231,14 @@ pub(crate) fn check(
         let broken = |why: ValueError| why.at(format!("invariant \"{}\"", invariant.name));
         let own = before.own[index];
         let resolve = |name: &str| match name.split_once('.') {
-            None if name == "before" => {
-                own.ok_or_else(|| ValueError::NoName("`before`".to_owned()))
-            }
+            None if name == "before" => own.ok_or_else(|| ValueError::no_name("`before`")),
             Some(("before", name)) => named(experiment, before, name),
             Some(("after", name)) => named(experiment, after, name),
             Some(("load", name)) => {
                 let value = LoadMetric::parse(name)?.overall_value_in(load);
                 value.map_err(|why| ValueError::NoNumber(format!("`load.{name}`: {why}")))
             }
-            _ => Err(ValueError::NoName(format!("`{name}`"))),
+            _ => Err(ValueError::no_name(&format!("`{name}`"))),
         };
         let value = match (&invariant.source, after.own[index]) {
             (Source::Value(formula), _) => formula.evaluate(&resolve).map_err(broken)?,
@@ -261,7 +260,7 @@ pub(crate) fn check(
 fn named(experiment: &Experiment, taken: &Values, name: &str) -> Result<f64, ValueError> {
     let index = experiment.values.iter().position(|value| value.name == name);
     let value = index.and_then(|index| taken.named.get(index).copied()?);
-    value.ok_or_else(|| ValueError::NoName(format!("value `{name}`")))
+    value.ok_or_else(|| ValueError::no_name(&format!("value `{name}`")))
 }
 
 /// Changes of the observed series; `steps` returns values over time by index.

@@ -56,7 +56,7 @@ fn line(record: &RoundRecord) -> io::Result<String> {
 }
 
 pub(crate) struct Out {
-    dir: PathBuf,
+    pub dir: PathBuf,
     /// The run created it.
     is_new: bool,
     pub work: PathBuf,
@@ -131,10 +131,6 @@ impl Out {
 
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<(), RunError> {
         write(&self.dir, name, text)
-    }
-
-    pub(crate) fn write_report(&self, report: &Report) -> Result<(), RunError> {
-        write_report(&self.dir, report)
     }
 
     /// Removes the files of a run that did not start. Errors are ignored in favour of the caller's.
