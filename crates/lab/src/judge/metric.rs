@@ -313,18 +313,17 @@ impl Metric {
 
     /// Formats a value with its unit, to three or four significant digits.
     pub fn show(&self, value: f64) -> String {
-        let time = self.unit() == "ms";
-        match self {
-            Self::Goodput if value == 0.0 => "0 req/s".to_owned(),
-            Self::Goodput => format!("{} req/s", digits(value)),
-            _ if time && value >= 1000.0 => format!("{} s", digits(value / 1000.0)),
-            _ if time && value < 1.0 => format!("{} µs", digits(value * 1000.0)),
-            _ if time => format!("{} ms", digits(value)),
-            _ if self.unit() == "us" && value >= 1000.0 => format!("{} ms", digits(value / 1000.0)),
-            _ if self.unit() == "us" => format!("{} µs", digits(value)),
-            _ if self.unit() == "bytes" => format!("{} MiB", digits(value / 1_048_576.0)),
-            _ if self.unit() == "1/s" && value == 0.0 => "0 /s".to_owned(),
-            _ if self.unit() == "1/s" => format!("{} /s", digits(value)),
+        match self.unit() {
+            _ if *self == Self::Goodput && value == 0.0 => "0 req/s".to_owned(),
+            _ if *self == Self::Goodput => format!("{} req/s", digits(value)),
+            "ms" if value >= 1000.0 => format!("{} s", digits(value / 1000.0)),
+            "ms" if value < 1.0 => format!("{} µs", digits(value * 1000.0)),
+            "ms" => format!("{} ms", digits(value)),
+            "us" if value >= 1000.0 => format!("{} ms", digits(value / 1000.0)),
+            "us" => format!("{} µs", digits(value)),
+            "bytes" => format!("{} MiB", digits(value / 1_048_576.0)),
+            "1/s" if value == 0.0 => "0 /s".to_owned(),
+            "1/s" => format!("{} /s", digits(value)),
             // Geometric means of whole numbers differ in the last digits.
             _ if (value - value.round()).abs() < 1e-9 && value.abs() < 1e6 => format!("{value:.0}"),
             // Shares need more digits.
@@ -335,7 +334,7 @@ impl Metric {
 }
 
 impl Statistic {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Mean => "avg",
             Self::P50 => "p50",

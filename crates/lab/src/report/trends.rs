@@ -196,35 +196,32 @@ impl Language {
         agreeing: usize,
         all: usize,
     ) -> String {
-        let ratio = super::ratio(factor);
-        let (name, fell) = (self.changing(what), factor < 1.0);
-        match self {
-            Self::En => {
-                let so =
-                    if fell { "still fell within the rounds" } else { "rose within the rounds" };
-                let why = if fell {
-                    "a longer `warm_up` would leave that out"
-                } else {
-                    "the figures depend on how long a round is"
-                };
-                format!(
-                    "{name} of `{variant}` {so}, to ×{ratio} from the first to the last third \
-                     ({agreeing} of {all} rounds): {why}"
-                )
-            }
-            Self::Ko => {
-                let so = if fell { "계속 줄었습니다" } else { "계속 늘었습니다" };
-                let why = if fell {
-                    "warm_up을 늘리면 그 영향을 뺄 수 있습니다"
-                } else {
-                    "결과가 라운드의 길이에 따라 달라집니다"
-                };
-                format!(
-                    "`{variant}`의 {name}: 라운드 안에서 {so}(첫 3분의 1에서 마지막 3분의 1까지 ×{ratio}, \
-                     {all}라운드 중 {agreeing}라운드). {why}"
-                )
-            }
-        }
+        let (name, ratio) = (self.changing(what), super::ratio(factor));
+        let (so, why) = if factor < 1.0 {
+            let so = self.pick("still fell within the rounds", "계속 줄었습니다");
+            let why = self.pick(
+                "a longer `warm_up` would leave that out",
+                "warm_up을 늘리면 그 영향을 뺄 수 있습니다",
+            );
+            (so, why)
+        } else {
+            let so = self.pick("rose within the rounds", "계속 늘었습니다");
+            let why = self.pick(
+                "the figures depend on how long a round is",
+                "결과가 라운드의 길이에 따라 달라집니다",
+            );
+            (so, why)
+        };
+        self.pick(
+            format!(
+                "{name} of `{variant}` {so}, to ×{ratio} from the first to the last third \
+                 ({agreeing} of {all} rounds): {why}"
+            ),
+            format!(
+                "`{variant}`의 {name}: 라운드 안에서 {so}(첫 3분의 1에서 마지막 3분의 1까지 ×{ratio}, \
+                 {all}라운드 중 {agreeing}라운드). {why}"
+            ),
+        )
     }
 
     /// The memory of a variant's server rose by `slope` bytes per second.
