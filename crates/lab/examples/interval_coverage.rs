@@ -1,6 +1,5 @@
-//! Which interval keeps its promise? Simulated experiments with a known ratio, and how often the
-//! 95 % intervals of three methods contain it, with their typical width. Prints the table that
-//! `tests/recorded/README.md` has.
+//! Coverage and typical width of the 95 % intervals of three methods, on simulated experiments with a known ratio.
+//! Prints the table of `tests/recorded/README.md`.
 //!
 //! `cargo run --release -p madang-lab --example interval_coverage [EXPERIMENTS]`
 
@@ -14,7 +13,7 @@ const NOISES: [Noise; 4] = [Noise::Normal, Noise::LogNormal, Noise::Drift, Noise
 /// Resamples of each bootstrap.
 const RESAMPLES: usize = 999;
 const TRUTH: f64 = 0.8;
-/// Half of what a 95 % interval leaves out.
+/// Half of the remainder of a 95 % interval.
 const TAIL: f64 = 0.025;
 
 /// An interval of the logarithm of the ratio.
@@ -67,7 +66,7 @@ fn studentised_bootstrap(logs: &[f64], rng: &mut fastrand::Rng) -> (f64, f64) {
     let (mean, error) = moments(logs);
     let mut scores = resampled(logs, rng, |sample| {
         let (resampled, error) = moments(sample);
-        // All of one value: as far away as can be, on the side it is on.
+        // Without spread: as far away as possible, on its side.
         if error > 0.0 { (resampled - mean) / error } else { (resampled - mean) * f64::INFINITY }
     });
     let (low, high) = ends(&mut scores);
@@ -88,8 +87,7 @@ fn resampled(logs: &[f64], rng: &mut fastrand::Rng, get: impl Fn(&[f64]) -> f64)
     (0..RESAMPLES).map(draw).collect()
 }
 
-/// The ends of the middle 95 %. A resample without spread whose mean is exactly that of the sample
-/// has no score and goes last.
+/// Ends of the middle 95 %. A resample without spread and with the mean of the sample has no score, and sorts last.
 fn ends(values: &mut [f64]) -> (f64, f64) {
     values.sort_by(f64::total_cmp);
     let skip = ((RESAMPLES + 1) as f64 * TAIL) as usize - 1;

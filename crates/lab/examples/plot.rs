@@ -12,7 +12,7 @@ use std::{env, fs};
 
 /// Height of the line with the names of the series, in the plot's units.
 const LEGEND: f64 = 26.0;
-/// Width of a letter of it, about.
+/// Approximate width of a letter.
 const LETTER: f64 = 7.5;
 
 fn main() -> ExitCode {
@@ -52,7 +52,7 @@ fn between<'t>(text: &'t str, from: &str, to: &str) -> Option<&'t str> {
     Some(rest.split_once(to)?.0)
 }
 
-/// Class and name of each line: the page says it once for all plots of lines.
+/// Class and name of each line, once per page.
 fn legend(html: &str) -> Vec<(&str, &str)> {
     let names = between(html, "class=\"legend\"", "</p>").unwrap_or_default();
     names
@@ -69,7 +69,7 @@ fn legend(html: &str) -> Vec<(&str, &str)> {
 /// A figure of the page.
 struct Figure<'t> {
     caption: &'t str,
-    /// What is inside `<svg …>`, and its width and height.
+    /// Content of `<svg …>`, and its width and height.
     drawing: &'t str,
     size: (f64, f64),
     /// Class and name of each line.

@@ -1,10 +1,10 @@
-//! How often does this machine detect a difference where there is none? Draws synthetic experiments from the rounds of a
-//! stored run's reference (with `--a-a`, of both), each judged as a report does. A run with pairs is judged by its pairs, and by
-//! CPU and memory only.
+//! False positive rate of this machine: draws synthetic experiments from the rounds of a stored run's reference (with
+//! `--a-a`, of both), and judges each like a report. A run with pairs is judged by its pairs, and by CPU and memory
+//! only.
 //!
 //! `cargo run -p madang-lab --example resample -- RUN_DIR [--csv]`
 //!
-//! With `--csv` it prints the rounds instead, as `tests/recorded/` has them.
+//! `--csv` prints the rounds instead, in the format of `tests/recorded/`.
 
 #[path = "../tests/resample.rs"]
 mod recorded;
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use madang_lab::metric::Metric;
-use madang_lab::{Measured, Outcome, RoundRecord, Stored};
+use madang_lab::{Measured, RoundRecord, Stored};
 use recorded::Recorded;
 
 const EXPERIMENTS: u32 = 2000;
@@ -35,10 +35,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// A round that counts, and what was measured in it.
+/// A counted round and its measurement.
 type Round = (RoundRecord, Measured);
 
-/// The rounds of the reference, and of itself again, that count, in the order of time.
+/// Counted rounds of the reference and its copy, in order of time.
 fn read(dir: &str) -> Result<Vec<Round>, String> {
     let stored = Stored::read(Path::new(dir)).map_err(|error| error.to_string())?;
     let reference = &stored.plan.reference;
@@ -47,10 +47,7 @@ fn read(dir: &str) -> Result<Vec<Round>, String> {
     let has_pairs = stored.plan.settings.design.has_pairs();
     let is_used = |round: &RoundRecord| round.counted && round.beside.is_some() == has_pairs;
     let rounds = rounds.filter(|round| is_used(round) && is_same(&round.variant));
-    let measured = rounds.filter_map(|round| match &round.outcome {
-        Outcome::Measured(measured) => Some((round.clone(), (**measured).clone())),
-        Outcome::Failed(_) => None,
-    });
+    let measured = rounds.filter_map(|round| Some((round.clone(), round.measured()?.clone())));
     Ok(measured.collect())
 }
 
@@ -69,7 +66,7 @@ fn metrics(rounds: &[Round]) -> Vec<(Metric, Vec<f64>)> {
         .collect()
 }
 
-/// Each metric in turn is the predicted one, and all others are the others.
+/// Judges each metric in turn as the predicted one.
 fn resample(rounds: &[Round]) -> Result<(), String> {
     let metrics = metrics(rounds);
     let most = rounds.len() / 2;
@@ -110,7 +107,7 @@ fn print_rounds(rounds: &[Round]) {
     }
 }
 
-/// Six significant digits: more than anything here is known to.
+/// Six significant digits, beyond the precision of the values.
 fn digits(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();

@@ -1,5 +1,5 @@
 //! Experiment files and the scripts that they name.
 
-pub mod experiment;
-pub mod expression;
-pub mod outline;
+pub(crate) mod experiment;
+pub(crate) mod expression;
+pub(crate) mod outline;

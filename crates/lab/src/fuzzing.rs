@@ -1,21 +1,21 @@
-//! Targets of the fuzzer: each takes any bytes, reads them as a parser of this crate does, and panics when a property
-//! does not hold. Unit tests replay the kept inputs; otherwise they are there for `scripts/fuzz` alone.
+//! Targets of the fuzzer: each feeds arbitrary bytes to a parser of this crate and panics when a property does not
+//! hold. Unit tests replay the kept inputs; otherwise they are built for `scripts/fuzz` only.
 
 use std::path::Path;
 
-use crate::expression::{Expression, NotFinite};
+use crate::file::expression::{Expression, NotFinite};
+use crate::file::outline::Outline;
 use crate::judge::metric::Metric;
 use crate::load::metric::LoadMetric;
-use crate::load_report::LoadReport;
+use crate::load::report::LoadReport;
 use crate::observe::database::Figure;
 use crate::observe::prometheus::Selector;
 use crate::round::values::json;
-use crate::{Experiment, Outline, RoundRecord};
+use crate::{Experiment, RoundRecord};
 
-/// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
+/// Name of a directory in `fuzz/seeds`, and the function that gets its inputs.
 pub type FuzzTarget = (&'static str, fn(&[u8]));
 
-/// The targets by name: that of a directory in `fuzz/seeds`.
 pub const TARGETS: &[FuzzTarget] = &[
     ("experiments", experiments),
     ("formulas", formulas),
@@ -25,7 +25,7 @@ pub const TARGETS: &[FuzzTarget] = &[
 
 fn experiments(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    // No script is there; everything else is looked at all the same.
+    // The script is missing; everything else is checked.
     if let Err(error) = Experiment::of_command_line(text, Path::new("/nonexistent")) {
         assert!(!error.to_string().is_empty());
     }
@@ -45,7 +45,7 @@ fn formulas(data: &[u8]) {
     }
 }
 
-/// A page of metrics or JSON of a server; its first line says what is looked for.
+/// A page of metrics or JSON of a server; its first line is the selector or path.
 fn measured_pages(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (wanted, page) = text.split_once('\n').unwrap_or((&text, ""));
@@ -53,13 +53,13 @@ fn measured_pages(data: &[u8]) {
         let _ = selector.sum(page);
         let written = selector.to_string();
         let again = Selector::parse(&written).map(|again| again.to_string());
-        // Names are not looked at: one with a quotation mark of its own may become another.
+        // Names are not checked: one that contains a quotation mark may become another.
         assert!(wanted.matches('"').count() > 2 || again.as_ref() == Ok(&written), "{written}");
     }
     let _ = json::number(page.as_bytes(), wanted);
 }
 
-/// What a load generator has written, and the journal of a run.
+/// Reports of load generators, and journals of runs.
 fn load_reports(data: &[u8]) {
     if let Ok(report) = LoadReport::parse(data, Path::new("report.json")) {
         let _ = (report.http_req_duration(), report.good_share(), report.has_dropped());

@@ -1,5 +1,5 @@
-//! Files of a run: its description, and its rounds as they end.
+//! Files of a run: its description and its journal of rounds.
 
-pub mod provenance;
-pub mod record;
-pub mod stored;
+pub(crate) mod provenance;
+pub(crate) mod record;
+pub(crate) mod stored;

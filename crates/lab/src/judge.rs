@@ -1,9 +1,9 @@
 //! Conclusions from rounds: metrics, statistics, rules, answers and verdicts.
 
-pub mod answer;
-pub mod conclusion;
-pub mod metric;
-pub mod part;
-pub mod rules;
-pub mod stats;
-pub mod verdict;
+pub(crate) mod answer;
+pub(crate) mod conclusion;
+pub(crate) mod metric;
+pub(crate) mod part;
+pub(crate) mod rules;
+pub(crate) mod stats;
+pub(crate) mod verdict;

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
-// Its one client is the program: a comment says what a name does not.
+// The program is its only user: names explain most items, comments the rest.
 #![expect(missing_docs, reason = "the names and messages say it")]
 
 mod file;
@@ -19,26 +19,35 @@ mod run;
 mod time;
 mod words;
 
-pub use file::experiment::{self, Experiment};
-pub use file::expression;
-pub use file::outline::Outline;
-pub use journal::record::{
-    Checked, CheckedLimit, Event, Failure, FailureKind, LimitKind, Measured, Observed, Outcome,
-    Pinned, RoundRecord, Warning,
-};
-pub use journal::stored::{self, Stored};
-pub use judge::answer::{self, Answer};
+pub use file::experiment::Experiment;
+pub use journal::record::{Failure, FailureKind, Measured, RoundRecord, Warning};
+pub use journal::stored::Stored;
+pub use judge::answer::Answer;
 pub use judge::conclusion::Conclusion;
 pub use judge::verdict::{Undecided, Verdict};
-pub use judge::{metric, rules, stats};
-pub use load::generator::{ScriptCheck, check_script};
-pub use load::{metric as load_metric, report as load_report};
-pub use observe::{MachineUse, ServerStep, ServerUse, at as value_at, database, prometheus};
-pub use plan::{BlockStep, Design, NoQuick, Options, Plan, Settings};
+pub use load::generator::check_script;
+pub use load::report as load_report;
+pub use observe::at as value_at;
+pub use plan::{Design, NoQuick, Options, Plan};
 pub use report::Report;
-pub use round::Pace;
 pub use round::host::{self, Host};
-pub use round::launch::LaunchError;
 pub use run::cancel::Cancel;
 pub use run::{Finished, RunError, check, default_out, progress, report_again, resume, run};
 pub use time::rfc3339;
+
+pub mod experiment {
+    pub use crate::file::experiment::{Bound, COMMAND_LINE, FileError, Mistake, Served, Target};
+}
+
+pub mod metric {
+    pub use crate::judge::metric::{Absent, Metric, Statistic};
+}
+
+pub mod stats {
+    pub use crate::judge::answer::LEVEL;
+    pub use crate::judge::stats::{estimate, holm, log_ratios};
+}
+
+pub mod stored {
+    pub use crate::journal::stored::StoredError;
+}

@@ -1,5 +1,5 @@
-//! Load generators: how they are started, and the reports that they give.
+//! Load generators and their reports.
 
-pub mod generator;
-pub mod metric;
+pub(crate) mod generator;
+pub(crate) mod metric;
 pub mod report;

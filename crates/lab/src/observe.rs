@@ -1,112 +1,102 @@
-//! Watches the server, the generator and the machine while a round is loaded.
+//! Samples the server, the generator and the machine under load.
 
-pub mod database;
-pub mod prometheus;
+pub(crate) mod database;
+pub(crate) mod prometheus;
 mod watched;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use madang_stack::{CgroupUse, Glance, Process, Sample, machine};
+use madang_stack::{CgroupUse, Process, machine};
 use serde::{Deserialize, Serialize};
 
 use crate::round::Pace;
 use crate::round::launch::Running;
 use watched::{Member, Watched};
 
-/// Time between two samples. Ten a second find short memory peaks.
-pub const INTERVAL: Duration = Duration::from_millis(100);
-/// Time between two looks at what costs most to look at: a file for each thread, and a list of all
-/// open files, of which there are hundreds with as many connections.
+/// Sampling interval. Ten samples a second find short memory peaks.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
+/// Interval of expensive samples: a file for each thread, and a list of open files, one per connection.
 const DETAIL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What processes share takes long to find out where they are many and large: after a sample there is none for so
-/// many times as long as it took, so that it costs 0.3 % of a core at most.
+/// Pause after reading shared memory, as a multiple of the time it took: it costs at most 0.3 % of a core.
 const SHARES_PAUSE: u32 = 300;
 
-/// Names of others that are kept, and the least that they use.
+/// Other processes that are reported: how many, and from how many cores on.
 const MOST_OTHERS: usize = 5;
 const LEAST_CORES: f64 = 0.05;
 
-/// What a server's process tree used in the measured window.
+/// Use of a server's process tree in the measured window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerUse {
-    /// CPU time, user and system, children that ended included. `None` when children ended whose
-    /// parent ignores SIGCHLD: the kernel forgets what they used.
+    /// User and system time, ended children included. `None` if their parent ignores SIGCHLD: the kernel drops their use.
     pub cpu_seconds: Option<f64>,
-    /// CPU time from the end of the window until the `drain` hook was done; `None` without one.
+    /// CPU time from the end of the window to the end of the `drain` hook; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_cpu_seconds: Option<f64>,
-    /// Largest sum of the processes' resident memory among the samples.
+    /// Peak sum of the processes' resident memory.
     pub peak_rss_bytes: u64,
-    /// Largest memory of the tree among the samples, at most one a second of several processes: what they
-    /// share counts once. `None` in runs of versions that did not look.
+    /// Peak memory, shared memory counted once. Sampled at most once a second. `None` in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<u64>,
-    /// Largest number of threads among the samples.
+    /// Peak number of threads.
     pub threads: u64,
-    /// Largest number of open file descriptors among the samples, one a second.
+    /// Peak number of open file descriptors, sampled once a second.
     pub open_files: u64,
-    /// Times a thread waited.
     pub voluntary_switches: u64,
-    /// Times a thread was made to wait.
     pub involuntary_switches: u64,
-    /// CPU and memory over time, in steps as long as those of the load's series.
+    /// In steps as long as those of the load's series.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<ServerStep>,
 }
 
 impl ServerUse {
-    /// CPU time, with that of what was left to do when the load had ended, if somebody waited for it.
+    /// CPU time, including the `drain` hook.
     pub fn cpu_with_drain(&self) -> Option<f64> {
         Some(self.cpu_seconds? + self.drain_cpu_seconds.unwrap_or(0.0))
     }
 
-    /// The most memory that the machine had to have for it.
+    /// Peak memory, or the sum of resident memory in runs of older versions.
     pub fn memory(&self) -> u64 {
         self.peak_memory_bytes.unwrap_or(self.peak_rss_bytes)
     }
 }
 
-/// What a server's process tree used in one step of time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ServerStep {
-    /// CPU time per time; `None` where it is not known of the whole window.
+    /// `None` if unknown for the whole window.
     pub cpu_cores: Option<f64>,
-    /// Largest resident memory among the samples.
+    /// Peak resident memory.
     pub rss_bytes: u64,
 }
 
-/// What else happened on the machine in the measured window.
+/// Use of the machine in the measured window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MachineUse {
-    /// Share of all CPU time the hypervisor gave to others, from 0 to 1.
+    /// Share of stolen CPU time, from 0 to 1.
     pub steal_share: f64,
-    /// Cores used by processes other than the server, the generator and the lab. `None` when the
-    /// server cannot be told from them, as with a `url`, or when its own CPU time is not known.
+    /// Cores used by processes other than the server, the generator and the lab. `None` for a `url`, which may be one
+    /// of them, and if the server's own CPU time is unknown.
     pub foreign_cores: Option<f64>,
-    /// Cores the lab itself used: what watching cost. `None` in runs of versions that did not
-    /// tell.
+    /// Cores used by the lab itself. `None` in runs of older versions.
     #[serde(default)]
     pub lab_cores: Option<f64>,
-    /// Whose those were, by the names of processes, the most first; without those of less than 0.05 cores.
+    /// Other processes that used at least 0.05 cores, ordered by use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Other>,
-    /// Load average over the last minute, at the end.
+    /// Over the last minute, at the end.
     pub load_average: f64,
-    /// How fast the server's cores ran. `None` of a server that the lab did not start, and in runs of
-    /// versions that did not look.
+    /// `None` for a server that the lab did not start, and in runs of older versions.
     #[serde(default)]
     pub pace: Option<Pace>,
 }
 
-/// Processes of one name that are neither the server's nor the lab's.
+/// Other processes of one name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Other {
-    /// As the kernel has it, of up to 15 bytes.
+    /// Truncated to 15 bytes by the kernel.
     pub name: String,
-    /// CPU time per time.
     pub cores: f64,
 }
 
@@ -114,33 +104,30 @@ pub struct Other {
 struct UsageSample {
     /// Seconds since 1970.
     at: f64,
-    server: Option<Seen>,
-    /// What the generator used cannot be read any more once it has ended.
+    server: Option<ServerSample>,
+    /// The use of a generator cannot be read after its end.
     generator_lives: bool,
     generator_cpu: f64,
     lab_cpu: f64,
-    /// By commands of the experiment that run beside the load.
+    /// Commands `during` the load.
     hooks_cpu: f64,
     machine: machine::Sample,
 }
 
-/// What a server's process tree used so far in the round, those processes included that were
-/// killed and replaced.
+/// Use of a server since the start of the round, including processes that a restart replaced.
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct ServerSample {
     cpu: f64,
     rss_bytes: u64,
-    /// Without counting twice what processes share, which takes long to find out: of several
-    /// processes only with the details.
+    /// Counts shared memory once. Slow to read, so for several processes only with the details.
     memory_bytes: Option<u64>,
     threads: u64,
-    /// Children have ended since the sample before whose CPU time nobody got.
+    /// Children have ended since the last sample whose CPU time is unknown.
     lost: bool,
-    /// Not looked at each time.
+    /// Read once a second.
     detail: Option<Detail>,
 }
 
-/// What is looked at once a second.
 #[derive(Debug, Clone, Copy, Default)]
 struct Detail {
     voluntary: u64,
@@ -148,82 +135,47 @@ struct Detail {
     open_files: u64,
 }
 
-impl Seen {
-    fn closely(sample: &Sample, earlier: &Self, lost: bool, shares: bool) -> Self {
+impl ServerSample {
+    /// Adds the use of earlier processes.
+    fn after(self, earlier: &Self) -> Self {
         let before = earlier.detail.unwrap_or_default();
-        let detail = Detail {
-            voluntary: before.voluntary + sample.voluntary_switches,
-            involuntary: before.involuntary + sample.involuntary_switches,
-            open_files: sample.open_files,
-        };
-        Self {
-            cpu: earlier.cpu + sample.cpu.as_secs_f64(),
-            rss_bytes: sample.rss_bytes,
-            memory_bytes: if shares || sample.processes == 1 {
-                Some(sample.pss_bytes.unwrap_or(sample.rss_bytes))
-            } else {
-                None
-            },
-            threads: sample.threads,
-            lost,
-            detail: Some(detail),
-        }
-    }
-
-    /// Open files and switches are counted for processes only.
-    fn of_cgroups(used: &CgroupUse, earlier: &Self, closely: bool) -> Self {
-        Self {
-            cpu: earlier.cpu + used.cpu.as_secs_f64(),
-            rss_bytes: used.memory_bytes,
-            memory_bytes: Some(used.memory_bytes),
-            threads: used.threads,
-            lost: false,
-            detail: closely.then(Detail::default),
-        }
-    }
-
-    fn at_a_glance(glance: &Glance, earlier: &Self, lost: bool) -> Self {
-        Self {
-            cpu: earlier.cpu + glance.cpu.as_secs_f64(),
-            rss_bytes: glance.rss_bytes,
-            memory_bytes: (glance.processes == 1).then_some(glance.rss_bytes),
-            threads: glance.threads,
-            lost,
-            detail: None,
-        }
+        let detail = self.detail.map(|detail| Detail {
+            voluntary: before.voluntary + detail.voluntary,
+            involuntary: before.involuntary + detail.involuntary,
+            open_files: detail.open_files,
+        });
+        Self { cpu: earlier.cpu + self.cpu, detail, ..self }
     }
 }
 
 /// The samples of one round, in order of time.
-pub struct Observer<'p> {
+pub(crate) struct Observer<'p> {
     server: Option<Watched>,
-    /// What servers used that this one replaced.
-    earlier: Seen,
+    /// Use of servers that were replaced.
+    earlier: ServerSample,
     generator: &'p Process,
     hooks_cpu: Duration,
     samples: Vec<UsageSample>,
     groups: BTreeMap<String, Vec<u32>>,
-    /// Memory of each of them, whenever shares were looked at.
+    /// Memory of each group, whenever shared memory was read.
     group_memory: Vec<(f64, Vec<u64>)>,
-    /// When the details were last looked at.
+    /// Last reading of the details.
     detailed: Option<Instant>,
-    /// From when on what processes share may be looked at again.
+    /// Next reading of shared memory.
     shares_due: Option<Instant>,
     others: machine::Others,
-    /// When those were first looked at.
+    /// First reading of the others.
     others_since: Option<Instant>,
 }
 
 impl<'p> Observer<'p> {
-    pub fn new(running: &Running, generator: &'p Process) -> Self {
-        let server = Watched::from_running(running);
-        let (earlier, samples, hooks_cpu) = (Seen::default(), Vec::new(), Duration::ZERO);
+    pub(crate) fn new(running: &Running, generator: &'p Process) -> Self {
         Self {
-            server,
-            earlier,
+            server: Watched::from_running(running),
+            earlier: ServerSample::default(),
             generator,
-            hooks_cpu,
-            samples,
+            hooks_cpu: Duration::ZERO,
+            samples: Vec::new(),
             groups: running.processes.clone(),
             group_memory: Vec::new(),
             detailed: None,
@@ -233,13 +185,13 @@ impl<'p> Observer<'p> {
         }
     }
 
-    /// What commands of the experiment have used so far, for the next samples: they are no strangers.
-    pub fn set_hooks_cpu(&mut self, cpu: Duration) {
+    /// Sets the CPU time of commands `during` the load, so that they do not count as foreign.
+    pub(crate) fn set_hooks_cpu(&mut self, cpu: Duration) {
         self.hooks_cpu = cpu;
     }
 
-    /// Goes on with another process in place of a server that was killed on purpose.
-    pub fn replace(&mut self, running: &Running) {
+    /// Continues with the process of a restarted server.
+    pub(crate) fn replace(&mut self, running: &Running) {
         let mut last = self.samples.last().and_then(|sample| sample.server).unwrap_or_default();
         let details = self.samples.iter().rev().find_map(|sample| sample.server?.detail);
         last.detail = last.detail.or(details);
@@ -247,9 +199,8 @@ impl<'p> Observer<'p> {
         self.server = Watched::from_running(running);
     }
 
-    /// Takes one sample. A process that has just ended is left out of it; the caller notices by
-    /// other means.
-    pub fn look(&mut self) -> io::Result<()> {
+    /// Takes one sample; none if the server has just ended, which the caller notices by other means.
+    pub(crate) fn look(&mut self) -> io::Result<()> {
         let is_due = self.detailed.is_none_or(|last| last.elapsed() >= DETAIL_INTERVAL);
         if !is_due {
             return self.take(false, false);
@@ -259,9 +210,8 @@ impl<'p> Observer<'p> {
         self.take(true, shares_due)
     }
 
-    /// As [`look`](Self::look), at everything: before the server is gone, and at the end, as what
-    /// happened after the last full sample would be missing.
-    pub fn look_closely(&mut self) -> io::Result<()> {
+    /// Takes one sample with all details: before the server stops, and at the end.
+    pub(crate) fn look_closely(&mut self) -> io::Result<()> {
         self.detailed = Some(Instant::now());
         self.take(true, true)
     }
@@ -272,16 +222,37 @@ impl<'p> Observer<'p> {
             self.others.look()?;
             self.others_since.get_or_insert_with(Instant::now);
         }
-        let earlier = &self.earlier;
-        let seen = self.server.as_mut().map(|server| {
-            let server = match server {
-                Watched::Tree(server) => server,
-                Watched::Cgroups(cgroups) => {
-                    let used = cgroups.iter_mut().map(Member::usage).sum::<io::Result<CgroupUse>>();
-                    return used.map(|used| Seen::of_cgroups(&used, earlier, closely));
+        let Ok(server) = self.server_sample(closely, shares) else { return Ok(()) };
+        let last = self.samples.last().map_or(0.0, |sample| sample.generator_cpu);
+        let generator = self.generator.cpu_time();
+        self.samples.push(UsageSample {
+            at: seconds(machine.wall),
+            server,
+            generator_lives: generator.is_ok(),
+            generator_cpu: generator.map_or(last, |cpu| cpu.as_secs_f64().max(last)),
+            lab_cpu: madang_stack::own_cpu_time().as_secs_f64(),
+            hooks_cpu: self.hooks_cpu.as_secs_f64(),
+            machine,
+        });
+        Ok(())
+    }
+
+    fn server_sample(&mut self, closely: bool, shares: bool) -> io::Result<Option<ServerSample>> {
+        let sample = match &mut self.server {
+            None => return Ok(None),
+            Some(Watched::Cgroups(cgroups)) => {
+                let used = cgroups.iter_mut().map(Member::usage).sum::<io::Result<CgroupUse>>()?;
+                ServerSample {
+                    cpu: used.cpu.as_secs_f64(),
+                    rss_bytes: used.memory_bytes,
+                    memory_bytes: Some(used.memory_bytes),
+                    threads: used.threads,
+                    lost: false,
+                    // Open files and switches are counted for processes only.
+                    detail: closely.then(Detail::default),
                 }
-            };
-            if closely {
+            }
+            Some(Watched::Tree(server)) if closely => {
                 let begun = madang_stack::thread_cpu_time();
                 let sample = server.sample(shares);
                 if shares {
@@ -291,133 +262,143 @@ impl<'p> Observer<'p> {
                     self.shares_due = Some(Instant::now() + took * SHARES_PAUSE);
                 }
                 let lost = server.has_lost_children();
-                sample.map(|sample| Seen::closely(&sample, earlier, lost, shares))
-            } else {
-                let glance = server.glance();
-                glance.map(|glance| Seen::at_a_glance(&glance, earlier, server.has_lost_children()))
+                let sample = sample?;
+                ServerSample {
+                    cpu: sample.cpu.as_secs_f64(),
+                    rss_bytes: sample.rss_bytes,
+                    memory_bytes: (shares || sample.processes == 1)
+                        .then(|| sample.pss_bytes.unwrap_or(sample.rss_bytes)),
+                    threads: sample.threads,
+                    lost,
+                    detail: Some(Detail {
+                        voluntary: sample.voluntary_switches,
+                        involuntary: sample.involuntary_switches,
+                        open_files: sample.open_files,
+                    }),
+                }
             }
-        });
-        let server = match seen {
-            None => None,
-            Some(Ok(seen)) => Some(seen),
-            Some(Err(_)) => return Ok(()),
+            Some(Watched::Tree(server)) => {
+                let glance = server.glance()?;
+                ServerSample {
+                    cpu: glance.cpu.as_secs_f64(),
+                    rss_bytes: glance.rss_bytes,
+                    memory_bytes: (glance.processes == 1).then_some(glance.rss_bytes),
+                    threads: glance.threads,
+                    lost: server.has_lost_children(),
+                    detail: None,
+                }
+            }
         };
-        let last = self.samples.last().map_or(0.0, |sample| sample.generator_cpu);
-        let generator = self.generator.cpu_time();
-        let generator_lives = generator.is_ok();
-        let generator = generator.map_or(last, |cpu| cpu.as_secs_f64());
-        let lab = madang_stack::own_cpu_time();
-        self.samples.push(UsageSample {
-            at: seconds(machine.wall),
-            server,
-            generator_lives,
-            // A generator that has ended leaves nothing to read: what it used stays used.
-            generator_cpu: generator.max(last),
-            lab_cpu: lab.as_secs_f64(),
-            hooks_cpu: self.hooks_cpu.as_secs_f64(),
-            machine,
-        });
-        Ok(())
+        Ok(Some(sample.after(&self.earlier)))
     }
 
-    /// How many cores the server uses in `time` from now on; `None` without a server.
-    pub fn cores_for(&mut self, time: Duration) -> io::Result<Option<f64>> {
+    /// Cores that the server uses during `time` from now on; `None` without a server.
+    pub(crate) fn cores_for(&mut self, time: Duration) -> io::Result<Option<f64>> {
         let samples = self.samples.len();
         self.look()?;
         std::thread::sleep(time);
         self.look()?;
         // A server that has ended leaves no sample.
         let Some([first, last]) = self.samples.get(samples..) else { return Ok(None) };
-        let used = |sample: &UsageSample| Some(sample.server?.cpu);
-        let cores = |used: f64| used / (last.at - first.at);
-        Ok(used(last).zip(used(first)).map(|(last, first)| cores(last - first)))
+        let used = last.server.zip(first.server).map(|(last, first)| last.cpu - first.cpu);
+        Ok(used.map(|used| used / (last.at - first.at)))
     }
 
-    /// What the server used between two moments, in seconds since 1970; `step` is the length of
-    /// a step in seconds. Drained: what it used until the last sample counts for what was asked before.
-    pub fn server_use(&self, start: f64, end: f64, step: f64, drained: bool) -> Option<ServerUse> {
+    /// Use of the server between two times, in seconds since 1970, in steps of `step` seconds. If `drained`, all CPU
+    /// time up to the last sample belongs to the window's requests.
+    pub(crate) fn server_use(
+        &self,
+        start: f64,
+        end: f64,
+        step: f64,
+        drained: bool,
+    ) -> Option<ServerUse> {
         self.server.as_ref()?;
-        let change = |get: fn(&Seen) -> Option<f64>| {
-            let point = |sample: &UsageSample| Some((sample.at, get(sample.server.as_ref()?)?));
-            let points: Vec<(f64, f64)> = self.samples.iter().filter_map(point).collect();
-            at(&points, end) - at(&points, start)
+        // Details are rare: there may be none inside of a short window.
+        let most = |get: fn(&ServerSample) -> Option<u64>| {
+            around(&self.points(get), start, end, |(at, _)| *at)
+                .iter()
+                .map(|(_, value)| *value)
+                .max()
         };
-        let switches = |get: fn(&Seen) -> Option<f64>| change(get).max(0.0) as u64;
-        let largest = |get: fn(&Seen) -> u64| {
-            self.within(start, end).filter_map(|sample| sample.server.as_ref().map(get)).max()
-        };
-        // One a second: there may be none inside of a short window.
-        let rare = |get: fn(&Seen) -> Option<u64>| {
-            let point = |sample: &UsageSample| Some((sample.at, get(sample.server.as_ref()?)?));
-            let points: Vec<(f64, u64)> = self.samples.iter().filter_map(point).collect();
-            around(&points, start, end).map(|(_, value)| *value).max()
+        let switches = |get: fn(&Detail) -> u64| {
+            let points = self.points(|server| Some(get(&server.detail?) as f64));
+            (at(&points, end) - at(&points, start)).max(0.0) as u64
         };
         let until = if drained { f64::INFINITY } else { end };
         let is_known = !self.has_lost(start, until);
-        let cpu = |sample: &UsageSample| Some((sample.at, sample.server?.cpu));
-        let cpu: Vec<(f64, f64)> = self.samples.iter().filter_map(cpu).collect();
+        let cpu = self.points(|server| Some(server.cpu));
         let at_end = at(&cpu, end);
         Some(ServerUse {
             cpu_seconds: is_known.then(|| at_end - at(&cpu, start)),
             drain_cpu_seconds: (drained && is_known).then(|| at(&cpu, f64::INFINITY) - at_end),
-            peak_rss_bytes: largest(|seen| seen.rss_bytes)?,
-            threads: largest(|seen| seen.threads)?,
-            peak_memory_bytes: rare(|seen| seen.memory_bytes),
-            open_files: rare(|seen| Some(seen.detail?.open_files))?,
-            voluntary_switches: switches(|seen| Some(seen.detail?.voluntary as f64)),
-            involuntary_switches: switches(|seen| Some(seen.detail?.involuntary as f64)),
-            steps: self.steps(start, end, step),
+            peak_rss_bytes: most(|server| Some(server.rss_bytes))?,
+            threads: most(|server| Some(server.threads))?,
+            peak_memory_bytes: most(|server| server.memory_bytes),
+            open_files: most(|server| Some(server.detail?.open_files))?,
+            voluntary_switches: switches(|detail| detail.voluntary),
+            involuntary_switches: switches(|detail| detail.involuntary),
+            steps: self.steps(&cpu, start, end, step),
         })
     }
 
-    /// The most memory that groups of its processes had, as [`ServerUse::peak_memory_bytes`].
-    pub fn memory_of_groups(&self, start: f64, end: f64) -> BTreeMap<String, u64> {
-        let most = |(at, name): (usize, &String)| {
-            let memory = around(&self.group_memory, start, end).map(|(_, memory)| memory[at]);
-            Some((name.clone(), memory.max()?))
+    /// A value of the server over time.
+    fn points<T>(&self, get: impl Fn(&ServerSample) -> Option<T>) -> Vec<(f64, T)> {
+        let point = |sample: &UsageSample| Some((sample.at, get(sample.server.as_ref()?)?));
+        self.samples.iter().filter_map(point).collect()
+    }
+
+    /// Peak memory of the groups of processes, measured like [`ServerUse::peak_memory_bytes`].
+    pub(crate) fn memory_of_groups(&self, start: f64, end: f64) -> BTreeMap<String, u64> {
+        let samples = around(&self.group_memory, start, end, |(at, _)| *at);
+        let most = |(place, name): (usize, &String)| {
+            Some((name.clone(), samples.iter().map(|(_, memory)| memory[place]).max()?))
         };
         self.groups.keys().enumerate().filter_map(most).collect()
     }
 
-    /// Whether processes of the server ended between two moments whose CPU time nobody got.
+    /// True if processes of the server ended between two times whose CPU time is unknown.
     fn has_lost(&self, start: f64, end: f64) -> bool {
-        let mut samples = self.within(start, end).filter(|sample| sample.at > start);
-        samples.any(|sample| sample.server.is_some_and(|seen| seen.lost))
+        let mut samples = self.within(start, end).iter().filter(|sample| sample.at > start);
+        samples.any(|sample| sample.server.is_some_and(|server| server.lost))
     }
 
-    /// Steps from the start on. The last one may be shorter; one of less than a sample is left out.
-    fn steps(&self, start: f64, end: f64, step: f64) -> Vec<ServerStep> {
-        let cpu_at = |sample: &UsageSample| (sample.at, sample.server.map_or(0.0, |seen| seen.cpu));
-        let cpu: Vec<(f64, f64)> = self.samples.iter().map(cpu_at).collect();
+    /// Steps of a window. The last one may be shorter; one of less than a sample is left out.
+    fn steps(&self, cpu: &[(f64, f64)], start: f64, end: f64, step: f64) -> Vec<ServerStep> {
         let is_known = !self.has_lost(start, end);
         let mut steps = Vec::new();
         let mut from = start;
         while end - from >= INTERVAL.as_secs_f64() {
             let to = (from + step).min(end);
-            let cpu = at(&cpu, to) - at(&cpu, from);
-            let memory = self.within(from, to).filter_map(|sample| Some(sample.server?.rss_bytes));
-            let Some(rss_bytes) = memory.max() else { break };
-            let cpu_cores = is_known.then(|| cpu / (to - from));
-            steps.push(ServerStep { cpu_cores, rss_bytes });
+            let used = at(cpu, to) - at(cpu, from);
+            let memory = self.within(from, to).iter().filter_map(|sample| sample.server);
+            let Some(rss_bytes) = memory.map(|server| server.rss_bytes).max() else { break };
+            steps.push(ServerStep { cpu_cores: is_known.then(|| used / (to - from)), rss_bytes });
             from = to;
         }
         steps
     }
 
-    /// What else happened between two moments.
-    pub fn machine_use(&self, start: f64, end: f64, pace: Option<Pace>) -> Option<MachineUse> {
-        // A sample after the generator's end would count its last CPU time as somebody else's.
-        let mut samples = self.within(start, end).filter(|sample| sample.generator_lives);
+    /// Use of the machine between two times.
+    pub(crate) fn machine_use(
+        &self,
+        start: f64,
+        end: f64,
+        pace: Option<Pace>,
+    ) -> Option<MachineUse> {
+        // After the generator's end, its last CPU time would count as foreign.
+        let samples = self.within(start, end).iter();
+        let mut samples = samples.filter(|sample| sample.generator_lives);
         let first = samples.next()?;
-        let last = samples.last().unwrap_or(first);
+        let last = samples.next_back().unwrap_or(first);
         let elapsed = last.at - first.at;
         let ours = |sample: &UsageSample| {
-            let server = sample.server.as_ref().map_or(0.0, |seen| seen.cpu);
+            let server = sample.server.map_or(0.0, |server| server.cpu);
             server + sample.generator_cpu + sample.lab_cpu + sample.hooks_cpu
         };
         let all = |sample: &UsageSample| sample.machine.processes.as_secs_f64();
         let foreign = (all(last) - all(first)) - (ours(last) - ours(first));
-        // What the server lost would be somebody else's.
+        // CPU time that the server lost would count as foreign.
         let known = self.server.is_some() && elapsed > 0.0 && !self.has_lost(start, end);
         Some(MachineUse {
             steal_share: last.machine.steal_share_since(&first.machine),
@@ -429,7 +410,7 @@ impl<'p> Observer<'p> {
         })
     }
 
-    /// Who else used the machine until now, since the first sample.
+    /// Other processes that used the machine since the first sample.
     fn others(&self) -> Vec<Other> {
         let seconds = self.others_since.map_or(0.0, |since| since.elapsed().as_secs_f64());
         let used = self.others.used().into_iter();
@@ -437,23 +418,19 @@ impl<'p> Observer<'p> {
         cores.filter(|other| other.cores >= LEAST_CORES).take(MOST_OTHERS).collect()
     }
 
-    /// The samples inside a window, and the nearest on either side.
-    fn within(&self, start: f64, end: f64) -> impl Iterator<Item = &UsageSample> {
-        let first = self.samples.partition_point(|sample| sample.at <= start).saturating_sub(1);
-        let last = self.samples.partition_point(|sample| sample.at < end).min(self.samples.len());
-        self.samples.iter().skip(first).take((last + 1).saturating_sub(first))
+    fn within(&self, start: f64, end: f64) -> &[UsageSample] {
+        around(&self.samples, start, end, |sample| sample.at)
     }
 }
 
-/// The points inside a window, and the nearest on either side.
-fn around<T>(points: &[(f64, T)], start: f64, end: f64) -> impl Iterator<Item = &(f64, T)> {
-    let first = points.partition_point(|(at, _)| *at <= start).saturating_sub(1);
-    let last = points.partition_point(|(at, _)| *at < end);
-    points.iter().skip(first).take((last + 1).saturating_sub(first))
+/// The samples inside a window, and the nearest on either side.
+fn around<T>(samples: &[T], start: f64, end: f64, at: impl Fn(&T) -> f64) -> &[T] {
+    let first = samples.partition_point(|sample| at(sample) <= start).saturating_sub(1);
+    let last = samples.partition_point(|sample| at(sample) < end);
+    samples.get(first..samples.len().min(last + 1)).unwrap_or_default()
 }
 
-/// The value of a growing counter at a moment between two readings, by linear interpolation;
-/// outside of all readings, the nearest one.
+/// Linear interpolation between two readings of a counter; outside of all readings, the nearest one.
 pub fn at(points: &[(f64, f64)], moment: f64) -> f64 {
     let after = points.partition_point(|(time, _)| *time < moment);
     match (after.checked_sub(1).and_then(|before| points.get(before)), points.get(after)) {
@@ -464,7 +441,7 @@ pub fn at(points: &[(f64, f64)], moment: f64) -> f64 {
 }
 
 /// Seconds since 1970.
-pub fn seconds(time: SystemTime) -> f64 {
+pub(crate) fn seconds(time: SystemTime) -> f64 {
     time.duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
 }
 

@@ -1,33 +1,30 @@
-//! What a run will do: the experiment, after quick mode and flags, and the order of its rounds.
+//! Plan of a run: the experiment after quick mode and flags, and the order of its rounds.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::file::experiment::{Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant};
+use crate::file::experiment::{Experiment, Prediction, Target, Variant};
 use crate::journal::record::Warning;
 use crate::judge::metric::{Metric, Statistic};
 use crate::observe::database::Figure;
 use crate::report::Language;
+use crate::time::as_seconds;
 
-/// What the person who runs an experiment may change about it.
+/// Flags of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     pub quick: bool,
-    /// Blocks instead of the file's.
     pub blocks: Option<u32>,
-    /// Warm-up instead of the default, for a script without support for it.
     #[serde(default)]
     pub warm_up: Option<Duration>,
     pub calibration: bool,
-    /// Seed of the order of rounds; a new one when there is none. Below 2^53, or a reader of
-    /// `report.json` that keeps numbers as doubles sees another one.
+    /// Seed of the order of rounds; `None` for a new one. Below 2^53, for JSON readers that use doubles.
     pub seed: Option<u64>,
     #[serde(default)]
     pub language: Language,
 }
 
-/// `--quick` was asked of a file that does not say what that is.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the file has no quick settings: add [load.quick] (`env`, `vus`, `duration`) or \
@@ -35,31 +32,31 @@ pub struct Options {
 )]
 pub struct NoQuick;
 
-/// The name the second copy of the reference gets in a calibration.
+/// Suffix of the second copy of the reference in a calibration.
 const AGAIN: &str = "again";
-/// Starting, copying data and stopping: a guess, for the estimate before the first round only.
+/// Guess for starting, copying data and stopping, for the estimate before the first round.
 const ROUND_OVERHEAD: Duration = Duration::from_secs(2);
 
-/// Warms connections, caches and compilers of most servers.
+/// Long enough for connections, caches and compilers of most servers.
 const USUAL_WARM_UP: Duration = Duration::from_secs(2);
 
-/// Every so many blocks, each variant also runs alone, to measure the interference within pairs.
+/// In one of so many blocks, each variant also runs alone, to measure the interference within pairs.
 const ALONE_EVERY: u32 = 4;
 
 /// Kind of rounds in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Design {
-    /// Pairs: a variant and the reference are loaded at the same moment on the same cores. For CPU and memory, because a
+    /// Pairs: a variant and the reference are loaded at the same time on the same cores. For CPU and memory, because a
     /// disturbance affects both.
     Duet,
-    /// One variant at a time. For response times and throughput, which a pair would share.
+    /// One variant at a time. For response times and throughput, which pairs would affect.
     Rounds,
     Both,
 }
 
 impl Design {
-    /// All designs with their names in files.
+    /// Designs by their names in files.
     pub const ALL: [(&'static str, Self); 3] =
         [("duet", Self::Duet), ("rounds", Self::Rounds), ("both", Self::Both)];
 
@@ -67,8 +64,8 @@ impl Design {
         self != Self::Rounds
     }
 
-    /// Default design: pairs for predictions about cost or without predictions, otherwise rounds, or both for a mixture. Rounds
-    /// if the variants cannot run at the same moment.
+    /// Default design: pairs for predictions about costs or without predictions, otherwise rounds, or both for a
+    /// mixture. Rounds if the variants cannot run at the same time.
     fn fitting(experiment: &Experiment) -> Self {
         let may_pair = experiment.why_no_pairs().is_none();
         let about_cost =
@@ -83,64 +80,56 @@ impl Design {
     }
 }
 
-/// One step of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockStep {
-    /// A round of this variant, by its index.
+    /// Index of the variant.
     Alone(usize),
-    /// Two rounds at the same moment, started in this order.
+    /// Indices of the variants in the order of their start.
     Pair([usize; 2]),
 }
 
-/// A run, fixed before its first round.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What is compared, in the order of the tables.
+    /// In the order of the tables.
     pub variants: Vec<Variant>,
-    /// The one the others are compared with.
+    /// Name of the variant that the others are compared with.
     pub reference: String,
-    /// What is expected. In a calibration: that the reference is like itself.
+    /// Empty in a calibration.
     pub predictions: Vec<Prediction>,
-    /// Figures in question, with their variants: those of predictions, otherwise the default of the design.
+    /// Figures in question and their variants: those of predictions, otherwise the default of the design.
     pub asked: Vec<(Metric, String)>,
-    /// The rows of the report: those that every report has, what the file observes, and what the
-    /// predictions are about.
+    /// Rows of the report: the usual ones, observed ones, and those of predictions.
     pub metrics: Vec<Metric>,
-    /// Ratios this close to 1 are no difference that matters; see [`Experiment::band`].
+    /// See [`Experiment::band`].
     pub band: f64,
     pub calibration: bool,
     pub settings: Settings,
-    /// Seed of the order.
+    /// Seed of the order of rounds.
     pub seed: u64,
-    /// Measured time by the options of the script, if known.
+    /// Length of the window by the options of the script, if known.
     pub script_time: Option<Duration>,
     pub language: Language,
 }
 
-/// The values a run uses, after quick mode and flags.
+/// Settings after quick mode and flags.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Settings {
     pub quick: bool,
     pub design: Design,
-    /// Blocks to complete.
     pub blocks: u32,
     #[serde(rename = "warm_up_seconds", serialize_with = "as_seconds")]
     pub warm_up: Duration,
-    /// Virtual users, when not the script's own.
+    /// `None` for the script's own.
     pub vus: Option<u32>,
-    /// Measured time, when not the script's own.
+    /// `None` for the script's own.
     #[serde(rename = "duration_seconds", serialize_with = "as_optional_seconds")]
     pub duration: Option<Duration>,
     pub env: Vec<(String, String)>,
-    /// How often a broken block may be run again.
+    /// Repeats of a broken block.
     pub retries: u32,
-    /// Whether server and generator get CPUs of their own.
+    /// Server and generator get CPUs of their own.
     pub pin_cpus: bool,
     pub accept: Vec<Warning>,
-}
-
-fn as_seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(time.as_secs_f64())
 }
 
 fn as_optional_seconds<S: serde::Serializer>(
@@ -151,10 +140,8 @@ fn as_optional_seconds<S: serde::Serializer>(
 }
 
 impl Plan {
-    /// Fixes a run.
-    ///
     /// # Errors
-    /// When quick mode is asked of a file without quick settings.
+    /// If the experiment has no settings for quick mode.
     pub fn new(experiment: &Experiment, options: &Options) -> Result<Self, NoQuick> {
         if options.quick && !experiment.has_quick() {
             return Err(NoQuick);
@@ -162,15 +149,11 @@ impl Plan {
         let mut variants = experiment.variants.clone();
         let mut predictions = experiment.predictions.clone();
         if options.calibration {
+            let again = format!("{}-{AGAIN}", experiment.reference);
             variants.retain(|variant| variant.name == experiment.reference);
-            let mut again = variants.clone();
-            for variant in &mut again {
-                variant.name = format!("{}-{AGAIN}", variant.name);
-            }
-            for prediction in &mut predictions {
-                prediction.variant = format!("{}-{AGAIN}", experiment.reference);
-            }
-            variants.append(&mut again);
+            variants.extend(variants.first().cloned());
+            variants.iter_mut().skip(1).for_each(|variant| variant.name.clone_from(&again));
+            predictions.iter_mut().for_each(|prediction| prediction.variant.clone_from(&again));
         }
         let settings = settings(experiment, options);
         let asked = asked(&variants, &experiment.reference, &predictions, settings.design);
@@ -192,7 +175,7 @@ impl Plan {
         })
     }
 
-    /// Options that make this plan again, with its seed.
+    /// Options that recreate this plan, with its seed.
     pub fn options(&self) -> Options {
         Options {
             quick: self.settings.quick,
@@ -204,9 +187,8 @@ impl Plan {
         }
     }
 
-    /// The order of one block's rounds, as indices of the variants. Each block has an order of its
-    /// own, which depends on nothing but the seed and the block's number: repeating a block
-    /// repeats its order, and does not change that of later ones.
+    /// Order of a block's rounds, as indices of variants. It depends only on the seed and the block's number, so
+    /// repeating a block does not change later ones.
     pub fn order(&self, block: u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.variants.len()).collect();
         let mut rng = fastrand::Rng::with_seed(self.seed);
@@ -216,8 +198,8 @@ impl Plan {
         order
     }
 
-    /// Steps of one block in order: each variant alone, if the block has such rounds, then a pair of the reference with each
-    /// other variant. The first side of a pair alternates from block to block.
+    /// Steps of a block: each variant alone, if the block has such rounds, then a pair of the reference with each other
+    /// variant. The first side of a pair alternates between blocks.
     pub fn steps(&self, block: u32) -> Vec<BlockStep> {
         let order = self.order(block);
         let design = self.settings.design;
@@ -237,7 +219,7 @@ impl Plan {
         steps
     }
 
-    /// The rounds of one block, each as its variant and the one beside it.
+    /// Rounds of a block: each variant and its partner.
     pub fn expected(&self, block: u32) -> Vec<(&str, Option<&str>)> {
         let name = |index: usize| self.variants[index].name.as_str();
         let of = |step: BlockStep| match step {
@@ -249,24 +231,23 @@ impl Plan {
         self.steps(block).into_iter().flat_map(of).collect()
     }
 
-    /// Rounds in all blocks, when nothing breaks.
+    /// Rounds of all blocks, without repeats.
     pub fn rounds(&self) -> u32 {
         let rounds = (1..=self.settings.blocks).map(|block| self.expected(block).len());
         u32::try_from(rounds.sum::<usize>()).unwrap_or(u32::MAX)
     }
 
-    /// Whether ratios of a metric are taken from pairs.
+    /// True if ratios of a metric come from pairs.
     pub fn is_paired(&self, metric: &Metric) -> bool {
         self.settings.design.has_pairs() && metric.is_cost()
     }
 
-    /// How many rounds may be refused and repeated before the machine counts as too noisy: half
-    /// as many as there are.
+    /// Limit of refused and repeated rounds before the machine counts as too noisy.
     pub fn repeats(&self) -> u32 {
         (self.rounds() / 2).max(1)
     }
 
-    /// How long that will take, roughly; `None` when only the script knows how long a round is.
+    /// Estimated length of the run; `None` if only the script knows the length of a round.
     pub fn estimate(&self) -> Option<Duration> {
         let measured = self.settings.duration.or(self.script_time)?;
         let round = self.settings.warm_up + measured + ROUND_OVERHEAD;
@@ -278,13 +259,13 @@ impl Plan {
         self.variants.iter().any(|variant| matches!(variant.target, Target::Container(_)))
     }
 
-    /// Whether any variant is started by the lab, and so can be given fresh data.
+    /// True if the lab starts a variant, and can give it fresh data.
     pub fn starts_servers(&self) -> bool {
         self.variants.iter().any(|variant| !matches!(variant.target, Target::Url(_)))
     }
 }
 
-/// Figures of predictions about ratios, each once; for variants without any, the default of the design.
+/// Figures of predictions about ratios, each once; for variants without one, the default of the design.
 fn asked(
     variants: &[Variant],
     reference: &str,
@@ -336,11 +317,8 @@ fn metrics(experiment: &Experiment) -> Vec<Metric> {
 
 fn settings(experiment: &Experiment, options: &Options) -> Settings {
     let (load, rounds) = (&experiment.load, &experiment.rounds);
-    let (quick_load, quick_rounds) = if options.quick {
-        (load.quick.clone().unwrap_or_default(), rounds.quick.clone().unwrap_or_default())
-    } else {
-        (QuickLoad::default(), QuickRounds::default())
-    };
+    let quick_load = load.quick.clone().filter(|_| options.quick).unwrap_or_default();
+    let quick_rounds = rounds.quick.clone().filter(|_| options.quick).unwrap_or_default();
     let mut env = load.env.clone();
     env.retain(|(name, _)| !quick_load.env.iter().any(|(quick, _)| quick == name));
     env.extend(quick_load.env);

@@ -1,4 +1,4 @@
-//! What came of a run: for a machine, for a page, for a terminal.
+//! Reports of runs: JSON, HTML, Markdown, JUnit, and text for a terminal.
 
 mod answers;
 mod broken;
@@ -26,53 +26,52 @@ use madang_stack::machine::Description;
 use serde::{Deserialize, Serialize};
 
 use crate::file::experiment::{Experiment, Sources};
-use crate::journal::record::{FailureKind, Measured, Outcome, RoundRecord};
+use crate::journal::record::{FailureKind, Measured, RoundRecord};
 use crate::journal::stored;
 use crate::judge::answer::Answer;
 use crate::judge::conclusion::Conclusion;
 use crate::judge::verdict::{Undecided, Verdict};
 use crate::plan::{Plan, Settings};
 
-pub use answers::{Figure, Further, Headline};
-pub use experiment::{ExperimentPart, TargetPart, VariantPart};
-pub use figures::{Figures, Times};
-pub use invariants::{Broken, InvariantSummary};
-pub use predictions::PredictionPart;
-pub use summary::{Comparison, Row, VariantSummary};
+pub(crate) use answers::{Figure, Further, Headline};
+pub(crate) use experiment::{ExperimentPart, TargetPart};
+pub(crate) use invariants::InvariantSummary;
+pub(crate) use predictions::PredictionPart;
+pub(crate) use summary::{Comparison, Row, VariantSummary};
 pub(crate) use summary::{Sides, ratio};
 pub(crate) use text::{align, head};
 pub use words::Language;
 
-/// Pages in the look of reports, for what others have measured.
+/// Pages in the style of reports, for other measurements.
 pub mod page {
     pub use super::document::{Document, Part, Plot, Section, Table};
     pub use super::plot::{Line, lines};
 }
 
-/// Version of `report.json`'s shape; grows when a reader has to change.
+/// Version of `report.json`; grows with incompatible changes.
 pub const FORMAT: u32 = 3;
 
-/// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum RunEnd {
-    /// All blocks are complete.
     Complete,
-    /// Somebody stopped it.
     Interrupted,
     /// A block stayed broken.
-    Broken { block: u32, attempts: u32 },
+    Broken {
+        block: u32,
+        attempts: u32,
+    },
 }
 
-/// A run's report. Its fields are those of `report.json`, which `experiments/REFERENCE.md` documents.
+/// Fields are those of `report.json`, documented in `experiments/REFERENCE.md`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     pub format: u32,
     /// `comparison` or `calibration`.
     pub kind: &'static str,
-    /// What is broken, in words: crashes, exceptions of the script, failed checks, invariants. Empty when nothing is.
+    /// Broken things: crashes, exceptions of the script, failed checks, invariants.
     pub broken: Vec<String>,
-    /// Answer for the figures in question; the most serious of several.
+    /// The most serious answer about the figures in question.
     pub answer: Answer,
     /// Variant of `answer` and `metrics`.
     pub variant: Option<String>,
@@ -81,77 +80,69 @@ pub struct Report {
     pub headlines: Vec<Headline>,
     /// Further figures that are worse, after Holm's adjustment.
     pub also_worse: Vec<Further>,
-    /// Worst verdict of the predictions; `null` without predictions.
+    /// `null` without predictions.
     pub verdict: Option<Verdict>,
-    /// Why it is undecided; `null` otherwise.
+    /// `null` unless undecided.
     pub undecided_because: Option<&'static str>,
-    /// Each prediction and its own verdict, in the order of the file.
+    /// In the order of the file.
     pub predictions: Vec<PredictionPart>,
-    /// Each invariant and the rounds in which it was broken, in the order of the file.
+    /// In the order of the file.
     pub invariants: Vec<InvariantSummary>,
-    /// What could overturn the verdict, in words: memory that rises as if it leaked.
+    /// Memory that rises as if it leaked.
     pub caveats: Vec<String>,
-    /// How many of the rounds behind the verdict others on this machine disturbed; `null` when
-    /// none.
+    /// Number of disturbed rounds behind the verdict; `null` without any.
     pub noise: Option<String>,
-    /// That the server's cores ran at different speeds, and how much that varied; `null` on a steady
-    /// machine.
+    /// Variation of the speed of the server's cores; `null` on a steady machine.
     pub pace: Option<String>,
     pub ended: RunEnd,
     pub experiment: ExperimentPart,
     pub settings: Settings,
     /// Seed of the order of rounds.
     pub seed: u64,
-    /// Where and when it ran.
     #[serde(flatten)]
     pub origin: Origin,
     pub sources: Sources,
-    /// Blocks all of whose rounds were good.
     pub complete_blocks: u32,
-    /// One entry per variant, in the order of the file.
+    /// In the order of the file.
     pub variants: Vec<VariantSummary>,
     pub warnings: Vec<String>,
-    /// Every round, also broken ones, in the order they were run.
+    /// In the order of their runs, broken ones included.
     pub rounds: Vec<RoundRecord>,
     pub language: Language,
 }
 
-/// The machine, for a reader who has another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachinePart {
     pub cpu: Option<String>,
     pub cpus: Option<usize>,
-    /// Memory.
     pub memory_bytes: Option<u64>,
     pub kernel: Option<String>,
     pub system: Option<String>,
 }
 
-/// What was done and how it went.
 #[derive(Debug)]
 pub struct Course {
-    /// Every round, in the order they were run.
+    /// In the order of their runs.
     pub rounds: Vec<RoundRecord>,
     pub ended: RunEnd,
-    /// More rounds were disturbed than might be repeated.
+    /// More rounds were disturbed than the run may repeat.
     pub noisy: bool,
 }
 
-/// Where and when a run took place.
+/// Time, machine and versions of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Origin {
-    /// When it began and ended, RFC 3339 in UTC.
+    /// RFC 3339 in UTC.
     pub started: String,
-    /// When it went on after an interruption.
+    /// Times of resumption, RFC 3339 in UTC.
     pub resumed: Vec<String>,
-    /// See `started`; `null` of a run that was killed.
+    /// `null` for a killed run.
     pub finished: Option<String>,
     pub machine: MachinePart,
     pub versions: Vec<(String, String)>,
 }
 
 impl Origin {
-    /// When, where and with what, a line each.
     pub(crate) fn lines(&self, language: Language) -> Vec<String> {
         let mut lines = vec![language.time(&self.started, self.finished.as_deref())];
         lines.extend(self.resumed.iter().map(|moment| language.resumed(moment)));
@@ -162,14 +153,18 @@ impl Origin {
 }
 
 impl Report {
-    pub fn new(experiment: &Experiment, plan: &Plan, origin: Origin, course: Course) -> Self {
+    pub(crate) fn new(
+        experiment: &Experiment,
+        plan: &Plan,
+        origin: Origin,
+        course: Course,
+    ) -> Self {
         let Course { rounds, ended, noisy } = course;
         let mut variants = summary::summarise(plan, &rounds);
         let undecided = Undecided::of_run(ended, noisy);
         answers::judge(&mut variants, plan, &rounds, undecided);
         let complete_blocks = stored::complete_blocks(&rounds);
-        let evidence = predictions::Evidence { plan, variants: &variants, rounds: &rounds };
-        let predictions = evidence.answers(undecided, complete_blocks);
+        let predictions = predictions::judge(plan, &variants, &rounds, undecided, complete_blocks);
         let verdict = Verdict::worst(predictions.iter().map(|one| one.verdict));
         let headlines = answers::headlines(plan, &variants, &rounds);
         let answer = Answer::overall(headlines.iter().map(|headline| headline.answer));
@@ -215,12 +210,12 @@ impl Report {
         }
     }
 
-    /// Whether something is broken, or something predicted cannot be decided because not one request of a round was good.
+    /// True if something is broken, or a prediction is open because a round had no good request.
     fn is_broken(&self) -> bool {
         !self.broken.is_empty() || self.is_because(&[Undecided::NothingGood])
     }
 
-    /// Whether an answer or a verdict is open for one of these reasons.
+    /// True if an answer or a verdict is open for one of these reasons.
     fn is_because(&self, reasons: &[Undecided]) -> bool {
         let mut headlines = self.headlines.iter().filter_map(|headline| headline.doubt);
         let predicted = |one: &PredictionPart| match one.verdict {
@@ -230,8 +225,7 @@ impl Report {
         headlines.any(|why| reasons.contains(&why)) || self.predictions.iter().any(predicted)
     }
 
-    /// Whether a variant is worse by more than a share, in the figures in question or in those of `also_worse`; `None` if
-    /// undecided.
+    /// True if a variant is worse by more than a share in a figure in question or in `also_worse`; `None` if undecided.
     pub fn is_worse_by(&self, share: f64) -> Option<bool> {
         let row = |headline: &Headline| {
             let variant = self.variants.iter().find(|one| one.name == headline.variant)?;
@@ -249,7 +243,7 @@ impl Report {
         if asked.contains(&None) { None } else { Some(false) }
     }
 
-    /// All findings as sentences, each with its label: answers, caveats, further figures that are worse, predictions.
+    /// Labels and sentences of all findings: answers, caveats, further worse figures, predictions.
     pub fn found(&self) -> Vec<(&'static str, &str)> {
         let answers = self.headlines.iter().map(|one| (one.answer.word(), one.sentence.as_str()));
         let caveats = self.caveats.iter().chain(&self.noise);
@@ -263,17 +257,14 @@ impl Report {
             .collect()
     }
 
-    /// All of [`found`](Self::found), each on a line of its own.
+    /// The sentences of [`found`](Self::found), one per line.
     pub fn sentence(&self) -> String {
         self.found().into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")
     }
 
-    /// What broke the last round that broke.
+    /// Kind of the last failure.
     pub fn last_failure(&self) -> Option<FailureKind> {
-        self.rounds.iter().rev().find_map(|round| match &round.outcome {
-            Outcome::Failed(failure) => Some(failure.kind),
-            Outcome::Measured(_) => None,
-        })
+        self.rounds.iter().rev().find_map(|round| Some(round.failure()?.kind))
     }
 
     pub fn conclusion(&self) -> Conclusion {
@@ -296,7 +287,7 @@ impl Report {
         json.expect("every key of the report is a string and every number finite") + "\n"
     }
 
-    /// The report as one HTML page that needs nothing else, in the report's language.
+    /// A self-contained page.
     pub fn to_html(&self) -> String {
         let raw = serde_json::to_string(self).unwrap_or_default();
         sections::document(self).to_html(&raw)
@@ -310,12 +301,12 @@ impl Report {
         junit::render(self)
     }
 
-    /// The report for a terminal: what a person understands in five seconds.
+    /// A short report for a terminal.
     pub fn to_text(&self) -> String {
         text::render(self, false)
     }
 
-    /// The same, and below it every column that other tools' reports have.
+    /// The short report, and the columns of other tools.
     pub fn to_full_text(&self) -> String {
         text::render(self, true)
     }
@@ -340,7 +331,7 @@ impl MachinePart {
     }
 }
 
-/// The measured rounds that count of one variant alone, by block.
+/// Counted rounds of a variant alone, by block.
 pub(crate) fn counted<'r>(
     rounds: &'r [RoundRecord],
     variant: &'r str,
@@ -349,15 +340,11 @@ pub(crate) fn counted<'r>(
         .filter_map(|(round, measured)| round.beside.is_none().then_some((round.block, measured)))
 }
 
-/// All of one variant that count, also those beside another.
+/// Counted rounds of a variant, including pairs.
 pub(crate) fn all<'r>(
     rounds: &'r [RoundRecord],
     variant: &'r str,
 ) -> impl Iterator<Item = (&'r RoundRecord, &'r Measured)> {
-    rounds.iter().filter_map(move |round| match &round.outcome {
-        Outcome::Measured(measured) if round.counted && round.variant == variant => {
-            Some((round, measured.as_ref()))
-        }
-        _ => None,
-    })
+    let own = rounds.iter().filter(move |round| round.counted && round.variant == variant);
+    own.filter_map(|round| Some((round, round.measured()?)))
 }

@@ -1,17 +1,17 @@
-//! One round: a fresh process on fresh data, loaded, watched, and asked afterwards.
+//! Runs one round, or two as a pair: starts a process on fresh data, loads and watches it, and checks invariants.
 
-pub mod action;
-pub mod containers;
-pub mod copy;
+pub(crate) mod action;
+pub(crate) mod containers;
+pub(crate) mod copy;
 mod files;
 pub mod host;
-pub mod launch;
+pub(crate) mod launch;
 mod meeting;
 mod pacer;
 mod pinning;
 mod processes;
 mod sampler;
-pub mod values;
+pub(crate) mod values;
 mod watch;
 
 use std::path::Path;
@@ -30,61 +30,57 @@ use crate::load::report::{Check, LoadReport};
 use crate::observe::database::Watching;
 use crate::observe::{MachineUse, Observer};
 use crate::plan::Settings;
-use crate::round::action::{Runner, Surroundings};
+use crate::round::action::{CommandEnv, Runner};
 use crate::round::containers::Containers;
 use crate::round::host::Host;
 use crate::round::launch::{Conditions, LaunchError, Running};
-use crate::round::values::{Moment, Taker};
+use crate::round::values::{Moment, ValueReader};
 use crate::run::Templates;
 use crate::run::cancel::Cancel;
 use crate::time;
 use files::Files;
 use meeting::{Meeting, note_apart};
-pub use pacer::Pace;
+pub(crate) use pacer::Pace;
 use pacer::Pacer;
 use pinning::Pinning;
 use processes::Processes;
 use sampler::Sampler;
 use watch::Watch;
 
-/// Time a server gets to stop by itself. Not measured, and long enough to flush what it holds.
+/// Grace period of a server; not measured, and long enough to flush data.
 const STOP_GRACE: Duration = Duration::from_secs(15);
-/// How long a server is watched when the load has ended.
+/// Time during which a server is watched after the load.
 const AFTERWARDS: Duration = Duration::from_millis(200);
-/// One that uses more cores then has not done all of its work,
+/// A server that then uses more cores,
 const BUSY_CORES: f64 = 0.05;
-/// if that is more than this share of those that it used under load.
+/// and more than this share of those under load, has not finished its work.
 const BUSY_SHARE: f64 = 0.1;
-/// k6's exit code for "a threshold was crossed": the load itself ran to its end.
+/// Exit code of k6 for a crossed threshold; the load is complete.
 const EXIT_THRESHOLDS: i32 = 99;
-/// And for "the script called `exec.test.fail()`", which does not end the run either.
+/// Exit code of k6 for `exec.test.fail()`; the load is complete.
 const EXIT_MARKED_AS_FAILED: i32 = 110;
-/// A shell adds the number of the signal to this.
+/// Shells add the number of the signal.
 const EXIT_BY_SIGNAL: i32 = 128;
-/// What server and generator may print in a round. Files, because a reader in the lab would take
-/// CPU time from what is measured; bounded, because a server that logs every request fills a disk.
+/// Limit of a log of server or generator. Logs are files, because a reader in the lab would take CPU time.
 const LOG_BYTES: u64 = 64 << 20;
 
-/// Where a round stands in the run.
 #[derive(Debug, Clone, Copy)]
-pub struct RoundPosition {
+pub(crate) struct RoundPosition {
     pub block: u32,
     pub attempt: u32,
     pub position: u32,
 }
 
-/// The other side of a pair.
+/// The partner of a round in a pair.
 #[derive(Clone, Copy)]
-struct Company<'c> {
-    /// The other variant's name.
-    beside: &'c str,
-    /// Where the two wait for each other before their loads begin.
+struct Partner<'c> {
+    variant: &'c str,
     meeting: &'c Meeting,
 }
 
-/// What all rounds of a run share.
+/// State that all rounds of a run share.
 #[derive(Clone, Copy)]
-pub struct Bench<'r> {
+pub(crate) struct Bench<'r> {
     pub experiment: &'r Experiment,
     pub settings: &'r Settings,
     pub host: &'r dyn Host,
@@ -92,49 +88,46 @@ pub struct Bench<'r> {
     pub templates: &'r Templates,
     /// Scratch space; emptied after each round.
     pub work: &'r Path,
-    /// Where logs of broken rounds stay.
+    /// Directory of the logs of broken rounds.
     pub logs: &'r Path,
-    /// The load that the generator starts by the clock, whatever the script says.
+    /// Arrival rate instead of the script's options.
     pub arrivals: Option<Arrivals>,
     pub cancel: &'r Cancel,
 }
 
 impl Bench<'_> {
-    /// Runs one round. Whatever happens, no process of it is left and its scratch space is empty.
-    pub fn round(&self, place: RoundPosition, variant: &Variant) -> RoundRecord {
+    /// Runs one round. It leaves no process, and no scratch files unless it broke.
+    pub(crate) fn round(&self, place: RoundPosition, variant: &Variant) -> RoundRecord {
         self.record(place, variant, None)
     }
 
-    /// Runs two rounds at the same moment: the servers start one after the other, then both loads begin together. If one
+    /// Runs two rounds at the same time: the servers start one after the other, then both loads start together. If one
     /// round breaks, the other is cancelled and leaves no record.
-    pub fn pair(&self, place: RoundPosition, variants: [&Variant; 2]) -> Vec<RoundRecord> {
+    pub(crate) fn pair(&self, place: RoundPosition, variants: [&Variant; 2]) -> Vec<RoundRecord> {
         let cancel = self.cancel.below();
         let bench = Bench { cancel: &cancel, ..*self };
         let meeting = Meeting::default();
         let [first, second] = variants;
         let later = RoundPosition { position: place.position + 1, ..place };
         let run = |place: RoundPosition, variant: &Variant, beside: &Variant| {
-            let _give_up = GiveUp(&cancel);
-            let company = Company { beside: &beside.name, meeting: &meeting };
-            let record = bench.record(place, variant, Some(company));
-            if matches!(record.outcome, Outcome::Failed(_)) {
+            let _guard = CancelOnPanic(&cancel);
+            let partner = Partner { variant: &beside.name, meeting: &meeting };
+            let record = bench.record(place, variant, Some(partner));
+            if record.failure().is_some() {
                 cancel.cancel();
             }
             record
         };
         let mut records = std::thread::scope(|scope| {
             let one = scope.spawn(|| run(place, first, second));
-            // The second server starts when the first one is up; the order alternates from pair to pair.
-            let other = meeting.someone_or(&cancel).then(|| run(later, second, first));
+            // The second server starts when the first one is up; the order alternates between blocks.
+            let other = meeting.wait_for_first(&cancel).then(|| run(later, second, first));
             let one = one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             [Some(one), other].into_iter().flatten().collect::<Vec<_>>()
         });
-        let broke = |record: &RoundRecord| match &record.outcome {
-            Outcome::Failed(failure) => Some(failure.kind),
-            Outcome::Measured(_) => None,
-        };
-        if !self.cancel.is_cancelled() && records.iter().any(|one| broke(one).is_some()) {
-            records.retain(|one| broke(one).is_some_and(|kind| kind != FailureKind::Interrupted));
+        if !self.cancel.is_cancelled() && records.iter().any(|one| one.failure().is_some()) {
+            let is_cause = |failure: &Failure| failure.kind != FailureKind::Interrupted;
+            records.retain(|one| one.failure().is_some_and(is_cause));
         }
         note_apart(&mut records);
         records
@@ -144,11 +137,11 @@ impl Bench<'_> {
         &self,
         place: RoundPosition,
         variant: &Variant,
-        company: Option<Company<'_>>,
+        partner: Option<Partner<'_>>,
     ) -> RoundRecord {
         let begun = Instant::now();
         let started = time::rfc3339(SystemTime::now());
-        let outcome = match self.measure(place, variant, company) {
+        let outcome = match self.measure(place, variant, partner) {
             Ok(measured) => Outcome::Measured(Box::new(measured)),
             Err(failure) => Outcome::Failed(failure),
         };
@@ -157,7 +150,7 @@ impl Bench<'_> {
             attempt: place.attempt,
             position: place.position,
             variant: variant.name.clone(),
-            beside: company.map(|company| company.beside.to_owned()),
+            beside: partner.map(|partner| partner.variant.to_owned()),
             started,
             took_seconds: begun.elapsed().as_secs_f64(),
             counted: false,
@@ -170,17 +163,18 @@ impl Bench<'_> {
         &self,
         place: RoundPosition,
         variant: &Variant,
-        company: Option<Company<'_>>,
+        partner: Option<Partner<'_>>,
     ) -> Result<Measured, Failure> {
-        let files = Files::new(self, place, variant, company.map(|company| company.beside))?;
+        let files = Files::new(self, place, variant, partner.map(|partner| partner.variant))?;
         let pinning = if self.settings.pin_cpus { Pinning::choose()? } else { None };
-        let scene = Scene { place, variant, company, files: &files, pinning: pinning.as_ref() };
-        let mut running = self.launch(&scene, None)?;
-        if let Some(company) = company {
-            company.meeting.arrive();
+        let round =
+            RoundContext { place, variant, partner, files: &files, pinning: pinning.as_ref() };
+        let mut running = self.launch(&round, None)?;
+        if let Some(partner) = partner {
+            partner.meeting.arrive();
         }
-        let measured = self.load(&scene, &mut running);
-        // After Ctrl-C, nobody waits for what the server still holds.
+        let measured = self.load(&round, &mut running);
+        // After Ctrl-C, the server gets no grace period.
         let grace = || self.cancel.is_cancelled();
         let grace = Patience::new(STOP_GRACE, &grace);
         let stopped = running.process.as_ref().map(|server| server.stop(grace));
@@ -199,19 +193,19 @@ impl Bench<'_> {
         Ok(measured)
     }
 
-    /// Starts the variant, at `address` when it has been there before in this round.
-    fn launch(&self, scene: &Scene<'_>, address: Option<&str>) -> Result<Running, Failure> {
-        let files = scene.files;
+    /// Starts the variant, on its earlier `address` after a restart.
+    fn launch(&self, round: &RoundContext<'_>, address: Option<&str>) -> Result<Running, Failure> {
+        let files = round.files;
         let give_up = || self.must_stop(files).is_some();
         let conditions = Conditions {
             containers: self.containers,
             data: &files.data,
             log: &files.server_log,
-            cpus: scene.pinning.map(|pinning| &pinning.server),
+            cpus: round.pinning.map(|pinning| &pinning.server),
             patience: Patience::new(self.experiment.rounds.start_limit, &give_up),
             address,
         };
-        let running = launch::launch(self.experiment, scene.variant, self.host, &conditions);
+        let running = launch::launch(self.experiment, round.variant, self.host, &conditions);
         running.map_err(|error| {
             if let LaunchError::Process(Error::GivenUp { .. }) = error
                 && let Some(why) = self.must_stop(files)
@@ -230,7 +224,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Why a round has to be given up at once, if it has.
+    /// Reason to give up the round at once.
     fn must_stop(&self, files: &Files) -> Option<Failure> {
         if self.cancel.is_cancelled() {
             return Some(interrupted());
@@ -246,21 +240,21 @@ impl Bench<'_> {
         Some(Failure::new(FailureKind::Output, message))
     }
 
-    /// Loads a running server, watches it, and asks afterwards what must hold.
-    fn load(&self, scene: &Scene<'_>, running: &mut Running) -> Result<Measured, Failure> {
-        let (experiment, files) = (self.experiment, scene.files);
-        self.hook(experiment.hooks.reset.as_deref(), scene, running)?;
-        let before = self.taker(scene, running).take(Moment::Before);
+    /// Loads a running server, watches it, and checks the invariants.
+    fn load(&self, round: &RoundContext<'_>, running: &mut Running) -> Result<Measured, Failure> {
+        let (experiment, files) = (self.experiment, round.files);
+        self.hook(experiment.hooks.reset.as_deref(), round, running)?;
+        let before = self.value_reader(round, running).take(Moment::Before);
         let before = before.map_err(|why| self.unless_cancelled(FailureKind::Value, why))?;
-        // What the lab asks for itself before and after is not in the figures of databases.
+        // Figures of databases do not include the lab's own queries before and after.
         let watching = Watching::begin(&running.databases, self.cancel);
         let watching = watching.map_err(|why| self.unless_cancelled(FailureKind::Database, why))?;
-        let mut spec = self.generator(&running.base_url, scene);
-        if let Some(pinning) = scene.pinning {
+        let mut spec = self.generator(&running.base_url, round);
+        if let Some(pinning) = round.pinning {
             spec = spec.cpus(pinning.generator.clone());
         }
-        if let Some(company) = scene.company
-            && !company.meeting.both_or(self.cancel)
+        if let Some(partner) = round.partner
+            && !partner.meeting.wait_for_both(self.cancel)
         {
             return Err(interrupted());
         }
@@ -269,10 +263,10 @@ impl Bench<'_> {
         let generator = self.host.supervisor().spawn(&spec).map_err(|error| failed(&error))?;
         let mut observer = Observer::new(running, &generator);
         let sampler = Sampler::begin(&running.metrics, &experiment.observe.metrics);
-        let cpus = scene.pinning.map(|pinning| &pinning.server);
-        let is_timed = running.process.is_some() && scene.company.is_none();
+        let cpus = round.pinning.map(|pinning| &pinning.server);
+        let is_timed = running.process.is_some() && round.partner.is_none();
         let pacer = if is_timed { Pacer::begin(cpus) } else { None };
-        let watch = Watch::new(self, scene, &generator, &mut observer, &watching);
+        let watch = Watch::new(self, round, &generator, &mut observer, &watching);
         let (exit, events) = watch.run(running)?;
         let samples = sampler.map(Sampler::end);
         let paces = pacer.map(Pacer::end);
@@ -281,40 +275,39 @@ impl Bench<'_> {
             return Err(Failure::new(FailureKind::Load, message));
         }
         let load = LoadReport::read(&files.report).map_err(|error| failed(&error))?;
-        let cores_afterwards = self.drain(scene, running, &mut observer)?;
+        let cores_afterwards = self.drain(round, running, &mut observer)?;
         let processes = processes.end();
         let databases = watching.end(self.cancel);
         let databases =
             databases.map_err(|why| self.unless_cancelled(FailureKind::Database, why))?;
-        let after = self.taker(scene, running).take(Moment::After);
+        let after = self.value_reader(round, running).take(Moment::After);
         let after = after.map_err(|why| self.unless_cancelled(FailureKind::Value, why))?;
-        let invariants = values::check(experiment, &scene.variant.name, &before, &after, &load);
+        let invariants = values::check(experiment, &round.variant.name, &before, &after, &load);
         let invariants = invariants.map_err(|why| Failure::because(FailureKind::Value, &why))?;
         let (start, end) = (load.started_at_seconds, load.ended_at_seconds);
         let step = load.series.as_ref().map_or(1.0, |series| f64::from(series.step_seconds.max(1)));
         let pace = paces.and_then(|paces| paces.between(start, end));
         let mut machine = observer.machine_use(start, end, pace);
-        // The observer would count the other side of a pair as foreign.
-        if let Some(machine) = machine.as_mut().filter(|_| scene.company.is_some()) {
+        // The observer would count the partner as foreign.
+        if let Some(machine) = machine.as_mut().filter(|_| round.partner.is_some()) {
             machine.foreign_cores = None;
         }
         let drained = experiment.hooks.drain.is_some();
         let server = observer.server_use(start, end, step, drained);
         let mut process_memory = observer.memory_of_groups(start, end);
         process_memory.retain(|name, _| processes.contains_key(name));
-        let mut warnings = warnings(&load, machine.as_ref(), exit, scene.sharing(running));
-        warnings.extend(server.iter().flat_map(|server| {
+        let mut warnings = warnings(&load, machine.as_ref(), exit, round.sharing(running));
+        if let Some(server) = &server {
             let cores = server.cpu_seconds.map(|cpu| cpu / load.duration_seconds);
+            warnings.extend(cores.is_none().then_some(Warning::CpuUnknown));
             let is_busy = cores
                 .zip(cores_afterwards)
                 .is_some_and(|(cores, afterwards)| afterwards > BUSY_CORES.max(cores * BUSY_SHARE));
-            let doubts =
-                [(Warning::CpuUnknown, cores.is_none()), (Warning::BusyAfterLoad, is_busy)];
-            doubts.into_iter().filter_map(|(doubt, is_there)| is_there.then_some(doubt))
-        }));
+            warnings.extend(is_busy.then_some(Warning::BusyAfterLoad));
+        }
         Ok(Measured {
             server,
-            cpus: scene.pinning.map(|pinning| Pinned {
+            cpus: round.pinning.map(|pinning| Pinned {
                 server: running.process.as_ref().map(|_| pinning.server.to_string()),
                 generator: pinning.generator.to_string(),
             }),
@@ -333,21 +326,20 @@ impl Bench<'_> {
         })
     }
 
-    /// Waits for what the server has left to do, as the experiment says; if it does not, looks
-    /// whether there is something, and says how many cores it takes.
+    /// Runs the `drain` hook; without one, returns the number of cores that the server still uses.
     fn drain(
         &self,
-        scene: &Scene<'_>,
+        round: &RoundContext<'_>,
         running: &Running,
         observer: &mut Observer<'_>,
     ) -> Result<Option<f64>, Failure> {
         let broken = |error: io::Error| Failure::because(FailureKind::Machine, &error);
         if let Some(argv) = &self.experiment.hooks.drain {
-            self.hook(Some(argv), scene, running)?;
+            self.hook(Some(argv), round, running)?;
             observer.look_closely().map_err(broken)?;
             return Ok(None);
         }
-        // Whoever looks for a rate does not ask what a request costs.
+        // A capacity search does not report costs.
         if running.process.is_none() || self.arrivals.is_some() {
             return Ok(None);
         }
@@ -357,11 +349,11 @@ impl Bench<'_> {
     fn hook(
         &self,
         argv: Option<&[String]>,
-        scene: &Scene<'_>,
+        round: &RoundContext<'_>,
         running: &Running,
     ) -> Result<(), Failure> {
         let Some(argv) = argv else { return Ok(()) };
-        let run = self.runner().run(argv, &self.around(scene, running));
+        let run = self.runner().run(argv, &self.command_env(round, running));
         run.map(drop).map_err(|why| self.unless_cancelled(FailureKind::Hook, why))
     }
 
@@ -378,42 +370,46 @@ impl Bench<'_> {
         }
     }
 
-    fn around<'s>(&self, scene: &'s Scene<'_>, running: &'s Running) -> Surroundings<'s> {
-        Surroundings {
-            variant: Some(&scene.variant.name),
-            block: Some(scene.place.block),
+    fn command_env<'s>(&self, round: &'s RoundContext<'_>, running: &'s Running) -> CommandEnv<'s> {
+        CommandEnv {
+            variant: Some(&round.variant.name),
+            block: Some(round.place.block),
             base_url: Some(&running.base_url),
             metrics: &running.metrics,
             database: running.database.as_deref(),
             databases: Some(&running.databases),
-            data: running.process.as_ref().map(|_| scene.files.data.as_path()),
+            data: running.process.as_ref().map(|_| round.files.data.as_path()),
             pid: running.process.as_ref().map(|process| process.pid()),
         }
     }
 
-    fn taker<'s>(&'s self, scene: &'s Scene<'_>, running: &'s Running) -> Taker<'s> {
-        Taker {
+    fn value_reader<'s>(
+        &'s self,
+        round: &'s RoundContext<'_>,
+        running: &'s Running,
+    ) -> ValueReader<'s> {
+        ValueReader {
             experiment: self.experiment,
-            variant: &scene.variant.name,
+            variant: &round.variant.name,
             runner: self.runner(),
-            around: self.around(scene, running),
+            env: self.command_env(round, running),
         }
     }
 
-    fn generator(&self, base_url: &str, scene: &Scene<'_>) -> Spec {
+    fn generator(&self, base_url: &str, round: &RoundContext<'_>) -> Spec {
         let Self { experiment, settings, host, arrivals, .. } = *self;
-        let files = scene.files;
+        let files = round.files;
         Generator { experiment, settings, host, arrivals }
-            .load(scene.variant, base_url, &files.report, &files.started)
+            .load(round.variant, base_url, &files.report, &files.started)
             .stdout(Output::File(files.load_log.clone()))
             .stderr(Output::File(files.load_log.clone()))
     }
 }
 
-/// Gives up a pair when one of its rounds panics: otherwise the other one would wait for it without end.
-struct GiveUp<'c>(&'c Cancel);
+/// Cancels a pair when one of its rounds panics: otherwise the other would wait for it forever.
+struct CancelOnPanic<'c>(&'c Cancel);
 
-impl Drop for GiveUp<'_> {
+impl Drop for CancelOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.cancel();
@@ -425,25 +421,23 @@ fn is_whole_load(exit: Exit) -> bool {
     matches!(exit, Exit::Code(0 | EXIT_THRESHOLDS | EXIT_MARKED_AS_FAILED))
 }
 
-/// What a sound server does when it is asked to stop: it ends well, by the signal itself, or like
-/// a shell whose command the signal ended.
+/// True if a server stopped as requested: with success, by the signal, or like a shell whose command the signal ended.
 fn is_ordinary_stop(exit: Exit) -> bool {
     const SIGTERM: i32 = 15;
     matches!(exit, Exit::Code(0) | Exit::Signal(SIGTERM))
         || exit == Exit::Code(EXIT_BY_SIGNAL + SIGTERM)
 }
 
-/// What all of a round needs to know about it.
-struct Scene<'s> {
+struct RoundContext<'s> {
     place: RoundPosition,
     variant: &'s Variant,
-    company: Option<Company<'s>>,
+    partner: Option<Partner<'s>>,
     files: &'s Files,
     pinning: Option<&'s Pinning>,
 }
 
-impl Scene<'_> {
-    /// Whether server and generator took time from each other.
+impl RoundContext<'_> {
+    /// Warning if server and generator slowed each other down.
     fn sharing(&self, running: &Running) -> Option<Warning> {
         running.process.as_ref()?;
         match self.pinning {
@@ -465,7 +459,7 @@ fn warnings(
 ) -> Vec<Warning> {
     let steal = machine.map_or(0.0, |machine| machine.steal_share);
     let foreign = machine.and_then(|machine| machine.foreign_cores).unwrap_or(0.0);
-    // On CPUs that it shares with the server, it is the server that it waits for.
+    // On shared CPUs, the generator waits for the server.
     let starved_by_server = load.generator.starved && sharing == Some(Warning::SharedCpus);
     let limited = load.generator.limited && !starved_by_server;
     let seen = [

@@ -1,7 +1,7 @@
-//! Runs a plan: prepares the data, runs block after block, keeps every round.
+//! Runs a plan: prepares the data, runs the blocks, and stores every round.
 
 mod blocks;
-pub mod cancel;
+pub(crate) mod cancel;
 mod out;
 pub mod progress;
 
@@ -19,7 +19,7 @@ use crate::journal::stored::{Asked, Description, Kind, Stored, StoredError};
 use crate::plan::{Plan, Settings};
 use crate::report::{Course, Language, Report};
 use crate::round::Bench;
-use crate::round::action::{Runner, Surroundings};
+use crate::round::action::{CommandEnv, Runner};
 use crate::round::containers::Containers;
 use crate::round::host::{Host, HostError};
 use crate::round::launch::{self, LaunchError};
@@ -28,58 +28,48 @@ use crate::run::progress::Progress;
 use crate::{time, words};
 use blocks::Blocks;
 use out::create_dir;
-pub use out::{Journal, Out};
-pub(crate) use out::{check_unused, write};
+pub(crate) use out::{Journal, Out, check_unused, write};
 
-/// Why a run could not begin or be kept. Broken rounds are no such error: they are in the report.
+/// Error of a run. Broken rounds are in the report instead.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The data could not be made.
     #[error("cannot prepare the data")]
     Prepare(#[source] HostError),
-    /// The containers of a variant cannot be made ready.
     #[error("variant `{variant}`")]
     Container { variant: String, source: ContainerError },
-    /// A `url` variant does not run.
     #[error("variant `{variant}`")]
     Nobody { variant: String, source: LaunchError },
-    /// A variant's CPU budget cannot be enforced here.
     #[error(
         "variant `{variant}`: budget not applied; \"no_budget\" in `accept` of [rounds] runs it without"
     )]
     Budget { variant: String, source: madang_stack::BudgetError },
-    /// A result cannot be written.
     #[error("cannot write `{}`", .path.display())]
     Write { path: PathBuf, source: io::Error },
-    /// Scratch space cannot be removed.
     #[error("cannot remove `{}`", .path.display())]
     Remove { path: PathBuf, source: io::Error },
     #[error("`{}` is not empty: results are never overwritten, choose another --out", .0.display())]
     NotEmpty(PathBuf),
-    /// The run to be resumed or reported is still going.
     #[error("`{}` is in use: the run is still going", .0.display())]
     InUse(PathBuf),
-    /// The run cannot be resumed.
     #[error(transparent)]
     Stored(#[from] StoredError),
 }
 
-/// What came of a run that began.
 #[derive(Debug)]
 pub struct Finished {
-    /// The report, complete even if it could not be written.
+    /// Complete even if it could not be written.
     pub report: Report,
-    /// Whether `report.json` and `report.md` are in the results' directory.
+    /// Result of writing the report files.
     pub written: Result<(), RunError>,
 }
 
-/// The directory results go to when none is named: `results/NAME-TIME` below the current one.
+/// Default results directory: `results/NAME-TIME`.
 pub fn default_out(experiment: &Experiment) -> PathBuf {
     let stamp = time::stamp(SystemTime::now());
     Path::new("results").join(format!("{}-{stamp}", experiment.name))
 }
 
-/// What a variant's settings or the data have wrong, by name; empty when nothing is.
+/// Mistakes in the settings of variants and in the data.
 pub fn check(experiment: &Experiment, host: &dyn Host) -> Vec<String> {
     let mut wrong = Vec::new();
     if let Err(error) = host.check_data(&experiment.data, &experiment.dir) {
@@ -92,7 +82,7 @@ pub fn check(experiment: &Experiment, host: &dyn Host) -> Vec<String> {
             wrong.push(format!("`serve` of [variants.{}]: {error}", variant.name));
         }
     }
-    // What a hook builds first cannot be there yet.
+    // A `prepare` hook may build the programs.
     if experiment.hooks.prepare.is_none() {
         wrong.extend(experiment.variants.iter().filter_map(|variant| missing(experiment, variant)));
     }
@@ -113,7 +103,7 @@ pub fn check(experiment: &Experiment, host: &dyn Host) -> Vec<String> {
     wrong
 }
 
-/// That a variant's program is not there, or is none.
+/// Message about a variant's missing program.
 fn missing(experiment: &Experiment, variant: &Variant) -> Option<String> {
     let Target::Command { argv, env, .. } = &variant.target else { return None };
     let program = argv.first()?;
@@ -126,13 +116,11 @@ fn missing(experiment: &Experiment, variant: &Variant) -> Option<String> {
     })
 }
 
-/// Runs the plan and writes `run.json` (what was asked), `rounds.jsonl` (round by round),
-/// `report.json`, `report.md` and `report.html` into `out`, which is made if it is not there. When
-/// `cancel` is set, or a block stays broken, the report is written from the complete blocks.
+/// Runs the plan and writes `run.json`, `rounds.jsonl` and the reports into `out`, which is created if necessary. After
+/// `cancel`, or if a block stays broken, the report covers the complete blocks.
 ///
 /// # Errors
-/// See [`RunError`]: why no round was run. `out` is then as it was. What fails later is in
-/// [`Finished`]: hours of rounds are not thrown away for a full disk.
+/// If no round could start; `out` is then unchanged. Later errors are in [`Finished`], so that no rounds are lost.
 pub fn run(
     experiment: &Experiment,
     plan: &Plan,
@@ -150,12 +138,11 @@ pub fn run(
     Ok(go(context, begun, description, Vec::new(), progress))
 }
 
-/// Goes on with a run that was interrupted or killed, or whose block stayed broken, in its own
-/// directory: blocks that are complete stay, the first that is not is run from its beginning.
+/// Resumes a run that was interrupted or killed, or whose block stayed broken. Complete blocks stay; the first
+/// incomplete one is repeated.
 ///
 /// # Errors
-/// See [`RunError`]: why it cannot go on. The rounds so far are then as they were. What fails later
-/// is in [`Finished`].
+/// If it cannot be resumed; its rounds are then unchanged. Later errors are in [`Finished`].
 pub fn resume(
     stored: Stored,
     host: &dyn Host,
@@ -174,11 +161,10 @@ pub fn resume(
     Ok(go(context, begun, description, rounds, progress))
 }
 
-/// Reports a stored run again, into its own directory; in the run's language unless another is
-/// given, which changes nothing about the run.
+/// Writes the report of a stored run again, in the run's language by default.
 ///
 /// # Errors
-/// When the run is still going, or the report cannot be written.
+/// If the run is in use, or the report cannot be written.
 pub fn report_again(stored: &Stored, language: Option<Language>) -> Result<Report, RunError> {
     check_unused(&stored.dir)?;
     let report = stored.report_in(language.unwrap_or(stored.plan.language));
@@ -186,46 +172,45 @@ pub fn report_again(stored: &Stored, language: Option<Language>) -> Result<Repor
     Ok(report)
 }
 
-/// Experiment, plan and host of a run.
 #[derive(Clone, Copy)]
-pub struct RunContext<'r> {
+pub(crate) struct RunContext<'r> {
     pub experiment: &'r Experiment,
     pub plan: &'r Plan,
     pub host: &'r dyn Host,
     pub cancel: &'r Cancel,
 }
 
-pub struct Begun {
+pub(crate) struct Begun {
     pub out: Out,
     pub journal: Journal,
     pub made: Made,
 }
 
-/// The data rounds start with.
+/// Data that rounds start with.
 #[derive(Default)]
-pub struct Templates {
+pub(crate) struct Templates {
     common: Option<PathBuf>,
-    /// Of variants that have others, by name.
+    /// Data of single variants, by name.
     own: BTreeMap<String, PathBuf>,
 }
 
 impl Templates {
-    /// What a round of this variant starts with; an empty directory if `None`.
-    pub fn for_variant(&self, variant: &Variant) -> Option<&Path> {
+    /// `None` for an empty directory.
+    pub(crate) fn for_variant(&self, variant: &Variant) -> Option<&Path> {
         self.own.get(&variant.name).or(self.common.as_ref()).map(PathBuf::as_path)
     }
 }
 
-/// Everything rounds share that has to be made before the first.
+/// Data and images, made before the first round.
 #[derive(Default)]
-pub struct Made {
+pub(crate) struct Made {
     pub templates: Templates,
     pub containers: Containers,
 }
 
 impl<'r> RunContext<'r> {
-    /// Makes what the rounds need in a new directory; leaves nothing behind when that fails.
-    pub fn begin<A: Kind>(
+    /// Prepares the rounds in a new directory; leaves nothing behind if that fails.
+    pub(crate) fn begin<A: Kind>(
         self,
         out: Out,
         description: &mut Description<A>,
@@ -240,17 +225,15 @@ impl<'r> RunContext<'r> {
             }
             Ok((journal, made))
         });
-        match begun {
-            Ok((journal, made)) => Ok(Begun { out, journal, made }),
-            Err(error) => {
-                out.abandon();
-                Err(error)
-            }
+        if begun.is_err() {
+            out.abandon();
         }
+        let (journal, made) = begun?;
+        Ok(Begun { out, journal, made })
     }
 
-    /// Prepares the rounds in the directory of a run that continues.
-    pub fn go_on<A: Kind>(
+    /// Prepares the rounds in the directory of a resumed run.
+    pub(crate) fn go_on<A: Kind>(
         self,
         (out, journal): (Out, Journal),
         description: &mut Description<A>,
@@ -262,18 +245,14 @@ impl<'r> RunContext<'r> {
             description.check_images(&made.containers.digests())?;
             Ok(made)
         });
-        match made {
-            Ok(made) => Ok(Begun { out, journal, made }),
-            Err(error) => {
-                // The scratch space only: what was measured stays. The error tells more than one
-                // about this could.
-                let _ = out.clean();
-                Err(error)
-            }
+        if made.is_err() {
+            // Only the scratch space: rounds stay. This error matters more than one of cleaning.
+            let _ = out.clean();
         }
+        Ok(Begun { out, journal, made: made? })
     }
 
-    pub fn bench(self, out: &'r Out, made: &'r Made, settings: &'r Settings) -> Bench<'r> {
+    pub(crate) fn bench(self, out: &'r Out, made: &'r Made, settings: &'r Settings) -> Bench<'r> {
         Bench {
             experiment: self.experiment,
             settings,
@@ -287,7 +266,7 @@ impl<'r> RunContext<'r> {
         }
     }
 
-    /// Checks servers that should run already, and makes images and data.
+    /// Checks running servers, and makes images and data.
     fn prepare(self, out: &Out, progress: &mut dyn Progress) -> Result<Made, RunError> {
         let Self { experiment, plan, host, cancel } = self;
         for variant in &plan.variants {
@@ -320,7 +299,7 @@ impl<'r> RunContext<'r> {
         progress.preparing();
         let template = out.work.join("template");
         create_dir(&template)?;
-        // What is half made is not used: no round begins once the run is cancelled.
+        // Incomplete data are not used: no round starts after cancellation.
         let made = if makes_data {
             host.prepare(&experiment.data, &experiment.dir, &template, cancel)
         } else {
@@ -330,8 +309,8 @@ impl<'r> RunContext<'r> {
             let Some(argv) = hook else { return Ok(()) };
             let time_limit = experiment.hooks.time_limit;
             let runner = Runner { host, dir: &experiment.dir, time_limit, cancel };
-            let around = Surroundings { data: Some(&template), ..Surroundings::default() };
-            let run = runner.run(argv, &around);
+            let env = CommandEnv { data: Some(&template), ..CommandEnv::default() };
+            let run = runner.run(argv, &env);
             run.map(drop).map_err(|error| HostError(error.to_string()))
         });
         let own = made.and_then(|()| {
@@ -380,13 +359,13 @@ fn go(
     Finished { report, written }
 }
 
-/// Writes the report first and tidies up then, so that nothing that fails in between costs it.
+/// Writes the report before cleaning up, so that no error costs it.
 fn keep(out: &Out, report: &mut Report) -> Result<(), RunError> {
-    let written = out.write_report(report);
+    let written = out::write_report(&out.dir, report);
     let cleaned = out.clean();
     if let Err(error) = &cleaned {
         report.warnings.push(words::chain(error));
     }
-    // Again when there is more to say, or more room on the disk.
-    if written.is_ok() && cleaned.is_ok() { written } else { out.write_report(report) }
+    // Again, with the new warning or with more room on the disk.
+    if written.is_ok() && cleaned.is_ok() { written } else { out::write_report(&out.dir, report) }
 }

@@ -1,6 +1,8 @@
-//! Points in time and lengths of it, as text.
+//! Times and durations as text.
 
 use std::time::{Duration, SystemTime};
+
+use serde::Serializer;
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -12,17 +14,17 @@ pub fn rfc3339(time: SystemTime) -> String {
 }
 
 /// `20261120-180158`, in UTC: sorts by time and is a plain file name.
-pub fn stamp(time: SystemTime) -> String {
+pub(crate) fn stamp(time: SystemTime) -> String {
     rfc3339(time).replace(['-', ':', 'Z'], "").replace('T', "-")
 }
 
-/// For a command line: `1500ms`.
-pub fn milliseconds(time: Duration) -> String {
+/// `1500ms`, for a command line.
+pub(crate) fn milliseconds(time: Duration) -> String {
     format!("{}ms", time.as_millis())
 }
 
-/// For a person: `45 s`, `12 min`, `1 h 5 min`.
-pub fn rough(time: Duration) -> String {
+/// `45 s`, `12 min`, `1 h 5 min`.
+pub(crate) fn rough(time: Duration) -> String {
     let seconds = time.as_secs_f64().round() as u64;
     match seconds {
         0..=90 => format!("{seconds} s"),
@@ -31,13 +33,18 @@ pub fn rough(time: Duration) -> String {
     }
 }
 
-/// A setting as it was chosen: `500 ms`, `2.5 s`.
-pub fn exact(time: Duration) -> String {
+/// `500 ms`, `2.5 s`; not rounded.
+pub(crate) fn exact(time: Duration) -> String {
     if time < Duration::from_secs(1) {
         format!("{} ms", time.as_millis())
     } else {
         format!("{} s", time.as_secs_f64())
     }
+}
+
+/// Serialises a duration as seconds.
+pub(crate) fn as_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64())
 }
 
 #[cfg(test)]

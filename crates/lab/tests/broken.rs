@@ -1,11 +1,11 @@
-//! What is broken outranks noise and verdict: it is the first line, and how the run concludes.
+//! Broken systems come before noise and verdict: in the first line, and in the conclusion.
 
 use madang_lab::{Answer, Conclusion, Report};
 use serde_json::{Value, json};
 
 use crate::help::{Lab, stored, two};
 
-/// Six blocks of which the second variant's rounds are like that, on a machine that others disturb all the time.
+/// Six blocks in which the second variant's rounds are changed, on a machine that is always disturbed.
 fn report(text: &str, change: impl Fn(&mut Value)) -> Report {
     let lab = Lab::new("get", text);
     lab.run();
@@ -23,7 +23,7 @@ fn report(text: &str, change: impl Fn(&mut Value)) -> Report {
 }
 
 fn noisy() -> String {
-    // The noise is not accepted: without what is broken, that would be the end of it.
+    // The noise is not accepted, and would decide alone.
     two("serve = {}", "serve = {}", 1, "").replace("\"steal\", ", "")
 }
 
@@ -47,7 +47,7 @@ fn a_script_that_throws_is_the_first_line_with_its_place_whatever_the_noise() {
     assert!(line.contains("`fast`") && line.contains("(script.js:3:9)"), "{line}");
     assert_eq!(threw.conclusion(), Conclusion::SystemBroken);
     assert_eq!(threw.broken.len(), 1, "{:?}", threw.broken);
-    // Without that it is the noise that keeps it from telling.
+    // Without it, noise prevents a conclusion.
     let noisy = report(&noisy(), |measured| measured["warnings"] = json!(["steal"]));
     let ended = (noisy.broken.len(), noisy.conclusion());
     assert_eq!(ended, (0, Conclusion::CannotTell), "{}", noisy.to_text());

@@ -1,10 +1,10 @@
-//! CPU budgets of variants: enforced where the machine permits it, else refused with the reason.
+//! CPU budgets of variants: enforced if the machine permits it, else rejected with the reason.
 
 use madang_lab::{Cancel, Options, RunError, Warning};
 
 use crate::help::{Lab, measured, two};
 
-/// Requests that burn all CPU there is.
+/// Requests that use all CPU time.
 const BURN: &str = "serve = { burn_ms = 5 }";
 
 fn burning(budget: &str) -> String {
@@ -19,7 +19,7 @@ fn a_variant_uses_no_more_than_its_budget() {
             let slow = report.rounds.iter().find(|round| round.variant == "slow").unwrap();
             let slow = measured(slow);
             let used = slow.server.as_ref().unwrap().cpu_seconds.unwrap();
-            // A quota of one period, and what a look ten times a second may be off by.
+            // A quota of one period, and the error of ten samples a second.
             let most = 0.2 * slow.load.duration_seconds + 0.1;
             assert!(used <= most, "{used} s of CPU, {most} allowed");
             assert!(used > 0.0 && !slow.warnings.contains(&Warning::NoBudget), "{slow:?}");
@@ -39,7 +39,7 @@ fn an_experiment_may_accept_that_there_is_no_budget() {
     let text = burning("cpus = { base = 0.5, burst = 1, credit_seconds = 1 }");
     let report = Lab::new("get", &text.replace(accept[0], accept[1])).run();
     assert_eq!(report.rounds.len(), 2);
-    // Whether it had to do without depends on the machine; that it ran does not.
+    // The machine may or may not support budgets; the run succeeds either way.
     for round in &report.rounds {
         measured(round);
     }

@@ -1,4 +1,4 @@
-//! Servers whose use is read from a cgroup, as that of a container.
+//! Servers that are observed through a cgroup, like containers.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -9,7 +9,7 @@ use madang_testing::Watch;
 
 use crate::help::{self, Lab, measured, two};
 
-/// A cgroup of the test's own, in every hierarchy where one can be made.
+/// A cgroup of the test in every hierarchy that permits one.
 struct Group {
     name: String,
     dirs: Vec<PathBuf>,
@@ -67,7 +67,7 @@ impl Drop for Server {
     }
 }
 
-/// Two servers that run already are loaded side by side, and each has its own cost.
+/// Two running servers are loaded side by side, and each has its own cost.
 #[test]
 fn servers_that_run_already_are_measured_by_their_cgroups() {
     let groups = [Group::make("slow"), Group::make("fast")];
@@ -92,8 +92,8 @@ fn servers_that_run_already_are_measured_by_their_cgroups() {
         let cpu = used.cpu_seconds.unwrap() / measured.load.requests.total as f64;
         per_request[place].push(cpu);
     }
-    // What a request costs beside its burning is little; half and twice are far from both. The middle
-    // one, as the machine may have held up the lab or a load in one of the rounds.
+    // The cost of a request beside its burning is small; half and twice are far from both. The median, because the
+    // machine may have delayed one of the rounds.
     let middle = per_request.each_mut().map(|all| {
         all.sort_by(f64::total_cmp);
         all[all.len() / 2]
@@ -117,7 +117,7 @@ fn a_cgroup_that_is_not_there_or_cannot_be_the_rounds_own_is_named() {
     let hook = "[hooks]\nduring = { at = \"10ms\", signal = \"KILL\", restart = true }";
     let said = mistake("command = [\"true\"]\ncgroup = \"x/{port}\"", hook);
     assert!(said.contains("`slow` has containers or a `cgroup`"), "{said}");
-    // Found out when the round begins: a container makes its own.
+    // Reported when the round starts: a container creates its own cgroup.
     let fixture = help::FIXTURE;
     let command = format!("command = [{fixture:?}, \"server\", \"--port\", \"{{port}}\"]");
     let text = two(&format!("{command}\ncgroup = \"none/{{port}}\""), "serve = {}", 1, "");

@@ -1,4 +1,4 @@
-//! Servers in containers. With real ones, as drills: podman, runc and podman-compose are not needed otherwise.
+//! Servers in real containers, as drills: podman, runc and podman-compose are not needed otherwise.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::help::{FIXTURE, Lab, two};
 use crate::report_schema;
 
-/// The engine's settings that podman needs where a container may not raise its limits.
+/// Settings for podman where a container may not raise its limits.
 const ENGINE: &str = r#"[engine]
 runtime = "runc"
 cgroup_manager = "cgroupfs"
@@ -18,7 +18,7 @@ cgroup_manager = "cgroupfs"
 default_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]
 "#;
 
-/// An experiment's directory with images of the fixture: `slow` and `fast`, each with a Dockerfile.
+/// An experiment with images of the fixture: `slow` and `fast`, each with a Dockerfile.
 struct Images {
     lab: Lab,
     /// Containers and images of all tests are in one store.
@@ -66,7 +66,7 @@ impl Images {
         command
     }
 
-    /// Runs the experiment and gives the two variants' rounds.
+    /// Runs the experiment, and returns the rounds of both variants.
     fn run(&self) -> Vec<Value> {
         let output = self.compare().output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -130,7 +130,7 @@ fn images_built_from_directories_are_measured_by_their_cgroups() {
     let [slow, fast] = costs(&images.run());
     assert!(fast > 0.0002 && slow > 2.0 * fast, "{slow} {fast}");
     assert_eq!(images.left(), "");
-    // Going on with another image would mix two builds.
+    // Resuming with another image would mix two builds.
     let run = fs::read_to_string(images.lab.out().join("run.json")).unwrap();
     let run: Value = serde_json::from_str(&run).unwrap();
     assert_ne!(run["images"]["slow"], run["images"]["fast"]);
@@ -214,7 +214,7 @@ fn images_that_cannot_be_had_are_named_with_the_engine_s_words() {
     }
 }
 
-/// What containers cannot have is refused with the line.
+/// Keys that containers cannot have are rejected with their line.
 #[test]
 fn keys_that_do_not_fit_containers_are_refused() {
     let mistakes = |variant: &str, rest: &str| {

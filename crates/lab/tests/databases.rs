@@ -1,11 +1,11 @@
-//! Databases beside the server: the real MariaDB and Redis, observed and asked.
+//! Observed databases beside the server: real MariaDB and Redis.
 
 use madang_testing::Finish as _;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use madang_lab::{Conclusion, Failure, FailureKind, Host, Outcome, Report};
+use madang_lab::{Conclusion, Failure, FailureKind, Host, Report};
 use madang_stack::mariadb::MariaDb;
 use madang_stack::nginx::{Balancer, Nginx, Profile};
 use madang_stack::redis::Redis;
@@ -16,7 +16,7 @@ use crate::report_schema::assert_right;
 
 const SERVE: &str = "serve = { delay_ms = 1 }";
 
-/// A server of its own for each test: its counters are of the whole server.
+/// A server per test, because counters are global.
 pub struct Database<S> {
     pub server: S,
     _dir: tempfile::TempDir,
@@ -40,7 +40,7 @@ pub fn redis() -> Database<Redis> {
     Database::start(Redis::start)
 }
 
-/// As Debian configures it, with one worker. Nothing listens where its node would be: it answers 502.
+/// Debian's configuration with one worker. Its node does not listen: it returns status 502.
 fn nginx() -> Database<Nginx> {
     Database::start(|supervisor, dir| {
         let (nodes, profile) = (vec![(Ipv4Addr::LOCALHOST, 1).into()], Profile::Stock);
@@ -65,7 +65,7 @@ fn shell(line: &str) {
     assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A hook that runs a command line while the server is loaded.
+/// A hook that runs a command line during the load.
 fn during(line: &str) -> String {
     format!(
         "[hooks]\ntime_limit = \"60s\"\nduring = {{ at = \"20ms\", command = [\"sh\", \"-c\", {line:?}] }}\n"
@@ -74,19 +74,16 @@ fn during(line: &str) -> String {
 
 /// An experiment of one block, whose broken rounds are not repeated.
 fn lab(lines: &str) -> Lab {
-    // Long enough for what is done during it to begin, however busy the machine is.
+    // Long enough for actions during it, even on a busy machine.
     let text = two(SERVE, SERVE, 1, lines).replace("[rounds]", "[rounds]\nretries = 0");
     let text = text.replace("\"300ms\"", "\"2s\"");
     Lab::new("get", &text)
 }
 
-/// Why the first round broke.
+/// Failure of the first round.
 #[track_caller]
 pub fn failure(report: &Report) -> &Failure {
-    match &report.rounds[0].outcome {
-        Outcome::Failed(failure) => failure,
-        Outcome::Measured(_) => panic!("nothing broke: {}", report.to_text()),
-    }
+    report.rounds[0].failure().unwrap_or_else(|| panic!("nothing broke: {}", report.to_text()))
 }
 
 #[test]
@@ -117,7 +114,7 @@ fn what_happened_in_the_databases_is_counted_to_the_statement() {
         let databases = &measured(round).databases;
         assert_eq!(databases.len(), 16, "{databases:?}");
         for (name, expected) in [
-            // Ten statements, and that the client says goodbye.
+            // Ten statements and the client's quit.
             ("mysql.Questions", 11.0),
             ("mysql.Com_insert", 2.0),
             ("mysql.Com_update", 1.0),
@@ -148,9 +145,8 @@ fn waiting_for_a_row_and_threads_that_run_are_seen() {
         &mariadb.server,
         "create table t (id int primary key, n int) engine = innodb; insert into t values (1, 1)",
     ));
-    // One transaction holds the row until another one is seen to wait for it. InnoDB's own tables
-    // would not do: they stay as they are while somebody keeps reading them. It is held on for a while, because a
-    // wait of less than a millisecond counts as 0 ms.
+    // One transaction holds the row until another one waits for it, as seen in the process list: InnoDB's own tables do
+    // not change while they are read. It holds on for a while: a wait of less than a millisecond counts as 0 ms.
     let connect = sql(&mariadb.server, "").replace("--execute ''", "--unbuffered");
     let dirty = "set session transaction isolation level read uncommitted; select n from t";
     let busy = "select state from information_schema.processlist where state = \"Updating\"";
@@ -169,7 +165,7 @@ fn waiting_for_a_row_and_threads_that_run_are_seen() {
     assert!(databases["mysql.Threads_running.max"] >= 1.0, "{databases:?}");
 }
 
-/// Each of two transactions holds a row and then wants that of the other one, which it waits for until both are held.
+/// Each of two transactions holds a row, and then requests the row of the other one once both are held.
 #[test]
 fn a_deadlock_is_counted() {
     let mariadb = mariadb();
@@ -185,7 +181,7 @@ fn a_deadlock_is_counted() {
              echo 'update t set n = 2 where id = {other}; commit;') | {connect}"
         )
     };
-    // The client of the one that is rolled back fails.
+    // The client that is rolled back fails.
     let line = format!("{} & {}; wait", session(1, 2), session(2, 1));
     let lines = format!("[observe]\nmysql = {:?}\n{}", mariadb.server.url(), during(&line));
     let lines = lines.replace("[hooks]", "[hooks]\nreset = [\"sh\", \"-c\", RESET]");
@@ -198,8 +194,8 @@ fn a_deadlock_is_counted() {
     }
 }
 
-/// Opens connections one after the other and holds them for a second or until the last one is closed. Each has been told
-/// to send a body or was closed: nginx closes none that waits for a body in favour of others.
+/// Opens connections one after the other and holds them for a second or until the last one is closed. Each one sends a
+/// body, so that nginx does not close it in favour of others.
 const CROWD: &str = "
 import socket, sys
 from contextlib import suppress
@@ -216,7 +212,7 @@ clients[-1].settimeout(1)
 with suppress(OSError): clients[-1].recv(1)
 ";
 
-/// What the lab asks itself is in no number.
+/// The lab's own queries are in no figure.
 #[test]
 fn what_nginx_answered_is_counted_to_the_request_and_so_is_what_it_dropped() {
     let nginx = nginx();
@@ -232,7 +228,7 @@ fn what_nginx_answered_is_counted_to_the_request_and_so_is_what_it_dropped() {
         if round.variant == "fast" {
             assert_eq!(count("accepted"), 1001.0, "{figures:?}");
             assert!((200.0..300.0).contains(&count("dropped")), "768 have room: {figures:?}");
-            // A look of the lab may have been closed instead of dropped.
+            // A request of the lab may have been closed instead of dropped.
             let dropped = 1007.0 - count("requests");
             assert!((count("dropped") - dropped).abs() <= 1.0, "{dropped}: {figures:?}");
         } else {
@@ -325,7 +321,7 @@ fn a_database_that_hangs_in_the_middle_of_a_round_ends_it_in_time() {
 
 #[test]
 fn something_else_in_place_of_a_database_is_told_from_it_in_time() {
-    // Accepts and says nothing, as a database that hangs.
+    // Accepts and does not respond, like a database that hangs.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     let begun = Instant::now();

@@ -1,9 +1,9 @@
-//! Pairs: a variant and the reference loaded at the same moment.
+//! Pairs: a variant and the reference loaded at the same time.
 
 use std::fs;
 
 use madang_lab::report::RunEnd;
-use madang_lab::{Design, Options, Outcome, Plan, Report, Stored, Undecided, Verdict, Warning};
+use madang_lab::{Design, Options, Plan, Report, Stored, Undecided, Verdict, Warning};
 use serde_json::Value;
 
 use crate::help::{Lab, measured, two};
@@ -42,13 +42,13 @@ fn both_of_a_pair_are_loaded_at_once_and_some_blocks_have_rounds_alone() {
 
 #[test]
 fn when_one_of_a_pair_breaks_the_other_is_given_up_and_nothing_is_said_of_it() {
-    // The first round of `fast` is one alone.
+    // The first round of `fast` runs alone.
     let hook = "[hooks]\nreset = [\"sh\", \"-c\", \"test $LAB_VARIANT = slow || \
                 { test ! -e ran && touch ran; }\"]\n";
     let text = with("", 1, hook).replace("[rounds]", "[rounds]\nretries = 0");
     let report = Lab::new("get", &text).run();
     assert_eq!(report.ended, RunEnd::Broken { block: 1, attempts: 1 });
-    let broken = report.rounds.iter().filter(|round| matches!(round.outcome, Outcome::Failed(_)));
+    let broken = report.rounds.iter().filter(|round| round.failure().is_some());
     let broken: Vec<_> = broken.map(|round| (&*round.variant, round.beside.as_deref())).collect();
     assert_eq!(broken, [("fast", Some("slow"))]);
     assert_eq!(report.rounds.len(), 3, "two alone, and one of the pair");
@@ -78,7 +78,7 @@ fn pairs_that_never_overlap_are_repeated_once_and_not_judged() {
 
 #[test]
 fn pairs_whose_loads_have_overlapped_once_are_repeated_until_they_do_again() {
-    // Two loads alone, a good pair, two that miss each other, a good one.
+    // Two loads alone, a good pair, two that do not overlap, a good one.
     let report = Lab::new("get setup in loads 5 7", &with("", 2, "")).run();
     assert_eq!(report.ended, RunEnd::Complete);
     let pairs: Vec<_> = report.rounds.iter().filter(|round| round.beside.is_some()).collect();
@@ -92,8 +92,7 @@ fn pairs_whose_loads_have_overlapped_once_are_repeated_until_they_do_again() {
     assert_ne!(report.headlines[0].doubt, Some(Undecided::Apart));
 }
 
-/// A run of both designs whose rounds used as much CPU time as `cpu` says of a block, a variant and whether it was
-/// alone.
+/// A run of both designs; `cpu` maps block, variant and whether it ran alone to CPU time.
 fn stored(cpu: impl Fn(u32, &str, bool) -> f64) -> Report {
     let lab = Lab::new("get", &with("design = \"both\"\n", 1, "").replace("= 0.5", "= 0.95"));
     lab.run();
@@ -166,7 +165,7 @@ fn a_threshold_nearer_than_what_pairs_change_cannot_be_decided() {
         row.unwrap().is_worse_by(share)
     };
     assert_eq!(is_worse_by(106.0, 0.05), Some(true));
-    // Alone it is worse by 2 %, so that pairs do not show whether it is by 5 %.
+    // Rounds alone are worse by 2 %, so pairs do not decide about 5 %.
     assert_eq!(is_worse_by(102.0, 0.05), None);
     assert_eq!(is_worse_by(102.0, 0.0), Some(true));
     assert_eq!(is_worse_by(102.0, 0.2), Some(false));

@@ -1,4 +1,4 @@
-//! Mistakes in an experiment file are named with line, key and what is accepted.
+//! Mistakes in an experiment file are reported with line, key and what is accepted.
 
 use madang_lab::experiment::{Bound, FileError, Mistake, Served, Target};
 
@@ -192,7 +192,7 @@ fn figures_of_the_load_and_of_the_server_are_named_or_refused() {
     );
 }
 
-/// Metrics in a file are compared with the outline that the load generator makes of the script.
+/// Metrics in a file are compared with the outline of the script.
 #[test]
 fn metrics_that_the_script_does_not_make_are_refused() {
     let outline = serde_json::json!({
@@ -222,7 +222,7 @@ fn metrics_that_the_script_does_not_make_are_refused() {
     );
 }
 
-/// A slip in a name would compare a load with itself.
+/// With a misspelt name, a load would be compared with itself.
 #[test]
 fn variables_that_the_script_does_not_read_are_refused() {
     let file = good().replace("[load]\n", "[load]\nenv = { SIZE = \"2\" }\n");
@@ -240,7 +240,7 @@ fn variables_that_the_script_does_not_read_are_refused() {
     }
 }
 
-/// Only the script can be told an address, and it is.
+/// Only the script gets an address.
 #[test]
 fn a_place_for_the_port_in_the_environment_of_the_load_is_refused() {
     let file = good() + "load_env = { BASE = \"http://127.0.0.1:{port}\" }\n";
@@ -249,7 +249,7 @@ fn a_place_for_the_port_in_the_environment_of_the_load_is_refused() {
     assert!(expected.iter().all(|part| mistakes[0].to_string().contains(part)), "{mistakes:?}");
 }
 
-/// The mistakes of a file with one invariant more.
+/// Mistakes of a file with an additional invariant.
 fn invariant(lines: &str) -> Vec<Mistake> {
     wrong(&(good() + "[[invariants]]\nname = \"none is lost\"\n" + lines))
 }
@@ -432,7 +432,7 @@ mod hostile {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
 
-        /// Cut anywhere or with any character put anywhere, a file is read or refused.
+        /// A file that is cut or has a character inserted anywhere is read or rejected.
         #[test]
         fn a_damaged_file_never_panics(at in 0usize..600, cut: bool, put in "\\PC{0,3}") {
             let mut text = good();

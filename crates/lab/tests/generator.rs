@@ -1,10 +1,10 @@
-//! Load generators of others.
+//! Other load generators.
 
 use std::fs;
 
 use crate::help::{Lab, measured, two};
 
-/// The least that a generator has to do, in a language that Debian has.
+/// A minimal generator, in a language that Debian has.
 const GENERATOR: &str = r#"
 import json, sys, time, urllib.request
 args = sys.argv[2:]
@@ -54,7 +54,7 @@ fn any_program_that_writes_the_report_can_be_the_generator() {
             "{load:?}"
         );
     }
-    // Going on with another generator would mix two loads.
+    // Resuming with another generator would mix two loads.
     assert!(fs::read_to_string(lab.out().join("run.json")).unwrap().contains("generator.py"));
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use madang_lab::experiment::FileError;
 use madang_lab::progress::{Progress, Silent};
 use madang_lab::{
-    Cancel, Experiment, Finished, Options, Outcome, Plan, Report, RoundRecord, RunError, Stored,
+    Cancel, Experiment, Finished, Options, Plan, Report, RoundRecord, RunError, Stored,
 };
 
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// `script` is one of the words the fixture's load generator knows.
+    /// `script` is a word of the fixture's load generator.
     pub fn new(script: &str, experiment: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("script.js"), script).unwrap();
@@ -84,15 +84,14 @@ impl Lab {
         madang_lab::run(experiment, &plan, &host, &self.out(), cancel, progress)
     }
 
-    /// `report.json` as a stranger would read it.
+    /// `report.json` as parsed JSON.
     pub fn json(&self) -> Value {
         let text = fs::read_to_string(self.out().join("report.json")).unwrap();
         serde_json::from_str(&text).unwrap()
     }
 }
 
-/// Two variants of the fixture's server under 300 ms of load each. Tests run beside each other, so
-/// rounds are taken however busy the machine is.
+/// Two variants of the fixture's server under 300 ms of load each. Tests run in parallel: disturbances are accepted.
 pub fn two(slow: &str, fast: &str, blocks: u32, rest: &str) -> String {
     format!(
         r#"design = "rounds"
@@ -117,8 +116,7 @@ accept = ["steal", "foreign_cpu"]
     )
 }
 
-/// A stored run of so many blocks, made of the first round of a run of one block: `change` is told
-/// the block and the variant of each round and changes what was measured.
+/// A stored run of so many blocks, made of one round: `change` edits each copy by block and variant.
 pub fn stored(lab: &Lab, blocks: u32, change: impl Fn(u32, &str, &mut Value)) -> Stored {
     let dir = tempfile::tempdir().unwrap();
     let run = fs::read_to_string(lab.out().join("run.json")).unwrap();
@@ -134,7 +132,7 @@ pub fn stored(lab: &Lab, blocks: u32, change: impl Fn(u32, &str, &mut Value)) ->
             let mut round = first.clone();
             round["block"] = block.into();
             round["variant"] = variant.into();
-            // Others may have disturbed it.
+            // Other tests may have disturbed it.
             round.as_object_mut().unwrap().remove("refused");
             round["measured"]["warnings"] = Value::Array(Vec::new());
             change(block, variant, &mut round["measured"]);
@@ -145,9 +143,20 @@ pub fn stored(lab: &Lab, blocks: u32, change: impl Fn(u32, &str, &mut Value)) ->
     Stored::read(dir.path()).unwrap()
 }
 
+/// A `command` variant: the fixture's server on fresh data.
+pub fn command() -> String {
+    format!(
+        "command = [{FIXTURE:?}, \"server\", \"--port\", \"{{port}}\", \"--dir\", \"{{dir}}\"]\n{READY}"
+    )
+}
+
+/// A `command` variant: a shell script that gets the port as `$0`.
+pub fn shell(script: &str) -> String {
+    format!("command = [\"sh\", \"-c\", {script:?}, \"{{port}}\"]\n{READY}")
+}
+
+const READY: &str = "ready = \"http://127.0.0.1:{port}/health\"";
+
 pub fn measured(round: &RoundRecord) -> &madang_lab::Measured {
-    match &round.outcome {
-        Outcome::Measured(measured) => measured,
-        Outcome::Failed(failure) => panic!("{failure:?}"),
-    }
+    round.measured().unwrap_or_else(|| panic!("{:?}", round.failure()))
 }

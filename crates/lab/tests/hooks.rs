@@ -1,15 +1,15 @@
-//! Commands and signals around and in a round.
+//! Commands and signals around and during a round.
 
 use std::fs;
 
 use madang_lab::report::RunEnd;
-use madang_lab::{Cancel, Conclusion, FailureKind, Options, Outcome, RunError};
+use madang_lab::{Cancel, Conclusion, FailureKind, Options, RunError};
 
 use crate::help::{self, Lab, measured, two};
 
 const SERVE: &str = "serve = { delay_ms = 1 }";
 
-/// `script` with `until FILE` where something is done during the load, however late the lab learns of its window.
+/// `script` with `until FILE` for an action during the load, however late the lab learns of its window.
 fn hooks(script: &str, lines: &str) -> Lab {
     let text = two(SERVE, SERVE, 1, &format!("[hooks]\n{lines}\n"));
     Lab::new(script, &text.replace("[rounds]", "[rounds]\nretries = 0"))
@@ -45,7 +45,7 @@ fn hooks_run_in_their_order_and_know_the_round() {
     assert!(event.at_seconds >= 0.1 && event.what.starts_with("started `sh -c"), "{event:?}");
 }
 
-/// A script that logs in two hundred users first has not begun its load by then.
+/// A script that first logs in two hundred users has not started its load by then.
 #[test]
 fn what_happens_during_the_load_is_counted_from_its_window_and_not_from_the_setup() {
     let now = "[\"sh\", \"-c\", \"date +%s.%N > $LAB_VARIANT; touch seen\"]";
@@ -56,8 +56,7 @@ fn what_happens_during_the_load_is_counted_from_its_window_and_not_from_the_setu
         let when = fs::read_to_string(lab.path().join(&round.variant)).unwrap();
         let after = when.trim().parse::<f64>().unwrap() - load.started_at_seconds;
         assert!(after >= 0.05, "{after} s after the start");
-        // The command looks at the clock after it was started, however busy the machine is. Counted from the
-        // setup, which takes a second, it would have been started long after that.
+        // The command reads the clock after its start. Counted from the setup, which takes a second, that is much later.
         let at = events[0].at_seconds;
         assert!((0.05..after + 0.5).contains(&at), "{after} {:?}", events[0]);
     }
@@ -65,8 +64,7 @@ fn what_happens_during_the_load_is_counted_from_its_window_and_not_from_the_setu
 
 #[test]
 fn prepare_adds_to_the_data_of_every_round() {
-    // The load requires a journal with one start, which the server itself adds; so a line more
-    // makes every request bad.
+    // The load requires a journal with a single start, so another line makes every request bad.
     let lines = "prepare = [\"sh\", \"-c\", \"echo more > $LAB_DATA_DIR/journal\"]";
     for round in &hooks("journal", lines).run().rounds {
         assert_eq!(measured(round).load.requests.good, 0, "{round:?}");
@@ -95,11 +93,7 @@ fn a_server_killed_in_mid_round_comes_back_at_its_address_with_its_data() {
 
 #[test]
 fn a_command_variant_comes_back_on_its_port() {
-    let fixture = help::FIXTURE;
-    let command = format!(
-        "command = [{fixture:?}, \"server\", \"--port\", \"{{port}}\", \"--dir\", \"{{dir}}\"]\n\
-         ready = \"http://127.0.0.1:{{port}}/health\""
-    );
+    let command = help::command();
     let lines = "[hooks]\nduring = [{ at = \"100ms\", signal = \"TERM\", restart = true }, \
                  { at = \"100ms\", command = [\"touch\", \"seen\"] }]\n";
     let report = Lab::new("get until seen", &two(&command, &command, 1, lines)).run();
@@ -109,8 +103,8 @@ fn a_command_variant_comes_back_on_its_port() {
 #[test]
 fn a_server_that_dies_of_a_signal_without_restart_has_died_under_load() {
     let lab = hooks("get until nobody", "during = { at = \"0s\", signal = \"KILL\" }");
-    let Outcome::Failed(failure) = &lab.run().rounds[0].outcome else { panic!("measured") };
-    assert_eq!(failure.kind, FailureKind::ServerDied);
+    let report = lab.run();
+    assert_eq!(report.rounds[0].failure().unwrap().kind, FailureKind::ServerDied);
 }
 
 #[test]
@@ -126,7 +120,7 @@ fn a_hook_that_fails_or_comes_too_late_breaks_the_round_and_says_why() {
         ("get", "during = { at = \"1h\", signal = \"HUP\" }".to_owned(), "ended before"),
     ] {
         let report = hooks(script, &lines).run();
-        let Outcome::Failed(failure) = &report.rounds[0].outcome else { panic!("{lines}") };
+        let failure = report.rounds[0].failure().unwrap_or_else(|| panic!("{lines}"));
         assert_eq!(failure.kind, FailureKind::Hook, "{failure:?}");
         assert!(failure.message.contains(part), "no {part:?} in: {failure:?}");
     }

@@ -1,6 +1,6 @@
-//! What must hold after a round: taken, compared, and shown first when it is broken.
+//! Invariants: values, comparisons, and broken ones in the first lines.
 
-use madang_lab::{Conclusion, FailureKind, Outcome, Report};
+use madang_lab::{Conclusion, FailureKind, Report};
 
 use crate::help::{self, Lab, measured, two};
 
@@ -16,7 +16,7 @@ fn invariant(lines: &str) -> String {
     format!("[[invariants]]\nname = \"it holds\"\n{lines}\n")
 }
 
-/// A hook that changes the database while nobody measures.
+/// A hook that changes the database outside of the measurement.
 fn drain(statement: &str) -> String {
     format!("[hooks]\ndrain = [{:?}, \"sql\", {statement:?}]\n", help::FIXTURE)
 }
@@ -92,7 +92,7 @@ fn counters_of_the_load_are_compared_with_the_server() {
     assert!(report.to_text().contains("requests_total"), "{}", report.to_text());
 }
 
-/// What is to be there after the load need not be there before it.
+/// Objects of the load need not exist before it.
 #[test]
 fn a_value_is_asked_before_the_load_only_where_that_is_needed() {
     let later = "create table made (n); insert into made values (7)";
@@ -115,7 +115,7 @@ fn a_value_is_asked_before_the_load_only_where_that_is_needed() {
         (named.replace("after.made", "before.made"), "[values.made], asked before the load: "),
     ] {
         let report = lab("get", &lines(&rest).replace("[rounds]", "[rounds]\nretries = 0")).run();
-        let Outcome::Failed(failure) = &report.rounds[0].outcome else { panic!("{rest}") };
+        let failure = report.rounds[0].failure().unwrap_or_else(|| panic!("{rest}"));
         assert!(failure.message.contains(part), "no {part:?} in: {failure:?}");
     }
 }
@@ -142,7 +142,7 @@ fn a_value_that_cannot_be_taken_breaks_the_round_and_says_why() {
             &two(SERVE, SERVE, 1, &lines).replace("[rounds]", "[rounds]\nretries = 0"),
         );
         let report = lab.run();
-        let Outcome::Failed(failure) = &report.rounds[0].outcome else { panic!("{source}") };
+        let failure = report.rounds[0].failure().unwrap_or_else(|| panic!("{source}"));
         assert_eq!(failure.kind, FailureKind::Value, "{failure:?}");
         assert!(failure.message.contains(part), "no {part:?} in: {failure:?}");
         assert_eq!(report.conclusion(), Conclusion::Failed);

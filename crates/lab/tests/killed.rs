@@ -1,4 +1,4 @@
-//! A lab that is killed in the middle of a round leaves no process behind.
+//! A killed lab leaves no process behind.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use crate::help::{FIXTURE, Lab, two};
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Processes whose command line has `text` in it.
+/// Processes with `text` in their command line.
 fn with_argument(text: &str) -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -39,8 +39,7 @@ fn kill_9_in_the_middle_of_a_round_leaves_no_process() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // The round's directory stands in the command lines of its server (twice: with its
-    // supervisor's) and of its generator (twice).
+    // The round's directory is in the command lines of its server and its generator, and of their supervisors.
     let round = lab.out().canonicalize().unwrap_or(lab.out()).join("work/round-1");
     let round = round.to_str().unwrap().to_owned();
     until("the round never began", || with_argument(&round).len() == 4);

@@ -1,5 +1,4 @@
-//! Reports in Korean are Korean throughout: what is left of Latin letters are names, units and what
-//! programs said.
+//! Korean reports are Korean throughout, except for names, units and output of programs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,15 +10,15 @@ use serde_json::Value;
 use crate::help::{Lab, two};
 use crate::rich::{self, HOSTILE, large};
 
-/// Units, terms without another name in Korean, and names that are the same in every language.
+/// Units, terms without a Korean name, and names that are the same in every language.
 const KNOWN: &str = "ms s µs us min MiB KB req CPU CPUs lab Holm JSON json report p avg max min p50 p90 p95 p99 \
      Linux proc madang compare url serve command t br maxVUs accept failed_checks failed checks";
 
-/// The words of a Korean report that are neither Korean nor somebody's name.
+/// Words of a Korean report that are neither Korean nor a name.
 fn foreign(text: &str, report: &Value) -> BTreeSet<String> {
     let mut names = vec![HOSTILE.to_owned()];
     names_in(report, &mut names);
-    // The longest first: a name may be a part of another.
+    // Longest first: a name may be part of another.
     names.sort_by_key(|name| std::cmp::Reverse(name.len()));
     let mut text = without(text, '«', '»');
     for name in names.iter().filter(|name| name.len() > 1) {
@@ -31,7 +30,7 @@ fn foreign(text: &str, report: &Value) -> BTreeSet<String> {
     words.filter(|word| !known.contains(word)).map(str::to_owned).collect()
 }
 
-/// The words of machine and versions, and every name and text of the author's or a program's.
+/// Words of machine and versions, and all names and texts of the author or a program.
 fn names_in(report: &Value, names: &mut Vec<String>) {
     let experiment = &report["experiment"];
     for text in ["/experiment/name", "/experiment/file", "/experiment/script", "/sources/file"]
@@ -63,14 +62,14 @@ fn names_in(report: &Value, names: &mut Vec<String>) {
     names
         .extend(report["resumed"].as_array().unwrap().iter().map(|at| at.as_str().unwrap().into()));
     names.extend(["requests_total{kind=\"any\"}", "in_flight"].map(str::to_owned));
-    // Whoever else used the machine, which is no more known beforehand.
+    // Other processes on the machine.
     let rounds = report["rounds"].as_array().unwrap().iter();
     let others = rounds.filter_map(|round| round.pointer("/measured/machine/others")?.as_array());
     names.extend(others.flatten().filter_map(|one| one["name"].as_str()).map(str::to_owned));
     names.extend(["::browse", "/v1/tracks", "spike", "main"].map(str::to_owned));
 }
 
-/// A text without what stands between two marks.
+/// Removes text between two marks.
 fn without(text: &str, from: char, to: char) -> String {
     let mut rest = String::new();
     let mut depth = 0_u32;
@@ -85,12 +84,12 @@ fn without(text: &str, from: char, to: char) -> String {
     rest
 }
 
-/// What a reader of the page sees.
+/// Visible text of a page.
 fn visible(html: &str) -> String {
     let (page, _) = html.split_once("<script").unwrap();
     let (_, page) = page.split_once("</style>").unwrap();
     let mut page = page.to_owned();
-    // The experiment and its script, as their authors wrote them.
+    // The experiment and its script are not translated.
     while let Some((before, rest)) = page.split_once("<details>") {
         let (details, after) = rest.split_once("</details>").unwrap();
         let (summary, _) = details.split_once("<pre>").unwrap();
@@ -109,7 +108,7 @@ fn assert_korean(report: &Report) {
     for text in [report.to_full_text(), page, visible(&html)] {
         let words = foreign(&text, &json);
         assert!(words.is_empty(), "{words:?} in:\n{text}");
-        // That nothing foreign is in it would hold of nothing, too. A calm run without warnings has least.
+        // An empty report would pass, too. A quiet run without warnings has the least text.
         let korean = text.chars().filter(|letter| ('가'..='힣').contains(letter)).count();
         assert!(korean > 100, "{korean} letters in:\n{text}");
     }

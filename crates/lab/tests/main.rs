@@ -1,4 +1,4 @@
-//! Whole experiments with real servers and a real load, and everything that can go wrong in them.
+//! Whole experiments with real servers and a real load, and their failures.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 

@@ -1,5 +1,4 @@
-//! Servers that answer nothing well, always or sometimes. Zero is less than anything that was
-//! promised, and no response time.
+//! Servers without a good response, always or sometimes. Zero is less than any prediction, and no response time.
 
 use madang_lab::{Conclusion, Report, Undecided, Verdict};
 use serde_json::{Value, json};
@@ -8,7 +7,7 @@ use crate::help::{Lab, stored, two};
 
 const BROKEN: Verdict = Verdict::Undecided(Undecided::NothingGood);
 
-/// Claims about the second variant, and what each comes to when these blocks of it are broken.
+/// Claims about the second variant, and their verdicts when these blocks of it are broken.
 struct Case {
     lab: Lab,
     claims: Vec<String>,
@@ -84,7 +83,7 @@ fn what_never_answers_well_refutes_every_promise_and_wins_nothing() {
         (report.verdict, report.conclusion()),
         (Some(Verdict::Refuted), Conclusion::SystemBroken)
     );
-    // Of one block nothing is said but that it is broken.
+    // One block only reports that it is broken.
     assert_eq!(case.report(1, broken).conclusion(), Conclusion::SystemBroken);
 }
 
@@ -93,7 +92,7 @@ fn a_noisy_machine_is_no_excuse_for_answering_nothing() {
     let case = Case::new(&["goodput at_least = 100", "goodput ratio_at_least = 0.9"]);
     let noisy = |is_broken: bool| {
         case.report(6, |_, variant, measured| {
-            // What the experiment does not accept, in rounds that were not refused any more.
+            // Warnings that the experiment does not accept, in rounds that were not refused any more.
             measured["warnings"] = json!(["no_budget"]);
             if variant == "fast" && is_broken {
                 nothing(measured);
@@ -131,7 +130,7 @@ fn what_answers_only_after_some_starts_is_never_as_good_and_fails_the_command() 
         assert!(text.contains(&format!("×0 in {} of {blocks} blocks", blocks / nth)), "{text}");
         assert!(text.contains("in the others"), "{text}");
     }
-    // Nine of ten starts: the median says it without an assumption.
+    // Nine of ten starts: the median needs no assumption.
     let report = case.report(10, |block, variant, measured| {
         if block != 5 {
             every(1)(block, variant, measured);

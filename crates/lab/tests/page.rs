@@ -1,4 +1,4 @@
-//! The HTML page, from a run as large as an experiment gets.
+//! The HTML page, from a run of the largest size.
 
 use std::fs;
 use std::path::Path;
@@ -53,11 +53,11 @@ fn the_page_has_everything_and_needs_nothing() {
     assert_eq!(html.matches("<circle").count(), 5 * 80 + 4 * 5);
     assert!(html.matches("<polyline").count() >= 28, "four lines in seven plots");
     assert!(!html.contains("<figcaption>absent_total"), "there is nothing to draw of it");
-    // 900 a second times the factor of each variant and block.
+    // 900 per second times the factor of each variant and block.
     let rates = html.split("per second</figcaption>").nth(1).unwrap();
     let rates = rates.split("</svg>").next().unwrap();
     assert!(rates.contains(">1000</text>") && !rates.contains("NaN"), "{rates}");
-    // No network and no script: the policy forbids them, and there is nothing to forbid.
+    // No network and no script: the policy forbids them.
     assert!(html.contains("default-src 'none'"));
     for needed in ["src=", "href=", "url(", "@import", "onload", "<link", "<img", "<iframe"] {
         let outside = html.split("id=\"report\">").next().unwrap();
@@ -66,7 +66,7 @@ fn the_page_has_everything_and_needs_nothing() {
     }
     assert_eq!(html.matches("<script").count(), 1);
     assert!(html.contains("/&lt;img src=x onerror=alert(1)&gt;"));
-    // What is embedded is the report itself.
+    // The report itself is embedded.
     let (_, raw) = html.split_once("id=\"report\">").unwrap();
     let (raw, _) = raw.split_once("</script>").unwrap();
     let raw: Value = serde_json::from_str(raw).unwrap();

@@ -1,4 +1,4 @@
-//! Recorded rounds of equal things, resampled: the chance of a false verdict on a real machine.
+//! Resampled recordings of equal things: the chance of a false verdict on a real machine.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use crate::resample::{FalseVerdicts, Recorded};
 
 /// Provenance and columns are in their first lines.
 const NGINX: &str = include_str!("recorded/nginx-a-a.csv");
-/// Pairs of one server beside itself, on a quiet machine and beside a process that takes half a core at random.
+/// Pairs of a server and itself, on a quiet machine and beside a process that uses half a core at random.
 const PAIRS: [&str; 2] =
     [include_str!("recorded/pairs-a-a.csv"), include_str!("recorded/pairs-a-a-disturbed.csv")];
 const EXPERIMENTS: u32 = 1000;
 /// At a true 5 %, 1,000 experiments have 50 false verdicts, with a standard deviation of 6.9.
 const MOST: u32 = 65;
 
-/// Columns that say which round it was and what disturbed it.
+/// Columns about the round and its disturbances.
 const CIRCUMSTANCES: [&str; 7] =
     ["block", "position", "variant", "started", "steal_share", "foreign_cores", "pace"];
 
-/// The columns of figures, by name.
+/// Columns of figures by name.
 fn columns(text: &'static str) -> BTreeMap<&'static str, Vec<f64>> {
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));
     let names: Vec<&str> = lines.next().unwrap().split(',').collect();
@@ -32,7 +32,7 @@ fn columns(text: &'static str) -> BTreeMap<&'static str, Vec<f64>> {
     columns
 }
 
-/// With one metric predicted, which comes first, and all others beside it.
+/// One metric, the first, is predicted.
 fn recorded(text: &'static str, predicted: &str) -> Recorded {
     let mut columns = columns(text);
     let first = columns.remove(predicted).unwrap();
@@ -52,8 +52,8 @@ fn real_rounds_of_one_thing_are_rarely_told_apart() {
     }
 }
 
-/// As centred as the lab makes them: which side is the reference is drawn. At a true 5 %, 2,000 experiments have 100 false
-/// verdicts, with a standard deviation of 9.7.
+/// The side of the reference is drawn, as in the lab. At a true 5 %, 2,000 experiments have 100 false verdicts, with a
+/// standard deviation of 9.7.
 #[test]
 fn recorded_pairs_of_one_thing_are_rarely_told_apart() {
     for text in PAIRS {

@@ -1,4 +1,4 @@
-//! A generator that was the limit, and what may still be said.
+//! Generators that were the bottleneck, and the remaining conclusions.
 
 use madang_lab::report::RunEnd;
 use madang_lab::{Answer, Conclusion, Undecided, Verdict};
@@ -20,7 +20,7 @@ fn no_round_is_refused_for_a_generator_that_was_the_limit_and_nothing_is_said_of
     assert!(lab.out().join("report.md").exists());
 }
 
-/// Six blocks of rounds with so many good requests each second, and these warnings of `fast`.
+/// Six blocks with so many good requests per second, and these warnings of `fast`.
 fn with(warning: &str, metric: &str, fast: f64) -> (madang_lab::Report, Answer) {
     let text = two(SERVE, SERVE, 1, "")
         .replace("http_req_duration.p50", metric)
@@ -45,8 +45,7 @@ fn with(warning: &str, metric: &str, fast: f64) -> (madang_lab::Report, Answer) 
     (report, answer)
 }
 
-/// With "at least × 1.5" predicted: a generator at its limit leaves goodput a lower bound, dropped iterations leave response
-/// times one.
+/// With a predicted "at least × 1.5": a slow generator makes goodput a lower bound, dropped iterations the times.
 #[test]
 fn only_what_follows_from_a_bound_is_reported() {
     for (warning, metric, why, answer) in [
@@ -58,7 +57,7 @@ fn only_what_follows_from_a_bound_is_reported() {
         let (report, found) = with(warning, metric, 0.5);
         let open = Some(Verdict::Undecided(why));
         assert_eq!((report.verdict, found), (open, Answer::CannotTell), "{warning}");
-        // Only a slow generator is a reason for exit code 3.
+        // Only a slow generator causes exit code 3.
         let is_slow = why == Undecided::GeneratorLimited;
         let ended = if is_slow { Conclusion::CannotTell } else { Conclusion::Done };
         assert_eq!(report.conclusion(), ended, "{warning}");

@@ -1,5 +1,4 @@
-//! The published schema of `report.json`: real reports satisfy it, and it has nothing that no report
-//! has. It allows no further keys, so that whoever adds one has to write it down.
+//! The published schema of `report.json`: real reports satisfy it, and together have all its keys. It allows no others.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +16,7 @@ fn schema() -> Value {
     serde_json::from_str(SCHEMA).unwrap()
 }
 
-/// What a report has wrong.
+/// Errors of a report.
 fn wrong(report: &Value) -> Option<String> {
     let mut schemas = Schemas::new();
     let mut compiler = Compiler::new();
@@ -33,7 +32,7 @@ pub fn assert_right(report: &Value) {
     }
 }
 
-/// The keys of every table in a schema.
+/// Keys of all tables in a schema.
 fn described(schema: &Value, keys: &mut BTreeSet<String>) {
     match schema {
         Value::Object(fields) => {
@@ -47,7 +46,7 @@ fn described(schema: &Value, keys: &mut BTreeSet<String>) {
     }
 }
 
-/// The keys of every table in a report.
+/// Keys of all tables in a report.
 fn used(report: &Value, keys: &mut BTreeSet<String>) {
     match report {
         Value::Object(fields) => {
@@ -59,7 +58,7 @@ fn used(report: &Value, keys: &mut BTreeSet<String>) {
     }
 }
 
-/// Reports of real runs that have, together, everything a report can have.
+/// Reports of real runs that together have every key.
 fn reports() -> Vec<Value> {
     let json = |report: madang_lab::Report| serde_json::from_str(&report.to_json()).unwrap();
     let plain = Lab::new("get", &two("serve = {}", "serve = {}", 1, ""));
@@ -102,8 +101,7 @@ fn real_reports_satisfy_the_schema_and_use_all_of_it() {
     }
     let mut known = BTreeSet::new();
     described(&schema(), &mut known);
-    // These need a server that runs already, containers, databases or a host that has stacks: the tests of those look at
-    // the schema, too.
+    // These need a running server, containers, databases or stacks; their own tests check the schema.
     let elsewhere = |key: &&String| {
         let keys = ["url", "image", "build", "compose", "mysql", "redis", "databases", "stack"];
         keys.contains(&key.as_str())

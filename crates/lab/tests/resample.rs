@@ -8,33 +8,31 @@
 //! Its limit: all synthetic experiments come from the same rounds. What never happened during the
 //! recording happens in none of them.
 
-use madang_lab::answer::LEVEL;
-use madang_lab::stats;
+use madang_lab::stats::{self, LEVEL};
 
-/// How many synthetic experiments reported a difference between a variant and itself.
+/// Number of synthetic experiments that report a difference between a variant and itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FalseVerdicts {
-    /// By the predicted metric: its 95 % interval leaves out 1.
+    /// By the predicted metric: its 95 % interval excludes 1.
     pub predicted: u32,
-    /// By any of the others, which are adjusted for being many.
+    /// By any other metric, after adjustment.
     pub others: u32,
 }
 
-/// Rounds of one thing in the order of time: of each metric one value a round, all positive. The
-/// first metric is the predicted one.
+/// Rounds of one thing in order of time: a positive value per metric and round. The first metric is the predicted one.
 #[derive(Debug, Clone)]
 pub struct Recorded {
-    /// Of each metric, its blocks of two rounds that followed each other.
+    /// For each metric, blocks of two consecutive rounds.
     metrics: Vec<Blocks>,
     blocks: usize,
 }
 
-/// Of each block, the values of its two rounds.
+/// Values of the two rounds of each block.
 type Blocks = Vec<(f64, f64)>;
 
 impl Recorded {
-    /// From the values of each metric. A last round without a partner is left out. `None` when the
-    /// metrics do not have equally many rounds, or a value is not positive.
+    /// From the values of each metric, without a last round that has no partner. `None` if the metrics have different
+    /// numbers of rounds, or a value is not positive.
     #[must_use]
     pub fn new(metrics: &[Vec<f64>]) -> Option<Self> {
         let rounds = metrics.first()?.len();
@@ -48,8 +46,8 @@ impl Recorded {
         })
     }
 
-    /// Makes `experiments` of `blocks` blocks each, drawn without repetition, and judges them as a
-    /// report does. `None` with fewer than two blocks or more than there are.
+    /// Draws `experiments` of `blocks` blocks each without repetition, and judges them like a report. `None` with fewer
+    /// than two blocks or more than there are.
     #[must_use]
     pub fn false_verdicts(
         &self,
@@ -80,12 +78,12 @@ impl Recorded {
     }
 }
 
-/// Two rounds that followed each other are a block.
+/// Pairs consecutive rounds.
 fn blocks(values: &[f64]) -> Blocks {
     values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
-/// The blocks of an experiment, by their places and whether the second round is the reference.
+/// Blocks of an experiment: their index, and whether the second round is the reference.
 fn drawn_from(blocks: &[(f64, f64)], drawn: &[(usize, bool)]) -> Blocks {
     let role = |(place, swapped): &(usize, bool)| {
         let (first, second) = blocks[*place];
@@ -98,15 +96,15 @@ fn drawn_from(blocks: &[(f64, f64)], drawn: &[(usize, bool)]) -> Blocks {
 mod tests {
     use super::*;
 
-    /// Every block has the ratio 2 or, swapped, 1/2. Of two blocks both have the same sign in half
-    /// of all experiments, and then there is no spread: a difference is reported. With different signs, never.
+    /// Every block has the ratio 2 or, swapped, 1/2. In half of all experiments two blocks have the same sign, and
+    /// without spread a difference is reported. With different signs, never.
     #[test]
     fn two_blocks_of_one_ratio_are_told_apart_by_every_second_experiment() {
         let rounds = [1.0, 2.0].repeat(10);
         let recorded = Recorded::new(&[rounds.clone(), rounds]).unwrap();
         let found = recorded.false_verdicts(2, 1000, 1).unwrap();
         assert!((430..=570).contains(&found.predicted), "{found:?}");
-        // One other metric is not adjusted for, and has the same rounds and roles.
+        // A single other metric needs no adjustment, and has the same rounds and roles.
         assert_eq!(found.others, found.predicted);
     }
 

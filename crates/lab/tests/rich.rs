@@ -1,5 +1,4 @@
-//! Runs with everything in them that a report can have: real ones, and one as large as an experiment
-//! gets, made of a real one.
+//! Runs with every part of a report: real ones, and one of the largest size, made of a real one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +8,13 @@ use serde_json::{Value, json};
 
 use crate::help::{FIXTURE, Lab, two};
 
-/// A name that would be a tag, if it were not escaped. Variants cannot have it, endpoints can.
+/// A name that is a tag unless it is escaped. Endpoints can have it, variants cannot.
 pub const HOSTILE: &str = "/<img src=x onerror=alert(1)>";
-/// What an experiment of a Korean author says in its own words.
+/// Texts of a Korean experiment.
 pub const QUESTION: &str = "어느 쪽이 더 빠를까요?";
 
-/// A run of two blocks with a refused round, a round that broke, an invariant that held, two that did
-/// not, predictions of each kind, costs, a budget nobody can apply, observed
-/// series of which one is not there, and something done while it was loaded.
+/// A run of two blocks with a refused round, a broken round, an invariant that held, two that did not, predictions of
+/// each kind, costs, a budget that cannot be applied, observed series, one of them missing, and an action.
 pub fn run(options: &Options) -> (Lab, Report) {
     let drain = [FIXTURE, "sql", "insert into rows values (3)"];
     let once = "test -e once || { touch once; exit 3; }";
@@ -80,9 +78,8 @@ at_least = 1
     (lab, report)
 }
 
-/// A directory of results with four variants and twenty blocks, made of a short run of a lab whose
-/// experiment is [`two`] of one block: its rounds again and again, each a little different, with
-/// everything a real generator reports.
+/// A results directory with four variants and twenty blocks, made of a run of [`two`] with one block: its rounds are
+/// repeated with small changes and everything that a real generator reports.
 pub fn large(lab: &Lab) -> PathBuf {
     lab.run();
     let dir = lab.path().join("large");
@@ -103,7 +100,7 @@ pub fn large(lab: &Lab) -> PathBuf {
             round.as_object_mut().unwrap().remove("refused");
             let wave = f64::from(block * 7 % 11) / 100.0;
             embellish(&mut round["measured"], [1.0, 0.5, 1.01, 1.2][place] * (1.0 + wave));
-            // Cores now fast, now slow, and under the fourth always slow.
+            // Cores of varying speed, always slow under the fourth.
             let pace =
                 f64::from(40 + (block * 5 + place as u32 * 3) % 13 + 20 * (place as u32 / 3));
             let machine = &mut round["measured"]["machine"];
@@ -116,7 +113,7 @@ pub fn large(lab: &Lab) -> PathBuf {
     dir
 }
 
-/// The first rounds of a stored run with every doubt there is, as if the run had been killed then.
+/// The first rounds of a stored run with every warning, as if the run had been killed then.
 pub fn doubtful(dir: &Path, rounds: usize) {
     let path = dir.join("rounds.jsonl");
     let journal = fs::read_to_string(&path).unwrap();

@@ -1,4 +1,4 @@
-//! What happens in the rounds of a run.
+//! Rounds of a run.
 
 use std::collections::HashSet;
 use std::fs;
@@ -7,10 +7,7 @@ use std::time::Duration;
 use madang_lab::metric::{Metric, Statistic};
 use madang_lab::progress::Progress;
 use madang_lab::report::RunEnd;
-use madang_lab::{
-    Cancel, Conclusion, FailureKind, Options, Outcome, Plan, Report, RunError, Warning,
-};
-
+use madang_lab::{Cancel, Conclusion, FailureKind, Options, Plan, Report, RunError, Warning};
 use madang_testing::{Watch, until};
 
 use crate::help::{self, Lab, measured, two};
@@ -19,17 +16,12 @@ const SLOW: &str = "serve = { delay_ms = 10 }";
 const FAST: &str = "serve = { delay_ms = 1 }";
 
 fn failures(report: &Report) -> Vec<FailureKind> {
-    let kind = |outcome: &Outcome| match outcome {
-        Outcome::Failed(failure) => Some(failure.kind),
-        Outcome::Measured(_) => None,
-    };
-    report.rounds.iter().filter_map(|round| kind(&round.outcome)).collect()
+    report.rounds.iter().filter_map(|round| Some(round.failure()?.kind)).collect()
 }
 
 #[test]
 fn every_block_runs_every_variant_once_and_each_round_is_measured() {
-    // What others use is known of two looks while the generator lives: time for them, even if the lab
-    // is held up.
+    // Foreign CPU time needs two samples while the generator lives.
     let lab = Lab::new("get", &two(SLOW, FAST, 3, "").replace("\"300ms\"", "\"800ms\""));
     let report = lab.run();
     assert_eq!(report.ended, RunEnd::Complete);
@@ -52,7 +44,7 @@ fn every_block_runs_every_variant_once_and_each_round_is_measured() {
 
 #[test]
 fn every_round_starts_with_the_same_data() {
-    // The server adds a line to its journal at its start; the load checks that there is just one.
+    // The server adds a line to its journal at its start; the load requires a single one.
     let lab = Lab::new("journal", &two(SLOW, FAST, 2, "[data]\nother = \"text\"\n"));
     for round in &lab.run().rounds {
         let requests = measured(round).load.requests;
@@ -72,18 +64,13 @@ fn no_file_of_a_round_is_left_but_the_results() {
     assert_eq!(names, HashSet::from(expected));
     let journal = fs::read_to_string(lab.out().join("rounds.jsonl")).unwrap();
     assert_eq!(journal.lines().count(), 2);
-    // Not known yet when a line is written.
+    // Unknown when a line is written.
     assert!(journal.contains("\"measured\":") && !journal.contains("counted"), "{journal}");
 }
 
 #[test]
 fn a_command_gets_a_free_port_and_a_fresh_directory() {
-    let fixture = help::FIXTURE;
-    let command = format!(
-        "command = [{fixture:?}, \"server\", \"--port\", \"{{port}}\", \"--dir\", \"{{dir}}\"]\n\
-         ready = \"http://127.0.0.1:{{port}}/health\""
-    );
-    let lab = Lab::new("journal", &two(&command, &command, 2, ""));
+    let lab = Lab::new("journal", &two(&help::command(), &help::command(), 2, ""));
     for round in &lab.run().rounds {
         let requests = measured(round).load.requests;
         assert!(requests.total > 0 && requests.good == requests.total, "{round:?}");
@@ -133,7 +120,7 @@ fn data_that_cannot_be_made_leave_no_directory() {
     let error = lab.try_run(&Options::default(), &Cancel::default()).unwrap_err();
     assert!(matches!(error, RunError::Prepare(_)), "{error:?}");
     assert!(!lab.out().exists());
-    // A directory that was there stays, as empty as it was.
+    // An existing directory stays, and is empty.
     fs::create_dir(lab.out()).unwrap();
     lab.try_run(&Options::default(), &Cancel::default()).unwrap_err();
     assert_eq!(fs::read_dir(lab.out()).unwrap().count(), 0);
@@ -175,7 +162,7 @@ fn a_server_that_prints_without_end_breaks_its_round_and_fills_no_disk() {
 
 #[test]
 fn cpu_used_since_the_last_look_counts() {
-    // All of it falls between two looks, as the one request is over before the second.
+    // All of it falls between two samples, because the one request ends before the second.
     let text = two("serve = { burn_ms = 50 }", "serve = { burn_ms = 50 }", 1, "")
         .replace("warm_up = \"50ms\"", "warm_up = \"0s\"");
     for round in &Lab::new("once", &text).run().rounds {
@@ -183,7 +170,7 @@ fn cpu_used_since_the_last_look_counts() {
     }
 }
 
-/// Breaks the results' directory in the middle of a run.
+/// Breaks the results directory in the middle of a run.
 struct Saboteur(std::path::PathBuf);
 
 impl Progress for Saboteur {
@@ -211,7 +198,7 @@ fn a_report_that_cannot_be_written_is_still_given() {
     assert!(page.contains("cannot remove `"), "what could not be tidied up is a warning: {page}");
 }
 
-/// Puts a full disk in place of the journal before it is opened.
+/// Replaces the journal by a full disk before it is opened.
 struct FullJournal(std::path::PathBuf);
 
 impl Progress for FullJournal {
@@ -260,11 +247,7 @@ fn a_server_that_dies_as_the_load_ends_has_died_under_load() {
 #[test]
 fn a_server_that_fails_when_it_is_stopped_is_a_warning() {
     let script = format!("trap 'kill $!; exit 5' TERM; {} server --port $0 & wait", help::FIXTURE);
-    let fast = format!(
-        "command = [\"sh\", \"-c\", {script:?}, \"{{port}}\"]\n\
-         ready = \"http://127.0.0.1:{{port}}/health\""
-    );
-    let report = Lab::new("get", &two(SLOW, &fast, 1, "")).run();
+    let report = Lab::new("get", &two(SLOW, &help::shell(&script), 1, "")).run();
     for round in &report.rounds {
         let unclean = measured(round).warnings.contains(&Warning::UncleanStop);
         assert_eq!(unclean, round.variant == "fast", "{round:?}");
@@ -273,15 +256,11 @@ fn a_server_that_fails_when_it_is_stopped_is_a_warning() {
 
 #[test]
 fn a_block_that_breaks_once_is_run_again_and_counted() {
-    // `flag` survives the rounds because it is outside of their directories.
+    // `flag` survives because it is outside of the rounds' directories.
     let fixture = help::FIXTURE;
     let script =
         format!("if [ -e flag ]; then exec {fixture} server --port $0; fi; touch flag; exit 3");
-    let fast = format!(
-        "command = [\"sh\", \"-c\", {script:?}, \"{{port}}\"]\n\
-         ready = \"http://127.0.0.1:{{port}}/health\""
-    );
-    let report = Lab::new("get", &two(SLOW, &fast, 2, "")).run();
+    let report = Lab::new("get", &two(SLOW, &help::shell(&script), 2, "")).run();
     assert_eq!(report.ended, RunEnd::Complete);
     assert_eq!(failures(&report), [FailureKind::Start]);
     assert_eq!(report.complete_blocks, 2);
@@ -309,7 +288,7 @@ fn a_server_that_never_gets_ready_is_given_up_in_time() {
 
 #[test]
 fn a_server_that_listens_elsewhere_is_not_told_to_take_longer() {
-    // At a port of its own choice.
+    // At a port of its choice.
     let elsewhere = format!(
         "command = [{:?}, \"server\", \"--port\", \"0\"]\nready = \"http://127.0.0.1:{{port}}/health\"",
         help::FIXTURE
@@ -358,7 +337,7 @@ fn a_crossed_threshold_or_a_mark_of_failure_is_a_warning_not_a_broken_round() {
 
 #[test]
 fn an_interrupted_run_keeps_its_complete_blocks() {
-    // The first server cancels the run as soon as the second block's load reaches it.
+    // The first server cancels the run when the load of the second block reaches it.
     let lab = Lab::new("hang", &two(SLOW, FAST, 5, ""));
     let cancel = Cancel::default();
     std::thread::scope(|scope| {
@@ -387,8 +366,7 @@ fn the_order_within_blocks_is_random_and_repeated_by_its_seed() {
     };
     assert_eq!(orders(7), orders(7));
     assert_ne!(orders(7), orders(8));
-    // Six orders of three variants: sixty blocks miss one with a chance below 1 in 9,000, and the
-    // seed is fixed.
+    // Three variants have six orders: sixty blocks miss one with a chance below 1 in 9,000. The seed is fixed.
     assert_eq!(orders(7).into_iter().collect::<HashSet<_>>().len(), 6);
 }
 

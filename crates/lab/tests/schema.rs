@@ -1,4 +1,4 @@
-//! The JSON Schema for editors accepts the keys that the reader accepts, and no others.
+//! The JSON Schema for editors accepts the same keys as the reader.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::help::{Lab, two};
 
 const SCHEMA: &str = include_str!("../../../experiments/experiment.schema.json");
 
-/// The keys a message says are accepted in the table with one wrong key, `zzzzzz`.
+/// Accepted keys in the message about a wrong key, `zzzzzz`.
 fn accepted(text: &str) -> BTreeSet<String> {
     let error = Lab::new("get", text).read().unwrap_err().to_string();
     let message = error.lines().find(|line| line.contains("unknown key `zzzzzz`")).unwrap();

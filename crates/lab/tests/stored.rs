@@ -1,4 +1,4 @@
-//! Runs that are reported again, and runs that go on.
+//! Runs that are reported again, and resumed runs.
 
 use std::fs;
 use std::io::Write;
@@ -9,17 +9,15 @@ use serde_json::Value;
 use madang_lab::progress::{Progress, Silent};
 use madang_lab::report::RunEnd;
 use madang_lab::stored::StoredError;
-use madang_lab::{
-    Cancel, Conclusion, FailureKind, Options, Outcome, Report, RoundRecord, RunError, Stored,
-};
+use madang_lab::{Cancel, Conclusion, FailureKind, Options, Report, RoundRecord, RunError, Stored};
 
-use crate::help::{FIXTURE, Lab, two};
+use crate::help::{FIXTURE, Lab, shell, two};
 use crate::host::TestHost;
 
 const SLOW: &str = "serve = { delay_ms = 2 }";
 const FAST: &str = "serve = { delay_ms = 1 }";
 
-/// Cancels once so many rounds have ended.
+/// Cancels after so many rounds.
 struct StopAfter(usize, Cancel);
 
 impl Progress for StopAfter {
@@ -50,7 +48,7 @@ fn value(thing: &impl serde::Serialize) -> Value {
     serde_json::to_value(thing).unwrap()
 }
 
-/// The same but for the last digit of a number, which reading JSON may change.
+/// Equal except for last digits, which JSON may change.
 #[track_caller]
 fn same(left: &Value, right: &Value) {
     match (left, right) {
@@ -73,10 +71,10 @@ fn same(left: &Value, right: &Value) {
 #[test]
 fn an_interrupted_run_goes_on_where_it_was() {
     let lab = Lab::new("get", &two(SLOW, FAST, 3, ""));
-    // The first round of the second block is the last one.
+    // The first round of the second block is the last.
     let first = interrupted_after(&lab, 3);
     assert_eq!((first.ended, first.complete_blocks), (RunEnd::Interrupted, 1));
-    // As if it had been killed: without a report, and with a line that was being written.
+    // As if killed: without a report, and with an incomplete line.
     fs::remove_file(lab.out().join("report.json")).unwrap();
     let journal = fs::OpenOptions::new().append(true).open(lab.out().join("rounds.jsonl"));
     journal.unwrap().write_all(b"{\"block\": 2, \"attem").unwrap();
@@ -96,7 +94,7 @@ fn an_interrupted_run_goes_on_where_it_was() {
     assert_eq!(lines.lines().count(), second.rounds.len());
     assert!(!lab.out().join("work").exists());
     assert_eq!(lab.json()["ended"]["state"], "complete");
-    // There is nothing left to run: it is reported once more.
+    // Nothing is left to run: the report is written again.
     same(&value(&resume(&lab).unwrap().rounds), &value(&second.rounds));
 }
 
@@ -124,7 +122,7 @@ fn a_run_reported_again_concludes_the_same_without_its_script() {
 fn a_run_that_was_killed_is_reported_as_unfinished() {
     let lab = Lab::new("get", &two(SLOW, FAST, 2, ""));
     interrupted_after(&lab, 3);
-    // What a killed run has not got.
+    // Missing in a killed run.
     let path = lab.out().join("run.json");
     let mut run: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     run["ended"] = Value::Null;
@@ -140,22 +138,15 @@ fn a_run_that_was_killed_is_reported_as_unfinished() {
 
 #[test]
 fn a_block_that_stayed_broken_gets_new_attempts() {
-    let fixture = FIXTURE;
-    let script = format!("if [ -e flag ]; then exec {fixture} server --port $0; fi; exit 3");
-    let fast = format!(
-        "command = [\"sh\", \"-c\", {script:?}, \"{{port}}\"]\n\
-         ready = \"http://127.0.0.1:{{port}}/health\""
-    );
+    let fast = shell(&format!("if [ -e flag ]; then exec {FIXTURE} server --port $0; fi; exit 3"));
     let lab =
         Lab::new("get", &two(SLOW, &fast, 1, "").replace("[rounds]", "[rounds]\nretries = 0"));
     assert_eq!(lab.run().ended, RunEnd::Broken { block: 1, attempts: 1 });
     fs::write(lab.path().join("flag"), "").unwrap();
     let report = resume(&lab).unwrap();
     assert_eq!(report.ended, RunEnd::Complete);
-    let failed = report.rounds.iter().filter_map(|round| match &round.outcome {
-        Outcome::Failed(failure) => Some((round.attempt, failure.kind)),
-        Outcome::Measured(_) => None,
-    });
+    let failed =
+        report.rounds.iter().filter_map(|round| Some((round.attempt, round.failure()?.kind)));
     assert_eq!(failed.collect::<Vec<_>>(), [(1, FailureKind::Start)]);
 }
 
@@ -179,7 +170,7 @@ fn what_changed_since_is_not_mixed_with_what_was_measured() {
     assert_eq!(fs::read(lab.out().join("rounds.jsonl")).unwrap(), journal);
 }
 
-/// It may be somebody's next script.
+/// It may be the script of a later run.
 #[test]
 fn only_files_that_the_script_uses_hold_up_a_run_that_goes_on() {
     let lab = Lab::new("get", &two(SLOW, FAST, 2, ""));
@@ -228,7 +219,7 @@ fn a_program_or_file_that_became_another_is_not_mixed_with_what_was_measured() {
     files.iter().for_each(|(name, text)| write(name, text));
     interrupted_after(&lab, 1);
     for (name, text) in &files {
-        // As long as before.
+        // Of the same length.
         write(name, &text.replace('1', "3").replace("exec", "true"));
         let error = resume(&lab).unwrap_err();
         let RunError::Stored(StoredError::Changed(what)) = &error else { panic!("{error:?}") };
@@ -271,13 +262,13 @@ fn a_line_torn_inside_a_character_is_left_out() {
     assert!(stored.is_complete());
     assert_eq!(resume(&lab).unwrap().ended, RunEnd::Complete);
     assert_eq!(fs::read(&path).unwrap(), whole);
-    // In a line that is whole it is no tear.
+    // A complete line is not an incomplete one.
     fs::write(&path, [&torn, &b"\n"[..]].concat()).unwrap();
     let error = Stored::read(&lab.out()).unwrap_err().to_string();
     assert!(error.contains("rounds.jsonl"), "{error}");
 }
 
-/// Two journals in one file would count rounds twice, or those of something else.
+/// Two journals in one file would count rounds twice, or rounds of another run.
 #[test]
 fn rounds_that_the_run_cannot_have_made_are_refused_with_their_line() {
     let lab = Lab::new("get", &two(SLOW, FAST, 2, ""));
@@ -306,7 +297,7 @@ fn rounds_that_the_run_cannot_have_made_are_refused_with_their_line() {
     assert!(Stored::read(&lab.out()).unwrap().is_complete());
 }
 
-/// Tries to resume and to report the run that it follows.
+/// Tries to resume and to report the run that it observes.
 struct Impatient<'l>(&'l Lab, Vec<Option<RunError>>);
 
 impl Progress for Impatient<'_> {

@@ -5,10 +5,10 @@ use madang_lab::metric::{Absent, Metric};
 
 use crate::help::{Lab, measured, two};
 
-/// `forget` and `wait`: each request has a process of its own, that lives for a few looks. `preload`:
-/// four processes share what one of them has read before; `alone`: there is only that one. `now` and
-/// `later`: a request takes 10 ms of CPU time, before the answer or a second after it, and `/drained` answers
-/// when none of that is left to do; `afterwards`: more than the server can do meanwhile.
+/// `forget` and `wait`: each request has a process of its own that lives for a few samples. `preload`: four processes
+/// share memory that one of them has read before; `alone`: there is only that one. `now` and `later`: a request takes
+/// 10 ms of CPU time, before the response or a second after it, and `/drained` responds when nothing is left to do;
+/// `afterwards`: more than the server can do meanwhile.
 const SERVER: &str = r#"
 import http.server, os, signal, sys, threading, time
 
@@ -144,7 +144,7 @@ fn work_put_off_until_drain_is_done_belongs_to_the_requests() {
         let measured = measured(round);
         let server = measured.server.as_ref().unwrap();
         let cpu = Metric::CpuPerGoodRequest.value_for_ratio(measured).unwrap();
-        // Without what was put off it would be a few hundred; the CPU time at the window's edges is interpolated.
+        // Without the delayed work it would be a few hundred; CPU time at the window's ends is interpolated.
         assert!(cpu > 8000.0, "{cpu} us, {server:?}");
         assert!(!measured.warnings.contains(&Warning::BusyAfterLoad));
         if round.variant == "fast" {

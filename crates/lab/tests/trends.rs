@@ -1,4 +1,4 @@
-//! Rounds in which values have not settled.
+//! Rounds with values that change.
 
 use madang_lab::Report;
 use serde_json::{Value, json};
@@ -7,11 +7,11 @@ use crate::help::{Lab, stored, two};
 
 const SECONDS: u32 = 12;
 
-/// What a round is like in each of its seconds: requests, p95 in ms, cores, MiB.
+/// Each second of a round: requests, p95 in ms, cores, MiB.
 type Second = (f64, f64, f64, f64);
 
-/// Six blocks of two variants, the second like that and the first always the same, both with noise of
-/// some ten percent. Starts by the clock if `is_open`.
+/// Six blocks of two variants, the second like that and the first constant, both with noise of about ten percent.
+/// `is_open` for an open model.
 fn report(is_open: bool, second: impl Fn(f64) -> Second) -> Report {
     let lab = Lab::new("get", &two("serve = {}", "serve = {}", 1, ""));
     lab.run();
@@ -26,7 +26,7 @@ fn report(is_open: bool, second: impl Fn(f64) -> Second) -> Report {
             seconds.push(json!({"requests": noise(requests) as u64, "good": 1, "p95_ms": noise(p95)}));
             server.push(json!({"cpu_cores": noise(cores), "rss_bytes": (memory * 1e6) as u64}));
         }
-        // Cut off: what is in it is no second.
+        // An incomplete second.
         seconds.push(json!({"requests": 1, "good": 1, "p95_ms": 900.0}));
         server.push(json!({"cpu_cores": 0.9, "rss_bytes": 900_000_000}));
         let load = &mut measured["load"];
@@ -72,7 +72,7 @@ fn what_grows_is_told_to_depend_on_the_length_of_the_round() {
 
 #[test]
 fn virtual_users_that_a_warmer_server_lets_ask_more_are_no_other_load() {
-    // 20 of them, always waiting.
+    // 20 users, always waiting.
     let cold = |at: f64| {
         let p95 = 100.0 * (-2.0 * at).exp();
         (20_000.0 / p95, p95, 0.9, 60.0)
@@ -84,10 +84,10 @@ fn virtual_users_that_a_warmer_server_lets_ask_more_are_no_other_load() {
 fn noise_and_loads_that_change_by_themselves_are_no_trend() {
     assert_eq!(said(&report(true, |_| (200.0, 30.0, 0.5, 80.0))), Vec::<&str>::new());
     assert_eq!(said(&report(false, |_| (200.0, 30.0, 0.5, 80.0))), Vec::<&str>::new());
-    // A rate that grows, and with it times, memory, and what a request costs.
+    // A growing rate, and with it times, memory, and the cost of a request.
     let ramp = |at: f64| (100.0 + 400.0 * at, 10.0 + 60.0 * at, 0.2 + 3.0 * at, 50.0 + 200.0 * at);
     assert_eq!(said(&report(true, ramp)), Vec::<&str>::new());
-    // More and more virtual users before a server that can take no more.
+    // More and more virtual users of a saturated server.
     let users = |at: f64| (500.0, 10.0 + 90.0 * at, 0.95, 50.0 + 200.0 * at);
     assert_eq!(said(&report(false, users)), Vec::<&str>::new());
 }

@@ -1,4 +1,4 @@
-//! What whole runs conclude.
+//! Conclusions of whole runs.
 
 use madang_lab::{Conclusion, Options, Undecided, Verdict};
 
@@ -7,7 +7,7 @@ use crate::help::{Lab, two};
 const SLOW: &str = "serve = { delay_ms = 10 }";
 const FAST: &str = "serve = { delay_ms = 1 }";
 
-/// Memory is what a test can dictate: how long requests take depends on who else runs.
+/// A test can dictate memory; response times depend on the machine.
 fn memory(reference: u32, other: u32, blocks: u32) -> Lab {
     let variant = |megabytes| format!("serve = {{ ballast_mb = {megabytes} }}");
     let text = two(&variant(reference), &variant(other), blocks, "");
@@ -93,7 +93,7 @@ fn a_calibration_compares_the_reference_with_itself() {
     assert_eq!(names, ["slow", "slow-again"]);
     let word = report.answer.word().replace('-', " ").to_uppercase();
     assert!(report.sentence().starts_with(&word), "{}", report.sentence());
-    // As was predicted. The fields, because the sentence has other words if chance finds a difference, as in one run of twenty.
+    // The fields, because the sentence is another one if chance finds a difference, as in one run of twenty.
     let headline = &lab.json()["headlines"][0];
     assert_eq!(headline["metric"], "http_req_duration.p50");
     assert_eq!(headline["variant"], "slow-again");
@@ -125,7 +125,7 @@ fn several_predictions_are_answered_and_the_worst_counts() {
     let lab = Lab::new("get", &two(memory, "serve = {}", 3, "").replace(one, more));
     let report = lab.run();
     let verdicts: Vec<Verdict> = report.predictions.iter().map(|answer| answer.verdict).collect();
-    // Three zeros are no evidence that there is never more.
+    // Three zeros are no evidence for zero.
     let few = Verdict::Undecided(Undecided::TooFewBlocks);
     let expected = [Verdict::Supported, Verdict::Refuted, few];
     assert_eq!(verdicts, expected, "{}", report.to_text());
@@ -214,7 +214,7 @@ fn a_variant_with_a_price_has_costs() {
     }
 }
 
-/// What a reader of other tools' reports looks for, in the words of each of ours.
+/// Columns of other tools' reports, in the words of each of ours.
 #[test]
 fn every_report_has_the_columns_of_other_tools() {
     let lab = Lab::new("get", &two(SLOW, FAST, 1, ""));

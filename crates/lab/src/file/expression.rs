@@ -1,16 +1,15 @@
-//! Small arithmetic, for limits such as `max(0, 30 * 200 - before)`.
+//! Arithmetic for limits such as `max(0, 30 * 200 - before)`.
 //!
-//! Numbers, names, `+ - * /`, parentheses, `max(…)` and `min(…)`. Nothing else, on purpose: an
-//! invariant that needs more is a script's work. Names are resolved by the caller; dots and a part
-//! in braces belong to a name, so that `load.http_reqs{scenario:attack}.count` is one.
+//! Numbers, names, `+ - * /`, parentheses, `max(…)` and `min(…)`; an invariant that needs more uses a script. The
+//! caller resolves names, which may contain dots and a part in braces, as in `load.http_reqs{scenario:attack}.count`.
 
 use std::fmt;
 use std::iter::Peekable;
 use std::str::CharIndices;
 
-/// Deeper nesting is refused, so that no text can exhaust the stack.
+/// Limit of nesting, so that no text can exhaust the stack.
 const DEPTH: u32 = 64;
-/// Sums and products nest to the left as deep as the text is long.
+/// Limit of length: sums and products nest to the left.
 const CHARACTERS: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -42,17 +41,16 @@ enum Function {
     Min,
 }
 
-/// Why a text is no formula.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} at character {} of `{text}`", .at + 1)]
 pub struct SyntaxError {
     text: String,
-    /// Characters before the place.
+    /// Number of characters before the error.
     at: usize,
     message: String,
 }
 
-/// A formula that has no value: a division by zero, or a number too large.
+/// A formula without a value: a division by zero, or a number too large.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a finite number here")]
 pub struct NotFinite(String);
@@ -76,17 +74,15 @@ impl Expression {
         Self { text: number.to_string(), root: Node::Number(number) }
     }
 
-    /// The names in it, in order, each as often as it occurs.
+    /// Names in order, with repetitions.
     pub fn names(&self) -> Vec<&str> {
         let mut names = Vec::new();
         self.root.collect(&mut names);
         names
     }
 
-    /// Its value.
-    ///
     /// # Errors
-    /// When `resolve` has none for a name, or the result is no finite number.
+    /// If `resolve` fails for a name, or the result is not finite.
     pub fn evaluate<E: From<NotFinite>>(
         &self,
         resolve: &dyn Fn(&str) -> Result<f64, E>,
@@ -116,7 +112,7 @@ impl Node {
         }
     }
 
-    /// `None` when there was a division by zero anywhere: `max(0, 0 / 0)` would be a number again.
+    /// `None` after any division by zero: otherwise `max(0, 0 / 0)` would be a number again.
     fn evaluate<E>(&self, resolve: &dyn Fn(&str) -> Result<f64, E>) -> Result<Option<f64>, E> {
         Ok(match self {
             Self::Number(number) => Some(*number),
@@ -203,7 +199,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, SyntaxError> {
     Ok(found)
 }
 
-/// Goes on while characters are wanted; gives the byte after the last of them.
+/// Skips wanted characters, and returns the offset of the byte after them.
 fn take(rest: &mut Peekable<CharIndices<'_>>, text: &str, wanted: impl Fn(char) -> bool) -> usize {
     while rest.next_if(|(_, c)| wanted(*c)).is_some() {}
     rest.peek().map_or(text.len(), |(at, _)| *at)
@@ -217,27 +213,25 @@ struct Parser<'t> {
 /// Recursive descent; each level of precedence is a method.
 impl Parser<'_> {
     fn sum(&mut self, depth: u32) -> Result<Node, SyntaxError> {
-        let mut left = self.product(depth)?;
-        loop {
-            let operator = match self.sign(&['+', '-']) {
-                Some('+') => Operator::Add,
-                Some(_) => Operator::Subtract,
-                None => return Ok(left),
-            };
-            left = Node::Binary(operator, Box::new(left), Box::new(self.product(depth)?));
-        }
+        self.chain(depth, &[('+', Operator::Add), ('-', Operator::Subtract)], Self::product)
     }
 
     fn product(&mut self, depth: u32) -> Result<Node, SyntaxError> {
-        let mut left = self.factor(depth)?;
-        loop {
-            let operator = match self.sign(&['*', '/']) {
-                Some('*') => Operator::Multiply,
-                Some(_) => Operator::Divide,
-                None => return Ok(left),
-            };
-            left = Node::Binary(operator, Box::new(left), Box::new(self.factor(depth)?));
+        self.chain(depth, &[('*', Operator::Multiply), ('/', Operator::Divide)], Self::factor)
+    }
+
+    /// Operands with operators of one precedence between them.
+    fn chain(
+        &mut self,
+        depth: u32,
+        operators: &[(char, Operator)],
+        operand: fn(&mut Self, u32) -> Result<Node, SyntaxError>,
+    ) -> Result<Node, SyntaxError> {
+        let mut left = operand(self, depth)?;
+        while let Some((_, operator)) = operators.iter().find(|(sign, _)| self.take_sign(*sign)) {
+            left = Node::Binary(*operator, Box::new(left), Box::new(operand(self, depth)?));
         }
+        Ok(left)
     }
 
     fn factor(&mut self, depth: u32) -> Result<Node, SyntaxError> {
@@ -249,7 +243,7 @@ impl Parser<'_> {
         }
         match token {
             Token::Number(number) => Ok(Node::Number(number)),
-            Token::Name(name) if self.sign(&['(']).is_some() => self.call(at, &name, depth),
+            Token::Name(name) if self.take_sign('(') => self.call(at, &name, depth),
             Token::Name(name) => Ok(Node::Name(name)),
             Token::Sign('-') => Ok(Node::Negative(Box::new(self.factor(depth + 1)?))),
             Token::Sign('(') => {
@@ -271,7 +265,7 @@ impl Parser<'_> {
             }
         };
         let mut arguments = vec![self.sum(depth + 1)?];
-        while self.sign(&[',']).is_some() {
+        while self.take_sign(',') {
             arguments.push(self.sum(depth + 1)?);
         }
         self.close()?;
@@ -286,13 +280,8 @@ impl Parser<'_> {
         }
     }
 
-    fn sign(&mut self, wanted: &[char]) -> Option<char> {
-        let is_wanted =
-            |(_, token): &(usize, Token)| matches!(token, Token::Sign(c) if wanted.contains(c));
-        match self.tokens.next_if(is_wanted) {
-            Some((_, Token::Sign(c))) => Some(c),
-            _ => None,
-        }
+    fn take_sign(&mut self, sign: char) -> bool {
+        self.tokens.next_if(|(_, token)| *token == Token::Sign(sign)).is_some()
     }
 
     fn end(&self, expected: &str) -> SyntaxError {

@@ -1,4 +1,4 @@
-//! What the load generator says it would measure, before the first round.
+//! Outline of a script: what the load generator would measure, known before the first round.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -8,16 +8,16 @@ use serde::Deserialize;
 
 use crate::load::metric::Kind;
 
-/// What a script would measure as all variants use it.
+/// Outline of a script for all variants.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Outline {
     seconds: f64,
-    /// Iterations that are started in a second, by the clock.
+    /// Iterations per second of an open model.
     #[serde(default)]
     rate: Option<f64>,
-    /// Sub-metrics among them.
+    /// Includes sub-metrics.
     pub(crate) metrics: BTreeMap<String, Kind>,
-    /// Variables of `__ENV` that the script and its imports read; `None` if that is not known.
+    /// Variables of `__ENV` that the script and its imports read; `None` if unknown.
     #[serde(default)]
     pub(crate) variables: Option<BTreeSet<String>>,
     #[serde(default)]
@@ -27,8 +27,7 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// What holds of two variants that use the script in different ways: `during` both loads is during the
-    /// shorter one, and a row that one of them has is a row.
+    /// Combines the outlines of two variants: the shorter length, and the metrics of either.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.seconds = self.seconds.min(other.seconds);
         self.rate = self.rate.filter(|rate| Some(*rate) == other.rate);
@@ -40,14 +39,13 @@ impl Outline {
         Self { metrics, variables, imports, opened, ..self }
     }
 
-    /// Whether iterations start at this rate, for this long.
     pub(crate) fn follows(&self, rate: u32, lasts: Duration) -> bool {
         let is_near = |seen: f64, asked: f64| (seen / asked - 1.0).abs() < 0.01;
         let rate_is = self.rate.is_some_and(|seen| is_near(seen, f64::from(rate)));
         rate_is && is_near(self.seconds, lasts.as_secs_f64())
     }
 
-    /// How long iterations are started in the measured window, at most.
+    /// Longest time during which iterations start in the measured window.
     pub fn length(&self) -> Duration {
         Duration::try_from_secs_f64(self.seconds).unwrap_or(Duration::MAX)
     }

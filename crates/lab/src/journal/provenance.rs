@@ -1,9 +1,8 @@
-//! What a run is made of besides its experiment's text, so that a run that goes on does not mix two builds:
-//! the script and the files that its init code imports and opens, the programs of `command` variants and of `generator`, the files among their arguments,
-//! and those of `[data]`. Digests of container images are in the description itself.
+//! Digests of the files that a run depends on, so that a resumed run does not mix two builds: the script and the files
+//! that its init code imports and opens, the programs of `command` variants and of `generator`, the files among their
+//! arguments, and those of `[data]`. Digests of container images are in the description itself.
 //!
-//! What these load in turn (libraries, modules, images that a compose file builds) is not known, nor what a hook
-//! does, nor what answers at a `url`.
+//! Libraries and modules that these load, images of compose files, hooks, and servers of a `url` are not covered.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -22,16 +21,15 @@ use crate::file::experiment::{Container, ContainerSource, Experiment, Target};
 use crate::plan::Plan;
 use crate::round::host::Host;
 
-/// Longer files are told apart by length and time: reading them would take longer than a round.
+/// Longer files are compared by length and time: reading them would take longer than a round.
 const MOST_BYTES: u64 = 256 << 20;
-/// Read at a time.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Where execvp(3) looks when there is no `PATH`.
+/// Path of execvp(3) without `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// A file that was there when the run began.
+/// A file at the start of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptFile {
+pub(crate) struct KeptFile {
     path: String,
     content: Content,
 }
@@ -39,9 +37,9 @@ pub struct KeptFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Content {
-    /// In hexadecimal digits.
+    /// Hexadecimal.
     Sha256(String),
-    /// Of one that is too long, or may be executed but not read.
+    /// For a file that is too long, or unreadable.
     Stamp {
         bytes: u64,
         /// Seconds since 1970, with nine digits after the point.
@@ -49,8 +47,8 @@ enum Content {
     },
 }
 
-/// The files as they are now, each once.
-pub fn read(experiment: &Experiment, plan: &Plan, host: &dyn Host) -> Vec<KeptFile> {
+/// Reads the current files, each once.
+pub(crate) fn read(experiment: &Experiment, plan: &Plan, host: &dyn Host) -> Vec<KeptFile> {
     let dir = &experiment.dir;
     let mut paths: BTreeSet<PathBuf> = BTreeSet::new();
     for variant in &plan.variants {
@@ -81,9 +79,8 @@ pub fn read(experiment: &Experiment, plan: &Plan, host: &dyn Host) -> Vec<KeptFi
     paths.into_iter().filter_map(kept).collect()
 }
 
-/// The names of files that were there and are now gone or others. One that has come since is none:
-/// a server may write to a file among its arguments.
-pub fn changed(then: &[KeptFile], now: &[KeptFile]) -> Vec<String> {
+/// Names of files that changed or disappeared. New ones are ignored: a server may write to a file among its arguments.
+pub(crate) fn changed(then: &[KeptFile], now: &[KeptFile]) -> Vec<String> {
     let others = then.iter().filter(|file| !now.contains(file));
     let in_words = |file: &KeptFile| match Path::new(&file.path).exists() {
         true => format!("`{}`", file.path),
@@ -93,7 +90,7 @@ pub fn changed(then: &[KeptFile], now: &[KeptFile]) -> Vec<String> {
 }
 
 impl Content {
-    /// `None` of what is no regular file.
+    /// `None` unless it is a regular file.
     fn read(path: &Path) -> io::Result<Option<Self>> {
         let found = fs::metadata(path)?;
         if !found.is_file() {
@@ -111,7 +108,7 @@ impl Content {
 }
 
 fn sha256(path: &Path) -> io::Result<String> {
-    // It may grow while it is read.
+    // The file may grow meanwhile.
     let mut file = File::open(path)?.take(MOST_BYTES);
     let (mut hasher, mut chunk) = (Sha256::new(), vec![0; CHUNK_BYTES]);
     loop {
@@ -123,13 +120,12 @@ fn sha256(path: &Path) -> io::Result<String> {
     Ok(base16ct::lower::encode_string(&hasher.finalize()))
 }
 
-/// Without a placeholder, which is another text in each round.
 fn is_fixed(text: &str) -> bool {
     !text.is_empty() && !text.contains("{port}") && !text.contains("{dir}")
 }
 
-/// The file that will be executed, found as execvp(3) finds it.
-pub fn program(name: &str, env: &[(String, String)], dir: &Path) -> Option<PathBuf> {
+/// Finds the file that execvp(3) would execute.
+pub(crate) fn program(name: &str, env: &[(String, String)], dir: &Path) -> Option<PathBuf> {
     if !is_fixed(name) {
         return None;
     }
@@ -141,7 +137,7 @@ pub fn program(name: &str, env: &[(String, String)], dir: &Path) -> Option<PathB
     env::split_paths(&path).map(|entry| dir.join(entry).join(name)).find(|path| is_program(path))
 }
 
-pub fn is_program(path: &Path) -> bool {
+pub(crate) fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 

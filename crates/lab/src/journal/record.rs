@@ -1,4 +1,4 @@
-//! What is kept about one round.
+//! Records of rounds.
 
 use std::collections::BTreeMap;
 
@@ -8,43 +8,40 @@ use crate::judge::part::StackPart;
 use crate::load::report::LoadReport;
 use crate::observe::{MachineUse, ServerUse};
 
-/// More steal than this is a disturbed round.
-pub const STEAL_LIMIT: f64 = 0.05;
-/// More foreign CPU than this, in cores, is a disturbed round.
-pub const FOREIGN_LIMIT: f64 = 0.2;
-/// Below this share of good requests, response times tell more about refusals than about service.
-pub const GOOD_LIMIT: f64 = 0.99;
+/// Largest share of stolen CPU time in an undisturbed round.
+pub(crate) const STEAL_LIMIT: f64 = 0.05;
+/// Most cores that other processes use in an undisturbed round.
+pub(crate) const FOREIGN_LIMIT: f64 = 0.2;
+/// Below this share of good requests, response times reflect refusals.
+pub(crate) const GOOD_LIMIT: f64 = 0.99;
 
-/// Everything kept about one round.
+/// A line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RoundRecord {
-    /// Which block, from 1.
+    /// From 1.
     pub block: u32,
-    /// Which run of that block, from 1; more than 1 after a broken round.
+    /// Attempt at the block, from 1; more than 1 after a broken round.
     pub attempt: u32,
-    /// Which place within the block, from 1.
+    /// Position within the block, from 1.
     pub position: u32,
     pub variant: String,
-    /// The variant that was loaded beside it at the same moment; absent of a round alone.
+    /// The other variant of a pair; absent for a round alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
-    /// When it began, RFC 3339 in UTC.
+    /// RFC 3339 in UTC.
     pub started: String,
-    /// How long it took, preparation and stop included.
+    /// Includes preparation and stop.
     pub took_seconds: f64,
-    /// Whether its block was complete, so that it counts. Known when the block has ended, hence in
-    /// `report.json` only.
+    /// Its block is complete. Known when the block has ended, hence only in `report.json`.
     #[serde(default)]
     pub counted: bool,
-    /// Why it was measured and then refused, to be repeated; empty when it was not. A refused
-    /// round never counts.
+    /// Reasons to refuse and repeat the round. A refused round never counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Warning>,
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// What came of a round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -52,46 +49,44 @@ pub enum Outcome {
     Failed(Failure),
 }
 
-/// The figures of a round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     pub load: LoadReport,
-    /// What the server used in the same window; `None` for a `url`.
+    /// `None` for a `url`.
     pub server: Option<ServerUse>,
-    /// What else happened on the machine in the same window.
     pub machine: Option<MachineUse>,
-    /// Which CPUs server and generator had for themselves; `None` when they shared all.
+    /// `None` when server and generator shared all CPUs.
     pub cpus: Option<Pinned>,
     pub warnings: Vec<Warning>,
-    /// What was asked of its data and counters, in the order of the file.
+    /// In the order of the file.
     #[serde(default)]
     pub invariants: Vec<Checked>,
-    /// How chosen series of the server's metrics page changed over the round.
+    /// Chosen series of the server's metrics page.
     #[serde(default)]
     pub observed: Vec<Observed>,
-    /// Figures of the databases beside the server, by the names of [`Figure`](crate::observe::database::Figure).
+    /// Figures of databases by the names of [`Figure`](crate::observe::database::Figure).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub databases: BTreeMap<String, f64>,
-    /// CPU time of the server's processes by their names, in seconds, from the start of
-    /// the generator until the load was over: warm-up included.
+    /// CPU time of the server's processes by name, in seconds, from the start of the generator until the end of the
+    /// load: warm-up included.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub processes: BTreeMap<String, f64>,
-    /// The most memory that they had in the window, in bytes, as that of the whole server.
+    /// Peak memory of each process in the window, in bytes, measured like that of the whole server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub process_memory: BTreeMap<String, u64>,
-    /// What was done to the server while it was loaded.
+    /// Actions during the load.
     #[serde(default)]
     pub events: Vec<Event>,
 }
 
-/// What came of an invariant in a round.
+/// Result of an invariant in a round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Checked {
     pub name: String,
     pub holds: bool,
-    /// The value: after the load, or by how much it changed.
+    /// After the load, or the change over the round.
     pub value: f64,
-    /// The value before the load; `None` for a formula, which is only taken afterwards.
+    /// Before the load; `None` for a formula, which is evaluated afterwards.
     pub before: Option<f64>,
     pub limits: Vec<CheckedLimit>,
 }
@@ -99,12 +94,11 @@ pub struct Checked {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckedLimit {
     pub bound: LimitKind,
-    /// With what, as in the file.
+    /// As in the file.
     pub formula: String,
     pub limit: f64,
 }
 
-/// How a value is compared with a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
@@ -113,39 +107,53 @@ pub enum LimitKind {
     AtLeast,
 }
 
-/// A series of the server's metrics page.
+/// A series of a metrics page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Observed {
     pub series: String,
-    /// By how much it changed between the start of the load and its end; `None` when the page
-    /// does not have it.
+    /// Change over the load; `None` if the page does not have it.
     pub change: Option<f64>,
-    /// Its value at the end of each step of the load's series.
+    /// Value at the end of each step of the load's series.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<f64>,
 }
 
-/// Something done to the server while it was loaded.
+/// An action during the load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// When it was done, in seconds after the start of the measured window; before its start, below zero.
+    /// Seconds after the start of the measured window; negative before it.
     pub at_seconds: f64,
     pub what: String,
-    /// How long it took; of a restart, until the server was ready again.
+    /// For a restart, until the server was ready again.
     pub took_seconds: f64,
 }
 
 /// CPU numbers as lists, such as `0,1`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Pinned {
-    /// Those of the server; `None` for a `url`, which the lab cannot pin.
+    /// `None` for a `url`, which the lab cannot pin.
     pub server: Option<String>,
     pub generator: String,
 }
 
+impl RoundRecord {
+    pub fn measured(&self) -> Option<&Measured> {
+        match &self.outcome {
+            Outcome::Measured(measured) => Some(measured),
+            Outcome::Failed(_) => None,
+        }
+    }
+
+    pub fn failure(&self) -> Option<&Failure> {
+        match &self.outcome {
+            Outcome::Failed(failure) => Some(failure),
+            Outcome::Measured(_) => None,
+        }
+    }
+}
+
 impl Measured {
-    /// The part of the server's CPU time in the window that processes had which used so many seconds of
-    /// [`processes`](Self::processes): in the same proportion.
+    /// CPU time in the window of processes that used so many seconds of [`processes`](Self::processes).
     pub(crate) fn in_window(&self, seconds: f64) -> Option<f64> {
         let parts = StackPart::ALL.iter().filter_map(|part| self.processes.get(part.name()));
         let all: f64 = parts.sum();
@@ -153,66 +161,50 @@ impl Measured {
         (all > 0.0).then(|| used * seconds / all)
     }
 
-    /// Whether so many requests were not good that response times tell about refusals.
+    /// True if response times reflect refusals.
     pub fn has_bad_requests(&self) -> bool {
         self.load.good_share().is_some_and(|share| share < GOOD_LIMIT)
     }
 
-    /// How long the fixed work took on the server's cores, in microseconds of CPU time.
+    /// CPU time of the fixed work on the server's cores, in microseconds.
     pub fn pace(&self) -> Option<f64> {
         Some(self.machine.as_ref()?.pace?.work_us)
     }
 
-    /// Whether somebody else used much of the machine.
+    /// True if other processes or guests used much of the machine.
     pub fn was_disturbed(&self) -> bool {
         let noise = |warning: &Warning| matches!(warning, Warning::Steal | Warning::ForeignCpu);
         self.warnings.iter().any(noise)
     }
 }
 
-/// Something that makes a round doubtful.
+/// A condition that makes a round doubtful; [`Warning::text`] describes each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Warning {
-    /// The generator says that it, not the server, was the limit.
     GeneratorLimited,
-    /// The hypervisor took more than 5 % of the CPU time.
     Steal,
-    /// Other processes used more than 20 % of a core.
     ForeignCpu,
-    /// Fewer than 99 % of the requests were good.
     BadRequests,
     Thresholds,
-    /// The script marked its run as failed (`exec.test.fail()`).
     MarkedAsFailed,
-    /// The server did not end well when it was asked to, after the measurement.
     UncleanStop,
-    /// Server and generator ran on hardware threads of one core: there was no other.
     SharedCore,
-    /// Server and generator had no CPUs of their own.
     SharedCpus,
     /// Files of the round could not be removed after it.
     LeftFiles,
-    /// The variant's CPU budget could not be applied, and the experiment accepts that.
     NoBudget,
-    /// More than 1 % of the iterations of a scenario could not start by the clock, because no virtual user was free.
     Dropped,
-    /// More than 1 % of the iterations ended with an exception although all their requests were
-    /// good, so the load was not what the script says.
     Exceptions,
-    /// Processes of the server ended whose CPU time nobody got.
     CpuUnknown,
-    /// The server went on working when the load had ended, and no `drain` hook waits for that.
     BusyAfterLoad,
-    /// More than 1 % of a check failed.
     FailedChecks,
-    /// The two loads of a pair were not measured at the same time.
     Apart,
 }
 
 impl Warning {
-    /// What an experiment may accept, with the words of the file: for all but the last a round is refused otherwise, and
-    /// the last is something broken.
+    /// Warnings that an experiment may accept, by their words in files. Otherwise the last one means a broken system,
+    /// and the others refuse a round.
     pub const ACCEPTABLE: [(&'static str, Self); 4] = [
         ("steal", Self::Steal),
         ("foreign_cpu", Self::ForeignCpu),
@@ -220,7 +212,6 @@ impl Warning {
         ("failed_checks", Self::FailedChecks),
     ];
 
-    /// In words, to be followed by the rounds it concerns.
     pub fn text(self) -> &'static str {
         match self {
             Self::GeneratorLimited => "the load generator, not the server, may have been the limit",
@@ -266,19 +257,17 @@ impl Warning {
     }
 }
 
-/// How a round broke.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     pub kind: FailureKind,
-    /// In words, with the last lines of whoever failed.
+    /// Ends with the last output of what failed.
     pub message: String,
 }
 
-/// The ways in which a round breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// The server did not get ready.
+    /// The server did not become ready.
     Start,
     ServerDied,
     Load,
@@ -286,11 +275,11 @@ pub enum FailureKind {
     StartLimit,
     /// The generator took longer than `time_limit`.
     TimeLimit,
-    /// Server or generator printed more than the lab keeps.
+    /// Server or generator printed too much.
     Output,
-    /// A value that an invariant needs could not be taken.
+    /// A value of an invariant could not be read.
     Value,
-    /// A database that is observed could not be asked.
+    /// An observed database failed.
     Database,
     Hook,
     Machine,
@@ -298,14 +287,14 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// Whether the system under test broke, not the load generator, a hook or this machine.
+    /// True if the system under test failed, not the load generator, a hook or this machine.
     pub fn is_of_the_system(self) -> bool {
         matches!(self, Self::Start | Self::StartLimit | Self::ServerDied | Self::Database)
     }
 }
 
 impl Failure {
-    /// A failure of that kind with an error and all its causes.
+    /// A failure with an error and its causes.
     pub(crate) fn because(kind: FailureKind, error: &dyn std::error::Error) -> Self {
         Self::new(kind, crate::words::chain(error))
     }

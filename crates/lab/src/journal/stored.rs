@@ -1,8 +1,5 @@
-//! A run as its directory keeps it: what was asked (`run.json`) and every round (`rounds.jsonl`).
-//!
-//! Both are there from the first round on, so a run that was killed can be resumed, and any run be
-//! reported again by a later version. What a report concludes is not stored but drawn anew: there
-//! is no second copy that could disagree.
+//! Stored runs: a description (`run.json`) and every round (`rounds.jsonl`). Both exist from the first round, so a
+//! killed run can be resumed, and a later version can report any run. Conclusions are derived, not stored.
 
 mod description;
 
@@ -13,24 +10,24 @@ use std::{fs, io};
 use serde::{Deserialize, Serialize};
 
 use crate::file::experiment::{Experiment, FileError};
-use crate::journal::record::{Measured, Outcome, RoundRecord, Warning};
+use crate::journal::record::{Measured, RoundRecord, Warning};
 use crate::judge::rules;
 use crate::plan::{Design, NoQuick, Options, Plan};
 use crate::report::{Course, Language, Report, RunEnd};
-pub use description::{DESCRIPTION, Description, Kind};
+pub(crate) use description::{DESCRIPTION, Description, Kind};
 
-/// The file with a line for each round.
-pub const JOURNAL: &str = "rounds.jsonl";
-/// Options of a comparison, and how it ended.
+/// One line per round.
+pub(crate) const JOURNAL: &str = "rounds.jsonl";
+/// Options of a comparison, and its end.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Asked {
+pub(crate) struct Asked {
     options: Options,
-    /// `None` of a run that was killed.
+    /// `None` for a killed run.
     pub ended: Option<RunEnd>,
 }
 
 impl Asked {
-    pub fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
         Self { options: plan.options(), ended: None }
     }
 }
@@ -40,58 +37,53 @@ impl Kind for Asked {
     const FORMAT: u32 = 1;
 }
 
-/// Why a directory cannot be used as a stored run.
 #[derive(Debug, thiserror::Error)]
 pub enum StoredError {
-    /// A file of it is not there or cannot be read.
     #[error("`{}` is no stored run of this version: cannot read `{file}`", .dir.display())]
     Read { dir: PathBuf, file: &'static str, source: io::Error },
-    /// A file of it does not have what it should.
     #[error("cannot understand `{}`", .path.display())]
     Shape { path: PathBuf, source: serde_json::Error },
-    /// A round in it is not the run's.
     #[error("`{}`:{line}: this is no round of this run: {why}", .path.display())]
     Round {
         path: PathBuf,
-        /// Counted from 1.
+        /// From 1.
         line: usize,
         why: String,
     },
-    /// It was made by a version with another format.
     #[error("`{}` has format {found}, this version understands {known}", .path.display())]
     Format { path: PathBuf, found: u32, known: u32 },
-    /// The experiment in it is none for this version.
+    /// This version rejects the experiment.
     #[error("the experiment in `{}`", .path.display())]
     Experiment { path: PathBuf, source: FileError },
-    /// It was run with quick settings that it does not have.
     #[error(transparent)]
     NoQuick(#[from] NoQuick),
-    /// It is of another command.
     #[error("`{}` is of madang {other}", .path.display())]
     Kind { path: PathBuf, other: &'static str },
-    /// The tries in it are none that this version would have made.
+    /// This version would have made other tries.
     #[error("the tries in `{}` do not follow from its options in this version", .0.display())]
     NotReplayed(PathBuf),
-    /// Going on would mix rounds of two different things.
+    /// Resuming would mix rounds of different builds.
     #[error("cannot resume: {} changed since the run began; start a new one", .0.join(", "))]
     Changed(Vec<String>),
 }
 
-/// A run read back.
 #[derive(Debug, Clone)]
 pub struct Stored {
     pub dir: PathBuf,
     pub experiment: Experiment,
-    /// What it was to do, with the seed it had.
+    /// With the original seed.
     pub plan: Plan,
     pub(crate) description: Description<Asked>,
     pub(crate) rounds: Vec<RoundRecord>,
-    /// Bytes of the journal that hold whole lines.
+    /// Length of the journal's complete lines.
     pub(crate) journal_bytes: u64,
 }
 
 impl Stored {
-    /// Reads a run's directory. A last line that was torn when the run was killed is left out.
+    /// Reads a run's directory, without an incomplete last line of a killed run.
+    ///
+    /// # Errors
+    /// If a file is missing, unreadable or of another command or version.
     pub fn read(dir: &Path) -> Result<Self, StoredError> {
         let description = Description::<Asked>::read(dir)?;
         let experiment = description.experiment(dir)?;
@@ -103,7 +95,7 @@ impl Stored {
         Ok(Self { dir, experiment, plan, description, rounds, journal_bytes })
     }
 
-    /// What can be concluded from it, as if it had just ended.
+    /// The report, as if the run had just ended.
     pub fn report(&self) -> Report {
         self.report_in(self.plan.language)
     }
@@ -112,12 +104,11 @@ impl Stored {
         match self.description.asked.ended {
             _ if self.is_complete() => RunEnd::Complete,
             Some(ended) => ended,
-            // It was killed.
+            // Killed.
             None => RunEnd::Interrupted,
         }
     }
 
-    /// The same in another language than the run's own.
     pub(crate) fn report_in(&self, language: Language) -> Report {
         let plan = Plan { language, ..self.plan.clone() };
         let ended = self.ended();
@@ -131,11 +122,11 @@ impl Stored {
     }
 }
 
-/// The rounds in a directory's journal, and how many of its bytes hold whole lines.
+/// Rounds of a directory's journal, and the length of its complete lines in bytes.
 pub(crate) fn journal(dir: &Path) -> Result<(Vec<RoundRecord>, u64), StoredError> {
     let unreadable = |source| StoredError::Read { dir: dir.to_owned(), file: JOURNAL, source };
     let mut journal = fs::read(dir.join(JOURNAL)).map_err(unreadable)?;
-    // As bytes: the last line may have been torn inside a character.
+    // As bytes: the last line may end inside a character.
     let whole = journal.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     journal.truncate(whole);
     let journal = String::from_utf8(journal).map_err(io::Error::other).map_err(unreadable)?;
@@ -144,7 +135,7 @@ pub(crate) fn journal(dir: &Path) -> Result<(Vec<RoundRecord>, u64), StoredError
     Ok((rounds.map_err(shape)?, whole as u64))
 }
 
-/// Refuses rounds that the run cannot have made: somebody has put two journals together.
+/// Rejects rounds that the run cannot have made, as in two concatenated journals.
 fn check_rounds(dir: &Path, plan: &Plan, rounds: &[RoundRecord]) -> Result<(), StoredError> {
     let mut ended = BTreeSet::new();
     for (index, round) in rounds.iter().enumerate() {
@@ -157,7 +148,7 @@ fn check_rounds(dir: &Path, plan: &Plan, rounds: &[RoundRecord]) -> Result<(), S
         } else if ended.contains(&(block, attempt, variant, beside)) {
             format!("block {block}, attempt {attempt} of `{variant}` is there already")
         } else {
-            // Only one that was refused is made again in the same attempt.
+            // Only refused rounds are repeated in the same attempt.
             if round.refused.is_empty() {
                 ended.insert((block, attempt, variant, beside));
             }
@@ -168,22 +159,19 @@ fn check_rounds(dir: &Path, plan: &Plan, rounds: &[RoundRecord]) -> Result<(), S
     Ok(())
 }
 
-/// Marks the rounds that count: those of an attempt in which every round of its block was measured once
-/// without being refused, and nothing broke.
-pub fn count(plan: &Plan, rounds: &mut [RoundRecord]) {
-    /// A variant, and the one beside it.
-    type Which = (String, Option<String>);
-    let mut good: BTreeMap<(u32, u32), BTreeSet<Which>> = BTreeMap::new();
+/// Marks the rounds that count: those of an attempt in which all rounds of the block were measured and none was refused.
+pub(crate) fn count(plan: &Plan, rounds: &mut [RoundRecord]) {
+    /// A variant and its partner.
+    type Sides = (String, Option<String>);
+    let mut good: BTreeMap<(u32, u32), BTreeSet<Sides>> = BTreeMap::new();
     let mut broken: BTreeSet<(u32, u32)> = BTreeSet::new();
     for round in &*rounds {
         let place = (round.block, round.attempt);
-        match &round.outcome {
-            Outcome::Failed(_) => drop(broken.insert(place)),
-            Outcome::Measured(_) if round.refused.is_empty() => {
-                let which = (round.variant.clone(), round.beside.clone());
-                good.entry(place).or_default().insert(which);
-            }
-            Outcome::Measured(_) => {}
+        if round.failure().is_some() {
+            broken.insert(place);
+        } else if round.refused.is_empty() {
+            let sides = (round.variant.clone(), round.beside.clone());
+            good.entry(place).or_default().insert(sides);
         }
     }
     let mut expected: BTreeMap<u32, usize> = BTreeMap::new();
@@ -197,16 +185,16 @@ pub fn count(plan: &Plan, rounds: &mut [RoundRecord]) {
     }
 }
 
-/// Blocks are run in order, so all up to the last that counts are complete.
-pub fn complete_blocks(rounds: &[RoundRecord]) -> u32 {
+/// Number of complete blocks. Blocks run in order, so all up to the last that counts are complete.
+pub(crate) fn complete_blocks(rounds: &[RoundRecord]) -> u32 {
     let counted = rounds.iter().filter(|round| round.counted);
     counted.map(|round| round.block).max().unwrap_or(0)
 }
 
-/// Reasons to repeat this round, if repeats are left.
-pub fn refusals(plan: &Plan, record: &RoundRecord) -> Vec<Warning> {
-    let Outcome::Measured(measured) = &record.outcome else { return Vec::new() };
-    // A disturbance affects both sides of a pair. In a design of pairs, rounds alone decide nothing.
+/// Reasons to repeat a round, if repeats are left.
+pub(crate) fn refusals(plan: &Plan, record: &RoundRecord) -> Vec<Warning> {
+    let Some(measured) = record.measured() else { return Vec::new() };
+    // A disturbance affects both sides of a pair. In a design of pairs, rounds alone have no influence.
     let decides_nothing = record.beside.is_some() || plan.settings.design == Design::Duet;
     let is_shared = |warning: &Warning| {
         decides_nothing && matches!(warning, Warning::Steal | Warning::ForeignCpu)
@@ -214,22 +202,25 @@ pub fn refusals(plan: &Plan, record: &RoundRecord) -> Vec<Warning> {
     refusing(plan, measured).filter(|warning| !is_shared(warning)).collect()
 }
 
-/// The warnings of a round for which it is refused, as long as rounds may be.
-pub fn refusing<'m>(plan: &'m Plan, measured: &'m Measured) -> impl Iterator<Item = Warning> + 'm {
+/// Warnings for which a round is refused, if repeats are left.
+pub(crate) fn refusing<'m>(
+    plan: &'m Plan,
+    measured: &'m Measured,
+) -> impl Iterator<Item = Warning> + 'm {
     let refuses =
         |warning: &Warning| rules::repeats(*warning) && !plan.settings.accept.contains(warning);
     measured.warnings.iter().copied().filter(refuses)
 }
 
-/// Whether a disturbed round was not refused, because no more might be.
-pub fn is_noisy(plan: &Plan, rounds: &[RoundRecord]) -> bool {
+/// True if a disturbed round was kept because no repeats were left.
+pub(crate) fn is_noisy(plan: &Plan, rounds: &[RoundRecord]) -> bool {
     let is_disturbed =
         |round: &RoundRecord| refusals(plan, round).iter().any(|reason| *reason != Warning::Apart);
     rounds.iter().any(|round| round.refused.is_empty() && is_disturbed(round))
 }
 
-/// Whether a round is one of a pair whose loads overlapped.
-pub fn has_met(round: &RoundRecord) -> bool {
-    let Outcome::Measured(measured) = &round.outcome else { return false };
-    round.beside.is_some() && !measured.warnings.contains(&Warning::Apart)
+/// True for a pair whose loads overlapped.
+pub(crate) fn has_met(round: &RoundRecord) -> bool {
+    let overlaps = |measured: &Measured| !measured.warnings.contains(&Warning::Apart);
+    round.beside.is_some() && round.measured().is_some_and(overlaps)
 }

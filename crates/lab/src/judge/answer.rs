@@ -1,22 +1,21 @@
-//! Labels for ratios: better, worse, same, or can't tell.
+//! Labels of ratios: better, worse, same, or can't tell.
 
 use serde::Serialize;
 
 use crate::judge::stats::{self, Estimate};
 
-/// Family-wise error rate for figures outside of the question.
+/// Family-wise error rate of figures other than those in question.
 pub const LEVEL: f64 = 0.05;
 
-/// Better direction of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     More,
     Less,
-    /// Unknown, as for custom metrics.
+    /// For custom metrics.
     Unknown,
 }
 
-/// A variant compared with the reference in one figure.
+/// Label of a ratio to the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
@@ -35,7 +34,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Labels the interval of a ratio; `None` with fewer than two blocks.
+    /// Labels the interval of a ratio.
     ///
     /// "Same" is the interval's inclusion in the band (Westlake, "Use of confidence intervals in analysis of
     /// comparative bioavailability trials", 1972), with the 95 % interval that is printed: stricter than the two
@@ -54,7 +53,7 @@ impl Answer {
         }
     }
 
-    /// The most serious of several; `CannotTell` of none.
+    /// The most serious of several; `CannotTell` without any.
     pub fn overall(answers: impl IntoIterator<Item = Self>) -> Self {
         let rank = |answer: &Self| match answer {
             Self::Worse => 5,
@@ -78,13 +77,13 @@ impl Answer {
     }
 }
 
-/// The smallest difference that an interval rules out in both directions, as a share.
-pub fn reach((low, high): (f64, f64)) -> f64 {
+/// Smallest difference that an interval rules out in both directions, as a share.
+pub(crate) fn reach((low, high): (f64, f64)) -> f64 {
     high.max(1.0 / low) - 1.0
 }
 
 /// Number of blocks that would show a difference or its absence, whichever needs fewer, at the observed spread.
-pub fn blocks_needed(estimate: &Estimate, band: f64) -> Option<u32> {
+pub(crate) fn blocks_needed(estimate: &Estimate, band: f64) -> Option<u32> {
     let (mean, edge) = (estimate.ratio.ln().abs(), band.ln_1p());
     let spread = estimate.spread?;
     let different = stats::blocks_needed(spread, mean, f64::INFINITY);

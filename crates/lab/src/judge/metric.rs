@@ -1,4 +1,4 @@
-//! The figures a round is reduced to, one number each.
+//! Figures of a round, one number each.
 
 use serde::{Serialize, Serializer};
 
@@ -9,38 +9,34 @@ use crate::load::metric::LoadMetric;
 use crate::observe::database::Figure;
 use crate::observe::prometheus::Selector;
 
-/// One figure of a round. The unit of statistics is the round, so each is a single number.
+/// A figure of a round: the unit of statistics is the round.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Metric {
     /// Good requests per second: those that did not fail and none of whose checks failed.
     Goodput,
-    /// Share of the requests that were good, from 0 to 1. Judged against an earlier run and where a
-    /// prediction names it; otherwise no row of a report, whose figures have it the other way round.
+    /// Share of good requests, from 0 to 1. Only a row where a prediction names it; reports show the share of bad ones.
     GoodShare,
-    /// A statistic of k6's `http_req_duration` (sending, waiting, receiving), in milliseconds,
-    /// over all requests of the measured window, good or not.
+    /// A statistic of `http_req_duration` (sending, waiting, receiving) in milliseconds, over all requests.
     Latency(Statistic),
-    /// A statistic of the response times from the intended start of iterations, in open-model scenarios (the worst of
+    /// A statistic of the response times from the intended start of iterations in open-model scenarios (the worst of
     /// several), otherwise equal to `Latency`.
     Response(Statistic),
-    /// CPU time of the server's process tree, user and system, per good request.
+    /// User and system time of the server's process tree per good request.
     CpuPerGoodRequest,
-    /// Largest memory of the server's process tree among the samples of the window; what several
-    /// processes share counts once.
+    /// Peak memory of the server's process tree; shared memory counts once.
     PeakMemory,
-    /// Largest sum of the resident memory of its processes; what several share counts for each.
-    /// Only where a prediction is about it.
+    /// Peak sum of its processes' resident memory. Only where a prediction names it.
     PeakRss,
-    /// Any other figure of the load run, by k6's name.
+    /// Another figure of the load, by k6's name.
     Load(LoadMetric),
-    /// By how much a series of the server's metrics page changed over the round, warm-up included.
+    /// Change of a series of the server's metrics page over the round, warm-up included.
     Server(Selector),
     Database(Figure),
-    /// The same of some processes of a stack, by the name of the process or part.
+    /// A figure of a process or part of a stack, by name.
     Part(Box<Metric>, String),
 }
 
-/// What is taken of a round's response times.
+/// A statistic of response times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Statistic {
     Mean,
@@ -51,11 +47,10 @@ pub enum Statistic {
     Max,
 }
 
-/// Why a round has no number for a metric, to follow "because".
+/// Reason for a missing value, to follow "because".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Absent {
-    /// So nothing can be said per good request, the logarithm of a throughput does not exist, and
-    /// response times would be those of refusals.
+    /// Then figures per good request do not exist, and response times are those of refusals.
     #[error("no request was good")]
     NoGoodRequest,
     #[error("the server was not started by the lab and cannot be observed")]
@@ -64,26 +59,26 @@ pub enum Absent {
     CpuUnknown,
     #[error("the load report does not have it")]
     NotReported,
-    /// The load report has another kind of metric under this name.
+    /// The load report has another kind of metric with this name.
     #[error("metrics of its kind do not have this statistic")]
     NoSuchStatistic,
     #[error("the server's metrics page does not have it")]
     NotOnPage,
     #[error("this variant has no such server beside it")]
     NoDatabase,
-    /// Or not all of its processes lived.
+    /// Or one of its processes ended.
     #[error("this variant has no such part")]
     NoPart,
-    /// It came out as zero, which no time is: the window was too short.
+    /// Zero, although it cannot be: the window was too short.
     #[error("it was too small to measure in so short a time")]
     TooSmall,
-    /// It is zero, or a series of the server's went down: a value, but none to take a ratio of.
+    /// Zero or negative: a value without a ratio.
     #[error("it was not above zero")]
     NotPositive,
 }
 
 impl Metric {
-    /// The metrics that every report has, in its order.
+    /// Metrics of every report, in order.
     pub const ALL: [Self; 12] = [
         Self::Goodput,
         Self::Latency(Statistic::Mean),
@@ -99,7 +94,7 @@ impl Metric {
         Self::Response(Statistic::P99),
     ];
 
-    /// Its name in files.
+    /// Name in files.
     pub fn id(&self) -> String {
         match self {
             Self::Goodput => "goodput".to_owned(),
@@ -116,7 +111,7 @@ impl Metric {
         }
     }
 
-    /// All that need no load metric, series or database to be named, in the order of messages.
+    /// Metrics without a load metric, series or database, in the order of messages.
     pub fn own() -> impl Iterator<Item = Self> {
         let further = [
             Self::GoodShare,
@@ -129,23 +124,22 @@ impl Metric {
         Self::ALL.into_iter().chain(further).chain(Self::OF_GROUPS.into_iter().flat_map(parts))
     }
 
-    /// Figures that groups of processes have as well.
+    /// Figures that groups of processes also have.
     pub const OF_GROUPS: [Self; 2] = [Self::CpuPerGoodRequest, Self::PeakMemory];
 
-    /// The same of some processes of a stack.
     pub fn of_group(&self, name: &str) -> Self {
         Self::Part(Box::new(self.clone()), name.to_owned())
     }
 
     pub fn from_id(id: &str) -> Option<Self> {
         let process = id.rsplit_once('.').map(|(_, name)| name);
-        let process = process.filter(|name| StackPart::of(name).is_some());
+        let process = process.filter(|name| StackPart::of_process(name).is_some());
         let of_process = |name| Self::OF_GROUPS.map(|whole| whole.of_group(name));
         let of_process = process.into_iter().flat_map(of_process);
         Self::own().chain(of_process).find(|metric| metric.id() == id)
     }
 
-    /// Whether it tells how many requests were good, so that it is zero when none was.
+    /// True if it counts good requests, so that zero is a value.
     pub fn counts_good(&self) -> bool {
         match self {
             Self::Goodput | Self::GoodShare => true,
@@ -154,7 +148,7 @@ impl Metric {
         }
     }
 
-    /// Whether it tells nothing about a round in which no request was good.
+    /// True if it is meaningless without a good request.
     pub fn needs_good(&self) -> bool {
         match self {
             Self::CpuPerGoodRequest => true,
@@ -163,13 +157,12 @@ impl Metric {
         }
     }
 
-    /// Whether zero is a value of it, not a sign that it could not be measured.
     pub fn may_be_zero(&self) -> bool {
         !matches!(self, Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss)
             && !self.is_response_time()
     }
 
-    /// Whether it is a cost of the server, which two variants can be measured for at the same moment.
+    /// True for costs of the server, which pairs can measure.
     pub fn is_cost(&self) -> bool {
         match self {
             Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss => true,
@@ -178,7 +171,6 @@ impl Metric {
         }
     }
 
-    /// Better direction, if known.
     pub fn direction(&self) -> Direction {
         match self {
             Self::Goodput | Self::GoodShare => Direction::More,
@@ -191,7 +183,6 @@ impl Metric {
         }
     }
 
-    /// Whether it is about response times, which tell about refusals when requests were refused.
     pub fn is_response_time(&self) -> bool {
         match self {
             Self::Latency(_) | Self::Response(_) => true,
@@ -200,7 +191,7 @@ impl Metric {
         }
     }
 
-    /// Whether so many of the requests it is about were not good that it tells about refusals.
+    /// True if too few of its requests were good.
     pub fn has_bad_requests(&self, round: &Measured) -> bool {
         match self {
             Self::Load(metric) if !metric.tags.is_empty() => match metric.failed_share(&round.load)
@@ -212,8 +203,7 @@ impl Metric {
         }
     }
 
-    /// How many values of a round lie above it, of a percentile or the largest; `None` of anything else, and where the
-    /// generator did not count.
+    /// Number of values above a percentile or the maximum; `None` for other metrics, and without counts.
     pub fn tail(&self, round: &Measured) -> Option<f64> {
         let (share, trend) = match self {
             Self::Latency(statistic) => (statistic.tail()?, *round.load.http_req_duration()?),
@@ -256,10 +246,10 @@ impl Metric {
         }
     }
 
-    /// Its value in a round, for a ratio.
+    /// Value in a round for a ratio: positive and finite.
     ///
     /// # Errors
-    /// Why there is none. Never zero, negative or infinite, so that a ratio can be taken.
+    /// With the reason for a missing value.
     pub fn value_for_ratio(&self, round: &Measured) -> Result<f64, Absent> {
         let value = self.level(round)?;
         match value {
@@ -270,12 +260,22 @@ impl Metric {
         }
     }
 
+    /// Value in a round.
+    ///
+    /// # Errors
+    /// With the reason for a missing value.
     pub fn level(&self, round: &Measured) -> Result<f64, Absent> {
         let good = round.load.requests.good as f64;
+        let server = || round.server.as_ref().ok_or(Absent::NotObserved);
+        let us_per_good = |seconds: Option<f64>| match seconds {
+            _ if good == 0.0 => Err(Absent::NoGoodRequest),
+            Some(seconds) => Ok(seconds * 1e6 / good),
+            None => Err(Absent::CpuUnknown),
+        };
         let value = match self {
             Self::Goodput => good / round.load.duration_seconds,
             Self::GoodShare => round.load.good_share().ok_or(Absent::NotReported)?,
-            // However fast the refusals came: nobody was served.
+            // Refusals may be fast.
             metric if metric.is_response_time() && good == 0.0 => {
                 return Err(Absent::NoGoodRequest);
             }
@@ -288,17 +288,9 @@ impl Metric {
                 let worst = trends.iter().map(|trend| statistic.value_in(trend)).reduce(f64::max);
                 worst.ok_or(Absent::NotReported)?
             }
-            Self::CpuPerGoodRequest => {
-                let server = round.server.as_ref().ok_or(Absent::NotObserved)?;
-                if good == 0.0 {
-                    return Err(Absent::NoGoodRequest);
-                }
-                server.cpu_with_drain().ok_or(Absent::CpuUnknown)? * 1e6 / good
-            }
-            Self::PeakMemory => round.server.as_ref().ok_or(Absent::NotObserved)?.memory() as f64,
-            Self::PeakRss => {
-                round.server.as_ref().ok_or(Absent::NotObserved)?.peak_rss_bytes as f64
-            }
+            Self::CpuPerGoodRequest => us_per_good(server()?.cpu_with_drain())?,
+            Self::PeakMemory => server()?.memory() as f64,
+            Self::PeakRss => server()?.peak_rss_bytes as f64,
             Self::Load(metric) => metric.value_in(&round.load)?,
             Self::Server(series) => {
                 let name = series.to_string();
@@ -310,10 +302,7 @@ impl Metric {
             }
             Self::Part(_, name) => {
                 let seconds = round.processes.get(name).ok_or(Absent::NoPart)?;
-                if good == 0.0 {
-                    return Err(Absent::NoGoodRequest);
-                }
-                round.in_window(*seconds).ok_or(Absent::CpuUnknown)? * 1e6 / good
+                us_per_good(round.in_window(*seconds))?
             }
             Self::Database(figure) => {
                 *round.databases.get(&figure.to_string()).ok_or(Absent::NoDatabase)?
@@ -322,23 +311,22 @@ impl Metric {
         if value.is_finite() { Ok(value) } else { Err(Absent::TooSmall) }
     }
 
-    /// A value with its unit, to three or four significant digits, as a person writes it.
+    /// Formats a value with its unit, to three or four significant digits.
     pub fn show(&self, value: f64) -> String {
-        let time = self.unit() == "ms";
-        match self {
-            Self::Goodput if value == 0.0 => "0 req/s".to_owned(),
-            Self::Goodput => format!("{} req/s", digits(value)),
-            _ if time && value >= 1000.0 => format!("{} s", digits(value / 1000.0)),
-            _ if time && value < 1.0 => format!("{} µs", digits(value * 1000.0)),
-            _ if time => format!("{} ms", digits(value)),
-            _ if self.unit() == "us" && value >= 1000.0 => format!("{} ms", digits(value / 1000.0)),
-            _ if self.unit() == "us" => format!("{} µs", digits(value)),
-            _ if self.unit() == "bytes" => format!("{} MiB", digits(value / 1_048_576.0)),
-            _ if self.unit() == "1/s" && value == 0.0 => "0 /s".to_owned(),
-            _ if self.unit() == "1/s" => format!("{} /s", digits(value)),
-            // A mean of logarithms is no whole number to the last digit.
+        match self.unit() {
+            _ if *self == Self::Goodput && value == 0.0 => "0 req/s".to_owned(),
+            _ if *self == Self::Goodput => format!("{} req/s", digits(value)),
+            "ms" if value >= 1000.0 => format!("{} s", digits(value / 1000.0)),
+            "ms" if value < 1.0 => format!("{} µs", digits(value * 1000.0)),
+            "ms" => format!("{} ms", digits(value)),
+            "us" if value >= 1000.0 => format!("{} ms", digits(value / 1000.0)),
+            "us" => format!("{} µs", digits(value)),
+            "bytes" => format!("{} MiB", digits(value / 1_048_576.0)),
+            "1/s" if value == 0.0 => "0 /s".to_owned(),
+            "1/s" => format!("{} /s", digits(value)),
+            // Geometric means of whole numbers differ in the last digits.
             _ if (value - value.round()).abs() < 1e-9 && value.abs() < 1e6 => format!("{value:.0}"),
-            // A share tells nothing with two digits after the point.
+            // Shares need more digits.
             _ if value.abs() < 1.0 => format!("{value:.4}"),
             _ => digits(value),
         }
@@ -346,7 +334,7 @@ impl Metric {
 }
 
 impl Statistic {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Mean => "avg",
             Self::P50 => "p50",
@@ -387,7 +375,7 @@ impl Serialize for Metric {
     }
 }
 
-/// Three significant digits, but never fewer than the whole part; thousands apart.
+/// Three significant digits, but always the whole part; thousands are separated.
 pub(crate) fn digits(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 99.95 => 0,
@@ -399,7 +387,7 @@ pub(crate) fn digits(value: f64) -> String {
     let mut grouped = String::new();
     for (place, digit) in whole.chars().enumerate() {
         let left = whole.len() - place;
-        // Ten thousand is where a reader begins to count digits.
+        // Separators help from ten thousand on.
         if place > 0 && left.is_multiple_of(3) && whole.len() > 4 {
             grouped.push('\u{2009}');
         }

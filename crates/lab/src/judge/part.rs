@@ -1,10 +1,10 @@
-//! Parts of a stack, and their processes.
+//! Parts of a stack.
 
 use std::collections::BTreeMap;
 
-/// A part of a stack: all servers of a kind.
+/// All servers of a kind in a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum StackPart {
+pub(crate) enum StackPart {
     Nodes,
     Nginx,
     Mariadb,
@@ -13,11 +13,11 @@ pub enum StackPart {
 }
 
 impl StackPart {
-    /// All, in the order of tables.
-    pub const ALL: [Self; 4] = [Self::Nodes, Self::Nginx, Self::Mariadb, Self::Valkey];
+    /// In the order of tables.
+    pub(crate) const ALL: [Self; 4] = [Self::Nodes, Self::Nginx, Self::Mariadb, Self::Valkey];
 
-    /// Its name in records and files.
-    pub fn name(self) -> &'static str {
+    /// Name in records and files.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Nodes => "nodes",
             Self::Nginx => "nginx",
@@ -26,8 +26,8 @@ impl StackPart {
         }
     }
 
-    /// The part with this name, or that has the process of this name.
-    pub fn of(process: &str) -> Option<Self> {
+    /// Part of a process, or the part with this name.
+    pub(crate) fn of_process(process: &str) -> Option<Self> {
         let numbered = process.rsplit_once('-').filter(|(_, number)| number.parse::<u16>().is_ok());
         match (process, numbered.map(|(kind, _)| kind)) {
             (_, Some("node")) => Some(Self::Nodes),
@@ -38,11 +38,11 @@ impl StackPart {
     }
 }
 
-/// The processes that a stack has figures of, by their names: those of each part and, where it has several, each of them.
-pub fn groups(processes: &[(String, u32)]) -> BTreeMap<String, Vec<u32>> {
+/// Groups of processes with figures: each part and, if it has several processes, each of them.
+pub(crate) fn groups(processes: &[(String, u32)]) -> BTreeMap<String, Vec<u32>> {
     let mut groups = BTreeMap::<String, Vec<u32>>::new();
     for part in StackPart::ALL {
-        let own = processes.iter().filter(|(name, _)| StackPart::of(name) == Some(part));
+        let own = processes.iter().filter(|(name, _)| StackPart::of_process(name) == Some(part));
         let pids: Vec<u32> = own.clone().map(|(_, pid)| *pid).collect();
         if pids.len() > 1 {
             groups.extend(own.map(|(name, pid)| (name.clone(), vec![*pid])));

@@ -1,8 +1,8 @@
-//! One table of the conditions that make figures doubtful, and of their effects.
+//! Table of the conditions that make figures doubtful, and their effects.
 //!
-//! Each condition is checked in every counted round. No condition depends on which variant did better, so repeats and open
-//! verdicts do not favour a result. An earlier rule repeated rounds in which the generator was the bottleneck, that is, the
-//! fast ones: in simulations, the 95 % intervals of the remaining rounds contained the truth in 16 to 80 % of runs.
+//! Conditions are checked in every counted round, and none depends on which variant did better, so repeats and open
+//! verdicts do not favour a result. An earlier rule repeated rounds that the generator limited, that is, the fast ones:
+//! in simulations, the 95 % intervals of the remaining rounds contained the truth in 16 to 80 % of runs.
 
 use crate::file::experiment::Bound;
 use crate::journal::record::{Measured, Warning};
@@ -12,19 +12,18 @@ use crate::judge::verdict::{Undecided, Verdict};
 use crate::plan::Plan;
 use crate::report::Sides;
 
-/// Effect of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub(crate) enum Effect {
     Repeat,
-    /// The figures are not judged, for this reason.
+    /// The figures are not judged.
     NoVerdict(Undecided),
-    /// The measured value is a bound of the true one. Other conclusions stay undecided, for this reason.
+    /// The measured value is a bound of the true one; other conclusions stay undecided.
     Bound(Side, Undecided),
 }
 
 /// Position of the true value relative to the measured one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub(crate) enum Side {
     AtLeast,
     AtMost,
 }
@@ -38,21 +37,19 @@ enum Figures {
     Paired,
 }
 
-/// Way to detect a condition.
 #[derive(Debug, Clone, Copy)]
 enum Seen {
     Warning(Warning),
     Figures(fn(&Metric, &Measured) -> bool),
 }
 
-/// A row of the table.
 struct Rule {
     seen: Seen,
     figures: Figures,
     effect: Effect,
 }
 
-/// Fewer values above a percentile do not tell where it is: among 10, chance moves it by a third of what lies beyond.
+/// Fewest values above a percentile: among 10, chance moves it by a third of what lies beyond.
 const FEWEST_ABOVE: f64 = 10.0;
 
 const fn warned(warning: Warning, figures: Figures, effect: Effect) -> Rule {
@@ -116,31 +113,36 @@ impl Seen {
     }
 }
 
-/// Whether a percentile has too few values above it to say anything.
+/// True if a percentile has too few values above it.
 fn has_short_tail(metric: &Metric, round: &Measured) -> bool {
     metric.tail(round).is_some_and(|values| values < FEWEST_ABOVE)
 }
 
-/// Whether a round with this warning is refused, unless the experiment accepts it.
-pub fn repeats(warning: Warning) -> bool {
+/// True if a round with this warning is refused, unless the experiment accepts it.
+pub(crate) fn repeats(warning: Warning) -> bool {
     let is_so = |rule: &Rule| {
         matches!(rule.seen, Seen::Warning(own) if own == warning) && rule.effect == Effect::Repeat
     };
     RULES.iter().any(is_so)
 }
 
-/// Restrictions on the conclusions about a figure.
+/// Restrictions of the conclusions about a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Restrictions {
-    /// The figure is not judged, for this reason.
+pub(crate) struct Restrictions {
+    /// Reason to leave the figure unjudged.
     pub nothing: Option<Undecided>,
-    /// The measured value is a bound, for this reason.
+    /// The measured value is only a bound.
     bound: Option<(Side, Undecided)>,
 }
 
 impl Restrictions {
     /// Restrictions for a variant's own figure, or for its ratio to the reference.
-    pub fn from_sides(plan: &Plan, sides: &Sides<'_>, metric: &Metric, is_ratio: bool) -> Self {
+    pub(crate) fn from_sides(
+        plan: &Plan,
+        sides: &Sides<'_>,
+        metric: &Metric,
+        is_ratio: bool,
+    ) -> Self {
         let is_paired = plan.is_paired(metric);
         let rules = RULES.iter().filter(|rule| rule.figures.have(metric, is_paired));
         Self::from_rules(rules.map(|rule| {
@@ -183,13 +185,12 @@ impl Restrictions {
         }
     }
 
-    /// Whether the measured value is only a bound of the true one.
-    pub fn is_bound(&self) -> bool {
+    pub(crate) fn is_bound(&self) -> bool {
         self.bound.is_some()
     }
 
     /// Reason to withhold the answer, if the bound does not imply it.
-    pub fn hides(&self, interval: Option<(f64, f64)>) -> Option<Undecided> {
+    pub(crate) fn hides(&self, interval: Option<(f64, f64)>) -> Option<Undecided> {
         let (side, why) = self.bound?;
         let (low, high) = interval?;
         let is_certain = match side {
@@ -200,7 +201,12 @@ impl Restrictions {
     }
 
     /// Restricts a verdict that was derived from the measured interval.
-    pub fn apply(&self, verdict: Verdict, bound: Bound, interval: Option<(f64, f64)>) -> Verdict {
+    pub(crate) fn apply(
+        &self,
+        verdict: Verdict,
+        bound: Bound,
+        interval: Option<(f64, f64)>,
+    ) -> Verdict {
         if let Some(why) = self.nothing {
             return Verdict::Undecided(why);
         }
@@ -232,13 +238,13 @@ impl Side {
     }
 }
 
-/// Whether a figure can be judged although the run as a whole cannot: both sides of a pair share the noise.
-pub fn is_shared(plan: &Plan, metric: &Metric, why: Undecided) -> bool {
+/// True if a figure can be judged although the run as a whole cannot: both sides of a pair share the noise.
+pub(crate) fn is_shared(plan: &Plan, metric: &Metric, why: Undecided) -> bool {
     why == Undecided::MachineTooNoisy && plan.is_paired(metric)
 }
 
-/// Whether a claim is nearer to the measured ratio (in logarithms) than the interference within pairs.
-pub fn interferes(interference: Option<Interference>, distance: f64) -> bool {
+/// True if a claim is nearer to the measured ratio (in logarithms) than the interference within pairs.
+pub(crate) fn interferes(interference: Option<Interference>, distance: f64) -> bool {
     interference.is_some_and(|one| one.is_certain && distance.abs() < one.difference.abs())
 }
 

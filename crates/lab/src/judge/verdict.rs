@@ -1,4 +1,4 @@
-//! What the numbers say about the prediction.
+//! Verdicts of predictions.
 
 use std::fmt;
 
@@ -7,7 +7,6 @@ use serde::Serialize;
 use crate::file::experiment::Bound;
 use crate::report::RunEnd;
 
-/// The answer to a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The whole interval satisfies it.
@@ -17,43 +16,29 @@ pub enum Verdict {
     Undecided(Undecided),
 }
 
-/// Why a prediction could be neither supported nor refuted.
+/// Reason for an open verdict; [`Verdict::reason`] describes each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undecided {
-    /// The interval has the predicted bound inside: more blocks would help.
+    /// The interval contains the bound.
     TooWide,
-    /// Too few complete blocks for an interval: two, or six if all values are zero.
     TooFewBlocks,
     NoRatio,
-    /// The metric has no value in some round.
     NoValue,
-    /// In some round not one request was good, and what was predicted cannot be decided by
-    /// the others: a server that does not work, or works only sometimes.
     NothingGood,
-    /// The prediction is about response times, and too many requests were not good: a variant that
-    /// refuses fast does not win.
+    /// Fast refusals must not win.
     BadRequests,
-    /// In some round the script threw so often that the load was another one.
     Exceptions,
-    /// It is about the slowest requests, and in some round there were too few of them.
     TooFewRequests,
-    /// Too many rounds were disturbed by others on this machine.
     MachineTooNoisy,
-    /// The load generator was the bottleneck in some round, so the measured value is a bound.
     GeneratorLimited,
-    /// Iterations were dropped in some round, so measured response times are a bound.
     Dropped,
-    /// The loads of a pair did not overlap.
     Apart,
-    /// The interference within pairs is larger than the claim.
     Interference,
-    /// The run ended before its blocks were complete.
     Unfinished,
 }
 
 impl Undecided {
-    /// Why a run allows no verdict, whatever its rounds show: it did not come to its end, or more rounds
-    /// were disturbed than might be repeated (`noisy`).
+    /// Reason why a run allows no verdict: it is incomplete, or too many rounds were disturbed (`noisy`).
     pub(crate) fn of_run(ended: RunEnd, noisy: bool) -> Option<Self> {
         match ended {
             RunEnd::Complete => noisy.then_some(Self::MachineTooNoisy),
@@ -63,13 +48,12 @@ impl Undecided {
 }
 
 impl Verdict {
-    /// Compares a 95 % interval of a ratio or a value with a bound; there is none with fewer than
-    /// two blocks. Touching the bound satisfies it: "at most 0.5" includes 0.5.
+    /// Compares a 95 % interval of a ratio or a value with an inclusive bound.
     pub fn judge(bound: Bound, interval: Option<(f64, f64)>) -> Self {
         let Some((low, high)) = interval else {
             return Self::Undecided(Undecided::TooFewBlocks);
         };
-        // Taking logarithms and back costs the last digits.
+        // Logarithms cost the last digits.
         let is_below = |value: f64, limit: f64| value <= limit + limit.abs() * 1e-12;
         let (satisfied, violated) = match bound {
             Bound::RatioAtMost(limit) | Bound::AtMost(limit) => {
@@ -91,14 +75,14 @@ impl Verdict {
         }
     }
 
-    /// The verdict over several: refuted if any is, supported only if all are; `None` over none.
+    /// The worst verdict: refuted if any is, supported only if all are.
     pub fn worst(verdicts: impl IntoIterator<Item = Self>) -> Option<Self> {
         let rank = |verdict: &Self| match verdict {
             Self::Refuted => 2,
             Self::Undecided(_) => 1,
             Self::Supported => 0,
         };
-        // Of several undecided ones, the first gives the reason.
+        // The first of several undecided ones gives the reason.
         verdicts
             .into_iter()
             .reduce(|worst, next| if rank(&next) > rank(&worst) { next } else { worst })
@@ -112,7 +96,6 @@ impl Verdict {
         }
     }
 
-    /// Why it is undecided, if it is.
     pub fn reason(self) -> Option<&'static str> {
         let Self::Undecided(why) = self else { return None };
         Some(match why {

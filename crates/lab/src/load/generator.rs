@@ -1,4 +1,4 @@
-//! The command of the load generator, and what it says about the script before the first round.
+//! Command of the load generator, and its check of a script.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,35 +12,34 @@ use crate::file::outline::Outline;
 use crate::plan::{Plan, Settings};
 use crate::round::host::Host;
 use crate::round::launch::without_shell;
-use crate::{Cancel, time};
+use crate::run::cancel::Cancel;
+use crate::time;
 
-/// The generator's exit code for options that it cannot honour.
+/// Exit code for unsupported options.
 const INVALID_OPTIONS: i32 = 104;
-/// Reading a script and running its init code may take this long.
+/// Limit for the init code of a script.
 const CHECK_LIMIT: Duration = Duration::from_secs(60);
-/// Stands for the server's address where none runs. Init code makes no requests.
+/// Base URL without a server. Init code makes no requests.
 const NO_SERVER: &str = "http://127.0.0.1:9";
 
-/// The generator of an experiment, whatever it is to do.
 #[derive(Clone, Copy)]
-pub struct Generator<'r> {
+pub(crate) struct Generator<'r> {
     pub experiment: &'r Experiment,
     pub settings: &'r Settings,
     pub host: &'r dyn Host,
-    /// Fixed arrival rate that replaces the script's own options.
+    /// Replaces the options of the script.
     pub arrivals: Option<Arrivals>,
 }
 
-/// Iterations of a script's default function, started by the clock.
+/// Constant arrival rate of the script's default function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arrivals {
+pub(crate) struct Arrivals {
     /// Per second.
     pub rate: u32,
-    /// How long they may go on after the last start.
+    /// Time for running iterations after the last start.
     pub graceful_stop: Duration,
 }
 
-/// Why it is not known what a generator would measure.
 #[derive(Debug, thiserror::Error)]
 enum CheckError {
     #[error("no file for what it would measure: {0}")]
@@ -56,14 +55,19 @@ enum CheckError {
 }
 
 impl Generator<'_> {
-    /// The command that loads a variant, writes its report to a file, and to another one when the
-    /// measured window begins.
-    pub fn load(&self, variant: &Variant, base_url: &str, report: &Path, started: &Path) -> Spec {
+    /// Command that loads a variant. It writes its report to one file, and the start of the measured window to another.
+    pub(crate) fn load(
+        &self,
+        variant: &Variant,
+        base_url: &str,
+        report: &Path,
+        started: &Path,
+    ) -> Spec {
         let command = |spec: Spec| spec.arg("--report").arg(report).arg("--started").arg(started);
         self.spec(variant, base_url, command)
     }
 
-    /// Program and first arguments: the host's generator, k6 through its adapter, or the experiment's own.
+    /// Program and first arguments: the host's generator, its adapter for k6, or the experiment's own.
     fn command(&self) -> Vec<OsString> {
         let own = &self.experiment.load.generator;
         let Some(program) = own.first() else { return self.host.generator() };
@@ -83,7 +87,7 @@ impl Generator<'_> {
             .args(["--include-system-env-vars=false", "--quiet", "--warm-up"])
             .arg(time::milliseconds(self.settings.warm_up));
         let base_url = ("BASE_URL".to_owned(), base_url.to_owned());
-        // Of several values of one name, the generator takes the last.
+        // The generator takes the last value of a name.
         for (name, value) in self.settings.env.iter().chain(&variant.load_env).chain([&base_url]) {
             spec = spec.args(["--env".to_owned(), format!("{name}={value}")]);
         }
@@ -100,7 +104,7 @@ impl Generator<'_> {
         without_shell(spec, self.host).dir(&self.experiment.dir)
     }
 
-    /// What it would measure; `None` when that is not known before a hook has run.
+    /// Outline of the script; `None` if it is unknown before a hook has run.
     fn check(&self, variant: &Variant, cancel: &Cancel) -> Result<Option<Outline>, CheckError> {
         let outline = tempfile::NamedTempFile::new().map_err(CheckError::NoFile)?;
         let spec = self
@@ -112,12 +116,12 @@ impl Generator<'_> {
         let process = self.host.supervisor().spawn(&spec)?;
         let give_up = || cancel.is_cancelled();
         let exit = process.wait_patiently(Patience::new(CHECK_LIMIT, &give_up))?;
-        // Init code may open what a hook is still to make.
+        // Init code may open files of a hook.
         let is_certain =
             exit == Exit::Code(INVALID_OPTIONS) || !self.experiment.hooks.come_before_the_load();
         if exit.is_success() {
             let text = fs::read_to_string(outline.path()).map_err(CheckError::Unread)?;
-            // Other generators need not know what a script would measure.
+            // Other generators need not write an outline.
             if text.trim().is_empty() {
                 return Ok(None);
             }
@@ -130,17 +134,16 @@ impl Generator<'_> {
     }
 }
 
-/// What the load generator says about the script.
+/// The generator's check of a script.
 #[derive(Debug, Default)]
 pub struct ScriptCheck {
-    /// What it has against it, each complaint once; empty when nothing.
+    /// Errors, each once.
     pub wrong: Vec<String>,
-    /// What it would measure, if that is known of all variants.
+    /// `None` unless it is known for all variants.
     pub outline: Option<Outline>,
 }
 
-/// Asks the load generator about the script as the plan's variants use it. Runs the script's init code, but
-/// no server and no load.
+/// Lets the load generator check the script for each variant of a plan. Runs init code only.
 pub fn check_script(
     experiment: &Experiment,
     plan: &Plan,
@@ -151,7 +154,7 @@ pub fn check_script(
     check_variants(Generator { experiment, settings, host, arrivals: None }, &plan.variants, cancel)
 }
 
-/// Checks the script for each variant under the generator's settings and arrivals.
+/// Lets the load generator check the script for each variant.
 pub(crate) fn check_variants(
     generator: Generator<'_>,
     variants: &[Variant],

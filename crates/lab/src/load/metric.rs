@@ -1,5 +1,4 @@
-//! Figures of the load run by k6's names: `http_req_duration{scenario:bystander}.p99`,
-//! `http_reqs.count`, `my_counter.count`.
+//! Figures of the load by k6's names, such as `http_req_duration{scenario:bystander}.p99` or `my_counter.count`.
 
 mod error;
 mod kind;
@@ -15,16 +14,15 @@ use crate::load::report::{LoadReport, Sampled, Trend};
 pub(crate) use error::MetricError;
 pub(crate) use kind::Kind;
 
-/// A metric of the load run, its tags, and what is taken of it.
+/// A metric of the load, its tags, and a statistic.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LoadMetric {
     pub(crate) name: String,
-    /// Sorted, so that the order in which they are written does not matter.
+    /// Sorted.
     pub(crate) tags: Vec<(String, String)>,
     pub(crate) statistic: Option<Statistic>,
 }
 
-/// What is taken of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Statistic {
     Count,
@@ -43,7 +41,7 @@ pub(crate) enum Statistic {
     Deviation,
 }
 
-/// Every statistic and its name, in the order of messages.
+/// In the order of messages.
 const STATISTICS: [(&str, Statistic); 14] = [
     ("count", Statistic::Count),
     ("rate", Statistic::Rate),
@@ -62,7 +60,10 @@ const STATISTICS: [(&str, Statistic); 14] = [
 ];
 
 impl LoadMetric {
-    /// Reads `NAME`, `NAME.STATISTIC` or either with `{tag:value,…}` after the name.
+    /// Parses `NAME`, `NAME.STATISTIC` or either with `{tag:value,…}` after the name.
+    ///
+    /// # Errors
+    /// If the syntax is wrong, or a built-in metric does not have the statistic.
     pub fn parse(text: &str) -> Result<Self, MetricError> {
         let refusal = || MetricError::NoName(text.to_owned());
         let (name, tags, rest) = match text.split_once('{') {
@@ -77,7 +78,7 @@ impl LoadMetric {
                     None if !rest.is_empty() => return Err(refusal()),
                     stripped => stripped.unwrap_or_default(),
                 };
-                (name, tags_of(tags).ok_or_else(refusal)?, rest.to_owned())
+                (name, parse_tags(tags).ok_or_else(refusal)?, rest.to_owned())
             }
         };
         let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -86,7 +87,6 @@ impl LoadMetric {
         if !is_name || has_dot {
             return Err(refusal());
         }
-        let metric = Self { name: name.to_owned(), tags, statistic: None };
         let statistic = match rest.as_str() {
             "" => None,
             rest => {
@@ -98,18 +98,17 @@ impl LoadMetric {
                 Some(found.ok_or_else(unknown)?.1)
             }
         };
-        let metric = Self { statistic, ..metric };
-        // Of a metric we know, what it does not have is known before the first round.
+        let metric = Self { name: name.to_owned(), tags, statistic };
         metric.kind().map_or(Ok(()), |kind| metric.check_kind(kind, text))?;
         Ok(metric)
     }
 
-    /// Of one that every load run has; `None` of one that only a script makes.
+    /// `None` for a metric of the script.
     fn kind(&self) -> Option<Kind> {
         kind::BUILT_IN.iter().find(|(name, _)| *name == self.name).map(|(_, kind)| *kind)
     }
 
-    /// Refuses a statistic that metrics of a kind do not have. `text` is how the file names it.
+    /// Rejects a statistic that a kind of metric does not have. `text` is for the message.
     fn check_kind(&self, kind: Kind, text: &str) -> Result<(), MetricError> {
         if kind.has(self.statistic) {
             return Ok(());
@@ -118,7 +117,7 @@ impl LoadMetric {
         Err(MetricError::NotOfItsKind { text, name, kind })
     }
 
-    /// Refuses what a load run of this outline cannot have.
+    /// Rejects a metric that a script of this outline does not have.
     pub(crate) fn check_outline(&self, outline: &Outline) -> Result<(), MetricError> {
         if self.kind().is_none() {
             let kind = outline.metrics.get(&self.name);
@@ -137,7 +136,7 @@ impl LoadMetric {
         kind::BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// Better direction: less for times and failures, more for completed work.
+    /// Less for times and failures, more for completed work.
     pub fn direction(&self) -> Direction {
         match (self.name.as_str(), self.statistic) {
             ("http_req_failed" | "checks", Some(Statistic::Passes | Statistic::Fails)) => {
@@ -151,13 +150,12 @@ impl LoadMetric {
         }
     }
 
-    /// Whether it is about response times, which tell little when requests were refused.
     pub fn is_response_time(&self) -> bool {
         let timed = self.name.starts_with("http_req_") && self.name != "http_req_failed";
         timed && self.statistic != Some(Statistic::Count)
     }
 
-    /// `ms` of times, `1/s` of a built-in counter's rate, else empty: a script does not say.
+    /// `ms` for times, `1/s` for rates of built-in counters, else empty: scripts declare no unit.
     pub fn unit(&self) -> &'static str {
         match (self.kind(), self.statistic) {
             (Some(Kind::Trend), Some(statistic)) if statistic != Statistic::Count => "ms",
@@ -166,11 +164,11 @@ impl LoadMetric {
         }
     }
 
-    /// Its value in a load run. A metric without values counts as zero where that is a sum.
+    /// Value in a load. Sums without values are zero.
     pub fn value_in(&self, load: &LoadReport) -> Result<f64, Absent> {
         match self.sink(load) {
-            Some(Sink::Trend(trend)) => self.of_trend(&trend),
-            Some(Sink::Sampled(sampled)) => self.of_sampled(sampled, load.duration_seconds),
+            Some(Sink::Trend(trend)) => self.trend_value(&trend),
+            Some(Sink::Sampled(sampled)) => self.sampled_value(sampled, load.duration_seconds),
             None => match self.statistic {
                 None | Some(Statistic::Count | Statistic::Passes | Statistic::Fails)
                     if self.kind() != Some(Kind::Trend) =>
@@ -196,12 +194,12 @@ impl LoadMetric {
         })
     }
 
-    /// Whether a key of the report is this one, in whatever order its tags are.
+    /// True if a key of the report names this metric.
     fn is_at(&self, key: &str) -> bool {
         split(key).is_some_and(|(name, tags)| name == self.name && tags == self.tags)
     }
 
-    /// Those that have fields of their own in the report.
+    /// Metrics with fields of their own in the report.
     fn built_in_sink(&self, load: &LoadReport) -> Option<Sink> {
         let counter = |count: u64| Sink::Sampled(Sampled::Counter { count: count as f64 });
         let rate = |passes: u64, fails: u64| {
@@ -229,7 +227,7 @@ impl LoadMetric {
         })
     }
 
-    fn of_trend(&self, trend: &Trend) -> Result<f64, Absent> {
+    fn trend_value(&self, trend: &Trend) -> Result<f64, Absent> {
         Ok(match self.statistic {
             Some(Statistic::Count) => trend.count as f64,
             Some(Statistic::Avg) => trend.avg,
@@ -244,7 +242,7 @@ impl LoadMetric {
         })
     }
 
-    /// Of a percentile or the largest value: the share of values above it, and of what.
+    /// For a percentile or the maximum: the share of values above it, and the trend.
     pub(crate) fn tail(&self, load: &LoadReport) -> Option<(f64, Trend)> {
         let share = match self.statistic? {
             Statistic::Median | Statistic::P50 => 0.5,
@@ -260,14 +258,14 @@ impl LoadMetric {
         }
     }
 
-    fn of_sampled(&self, sampled: Sampled, seconds: f64) -> Result<f64, Absent> {
+    fn sampled_value(&self, sampled: Sampled, seconds: f64) -> Result<f64, Absent> {
         Ok(match (sampled, self.statistic) {
             (Sampled::Counter { count }, None | Some(Statistic::Count)) => count,
             (Sampled::Counter { count }, Some(Statistic::Rate)) => count / seconds,
             (Sampled::Gauge { value, .. }, None | Some(Statistic::Value)) => value,
             (Sampled::Gauge { min, .. }, Some(Statistic::Min)) => min,
             (Sampled::Gauge { max, .. }, Some(Statistic::Max)) => max,
-            // Of nothing there is no share.
+            // Nothing has no share.
             (Sampled::Rate { passes: 0, fails: 0, .. }, None | Some(Statistic::Rate)) => {
                 return Err(Absent::NotReported);
             }
@@ -278,7 +276,7 @@ impl LoadMetric {
         })
     }
 
-    /// The share of failed requests with the same tags, if the report has it.
+    /// Share of failed requests with the same tags, if the report has it.
     pub fn failed_share(&self, load: &LoadReport) -> Option<f64> {
         let failed = Self {
             name: "http_req_failed".to_owned(),
@@ -298,12 +296,12 @@ enum Sink {
 fn split(key: &str) -> Option<(&str, Vec<(String, String)>)> {
     match key.split_once('{') {
         None => Some((key, Vec::new())),
-        Some((name, rest)) => Some((name, tags_of(rest.strip_suffix('}')?)?)),
+        Some((name, rest)) => Some((name, parse_tags(rest.strip_suffix('}')?)?)),
     }
 }
 
-/// `a:b, c:d`, as k6 writes sub-metrics.
-fn tags_of(text: &str) -> Option<Vec<(String, String)>> {
+/// Parses `a:b, c:d`, the tags of k6's sub-metrics.
+fn parse_tags(text: &str) -> Option<Vec<(String, String)>> {
     let tag = |part: &str| {
         let (name, value) = part.split_once(':')?;
         let plain = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();

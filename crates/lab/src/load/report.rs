@@ -1,8 +1,7 @@
-//! What the load generator tells about one run: the part of its report the lab reads.
+//! Report of the load generator: the fields that the lab uses.
 //!
-//! The generator is another program, possibly another version, so this names only the fields that
-//! are used and ignores the rest. What they mean is described where they are written, in the module
-//! `report` of `madang-load`; here only what the lab adds.
+//! The generator is another program, possibly of another version, so other fields are ignored. Module `report` of
+//! `madang-load` documents the fields.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,18 +11,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::journal::record::GOOD_LIMIT;
 
-/// The version of the generator's report that is understood.
+/// Supported version of the report.
 const VERSION: u32 = 1;
 
-/// One run's report. All counts and times but `overall` are of the measured window, without the warm-up.
+/// Report of one load. Counts and times but `overall` are of the measured window, without the warm-up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadReport {
     pub version: u32,
     pub started_at_seconds: f64,
     pub ended_at_seconds: f64,
     pub duration_seconds: f64,
-    /// For how much of it, by the script's options, iterations were to start by the clock; absent where
-    /// none are, and in reports of other generators.
+    /// Part of the window in which an open model starts iterations, by the script's options. `None` without an open
+    /// model, and in reports of other generators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals_seconds: Option<f64>,
     #[serde(default)]
@@ -59,7 +58,6 @@ pub struct LoadReport {
     pub generator: Generator,
 }
 
-/// Some of the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Subset {
     pub requests: Requests,
@@ -73,7 +71,6 @@ pub struct Series {
     pub steps: Vec<Step>,
 }
 
-/// One step of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     pub requests: u64,
@@ -81,7 +78,7 @@ pub struct Step {
     pub p95_ms: f64,
 }
 
-/// Requests, by how they went.
+/// Requests by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Requests {
     pub total: u64,
@@ -92,14 +89,12 @@ pub struct Requests {
     pub unanswered: u64,
 }
 
-/// Bytes over TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Bytes {
     pub sent: u64,
     pub received: u64,
 }
 
-/// Runs of the script's function.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Iterations {
     pub complete: u64,
@@ -116,7 +111,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Something that went wrong.
+/// An error message and its frequency.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
     pub message: String,
@@ -137,19 +132,16 @@ pub struct Trend {
     pub p99: f64,
 }
 
-/// A metric that is no distribution.
+/// A metric other than a trend.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Sampled {
-    /// A sum.
     Counter { count: f64 },
-    /// A value that goes up and down.
     Gauge { value: f64, min: f64, max: f64 },
-    /// A share.
     Rate { rate: f64, passes: u64, fails: u64 },
 }
 
-/// What the values of a metric add up to.
+/// Sum over the values of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Sum {
@@ -158,29 +150,27 @@ pub enum Sum {
     Trend { count: u64 },
 }
 
-/// A scenario of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioPart {
-    /// Its requests and their response times; absent in reports of other generators.
+    /// Absent in reports of other generators.
     #[serde(flatten)]
     pub part: Option<Subset>,
-    /// Runs of its function; absent in reports of other generators.
+    /// Absent in reports of other generators.
     #[serde(default)]
     pub iterations: Option<Iterations>,
-    /// How long those took that ended by themselves, in milliseconds; likewise.
+    /// Milliseconds, of complete iterations; absent in reports of other generators.
     #[serde(default)]
     pub iteration_duration: Option<Trend>,
     #[serde(default)]
     pub open_model: Option<OpenModel>,
 }
 
-/// What is known of iterations that have a time they should start at.
+/// Response times from the intended start of iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct OpenModel {
     pub http_req_response_ms: Trend,
 }
 
-/// A check of the script.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
     pub group: String,
@@ -190,13 +180,13 @@ pub struct Check {
 }
 
 impl Check {
-    /// Whether more than 1 % of it failed.
+    /// True if more than 1 % of it failed.
     pub fn has_failed(&self) -> bool {
         self.fails as f64 > (1.0 - GOOD_LIMIT) * (self.passes + self.fails) as f64
     }
 }
 
-/// Whether the generator or the server was the limit.
+/// Use of the generator, and whether it was the bottleneck.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Generator {
     pub cpu_seconds: f64,
@@ -211,22 +201,16 @@ pub struct Generator {
     pub reason: Option<String>,
 }
 
-/// Why a report is of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// It is not there or cannot be read.
     #[error("cannot read the load report `{}`", .path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// It is not such a report.
     #[error("the load report `{}` is not one this version understands", .path.display())]
     Shape { path: PathBuf, source: serde_json::Error },
-    /// It is of another version.
     #[error("the load report `{}` has version {found}, this understands version {VERSION}", .path.display())]
     Version { path: PathBuf, found: u32 },
-    /// The load was stopped by somebody before its end.
     #[error("the load was aborted before its end")]
     Aborted,
-    /// Its window has no length, so nothing can be said per second.
     #[error("the load report `{}` covers no time", .0.display())]
     Empty(PathBuf),
 }
@@ -255,29 +239,27 @@ impl LoadReport {
         }
     }
 
-    /// Response times of all requests; `None` when there was none.
+    /// Response times of all requests; `None` without requests.
     pub fn http_req_duration(&self) -> Option<&Trend> {
         self.trends.get("http_req_duration")
     }
 
-    /// Length of a step of the series in seconds, and number of steps that lie entirely in the window; the last step may be
-    /// shorter. `None` without a series.
+    /// Length of a step of the series in seconds, and number of complete steps. `None` without a series.
     pub(crate) fn whole_steps(&self) -> Option<(f64, usize)> {
         let seconds = f64::from(self.series.as_ref()?.step_seconds.max(1));
-        // The tolerance is for a window of whole seconds that ends a moment early.
+        // Tolerates a window of whole seconds that ends slightly early.
         Some((seconds, (self.duration_seconds / seconds + 1e-3).floor() as usize))
     }
 
-    /// Share of the requests that were good, from 0 to 1; `None` without requests. Those that were never
-    /// answered were not.
+    /// Share of good requests, from 0 to 1; `None` without requests. Unanswered requests are not good.
     pub fn good_share(&self) -> Option<f64> {
         let Requests { total, good, unanswered, .. } = self.requests;
         let all = total + unanswered;
         (all > 0).then(|| good as f64 / all as f64)
     }
 
-    /// Whether more than 1 % of the iterations of an open-model scenario were dropped. Fewer are normal: k6 starts virtual users
-    /// beyond `preAllocatedVUs` one by one and drops iterations meanwhile.
+    /// True if an open-model scenario dropped more than 1 % of its iterations. Fewer are normal: k6 drops iterations
+    /// while it starts virtual users beyond `preAllocatedVUs`.
     pub fn has_dropped(&self) -> bool {
         let open = self.scenarios.values().filter(|scenario| scenario.open_model.is_some());
         let mut iterations = open.filter_map(|scenario| scenario.iterations);
@@ -286,8 +268,7 @@ impl LoadReport {
         })
     }
 
-    /// Response times from the intended start of iterations, for each open-model scenario; `http_req_duration` if there is
-    /// none.
+    /// Response times from the intended start for each open-model scenario; `http_req_duration` without one.
     pub fn response_times(&self) -> Vec<Trend> {
         let open = self.scenarios.values().filter_map(|scenario| scenario.open_model);
         let open: Vec<Trend> =
@@ -295,8 +276,7 @@ impl LoadReport {
         if open.is_empty() { self.http_req_duration().copied().into_iter().collect() } else { open }
     }
 
-    /// Share of the iterations that ended with an exception although none of their requests was bad, from 0
-    /// to 1.
+    /// Share of the iterations that threw although all their requests were good, from 0 to 1.
     pub fn threw_share(&self) -> f64 {
         let Iterations { complete, threw, .. } = self.iterations;
         if complete == 0 { 0.0 } else { threw as f64 / complete as f64 }

@@ -1,10 +1,5 @@
-//! Servers beside the server: databases by MySQL's protocol (MySQL, MariaDB) and Redis's (Redis, Valkey), and nginx.
-//!
-//! Two things are asked of databases, one of nginx. Their own counters, over a round: `Watching` asks on one
-//! connection that it keeps, on a thread of its own, so that a database that hangs holds up
-//! nothing else. And single numbers, for invariants.
-//!
-//! Neither can take longer than a bound: whatever a database does, a round ends.
+//! Observed servers beside the server: databases that speak the protocols of MySQL or Redis, and nginx. Their counters
+//! over a round are figures, and single values are for invariants. Every operation has a time limit.
 
 mod error;
 mod figure;
@@ -18,22 +13,21 @@ use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
 pub(crate) use error::DatabaseError;
-pub use figure::{Engine, Figure};
+pub(crate) use figure::{Engine, Figure};
 use serde::{Serialize, Serializer};
 pub(crate) use watching::Watching;
 
 use crate::run::cancel::Cancel;
 
-/// Time a connection may take.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// Time an answer about the database itself may take: counters and memory, no query.
+/// Limit of responses about counters and memory.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
-/// Time a query of an invariant may take. One that takes longer would make rounds of queries.
+/// Limit of a query of an invariant.
 const QUERY_TIME: Duration = Duration::from_secs(60);
-/// Time between two looks at whether the run was cancelled.
+/// Interval of checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Where a database is, and as whom it is asked. Prints without user and password.
+/// URL of a database. Prints without user and password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address(String);
 
@@ -43,7 +37,7 @@ impl Address {
         Self(text.into())
     }
 
-    /// Checks it. In a `template`, `{port}` and `{dir}` are to be filled in later.
+    /// Checks the address. A `template` may contain `{port}` and `{dir}`.
     pub(crate) fn check(&self, engine: Engine, template: bool) -> Result<(), DatabaseError> {
         let example = self.0.replace("{port}", "1").replace("{dir}", "dir");
         let text = if template { &example } else { &self.0 };
@@ -52,10 +46,10 @@ impl Address {
             Engine::Redis => redis::parse(text).map(drop),
             Engine::Nginx => nginx::parse(text).map(drop),
         }
-        .map_err(|why| DatabaseError::Address(format!("`{self}`: {why}")))
+        .map_err(|why| DatabaseError::Failed(format!("`{self}`: {why}")))
     }
 
-    /// All of it, for those who connect.
+    /// The complete URL.
     pub(crate) fn secret(&self) -> &str {
         &self.0
     }
@@ -63,9 +57,9 @@ impl Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Whatever stands there instead of an address may have a password in it, too.
+        // Invalid addresses may contain a password, too.
         let (scheme, rest) = self.0.split_once("://").unwrap_or(("", &self.0));
-        // Up to the last `@`: a password that was not encoded may have anything in it.
+        // Up to the last `@`: an unencoded password may contain one.
         let host = rest.rsplit('@').next().unwrap_or_default();
         let between = if scheme.is_empty() { "" } else { "://" };
         write!(f, "{scheme}{between}{host}")
@@ -84,17 +78,16 @@ impl Serialize for Address {
     }
 }
 
-/// Where the databases of a variant are.
+/// Databases of a variant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Addresses {
     pub mysql: Option<Address>,
     pub redis: Option<Address>,
-    /// The page of nginx's `stub_status`.
+    /// Page of nginx's `stub_status`.
     pub nginx: Option<Address>,
 }
 
 impl Addresses {
-    /// The address of the database of this kind, if there is one.
     pub fn get(&self, engine: Engine) -> Option<&Address> {
         match engine {
             Engine::Mysql => self.mysql.as_ref(),
@@ -103,7 +96,7 @@ impl Addresses {
         }
     }
 
-    /// These, and where there is none, those.
+    /// Fills gaps with other addresses.
     pub fn or(&self, others: &Self) -> Self {
         let [mysql, redis, nginx] =
             Engine::ALL.map(|engine| self.get(engine).or(others.get(engine)).cloned());
@@ -117,8 +110,7 @@ impl Addresses {
     }
 }
 
-/// Something that takes its time, on a thread of its own that is left behind when `limit` is over
-/// or the run is cancelled. What it waits for must end by itself some time later.
+/// Runs work on a thread, which is abandoned after `limit` or on cancellation and must then end by itself.
 fn bounded<T: Send + 'static>(
     limit: Duration,
     cancel: &Cancel,
@@ -126,7 +118,7 @@ fn bounded<T: Send + 'static>(
 ) -> Result<T, DatabaseError> {
     let (done, result) = mpsc::channel();
     let run = move || {
-        // Nobody listens any more when it took too long.
+        // The receiver is gone after the limit.
         let _ = done.send(work());
     };
     let thread = thread::Builder::new().name("lab-database".to_owned()).spawn(run);
@@ -134,7 +126,6 @@ fn bounded<T: Send + 'static>(
     patiently(limit, cancel, &result)
 }
 
-/// Waits for a result, at most so long.
 fn patiently<T>(
     limit: Duration,
     cancel: &Cancel,

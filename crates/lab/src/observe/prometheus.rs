@@ -1,5 +1,4 @@
-//! Reads numbers off a Prometheus page: the text exposition format and OpenMetrics, which a line
-//! with a sample has in common.
+//! Reads samples of the Prometheus and OpenMetrics text formats.
 
 use std::fmt;
 
@@ -10,21 +9,19 @@ pub struct Selector {
     labels: Vec<(String, String)>,
 }
 
-/// A text that is no series.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no series such as `requests_total{{status=\"200\"}}`")]
 pub struct SelectorError(String);
 
 impl Selector {
-    /// Reads `NAME` or `NAME{label="value",…}`.
+    /// Parses `NAME` or `NAME{label="value",…}`.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let refusal = || SelectorError(text.to_owned());
         let (name, labels, rest) = series(text.trim()).ok_or_else(refusal)?;
         if rest.is_empty() { Ok(Self { name, labels }) } else { Err(refusal()) }
     }
 
-    /// The sum of all samples on a page that have this name and at least these labels.
-    /// `None` when the page has no sample of this name at all.
+    /// Sum of all samples with this name and at least these labels; `None` if no sample has the name.
     pub fn sum(&self, page: &str) -> Option<f64> {
         let mut sum = None;
         for line in page.lines().filter(|line| !line.starts_with('#')) {
@@ -58,7 +55,7 @@ impl fmt::Display for Selector {
     }
 }
 
-/// The sum of a sample is no use with one that is none.
+/// Skips values that would spoil a sum.
 fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| value.is_finite())
 }
@@ -84,7 +81,7 @@ fn series(line: &str) -> Option<(String, Labels, &str)> {
     }
 }
 
-/// `a="b",c="d"}`, and what follows.
+/// Parses `a="b",c="d"}`, and returns the rest of the text.
 fn labels(mut rest: &str) -> Option<(Labels, &str)> {
     let mut labels = Vec::new();
     loop {
@@ -99,7 +96,7 @@ fn labels(mut rest: &str) -> Option<(Labels, &str)> {
     }
 }
 
-/// The text up to the closing quote, and what follows it.
+/// Parses a text up to the closing quote, and returns the rest.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices();

@@ -1,4 +1,4 @@
-//! Origin of a server's CPU time and memory: its process tree, or its cgroups.
+//! Sources of a server's CPU time and memory.
 
 use std::io;
 
@@ -6,16 +6,15 @@ use madang_stack::{Cgroup, CgroupUse, Follower};
 
 use crate::round::launch::Running;
 
-/// One cgroup of a server.
-pub struct Member {
+pub(crate) struct Member {
     cgroup: Cgroup,
     /// Last reading.
     last: Option<CgroupUse>,
 }
 
 impl Member {
-    /// A container that has ended used what it used, and has no memory any more.
-    pub fn usage(&mut self) -> io::Result<CgroupUse> {
+    /// An ended container keeps its CPU time and has no memory.
+    pub(crate) fn usage(&mut self) -> io::Result<CgroupUse> {
         match (self.cgroup.usage(), &mut self.last) {
             (Ok(used), last) => {
                 *last = Some(used);
@@ -30,15 +29,13 @@ impl Member {
     }
 }
 
-/// Source of a server's CPU time and memory.
-pub enum Watched {
+pub(crate) enum Watched {
     Tree(Follower),
-    /// Cgroups that have all of it.
     Cgroups(Vec<Member>),
 }
 
 impl Watched {
-    pub fn from_running(running: &Running) -> Option<Self> {
+    pub(crate) fn from_running(running: &Running) -> Option<Self> {
         if !running.cgroups.is_empty() {
             let cgroups = running.cgroups.iter().cloned();
             return Some(Self::Cgroups(

@@ -1,11 +1,11 @@
-//! Labels of all ratios, and the first lines of a report.
+//! Labels of all ratios, and the headlines of a report.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::summary::Sides;
 use super::zeros::Zeros;
-use super::{Comparison, Row, VariantSummary};
+use super::{Row, VariantSummary};
 use crate::journal::record::RoundRecord;
 use crate::judge::answer::{self, Answer, Direction};
 use crate::judge::metric::{Metric, Statistic};
@@ -14,7 +14,7 @@ use crate::judge::stats;
 use crate::judge::verdict::Undecided;
 use crate::plan::Plan;
 
-/// The answer about one figure of one variant.
+/// Answer about a figure of a variant.
 #[derive(Debug, Clone, Serialize)]
 pub struct Headline {
     pub variant: String,
@@ -26,7 +26,7 @@ pub struct Headline {
     pub doubt: Option<Undecided>,
 }
 
-/// A figure that is worse besides those in question.
+/// A worse figure that is not in question.
 #[derive(Debug, Clone, Serialize)]
 pub struct Further {
     pub variant: String,
@@ -36,19 +36,18 @@ pub struct Further {
     pub sentence: String,
 }
 
-/// A figure of a variant against the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figure {
-    /// The variant's, divided by the reference's.
+    /// Variant divided by reference.
     pub ratio: f64,
-    /// The lower end of its 95 % interval; `null` with fewer than two blocks.
+    /// Lower end of the 95 % interval; `null` with fewer than two blocks.
     pub low: Option<f64>,
     pub high: Option<f64>,
     pub answer: Answer,
 }
 
-/// Labels every row of each variant except the reference. `undecided` is the reason why the run as a whole allows no answer.
-pub fn judge(
+/// Labels the rows of all variants but the reference. `undecided` is the reason why the run allows no answer.
+pub(crate) fn judge(
     variants: &mut [VariantSummary],
     plan: &Plan,
     rounds: &[RoundRecord],
@@ -97,8 +96,8 @@ fn answer_of(
     (doubt.map_or(answer, |_| Answer::CannotTell), doubt)
 }
 
-/// One line for each figure in question, in the order of the variants.
-pub fn headlines(
+/// Headlines of the figures in question.
+pub(crate) fn headlines(
     plan: &Plan,
     variants: &[VariantSummary],
     rounds: &[RoundRecord],
@@ -118,7 +117,7 @@ pub fn headlines(
     plan.asked.iter().filter_map(headline).collect()
 }
 
-/// Total duration of the rounds behind a figure; the rounds of a pair run at the same time.
+/// Total duration of the rounds behind a figure; rounds of a pair run at the same time.
 fn seconds(plan: &Plan, rounds: &[RoundRecord], name: &str, is_paired: bool) -> f64 {
     let is_own = |round: &&RoundRecord| {
         let is_reference = round.variant == plan.reference && !is_paired;
@@ -129,8 +128,8 @@ fn seconds(plan: &Plan, rounds: &[RoundRecord], name: &str, is_paired: bool) -> 
     rounds.iter().filter(is_own).map(|round| round.took_seconds).sum()
 }
 
-/// Figures of a variant with a ratio, by their names in files.
-pub fn figures(variants: &[VariantSummary], name: Option<&str>) -> Vec<(String, Figure)> {
+/// Figures with a ratio, by their names in files.
+pub(crate) fn figures(variants: &[VariantSummary], name: Option<&str>) -> Vec<(String, Figure)> {
     let variant = variants.iter().find(|variant| Some(variant.name.as_str()) == name);
     let figure = |row: &Row| {
         let estimate = row.comparison.estimate()?;
@@ -145,8 +144,11 @@ pub fn figures(variants: &[VariantSummary], name: Option<&str>) -> Vec<(String, 
     variant.map_or_else(Vec::new, |one| one.metrics.iter().filter_map(figure).collect())
 }
 
-/// Pairs as a JSON object, in their order.
-pub fn as_map<S: Serializer>(pairs: &[(String, Figure)], serializer: S) -> Result<S::Ok, S::Error> {
+/// Serialises pairs as an object.
+pub(crate) fn as_map<S: Serializer>(
+    pairs: &[(String, Figure)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(pairs.len()))?;
     for (name, figure) in pairs {
         map.serialize_entry(name, figure)?;
@@ -154,7 +156,7 @@ pub fn as_map<S: Serializer>(pairs: &[(String, Figure)], serializer: S) -> Resul
     map.end()
 }
 
-/// Figures reported when they are worse, even if they are not in question. One percentile represents all.
+/// Figures that are reported if they are worse. One percentile represents all.
 const WATCHED: [Metric; 4] = [
     Metric::CpuPerGoodRequest,
     Metric::PeakMemory,
@@ -162,9 +164,8 @@ const WATCHED: [Metric; 4] = [
     Metric::Response(Statistic::P95),
 ];
 
-/// Figures that are worse besides those in question. Among many figures one is worse by chance, so p-values are adjusted by
-/// Holm over all watched figures.
-pub fn also_worse(
+/// Worse figures that are not in question; p-values of all watched figures are adjusted (Holm).
+pub(crate) fn also_worse(
     plan: &Plan,
     variants: &[VariantSummary],
     headlines: &[Headline],
@@ -172,48 +173,40 @@ pub fn also_worse(
     let is_asked = |name: &str, metric: &Metric| {
         headlines.iter().any(|one| one.variant == name && one.metric == *metric)
     };
-    let watched: Vec<(&str, &Row)> = variants
-        .iter()
-        .filter(|variant| !variant.is_reference)
-        .flat_map(|variant| variant.metrics.iter().map(|row| (variant.name.as_str(), row)))
-        .filter(|(name, row)| WATCHED.contains(&row.metric) && !is_asked(name, &row.metric))
-        .filter(|(_, row)| row.doubt.is_none())
+    let others = variants.iter().filter(|variant| !variant.is_reference);
+    let rows = others.flat_map(|variant| variant.metrics.iter().map(|row| (&variant.name, row)));
+    let watched = rows.filter(|(name, row)| {
+        WATCHED.contains(&row.metric) && !is_asked(name, &row.metric) && row.doubt.is_none()
+    });
+    let judged: Vec<(&String, &Row, f64)> = watched
+        .filter_map(|(name, row)| Some((name, row, row.comparison.estimate()?.p_value?)))
         .collect();
-    let p_value = |(_, row): &(&str, &Row)| row.comparison.estimate()?.p_value;
-    let judged: Vec<((&str, &Row), f64)> =
-        watched.into_iter().filter_map(|one| Some((one, p_value(&one)?))).collect();
-    let p_values: Vec<f64> = judged.iter().map(|(_, p_value)| *p_value).collect();
-    let adjusted = stats::holm(&p_values);
-    let is_worse = |((_, row), adjusted): &((&str, &Row), f64)| {
-        row.answer == Some(Answer::Worse) && *adjusted <= answer::LEVEL
-    };
-    let judged = judged.into_iter().map(|(one, _)| one).zip(adjusted).filter(is_worse);
-    let further = |((name, row), _): ((&str, &Row), f64)| {
-        let estimate = row.comparison.estimate()?;
-        let (low, high) = estimate.interval?;
-        Some(Further {
-            variant: name.to_owned(),
-            metric: row.metric.clone(),
-            least: low.max(1.0 / high) - 1.0,
-            sentence: plan.language.also_worse(name, &row.metric, estimate.ratio, (low, high)),
-        })
-    };
-    judged.filter_map(further).collect()
+    let p_values: Vec<f64> = judged.iter().map(|(.., p_value)| *p_value).collect();
+    let further =
+        judged.into_iter().zip(stats::holm(&p_values)).filter_map(|((name, row, _), adjusted)| {
+            let estimate = row.comparison.estimate()?;
+            let (low, high) = estimate.interval?;
+            let is_worse = row.answer == Some(Answer::Worse) && adjusted <= answer::LEVEL;
+            is_worse.then(|| Further {
+                variant: name.clone(),
+                metric: row.metric.clone(),
+                least: low.max(1.0 / high) - 1.0,
+                sentence: plan.language.also_worse(name, &row.metric, estimate.ratio, (low, high)),
+            })
+        });
+    further.collect()
 }
 
 impl Row {
     pub(crate) fn interval(&self) -> Option<(f64, f64)> {
-        match &self.comparison {
-            Comparison::Ratio(estimate) => estimate.interval,
-            Comparison::Reference | Comparison::NoRatio(_) => None,
-        }
+        self.comparison.estimate()?.interval
     }
 
-    /// Whether it is worse by more than a share; `None` if undecided.
+    /// `None` if undecided.
     pub fn is_worse_by(&self, share: f64) -> Option<bool> {
         let interval = self.interval();
         let (low, high) = interval.filter(|_| self.doubt.is_none())?;
-        // Ends of the interval as factors by which it is worse.
+        // Ends of the interval as factors towards worse.
         let (least, most) = match self.metric.direction() {
             Direction::Less => (low, high),
             Direction::More => (1.0 / high, 1.0 / low),
@@ -227,7 +220,7 @@ impl Row {
         if least > limit {
             Some(true)
         } else if most <= limit {
-            // The true difference may be larger than a bound on the worse side of 1.
+            // Beyond a bound, the true difference may be larger.
             (!(self.is_bound && self.answer == Some(Answer::Worse))).then_some(false)
         } else {
             // Without a threshold, an interval that includes 1 is either the same or undecided.

@@ -1,18 +1,15 @@
-//! What is broken, and makes every figure beside it worthless: said first, whatever the noise and the verdict.
+//! Broken systems. Reported first: they make all figures worthless.
 
 use std::collections::BTreeMap;
 
 use super::{InvariantSummary, Language, RunEnd, columns, invariants};
-use crate::journal::record::{
-    Failure, FailureKind, GOOD_LIMIT, Measured, Outcome, RoundRecord, Warning,
-};
+use crate::journal::record::{Failure, FailureKind, GOOD_LIMIT, Measured, RoundRecord, Warning};
 use crate::load::report::Check;
 use crate::plan::Plan;
 
-/// One line or more for each thing, in the order of the variants; broken invariants last. From all rounds, also those
-/// that do not count: what crashed on a busy machine has crashed. Only crashes from before the run was `resumed` are left
-/// out, for whoever resumes a run has put right what broke it.
-pub fn lines(
+/// Lines about broken things in the order of the variants, with invariants last. From all rounds, also those that do not
+/// count: a crash on a busy machine is a crash. Without crashes before the run was `resumed`: their cause may be fixed.
+pub(crate) fn lines(
     plan: &Plan,
     rounds: &[RoundRecord],
     ended: RunEnd,
@@ -24,27 +21,21 @@ pub fn lines(
     for variant in &plan.variants {
         let name = &variant.name;
         let own: Vec<&RoundRecord> = rounds.iter().filter(|round| round.variant == *name).collect();
-        // A start that failed once may have met a busy machine; one that ended the run did not.
+        // A single failed start may be due to a busy machine, but not one that ended the run.
         let is_given_up = matches!(ended, RunEnd::Broken { .. });
         let is_crash = |kind: FailureKind| {
             kind == FailureKind::ServerDied || is_given_up && kind.is_of_the_system()
         };
-        // Times in UTC, all written in one way, are in the order of their texts. They are whole seconds: a round of the very
-        // second is taken for one of before.
+        // Timestamps in UTC sort as text. They are whole seconds: a round of the same second counts as earlier.
         let recent =
             own.iter().filter(|round| resumed.is_none_or(|moment| *round.started > *moment));
-        let (mut crashes, mut all) = (Vec::new(), 0);
-        for round in recent {
-            all += 1;
-            match &round.outcome {
-                Outcome::Failed(failure) if is_crash(failure.kind) => crashes.push(failure),
-                _ => {}
-            }
-        }
+        let recent: Vec<&&RoundRecord> = recent.collect();
+        let failures = recent.iter().filter_map(|round| round.failure());
+        let crashes: Vec<&Failure> = failures.filter(|failure| is_crash(failure.kind)).collect();
         if let Some(last) = crashes.last() {
-            lines.push(lang.crashed(name, crashes.len(), all, last));
+            lines.push(lang.crashed(name, crashes.len(), recent.len(), last));
         }
-        let measured: Vec<&Measured> = own.iter().filter_map(|round| measured(round)).collect();
+        let measured: Vec<&Measured> = own.iter().filter_map(|round| round.measured()).collect();
         lines.extend(exceptions(lang, name, &measured));
         if !plan.settings.accept.contains(&Warning::FailedChecks) {
             lines.extend(failed_checks(lang, name, &measured));
@@ -54,14 +45,7 @@ pub fn lines(
     lines
 }
 
-fn measured(round: &RoundRecord) -> Option<&Measured> {
-    match &round.outcome {
-        Outcome::Measured(measured) => Some(measured),
-        Outcome::Failed(_) => None,
-    }
-}
-
-/// What the script threw although all requests of its iterations were good: after a bad one it may.
+/// Exceptions although all requests of the iteration were good: after a bad one, a script may throw.
 fn exceptions(lang: Language, variant: &str, rounds: &[&Measured]) -> Option<String> {
     let threw: u64 = rounds.iter().map(|round| round.load.iterations.threw).sum();
     let all: u64 = rounds.iter().map(|round| round.load.iterations.complete).sum();
@@ -95,8 +79,8 @@ fn share(part: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| part as f64 / all as f64)
 }
 
-/// A report's first lines, of which each that begins a thing says that it is broken.
-pub fn headed(lines: &[String], lang: Language) -> Vec<String> {
+/// Adds the label to each line that begins a thing.
+pub(crate) fn headed(lines: &[String], lang: Language) -> Vec<String> {
     let head = lang.pick("BROKEN", "고장");
     let headed = |line: &String| match line.starts_with(' ') {
         true => line.clone(),

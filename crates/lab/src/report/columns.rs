@@ -1,47 +1,58 @@
-//! The columns that a reader of other tools' reports looks for, in words: one table for terminal,
-//! Markdown and HTML.
+//! Table with the columns of other load-testing tools.
 
 use super::figures::{Figures, Times};
 use super::{Language, Report};
 use crate::judge::metric::{Metric, Statistic, digits};
 
-const DASH: &str = "–";
+/// Head of a column in both languages, and its value for a variant.
+type Column = (&'static str, &'static str, fn(&Figures) -> String);
 
-/// A row for each variant that was measured, below the heads; nothing but these without any.
-pub fn table(report: &Report) -> Vec<Vec<String>> {
+const COLUMNS: [Column; 17] = [
+    ("rounds", "라운드", |figures| figures.rounds.to_string()),
+    ("total", "총 요청", |figures| count(figures.requests)),
+    ("good/s", "정상/초", |figures| digits(figures.good_per_second)),
+    ("peak/s", "최고/초", |figures| or_dash(figures.peak_good_per_second, digits)),
+    ("avg", "평균", |figures| time(figures, |times| times.avg)),
+    ("min", "최소", |figures| time(figures, |times| times.min)),
+    ("max", "최대", |figures| time(figures, |times| times.max)),
+    ("std dev", "표준편차", |figures| time(figures, |times| times.stddev)),
+    ("p50", "p50", |figures| time(figures, |times| times.p50)),
+    ("p90", "p90", |figures| time(figures, |times| times.p90)),
+    ("p95", "p95", |figures| time(figures, |times| times.p95)),
+    ("p99", "p99", |figures| time(figures, |times| times.p99)),
+    ("KB/s", "KB/초", |figures| digits(figures.kilobytes_per_second)),
+    ("failed", "실패", |figures| percent(figures.failed_share)),
+    ("not good", "비정상", |figures| percent(figures.not_good_share)),
+    ("CPU/request", "CPU/요청", |figures| {
+        or_dash(figures.cpu_us_per_good_request, |cpu| Metric::CpuPerGoodRequest.show(cpu))
+    }),
+    ("memory", "메모리", |figures| {
+        or_dash(figures.peak_memory_bytes, |bytes| Metric::PeakMemory.show(bytes as f64))
+    }),
+];
+
+/// Only with a price.
+const COST: Column = ("cost/million good", "정상 백만 건당 비용", |figures| {
+    or_dash(figures.cost_per_million_good, |cost| format!("{cost:.4}"))
+});
+
+/// A head, and a row for each measured variant.
+pub(crate) fn table(report: &Report) -> Vec<Vec<String>> {
     let lang = report.language;
-    let mut heads = [
-        ("variant", "변형"),
-        ("rounds", "라운드"),
-        ("total", "총 요청"),
-        ("good/s", "정상/초"),
-        ("peak/s", "최고/초"),
-        ("avg", "평균"),
-        ("min", "최소"),
-        ("max", "최대"),
-        ("std dev", "표준편차"),
-        ("p50", "p50"),
-        ("p90", "p90"),
-        ("p95", "p95"),
-        ("p99", "p99"),
-        ("KB/s", "KB/초"),
-        ("failed", "실패"),
-        ("not good", "비정상"),
-        ("CPU/request", "CPU/요청"),
-        ("memory", "메모리"),
-    ]
-    .map(|(en, ko)| lang.pick(en, ko).to_owned())
-    .to_vec();
     let measured = || report.variants.iter().filter_map(|one| Some((&one.name, one.figures?)));
     let has_price = measured().any(|(_, figures)| figures.cost_per_million_good.is_some());
-    if has_price {
-        heads.push(lang.pick("cost/million good", "정상 백만 건당 비용").to_owned());
+    let columns: Vec<Column> = COLUMNS.into_iter().chain(has_price.then_some(COST)).collect();
+    let heads = columns.iter().map(|(en, ko, _)| lang.pick(*en, *ko).to_owned());
+    let mut rows =
+        vec![[lang.pick("variant", "변형").to_owned()].into_iter().chain(heads).collect()];
+    for (name, figures) in measured() {
+        let cells = columns.iter().map(|(.., value)| value(&figures));
+        rows.push([name.clone()].into_iter().chain(cells).collect());
     }
-    let rows = measured().map(|(name, figures)| row(name, &figures, has_price));
-    [heads].into_iter().chain(rows).collect()
+    rows
 }
 
-pub fn note(lang: Language) -> &'static str {
+pub(crate) fn note(lang: Language) -> &'static str {
     lang.pick(
         "Arithmetic means of the rounds, as other tools have them; total, min, max, peak and memory \
          are of all rounds. Which difference is more than chance is in the table above.",
@@ -50,52 +61,25 @@ pub fn note(lang: Language) -> &'static str {
     )
 }
 
-fn row(name: &str, figures: &Figures, has_price: bool) -> Vec<String> {
-    let dash = || DASH.to_owned();
-    let time = |get: fn(&Times) -> f64| {
-        let show = |times: Times| Metric::Latency(Statistic::Mean).show(get(&times));
-        figures.response_ms.map_or_else(dash, show)
-    };
-    let cpu = figures.cpu_us_per_good_request;
-    let mut cells = vec![
-        name.to_owned(),
-        figures.rounds.to_string(),
-        count(figures.requests),
-        digits(figures.good_per_second),
-        figures.peak_good_per_second.map_or_else(dash, digits),
-        time(|times| times.avg),
-        time(|times| times.min),
-        time(|times| times.max),
-        time(|times| times.stddev),
-        time(|times| times.p50),
-        time(|times| times.p90),
-        time(|times| times.p95),
-        time(|times| times.p99),
-        digits(figures.kilobytes_per_second),
-        percent(figures.failed_share),
-        percent(figures.not_good_share),
-        cpu.map_or_else(dash, |value| Metric::CpuPerGoodRequest.show(value)),
-        figures.peak_memory_bytes.map_or_else(dash, |value| Metric::PeakMemory.show(value as f64)),
-    ];
-    if has_price {
-        cells.push(figures.cost_per_million_good.map_or_else(dash, |cost| format!("{cost:.4}")));
-    }
-    cells
+fn or_dash<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "–".to_owned(), show)
 }
 
-/// Rows as columns: a terminal is higher than wide.
-pub fn turned(table: &[Vec<String>]) -> Vec<Vec<String>> {
+fn time(figures: &Figures, get: fn(&Times) -> f64) -> String {
+    or_dash(figures.response_ms, |times| Metric::Latency(Statistic::Mean).show(get(&times)))
+}
+
+/// Transposes a table for a terminal.
+pub(crate) fn turned(table: &[Vec<String>]) -> Vec<Vec<String>> {
     let columns = table.first().map_or(0, Vec::len);
     let column = |place| table.iter().filter_map(|row| row.get(place).cloned()).collect();
     (0..columns).map(column).collect()
 }
 
-/// Whole numbers as such, with thousands apart.
-pub fn count(number: u64) -> String {
+pub(crate) fn count(number: u64) -> String {
     if number < 100 { number.to_string() } else { digits(number as f64) }
 }
 
-/// A share as a percentage.
-pub fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     if share == 0.0 { "0 %".to_owned() } else { format!("{} %", digits(share * 100.0)) }
 }

@@ -1,74 +1,70 @@
-//! A report as a document: written once, rendered as HTML and as Markdown.
+//! Documents that are rendered as HTML and as Markdown.
 
 mod escape;
 mod html;
 mod markdown;
 
-pub use escape::text as escaped;
+pub(crate) use escape::text as escaped;
 
 use super::Language;
 
-/// A report in the order in which it is read.
 pub struct Document {
     pub lang: Language,
     pub command: &'static str,
     pub name: String,
-    /// The line below the title.
+    /// Line below the title.
     pub question: String,
-    /// What is seen first: answers, caveats, the short table.
+    /// Answers, caveats, the short table.
     pub top: Vec<Part>,
-    /// What follows, in the order in which it is read.
     pub sections: Vec<Section>,
-    /// Names of the series in plots, in the order of their colours.
+    /// Names of series in plots, in the order of their colours.
     pub series: Vec<String>,
 }
 
-/// A section. Left out if nothing in it can be shown.
+/// Omitted if it has nothing to show.
 pub struct Section {
     pub title: &'static str,
-    /// In the order in which they are read.
     pub parts: Vec<Part>,
 }
 
-/// A part of a document. Texts are plain; the renderers escape them.
+/// Texts are plain; the renderers escape them.
 pub enum Part {
     Answer(&'static str, String),
-    /// What is broken; lines that begin with two spaces belong to the line above.
+    /// Lines that begin with two spaces belong to the line above.
     Broken(Vec<String>),
     Text(String),
     Note(String),
     Heading(String),
     List(Vec<String>),
     Table(Table),
-    /// Plots beside each other. Not in Markdown, which has no drawings.
+    /// Not in Markdown.
     Plots(Vec<Plot>),
-    /// A table behind its title.
+    /// A title that unfolds a table.
     Folded(&'static str, Table),
-    /// A file word by word, behind its title. Not in Markdown, which is read as a comment.
+    /// A title that unfolds a file. Not in Markdown, which is read as a comment.
     Source(&'static str, String),
 }
 
 /// Rows of equal length; the first is the head.
 pub struct Table {
     pub rows: Vec<Vec<String>>,
-    /// Whether the last column is a drawing in letters of equal width.
+    /// The last column is a drawing in a monospaced font.
     pub has_scale: bool,
 }
 
 pub struct Plot {
-    /// What stands above it.
     pub title: String,
-    /// SVG; empty if there was nothing to draw.
+    /// SVG; empty without data.
     pub svg: String,
 }
 
 impl Document {
-    /// One HTML page, without network or scripts. `raw` is the report as JSON, embedded for other programs.
+    /// A self-contained page. `raw` is the report as JSON, embedded for other programs.
     pub fn to_html(&self, raw: &str) -> String {
         html::render(self, raw)
     }
 
-    /// Markdown: the top as it is, all sections folded behind one line.
+    /// The top, and all sections folded.
     pub fn to_markdown(&self) -> String {
         markdown::render(self)
     }
@@ -87,14 +83,14 @@ impl Part {
         }
     }
 
-    /// Whether it only explains other parts.
+    /// Explains other parts.
     fn is_beside(&self) -> bool {
         matches!(self, Self::Note(_) | Self::Heading(_))
     }
 }
 
 impl Section {
-    /// Parts with something to show; none if only explanations are left.
+    /// Parts with content; none if only explanations are left.
     fn shown(&self, may_show: impl Fn(&Part) -> bool) -> Vec<&Part> {
         let parts: Vec<&Part> =
             self.parts.iter().filter(|part| !part.is_empty() && may_show(part)).collect();
@@ -103,7 +99,6 @@ impl Section {
 }
 
 impl Table {
-    /// A table without a drawing.
     pub fn new(rows: Vec<Vec<String>>) -> Self {
         Self { rows, has_scale: false }
     }

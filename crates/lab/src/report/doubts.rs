@@ -1,31 +1,31 @@
-//! What makes a report's numbers doubtful.
+//! Warnings of a report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{RunEnd, all, counted, trends};
 use crate::file::experiment::Target;
-use crate::journal::record::{Measured, Outcome, RoundRecord, Warning};
+use crate::journal::record::{Measured, RoundRecord, Warning};
 use crate::judge::metric::Metric;
 use crate::judge::stats;
 use crate::plan::Plan;
 
-/// So many kinds of trouble are enough to know where to look.
+/// Most error messages of a variant.
 const MOST_TROUBLES: usize = 3;
-/// A sum of resident memory that is larger than what is needed by more than this tells little.
+/// Factor of resident memory over needed memory beyond which it is misleading.
 const SHARED_MEMORY: f64 = 1.25;
-/// Fixed work whose times differ by less than this, as a standard deviation of logarithms, ran on steady cores.
+/// Standard deviation of logarithms of the time of fixed work on steady cores.
 const STEADY: f64 = 0.05;
 
-/// Variation of the speed of the server's cores, if it exceeds 5 %; `None` if it was not measured.
-pub fn pace(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
+/// Variation of the speed of the server's cores, if it exceeds [`STEADY`].
+pub(crate) fn pace(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
     let all = plan.variants.iter().flat_map(|variant| counted(rounds, &variant.name));
     let logs: Vec<f64> = all.filter_map(|(_, measured)| Some(measured.pace()?.ln())).collect();
     let spread = stats::level(&logs)?.spread?;
     (spread > STEADY).then(|| plan.language.pace(spread))
 }
 
-/// What makes the numbers doubtful, most telling first.
-pub fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: RunEnd) -> Vec<String> {
+/// Warnings, the most important first.
+pub(crate) fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: RunEnd) -> Vec<String> {
     let lang = plan.language;
     let refused = rounds.iter().filter(|round| !round.refused.is_empty());
     let mut repeated: Vec<(String, u32)> = Vec::new();
@@ -40,10 +40,7 @@ pub fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: RunEnd) -> Vec<Strin
         count => format!("{line} ({count} ×)"),
     };
     let mut lines: Vec<String> = repeated.into_iter().map(line).collect();
-    lines.extend(rounds.iter().filter_map(|round| match &round.outcome {
-        Outcome::Failed(failure) => Some(lang.broke(round, failure)),
-        Outcome::Measured(_) => None,
-    }));
+    lines.extend(rounds.iter().filter_map(|round| Some(lang.broke(round, round.failure()?))));
     lines.extend(lang.ended(ended));
     lines.extend(shared_memory(plan, rounds));
     lines.extend(doubts(plan, rounds));
@@ -52,7 +49,7 @@ pub fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: RunEnd) -> Vec<Strin
     lines
 }
 
-/// Variants of which a prediction takes the sum of resident memory for what they need.
+/// Variants with a misleading sum of resident memory in a prediction.
 fn shared_memory(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     let judged = plan.predictions.iter().filter(|prediction| prediction.metric == Metric::PeakRss);
     let judged = judged.flat_map(|prediction| [&plan.reference, &prediction.variant]);
@@ -68,8 +65,7 @@ fn shared_memory(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     lines
 }
 
-/// Why requests of a variant were not good and what its iterations threw, the most frequent first. From all
-/// rounds that were measured: nothing is clearer about a variant of which none counts.
+/// The most frequent errors and exceptions of each variant, from all measured rounds.
 fn troubles(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     let mut lines = Vec::new();
     for variant in &plan.variants {
@@ -78,9 +74,7 @@ fn troubles(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
             *into.entry(message).or_default() += count;
         };
         let own = rounds.iter().filter(|round| round.variant == variant.name);
-        for round in own {
-            let Outcome::Measured(measured) = &round.outcome else { continue };
-            let load = &measured.load;
+        for Measured { load, .. } in own.filter_map(RoundRecord::measured) {
             for trouble in &load.failures {
                 add(&mut failures, trouble.message.clone(), trouble.count);
             }
@@ -107,17 +101,16 @@ fn troubles(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     lines
 }
 
-/// Of a run that went on: the variants that may have become others meanwhile.
-pub fn unknown_builds(plan: &Plan, resumed: &[String]) -> Option<String> {
+/// Variants that may have changed before a run was resumed.
+pub(crate) fn unknown_builds(plan: &Plan, resumed: &[String]) -> Option<String> {
     let urls = plan.variants.iter().filter(|variant| matches!(variant.target, Target::Url(_)));
     let names: Vec<String> = urls.map(|variant| format!("`{}`", variant.name)).collect();
     let is_unknown = !names.is_empty() && !resumed.is_empty();
     is_unknown.then(|| plan.language.unknown_builds(&names.join(", ")))
 }
 
-/// How much of what the verdict rests on others disturbed: said beside the verdict, because it is
-/// the first thing to doubt.
-pub fn noise(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
+/// Number of disturbed rounds behind the verdict.
+pub(crate) fn noise(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
     // A disturbance affects both sides of a pair.
     let asked = plan.asked.iter().map(|(metric, name)| (metric, name));
     let predicted = plan.predictions.iter().map(|one| (&one.metric, &one.variant));
@@ -134,7 +127,7 @@ pub fn noise(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
     (disturbed > 0).then(|| plan.language.noise(disturbed, all))
 }
 
-/// One line for each kind of doubt, with the variants it concerns.
+/// A line per warning, with its variants.
 fn doubts(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     let mut seen: BTreeMap<Warning, Vec<String>> = BTreeMap::new();
     for variant in &plan.variants {
@@ -157,11 +150,11 @@ fn doubts(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     seen.into_iter().map(line).collect()
 }
 
-/// Who used the machine in rounds that count and were disturbed, by the most that they used in any.
+/// Other processes in disturbed rounds that count, ordered by their largest use.
 fn others(rounds: &[RoundRecord]) -> Vec<String> {
     let mut most: BTreeMap<&str, f64> = BTreeMap::new();
-    for round in rounds.iter().filter(|round| round.counted) {
-        let Outcome::Measured(measured) = &round.outcome else { continue };
+    let counted = rounds.iter().filter(|round| round.counted);
+    for measured in counted.filter_map(RoundRecord::measured) {
         if measured.warnings.contains(&Warning::ForeignCpu) {
             for other in measured.machine.iter().flat_map(|machine| &machine.others) {
                 let cores = most.entry(&other.name).or_default();

@@ -1,4 +1,4 @@
-//! What was asked, as `report.json` says it.
+//! The experiment in `report.json`.
 
 use serde::Serialize;
 
@@ -7,28 +7,23 @@ use crate::file::experiment::{
 };
 use crate::plan::Plan;
 
-/// The experiment as its file says.
 #[derive(Debug, Clone, Serialize)]
 pub struct ExperimentPart {
     pub name: String,
     pub question: String,
     pub file: String,
     pub script: String,
-    /// The variant the others are compared with.
     pub reference: String,
-    /// What was expected; empty in a calibration.
+    /// Empty in a calibration.
     pub predictions: Vec<Prediction>,
-    /// A difference that does not matter.
     pub band: f64,
     pub data: toml::Table,
     pub variants: Vec<VariantPart>,
     pub hooks: Hooks,
     pub values: Vec<NamedValue>,
-    /// What must hold.
     pub invariants: Vec<Invariant>,
 }
 
-/// A variant as the file says.
 #[derive(Debug, Clone, Serialize)]
 pub struct VariantPart {
     pub name: String,
@@ -36,7 +31,7 @@ pub struct VariantPart {
     pub target: TargetPart,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack: Option<toml::Table>,
-    /// How much CPU time it may use, in words.
+    /// CPU budget in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -45,13 +40,11 @@ pub struct VariantPart {
     pub price_per_hour: Option<f64>,
 }
 
-/// How a variant is started.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetPart {
     Serve(toml::Table),
     Command(Vec<String>),
-    /// It runs already.
     Url(String),
     #[serde(untagged)]
     Container(ContainerSource),

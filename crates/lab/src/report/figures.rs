@@ -1,45 +1,41 @@
-//! The columns that reports of load tests have, for each variant.
+//! Figures of a variant as in reports of other load-testing tools.
 
 use serde::Serialize;
 
 use super::counted;
 use crate::file::experiment::Variant;
 use crate::journal::record::{Measured, RoundRecord};
+use crate::judge::metric::{Absent, Metric};
 
-/// A variant's figures over its rounds that count: what a reader of other tools' tables looks for.
-/// Means of rounds are arithmetic here, so that they can be compared with such tables; ratios are
-/// not to be taken from them, but from the rows with intervals.
+/// Figures of a variant over its counted rounds. Means are arithmetic for comparison with other tools; ratios come from
+/// the rows with intervals instead.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figures {
     pub rounds: usize,
-    /// Requests of all rounds together.
     pub requests: u64,
-    /// Good requests per second, mean of the rounds.
+    /// Mean of the rounds.
     pub good_per_second: f64,
-    /// Good requests in the best second of any round; `None` when the generator does not say.
+    /// Best second of any round; `None` if the generator does not report it.
     pub peak_good_per_second: Option<f64>,
-    /// Response times in milliseconds; `None` when a round has none.
+    /// `None` if a round has no response times.
     pub response_ms: Option<Times>,
-    /// Received, in 1,000 bytes per second.
+    /// Received; units of 1,000 bytes.
     pub kilobytes_per_second: f64,
-    /// Share of the requests that failed: no answer, or none that was expected.
+    /// Share of requests without an expected response.
     pub failed_share: f64,
-    /// Share of the requests that were not good.
     pub not_good_share: f64,
-    /// Server CPU time per good request in microseconds, mean of the rounds.
+    /// Mean of the rounds.
     pub cpu_us_per_good_request: Option<f64>,
-    /// Largest memory of the server in any round; what its processes share counts once.
+    /// Peak of all rounds; shared memory counts once.
     pub peak_memory_bytes: Option<u64>,
-    /// Largest sum of its processes' resident memory in any round.
+    /// Peak of all rounds.
     pub peak_rss_bytes: Option<u64>,
-    /// What a million good requests cost at the file's `price_per_hour` and this goodput; `None`
-    /// without a price or a good request. It is the price of a machine under this load: what it
-    /// could serve at most is another question.
+    /// Cost at the file's `price_per_hour` and this goodput; `None` without a price or a good request. The machine may
+    /// have a higher capacity.
     pub cost_per_million_good: Option<f64>,
 }
 
-/// Response times in milliseconds: means of the rounds' values but for the extremes, which are
-/// those of all rounds, and the standard deviation, which is the root of the mean variance.
+/// Response times in milliseconds: means of the rounds, but extremes of all rounds, and the root of the mean variance.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Times {
     pub avg: f64,
@@ -52,8 +48,8 @@ pub struct Times {
     pub p99: f64,
 }
 
-/// `None` without a round that counts.
-pub fn figures(rounds: &[RoundRecord], variant: &Variant) -> Option<Figures> {
+/// `None` without a counted round.
+pub(crate) fn figures(rounds: &[RoundRecord], variant: &Variant) -> Option<Figures> {
     let alone: Vec<&Measured> = counted(rounds, &variant.name).map(|(_, round)| round).collect();
     let rounds = match alone.is_empty() {
         true => super::all(rounds, &variant.name).map(|(_, round)| round).collect(),
@@ -67,11 +63,8 @@ pub fn figures(rounds: &[RoundRecord], variant: &Variant) -> Option<Figures> {
     let share = |part: u64| if requests == 0 { 0.0 } else { part as f64 / requests as f64 };
     let good = sum(|round| round.load.requests.good);
     let peak = |round: &&Measured| Some(round.load.series.as_ref()?.peak_good_per_second);
-    let cpu = |round: &&Measured| {
-        let good = round.load.requests.good;
-        let cpu_seconds = round.server.as_ref()?.cpu_with_drain()?;
-        (good > 0).then(|| cpu_seconds * 1e6 / good as f64)
-    };
+    let cpu = rounds.iter().map(|round| Metric::CpuPerGoodRequest.level(round));
+    let cpu: Result<Vec<f64>, Absent> = cpu.collect();
     let memory = |round: &&Measured| Some(round.server.as_ref()?.memory());
     let rss = |round: &&Measured| Some(round.server.as_ref()?.peak_rss_bytes);
     let good_per_second = mean(rounds.iter().map(|round| {
@@ -92,11 +85,7 @@ pub fn figures(rounds: &[RoundRecord], variant: &Variant) -> Option<Figures> {
         })),
         failed_share: share(sum(|round| round.load.requests.failed)),
         not_good_share: share(requests.saturating_sub(good)),
-        cpu_us_per_good_request: rounds
-            .iter()
-            .map(cpu)
-            .collect::<Option<Vec<f64>>>()
-            .map(|all| mean(all.into_iter())),
+        cpu_us_per_good_request: cpu.ok().map(|all| mean(all.into_iter())),
         peak_memory_bytes: rounds.iter().filter_map(memory).max(),
         peak_rss_bytes: rounds.iter().filter_map(rss).max(),
     })
@@ -122,8 +111,8 @@ fn times(rounds: &[&Measured]) -> Option<Times> {
     })
 }
 
-/// Of nothing, zero.
-pub fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+/// Zero without values.
+pub(crate) fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     let n = values.len().max(1) as f64;
     values.sum::<f64>() / n
 }

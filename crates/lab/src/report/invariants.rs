@@ -1,39 +1,34 @@
-//! What must hold, over all rounds.
+//! Invariants over all rounds.
 
 use serde::Serialize;
 
 use super::Language;
 use crate::file::experiment::{Experiment, Invariant};
-use crate::journal::record::{Checked, Outcome, RoundRecord};
+use crate::journal::record::{Checked, RoundRecord};
 
-/// One invariant over all measured rounds, also those that do not count: a lost row is lost on a
-/// busy machine, too.
+/// An invariant over all measured rounds, also those that do not count: a lost row is lost.
 #[derive(Debug, Clone, Serialize)]
 pub struct InvariantSummary {
     pub name: String,
-    /// Rounds in which it was asked.
+    /// Rounds in which it was checked.
     pub rounds: u32,
-    /// Its formulas have counters of the load: those of all the generator did, from `setup()` over the
-    /// warm-up to `teardown()`, as the server's data have all of that in them.
+    /// Its formulas use counters of the whole load, from `setup()` to `teardown()`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub counts_whole_load: bool,
-    /// Those in which it did not hold.
     pub broken: Vec<Broken>,
 }
 
-/// A round in which an invariant did not hold.
+/// A round that broke an invariant.
 #[derive(Debug, Clone, Serialize)]
 pub struct Broken {
-    /// The round's block.
     pub block: u32,
-    /// Which run of that block.
     pub attempt: u32,
     pub variant: String,
-    /// The value and what it was compared with, in words.
+    /// Value and limits in words.
     pub values: String,
 }
 
-pub fn summarise(
+pub(crate) fn summarise(
     experiment: &Experiment,
     rounds: &[RoundRecord],
     lang: Language,
@@ -48,7 +43,7 @@ pub fn summarise(
             broken: Vec::new(),
         };
         for round in rounds {
-            let Outcome::Measured(measured) = &round.outcome else { continue };
+            let Some(measured) = round.measured() else { continue };
             let Some(checked) = measured.invariants.iter().find(|one| one.name == *name) else {
                 continue;
             };
@@ -76,8 +71,11 @@ fn in_words(checked: &Checked, lang: Language) -> String {
     format!("{}{before}, {must} {limits}", checked.value)
 }
 
-/// The lines for a terminal or a page: broken ones and each of their rounds, then how many held.
-pub fn lines(invariants: &[InvariantSummary], lang: Language) -> (Vec<String>, Option<String>) {
+/// Lines about broken invariants and their rounds, and a sentence about the others.
+pub(crate) fn lines(
+    invariants: &[InvariantSummary],
+    lang: Language,
+) -> (Vec<String>, Option<String>) {
     let mut broken = Vec::new();
     for invariant in invariants.iter().filter(|invariant| !invariant.broken.is_empty()) {
         let (failed, all, name) = (invariant.broken.len(), invariant.rounds, &invariant.name);
@@ -95,22 +93,19 @@ pub fn lines(invariants: &[InvariantSummary], lang: Language) -> (Vec<String>, O
         }
     }
     let held = invariants.iter().filter(|one| one.broken.is_empty() && one.rounds > 0).count();
-    let held = match (lang, held, invariants.len()) {
-        (_, 0, _) => None,
-        (Language::En, 1, 1) => Some("The invariant held in every round.".to_owned()),
+    let held = (held > 0).then(|| match (lang, held, invariants.len()) {
+        (Language::En, 1, 1) => "The invariant held in every round.".to_owned(),
         (Language::En, held, all) if held == all => {
-            Some(format!("All {all} invariants held in every round."))
+            format!("All {all} invariants held in every round.")
         }
-        (Language::En, held, all) => {
-            Some(format!("{held} of {all} invariants held in every round."))
-        }
+        (Language::En, held, all) => format!("{held} of {all} invariants held in every round."),
         (Language::Ko, held, all) if held == all => {
-            Some(format!("불변 조건 {all}개가 모든 라운드에서 지켜졌습니다."))
+            format!("불변 조건 {all}개가 모든 라운드에서 지켜졌습니다.")
         }
         (Language::Ko, held, all) => {
-            Some(format!("불변 조건 {all}개 중 {held}개가 모든 라운드에서 지켜졌습니다."))
+            format!("불변 조건 {all}개 중 {held}개가 모든 라운드에서 지켜졌습니다.")
         }
-    };
+    });
     let counted = invariants.iter().any(|one| one.counts_whole_load && one.broken.is_empty());
     let held = held.map(|held| match counted {
         true => format!("{held} ({})", lang.whole_load()),
@@ -120,7 +115,6 @@ pub fn lines(invariants: &[InvariantSummary], lang: Language) -> (Vec<String>, O
 }
 
 impl Language {
-    /// What counters of the load in invariants have counted.
     fn whole_load(self) -> &'static str {
         self.pick(
             "counters of the load include setup() and the warm-up",

@@ -1,10 +1,10 @@
-//! JUnit XML for CI: one test case per figure in question and per prediction.
+//! JUnit XML for CI: a test case per figure in question and per prediction.
 
 use super::Report;
 use super::document::escaped as text;
 
 /// Worse, refuted and broken are failures; undecided ones are skipped.
-pub fn render(report: &Report) -> String {
+pub(crate) fn render(report: &Report) -> String {
     let broken = report.broken.iter().map(|line| ("broken", "system", line.as_str()));
     let found = report.headlines.iter().map(|one| (one.answer.word(), "answer", &*one.sentence));
     let predictions = report.predictions.iter();

@@ -1,38 +1,46 @@
-//! What plots and tables need of many rounds: means by name and by moment.
+//! Means over rounds, for plots and tables.
 
 use std::collections::BTreeMap;
 
 use crate::journal::record::Measured;
+use crate::judge::stats;
 use crate::load::report::{LoadReport, Subset};
 use crate::report::figures::mean;
 use crate::report::{Report, counted};
 
-pub fn rounds<'r>(report: &'r Report, variant: &'r str) -> Vec<&'r Measured> {
+/// Mean and its interval: geometric, or arithmetic if a value is not positive.
+pub(crate) fn typical(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
+    if values.iter().all(|value| *value > 0.0) {
+        let pairs: Vec<(f64, f64)> = values.iter().map(|value| (1.0, *value)).collect();
+        return stats::estimate(&pairs).map(|one| (one.ratio, one.interval));
+    }
+    stats::level(values).map(|level| (level.value, level.interval))
+}
+
+pub(crate) fn rounds<'r>(report: &'r Report, variant: &'r str) -> Vec<&'r Measured> {
     counted(&report.rounds, variant).map(|(_, round)| round).collect()
 }
 
-/// Some requests of a variant over its rounds.
+/// A subset of a variant's requests over its rounds.
 #[derive(Debug, Clone, Copy)]
-pub struct Summed {
+pub(crate) struct Summed {
     pub requests: u64,
     pub failed: u64,
-    /// Mean of the rounds.
     pub good_per_second: f64,
-    /// Milliseconds, means of the rounds in which there were any.
+    /// Milliseconds; mean of the rounds with such requests.
     pub avg: f64,
     pub p95: f64,
     pub p99: f64,
 }
 
-/// Requests of each name in a kind of part, over the rounds.
-pub fn summed<'r, F, P>(rounds: &[&'r Measured], parts: F) -> BTreeMap<String, Summed>
-where
-    F: Fn(&'r LoadReport) -> P,
-    P: Iterator<Item = (&'r String, &'r Subset)>,
-{
+/// Subsets of the requests of a load, by name.
+pub(crate) type Subsets = fn(&LoadReport) -> Vec<(&String, &Subset)>;
+
+/// Sums each subset over the rounds.
+pub(crate) fn summed(rounds: &[&Measured], subsets: Subsets) -> BTreeMap<String, Summed> {
     let mut by_name: BTreeMap<&String, Vec<(&Subset, f64)>> = BTreeMap::new();
     for round in rounds {
-        for (name, part) in parts(&round.load) {
+        for (name, part) in subsets(&round.load) {
             by_name.entry(name).or_default().push((part, round.load.duration_seconds));
         }
     }
@@ -44,7 +52,7 @@ where
         let summed = Summed {
             requests: parts.iter().map(|(part, _)| part.requests.total).sum(),
             failed: parts.iter().map(|(part, _)| part.requests.failed).sum(),
-            // In a round without it, there was none.
+            // Rounds without such requests count as zero.
             good_per_second: good / all,
             avg: of(|part| part.http_req_duration.avg),
             p95: of(|part| part.http_req_duration.p95),
@@ -55,9 +63,8 @@ where
     by_name.into_iter().map(sum).collect()
 }
 
-/// The mean over rounds at each moment that at least half of them have: the last moments of one
-/// long round are no mean.
-pub fn over_time(
+/// Means over rounds at each time that at least half of them have.
+pub(crate) fn over_time(
     rounds: &[&Measured],
     step: f64,
     get: &dyn Fn(&Measured) -> Vec<f64>,

@@ -1,13 +1,12 @@
-//! How a run was made, in words: what Markdown and HTML say alike.
+//! Method and circumstances of a run in words.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Language, Report, TargetPart};
-use crate::journal::record::Outcome;
 use crate::judge::metric::digits;
 use crate::time;
 
-pub fn words(lang: Language) -> &'static str {
+pub(crate) fn words(lang: Language) -> &'static str {
     lang.pick(
         "Each block ran every variant once, in random order, on a fresh process with the same data. \
          The round is the unit. Values are geometric means over rounds (arithmetic ones where a \
@@ -24,7 +23,7 @@ pub fn words(lang: Language) -> &'static str {
     )
 }
 
-pub fn facts(report: &Report) -> Vec<(&'static str, String)> {
+pub(crate) fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let lang = report.language;
     let settings = &report.settings;
     let blocks = format!("{} / {}", report.complete_blocks, settings.blocks);
@@ -44,17 +43,13 @@ pub fn facts(report: &Report) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// Which CPUs server and generator had, a sentence for each way: the machine may change under a run,
-/// and a `url` cannot be pinned.
+/// A sentence for each assignment of CPUs: the machine may change during a run, and a `url` cannot be pinned.
 fn pinning(report: &Report) -> Vec<String> {
     let lang = report.language;
-    let pinned = report.rounds.iter().filter_map(|round| match &round.outcome {
-        Outcome::Measured(measured) => Some((&round.variant, measured.cpus.as_ref())),
-        Outcome::Failed(_) => None,
-    });
     let mut ways: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-    for (variant, cpus) in pinned {
-        let way = match cpus {
+    for round in &report.rounds {
+        let Some(measured) = round.measured() else { continue };
+        let way = match &measured.cpus {
             None => lang
                 .pick(
                     "server and generator shared all CPUs",
@@ -63,7 +58,7 @@ fn pinning(report: &Report) -> Vec<String> {
                 .to_owned(),
             Some(pinned) => lang.cpus(pinned.server.as_deref(), &pinned.generator),
         };
-        ways.entry(way).or_default().insert(variant);
+        ways.entry(way).or_default().insert(&round.variant);
     }
     let only = ways.len() == 1;
     let sentence = |(way, variants): (String, BTreeSet<&str>)| {
@@ -73,26 +68,24 @@ fn pinning(report: &Report) -> Vec<String> {
     ways.into_iter().map(sentence).collect()
 }
 
-/// Where, when and with what, so that somebody else can repeat it.
-pub fn circumstances(report: &Report) -> Vec<String> {
+/// Time, machine, versions and settings.
+pub(crate) fn circumstances(report: &Report) -> Vec<String> {
     let lang = report.language;
     let mut lines = report.origin.lines(lang);
     let experiment = &report.experiment;
     lines.push(format!("{}: {}", lang.pick("experiment", "실험"), experiment.file));
     lines.push(format!("{}: {}", lang.pick("script", "스크립트"), experiment.script));
+    let words = |table: &toml::Table| table.to_string().trim().replace('\n', ", ");
     for variant in &experiment.variants {
         let (kind, how) = match &variant.target {
             TargetPart::Serve(settings) if settings.is_empty() => {
                 ("serve", lang.pick("defaults", "기본값").to_owned())
             }
-            TargetPart::Serve(settings) => {
-                ("serve", settings.to_string().trim().replace('\n', ", "))
-            }
+            TargetPart::Serve(settings) => ("serve", words(settings)),
             TargetPart::Command(argv) => ("command", argv.join(" ")),
             TargetPart::Container(source) => source.named(),
             TargetPart::Url(url) => ("url", url.clone()),
         };
-        let words = |table: &toml::Table| table.to_string().trim().replace('\n', ", ");
         let stack = variant.stack.as_ref();
         let stack = stack.map_or_else(String::new, |stack| format!("stack {}; ", words(stack)));
         let budget = variant.cpus.as_ref().map_or_else(String::new, |cpus| format!(", {cpus}"));

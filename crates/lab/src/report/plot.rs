@@ -1,35 +1,33 @@
-//! Plots as inline SVG. Colours come from the page's style (`.s0` to `.s7`), so that they follow
-//! light and dark; every series has a shape or dash of its own, too, for whom colours are alike.
+//! Plots as inline SVG. Colours come from the page's style (`.s0` to `.s7`); series also differ by shape or dash.
 
 use std::fmt::Write;
 
 use super::document::escaped as text;
 
-/// Width of every plot in its own units; the page scales it. Narrow, so that 12 units of text stay
-/// legible on a phone.
+/// Width in the plot's own units; the page scales it. Text of 12 units stays legible on a phone.
 const WIDTH: f64 = 420.0;
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 12.0;
-/// Half of a label at either end of an axis.
+/// Half of a label at the end of an axis.
 const EDGE: f64 = 34.0;
 /// Height of a line plot.
 const HEIGHT: f64 = 230.0;
 const BOTTOM: f64 = 34.0;
 const TOP: f64 = 10.0;
-/// Places of the lowest value, of the right end, and of the first and the last value across.
+/// Positions of the lowest value, the right end, and the first and last value of the horizontal axis.
 const BASE: f64 = HEIGHT - BOTTOM;
 const END: f64 = WIDTH - RIGHT;
 const ACROSS: (f64, f64) = (LEFT + 6.0, END - 10.0);
 /// Height of a row of points.
 const ROW: f64 = 46.0;
-/// Series beyond this share a colour with an earlier one.
+/// Further series reuse colours.
 const COLOURS: usize = 8;
-/// Points of one line; longer series are thinned.
+/// Most points of a line; longer series are thinned.
 const POINTS: usize = 600;
 const DASHES: [&str; 4] = ["none", "7 3", "2 3", "9 3 2 3"];
 
 /// Rounds of one variant in a plot of points.
-pub struct Row<'p> {
+pub(crate) struct Row<'p> {
     pub name: &'p str,
     pub series: usize,
     pub values: Vec<f64>,
@@ -37,11 +35,11 @@ pub struct Row<'p> {
     pub mean: Option<(f64, Option<(f64, f64)>)>,
 }
 
-/// Every round as a point, one row for each variant, with mean and interval below.
-pub fn points(title: &str, rows: &[Row<'_>], show: &dyn Fn(f64) -> String) -> String {
+/// A row of points for each variant, with mean and interval below.
+pub(crate) fn points(title: &str, rows: &[Row<'_>], show: &dyn Fn(f64) -> String) -> String {
     let ends = rows.iter().filter_map(|row| row.mean?.1).flat_map(|(low, high)| [low, high]);
     let values: Vec<f64> = rows.iter().flat_map(|row| row.values.iter().copied()).collect();
-    // An interval of two blocks may be wider than all values together: it is cut at the edge.
+    // An interval of two blocks may be much wider than the values: it is cut at the edge.
     let widest = values.iter().copied().fold(0.0, f64::max) * 1.5;
     let all: Vec<f64> = values.iter().copied().chain(ends.filter(|end| *end <= widest)).collect();
     let Some(axis) = Axis::new(&all, EDGE, WIDTH - EDGE) else { return String::new() };
@@ -97,17 +95,16 @@ pub fn points(title: &str, rows: &[Row<'_>], show: &dyn Fn(f64) -> String) -> St
     svg + "</svg>"
 }
 
-/// One line of a plot.
 pub struct Line<'p> {
     pub name: &'p str,
-    /// The place of its name in the legend, for its colour.
+    /// Index of its colour.
     pub series: usize,
     /// From left to right.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Lines over numbers or, with `labels`, over names for 0, 1, 2 and so on. The scale of values is
-/// logarithmic if `is_log`, else it begins at zero. Empty without any point.
+/// Lines over numbers or, with `labels`, over names at 0, 1, 2 and so on. The vertical axis is logarithmic if `is_log`,
+/// else starts at zero. Empty without points.
 pub fn lines(
     title: &str,
     series: &[Line<'_>],
@@ -141,7 +138,7 @@ pub fn lines(
             points.join(" "),
             text(line.name)
         );
-        // A line through one point, or few, would not be seen.
+        // A line through few points would be hard to see.
         for (at, value) in line.points.iter().filter(is_finite).filter(|_| line.points.len() <= 12)
         {
             let _ = write!(
@@ -158,8 +155,7 @@ pub fn lines(
     svg + "</svg>"
 }
 
-/// A value at a place.
-pub struct Dot<'p> {
+pub(crate) struct Dot<'p> {
     pub name: &'p str,
     pub series: usize,
     pub x: f64,
@@ -167,16 +163,16 @@ pub struct Dot<'p> {
     pub mark: Mark,
 }
 
-/// How a dot is drawn, so that what it means does not depend on its colour.
+/// Shape of a dot, beside its colour.
 #[derive(Clone, Copy)]
-pub enum Mark {
+pub(crate) enum Mark {
     Full,
     Cross,
     Open,
 }
 
 impl Mark {
-    /// The element and its name.
+    /// Element and its name.
     fn drawn(self, x: f64, y: f64) -> (String, &'static str) {
         let (left, top) = (x - 3.5, y - 3.5);
         let circle = |class: &str| format!("<circle{class} cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\">");
@@ -190,9 +186,9 @@ impl Mark {
     }
 }
 
-/// Dots over a logarithmic scale of positive numbers; `limit` is a line across. Values are on a
-/// logarithmic scale if `is_log`, else it begins at zero. Empty without any dot.
-pub fn scatter(
+/// Dots over a logarithmic horizontal axis; `limit` is a line across. The vertical axis is logarithmic if `is_log`,
+/// else starts at zero. Empty without dots.
+pub(crate) fn scatter(
     title: &str,
     dots: &[Dot<'_>],
     limit: Option<f64>,
@@ -227,8 +223,7 @@ pub fn scatter(
     svg + "</svg>"
 }
 
-/// A plot with its axes and nothing but lines across, with their values. Values are on a logarithmic scale if `is_log`, else
-/// it begins at zero.
+/// An empty plot with axes and horizontal grid lines.
 fn frame(
     title: &str,
     x: Option<Axis>,
@@ -261,7 +256,7 @@ fn label(svg: &mut String, anchor: &str, (x, y): (f64, f64), name: &str) {
     );
 }
 
-pub fn legend(names: &[String]) -> String {
+pub(crate) fn legend(names: &[String]) -> String {
     let mut html = String::from("<p class=\"legend\">");
     for (place, name) in names.iter().enumerate() {
         let dash = DASHES[place % DASHES.len()];
@@ -295,10 +290,10 @@ struct Axis {
 }
 
 impl Axis {
-    /// With round numbers at its ends. `None` without a finite value.
+    /// Ends at round numbers. `None` without a finite value.
     fn new(values: &[f64], from: f64, to: f64) -> Option<Self> {
         let (low, high) = extent(values)?;
-        // Of values that are all but the same, labels would be, too.
+        // Nearly equal values would have equal labels.
         let step = step((high - low).max(high.abs() * 0.05).max(1e-9) / 4.0);
         let (first, last) = ((low / step).floor(), (high / step).ceil());
         let ticks: Vec<f64> = (0..=12)
@@ -332,7 +327,7 @@ impl Axis {
             decades.flat_map(|decade| marks.iter().map(move |mark| mark * 10_f64.powi(decade)));
         let ticks = ticks.filter(|tick| (low..=high).contains(tick));
         let mut ticks: Vec<f64> = ticks.collect();
-        // Within a decade there may be none of these.
+        // A decade may contain none of these.
         if ticks.len() < 3 {
             let step = step((high - low) / 4.0);
             let round = (0..12).map(|place| ((low / step).ceil() + f64::from(place)) * step);
@@ -341,7 +336,7 @@ impl Axis {
         Some(Self { low: low.log10(), high: high.log10(), from, to, is_log: true, ticks })
     }
 
-    /// Values outside of the axis are drawn at its end.
+    /// Position of a value; values outside of the axis are at its end.
     fn place(&self, value: f64) -> f64 {
         let value = if self.is_log { value.max(1e-12).log10() } else { value };
         let share = ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
@@ -354,7 +349,7 @@ fn extent(values: &[f64]) -> Option<(f64, f64)> {
     Some((finite().reduce(f64::min)?, finite().reduce(f64::max)?))
 }
 
-/// The next of 1, 2, 5, 10 times a power of ten.
+/// Rounds up to 1, 2, 5 or 10 times a power of ten.
 fn step(rough: f64) -> f64 {
     let decade = 10_f64.powf(rough.log10().floor());
     let factor = rough / decade;

@@ -1,21 +1,21 @@
 //! Plots of a comparison.
 
 use super::document::{Part, Plot};
-use super::means::{over_time as by_moment, rounds as rounds_of};
+use super::means::{self, rounds as rounds_of, typical};
 use super::plot::{self, Line, Row};
 use super::{Report, all};
 use crate::journal::record::Measured;
 use crate::judge::metric::{Metric, Statistic, digits};
-use crate::judge::stats;
+use crate::load::report::Step;
+use crate::observe::ServerStep;
 
-/// The values of a round, moment by moment.
+/// Values of a round over time.
 type Series<'g> = dyn Fn(&Measured) -> Vec<f64> + 'g;
-/// A value in words.
 type Label = dyn Fn(f64) -> String;
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
-/// What every round is shown of.
+/// Metrics with a plot of every round.
 const SHOWN: [Metric; 4] = [
     Metric::Goodput,
     Metric::Latency(Statistic::P95),
@@ -23,7 +23,7 @@ const SHOWN: [Metric; 4] = [
     Metric::PeakMemory,
 ];
 
-pub fn rounds(report: &Report) -> Vec<Part> {
+pub(crate) fn rounds(report: &Report) -> Vec<Part> {
     let predicted = report.predictions.iter().map(|answer| &answer.prediction.metric);
     let mut metrics: Vec<&Metric> = SHOWN.iter().collect();
     for metric in predicted {
@@ -35,7 +35,7 @@ pub fn rounds(report: &Report) -> Vec<Part> {
     metrics.sort_by_key(|metric| !(has_pairs && metric.is_cost()));
     let figures = metrics.into_iter().map(|metric| {
         let title = report.language.metric(metric);
-        // The rounds behind its ratio.
+        // The rounds that its ratio is based on.
         let is_paired = has_pairs && metric.is_cost();
         let rows: Vec<Row<'_>> = report
             .variants
@@ -46,7 +46,7 @@ pub fn rounds(report: &Report) -> Vec<Part> {
                 let rounds = rounds.filter(|(round, _)| round.beside.is_some() == is_paired);
                 let values: Vec<f64> =
                     rounds.filter_map(|(_, measured)| metric.level(measured).ok()).collect();
-                Row { name: &variant.name, series, mean: mean(&values), values }
+                Row { name: &variant.name, series, mean: typical(&values), values }
             })
             .collect();
         let svg = plot::points(&title, &rows, &|value| metric.show(value));
@@ -59,17 +59,8 @@ pub fn rounds(report: &Report) -> Vec<Part> {
     vec![Part::Note(note.to_owned()), Part::Plots(figures.collect())]
 }
 
-/// Geometric where that is possible, as in the tables.
-fn mean(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
-    if values.iter().all(|value| *value > 0.0) {
-        let pairs: Vec<(f64, f64)> = values.iter().map(|value| (1.0, *value)).collect();
-        return stats::estimate(&pairs).map(|one| (one.ratio, one.interval));
-    }
-    stats::level(values).map(|level| (level.value, level.interval))
-}
-
 /// Response times by percentile, on a logarithmic scale.
-pub fn percentiles(report: &Report) -> Vec<Part> {
+pub(crate) fn percentiles(report: &Report) -> Vec<Part> {
     let title = report.language.pick("Response time by percentile", "백분위별 응답 시간");
     let figures = report.variants.iter().enumerate().filter_map(|(series, variant)| {
         let times = variant.figures?.response_ms?;
@@ -90,19 +81,19 @@ fn milliseconds(value: f64) -> String {
     Metric::Latency(Statistic::Mean).show(value)
 }
 
-pub fn over_time(report: &Report) -> Vec<Part> {
+pub(crate) fn over_time(report: &Report) -> Vec<Part> {
     let lang = report.language;
-    let step = |round: &&Measured| Some(f64::from(round.load.series.as_ref()?.step_seconds.max(1)));
     let first = report.variants.first().map(|variant| rounds_of(report, &variant.name));
-    let step = first.and_then(|rounds| rounds.first().and_then(step)).unwrap_or(1.0);
-    let load = |get: fn(&crate::load::report::Step) -> f64| {
+    let first = first.and_then(|rounds| rounds.first()?.load.whole_steps());
+    let step = first.map_or(1.0, |(seconds, _)| seconds);
+    let load = |get: fn(&Step) -> f64| {
         move |round: &Measured| match &round.load.series {
-            // The last step may be shorter, and so have fewer requests for no reason of the server's.
+            // An incomplete last step has fewer requests.
             Some(series) => whole(&series.steps, round, step).iter().map(get).collect(),
             None => Vec::new(),
         }
     };
-    let server = |get: fn(&crate::ServerStep) -> Option<f64>| {
+    let server = |get: fn(&ServerStep) -> Option<f64>| {
         move |round: &Measured| match &round.server {
             Some(server) => server.steps.iter().filter_map(get).collect(),
             None => Vec::new(),
@@ -112,7 +103,7 @@ pub fn over_time(report: &Report) -> Vec<Part> {
     let good = |round: &Measured| good(round).into_iter().map(|good| good / step).collect();
     let p95 = load(|step| step.p95_ms);
     let cpu = server(|step| step.cpu_cores);
-    // In the unit of its labels, so that these are round numbers.
+    // In MiB, for round labels.
     let memory = server(|step| Some(step.rss_bytes as f64 / MEBIBYTE));
     let plots: [(&str, &Series<'_>, &Label); 4] = [
         (lang.pick("Good requests per second", "초당 정상 요청"), &good, &digits),
@@ -125,18 +116,11 @@ pub fn over_time(report: &Report) -> Vec<Part> {
         ),
     ];
     let figure_of = |title: &str, get: &Series<'_>, show: &Label| {
-        let line = |(series, variant): (usize, &'_ crate::report::VariantSummary)| {
-            let points = by_moment(&rounds_of(report, &variant.name), step, get);
-            (series, points)
-        };
-        let lines: Vec<(usize, Vec<(f64, f64)>)> =
-            report.variants.iter().enumerate().map(line).collect();
-        let lines = lines
-            .into_iter()
-            .zip(&report.variants)
-            .map(|((series, points), variant)| Line { name: &variant.name, series, points });
-        let lines: Vec<Line<'_>> = lines.collect();
-        let svg = plot::lines(title, &lines, None, false, show);
+        let lines = report.variants.iter().enumerate().map(|(series, variant)| {
+            let points = means::over_time(&rounds_of(report, &variant.name), step, get);
+            Line { name: &variant.name, series, points }
+        });
+        let svg = plot::lines(title, &lines.collect::<Vec<_>>(), None, false, show);
         Plot { title: title.to_owned(), svg }
     };
     let mut figures: Vec<Plot> =
@@ -169,25 +153,22 @@ fn observed(report: &Report) -> Vec<String> {
     names
 }
 
-/// By the suffixes that Prometheus ("Metric and label naming") and OpenMetrics give to what only
-/// grows.
+/// By the suffixes of Prometheus ("Metric and label naming") and OpenMetrics.
 fn is_counter(series: &str) -> bool {
     let name = series.split('{').next().unwrap_or_default();
     ["_total", "_count", "_sum", "_bucket"].iter().any(|suffix| name.ends_with(suffix))
 }
 
-/// How fast a counter grows from step to step; the first step has none before it. One that falls
-/// began again with its server.
+/// Growth of a counter per second in each step but the first. A counter that falls was reset with its server.
 fn rates(steps: &[f64], step: f64) -> Vec<f64> {
     let rate = |pair: &[f64]| ((pair[1] - pair[0]) / step).max(0.0);
-    // Nothing is drawn of the first.
     let first = steps.first().map(|_| f64::NAN);
     first.into_iter().chain(steps.windows(2).map(rate)).collect()
 }
 
-/// The steps that lie wholly inside of the window.
+/// Complete steps of the window.
 fn whole<'s, T>(steps: &'s [T], round: &Measured, step: f64) -> &'s [T] {
-    // Clocks end a little late.
+    // Tolerates clocks.
     let count = ((round.load.duration_seconds + 0.05) / step).floor() as usize;
     &steps[..count.min(steps.len())]
 }

@@ -1,16 +1,16 @@
-//! The content of a comparison's report.
+//! Sections of the report of a comparison.
 
 use std::collections::BTreeMap;
 
 use super::columns::count;
 use super::document::{Document, Part, Section, Table};
-use super::means::{Summed, rounds, summed};
+use super::means::{Subsets, Summed, rounds, summed};
 use super::{Report, broken, columns, invariants, method, plots, table};
 use crate::file::experiment::Sources;
 use crate::judge::metric::{Metric, Statistic, digits};
 use crate::load::report::{LoadReport, Subset};
 
-pub fn document(report: &Report) -> Document {
+pub(crate) fn document(report: &Report) -> Document {
     let lang = report.language;
     let experiment = &report.experiment;
     let section = |en, ko, parts| Section { title: lang.pick(en, ko), parts };
@@ -26,9 +26,13 @@ pub fn document(report: &Report) -> Document {
             section("Figures", "수치", figures(report)),
             section("Latency by percentile", "백분위별 응답 시간", plots::percentiles(report)),
             section("Over time", "시간에 따른 변화", plots::over_time(report)),
-            section("By endpoint", "엔드포인트별", parts(report, |load| &load.names)),
-            section("By group", "그룹별", parts(report, |load| &load.groups)),
-            section("By scenario", "시나리오별", scenarios(report)),
+            section(
+                "By endpoint",
+                "엔드포인트별",
+                by_name(report, |load| load.names.iter().collect()),
+            ),
+            section("By group", "그룹별", by_name(report, |load| load.groups.iter().collect())),
+            section("By scenario", "시나리오별", by_name(report, scenarios)),
             section("Answers by status code", "상태 코드별 응답", status_codes(report)),
             section("Warnings", "경고", vec![Part::List(report.warnings.clone())]),
             section("How it was measured", "측정 방법", measured(report)),
@@ -38,7 +42,6 @@ pub fn document(report: &Report) -> Document {
     }
 }
 
-/// First what is broken, then what was found and predicted, then the short table.
 fn top(report: &Report) -> Vec<Part> {
     let lang = report.language;
     let mut parts = vec![Part::Broken(broken::headed(&report.broken, lang))];
@@ -65,32 +68,22 @@ fn ratios(report: &Report, is_full: bool) -> Vec<Part> {
     parts
 }
 
-/// The columns that other tools' reports have.
 fn figures(report: &Report) -> Vec<Part> {
     let note = columns::note(report.language).to_owned();
     vec![Part::Table(Table::new(columns::table(report))), Part::Note(note)]
 }
 
-/// Requests by some name, when there is more than one: else it is the table above.
-fn parts(report: &Report, get: fn(&LoadReport) -> &BTreeMap<String, Subset>) -> Vec<Part> {
-    by_name(report, |load| Box::new(get(load).iter()))
+fn scenarios(load: &LoadReport) -> Vec<(&String, &Subset)> {
+    let parts = load.scenarios.iter();
+    parts.filter_map(|(name, scenario)| Some((name, scenario.part.as_ref()?))).collect()
 }
 
-fn scenarios(report: &Report) -> Vec<Part> {
-    by_name(report, |load| {
-        let parts = load.scenarios.iter();
-        Box::new(parts.filter_map(|(name, scenario)| Some((name, scenario.part.as_ref()?))))
-    })
-}
-
-fn by_name(
-    report: &Report,
-    get: impl for<'l> Fn(&'l LoadReport) -> Box<dyn Iterator<Item = (&'l String, &'l Subset)> + 'l>,
-) -> Vec<Part> {
+/// Table of subsets of the requests, if there are several.
+fn by_name(report: &Report, subsets: Subsets) -> Vec<Part> {
     let lang = report.language;
     let mut all: BTreeMap<String, Vec<(&str, Summed)>> = BTreeMap::new();
     for variant in &report.variants {
-        for (name, part) in summed(&rounds(report, &variant.name), &get) {
+        for (name, part) in summed(&rounds(report, &variant.name), subsets) {
             all.entry(name).or_default().push((&variant.name, part));
         }
     }
@@ -161,7 +154,6 @@ fn measured(report: &Report) -> Vec<Part> {
     vec![Part::Text(method::words(report.language).to_owned()), Part::List(facts.collect())]
 }
 
-/// Where and with what, so that somebody else can repeat it.
 fn configuration(report: &Report) -> Vec<Part> {
     let lang = report.language;
     let Sources { file, scripts, .. } = report.sources.clone();

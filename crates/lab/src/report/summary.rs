@@ -1,11 +1,11 @@
-//! From rounds to rows: one value and one ratio per variant and metric.
+//! Rows of a report: a value and a ratio per variant and metric.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::figures::{self, Figures};
-use super::{Language, all, counted};
+use super::{Language, all, counted, means};
 use crate::file::experiment::Variant;
 use crate::journal::record::{Measured, RoundRecord};
 use crate::judge::answer::Answer;
@@ -15,58 +15,50 @@ use crate::judge::stats::{self, Estimate, Interference};
 use crate::judge::verdict::Undecided;
 use crate::plan::Plan;
 
-/// One variant over all complete blocks.
+/// A variant over all complete blocks.
 #[derive(Debug, Clone, Serialize)]
 pub struct VariantSummary {
     pub name: String,
-    /// Whether the others are compared with it.
     pub is_reference: bool,
-    /// One row per metric.
     pub metrics: Vec<Row>,
-    /// The columns that other tools' reports have; `None` without a round that counts.
+    /// `None` without a counted round.
     pub figures: Option<Figures>,
 }
 
-/// One metric of one variant.
+/// A metric of a variant.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
     pub metric: Metric,
-    /// Its unit: `1/s`, `ms`, `us`, `bytes`, or empty for a count, a share, or a figure of a
-    /// script's own, whose unit only the script knows.
+    /// `1/s`, `ms`, `us`, `bytes`, or empty for counts, shares and metrics of the script.
     pub unit: &'static str,
-    /// Geometric mean over the rounds, or arithmetic if any is zero; `null` when any round has
-    /// none.
+    /// Geometric mean over the rounds, or arithmetic if one is zero; `null` if a round has no value.
     pub value: Option<f64>,
-    /// Value of the reference in the rounds that `value` is compared with.
+    /// Likewise, in the rounds of the reference.
     pub reference_value: Option<f64>,
-    /// Against the reference.
     #[serde(flatten)]
     pub comparison: Comparison,
-    /// Comparison of a ratio from pairs with that of rounds alone; `null` with fewer than two blocks alone.
+    /// `null` with fewer than two blocks of rounds alone.
     pub interference: Option<Interference>,
-    /// Label of the ratio; `null` for the reference.
+    /// `null` for the reference.
     pub answer: Option<Answer>,
     /// Reason for an open answer in spite of an interval.
     #[serde(skip)]
     pub doubt: Option<Undecided>,
-    /// The measured ratio is only a bound of the true one.
+    /// The measured ratio is only a bound.
     #[serde(skip)]
     pub is_bound: bool,
 }
 
-/// A variant's metric against that of the reference.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Comparison {
     #[serde(rename = "is_reference")]
     Reference,
-    /// The ratio over all complete blocks.
     Ratio(Estimate),
     NoRatio(String),
 }
 
 impl Comparison {
-    /// The estimate, if there is one.
     pub fn estimate(&self) -> Option<&Estimate> {
         match self {
             Self::Ratio(estimate) => Some(estimate),
@@ -75,7 +67,7 @@ impl Comparison {
     }
 }
 
-pub fn summarise(plan: &Plan, rounds: &[RoundRecord]) -> Vec<VariantSummary> {
+pub(crate) fn summarise(plan: &Plan, rounds: &[RoundRecord]) -> Vec<VariantSummary> {
     let metrics = metrics(plan, rounds);
     let summary = |variant: &Variant| {
         let name = variant.name.as_str();
@@ -114,7 +106,7 @@ pub fn summarise(plan: &Plan, rounds: &[RoundRecord]) -> Vec<VariantSummary> {
     plan.variants.iter().map(summary).collect()
 }
 
-/// Those of the plan and, where a variant is a stack, what its processes used.
+/// Metrics of the plan and, for stacks, of their processes.
 fn metrics(plan: &Plan, rounds: &[RoundRecord]) -> Vec<Metric> {
     let mut metrics = plan.metrics.clone();
     if !plan.variants.iter().any(Variant::has_stack) {
@@ -123,9 +115,9 @@ fn metrics(plan: &Plan, rounds: &[RoundRecord]) -> Vec<Metric> {
     let variants = plan.variants.iter().flat_map(|variant| all(rounds, &variant.name));
     let rounds: Vec<&Measured> = variants.map(|(_, round)| round).collect();
     let mut names: Vec<&String> = rounds.iter().flat_map(|round| round.processes.keys()).collect();
-    // Each part, then its processes.
+    // A part comes before its processes.
     names.sort_by_cached_key(|name| {
-        let part = StackPart::of(name);
+        let part = StackPart::of_process(name);
         (part, part.is_some_and(|part| part.name() != name.as_str()), *name)
     });
     names.dedup();
@@ -140,27 +132,21 @@ fn metrics(plan: &Plan, rounds: &[RoundRecord]) -> Vec<Metric> {
     metrics
 }
 
-/// The geometric mean, so that two variants' values stand in the ratio that is printed.
+/// Geometric if possible, so that values of two variants have the printed ratio.
 fn mean<'r>(metric: &Metric, rounds: impl Iterator<Item = &'r Measured>) -> Option<f64> {
     let values: Result<Vec<f64>, Absent> = rounds.map(|round| metric.level(round)).collect();
-    let values = values.ok().filter(|values| !values.is_empty())?;
-    let n = values.len() as f64;
-    if values.iter().all(|value| *value > 0.0) {
-        Some((values.iter().map(|value| value.ln()).sum::<f64>() / n).exp())
-    } else {
-        Some(values.iter().sum::<f64>() / n)
-    }
+    Some(means::typical(&values.ok()?)?.0)
 }
 
-/// Rounds behind a ratio: for each block, that of the reference and that of the variant.
-pub struct Sides<'r> {
+/// Rounds behind a ratio: those of the reference and of the variant, by block.
+pub(crate) struct Sides<'r> {
     reference: BTreeMap<u32, &'r Measured>,
     own: Vec<(u32, &'r Measured)>,
 }
 
 impl<'r> Sides<'r> {
-    /// Pairs for metrics that are compared in pairs, otherwise rounds alone. For the reference itself: all its pairs.
-    pub fn select(
+    /// Pairs for metrics that are compared in pairs, otherwise rounds alone. All pairs for the reference itself.
+    pub(crate) fn select(
         plan: &'r Plan,
         rounds: &'r [RoundRecord],
         metric: &Metric,
@@ -191,20 +177,20 @@ impl<'r> Sides<'r> {
         }
     }
 
-    pub fn own(&self) -> impl Iterator<Item = &'r Measured> + '_ {
+    pub(crate) fn own(&self) -> impl Iterator<Item = &'r Measured> + '_ {
         self.own.iter().map(|(_, round)| *round)
     }
 
-    pub fn reference(&self) -> impl Iterator<Item = &'r Measured> + '_ {
+    pub(crate) fn reference(&self) -> impl Iterator<Item = &'r Measured> + '_ {
         self.reference.values().copied()
     }
 
-    /// The reference's rounds and the variant's own, block by block.
-    pub fn both(&self) -> impl Iterator<Item = (&'r Measured, &'r Measured)> + '_ {
+    /// Rounds of the reference and the variant, by block.
+    pub(crate) fn both(&self) -> impl Iterator<Item = (&'r Measured, &'r Measured)> + '_ {
         self.own.iter().filter_map(|(block, own)| Some((*self.reference.get(block)?, *own)))
     }
 
-    /// The values of each block; `None` when one of them is absent.
+    /// Values of each block; `None` if one is absent.
     fn pairs(&self, metric: &Metric) -> Option<Vec<(f64, f64)>> {
         let values = |(reference, own)| {
             Some((metric.value_for_ratio(reference).ok()?, metric.value_for_ratio(own).ok()?))
@@ -213,8 +199,7 @@ impl<'r> Sides<'r> {
     }
 }
 
-/// A metric that is absent in any round has no ratio at all: leaving such rounds out would
-/// compare only those in which the variant did well.
+/// A value that is missing in any round leaves no ratio: otherwise only the good rounds would be compared.
 fn compare(metric: &Metric, sides: &Sides<'_>, names: (&str, &str), lang: Language) -> Comparison {
     let own = &sides.own;
     let mut pairs = Vec::new();
@@ -245,8 +230,8 @@ fn compare(metric: &Metric, sides: &Sides<'_>, names: (&str, &str), lang: Langua
     }
 }
 
-/// Enough digits to tell small ratios and ratios near one apart.
-pub fn ratio(value: f64) -> String {
+/// More digits for small ratios and ratios near 1.
+pub(crate) fn ratio(value: f64) -> String {
     match value {
         v if v < 0.1 => format!("{v:.4}"),
         v if v < 2.0 => format!("{v:.3}"),

@@ -1,4 +1,4 @@
-//! Table and plot of a report, shared by terminal, Markdown and HTML: one row per figure.
+//! Table of ratios with a plot, shared by terminal, Markdown and HTML.
 
 use super::{Language, Report, Row, VariantSummary, columns, summary};
 use crate::file::experiment::Bound;
@@ -24,16 +24,15 @@ const HALF: usize = 10;
 const LEAST_REACH: f64 = 1.01;
 const MOST_REACH: f64 = 100.0;
 
-/// Table of one variant beside the reference. The first row is the head.
-pub struct Table {
+/// A variant compared with the reference. The first row is the head.
+pub(crate) struct Table {
     pub variant: String,
     pub rows: Vec<Vec<String>>,
 }
 
 /// One table per variant except the reference, with all figures or the short selection.
-pub fn tables(report: &Report, is_full: bool) -> Vec<Table> {
-    let others = report.variants.iter().filter(|variant| !variant.is_reference);
-    others.map(|variant| table(report, variant, is_full)).collect()
+pub(crate) fn tables(report: &Report, is_full: bool) -> Vec<Table> {
+    others(report).map(|variant| table(report, variant, is_full)).collect()
 }
 
 fn table(report: &Report, variant: &VariantSummary, is_full: bool) -> Table {
@@ -48,12 +47,15 @@ fn table(report: &Report, variant: &VariantSummary, is_full: bool) -> Table {
     rows.retain(|row| is_full || is_shown(report, row));
     let bounds: Vec<f64> = rows.iter().flat_map(|row| limits(report, &variant.name, row)).collect();
     let reach = reach(&rows, &bounds);
-    let mut head = vec![String::new(), report.experiment.reference.clone(), variant.name.clone()];
-    head.extend(
-        [lang.pick("ratio", "비율"), lang.pick("95 % interval", "95 % 구간")].map(str::to_owned),
-    );
-    head.extend([lang.pick("answer", "판정").to_owned(), scale(reach)]);
-    let mut table = vec![head];
+    let mut table = vec![vec![
+        String::new(),
+        report.experiment.reference.clone(),
+        variant.name.clone(),
+        lang.pick("ratio", "비율").to_owned(),
+        lang.pick("95 % interval", "95 % 구간").to_owned(),
+        lang.pick("answer", "판정").to_owned(),
+        scale(reach),
+    ]];
     table.extend(rows.iter().map(|row| cells(report, variant, row, reach)));
     table.extend(errors(report, variant).filter(|_| !is_full));
     Table { variant: variant.name.clone(), rows: table }
@@ -94,11 +96,8 @@ fn cells(report: &Report, variant: &VariantSummary, row: &Row, reach: f64) -> Ve
         Comparison::Reference => (String::new(), String::new(), String::new()),
     };
     let word = row.answer.map_or("", |answer| lang.answer_word(answer)).to_owned();
-    let values = [show(row.reference_value), show(row.value)];
-    let mut cells = vec![lang.metric(&row.metric)];
-    cells.extend(values);
-    cells.extend([ratio, interval, word, plot]);
-    cells
+    let (reference, own) = (show(row.reference_value), show(row.value));
+    vec![lang.metric(&row.metric), reference, own, ratio, interval, word, plot]
 }
 
 fn limits(report: &Report, variant: &str, row: &Row) -> Vec<f64> {
@@ -167,13 +166,13 @@ fn errors(report: &Report, variant: &VariantSummary) -> Option<Vec<String>> {
     Some([label].into_iter().chain(shares.into_iter().map(cell)).collect())
 }
 
-/// Whether the short table shows a row: it has a value, and is not zero throughout.
+/// True for rows of the short table: those with a value that are not zero throughout.
 fn is_shown(report: &Report, row: &Row) -> bool {
     let has_value = row.value.is_some() || row.reference_value.is_some();
     !is_nothing(report, row) && (has_value || row.metric == Metric::Goodput)
 }
 
-/// Whether it is zero on both sides without a prediction, like most counters of a database.
+/// True if it is zero on both sides and not predicted, like most counters of a database.
 fn is_nothing(report: &Report, row: &Row) -> bool {
     !Metric::ALL.contains(&row.metric)
         && report.experiment.predictions.iter().all(|one| one.metric != row.metric)
@@ -182,12 +181,15 @@ fn is_nothing(report: &Report, row: &Row) -> bool {
 }
 
 /// Number of rows left out of the short table because they are zero.
-pub fn left_out(report: &Report) -> usize {
-    let others = report.variants.iter().filter(|variant| !variant.is_reference);
+pub(crate) fn left_out(report: &Report) -> usize {
     let nothing = |variant: &VariantSummary| {
         variant.metrics.iter().filter(|row| is_nothing(report, row)).count()
     };
-    others.map(nothing).min().unwrap_or(0)
+    others(report).map(nothing).min().unwrap_or(0)
+}
+
+fn others(report: &Report) -> impl Iterator<Item = &VariantSummary> {
+    report.variants.iter().filter(|variant| !variant.is_reference)
 }
 
 impl Language {

@@ -1,17 +1,14 @@
-//! The report for a terminal: what is broken or was found, what could overturn it, and a table. All figures are below,
-//! for whom asks.
+//! Report for a terminal.
 
 use unicode_width::UnicodeWidthStr;
 
 use super::{Language, Report, broken, columns, invariants, table};
 
-/// Columns are this far apart.
 const GAP: usize = 3;
 
-/// With `is_full`, followed by the table of all figures.
-pub fn render(report: &Report, is_full: bool) -> String {
+/// `is_full` adds the table of all figures.
+pub(crate) fn render(report: &Report, is_full: bool) -> String {
     let lang = report.language;
-    // Nothing is worth a look in the table of a service that lost something.
     let mut lines = broken::headed(&report.broken, lang);
     lines.push(report.sentence());
     lines.push(String::new());
@@ -42,14 +39,13 @@ pub fn render(report: &Report, is_full: bool) -> String {
     lines.join("\n") + "\n"
 }
 
-pub fn head(name: &str, is_reference: bool, lang: Language) -> String {
+pub(crate) fn head(name: &str, is_reference: bool, lang: Language) -> String {
     let mark = if is_reference { lang.pick(" (reference)", " (기준)") } else { "" };
     format!("{name}{mark}")
 }
 
-/// The lines of a table, its columns as wide as their widest cell; a Korean syllable is as wide as two
-/// Latin letters.
-pub fn align(table: &[Vec<String>]) -> Vec<String> {
+/// Aligns the columns of a table; a Korean syllable is two columns wide.
+pub(crate) fn align(table: &[Vec<String>]) -> Vec<String> {
     let columns = table.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         table.iter().filter_map(|row| Some(row.get(column)?.width())).max().unwrap_or(0)

@@ -1,5 +1,4 @@
-//! Values that still change while they are measured: a cold cache or compiler, a leak, a table that
-//! grows. Then what is reported depends on how long a round is, and none of its figures says so.
+//! Values that change during a round, as with a cold cache, a leak or a growing table. Results then depend on its length.
 
 use super::{Language, all};
 use crate::journal::record::{Measured, RoundRecord};
@@ -8,35 +7,33 @@ use crate::load::report::{LoadReport, Step};
 use crate::observe::ServerStep;
 use crate::plan::Plan;
 
-/// A smaller change from the first to the last third of the rounds is not worth a word.
+/// Least change from the first to the last third of a round.
 const FACTOR: f64 = 1.5;
-/// The chance to name one of a variant's values where there is no trend.
+/// False positive rate per value.
 const LEVEL: f64 = 0.01;
 /// Share of a variant's rounds that must change in the same direction.
 const NEARLY_ALL: f64 = 0.9;
 const FEWEST_ROUNDS: usize = 3;
-/// A load that changes by more than this by itself is a load that is meant to change.
+/// Largest change of a steady rate, and of a steady number of users.
 const STEADY: f64 = 1.25;
 const STEADY_USERS: f64 = 1.4;
-/// Fewer requests in a step have no 95th percentile to speak of.
+/// Fewest requests of a 95th percentile.
 const FEWEST_REQUESTS: u64 = 20;
-/// Less CPU time in a third is too little to divide.
+/// Least CPU time of a third.
 const LEAST_CPU_SECONDS: f64 = 0.05;
 
-/// What may change.
 #[derive(Debug, Clone, Copy)]
-pub enum Changing {
-    /// 95th percentile of the response times.
+pub(crate) enum Changing {
+    /// 95th percentile of response times.
     Times,
     /// Server CPU per request, good or not.
     Cpu,
     Memory,
 }
 
-/// One line for each value of a variant that went up or down in nearly all of its rounds, by more than
-/// half and beyond chance. Rounds of fewer than three steps have no thirds, and rounds whose load was
-/// not the same at their end as at their start tell about the load.
-pub fn lines(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
+/// A line for each value of a variant that rose or fell in nearly all rounds, by more than half and beyond chance.
+/// Needs rounds of at least three steps with a steady load.
+pub(crate) fn lines(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     let mut lines = Vec::new();
     for variant in &plan.variants {
         let own: Vec<&Measured> = all(rounds, &variant.name).map(|(_, round)| round).collect();
@@ -55,19 +52,17 @@ pub fn lines(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     lines
 }
 
-/// Fewer steps make no line.
 const FEWEST_STEPS: usize = 6;
-/// Share of the variance of memory that a straight line has to explain.
+/// Least R² of a straight line.
 const STRAIGHT: f64 = 0.95;
-/// The later half rises at least by this part of the earlier one: what fills up does not.
+/// The second half rises at least by this part of the first: caches fill up.
 const GOES_ON: f64 = 0.7;
-/// A rise over the load by less than this, and by less than this share, is not worth a word.
+/// Least rise over the load, in bytes and as a share.
 const LEAST_RISE: f64 = 4e6;
 const LEAST_SHARE: f64 = 0.05;
 
-/// One line for each variant whose server's memory rose in a straight line over the whole load, in nearly all of its
-/// rounds: what no round was long enough to suffer from, and a day is.
-pub fn leaks(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
+/// A line for each variant whose memory rose in a straight line over the load in nearly all rounds.
+pub(crate) fn leaks(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     let line = |variant: &crate::file::experiment::Variant| {
         let own: Vec<&Measured> = all(rounds, &variant.name).map(|(_, round)| round).collect();
         let rises: Vec<f64> = own.iter().filter_map(|round| rise(round)).collect();
@@ -78,7 +73,7 @@ pub fn leaks(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     plan.variants.iter().filter_map(line).collect()
 }
 
-/// By how many bytes a second a server's memory rose, if in a straight line.
+/// Bytes per second by which memory rose in a straight line.
 fn rise(round: &Measured) -> Option<f64> {
     let (step_seconds, whole) = round.load.whole_steps()?;
     let steps = round.server.as_ref()?.steps.get(..whole)?;
@@ -86,7 +81,7 @@ fn rise(round: &Measured) -> Option<f64> {
     straight_rise(&memory).map(|slope| slope / step_seconds)
 }
 
-/// The slope of a line through values one step apart, if they lie on one that rises; least squares.
+/// Slope of values one step apart, if they rise in a straight line.
 fn straight_rise(values: &[f64]) -> Option<f64> {
     let n = values.len();
     if n < FEWEST_STEPS {
@@ -101,16 +96,15 @@ fn straight_rise(values: &[f64]) -> Option<f64> {
     (is_straight && rises_on && is_much).then_some(line.slope)
 }
 
-/// By how much values changed, and in how many rounds in that direction, from the logarithms of how
-/// much they did in each; `None` of none to speak of. One-sample t, as the unit is the round.
+/// Factor of a common change and number of rounds in its direction, from logarithms of the changes of rounds.
+/// One-sample t over rounds.
 fn trend(logs: &[f64]) -> Option<(f64, usize)> {
-    let n = logs.len() as f64;
     if logs.len() < FEWEST_ROUNDS {
         return None;
     }
-    let mean = logs.iter().sum::<f64>() / n;
-    let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
-    let error = (squares / (n - 1.0) / n).sqrt();
+    let n = logs.len() as f64;
+    let stats::Level { value: mean, spread, .. } = stats::level(logs)?;
+    let error = spread? / n.sqrt();
     let agreeing = logs.iter().filter(|log| **log * mean > 0.0).count();
     let is_one = mean.abs() > FACTOR.ln()
         && agreeing as f64 >= NEARLY_ALL * n
@@ -118,10 +112,10 @@ fn trend(logs: &[f64]) -> Option<(f64, usize)> {
     is_one.then(|| (mean.exp(), agreeing))
 }
 
-/// The first and the last third of a round.
+/// First and last third of a round.
 struct Thirds<'r> {
     load: [&'r [Step]; 2],
-    /// Empty of a server that was not watched.
+    /// Empty for an unobserved server.
     server: [&'r [ServerStep]; 2],
     step_seconds: f64,
 }
@@ -139,9 +133,8 @@ impl<'r> Thirds<'r> {
         thirds.is_steady(&round.load).then_some(thirds)
     }
 
-    /// Whether the load was the same. Where all starts are by the clock, so many requests were made.
-    /// Elsewhere a faster server is asked more: but requests at a time, as many as virtual users that
-    /// wait, are requests per second times their response time (Little 1961).
+    /// True for a steady load: the request rate of an open model, otherwise the number of waiting users, which is
+    /// request rate times response time (Little 1961).
     fn is_steady(&self, load: &LoadReport) -> bool {
         let is_open = !load.scenarios.is_empty()
             && load.scenarios.values().all(|scenario| scenario.open_model.is_some());
@@ -154,7 +147,7 @@ impl<'r> Thirds<'r> {
         ((last / first).ln() + times).abs() <= STEADY_USERS.ln()
     }
 
-    /// The logarithm of the last third's value by that of the first.
+    /// Logarithm of the last third's value divided by the first's.
     fn change(&self, what: Changing) -> Option<f64> {
         let [first, last] = match what {
             Changing::Times => self.load.map(p95),
@@ -186,7 +179,7 @@ fn requests(steps: &[Step]) -> f64 {
     steps.iter().map(|step| step.requests as f64).sum()
 }
 
-/// The geometric mean of the steps'.
+/// Geometric mean over the steps.
 fn p95(steps: &[Step]) -> Option<f64> {
     let is_enough = steps.iter().all(|step| step.requests >= FEWEST_REQUESTS && step.p95_ms > 0.0);
     let sum: f64 = steps.iter().map(|step| step.p95_ms.ln()).sum();
@@ -194,7 +187,7 @@ fn p95(steps: &[Step]) -> Option<f64> {
 }
 
 impl Language {
-    /// That a value changed within the rounds, to `factor` times what it was.
+    /// A value changed by `factor` within the rounds.
     fn trend(
         self,
         what: Changing,
@@ -203,38 +196,35 @@ impl Language {
         agreeing: usize,
         all: usize,
     ) -> String {
-        let ratio = super::ratio(factor);
-        let (name, fell) = (self.changing(what), factor < 1.0);
-        match self {
-            Self::En => {
-                let so =
-                    if fell { "still fell within the rounds" } else { "rose within the rounds" };
-                let why = if fell {
-                    "a longer `warm_up` would leave that out"
-                } else {
-                    "the figures depend on how long a round is"
-                };
-                format!(
-                    "{name} of `{variant}` {so}, to ×{ratio} from the first to the last third \
-                     ({agreeing} of {all} rounds): {why}"
-                )
-            }
-            Self::Ko => {
-                let so = if fell { "계속 줄었습니다" } else { "계속 늘었습니다" };
-                let why = if fell {
-                    "warm_up을 늘리면 그 영향을 뺄 수 있습니다"
-                } else {
-                    "결과가 라운드의 길이에 따라 달라집니다"
-                };
-                format!(
-                    "`{variant}`의 {name}: 라운드 안에서 {so}(첫 3분의 1에서 마지막 3분의 1까지 ×{ratio}, \
-                     {all}라운드 중 {agreeing}라운드). {why}"
-                )
-            }
-        }
+        let (name, ratio) = (self.changing(what), super::ratio(factor));
+        let (so, why) = if factor < 1.0 {
+            let so = self.pick("still fell within the rounds", "계속 줄었습니다");
+            let why = self.pick(
+                "a longer `warm_up` would leave that out",
+                "warm_up을 늘리면 그 영향을 뺄 수 있습니다",
+            );
+            (so, why)
+        } else {
+            let so = self.pick("rose within the rounds", "계속 늘었습니다");
+            let why = self.pick(
+                "the figures depend on how long a round is",
+                "결과가 라운드의 길이에 따라 달라집니다",
+            );
+            (so, why)
+        };
+        self.pick(
+            format!(
+                "{name} of `{variant}` {so}, to ×{ratio} from the first to the last third \
+                 ({agreeing} of {all} rounds): {why}"
+            ),
+            format!(
+                "`{variant}`의 {name}: 라운드 안에서 {so}(첫 3분의 1에서 마지막 3분의 1까지 ×{ratio}, \
+                 {all}라운드 중 {agreeing}라운드). {why}"
+            ),
+        )
     }
 
-    /// That the memory of a variant's server rose by so many bytes a second.
+    /// The memory of a variant's server rose by `slope` bytes per second.
     fn leak(self, variant: &str, slope: f64, agreeing: usize, all: usize) -> String {
         let rise = crate::judge::metric::Metric::PeakMemory.show(slope);
         self.pick(

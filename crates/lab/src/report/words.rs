@@ -1,5 +1,4 @@
-//! What reports say, in each language they can say it in: one catalogue for terminal, Markdown and
-//! HTML. Names of metrics and variants, and what programs said when they failed, stay as they are.
+//! Texts of reports in all languages. Names of metrics and variants, and output of programs, are not translated.
 //!
 //! In Korean no particle follows a name, because it would depend on the name's last sound.
 
@@ -16,7 +15,6 @@ use crate::judge::stats::{self, Estimate};
 use crate::judge::verdict::{Undecided, Verdict};
 use crate::report::ratio;
 
-/// A language of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Language {
@@ -26,7 +24,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// As in a page's `lang`.
+    /// `lang` attribute of a page.
     pub fn code(self) -> &'static str {
         self.pick("en", "ko")
     }
@@ -100,7 +98,7 @@ impl Language {
         })
     }
 
-    /// What was predicted of a value, in English to follow "is".
+    /// The claim of a prediction, in English to follow "is".
     fn bound(self, prediction: &Prediction, reference: &str) -> String {
         let Self::Ko = self else { return prediction.claim(reference) };
         let show = |value| prediction.metric.show(value);
@@ -115,8 +113,7 @@ impl Language {
         }
     }
 
-    /// The answer to a prediction, as a person would say it. `measured` is from
-    /// [`Self::measured`].
+    /// Sentence about a prediction. `measured` is from [`Self::measured`].
     pub fn answer(
         self,
         prediction: &Prediction,
@@ -147,7 +144,7 @@ impl Language {
         self.pick(format!("no ratio: {why}"), format!("비율 없음: {why}"))
     }
 
-    /// What was found where a ratio is zero in some blocks, `others` being the ends of the rest, and why.
+    /// Ratios that are zero in some blocks; `others` are the extremes of the rest.
     pub fn zeros(
         self,
         zero: usize,
@@ -167,7 +164,7 @@ impl Language {
         }
     }
 
-    /// How many rows of the terminal's table were left out.
+    /// Number of rows that the table omits.
     pub fn left_out(self, rows: usize) -> String {
         match (self, rows) {
             (Self::En, 1) => "(left out: 1 metric that is 0 everywhere)".to_owned(),
@@ -180,7 +177,6 @@ impl Language {
         self.pick("nothing was measured", "측정된 값이 없습니다")
     }
 
-    /// A number of blocks.
     pub fn blocks(self, blocks: u32) -> String {
         match (self, blocks) {
             (Self::En, 1) => "1 block".to_owned(),
@@ -189,7 +185,7 @@ impl Language {
         }
     }
 
-    /// What an interval that is too wide would take; a sentence to follow another.
+    /// Blocks that an interval too wide would need; a sentence to follow another.
     pub fn more_blocks(self, blocks: Option<u32>) -> String {
         let (chance, most) = (stats::POWER * 100.0, stats::MOST_BLOCKS);
         match (self, blocks) {
@@ -220,7 +216,7 @@ impl Language {
         }
     }
 
-    /// Why a metric has no ratio, and in how many rounds of which variant.
+    /// Reason for a missing ratio.
     pub fn absent(self, why: Absent, variant: &str, rounds: u32, all: usize) -> String {
         let Self::Ko = self else {
             return format!("{why} ({variant}, {rounds} of {all} rounds)");
@@ -242,22 +238,19 @@ impl Language {
         format!("{why} ({variant}, {all}라운드 중 {rounds}라운드)")
     }
 
-    /// One comparison of an invariant: `at most 30 = max(0, 30 - before)`.
+    /// `at most 30 = max(0, 30 - before)`.
     pub fn limit(self, limit: &CheckedLimit) -> String {
         let number = limit.limit.to_string();
         let same = number == limit.formula;
         let formula = if same { String::new() } else { format!(" = {}", limit.formula) };
-        match (self, limit.bound) {
-            (Self::En, LimitKind::Equals) => format!("equal to {number}{formula}"),
-            (Self::En, LimitKind::AtMost) => format!("at most {number}{formula}"),
-            (Self::En, LimitKind::AtLeast) => format!("at least {number}{formula}"),
-            (Self::Ko, LimitKind::Equals) => format!("정확히 {number}{formula}"),
-            (Self::Ko, LimitKind::AtMost) => format!("최대 {number}{formula}"),
-            (Self::Ko, LimitKind::AtLeast) => format!("최소 {number}{formula}"),
-        }
+        let must = match limit.bound {
+            LimitKind::Equals => self.pick("equal to", "정확히"),
+            LimitKind::AtMost => self.pick("at most", "최대"),
+            LimitKind::AtLeast => self.pick("at least", "최소"),
+        };
+        format!("{must} {number}{formula}")
     }
 
-    /// How much CPU time a server may use.
     pub fn budget(self, budget: &CpuBudget) -> String {
         let base = budget.base();
         match (self, budget.burst()) {

@@ -1,6 +1,5 @@
-//! Ratios that are zero in some blocks, as of a server that answers nothing well. They have no
-//! logarithm, hence no estimate and no interval of Student's t, but they are values: that nothing
-//! came is less than anything that was predicted to come.
+//! Ratios that are zero in some blocks, as of a server without a good response. They have no logarithm, hence no
+//! estimate and no interval of Student's t, but they still decide predictions.
 
 use super::summary::{self, Sides};
 use super::{Language, all};
@@ -9,13 +8,12 @@ use crate::judge::metric::Metric;
 use crate::judge::stats;
 use crate::plan::Plan;
 
-/// The blocks' ratios, of which at least one is zero or infinite.
-pub struct Zeros(Vec<f64>);
+/// Ratios of blocks, of which at least one is zero or infinite.
+pub(crate) struct Zeros(Vec<f64>);
 
 impl Zeros {
-    /// `None` where zero would be no value, where nothing was zero, and where both of a block were:
-    /// of these there is no ratio.
-    pub fn find(
+    /// `None` if zero is no value of the metric, if nothing was zero, or if both sides of a block were.
+    pub(crate) fn find(
         plan: &Plan,
         rounds: &[RoundRecord],
         metric: &Metric,
@@ -35,13 +33,13 @@ impl Zeros {
         ratios.iter().any(is_extreme).then_some(Self(ratios))
     }
 
-    /// What can be said without an assumption about how the ratios are spread.
-    pub fn interval(&self) -> Option<(f64, f64)> {
+    /// Without an assumption about the distribution.
+    pub(crate) fn interval(&self) -> Option<(f64, f64)> {
         stats::median_interval(&self.0)
     }
 
-    /// In words, with the reason that there is no ratio. `None` when none is zero.
-    pub fn words(&self, why: &str, lang: Language) -> Option<String> {
+    /// Description with the reason for the missing ratio. `None` if none is zero.
+    pub(crate) fn words(&self, why: &str, lang: Language) -> Option<String> {
         let mut others: Vec<f64> = self.0.iter().copied().filter(|ratio| *ratio > 0.0).collect();
         others.sort_by(f64::total_cmp);
         let zero = self.0.len() - others.len();
@@ -51,13 +49,13 @@ impl Zeros {
     }
 }
 
-/// Whether not one request was good in any round of a variant that counts.
-pub fn nothing_good(rounds: &[RoundRecord], variant: &str) -> bool {
+/// True if a counted round of a variant had no good request.
+pub(crate) fn nothing_good(rounds: &[RoundRecord], variant: &str) -> bool {
     all(rounds, variant).any(|(_, round)| round.load.requests.good == 0)
 }
 
-/// Whether that is so in every round although something was asked: no noise does that.
-pub fn never_good(rounds: &[RoundRecord], variant: &str) -> bool {
+/// True if every counted round had requests, and none was good: noise cannot cause that.
+pub(crate) fn never_good(rounds: &[RoundRecord], variant: &str) -> bool {
     let mut own = all(rounds, variant).peekable();
     own.peek().is_some() && own.all(|(_, round)| round.load.good_share() == Some(0.0))
 }

@@ -1,4 +1,4 @@
-//! Runs the commands of hooks and of invariants.
+//! Runs the commands of hooks and invariants.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,17 +12,16 @@ use crate::round::launch::without_shell;
 use crate::run::cancel::Cancel;
 use crate::words;
 
-/// What a command learns of the round it is run in, through variables that begin with `LAB_`:
-/// names that no server and no load generator reads.
+/// Variables of a command. Their names begin with `LAB_`, so that no server or load generator reads them.
 #[derive(Debug, Default)]
-pub struct Surroundings<'s> {
+pub(crate) struct CommandEnv<'s> {
     /// `LAB_VARIANT`.
     pub variant: Option<&'s str>,
     /// `LAB_BLOCK`.
     pub block: Option<u32>,
     /// `LAB_BASE_URL`.
     pub base_url: Option<&'s str>,
-    /// `LAB_METRICS_URL`: one, or those of all nodes.
+    /// `LAB_METRICS_URL`: the pages of all nodes.
     pub metrics: &'s [Url],
     /// `LAB_DATABASE`.
     pub database: Option<&'s str>,
@@ -30,13 +29,12 @@ pub struct Surroundings<'s> {
     pub databases: Option<&'s Addresses>,
     /// `LAB_DATA_DIR`.
     pub data: Option<&'s Path>,
-    /// `LAB_PID`: the server's process.
+    /// `LAB_PID`: process of the server.
     pub pid: Option<u32>,
 }
 
-/// Why a command did not do what it was run for.
 #[derive(Debug, thiserror::Error)]
-pub enum CommandError {
+pub(crate) enum CommandError {
     #[error("there is no command")]
     Empty,
     #[error("`{program}` cannot be started: {}", words::chain(&**.why))]
@@ -52,7 +50,7 @@ pub enum CommandError {
 }
 
 /// Runs commands in an experiment's directory.
-pub struct Runner<'r> {
+pub(crate) struct Runner<'r> {
     pub host: &'r dyn Host,
     pub dir: &'r Path,
     pub time_limit: Duration,
@@ -60,39 +58,43 @@ pub struct Runner<'r> {
 }
 
 impl Runner<'_> {
-    pub fn start(
+    pub(crate) fn start(
         &self,
         argv: &[String],
-        around: &Surroundings<'_>,
+        env: &CommandEnv<'_>,
     ) -> Result<Process, CommandError> {
         let (program, arguments) = argv.split_first().ok_or(CommandError::Empty)?;
         let spec = without_shell(Spec::new(program).args(arguments).dir(self.dir), self.host);
         let address = |engine| {
-            let address = around.databases.and_then(|databases| databases.get(engine));
+            let address = env.databases.and_then(|databases| databases.get(engine));
             address.map(|address| address.secret().to_owned())
         };
-        let pages: Vec<_> = around.metrics.iter().map(ToString::to_string).collect();
+        let pages: Vec<_> = env.metrics.iter().map(ToString::to_string).collect();
         let texts = [
-            ("LAB_VARIANT", around.variant.map(str::to_owned)),
-            ("LAB_BLOCK", around.block.map(|block| block.to_string())),
-            ("LAB_BASE_URL", around.base_url.map(str::to_owned)),
-            ("LAB_METRICS_URL", (!around.metrics.is_empty()).then(|| pages.join(" "))),
-            ("LAB_DATABASE", around.database.map(str::to_owned)),
+            ("LAB_VARIANT", env.variant.map(str::to_owned)),
+            ("LAB_BLOCK", env.block.map(|block| block.to_string())),
+            ("LAB_BASE_URL", env.base_url.map(str::to_owned)),
+            ("LAB_METRICS_URL", (!env.metrics.is_empty()).then(|| pages.join(" "))),
+            ("LAB_DATABASE", env.database.map(str::to_owned)),
             ("LAB_MYSQL", address(Engine::Mysql)),
             ("LAB_REDIS", address(Engine::Redis)),
-            ("LAB_PID", around.pid.map(|pid| pid.to_string())),
+            ("LAB_PID", env.pid.map(|pid| pid.to_string())),
         ];
         let set = texts.into_iter().filter_map(|(name, value)| Some((name, value?)));
         let mut spec = set.fold(spec, |spec, (name, value)| spec.env(name, value));
-        if let Some(data) = around.data {
+        if let Some(data) = env.data {
             spec = spec.env("LAB_DATA_DIR", data);
         }
         let started = self.host.supervisor().spawn(&spec);
         started.map_err(|why| CommandError::Start { program: program.clone(), why: why.into() })
     }
 
-    /// Waits for a command's end and gives its first lines on stdout.
-    pub fn finish(&self, argv: &[String], process: &Process) -> Result<Vec<String>, CommandError> {
+    /// Waits for the end of a command, and returns its first lines on stdout.
+    pub(crate) fn finish(
+        &self,
+        argv: &[String],
+        process: &Process,
+    ) -> Result<Vec<String>, CommandError> {
         let (command, limit) = (argv.join(" "), self.time_limit);
         let give_up = || self.cancel.is_cancelled();
         match process.wait_patiently(Patience::new(limit, &give_up)) {
@@ -105,13 +107,13 @@ impl Runner<'_> {
         }
     }
 
-    /// Runs a command to its end and gives its first lines on stdout.
-    pub fn run(
+    /// Runs a command, and returns its first lines on stdout.
+    pub(crate) fn run(
         &self,
         argv: &[String],
-        around: &Surroundings<'_>,
+        env: &CommandEnv<'_>,
     ) -> Result<Vec<String>, CommandError> {
-        let process = self.start(argv, around)?;
+        let process = self.start(argv, env)?;
         self.finish(argv, &process)
     }
 }

@@ -1,4 +1,4 @@
-//! Containers of a run: images are built or fetched before the first round, and started fresh in each.
+//! Containers: images are built or pulled before the first round, and started fresh in each.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,36 +12,35 @@ use crate::plan::Plan;
 use crate::round::host::Host;
 use crate::run::cancel::Cancel;
 
-/// Building or fetching an image may take this long.
+/// Limit for building or pulling an image.
 const BUILD_LIMIT: Duration = Duration::from_secs(3600);
 
 /// Engine and images of a run; empty if no variant has containers.
 #[derive(Debug, Default)]
-pub struct Containers {
+pub(crate) struct Containers {
     engine: Option<Engine>,
     compose: Option<Compose>,
     images: BTreeMap<String, Image>,
 }
 
-/// Image of a variant.
 #[derive(Debug, Clone)]
 struct Image {
     id: String,
-    /// Port inside; `None` if it shares the machine's network.
+    /// Port inside; `None` on the machine's network.
     port: Option<u16>,
 }
 
 /// Containers of one round, to be started.
-pub struct Start {
+pub(crate) struct Start {
     pub spec: Spec,
     name: String,
-    /// The containers of a compose file: some may not be there yet when the server answers.
+    /// From a compose file; some containers may start after the server answers.
     pub is_project: bool,
 }
 
 impl Containers {
-    /// Finds the engine and makes the images of all variants ready.
-    pub fn prepare(
+    /// Finds the engine, and builds or pulls all images.
+    pub(crate) fn prepare(
         experiment: &Experiment,
         plan: &Plan,
         host: &dyn Host,
@@ -83,7 +82,7 @@ impl Containers {
                 }
                 let file = Engine::compose_file(&experiment.dir.join(path));
                 if let (Some(compose), Some(file)) = (&self.compose, file) {
-                    // No container listens while images are built.
+                    // The port is not used while images are built.
                     let env = environment(container, &|text| text.to_owned(), "0", "/nonexistent");
                     compose.build(&file, &env, patience)?;
                 }
@@ -99,13 +98,13 @@ impl Containers {
         Ok(())
     }
 
-    /// Digest of each variant's image, by the variant's name.
-    pub fn digests(&self) -> BTreeMap<String, String> {
+    /// Digests of images by variant.
+    pub(crate) fn digests(&self) -> BTreeMap<String, String> {
         self.images.iter().map(|(name, image)| (name.clone(), image.id.clone())).collect()
     }
 
-    /// Command that starts a variant's containers; `fill` replaces placeholders. `None` if none were prepared.
-    pub fn start(
+    /// Command that starts a variant's containers; `fill` replaces placeholders. `None` if no image was prepared.
+    pub(crate) fn start(
         &self,
         experiment: &Experiment,
         variant: &Variant,
@@ -139,8 +138,8 @@ impl Containers {
         Some(Start { spec, name, is_project: false })
     }
 
-    /// Cgroups of containers that are ready; those of a compose file are confined to `cpus` first.
-    pub fn cgroups(
+    /// Cgroups of running containers; those of a compose file are confined to `cpus` first.
+    pub(crate) fn cgroups(
         &self,
         start: &Start,
         cpus: Option<&CpuList>,
@@ -154,9 +153,9 @@ impl Containers {
     }
 }
 
-/// What one round gives to its containers.
+/// Resources of a round's containers.
 #[derive(Clone, Copy)]
-pub struct ContainerPlace<'p> {
+pub(crate) struct ContainerPlace<'p> {
     pub port: &'p str,
     pub dir: &'p str,
     pub cpus: Option<&'p CpuList>,

@@ -1,4 +1,4 @@
-//! Copies the data every round starts with.
+//! Copies the data of a round.
 
 use std::fs::{self, File};
 use std::io;
@@ -6,17 +6,14 @@ use std::path::{Path, PathBuf};
 
 use crate::run::cancel::Cancel;
 
-/// Why there is no copy.
 #[derive(Debug)]
-pub enum CopyError {
+pub(crate) enum CopyError {
     Cancelled,
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Copies a directory tree: files, directories and symbolic links. Sockets and the like are no
-/// data and are left out. All is on disk when this returns, so that no write-back of the copy
-/// falls into the measurement.
-pub fn tree(from: &Path, to: &Path, cancel: &Cancel) -> Result<(), CopyError> {
+/// Copies files, directories and symbolic links, and syncs them: no write-back may fall into the measurement.
+pub(crate) fn tree(from: &Path, to: &Path, cancel: &Cancel) -> Result<(), CopyError> {
     let broken = |source| CopyError::Io { path: from.to_owned(), source };
     fs::create_dir_all(to).map_err(broken)?;
     for entry in fs::read_dir(from).map_err(broken)? {

@@ -9,24 +9,23 @@ use crate::file::experiment::Variant;
 use crate::journal::record::{Failure, FailureKind};
 use crate::round::copy::{self, CopyError};
 
-/// So many lines of each end of a log are shown, and so much of it is read for that. Who runs out of
-/// memory says so first and then where each of a thousand threads was.
+/// Lines of each end of a log that are shown: an error may come first, with the stacks of a thousand threads after it.
 const LINES: usize = 12;
+/// Bytes of each end that are read.
 const END_BYTES: u64 = 16 << 10;
 
-/// The files of one round.
-pub struct Files {
+pub(crate) struct Files {
     scratch: PathBuf,
     pub data: PathBuf,
     pub report: PathBuf,
-    /// Says when the measured window begins.
+    /// Start of the measured window.
     pub started: PathBuf,
     pub server_log: PathBuf,
     pub load_log: PathBuf,
 }
 
 impl Files {
-    pub fn new(
+    pub(crate) fn new(
         bench: &Bench<'_>,
         place: RoundPosition,
         variant: &Variant,
@@ -64,16 +63,16 @@ impl Files {
         })
     }
 
-    /// After a good round: nothing of it is needed any more.
-    pub fn discard(&self) -> io::Result<()> {
+    /// Removes all files after a good round.
+    pub(crate) fn discard(&self) -> io::Result<()> {
         remove(&self.scratch)?;
         remove(&self.server_log)?;
         remove(&self.load_log)
     }
 }
 
-/// What is at both ends of a log, and where all of it is; empty when nothing is in it.
-pub fn said(log: &Path) -> String {
+/// Both ends of a log and its path; empty for an empty log.
+pub(crate) fn excerpt(log: &Path) -> String {
     let (head, tail) = ends(log).unwrap_or_default();
     let shown = match (head.as_slice(), tail.as_slice()) {
         ([], []) => return String::new(),
@@ -88,7 +87,7 @@ fn paragraph(title: &str, lines: &[String]) -> String {
     format!("\n{title}:{lines}")
 }
 
-/// The first and the last lines; all of them are the first when there are few.
+/// First and last lines; few lines are all in the first list.
 fn ends(log: &Path) -> io::Result<(Vec<String>, Vec<String>)> {
     let mut file = fs::File::open(log)?;
     let length = file.metadata()?.len();
@@ -122,16 +121,16 @@ fn remove(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn said_of(text: &str) -> (String, String) {
+    fn excerpt_of(text: &str) -> (String, String) {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), text).unwrap();
-        (said(file.path()), format!("\nall of it: {}", file.path().display()))
+        (excerpt(file.path()), format!("\nall of it: {}", file.path().display()))
     }
 
     #[test]
     fn both_ends_of_a_long_log_are_shown_and_where_it_is() {
         let text: String = (0..10_000).map(|n| format!("goroutine {n}\n")).collect();
-        let (said, place) = said_of(&format!("fatal error: out of memory\n{text}"));
+        let (said, place) = excerpt_of(&format!("fatal error: out of memory\n{text}"));
         assert!(said.starts_with("\nits first lines:\n  fatal error: out of memory\n"), "{said}");
         assert!(said.contains("\nits last lines:\n  goroutine 9988\n"), "{said}");
         assert!(said.ends_with(&format!("\n  goroutine 9999{place}")), "{said}");
@@ -140,9 +139,9 @@ mod tests {
 
     #[test]
     fn a_short_log_is_shown_once_and_an_empty_one_not_at_all() {
-        let (said, place) = said_of("one\ntwo\n");
+        let (said, place) = excerpt_of("one\ntwo\n");
         assert_eq!(said, format!("\nits output:\n  one\n  two{place}"));
-        assert_eq!(said_of("").0, "");
-        assert_eq!(super::said(Path::new("/nowhere/at/all")), "");
+        assert_eq!(excerpt_of("").0, "");
+        assert_eq!(excerpt(Path::new("/nowhere/at/all")), "");
     }
 }

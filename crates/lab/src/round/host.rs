@@ -1,8 +1,7 @@
-//! The seam between the lab and the program it is part of.
+//! Interface between the lab and the program that embeds it.
 //!
-//! The lab knows processes, HTTP and statistics, but no server by name. A variant that says
-//! `serve = {…}` means the host's own server, and only the host can turn those settings into a
-//! command; likewise it knows how to fill a store with `[data]`, and which command generates load.
+//! The lab knows processes, HTTP and statistics, but no server by name. The host turns the settings of a `serve`
+//! variant into a command, fills a store with `[data]`, and names the command that generates load.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,38 +11,34 @@ use madang_stack::{Spec, Supervisor};
 
 pub use crate::observe::database::{Address, Addresses};
 
-use crate::Cancel;
 pub use crate::file::experiment::Served;
+use crate::run::cancel::Cancel;
 
-/// What the lab asks of the program it is part of.
+/// Services of the program that embeds the lab.
 pub trait Host: Sync {
     fn supervisor(&self) -> Supervisor;
 
-    /// The load generator: a program and the arguments before the script. The lab appends
-    /// `SCRIPT --report FILE --include-system-env-vars=false --quiet --warm-up TIME
-    /// --env NAME=VALUE… [--vus N] [--duration TIME]`; with `--check` instead of `--report FILE` it only
-    /// says whether it could run that: exit code 104 for options that it cannot honour, another one for
-    /// a script that fails in its init code.
+    /// Program and first arguments of the load generator. The lab appends `SCRIPT --report FILE
+    /// --include-system-env-vars=false --quiet --warm-up TIME --env NAME=VALUE… [--vus N] [--duration TIME]`. With `--check`
+    /// instead of `--report FILE` it only checks: exit code 104 for options that it cannot honour, another one for a
+    /// script that fails in its init code.
     fn generator(&self) -> Vec<OsString>;
 
-    /// The adapter that runs real k6 as such a generator; the lab appends `--program K6` and the rest.
+    /// Program and first arguments of the adapter for k6; the lab appends `--program K6` and the rest.
     fn k6(&self) -> Vec<OsString>;
 
-    /// How the names of environment variables begin that change what the server or the generator
-    /// does. Those of the shell the lab was started in reach neither, so that a round's settings
-    /// are those of the experiment.
+    /// Prefixes of environment variables that configure server or generator. They are removed, so that the lab's shell
+    /// does not change a round.
     fn own_variables(&self) -> &[&str];
 
-    /// Checks a variant's settings without starting anything.
+    /// Checks a variant's settings.
     fn check_serve(&self, served: &Served) -> Result<(), HostError>;
 
-    /// Checks the `[data]` table without making anything. `dir` is the experiment's directory.
+    /// Checks the `[data]` table. `dir` is the experiment's directory.
     fn check_data(&self, data: &toml::Table, dir: &Path) -> Result<(), HostError>;
 
-    /// Fills the empty directory `template` with the data that every round of every variant
-    /// starts with. Called once per run, and only when there is a `[data]` table. Nothing may use
-    /// the directory any more when this returns. It looks at `cancel` at least every 100 ms, and
-    /// then returns any error.
+    /// Fills the empty directory `template` with the data of every round, if there is a `[data]` table. The directory
+    /// must be unused on return. Checks `cancel` at least every 100 ms, and then returns any error.
     fn prepare(
         &self,
         data: &toml::Table,
@@ -52,10 +47,9 @@ pub trait Host: Sync {
         cancel: &Cancel,
     ) -> Result<(), HostError>;
 
-    /// What rounds of a variant start with in place of `template`: a directory below `stacks` in which the servers of
-    /// its stack hold the data of `template` already, so that no round has to fill them. Gives one that it has filled
-    /// for another variant where that fits; `None` when rounds start with `template` itself. As [`prepare`](Self::prepare)
-    /// otherwise.
+    /// Fills a directory below `stacks` with a stack whose servers already hold the data of `template`, or returns one
+    /// that was filled for another variant. `None` if rounds start with `template`. Otherwise as
+    /// [`prepare`](Self::prepare).
     fn prepare_stack(
         &self,
         served: &Served,
@@ -64,13 +58,11 @@ pub trait Host: Sync {
         cancel: &Cancel,
     ) -> Result<Option<PathBuf>, HostError>;
 
-    /// The files that `[data]` is made from, whether or not they are there: a run whose files have
-    /// changed does not go on. `dir` is the experiment's directory.
+    /// Files that `[data]` is made from, existing or not. `dir` is the experiment's directory.
     fn data_files(&self, data: &toml::Table, dir: &Path) -> Vec<PathBuf>;
 
-    /// The command of one round: the host's server with these settings, alone or as a stack with the servers that it
-    /// needs, its data in `data_dir`, which holds a fresh copy of the template. It listens on a free port, or on
-    /// `address` (`HOST:PORT`) when it is started again after it was killed in the middle of a round.
+    /// Command of one round: the host's server with these settings, alone or in a stack, on a fresh copy of the
+    /// template in `data_dir`. It listens on a free port, or on `address` (`HOST:PORT`) after a restart during a round.
     fn serve(
         &self,
         served: &Served,
@@ -78,61 +70,58 @@ pub trait Host: Sync {
         address: Option<&str>,
     ) -> Result<Launch, HostError>;
 
-    /// Where it keeps its data, for the queries of invariants: `sqlite:PATH`. `None` when that cannot be asked, and of a
-    /// stack, which says it when it is ready.
+    /// Database for invariants: `sqlite:PATH`. `None` if it cannot be queried, and for stacks, which report it later.
     fn database(&self, served: &Served, data_dir: &Path) -> Option<String>;
 
-    /// Names and versions for the report: of the program, of its engines.
+    /// Names and versions of the program and its engines, for the report.
     fn versions(&self) -> Vec<(String, String)>;
 }
 
 /// A server to be started.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// The command. Outputs and CPUs are set by the lab.
+    /// The lab sets outputs and CPUs.
     pub spec: Spec,
     pub ready: Ready,
-    /// Where its Prometheus page is, if it has one.
+    /// Its Prometheus page, if it has one.
     pub metrics: Option<Page>,
 }
 
-/// How to find a server's Prometheus page.
+/// Location of a Prometheus page.
 #[derive(Debug, Clone)]
 pub enum Page {
-    /// It prints a line that starts with `prefix` on stdout; the rest of the line and `path`
-    /// together are the page's address.
+    /// The address is the rest of a line on stdout that starts with `prefix`, followed by `path`.
     Line {
         prefix: String,
-        /// What follows the printed address, such as `/metrics`.
+        /// Such as `/metrics`.
         path: String,
     },
     Http(Url),
 }
 
-/// How to tell that a server is ready.
+/// Readiness check.
 #[derive(Debug, Clone)]
 pub enum Ready {
-    /// It prints a line that starts with this on stdout; the rest of the line is the base URL.
+    /// A line on stdout with this prefix; the rest is the base URL.
     Line(String),
-    /// It prints a line on stdout that the host can read.
+    /// A line on stdout that the host parses.
     Said(fn(&str) -> Result<Said, HostError>),
-    /// This address answers with a status from 200 to 399, or with any status.
+    /// A response with status 200 to 399, or with `any` status.
     Http { url: Url, base_url: String, any: bool },
 }
 
-/// What a stack says when it is ready.
+/// A stack that is ready.
 #[derive(Debug, Clone, Default)]
 pub struct Said {
     pub base_url: String,
-    /// The Prometheus pages of its nodes.
+    /// Prometheus pages of its nodes.
     pub metrics: Vec<String>,
     pub databases: Addresses,
-    /// Its processes: the name of each (`nginx`, `node-1`, `primary`, `replica-1`, `galera-1`, `cache`, `counts`), and its
-    /// id.
+    /// Names (`nginx`, `node-1`, `primary`, `replica-1`, `galera-1`, `cache`, `counts`) and ids of its processes.
     pub processes: Vec<(String, u32)>,
 }
 
-/// What the host could not do, in words for the person who runs the experiment.
+/// A message for the user.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct HostError(pub String);

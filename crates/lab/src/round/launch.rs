@@ -1,4 +1,4 @@
-//! From a variant to something that answers.
+//! Starts variants.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,72 +17,65 @@ use crate::observe::database::Addresses;
 use crate::round::containers::{ContainerPlace, Containers};
 use crate::round::host::{Host, HostError, Launch, Page, Ready, Said, Served};
 
-/// A server that runs already answers a single request in this time, or would be no use.
+/// Limit for the response of a running server.
 const PROBE_TIME: Duration = Duration::from_secs(5);
 
-/// A variant that is up.
-pub struct Running {
+/// A started variant.
+#[derive(Default)]
+pub(crate) struct Running {
     /// `None` for a `url`.
     pub process: Option<Arc<Process>>,
-    /// Cgroups that hold all of its processes; empty if its process tree has them.
+    /// Cgroups with all of its processes; empty if the process tree is complete.
     pub cgroups: Vec<Cgroup>,
-    /// What the script gets as `BASE_URL`: no slash at the end.
+    /// `BASE_URL` of the script, without a slash at the end.
     pub base_url: String,
-    /// Its Prometheus pages, one of each node.
+    /// Prometheus pages of its nodes.
     pub metrics: Vec<Url>,
-    /// Its processes by their names, where it says them.
+    /// Processes by name, if it reports them.
     pub processes: BTreeMap<String, Vec<u32>>,
-    /// Where its data are, such as `sqlite:PATH`, if that is known.
+    /// Such as `sqlite:PATH`.
     pub database: Option<String>,
-    /// Databases beside it.
     pub databases: Addresses,
-    /// Its CPU budget could not be applied.
+    /// The CPU budget could not be applied.
     pub without_budget: bool,
 }
 
-/// Under which conditions a variant is started.
-pub struct Conditions<'c> {
+/// Conditions of a start.
+pub(crate) struct Conditions<'c> {
     pub containers: &'c Containers,
     pub data: &'c Path,
-    /// Where the server's stderr goes.
+    /// File for stderr.
     pub log: &'c Path,
-    /// CPUs of its own, if it gets any.
     pub cpus: Option<&'c CpuList>,
-    /// How long it may take to get ready.
+    /// Limit until it is ready.
     pub patience: Patience<'c>,
-    /// `HOST:PORT` to listen on, when it has been there before.
+    /// `HOST:PORT` after a restart.
     pub address: Option<&'c str>,
 }
 
-/// Why a variant did not come up.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     #[error(transparent)]
     Host(#[from] HostError),
-    /// Its process could not be started or did not get ready.
     #[error(transparent)]
     Process(#[from] madang_stack::Error),
-    /// A container's image, or what the engine says about it.
     #[error(transparent)]
     Container(#[from] ContainerError),
     #[error("{what}")]
     Io { what: &'static str, source: io::Error },
-    /// A server that should run already does not.
     #[error("nobody answers at {url}: a `url` variant has to be started beforehand")]
     Nobody { url: String, source: io::Error },
-    /// Somebody else is there already.
     #[error(
         "something answers at {url} as if it were ready before the server is started: stop it, or let \
          the server listen at `{{port}}`, which is free in every round"
     )]
     Taken { url: String },
-    /// What it calls its address is none.
     #[error("it became ready at no address: {0}")]
     Address(UrlError),
 }
 
 impl LaunchError {
-    /// Whose failure it is: the server's, or that of what was to start it.
+    /// Attributes the failure to the server, or to the machine that starts it.
     pub fn kind(&self) -> FailureKind {
         match self {
             Self::Process(_) | Self::Nobody { .. } | Self::Address(_) => FailureKind::Start,
@@ -93,20 +86,20 @@ impl LaunchError {
     }
 }
 
-/// Default readiness check: an answer with any status.
+/// Default readiness check: any status.
 const ANY_ANSWER: &str = "http://127.0.0.1:{port}/";
-/// Who takes longer to answer while nothing loads it would not be taken for the server at once, either.
+/// A server that takes longer to respond is not mistaken for the started one.
 const OCCUPIED_TIME: Duration = Duration::from_secs(2);
 
-/// Finds out whether a server that should run already does: any answer will do.
-pub fn probe(url: &str) -> Result<(), LaunchError> {
+/// Checks for a running server: any response will do.
+pub(crate) fn probe(url: &str) -> Result<(), LaunchError> {
     let parsed = Url::parse(url).map_err(LaunchError::Address)?;
     let answer = http::get(&parsed, PROBE_TIME);
     answer.map(drop).map_err(|source| LaunchError::Nobody { url: url.to_owned(), source })
 }
 
 /// Starts a variant and waits until it is ready.
-pub fn launch(
+pub(crate) fn launch(
     experiment: &Experiment,
     variant: &Variant,
     host: &dyn Host,
@@ -136,18 +129,16 @@ pub fn launch(
         Target::Url(url) => {
             probe(url)?;
             return Ok(Running {
-                process: None,
                 cgroups: cgroups()?,
                 base_url: url.clone(),
                 metrics: page.into_iter().collect(),
-                processes: BTreeMap::new(),
                 database,
                 databases,
-                without_budget: false,
+                ..Running::default()
             });
         }
         Target::Serve(served) => {
-            // Its nodes have the budget, each its own; the host gives it to them.
+            // The host applies the budget to each node.
             let of_nodes = budget.take_if(|_| served.stack.is_some());
             without_budget = of_nodes.is_some_and(|budget| may_go_without(experiment, &budget));
             let without = without_budget.then(|| Served { node_cpus: None, ..served.clone() });
@@ -169,8 +160,7 @@ pub fn launch(
             answering(spec, container.ready.as_deref(), &fill, page)?
         }
     };
-    // A forgotten server would be measured in place of the one that cannot listen there. What answers
-    // anything else may be a proxy that waits for it.
+    // A forgotten server would be measured instead. Other responses may come from a proxy that waits for the server.
     if address.is_none()
         && let Ready::Http { url, any, .. } = &launch.ready
         && http::get(url, OCCUPIED_TIME).is_ok_and(|answer| *any || answer.is_ready())
@@ -184,11 +174,10 @@ pub fn launch(
         Ready::Line(_) | Ready::Said(_) | Ready::Http { .. } => Output::Capture,
     };
     let mut spec = without_shell(launch.spec, host).stdout(stdout).stderr(log());
-    // The client of an engine is not what is measured.
+    // The engine applies CPUs and budget to a container.
     if let (Some(cpus), None) = (cpus, &started) {
         spec = spec.cpus((*cpus).clone());
     }
-    // The engine gives a container its own.
     if let (Some(budget), None) = (budget, &started) {
         without_budget = may_go_without(experiment, &budget);
         if !without_budget {
@@ -234,7 +223,7 @@ pub fn launch(
     };
     let base_url = base_url.trim_end_matches('/').to_owned();
     let process = Some(Arc::new(process));
-    // Those of containers are made when they start.
+    // Cgroups of containers exist from their start.
     let cgroups = match &started {
         Some(started) => containers.cgroups(started, *cpus, *patience)?,
         None => cgroups()?,
@@ -251,25 +240,25 @@ pub fn launch(
     })
 }
 
-/// Whether a budget cannot be applied here, and the experiment accepts that.
+/// True if a budget cannot be applied and the experiment accepts that.
 fn may_go_without(experiment: &Experiment, budget: &CpuBudget) -> bool {
     experiment.rounds.accept.contains(&Warning::NoBudget) && budget.probe().is_err()
 }
 
 fn free_port() -> Result<String, LaunchError> {
-    // Freed before the command starts, as a program may not set SO_REUSEADDR.
+    // Released before the command starts: a program may not set SO_REUSEADDR.
     let reservation = PortReservation::new();
     let reservation =
         reservation.map_err(|source| LaunchError::Io { what: "no free port", source })?;
     Ok(reservation.port().to_string())
 }
 
-/// Without what the shell of the person who started the lab has set for server or generator.
-pub fn without_shell(spec: Spec, host: &dyn Host) -> Spec {
+/// Removes variables for server or generator that the lab's shell has set.
+pub(crate) fn without_shell(spec: Spec, host: &dyn Host) -> Spec {
     host.own_variables().iter().fold(spec, |spec, prefix| spec.env_remove_prefix(prefix))
 }
 
-/// A command whose server answers at an address: that of `ready`, or anything at `{port}`.
+/// A command with an HTTP readiness check: `ready`, or any response at `{port}`.
 fn answering(
     spec: Spec,
     ready: Option<&str>,
@@ -285,7 +274,7 @@ fn answering(
 }
 
 /// `HOST:PORT` of a base URL.
-pub fn address(base_url: &str) -> &str {
+pub(crate) fn address(base_url: &str) -> &str {
     base_url.split_once("://").map_or(base_url, |(_, address)| address)
 }
 

@@ -3,79 +3,75 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::journal::record::{Outcome, RoundRecord, Warning};
+use crate::journal::record::{Measured, Outcome, RoundRecord, Warning};
 use crate::run::cancel::Cancel;
 
 /// Interval of checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Progress of the two rounds.
 #[derive(Debug, Default)]
-pub struct Meeting {
-    come: Mutex<Come>,
+pub(crate) struct Meeting {
+    rounds: Mutex<Rounds>,
     changed: Condvar,
 }
 
+/// Number of rounds in each state.
 #[derive(Debug, Default, Clone, Copy)]
-struct Come {
+struct Rounds {
     up: u32,
     ready: u32,
 }
 
 impl Meeting {
-    pub fn arrive(&self) {
-        self.note(|come| come.up += 1);
+    pub(crate) fn arrive(&self) {
+        self.update(|rounds| rounds.up += 1);
     }
 
     /// Waits until one of the servers is up; `false` if the pair is cancelled first.
-    pub fn someone_or(&self, cancel: &Cancel) -> bool {
-        self.wait(cancel, |come| come.up > 0)
+    pub(crate) fn wait_for_first(&self, cancel: &Cancel) -> bool {
+        self.wait(cancel, |rounds| rounds.up > 0)
     }
 
     /// Reports readiness for the load and waits for the other side; `false` if the pair is cancelled first.
-    pub fn both_or(&self, cancel: &Cancel) -> bool {
-        self.note(|come| come.ready += 1);
-        self.wait(cancel, |come| come.ready == 2)
+    pub(crate) fn wait_for_both(&self, cancel: &Cancel) -> bool {
+        self.update(|rounds| rounds.ready += 1);
+        self.wait(cancel, |rounds| rounds.ready == 2)
     }
 
-    fn note(&self, change: impl FnOnce(&mut Come)) {
-        change(&mut self.come.lock().unwrap_or_else(PoisonError::into_inner));
+    fn update(&self, change: impl FnOnce(&mut Rounds)) {
+        change(&mut self.rounds.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
     }
 
-    fn wait(&self, cancel: &Cancel, is_so: impl Fn(Come) -> bool) -> bool {
-        let mut come = self.come.lock().unwrap_or_else(PoisonError::into_inner);
-        while !is_so(*come) {
+    fn wait(&self, cancel: &Cancel, is_done: impl Fn(Rounds) -> bool) -> bool {
+        let mut rounds = self.rounds.lock().unwrap_or_else(PoisonError::into_inner);
+        while !is_done(*rounds) {
             if cancel.is_cancelled() {
                 return false;
             }
-            let waited = self.changed.wait_timeout(come, LOOK);
-            come = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.changed.wait_timeout(rounds, LOOK);
+            rounds = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         true
     }
 }
 
-/// With less overlap, the two costs belong to different moments.
+/// With less overlap, the two costs are not comparable.
 const LEAST_OVERLAP: f64 = 0.9;
 
 /// Adds a warning to a pair whose windows do not overlap enough.
-pub fn note_apart(records: &mut [RoundRecord]) {
-    let window = |record: &RoundRecord| match &record.outcome {
-        Outcome::Measured(one) => Some((one.load.started_at_seconds, one.load.ended_at_seconds)),
-        Outcome::Failed(_) => None,
-    };
-    let [Some(first), Some(second)] = [records.first(), records.get(1)].map(|one| window(one?))
+pub(crate) fn note_apart(records: &mut [RoundRecord]) {
+    let [first, second] = records else { return };
+    let (Outcome::Measured(one), Outcome::Measured(other)) =
+        (&mut first.outcome, &mut second.outcome)
     else {
         return;
     };
-    let shared = first.1.min(second.1) - first.0.max(second.0);
-    let longer = (first.1 - first.0).max(second.1 - second.0);
-    if shared < LEAST_OVERLAP * longer {
-        for record in records {
-            if let Outcome::Measured(measured) = &mut record.outcome {
-                measured.warnings.push(Warning::Apart);
-            }
-        }
+    let length = |round: &Measured| round.load.ended_at_seconds - round.load.started_at_seconds;
+    let shared = one.load.ended_at_seconds.min(other.load.ended_at_seconds)
+        - one.load.started_at_seconds.max(other.load.started_at_seconds);
+    if shared < LEAST_OVERLAP * length(one).max(length(other)) {
+        one.warnings.push(Warning::Apart);
+        other.warnings.push(Warning::Apart);
     }
 }

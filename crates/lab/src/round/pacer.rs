@@ -1,11 +1,8 @@
-//! How fast the server's cores run while it is loaded: a small piece of work, always the same, timed
-//! again and again on them.
+//! Speed of the server's cores under load: a small, fixed piece of work is timed on them again and again.
 //!
-//! On a shared machine, a core does a given piece of work in very different CPU times: whoever has the
-//! core's other hardware thread takes half of its units, caches and clock rate are shared, too, and
-//! none of that is steal or CPU time of anybody this machine knows. What a request costs grows and
-//! shrinks with it. The time of work that never changes tells how much: a diagnosis of the machine. It is not used to
-//! adjust ratios, because a variant that slows its own core would have that taken out.
+//! On a shared machine, the same work takes very different CPU times: other guests use the core's second hardware
+//! thread, the caches and the clock rate, and none of that shows as steal. The cost of a request varies with it. Ratios
+//! are not adjusted by the pace: that would hide a variant that slows its own core.
 
 use std::hint::black_box;
 use std::sync::mpsc::{self, Sender};
@@ -17,47 +14,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::observe;
 
-/// Mean time between two pieces of work. With the steps below about 0.2 % of a core.
+/// Mean interval. With the steps below about 0.2 % of a core.
 const INTERVAL: Duration = Duration::from_millis(25);
-/// Each pause is up to this share longer or shorter than the mean, so that nothing periodic (a
-/// scheduler's tick, the period of a CPU quota) is always hit or always missed.
+/// Jitter of each pause as a share, so that nothing periodic (a scheduler's tick, a CPU quota) is always hit or missed.
 const JITTER: f64 = 0.4;
-/// Steps that are timed: about 35 µs. Fewer without optimisation, where each takes ten times as
-/// long; times of two builds are never compared, as a resumed run must have the same program.
+/// Timed steps: about 35 µs. Fewer without optimisation, where each takes ten times as long; a resumed run has the same
+/// program, so times of two builds are never compared.
 const STEPS: u32 = if cfg!(debug_assertions) { 600 } else { 6000 };
-/// Steps before them, so that it does not matter what the server left in caches and predictors.
+/// Untimed steps before them, to warm caches and predictors.
 const WARM_UP: u32 = STEPS / 2;
-/// The slowest share of the samples is left out: an interrupt that is served meanwhile is charged to
-/// the thread it interrupts.
+/// Share of the slowest samples that is dropped: interrupts are charged to the thread that they interrupt.
 const TRIM: f64 = 0.1;
-/// With fewer samples in the window nothing is said.
+/// Fewest samples of a result.
 const FEWEST: usize = 10;
 
-/// How fast the server's cores ran in the measured window.
+/// Speed of the server's cores in the measured window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
-    /// CPU time of the fixed piece of work: mean of the samples without their slowest tenth.
+    /// CPU time of the fixed work: mean of the samples without the slowest tenth.
     pub work_us: f64,
     pub samples: u32,
 }
 
-/// Somebody who times it until the load has ended.
-pub struct Pacer {
-    /// Dropping it wakes the thread.
+pub(crate) struct Pacer {
+    /// Dropping it stops the thread.
     stop: Sender<()>,
     thread: JoinHandle<Paces>,
 }
 
-/// All that was timed: seconds since 1970, and microseconds of CPU time.
+/// Samples: seconds since 1970, and microseconds of CPU time.
 #[derive(Debug, Default)]
-pub struct Paces(Vec<(f64, f64)>);
+pub(crate) struct Paces(Vec<(f64, f64)>);
 
 impl Pacer {
-    /// Begins at once, on each of the CPUs in turn; without a list, wherever it is put, as the server
-    /// is. `None` when the machine has no thread for it, and when two of the CPUs are of one core: a
-    /// server that is busier on the one would slow the work down on the other, so that the pace
-    /// would be its own doing.
-    pub fn begin(cpus: Option<&CpuList>) -> Option<Self> {
+    /// Starts timing on each of the CPUs in turn, or without a list on any. `None` without a thread, and when two of
+    /// the CPUs share a core: the server's own use of one would slow the work down on the other.
+    pub(crate) fn begin(cpus: Option<&CpuList>) -> Option<Self> {
         let all = cpus.cloned().or_else(|| CpuList::allowed().ok())?;
         if all.cores().iter().any(|threads| threads.len() > 1) {
             return None;
@@ -72,7 +64,7 @@ impl Pacer {
             let mut paces = Vec::new();
             let mut turn = cpus.iter().cycle();
             loop {
-                // A CPU that has gone is not worth the round.
+                // The CPU may have gone offline.
                 let pinned = turn.next().is_none_or(|cpu| cpu.pin_this_thread().is_ok());
                 if pinned {
                     work.run(WARM_UP);
@@ -92,8 +84,7 @@ impl Pacer {
         Some(Self { stop, thread })
     }
 
-    /// What was timed until now.
-    pub fn end(self) -> Paces {
+    pub(crate) fn end(self) -> Paces {
         let Self { stop, thread } = self;
         drop(stop);
         thread.join().unwrap_or_default()
@@ -101,8 +92,8 @@ impl Pacer {
 }
 
 impl Paces {
-    /// The pace between two moments, in seconds since 1970; `None` with too few samples.
-    pub fn between(&self, start: f64, end: f64) -> Option<Pace> {
+    /// Pace between two times, in seconds since 1970; `None` with too few samples.
+    pub(crate) fn between(&self, start: f64, end: f64) -> Option<Pace> {
         let inside = self.0.iter().filter(|(at, _)| (start..=end).contains(at));
         let mut times: Vec<f64> = inside.map(|(_, took)| *took).collect();
         if times.len() < FEWEST {
@@ -111,15 +102,14 @@ impl Paces {
         times.sort_by(f64::total_cmp);
         let kept = (times.len() as f64 * (1.0 - TRIM)).ceil();
         let work_us = times.iter().take(kept as usize).sum::<f64>() / kept;
-        // Not even a coarse clock says zero of that much work.
+        // Zero would be an error of the clock.
         let samples = u32::try_from(times.len()).unwrap_or(u32::MAX);
         (work_us > 0.0).then_some(Pace { work_us, samples })
     }
 }
 
-/// A small interpreter with a fixed program: loads, stores, arithmetic, and jumps that are hard to
-/// predict, as the code of servers has them. Of six kinds of work tried beside two servers, its times
-/// went along best with CPU times per request; a chain of multiplications hardly does.
+/// An interpreter with a fixed program: loads, stores, arithmetic, and unpredictable jumps, as in code of servers. Of
+/// six kinds of work tried beside two servers, it correlated best with CPU times per request.
 struct Work {
     program: [u8; PROGRAM],
     memory: [u64; MEMORY],
@@ -127,14 +117,13 @@ struct Work {
     at: usize,
 }
 
-/// So short that the steps before the timed ones have seen all of it.
+/// Short enough for the warm-up steps to run all of it.
 const PROGRAM: usize = 512;
 /// 8 KiB.
 const MEMORY: usize = 1024;
 
 impl Work {
     fn new() -> Self {
-        // The same program each time.
         let mut rng = fastrand::Rng::with_seed(25);
         let program = std::array::from_fn(|_| rng.u8(..));
         let memory = std::array::from_fn(|_| rng.u64(..));

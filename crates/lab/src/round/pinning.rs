@@ -1,19 +1,18 @@
-//! CPUs for server and generator, so that neither takes the other's.
+//! Assigns CPUs to server and generator.
 
 use madang_stack::CpuList;
 
 use crate::journal::record::{Failure, FailureKind};
 
-/// Which CPUs server and generator get, so that neither takes the other's.
-pub struct Pinning {
+pub(crate) struct Pinning {
     pub server: CpuList,
     pub generator: CpuList,
-    /// There is one core only: what they get are hardware threads of it.
+    /// Both use hardware threads of the same, only core.
     pub one_core: bool,
 }
 
 impl Pinning {
-    pub fn choose() -> Result<Option<Self>, Failure> {
+    pub(crate) fn choose() -> Result<Option<Self>, Failure> {
         let allowed = CpuList::allowed().map_err(|error| {
             let message = format!("cannot find out which CPUs may be used: {error}");
             Failure::new(FailureKind::Machine, message)
@@ -21,9 +20,8 @@ impl Pinning {
         Ok(Self::split(&allowed.cores()))
     }
 
-    /// The first half of the cores for the server, rounded up, the rest for the generator: two
-    /// hardware threads of one core share its execution units, so that a busy generator would slow
-    /// the server down. A single core is split all the same. `None` with a single CPU.
+    /// The first half of the cores, rounded up, for the server, and the rest for the generator: hardware threads of one
+    /// core would slow each other down. Splits a single core all the same. `None` with a single CPU.
     fn split(cores: &[Vec<usize>]) -> Option<Self> {
         let single: Vec<Vec<usize>>;
         let one_core = cores.len() == 1;

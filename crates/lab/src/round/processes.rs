@@ -1,22 +1,21 @@
-//! What each part of a stack uses.
+//! CPU time of the parts of a stack.
 
 use std::collections::BTreeMap;
 
 use madang_stack::{Glance, Scope};
 
-/// CPU time of groups of processes since a moment.
-pub struct Processes {
+pub(crate) struct Processes {
     groups: BTreeMap<String, Vec<u32>>,
     before: BTreeMap<u32, f64>,
 }
 
 impl Processes {
-    pub fn begin(groups: &BTreeMap<String, Vec<u32>>) -> Self {
+    pub(crate) fn begin(groups: &BTreeMap<String, Vec<u32>>) -> Self {
         Self { groups: groups.clone(), before: seconds(groups) }
     }
 
-    /// Until now, in seconds. A group of which a process has ended is left out, as its use is unknown.
-    pub fn end(self) -> BTreeMap<String, f64> {
+    /// CPU time so far, in seconds. Omits groups of which a process has ended, as its use is unknown.
+    pub(crate) fn end(self) -> BTreeMap<String, f64> {
         let now = seconds(&self.groups);
         let since = |pid: &u32| Some(now.get(pid)? - self.before.get(pid)?);
         let used = |pids: &[u32]| pids.iter().map(since).sum::<Option<f64>>();
@@ -24,7 +23,7 @@ impl Processes {
     }
 }
 
-/// Of each process once, so that the sums of groups fit together.
+/// Each process is read once, so that the sums of groups are consistent.
 fn seconds(groups: &BTreeMap<String, Vec<u32>>) -> BTreeMap<u32, f64> {
     let mut all: Vec<u32> = groups.values().flatten().copied().collect();
     all.sort_unstable();

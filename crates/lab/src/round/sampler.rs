@@ -1,5 +1,4 @@
-//! Reads the server's metrics page once a second while it is loaded: how observed series go, not only
-//! by how much they changed.
+//! Samples the server's metrics page once a second under load.
 
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
@@ -7,37 +6,33 @@ use std::time::{Duration, Instant, SystemTime};
 
 use madang_stack::http::Url;
 
+use crate::observe;
 use crate::observe::prometheus::Selector;
-use crate::observe::{self};
 use crate::round::values;
 
-/// Time between two samples: as often as a load's series has steps.
+/// As long as a step of the load's series.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// A page that takes longer is one sample less: a server under load owes us nothing.
+/// Later pages are skipped: a server under load may be slow.
 const ANSWER_TIME: Duration = Duration::from_millis(800);
 
-/// What a page said at one moment.
 struct PageSample {
     /// Seconds since 1970.
     at: f64,
-    /// By series; `None` of one that the page does not have.
+    /// By series; `None` if the page does not have it.
     values: Vec<Option<f64>>,
 }
 
-/// Somebody who looks until the load has ended.
-pub struct Sampler {
-    /// Dropping it wakes the thread.
+pub(crate) struct Sampler {
+    /// Dropping it stops the thread.
     stop: Sender<()>,
     thread: JoinHandle<Vec<PageSample>>,
 }
 
-/// All that was seen.
-pub struct Samples(Vec<PageSample>);
+pub(crate) struct Samples(Vec<PageSample>);
 
 impl Sampler {
-    /// Begins at once. `None` without a series or pages, or when the machine has no thread for it:
-    /// then the round has changes only.
-    pub fn begin(pages: &[Url], series: &[Selector]) -> Option<Self> {
+    /// `None` without series or pages, or without a thread.
+    pub(crate) fn begin(pages: &[Url], series: &[Selector]) -> Option<Self> {
         let (pages, series) = (pages.to_vec(), series.to_vec());
         if series.is_empty() || pages.is_empty() {
             return None;
@@ -61,8 +56,7 @@ impl Sampler {
         Some(Self { stop, thread })
     }
 
-    /// What was seen until now.
-    pub fn end(self) -> Samples {
+    pub(crate) fn end(self) -> Samples {
         let Self { stop, thread } = self;
         drop(stop);
         Samples(thread.join().unwrap_or_default())
@@ -70,9 +64,9 @@ impl Sampler {
 }
 
 impl Samples {
-    /// A series' value at the end of each step of a window, between the nearest samples on either
-    /// side. Empty when the page does not have it, or was not seen on both sides of every step.
-    pub fn steps(&self, series: usize, start: f64, end: f64, step: f64) -> Vec<f64> {
+    /// Interpolated values of a series at the end of each step of a window. Empty if the page does not have it, or
+    /// without samples on both sides of every step.
+    pub(crate) fn steps(&self, series: usize, start: f64, end: f64, step: f64) -> Vec<f64> {
         let value = |sample: &PageSample| Some((sample.at, (*sample.values.get(series)?)?));
         let points: Vec<(f64, f64)> = self.0.iter().filter_map(value).collect();
         let (Some((first, _)), Some((last, _))) = (points.first(), points.last()) else {
@@ -80,7 +74,7 @@ impl Samples {
         };
         let whole = ((end - start) / step + 1e-6).floor() as usize;
         let moments = (1..=whole).map(|place| start + place as f64 * step);
-        // The last sample may be up to one interval before the end.
+        // The last sample may be an interval before the end.
         let near = INTERVAL.as_secs_f64() * 1.5;
         let seen = moments.take_while(|at| first - near <= *at && *at <= last + near);
         seen.map(|at| observe::at(&points, at)).collect()

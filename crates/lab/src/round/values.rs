@@ -1,4 +1,4 @@
-//! Takes the numbers that invariants are about, before and after the load, and compares them.
+//! Reads the values of invariants before and after the load, and checks them.
 
 pub(crate) mod json;
 mod sql;
@@ -15,34 +15,31 @@ use crate::load::metric::{LoadMetric, MetricError};
 use crate::load::report::LoadReport;
 use crate::observe::database::{self, Address, DatabaseError, Engine};
 use crate::observe::prometheus::Selector;
-use crate::round::action::{CommandError, Runner, Surroundings};
+use crate::round::action::{CommandEnv, CommandError, Runner};
 
-/// A page or an answer that takes longer is none.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
 
-/// What was taken at one moment.
-pub struct Taken {
-    /// One for each of the experiment's values; `None` before the load of those nobody needs then.
+/// Values before or after the load.
+pub(crate) struct Values {
+    /// By the experiment's values; `None` for values that are not needed before the load.
     named: Vec<Option<f64>>,
-    /// One for each invariant; `None` for formulas and those about other variants, and before the load
-    /// for those that do not need it: what is asked may not be there yet.
+    /// By invariant; `None` for formulas, for those about other variants, and before the load for those that do not
+    /// need it: the source may not exist yet.
     own: Vec<Option<f64>>,
-    /// One for each observed series; `None` when the page does not have it.
+    /// By observed series; `None` if the page does not have it.
     observed: Vec<Option<f64>>,
 }
 
-/// Where and how to take values in one round.
-pub struct Taker<'t> {
+pub(crate) struct ValueReader<'t> {
     pub experiment: &'t Experiment,
     pub variant: &'t str,
     pub runner: Runner<'t>,
-    pub around: Surroundings<'t>,
+    pub env: CommandEnv<'t>,
 }
 
-/// A series that is not on the page yet has not been counted up yet, so before the load it is
-/// zero; after it, a name that is not there is a mistake.
+/// A series that is missing before the load is zero; after it, the name is wrong.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub(crate) enum Moment {
     Before,
     After,
 }
@@ -56,9 +53,8 @@ impl Moment {
     }
 }
 
-/// Why a value could not be taken, or an invariant not be checked.
 #[derive(Debug, thiserror::Error)]
-pub enum ValueError {
+pub(crate) enum ValueError {
     #[error("its variant has no known {0}")]
     NoSource(&'static str),
     #[error("a formula is not taken")]
@@ -75,26 +71,26 @@ pub enum ValueError {
     Metric(#[from] MetricError),
     #[error("{0}")]
     NotFinite(#[from] NotFinite),
-    /// The answer, page or output does not have the number.
+    /// The response, page or output does not contain the number.
     #[error("{0}")]
     NoNumber(String),
-    /// What a formula names is not there.
-    #[error("there is no {0}")]
-    NoName(String),
-    /// Where something went wrong, and what.
     #[error("{place}: {why}")]
     At { place: String, why: Box<Self> },
 }
 
 impl ValueError {
+    fn no_name(name: &str) -> Self {
+        Self::NoNumber(format!("there is no {name}"))
+    }
+
     fn at(self, place: impl Into<String>) -> Self {
         Self::At { place: place.into(), why: Box::new(self) }
     }
 }
 
-impl Taker<'_> {
-    /// Takes every value once.
-    pub fn take(&self, moment: Moment) -> Result<Taken, ValueError> {
+impl ValueReader<'_> {
+    /// Reads every value once.
+    pub(crate) fn take(&self, moment: Moment) -> Result<Values, ValueError> {
         let experiment = self.experiment;
         let page = self.page()?;
         let page = page.as_deref();
@@ -117,20 +113,20 @@ impl Taker<'_> {
         }
         let observed = &experiment.observe.metrics;
         let observed = observed.iter().map(|series| page.and_then(|page| series.sum(page)));
-        Ok(Taken { named, own, observed: observed.collect() })
+        Ok(Values { named, own, observed: observed.collect() })
     }
 
-    /// The server's metrics page, if anybody asks for it.
+    /// The server's metrics page, if it is needed.
     fn page(&self) -> Result<Option<String>, ValueError> {
         let experiment = self.experiment;
         let of_values = experiment.values.iter().map(|value| &value.source);
         let of_invariants = experiment.invariants.iter().map(|invariant| &invariant.source);
         let is_asked = !experiment.observe.metrics.is_empty()
             || of_values.chain(of_invariants).any(|source| matches!(source, Source::Metrics(_)));
-        if !is_asked || self.around.metrics.is_empty() {
+        if !is_asked || self.env.metrics.is_empty() {
             return Ok(None);
         }
-        pages(self.around.metrics, ANSWER_TIME).map(Some)
+        pages(self.env.metrics, ANSWER_TIME).map(Some)
     }
 
     fn number(
@@ -141,7 +137,7 @@ impl Taker<'_> {
     ) -> Result<f64, ValueError> {
         let cancel = self.runner.cancel;
         match source {
-            Source::Sql(query) => match (self.around.database, self.databases(Engine::Mysql)) {
+            Source::Sql(query) => match (self.env.database, self.databases(Engine::Mysql)) {
                 (Some(database), _) => {
                     Ok(sql::number(database, query, &self.experiment.dir, cancel)?)
                 }
@@ -156,7 +152,7 @@ impl Taker<'_> {
                 number.map_err(|why| ValueError::from(why).at(redis.to_string()))
             }
             Source::Http { http, json: path } => {
-                let base_url = self.around.base_url.unwrap_or_default();
+                let base_url = self.env.base_url.unwrap_or_default();
                 let url =
                     if http.starts_with('/') { format!("{base_url}{http}") } else { http.clone() };
                 let answer = body(&Url::parse(&url)?, ANSWER_TIME);
@@ -165,7 +161,7 @@ impl Taker<'_> {
             }
             Source::Metrics(series) => sum(series, page, moment),
             Source::Script(argv) => {
-                let lines = self.runner.run(argv, &self.around)?;
+                let lines = self.runner.run(argv, &self.env)?;
                 let line = lines.iter().map(|line| line.trim()).find(|line| !line.is_empty());
                 let refused = |what: String| {
                     ValueError::NoNumber(format!("`{}` printed {what}", argv.join(" ")))
@@ -177,11 +173,9 @@ impl Taker<'_> {
             Source::Value(_) => Err(ValueError::Formula),
         }
     }
-}
 
-impl Taker<'_> {
     fn databases(&self, engine: Engine) -> Option<&Address> {
-        self.around.databases.and_then(|databases| databases.get(engine))
+        self.env.databases.and_then(|databases| databases.get(engine))
     }
 
     fn mysql(&self, address: &Address, query: &str) -> Result<f64, ValueError> {
@@ -199,8 +193,8 @@ fn sum(series: &Selector, page: Option<&str>, moment: Moment) -> Result<f64, Val
     }
 }
 
-/// The text of metrics pages, one after the other: a sum over a series is then that of all nodes.
-pub fn pages(urls: &[Url], answer_time: Duration) -> Result<String, ValueError> {
+/// The concatenated metrics pages: sums over a series then include all nodes.
+pub(crate) fn pages(urls: &[Url], answer_time: Duration) -> Result<String, ValueError> {
     let page = |url: &Url| match body(url, answer_time) {
         Ok(body) => Ok(String::from_utf8_lossy(&body).into_owned()),
         Err(why) => Err(why.at(format!("the metrics page {url}"))),
@@ -222,12 +216,12 @@ fn body(url: &Url, answer_time: Duration) -> Result<Vec<u8>, ValueError> {
     Ok(answer.body)
 }
 
-/// Compares what was taken. Only invariants about the variant are in the result.
-pub fn check(
+/// Checks the invariants of a variant.
+pub(crate) fn check(
     experiment: &Experiment,
     variant: &str,
-    before: &Taken,
-    after: &Taken,
+    before: &Values,
+    after: &Values,
     load: &LoadReport,
 ) -> Result<Vec<Checked>, ValueError> {
     let mut checked = Vec::new();
@@ -237,16 +231,14 @@ pub fn check(
         let broken = |why: ValueError| why.at(format!("invariant \"{}\"", invariant.name));
         let own = before.own[index];
         let resolve = |name: &str| match name.split_once('.') {
-            None if name == "before" => {
-                own.ok_or_else(|| ValueError::NoName("`before`".to_owned()))
-            }
+            None if name == "before" => own.ok_or_else(|| ValueError::no_name("`before`")),
             Some(("before", name)) => named(experiment, before, name),
             Some(("after", name)) => named(experiment, after, name),
             Some(("load", name)) => {
                 let value = LoadMetric::parse(name)?.overall_value_in(load);
                 value.map_err(|why| ValueError::NoNumber(format!("`load.{name}`: {why}")))
             }
-            _ => Err(ValueError::NoName(format!("`{name}`"))),
+            _ => Err(ValueError::no_name(&format!("`{name}`"))),
         };
         let value = match (&invariant.source, after.own[index]) {
             (Source::Value(formula), _) => formula.evaluate(&resolve).map_err(broken)?,
@@ -265,17 +257,17 @@ pub fn check(
     Ok(checked)
 }
 
-fn named(experiment: &Experiment, taken: &Taken, name: &str) -> Result<f64, ValueError> {
+fn named(experiment: &Experiment, taken: &Values, name: &str) -> Result<f64, ValueError> {
     let index = experiment.values.iter().position(|value| value.name == name);
     let value = index.and_then(|index| taken.named.get(index).copied()?);
-    value.ok_or_else(|| ValueError::NoName(format!("value `{name}`")))
+    value.ok_or_else(|| ValueError::no_name(&format!("value `{name}`")))
 }
 
-/// By how much each observed series changed; `steps` has its values over time, by its place.
-pub fn observed(
+/// Changes of the observed series; `steps` returns values over time by index.
+pub(crate) fn observed(
     experiment: &Experiment,
-    before: &Taken,
-    after: &Taken,
+    before: &Values,
+    after: &Values,
     steps: &dyn Fn(usize) -> Vec<f64>,
 ) -> Vec<Observed> {
     let pairs = before.observed.iter().zip(&after.observed);

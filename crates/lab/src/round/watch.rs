@@ -1,5 +1,4 @@
-//! While a server is loaded: looks at everything ten times a second, and does to the server what
-//! the experiment wants done.
+//! Watches a server under load, and runs the actions `during` the load.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -9,7 +8,7 @@ use std::{fs, io};
 use madang_stack::{Exit, Patience, Process};
 use rustix::process::{Pid, kill_process};
 
-use super::{Bench, STOP_GRACE, Scene, files};
+use super::{Bench, RoundContext, STOP_GRACE, files};
 use crate::file::experiment::{Action, During, SIGNALS};
 use crate::journal::record::{Event, Failure, FailureKind};
 use crate::observe::database::Watching;
@@ -17,25 +16,24 @@ use crate::observe::{self, Observer};
 use crate::round::launch::{self, Running};
 use crate::words;
 
-/// Time the generator gets to end when its round is given up.
+/// Grace period of the generator when its round is given up.
 const LOAD_GRACE: Duration = Duration::from_secs(1);
 
-/// A command that something `during` the load has started.
+/// A command `during` the load.
 struct Started<'w> {
     argv: &'w [String],
     process: Process,
-    /// CPU time it is known to have used.
+    /// CPU time so far.
     cpu: Duration,
 }
 
-/// One loaded server, being watched.
-pub struct Watch<'w, 'p> {
+pub(crate) struct Watch<'w, 'p> {
     bench: &'w Bench<'w>,
-    scene: &'w Scene<'w>,
+    round: &'w RoundContext<'w>,
     generator: &'w Process,
     observer: &'w mut Observer<'p>,
     databases: &'w Watching,
-    /// When the measured window begins; known once the generator has run init code and `setup()`.
+    /// Start of the measured window; known after init code and `setup()`.
     window: Option<Instant>,
     pending: VecDeque<&'w During>,
     commands: Vec<Started<'w>>,
@@ -43,16 +41,16 @@ pub struct Watch<'w, 'p> {
 }
 
 impl<'w, 'p> Watch<'w, 'p> {
-    pub fn new(
+    pub(crate) fn new(
         bench: &'w Bench<'w>,
-        scene: &'w Scene<'w>,
+        round: &'w RoundContext<'w>,
         generator: &'w Process,
         observer: &'w mut Observer<'p>,
         databases: &'w Watching,
     ) -> Self {
         Self {
             bench,
-            scene,
+            round,
             generator,
             observer,
             databases,
@@ -63,9 +61,8 @@ impl<'w, 'p> Watch<'w, 'p> {
         }
     }
 
-    /// Watches until the generator has ended. `running` is another server afterwards if it was
-    /// restarted.
-    pub fn run(mut self, running: &mut Running) -> Result<(Exit, Vec<Event>), Failure> {
+    /// Watches until the generator has ended. A restart replaces `running`.
+    pub(crate) fn run(mut self, running: &mut Running) -> Result<(Exit, Vec<Event>), Failure> {
         let broken = |error: io::Error| {
             Failure::new(FailureKind::Machine, format!("cannot observe the machine: {error}"))
         };
@@ -75,39 +72,38 @@ impl<'w, 'p> Watch<'w, 'p> {
             self.observer.look().map_err(broken)?;
             let ended = self.generator.wait(self.pause());
             if ended.is_some() {
-                // The window ends after the last look; without this one, what the server used in
-                // between would be missing.
+                // The window ends after the last sample, so its end needs another one.
                 self.observer.look_closely().map_err(broken)?;
             }
-            // Asked last: a server that died just before the load ended has died under load, too.
+            // Checked last: a server that died just before the end of the load died under load.
             if let Some(server) = &running.process
                 && let Some(exit) = server.exit()
             {
-                let said = files::said(&self.scene.files.server_log);
-                let message = format!("the server ended under load ({exit}){said}");
+                let log = files::excerpt(&self.round.files.server_log);
+                let message = format!("the server ended under load ({exit}){log}");
                 return Err(Failure::new(FailureKind::ServerDied, message));
             }
-            // Before the load's end, too: a script that failed for want of a database says less.
+            // Before the end of the load: a script that fails without the database reports less.
             let lost = self.databases.failed();
             let lost = lost.map(|why| self.bench.unless_cancelled(FailureKind::Database, why));
             if let (None, Some(exit)) = (&lost, ended) {
                 break exit;
             }
             if let Some(given_up) = lost.or_else(|| self.given_up(deadline)) {
-                // Asked first, so that the server is not blamed for connections that are cut.
+                // The generator stops first, so that cut connections do not count as errors.
                 let _ = self.generator.stop(LOAD_GRACE);
                 return Err(given_up);
             }
             self.act(running)?;
         };
-        // Commands of a load that failed are ended with it: nobody needs what they would do.
+        // After a failed load, unfinished commands are ended.
         if super::is_whole_load(exit) {
             self.end()?;
         }
         Ok((exit, self.events))
     }
 
-    /// Until the next look, or until something is to be done.
+    /// Time until the next sample or action.
     fn pause(&self) -> Duration {
         let next = self.pending.front().and_then(|during| Some(self.window? + during.at));
         let next = next.map(|next| next.saturating_duration_since(Instant::now()));
@@ -115,7 +111,7 @@ impl<'w, 'p> Watch<'w, 'p> {
     }
 
     fn given_up(&self, deadline: Instant) -> Option<Failure> {
-        if let Some(failure) = self.bench.must_stop(self.scene.files) {
+        if let Some(failure) = self.bench.must_stop(self.round.files) {
             return Some(failure);
         }
         let limit = self.bench.experiment.rounds.time_limit;
@@ -126,7 +122,7 @@ impl<'w, 'p> Watch<'w, 'p> {
 
     fn act(&mut self, running: &mut Running) -> Result<(), Failure> {
         if !self.pending.is_empty() && self.window.is_none() {
-            self.window = started(&self.scene.files.started);
+            self.window = started(&self.round.files.started);
         }
         let Some(window) = self.window else { return Ok(()) };
         while let Some(during) =
@@ -135,8 +131,8 @@ impl<'w, 'p> Watch<'w, 'p> {
             let begun = Instant::now();
             let what = match &during.action {
                 Action::Command(argv) => {
-                    let around = self.bench.around(self.scene, running);
-                    let command = self.bench.runner().start(argv, &around);
+                    let env = self.bench.command_env(self.round, running);
+                    let command = self.bench.runner().start(argv, &env);
                     let command =
                         command.map_err(|why| Failure::because(FailureKind::Hook, &why))?;
                     self.commands.push(Started { argv, process: command, cpu: Duration::ZERO });
@@ -151,7 +147,7 @@ impl<'w, 'p> Watch<'w, 'p> {
                     format!("sent SIG{signal} and started the server again")
                 }
             };
-            // Before the window begins, the difference is negative.
+            // Negative before the window.
             let early = window.saturating_duration_since(begun).as_secs_f64();
             let late = begun.saturating_duration_since(window).as_secs_f64();
             let took_seconds = begun.elapsed().as_secs_f64();
@@ -160,10 +156,10 @@ impl<'w, 'p> Watch<'w, 'p> {
         Ok(())
     }
 
-    /// Ends the server and starts it again on the same data and address.
+    /// Signals the server, waits for its end, and starts it again on the same data and address.
     fn restart(&mut self, signal: &str, running: &mut Running) -> Result<(), Failure> {
         let Some(server) = running.process.clone() else { return Ok(()) };
-        // What it has used so far cannot be read any more once it has ended.
+        // The use of a server cannot be read after its end.
         let looked = self.observer.look_closely();
         looked.map_err(|error| Failure::because(FailureKind::Machine, &error))?;
         send(signal, running)?;
@@ -179,12 +175,12 @@ impl<'w, 'p> Watch<'w, 'p> {
             self.bench.unless_cancelled(FailureKind::Hook, why)
         })?;
         let address = launch::address(&running.base_url).to_owned();
-        *running = self.bench.launch(self.scene, Some(&address))?;
+        *running = self.bench.launch(self.round, Some(&address))?;
         self.observer.replace(running);
         Ok(())
     }
 
-    /// Nothing may be left undone, and no command unfinished or failed.
+    /// Checks that every action was done and every command succeeded.
     fn end(&mut self) -> Result<(), Failure> {
         if let Some(during) = self.pending.front() {
             let message = format!(
@@ -202,14 +198,13 @@ impl<'w, 'p> Watch<'w, 'p> {
 }
 
 impl Started<'_> {
-    /// What it has used so far; of one that has ended, what was last seen.
     fn cpu(&mut self) -> Duration {
         self.cpu = self.process.cpu_time().map_or(self.cpu, |cpu| cpu.max(self.cpu));
         self.cpu
     }
 }
 
-/// When the window begins, as the generator wrote it; `None` as long as it has not, or not the whole line.
+/// Start of the window, as the generator wrote it; `None` until the line is complete.
 fn started(file: &Path) -> Option<Instant> {
     let text = fs::read_to_string(file).ok()?;
     let seconds: f64 = text.strip_suffix('\n')?.parse().ok()?;

@@ -1,48 +1,46 @@
-//! Runs block after block and keeps every round.
+//! Runs blocks and stores their rounds.
 
 use std::time::{Duration, Instant};
 
 use super::out::Journal;
-use crate::journal::record::{FailureKind, Outcome, RoundRecord, Warning};
+use crate::journal::record::{FailureKind, RoundRecord, Warning};
 use crate::journal::stored;
 use crate::plan::{BlockStep, Plan};
 use crate::report::RunEnd;
 use crate::round::{Bench, RoundPosition};
 use crate::run::progress::Progress;
 
-/// After the first round that others disturbed.
+/// Pause after the first disturbed round.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
-/// A backup or an update takes minutes, not hours.
+/// Backups and updates take minutes, not hours.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Of a run whose length only the script knows.
+/// Assumed length of a run if only the script knows it.
 const UNKNOWN_LENGTH: Duration = Duration::from_secs(60);
-/// Whoever cancels a run does not want to wait.
+/// Interval of checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The blocks of a run.
-pub struct Blocks<'r> {
+pub(crate) struct Blocks<'r> {
     bench: Bench<'r>,
     plan: &'r Plan,
     pub rounds: Vec<RoundRecord>,
     pub journal: Journal,
-    /// Rounds that may still be refused.
+    /// Remaining repeats of refused rounds.
     repeats: u32,
-    /// The loads of some pair overlapped, so those of any other can.
+    /// The loads of some pair overlapped, so others can.
     met: bool,
-    /// Pairs whose loads did not overlap.
+    /// Number of pairs whose loads did not overlap.
     apart: u32,
-    /// Refused one after the other, because of others.
+    /// Consecutive disturbed rounds.
     in_a_row: u32,
-    /// Time that may still be spent waiting for others to be done.
+    /// Remaining time for pauses.
     patience: Duration,
-    /// A round should have been refused when none might be any more. From then on rounds are taken
-    /// as they come: the figures are reported, and the verdict is left open.
+    /// A disturbed round was kept because no repeats were left: figures are reported, and the verdict stays open.
     pub noisy: bool,
 }
 
 impl<'r> Blocks<'r> {
-    /// `rounds` are those of before it was resumed.
-    pub fn new(
+    /// `rounds` are those before the run was resumed.
+    pub(crate) fn new(
         bench: Bench<'r>,
         plan: &'r Plan,
         rounds: Vec<RoundRecord>,
@@ -53,12 +51,12 @@ impl<'r> Blocks<'r> {
         let repeats = plan.repeats().saturating_sub(refused);
         let noisy = stored::is_noisy(plan, &rounds);
         let met = rounds.iter().any(stored::has_met);
-        // Waiting may take half as long as the rounds themselves.
+        // Pauses may take half as long as the rounds.
         let patience = plan.estimate().unwrap_or(UNKNOWN_LENGTH) / 2;
         Self { bench, plan, rounds, journal, repeats, met, apart: 0, in_a_row: 0, patience, noisy }
     }
 
-    pub fn run_all(&mut self, progress: &mut dyn Progress) -> RunEnd {
+    pub(crate) fn run_all(&mut self, progress: &mut dyn Progress) -> RunEnd {
         let ended = self.run_blocks(progress);
         stored::count(self.plan, &mut self.rounds);
         ended
@@ -74,7 +72,7 @@ impl<'r> Blocks<'r> {
                 match self.run_block(block, attempt, progress) {
                     None => break,
                     Some(FailureKind::Interrupted) => return RunEnd::Interrupted,
-                    // Whoever resumes a run has put right what broke it.
+                    // Earlier attempts do not count: the cause may be fixed.
                     Some(_) if attempt - earlier > self.plan.settings.retries => {
                         return RunEnd::Broken { block, attempts: attempt };
                     }
@@ -86,7 +84,7 @@ impl<'r> Blocks<'r> {
         RunEnd::Complete
     }
 
-    /// Does all steps of a block, and stops at the first round that breaks.
+    /// Runs the steps of a block until one breaks.
     fn run_block(
         &mut self,
         block: u32,
@@ -96,7 +94,7 @@ impl<'r> Blocks<'r> {
         let mut position = 1;
         for step in self.plan.steps(block) {
             let place = RoundPosition { block, attempt, position };
-            // Until it is not refused, or breaks.
+            // Repeats refused steps.
             while let Some(ended) = self.run_step(place, step, progress) {
                 if let Some(broke) = ended {
                     return Some(broke);
@@ -107,7 +105,7 @@ impl<'r> Blocks<'r> {
         None
     }
 
-    /// Runs a round, or two at once. `None` when all is good, `Some(None)` when it was refused, else how it broke.
+    /// Runs a round or a pair. Returns `None` on success, `Some(None)` if it was refused, else the failure.
     fn run_step(
         &mut self,
         place: RoundPosition,
@@ -138,18 +136,15 @@ impl<'r> Blocks<'r> {
             progress.ended(&record);
             self.journal.append(&record);
             self.sit_out(&record.refused, progress);
-            let how = match &record.outcome {
-                Outcome::Failed(failure) => Some(Some(failure.kind)),
-                Outcome::Measured(_) => (!record.refused.is_empty()).then_some(None),
-            };
-            ended = how.or(ended);
+            let failed = record.failure().map(|failure| Some(failure.kind));
+            let refused = (!record.refused.is_empty()).then_some(None);
+            ended = failed.or(refused).or(ended);
             self.rounds.push(record);
         }
         ended
     }
 
-    /// Waits after rounds that others disturbed, twice as long each time: who disturbs one round is mostly
-    /// still there at once afterwards, and all repeats would be gone in a minute.
+    /// Pauses after disturbed rounds, twice as long each time: most disturbances last, and would use up all repeats.
     fn sit_out(&mut self, refused: &[Warning], progress: &mut dyn Progress) {
         if !refused.iter().any(|reason| matches!(reason, Warning::Steal | Warning::ForeignCpu)) {
             self.in_a_row = 0;
@@ -169,7 +164,7 @@ impl<'r> Blocks<'r> {
         }
     }
 
-    /// Whether a step is refused, as long as steps may be. Both rounds of a pair are refused, or neither.
+    /// True if a step is refused and repeated. Both rounds of a pair are refused, or neither.
     fn refuses(&mut self, records: &[RoundRecord]) -> bool {
         let reasons: Vec<Warning> =
             records.iter().flat_map(|record| stored::refusals(self.plan, record)).collect();
@@ -177,7 +172,7 @@ impl<'r> Blocks<'r> {
         let is_apart = reasons.contains(&Warning::Apart);
         self.met |= records.iter().any(stored::has_met);
         self.apart += u32::from(is_apart);
-        // If two pairs were apart and none overlapped, that is no accident: these loads differ in length.
+        // If two pairs were apart and none overlapped, these loads differ in length.
         let may_meet = is_apart && (self.met || self.apart < 2);
         if !is_disturbed && !may_meet {
             return false;

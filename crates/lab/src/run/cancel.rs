@@ -1,18 +1,18 @@
-//! A wish to stop, from a signal handler to the run.
+//! Cancellation of a run by a signal handler.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set once, seen by all clones. The run looks at it at least every 100 ms.
+/// A flag shared by all clones. The run checks it at least every 100 ms.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     asked: Arc<AtomicBool>,
-    /// A wish to stop that covers this one.
+    /// Flag of the wider scope.
     above: Option<Arc<AtomicBool>>,
 }
 
 impl Cancel {
-    /// Asks the run to stop: the current round is given up, complete blocks are kept.
+    /// Cancels the current round; complete blocks are kept.
     pub fn cancel(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
@@ -22,7 +22,7 @@ impl Cancel {
         above || self.asked.load(Ordering::Relaxed)
     }
 
-    /// A narrower wish to stop, which is also set when this one is.
+    /// A narrower scope, cancelled with this one.
     pub(crate) fn below(&self) -> Self {
         Self { asked: Arc::default(), above: Some(Arc::clone(&self.asked)) }
     }

@@ -1,4 +1,4 @@
-//! The results' directory.
+//! Results directory.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -9,16 +9,16 @@ use crate::journal::record::RoundRecord;
 use crate::journal::stored::{DESCRIPTION, JOURNAL};
 use crate::report::Report;
 
-/// One line of JSON per round, written when the round ends: what is left when the lab is killed.
-pub struct Journal {
+/// One line of JSON per round, written when the round ends, so that it survives a killed lab.
+pub(crate) struct Journal {
     path: PathBuf,
     file: File,
-    /// Why it is not complete. Nothing follows a line that may have been torn.
+    /// Error after which nothing more is written: the last line may be incomplete.
     pub trouble: Option<String>,
 }
 
 impl Journal {
-    /// Locked, so that nobody resumes a run that is still going.
+    /// Locks the file, so that a run in use cannot be resumed.
     fn new(path: PathBuf, file: File) -> Result<Self, RunError> {
         match file.try_lock() {
             Ok(()) => Ok(Self { path, file, trouble: None }),
@@ -27,7 +27,7 @@ impl Journal {
         }
     }
 
-    pub fn append(&mut self, record: &RoundRecord) {
+    pub(crate) fn append(&mut self, record: &RoundRecord) {
         if self.trouble.is_some() {
             return;
         }
@@ -39,14 +39,14 @@ impl Journal {
 }
 
 impl Drop for Journal {
-    /// Closing alone would leave the lock to a child that another thread is about to start: until it executes its
-    /// program it has every file of ours open.
+    /// Closing alone would leave the lock to a child that another thread is starting: until it executes its program, it
+    /// has all of our files open.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }
 }
 
-/// Whether a round counts is not known yet when its line is written.
+/// Without `counted`, which is not known yet.
 fn line(record: &RoundRecord) -> io::Result<String> {
     let mut value = serde_json::to_value(record)?;
     if let Some(keys) = value.as_object_mut() {
@@ -55,53 +55,49 @@ fn line(record: &RoundRecord) -> io::Result<String> {
     Ok(format!("{value}\n"))
 }
 
-pub struct Out {
-    dir: PathBuf,
-    /// It was not there before.
+pub(crate) struct Out {
+    pub dir: PathBuf,
+    /// The run created it.
     is_new: bool,
     pub work: PathBuf,
     pub logs: PathBuf,
 }
 
 impl Out {
-    /// A new or empty directory.
-    pub fn create(dir: &Path) -> Result<Self, RunError> {
+    /// Creates a directory, or uses an empty one.
+    pub(crate) fn create(dir: &Path) -> Result<Self, RunError> {
         let is_new = !dir.exists();
         create_dir(dir)?;
         let out = Self::at(dir, is_new)?;
-        let write = |source| RunError::Write { path: dir.to_owned(), source };
-        if fs::read_dir(&out.dir).map_err(write)?.next().is_some() {
+        if fs::read_dir(&out.dir).map_err(failed(dir))?.next().is_some() {
             return Err(RunError::NotEmpty(out.dir));
         }
         out.make_places()?;
         Ok(out)
     }
 
-    /// That of a run that goes on. Its journal is opened first, which locks it: what is removed
-    /// here may be in use.
-    pub fn reopen(dir: &Path, journal_bytes: u64) -> Result<(Self, Journal), RunError> {
+    /// Reopens the directory of a resumed run. Locks the journal before it removes files that may be in use.
+    pub(crate) fn reopen(dir: &Path, journal_bytes: u64) -> Result<(Self, Journal), RunError> {
         let out = Self::at(dir, false)?;
         let path = out.dir.join(JOURNAL);
-        let write = |source| RunError::Write { path: path.clone(), source };
-        let file = OpenOptions::new().append(true).open(&path).map_err(write)?;
+        let file = OpenOptions::new().append(true).open(&path).map_err(failed(&path))?;
         let journal = Journal::new(path.clone(), file)?;
-        // What was read before the lock may not be all: the run may have ended only just now.
-        let text = fs::read(&path).map_err(write)?;
+        // The run may have ended after its journal was read.
+        let text = fs::read(&path).map_err(failed(&path))?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         if whole as u64 != journal_bytes {
             return Err(RunError::InUse(out.dir));
         }
-        // A line that was torn when the run was killed.
-        journal.file.set_len(journal_bytes).map_err(write)?;
+        // Removes an incomplete line of a killed run.
+        journal.file.set_len(journal_bytes).map_err(failed(&path))?;
         out.remove_work()?;
         out.make_places()?;
         Ok((out, journal))
     }
 
     fn at(dir: &Path, is_new: bool) -> Result<Self, RunError> {
-        let write = |source| RunError::Write { path: dir.to_owned(), source };
-        // Absolute, because generator and servers run in other directories.
-        let dir = dir.canonicalize().map_err(write)?;
+        // Absolute, because processes run in other directories.
+        let dir = dir.canonicalize().map_err(failed(dir))?;
         let (work, logs) = (dir.join("work"), dir.join("logs"));
         Ok(Self { dir, is_new, work, logs })
     }
@@ -111,22 +107,20 @@ impl Out {
         create_dir(&self.logs)
     }
 
-    pub fn journal(&self) -> Result<Journal, RunError> {
+    pub(crate) fn journal(&self) -> Result<Journal, RunError> {
         let path = self.dir.join(JOURNAL);
-        let file = File::create(&path);
-        let file = file.map_err(|source| RunError::Write { path: path.clone(), source })?;
+        let file = File::create(&path).map_err(failed(&path))?;
         Journal::new(path, file)
     }
 
-    pub fn describe(&self, text: serde_json::Result<String>) -> Result<(), RunError> {
+    pub(crate) fn describe(&self, text: serde_json::Result<String>) -> Result<(), RunError> {
         let path = self.dir.join(DESCRIPTION);
-        let text = text.map_err(io::Error::from);
-        let text = text.map_err(|source| RunError::Write { path, source })?;
+        let text = text.map_err(io::Error::from).map_err(failed(&path))?;
         write(&self.dir, DESCRIPTION, &text)
     }
 
     /// Removes the scratch space, and the logs if every round was good.
-    pub fn clean(&self) -> Result<(), RunError> {
+    pub(crate) fn clean(&self) -> Result<(), RunError> {
         let work = self.remove_work();
         removed(&self.logs, fs::remove_dir(&self.logs)).and(work)
     }
@@ -135,17 +129,12 @@ impl Out {
         removed(&self.work, fs::remove_dir_all(&self.work))
     }
 
-    pub fn write(&self, name: &str, text: &str) -> Result<(), RunError> {
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<(), RunError> {
         write(&self.dir, name, text)
     }
 
-    pub fn write_report(&self, report: &Report) -> Result<(), RunError> {
-        write_report(&self.dir, report)
-    }
-
-    /// Leaves nothing behind of a run that did not begin. The caller has an error to report that
-    /// says more than one about this could.
-    pub fn abandon(&self) {
+    /// Removes the files of a run that did not start. Errors are ignored in favour of the caller's.
+    pub(crate) fn abandon(&self) {
         let _ = fs::remove_dir_all(&self.work);
         let _ = fs::remove_dir_all(&self.logs);
         let _ = fs::remove_file(self.dir.join(JOURNAL));
@@ -156,17 +145,17 @@ impl Out {
     }
 }
 
-/// Refuses the directory of a run that is still going: it has no end yet, and will write its report itself.
-pub fn check_unused(dir: &Path) -> Result<(), RunError> {
+/// Rejects the directory of a run in use, which will write its own report.
+pub(crate) fn check_unused(dir: &Path) -> Result<(), RunError> {
     match File::open(dir.join(JOURNAL)).map(|journal| journal.try_lock_shared()) {
         Ok(Err(TryLockError::WouldBlock)) => Err(RunError::InUse(dir.to_owned())),
-        // One that cannot be read or locked is not written to, either.
+        // A journal that cannot be opened or locked is not in use.
         _ => Ok(()),
     }
 }
 
-/// Writes a report's files, all of them even if one fails.
-pub fn write_report(dir: &Path, report: &Report) -> Result<(), RunError> {
+/// Writes all report files, even if one fails.
+pub(crate) fn write_report(dir: &Path, report: &Report) -> Result<(), RunError> {
     let written = [
         write(dir, "report.json", &report.to_json()),
         write(dir, "report.md", &report.to_markdown()),
@@ -176,30 +165,27 @@ pub fn write_report(dir: &Path, report: &Report) -> Result<(), RunError> {
     written.into_iter().collect()
 }
 
-/// Writes beside and renames: whoever reads the name finds a whole file, the old or the new one.
-pub fn write(dir: &Path, name: &str, text: &str) -> Result<(), RunError> {
+/// Writes a temporary file and renames it, so that readers see a complete file.
+pub(crate) fn write(dir: &Path, name: &str, text: &str) -> Result<(), RunError> {
     let (path, beside) = (dir.join(name), dir.join(format!(".{name}.part")));
     let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, &path));
-    written.map_err(|source| {
-        let _ = fs::remove_file(&beside);
-        RunError::Write { path, source }
-    })
+    written.map_err(failed(&path)).inspect_err(|_| drop(fs::remove_file(&beside)))
 }
 
 fn removed(path: &Path, result: io::Result<()>) -> Result<(), RunError> {
+    use io::ErrorKind::{DirectoryNotEmpty, NotFound};
     match result {
-        Err(source)
-            if !matches!(
-                source.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty
-            ) =>
-        {
+        Err(source) if !matches!(source.kind(), NotFound | DirectoryNotEmpty) => {
             Err(RunError::Remove { path: path.to_owned(), source })
         }
         _ => Ok(()),
     }
 }
 
-pub fn create_dir(path: &Path) -> Result<(), RunError> {
-    fs::create_dir_all(path).map_err(|source| RunError::Write { path: path.to_owned(), source })
+pub(crate) fn create_dir(path: &Path) -> Result<(), RunError> {
+    fs::create_dir_all(path).map_err(failed(path))
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> RunError {
+    |source| RunError::Write { path: path.to_owned(), source }
 }

@@ -1,4 +1,4 @@
-//! What must hold after every round, and where its numbers come from.
+//! Invariants and the sources of their values.
 
 use serde::{Serialize, Serializer};
 
@@ -7,24 +7,24 @@ use crate::journal::record::LimitKind;
 use crate::observe::database::Address;
 use crate::observe::prometheus::Selector;
 
-/// Something that must hold after every round.
+/// A condition that must hold after every round.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Invariant {
     pub name: String,
     #[serde(flatten)]
     pub source: Source,
-    /// It is about the change over the round, not the value after it.
+    /// Compares the change over the round instead of the value after it.
     pub change: bool,
-    /// What the value is compared with. At least one.
+    /// At least one.
     pub limits: Vec<Limit>,
-    /// The variants it is about; `None` for all.
+    /// `None` for all variants.
     pub variants: Option<Vec<String>>,
 }
 
-/// A value that is taken before and after each load, for formulas.
+/// A value for formulas, taken before and after each load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NamedValue {
-    /// `before.NAME` and `after.NAME` mean it.
+    /// Formulas use `before.NAME` and `after.NAME`.
     pub name: String,
     #[serde(flatten)]
     pub source: Source,
@@ -41,20 +41,19 @@ fn as_text<S: Serializer>(text: &impl std::fmt::Display, serializer: S) -> Resul
     serializer.collect_str(text)
 }
 
-/// Where a number comes from.
+/// Source of a number.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// The first column of the first row of a query in the variant's database: SQLite where its
-    /// file is known, else the MySQL that is observed.
+    /// First column of the first row of a query in the variant's SQLite, or else in the observed MySQL.
     Sql(String),
     #[serde(serialize_with = "as_text")]
     Metrics(Selector),
     Script(Vec<String>),
-    /// A formula, taken after the load.
+    /// A formula, evaluated after the load.
     #[serde(serialize_with = "as_text")]
     Value(Expression),
-    /// The first column of the first row of a query in another MySQL or MariaDB.
+    /// As `Sql`, in another MySQL or MariaDB.
     #[serde(untagged)]
     Mysql {
         sql: String,
@@ -63,26 +62,26 @@ pub enum Source {
     #[serde(untagged)]
     Redis {
         command: Vec<String>,
-        /// The address; `None` for the one that is observed.
+        /// `None` for the observed one.
         #[serde(skip_serializing_if = "Option::is_none")]
         redis: Option<Address>,
     },
     #[serde(untagged)]
     Http {
-        /// A path below the base URL, or a whole address.
+        /// A path below the base URL, or a complete URL.
         http: String,
-        /// Where the number is, such as `items.0.count` or `items.#`.
+        /// Path of the number, such as `items.0.count` or `items.#`.
         json: String,
     },
 }
 
 /// Whole numbers up to 2^53 are exact as floating-point numbers.
-pub const EXACT: f64 = 9_007_199_254_740_992.0;
+pub(crate) const EXACT: f64 = 9_007_199_254_740_992.0;
 
 impl Limit {
-    /// Whether a value satisfies it, and the limit's value.
+    /// Bounds are inclusive.
     pub fn holds(kind: LimitKind, value: f64, limit: f64) -> bool {
-        // Counts and sums of whole numbers are exact; quotients are equal but for the last digits.
+        // Counts and sums of whole numbers are exact; quotients may differ in the last digits.
         let is_exact = |number: f64| number.fract() == 0.0 && number.abs() <= EXACT;
         let equal = if is_exact(value) && is_exact(limit) {
             value == limit
@@ -106,17 +105,16 @@ impl Invariant {
         self.limits.iter().map(|limit| &limit.formula).chain(own)
     }
 
-    /// Whether a formula of it has a name that satisfies this.
     pub(crate) fn names(&self, is_meant: impl Fn(&str) -> bool) -> bool {
         self.formulas().any(|formula| formula.names().into_iter().any(&is_meant))
     }
 
-    /// Whether its own value before the load is needed.
+    /// True if its own value before the load is needed.
     pub(crate) fn needs_before(&self) -> bool {
         self.change || self.names(|name| name == "before")
     }
 
-    /// Whether it is about what the load counted.
+    /// True if a formula uses figures of the load.
     pub(crate) fn counts_load(&self) -> bool {
         self.names(|name| name.starts_with("load."))
     }

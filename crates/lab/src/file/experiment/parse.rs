@@ -1,8 +1,6 @@
-//! From the text of an experiment file to a checked [`Experiment`].
+//! Parses and checks experiment files.
 
-mod budget;
 mod containers;
-mod databases;
 mod hooks;
 mod invariants;
 mod predictions;
@@ -15,54 +13,44 @@ use std::time::Duration;
 use toml::de::DeTable;
 
 use super::reader::{Mistake, Mistakes, Reader};
-use super::{Experiment, Load, QuickLoad, QuickRounds, Rounds, Sources, Variant};
+use super::{Experiment, FileError, Load, QuickLoad, QuickRounds, Rounds, Sources, Variant};
 use crate::file::outline::Outline;
 use crate::journal::record::Warning;
 use crate::load::metric::LoadMetric;
+use crate::observe::database::{Address, Addresses, Engine};
 use crate::plan::Design;
 
-/// A block is minutes of work; more than this is a typing error.
+/// A block takes minutes; more blocks are a typing error.
 const BLOCKS: std::ops::Range<u32> = 1..1001;
-/// More virtual users than a machine has ports for.
+/// A machine has ports for fewer virtual users.
 const VUS: std::ops::Range<u32> = 1..1_000_001;
 const RETRIES: std::ops::Range<u32> = 0..101;
-/// Enough pairs to detect about 1 %.
-const DEFAULT_BLOCKS: u32 = 10;
-/// One broken round is bad luck, three in a row of the same block are a fault.
-const DEFAULT_RETRIES: u32 = 2;
-/// A server that migrates a large store at its start stays below this.
-const DEFAULT_START_LIMIT: Duration = Duration::from_secs(60);
-/// The longest documented load runs 11 minutes.
-const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(3600);
 /// Smaller differences are seldom relevant.
 const DEFAULT_BAND: f64 = 0.01;
 /// Names become parts of file names.
 const NAME_BYTES: usize = 64;
 
-/// Keys of the plan that this version refuses by name.
+/// Planned keys that this version does not support.
 const TOP_NOT_YET: [&str; 1] = ["budgets"];
 
-/// The files that it names must exist, unless it `is_stored`. With an `outline`, what that lacks is a mistake, too.
-pub fn experiment(
-    text: &str,
-    file: &Path,
-    dir: &Path,
-    is_stored: bool,
-    outline: Option<&Outline>,
-) -> Result<Experiment, Vec<Mistake>> {
+pub(super) fn experiment(origin: Origin<'_>) -> Result<Experiment, FileError> {
+    parse(origin).map_err(|mistakes| FileError::Wrong { path: origin.file.to_owned(), mistakes })
+}
+
+fn parse(origin: Origin<'_>) -> Result<Experiment, Vec<Mistake>> {
+    let Origin { text, outline, .. } = origin;
     let mistakes = Mistakes::new(text);
     let table = match DeTable::parse(text) {
         Ok(table) => table,
         Err(error) => {
             let span = error.span().unwrap_or_default();
-            // A key that is there twice is not named.
+            // The message does not name a duplicate key.
             let key = text.get(span.clone()).filter(|_| error.message() == "duplicate key");
             let key = key.map_or_else(String::new, |key| format!(" `{key}`"));
             mistakes.add(span.start, format!("{}{key}", error.message()));
             return Err(mistakes.into_sorted());
         }
     };
-    let origin = Origin { text, file, dir, is_stored, outline };
     let parsed = top(Reader::new(table.get_ref(), &mistakes), origin);
     if let Some(known) = outline.and_then(|outline| outline.variables.as_ref()) {
         variables::check(table.get_ref(), known, &mistakes);
@@ -76,31 +64,37 @@ pub fn experiment(
 impl Default for Rounds {
     fn default() -> Self {
         Self {
-            blocks: DEFAULT_BLOCKS,
+            // Enough pairs to detect about 1 %.
+            blocks: 10,
             warm_up: None,
-            retries: DEFAULT_RETRIES,
+            // One broken round is bad luck, three in a row of the same block are a fault.
+            retries: 2,
             pin_cpus: true,
             accept: Vec::new(),
-            start_limit: DEFAULT_START_LIMIT,
-            time_limit: DEFAULT_TIME_LIMIT,
+            // Long enough for a server that migrates a large store at its start.
+            start_limit: Duration::from_secs(60),
+            // The longest documented load runs 11 minutes.
+            time_limit: Duration::from_secs(3600),
             quick: None,
         }
     }
 }
 
-/// Where an experiment comes from.
+/// Text of an experiment, and its circumstances.
 #[derive(Clone, Copy)]
-struct Origin<'o> {
-    text: &'o str,
-    file: &'o Path,
-    dir: &'o Path,
-    is_stored: bool,
-    outline: Option<&'o Outline>,
+pub(super) struct Origin<'o> {
+    pub text: &'o str,
+    pub file: &'o Path,
+    pub dir: &'o Path,
+    /// The files that it names may be missing.
+    pub is_stored: bool,
+    /// Anything that the outline lacks is a mistake.
+    pub outline: Option<&'o Outline>,
 }
 
 fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     let Origin { text, file, dir, .. } = origin;
-    // Tables that go to the host unread: it knows what may be in them.
+    // For tables that are passed to the host unread.
     let whole: toml::Table = text.parse().unwrap_or_default();
     let name = match top.text("name") {
         Some(name) if is_name(&name) => Some(name),
@@ -117,9 +111,10 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     let observe = top.table("observe");
     let design = top.text("design");
     let data = top.table("data").and_then(|_| whole.get("data")?.as_table().cloned());
-    let load = top.table("load").or_else(|| top.missing("load")).map(|load| load_of(load, origin));
+    let load =
+        top.table("load").or_else(|| top.missing("load")).map(|load| read_load(load, origin));
     let rounds = top.table("rounds").map_or_else(Rounds::default, |mut reader| {
-        let rounds = rounds_of(&mut reader);
+        let rounds = read_rounds(&mut reader);
         if let Some(Some(load)) = &load {
             check_time_limit(load, &rounds, &reader);
         }
@@ -127,7 +122,6 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     });
     // A file describes a comparison; `madang limit SCRIPT` needs one variant only.
     let fewest = if file == Path::new(super::COMMAND_LINE) { 1 } else { 2 };
-    // Those of a stored experiment need not be there any more.
     let files = (!origin.is_stored).then_some(dir);
     let variants = top.table("variants").or_else(|| top.missing("variants"));
     let variants = variants.map(|variants| variants::all(&variants, &whole, files, fewest));
@@ -187,16 +181,16 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     Some(experiment)
 }
 
-/// What names in the file may refer to.
+/// Variants that the file may refer to.
 #[derive(Clone, Copy)]
 struct Names<'n> {
     variants: &'n [String],
-    /// Those without mistakes.
+    /// Variants without mistakes.
     known: &'n [Variant],
     reference: &'n str,
 }
 
-/// Reports a metric that the script does not have, if the load generator has been asked.
+/// Reports a metric that the script does not have, if its outline is known.
 fn check_metric(outline: Option<&Outline>, metric: &LoadMetric, reader: &Reader<'_>, key: &str) {
     if let Some(Err(why)) = outline.map(|outline| metric.check_outline(outline)) {
         reader.wrong(key, why.to_string());
@@ -218,7 +212,7 @@ fn is_name(text: &str) -> bool {
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
 }
 
-fn load_of(mut reader: Reader<'_>, origin: Origin<'_>) -> Option<Load> {
+fn read_load(mut reader: Reader<'_>, origin: Origin<'_>) -> Option<Load> {
     let script = reader.required_text("script").map(|script| {
         let path = origin.dir.join(&script);
         if !origin.is_stored && !path.is_file() {
@@ -244,7 +238,7 @@ fn load_of(mut reader: Reader<'_>, origin: Origin<'_>) -> Option<Load> {
     Some(Load { script: script?, env, vus, duration, generator, quick })
 }
 
-/// Default name: that of the file, or of its directory for `experiment.toml`.
+/// Default name: from the file, or from its directory for `experiment.toml`.
 fn usual_name(file: &Path, dir: &Path) -> String {
     let stem = file.file_stem().filter(|stem| *stem != "experiment");
     let name = stem.or_else(|| dir.file_name()).map(|name| name.to_string_lossy().into_owned());
@@ -257,27 +251,51 @@ fn usual_question(variants: &[String], reference: &str) -> String {
     format!("Is {} worse than {reference}?", others.join(" or "))
 }
 
-fn rounds_of(reader: &mut Reader<'_>) -> Rounds {
-    let blocks = reader.whole("blocks", BLOCKS).unwrap_or(DEFAULT_BLOCKS);
-    let warm_up = reader.duration("warm_up");
-    let retries = reader.whole("retries", RETRIES).unwrap_or(DEFAULT_RETRIES);
-    let pin_cpus = reader.boolean("pin_cpus").unwrap_or(true);
-    let accept = accepted(reader);
-    let start_limit = reader.positive_duration("start_limit").unwrap_or(DEFAULT_START_LIMIT);
-    let time_limit = reader.positive_duration("time_limit").unwrap_or(DEFAULT_TIME_LIMIT);
-    let quick = reader.table("quick").map(|mut quick| {
-        let settings = QuickRounds {
-            blocks: quick.whole("blocks", BLOCKS),
-            warm_up: quick.duration("warm_up"),
-        };
-        quick.finish(&[]);
-        settings
-    });
+fn read_rounds(reader: &mut Reader<'_>) -> Rounds {
+    let usual = Rounds::default();
+    let rounds = Rounds {
+        blocks: reader.whole("blocks", BLOCKS).unwrap_or(usual.blocks),
+        warm_up: reader.duration("warm_up"),
+        retries: reader.whole("retries", RETRIES).unwrap_or(usual.retries),
+        pin_cpus: reader.boolean("pin_cpus").unwrap_or(usual.pin_cpus),
+        accept: accepted(reader),
+        start_limit: reader.positive_duration("start_limit").unwrap_or(usual.start_limit),
+        time_limit: reader.positive_duration("time_limit").unwrap_or(usual.time_limit),
+        quick: reader.table("quick").map(|mut quick| {
+            let settings = QuickRounds {
+                blocks: quick.whole("blocks", BLOCKS),
+                warm_up: quick.duration("warm_up"),
+            };
+            quick.finish(&[]);
+            settings
+        }),
+    };
     reader.finish(&[]);
-    Rounds { blocks, warm_up, retries, pin_cpus, accept, start_limit, time_limit, quick }
+    rounds
 }
 
-/// Disturbances for which no round is to be refused, and checks that may fail.
+/// Addresses of the servers beside a variant: `mysql`, `redis` and `nginx`.
+fn database_addresses(reader: &mut Reader<'_>) -> Addresses {
+    let [mysql, redis, nginx] = Engine::ALL.map(|engine| {
+        let address = reader.text(engine.key());
+        address.and_then(|address| database_address(reader, engine, address, true))
+    });
+    Addresses { mysql, redis, nginx }
+}
+
+/// Checks an address. A `template` may contain placeholders.
+fn database_address(
+    reader: &Reader<'_>,
+    engine: Engine,
+    text: String,
+    template: bool,
+) -> Option<Address> {
+    let address = Address::new(text);
+    let checked = address.check(engine, template);
+    checked.map_err(|why| reader.refuse_because(engine.key(), why)).ok().map(|()| address)
+}
+
+/// Warnings that the experiment accepts.
 fn accepted(reader: &mut Reader<'_>) -> Vec<Warning> {
     let words = reader.words("accept");
     let known = quoted(&Warning::ACCEPTABLE.map(|(word, _)| word));
@@ -291,7 +309,7 @@ fn accepted(reader: &mut Reader<'_>) -> Vec<Warning> {
     words.into_iter().flatten().filter_map(meant).collect()
 }
 
-/// A load that cannot end in time would break every round, an hour later.
+/// A load that cannot end in time would break every round.
 fn check_time_limit(load: &Load, rounds: &Rounds, reader: &Reader<'_>) {
     let quick_load = load.quick.clone().unwrap_or_default();
     let quick_rounds = rounds.quick.clone().unwrap_or_default();
@@ -303,7 +321,7 @@ fn check_time_limit(load: &Load, rounds: &Rounds, reader: &Reader<'_>) {
             quick_load.duration.or(load.duration),
         ),
     ];
-    // Without `duration` only the script knows how long it takes.
+    // Without `duration`, the length is unknown.
     let too_long = |(_, warm_up, duration): &&(&str, Duration, Option<Duration>)| {
         *warm_up + duration.unwrap_or_default() >= rounds.time_limit
     };

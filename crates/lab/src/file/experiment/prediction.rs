@@ -1,4 +1,4 @@
-//! What an experiment's author expects, written down before the first round.
+//! Predictions, written down before the first round.
 
 use std::fmt;
 
@@ -6,43 +6,40 @@ use serde::Serialize;
 
 use crate::judge::metric::Metric;
 
-/// A claim about one metric of one variant.
+/// A claim about a metric of a variant.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
     pub metric: Metric,
-    /// The variant it is about. The reference only when the claim is about a value, not a ratio.
+    /// The reference only if the claim is about a value, not a ratio.
     pub variant: String,
     #[serde(flatten)]
     pub bound: Bound,
 }
 
-/// On which side of a number a ratio or a value is claimed to lie.
+/// A claim about a ratio to the reference, or about a variant's own value. Bounds are inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// Less than this times the reference, or exactly so much.
     RatioAtMost(f64),
-    /// More than this times the reference, or exactly so much.
     RatioAtLeast(f64),
-    /// The ratio differs from 1 by no more than this share in either direction: with 0.05, it
-    /// lies between 1/1.05 and 1.05.
+    /// Largest difference as a share: with 0.05, the ratio lies between 1/1.05 and 1.05.
     DifferenceBelow(f64),
-    /// The variant's own value is this or less, in the metric's unit.
+    /// In the metric's unit.
     AtMost(f64),
-    /// The variant's own value is this or more, in the metric's unit.
+    /// In the metric's unit.
     AtLeast(f64),
 }
 
 impl Bound {
-    /// How far a value is from what would decide about it, below and above; infinite where nothing
-    /// would. Of ratios, on the scale of logarithms.
+    /// Distances from a value to the bounds below and above that would decide about it; infinite without a bound. On
+    /// the scale of logarithms for ratios.
     pub fn distances(self, value: f64) -> (f64, f64) {
         let one = |distance: f64| (distance.abs(), f64::INFINITY);
         match self {
             Self::RatioAtMost(limit) | Self::RatioAtLeast(limit) => one(value.ln() - limit.ln()),
             Self::DifferenceBelow(share) => {
                 let (place, edge) = (value.ln().abs(), share.ln_1p());
-                // Outside of the band, it is to be shown that it lies outside.
+                // Outside of the band, only the nearer edge decides.
                 if place < edge { (edge - place, edge + place) } else { one(place - edge) }
             }
             Self::AtMost(limit) | Self::AtLeast(limit) => one(value - limit),
@@ -55,7 +52,7 @@ impl Bound {
 }
 
 impl Prediction {
-    /// The claim in words, to follow "is predicted to be".
+    /// The claim in words, to follow "is".
     pub fn claim(&self, reference: &str) -> String {
         match self.bound {
             Bound::RatioAtMost(ratio) => format!("at most ×{ratio} that of `{reference}`"),

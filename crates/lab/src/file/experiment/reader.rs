@@ -1,6 +1,6 @@
-//! Reads tables key by key, so that every mistake is reported with its line, the key and what
-//! would be accepted, and all mistakes of a file at once. Deriving the types would report the
-//! first only, and could not tell a key that is wrong from one that is not supported yet.
+//! Reads tables key by key, so that all mistakes of a file are reported at once, each with its line, the key and what
+//! would be accepted. Derived types would report only the first, and could not distinguish an unknown key from one
+//! that is not supported yet.
 
 mod text;
 
@@ -14,18 +14,17 @@ use toml::de::{DeTable, DeValue};
 
 use crate::file::expression::Expression;
 
-pub use text::is_nearly;
+pub(crate) use text::is_nearly;
 use text::{closest, duration};
 
-/// Nobody means a longer time, and sums and multiples of times stay far from overflowing.
+/// Sums and multiples of such times cannot overflow.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Something wrong in an experiment file. Prints as `LINE: message`.
+/// A mistake in an experiment file. Prints as `LINE: message`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// Counted from 1.
     pub line: usize,
-    /// What is wrong and what would be accepted.
     pub message: String,
 }
 
@@ -35,34 +34,34 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// The mistakes found so far in one text.
-pub struct Mistakes<'t> {
+/// Mistakes found so far in one text.
+pub(crate) struct Mistakes<'t> {
     text: &'t str,
     found: RefCell<Vec<Mistake>>,
 }
 
 impl<'t> Mistakes<'t> {
-    pub fn new(text: &'t str) -> Self {
+    pub(crate) fn new(text: &'t str) -> Self {
         Self { text, found: RefCell::default() }
     }
 
-    pub fn add(&self, offset: usize, message: impl Into<String>) {
+    pub(crate) fn add(&self, offset: usize, message: impl Into<String>) {
         let before = self.text.as_bytes().get(..offset).unwrap_or_default();
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
         self.found.borrow_mut().push(Mistake { line, message: message.into() });
     }
 
-    pub fn into_sorted(self) -> Vec<Mistake> {
+    pub(crate) fn into_sorted(self) -> Vec<Mistake> {
         let mut found = self.found.into_inner();
         found.sort_by_key(|mistake| mistake.line);
         found
     }
 }
 
-/// One table, being read. Every key asked for is one that is accepted.
-pub struct Reader<'a> {
+/// A table, and the keys that were read so far: the accepted ones.
+pub(crate) struct Reader<'a> {
     table: &'a DeTable<'a>,
-    /// As it is written in the file: `[rounds.quick]`; empty at the top.
+    /// Such as `rounds.quick`; empty at the top.
     path: String,
     offset: usize,
     accepted: Vec<&'static str>,
@@ -70,38 +69,37 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub fn new(table: &'a DeTable<'a>, mistakes: &'a Mistakes<'a>) -> Self {
+    pub(crate) fn new(table: &'a DeTable<'a>, mistakes: &'a Mistakes<'a>) -> Self {
         Self { table, path: String::new(), offset: 0, accepted: Vec::new(), mistakes }
     }
 
-    /// Where a key stands, or the table when it is not there.
+    /// Offset of a key, or of the table if the key is missing.
     fn offset_of(&self, key: &str) -> usize {
         self.table.get_key_value(key).map_or(self.offset, |(name, _)| name.span().start)
     }
 
-    /// Notes a mistake in the whole table.
-    pub fn complain(&self, message: impl Into<String>) {
+    /// Reports a mistake in the table as a whole.
+    pub(crate) fn complain(&self, message: impl Into<String>) {
         self.mistakes.add(self.offset, message);
     }
 
     /// Notes a mistake in what a key says.
-    pub fn wrong(&self, key: &str, message: impl Into<String>) {
+    pub(crate) fn wrong(&self, key: &str, message: impl Into<String>) {
         self.mistakes.add(self.offset_of(key), message);
     }
 
-    /// The same, in a sentence that begins with the key and its table.
-    pub fn refuse(&self, key: &str, why: impl fmt::Display) {
+    /// Reports a mistake as "`key` in [table] `why`".
+    pub(crate) fn refuse(&self, key: &str, why: impl fmt::Display) {
         self.wrong(key, format!("`{key}`{} {why}", self.place()));
     }
 
-    /// As [`Self::refuse`], with what somebody else says.
-    pub fn refuse_because(&self, key: &str, why: impl fmt::Display) {
+    /// As [`Self::refuse`], with a complete message after a colon.
+    pub(crate) fn refuse_because(&self, key: &str, why: impl fmt::Display) {
         self.wrong(key, format!("`{key}`{}: {why}", self.place()));
     }
 
-    /// Reports every key that was not asked for, and says of those in `not_yet` that they will be accepted one day. Call
-    /// it last.
-    pub fn finish(&self, not_yet: &[&str]) {
+    /// Reports every key that was not read, and those in `not_yet` as not supported yet.
+    pub(crate) fn finish(&self, not_yet: &[&str]) {
         for (key, _) in self.table {
             let (name, place): (&str, _) = (key.get_ref(), self.place());
             let message = if not_yet.contains(&name) {
@@ -120,32 +118,29 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub fn text(&mut self, key: &'static str) -> Option<String> {
+    pub(crate) fn text(&mut self, key: &'static str) -> Option<String> {
         self.typed(key, "a string", |value| value.as_str().map(str::to_owned))
     }
 
-    pub fn required_text(&mut self, key: &'static str) -> Option<String> {
+    pub(crate) fn required_text(&mut self, key: &'static str) -> Option<String> {
         self.text(key).or_else(|| self.missing(key))
     }
 
-    pub fn boolean(&mut self, key: &'static str) -> Option<bool> {
+    pub(crate) fn boolean(&mut self, key: &'static str) -> Option<bool> {
         self.typed(key, "true or false", DeValue::as_bool)
     }
 
-    /// A positive number, whole or not.
-    pub fn positive(&mut self, key: &'static str) -> Option<f64> {
+    pub(crate) fn positive(&mut self, key: &'static str) -> Option<f64> {
         let positive = |value: &DeValue<'_>| number(value).filter(|number| *number > 0.0);
         self.typed(key, "a positive number", positive)
     }
 
-    /// A number that is not negative.
-    pub fn amount(&mut self, key: &'static str) -> Option<f64> {
+    pub(crate) fn amount(&mut self, key: &'static str) -> Option<f64> {
         let amount = |value: &DeValue<'_>| number(value).filter(|number| *number >= 0.0);
         self.typed(key, "a number that is not negative", amount)
     }
 
-    /// A number or a formula.
-    pub fn formula(&mut self, key: &'static str) -> Option<Expression> {
+    pub(crate) fn formula(&mut self, key: &'static str) -> Option<Expression> {
         let read = |value: &DeValue<'_>| match value.as_str() {
             Some(text) => Some(Expression::parse(text)),
             None => number(value).map(|number| Ok(Expression::number(number))),
@@ -154,7 +149,7 @@ impl<'a> Reader<'a> {
         self.typed(key, wanted, read)?.map_err(|error| self.refuse_because(key, error)).ok()
     }
 
-    pub fn whole(&mut self, key: &'static str, accepted: Range<u32>) -> Option<u32> {
+    pub(crate) fn whole(&mut self, key: &'static str, accepted: Range<u32>) -> Option<u32> {
         let wanted = format!("a whole number from {} to {}", accepted.start, accepted.end - 1);
         let whole = |value: &DeValue<'_>| {
             let DeValue::Integer(integer) = value else { return None };
@@ -165,13 +160,12 @@ impl<'a> Reader<'a> {
         self.typed(key, &wanted, whole)
     }
 
-    /// A time, possibly none at all.
-    pub fn duration(&mut self, key: &'static str) -> Option<Duration> {
+    pub(crate) fn duration(&mut self, key: &'static str) -> Option<Duration> {
         self.duration_from(key, Duration::ZERO)
     }
 
-    /// A time of at least a millisecond, which is what command lines are given.
-    pub fn positive_duration(&mut self, key: &'static str) -> Option<Duration> {
+    /// At least a millisecond, the unit of command lines.
+    pub(crate) fn positive_duration(&mut self, key: &'static str) -> Option<Duration> {
         self.duration_from(key, Duration::from_millis(1))
     }
 
@@ -185,8 +179,8 @@ impl<'a> Reader<'a> {
         self.typed(key, &format!("{wanted}, {range}"), read)
     }
 
-    /// A list of strings with at least one element.
-    pub fn words(&mut self, key: &'static str) -> Option<Vec<String>> {
+    /// A non-empty list of strings.
+    pub(crate) fn words(&mut self, key: &'static str) -> Option<Vec<String>> {
         let words = |value: &DeValue<'_>| {
             let array = value.as_array()?;
             let words: Option<Vec<String>> =
@@ -197,7 +191,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A table of strings, in the order of the file.
-    pub fn strings(&mut self, key: &'static str) -> Option<Vec<(String, String)>> {
+    pub(crate) fn strings(&mut self, key: &'static str) -> Option<Vec<(String, String)>> {
         let table = self.table(key)?;
         let mut entries: Vec<(usize, String, String)> = Vec::new();
         for (name, value) in table.table {
@@ -213,14 +207,14 @@ impl<'a> Reader<'a> {
         Some(entries.into_iter().map(|(_, name, text)| (name, text)).collect())
     }
 
-    pub fn table(&mut self, key: &'static str) -> Option<Self> {
+    pub(crate) fn table(&mut self, key: &'static str) -> Option<Self> {
         self.accepted.push(key);
         let (name, value) = self.table.get_key_value(key)?;
         self.child(name.get_ref(), name.span().start, value)
     }
 
     /// A table, or a list of tables.
-    pub fn list(&mut self, key: &'static str) -> Option<Vec<Self>> {
+    pub(crate) fn list(&mut self, key: &'static str) -> Option<Vec<Self>> {
         self.accepted.push(key);
         let (name, value) = self.table.get_key_value(key)?;
         let Some(array) = value.get_ref().as_array() else {
@@ -234,7 +228,7 @@ impl<'a> Reader<'a> {
     }
 
     /// All tables in this table, in the order of the file, with their names.
-    pub fn tables(&self) -> Vec<(String, Self)> {
+    pub(crate) fn tables(&self) -> Vec<(String, Self)> {
         let mut entries: Vec<_> = self.table.iter().collect();
         entries.sort_by_key(|(name, _)| name.span().start);
         let read = |(name, value): (&Spanned<std::borrow::Cow<'_, str>>, &'a Spanned<_>)| {
@@ -244,24 +238,24 @@ impl<'a> Reader<'a> {
         entries.into_iter().filter_map(read).collect()
     }
 
-    /// Notes a missing key. Always `None`, to end a chain.
-    pub fn missing<T>(&self, key: &str) -> Option<T> {
+    /// Reports a missing key. Always `None`, to end a chain.
+    pub(crate) fn missing<T>(&self, key: &str) -> Option<T> {
         if self.table.get(key).is_none() {
             self.complain(format!("`{key}` is missing{}", self.place()));
         }
         None
     }
 
-    /// The table as messages call it: `[rounds]`.
-    pub fn title(&self) -> String {
+    /// `[rounds]`.
+    pub(crate) fn title(&self) -> String {
         format!("[{}]", self.path)
     }
 
-    pub fn is_table(&self, key: &str) -> bool {
+    pub(crate) fn is_table(&self, key: &str) -> bool {
         self.table.get(key).is_some_and(|value| value.get_ref().is_table())
     }
 
-    pub fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.table.get(key).is_some()
     }
 

@@ -1,4 +1,4 @@
-//! How a variant comes to run.
+//! Targets: the ways to run a variant.
 
 use std::path::PathBuf;
 
@@ -6,39 +6,36 @@ use serde::Serialize;
 
 use super::Served;
 
-/// How a variant comes to run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
     Serve(Served),
-    /// Any program. `{port}` and `{dir}` in it, its environment and `ready` are replaced in each
-    /// round by a free port and a fresh directory.
+    /// Any program. `{port}` and `{dir}` in it, its environment and `ready` become a free port and a fresh directory.
     Command {
-        /// Program and arguments; started in the experiment's directory.
+        /// Started in the experiment's directory.
         argv: Vec<String>,
         env: Vec<(String, String)>,
-        /// The address that answers 200 to 399 when it is ready; its origin is the base URL. `None`: any answer at `{port}`.
+        /// URL with status 200 to 399 when it is ready; its origin is the base URL. `None`: any response at `{port}`.
         ready: Option<String>,
     },
     Container(Container),
-    /// A server that runs already, somewhere. Not started, stopped, reset or observed.
+    /// A running server. Not started, stopped, reset or observed.
     Url(String),
 }
 
-/// A server in one or several containers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Container {
     pub source: ContainerSource,
-    /// Port at which an image's server listens; `None`: the one that the image exposes.
+    /// Port inside the container; `None` for the one that the image exposes.
     pub port: Option<u16>,
-    /// Arguments after the image's name; empty for the image's own command.
+    /// Empty for the image's own command.
     pub command: Vec<String>,
-    /// Environment of the container, or of the program that reads the compose file.
+    /// Environment of the container, or of the compose command.
     pub env: Vec<(String, String)>,
-    /// As of a command.
+    /// As for `Target::Command`.
     pub ready: Option<String>,
 }
 
-/// Origin of containers. Paths start from the experiment's directory.
+/// Paths start from the experiment's directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContainerSource {
@@ -48,7 +45,7 @@ pub enum ContainerSource {
 }
 
 impl ContainerSource {
-    /// Key and value in the file.
+    /// Key and value in the experiment file.
     pub fn named(&self) -> (&'static str, String) {
         match self {
             Self::Image(name) => ("image", name.clone()),
@@ -59,7 +56,7 @@ impl ContainerSource {
 }
 
 impl Container {
-    /// Whether its server listens at a port of this machine that it is told with `{port}`.
+    /// True if it gets `{port}`, and so listens on the machine's network.
     pub fn shares_network(&self) -> bool {
         let texts = self.command.iter().chain(self.env.iter().map(|(_, value)| value));
         texts.into_iter().any(|text| text.contains("{port}"))

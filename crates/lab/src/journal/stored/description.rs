@@ -1,4 +1,4 @@
-//! Question, options and circumstances of a run: `run.json`, for `compare` and `limit`.
+//! `run.json`: question, options and circumstances of a run, for `compare` and `limit`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,47 +16,45 @@ use crate::report::{MachinePart, Origin};
 use crate::round::host::Host;
 use crate::time;
 
-/// The file.
-pub const DESCRIPTION: &str = "run.json";
+pub(crate) const DESCRIPTION: &str = "run.json";
 
-/// Options of one command's runs.
-pub trait Kind: Serialize + DeserializeOwned {
-    /// Name of the command in the file; a comparison has none.
+/// Options of runs of one command.
+pub(crate) trait Kind: Serialize + DeserializeOwned {
+    /// Name of the command in the file; `None` for a comparison.
     const KIND: Option<&'static str>;
-    /// Version of the file's shape.
+    /// Version of the file format.
     const FORMAT: u32;
 }
 
-/// Question, options and circumstances of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Description<A> {
+pub(crate) struct Description<A> {
     format: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
-    /// The experiment's file and the directory its paths start from.
+    /// The experiment file, and the base of its relative paths.
     file: PathBuf,
     dir: PathBuf,
     sources: Sources,
     /// RFC 3339 in UTC.
     started: String,
-    /// When it was resumed, likewise.
+    /// RFC 3339 in UTC.
     resumed: Vec<String>,
     machine: MachinePart,
     versions: Vec<(String, String)>,
-    /// `None` of a run by a version that did not look at them.
+    /// `None` for runs of versions without digests.
     #[serde(default)]
     files: Option<Vec<KeptFile>>,
-    /// Digest of each variant's container image, by the variant's name.
+    /// Digests of container images by variant.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub images: BTreeMap<String, String>,
-    /// `None` of a run that was killed.
+    /// `None` for a killed run.
     finished: Option<String>,
     #[serde(flatten)]
     pub asked: A,
 }
 
 impl<A: Kind> Description<A> {
-    pub fn new(experiment: &Experiment, plan: &Plan, host: &dyn Host, asked: A) -> Self {
+    pub(crate) fn new(experiment: &Experiment, plan: &Plan, host: &dyn Host, asked: A) -> Self {
         Self {
             format: A::FORMAT,
             kind: A::KIND.map(str::to_owned),
@@ -74,11 +72,9 @@ impl<A: Kind> Description<A> {
         }
     }
 
-    /// Reads the description in a run's directory.
-    ///
     /// # Errors
-    /// When there is none of this command and format.
-    pub fn read(dir: &Path) -> Result<Self, StoredError> {
+    /// If there is none of this command and format.
+    pub(crate) fn read(dir: &Path) -> Result<Self, StoredError> {
         let path = dir.join(DESCRIPTION);
         let shape = |source| StoredError::Shape { path: path.clone(), source };
         let text = fs::read_to_string(&path).map_err(|source| StoredError::Read {
@@ -98,17 +94,16 @@ impl<A: Kind> Description<A> {
         serde_json::from_value(value).map_err(shape)
     }
 
-    pub fn resume(&mut self) {
+    pub(crate) fn resume(&mut self) {
         self.resumed.push(time::rfc3339(SystemTime::now()));
         self.finished = None;
     }
 
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.finished = Some(time::rfc3339(SystemTime::now()));
     }
 
-    /// Where and when it ran.
-    pub fn origin(&self) -> Origin {
+    pub(crate) fn origin(&self) -> Origin {
         Origin {
             started: self.started.clone(),
             resumed: self.resumed.clone(),
@@ -118,26 +113,24 @@ impl<A: Kind> Description<A> {
         }
     }
 
-    /// Its file's text.
-    ///
     /// # Errors
-    /// When the path of the experiment is no UTF-8, which JSON cannot say.
-    pub fn to_json(&self) -> serde_json::Result<String> {
+    /// If the path of the experiment is not UTF-8.
+    pub(crate) fn to_json(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// The experiment, whose script need not be there any more; `dir` holds the run.
+    /// Parses the experiment of the run in `dir`; its script may be missing.
     ///
     /// # Errors
-    /// When this version accepts less than the one that stored it.
-    pub fn experiment(&self, dir: &Path) -> Result<Experiment, StoredError> {
+    /// If this version accepts less than the one that stored it.
+    pub(crate) fn experiment(&self, dir: &Path) -> Result<Experiment, StoredError> {
         let experiment = Experiment::stored(&self.file, &self.dir, &self.sources);
         experiment.map_err(|source| StoredError::Experiment { path: dir.join(DESCRIPTION), source })
     }
 
-    /// Refuses to go on with another experiment, script, program, machine, or file of those that
-    /// `provenance.rs` knows.
-    pub fn check_unchanged(
+    /// # Errors
+    /// If the experiment, the script, the program, the machine, or a file that `provenance.rs` knows has changed.
+    pub(crate) fn check_unchanged(
         &self,
         experiment: &Experiment,
         plan: &Plan,
@@ -160,11 +153,9 @@ impl<A: Kind> Description<A> {
         if changed.is_empty() { Ok(()) } else { Err(StoredError::Changed(changed)) }
     }
 
-    /// Refuses to go on with other container images.
-    ///
     /// # Errors
-    /// With the variants whose image changed.
-    pub fn check_images(&self, now: &BTreeMap<String, String>) -> Result<(), StoredError> {
+    /// With the variants whose container image changed.
+    pub(crate) fn check_images(&self, now: &BTreeMap<String, String>) -> Result<(), StoredError> {
         let others = self.images.iter().filter(|(name, id)| now.get(*name) != Some(id));
         let changed: Vec<String> =
             others.map(|(name, _)| format!("the image of variant `{name}`")).collect();

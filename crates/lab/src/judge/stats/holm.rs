@@ -1,9 +1,8 @@
-//! Many comparisons at once.
+//! Multiple comparisons.
 
-/// Adjusted p-values, in the order given, for rejecting at any level the family's chance of a
-/// single false rejection is to stay below (Holm, "A simple sequentially rejective multiple test
-/// procedure", 1979): the k-th smallest of m is multiplied by m − k + 1, and none is smaller than
-/// one before it. Needs no independence, which metrics of one round do not have.
+/// Adjusts p-values so that rejecting those up to a level keeps the family-wise error rate below it (Holm, "A simple
+/// sequentially rejective multiple test procedure", 1979): the k-th smallest of m is multiplied by m − k + 1, and none
+/// is smaller than one before it. Requires no independence, which metrics of one round do not have.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|left, right| p_values[*left].total_cmp(&p_values[*right]));

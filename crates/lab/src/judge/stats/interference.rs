@@ -2,35 +2,30 @@
 
 use serde::Serialize;
 
-use super::ratio::{CONFIDENCE, Estimate};
+use super::ratio::Estimate;
 use super::student;
 
-/// The same ratio, of the two alone and side by side.
+/// A ratio from pairs compared with the one from rounds alone.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interference {
-    /// The ratio of rounds alone, and the ends of its 95 % interval.
+    /// Ratio from rounds alone.
     pub alone: f64,
-    /// See `alone`.
+    /// Ends of its 95 % interval.
     pub alone_interval: (f64, f64),
-    /// The logarithm of the ratio alone, less that of the pairs.
+    /// Logarithm of the ratio alone, less that of the pairs.
     pub difference: f64,
     pub is_certain: bool,
 }
 
-/// Compares a ratio from pairs with that of rounds alone: the difference of two independent means of logarithms
-/// (Welch, "The generalization of 'Student's' problem when several different population variances are involved", 1947).
-/// `None` where one of them has no interval.
-pub fn interference(paired: &Estimate, alone: &Estimate) -> Option<Interference> {
+/// Compares two independent means of logarithms (Welch, "The generalization of 'Student's' problem when several
+/// different population variances are involved", 1947). `None` without an interval of both.
+pub(crate) fn interference(paired: &Estimate, alone: &Estimate) -> Option<Interference> {
     let (alone_interval, difference) = (alone.interval?, (alone.ratio / paired.ratio).ln());
     let variance =
         |one: &Estimate| Some((one.spread?.powi(2) / one.blocks as f64, one.blocks as f64 - 1.0));
     let ((a, a_degrees), (b, b_degrees)) = (variance(alone)?, variance(paired)?);
     let degrees = (a + b).powi(2) / (a * a / a_degrees + b * b / b_degrees);
-    let reach = if a + b > 0.0 {
-        student::quantile(0.5 + CONFIDENCE / 2.0, degrees) * (a + b).sqrt()
-    } else {
-        0.0
-    };
+    let reach = if a + b > 0.0 { student::critical(degrees) * (a + b).sqrt() } else { 0.0 };
     let is_certain = difference.abs() > reach;
     Some(Interference { alone: alone.ratio, alone_interval, difference, is_certain })
 }

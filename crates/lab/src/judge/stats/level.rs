@@ -1,46 +1,32 @@
-//! The mean of a value over rounds, for predictions about a variant alone.
+//! Arithmetic mean of a value, for predictions about a variant alone.
 
 use serde::Serialize;
 
-use super::ratio::CONFIDENCE;
-use super::student;
+use super::sample::Sample;
 
-/// A variant's own value over several blocks.
+/// A variant's own value over blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Level {
     /// Arithmetic mean of the rounds' values.
     pub value: f64,
-    /// Ends of its 95 % confidence interval; `None` with fewer than two blocks.
+    /// Ends of its 95 % confidence interval; `None` with too few blocks.
     pub interval: Option<(f64, f64)>,
-    /// Blocks it rests on.
     pub blocks: usize,
     /// Standard deviation of the rounds' values; `None` with fewer than two blocks.
     pub spread: Option<f64>,
 }
 
-/// Number of zeros that show a median of zero by a sign test: six fair coins show no head with 1.6 % probability.
+/// Zeros that show a median of zero by a sign test: six fair coins show no head with 1.6 % probability.
 const FEWEST_ZEROS: usize = 6;
 
-/// Estimates the mean from one value per block, by Student's t (Student, "The probable error of a
-/// mean", 1908). Not on logarithms as for ratios: values such as counts of errors may be zero.
-/// Zeros have no spread, so six are needed for an interval (sign test). `None` without
-/// any block.
-pub fn level(values: &[f64]) -> Option<Level> {
-    if values.is_empty() {
-        return None;
-    }
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let spread = (values.len() >= 2).then(|| {
-        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        (squares / (n - 1.0)).sqrt()
-    });
+/// Estimates the mean of one value per block, by Student's t (Student, "The probable error of a mean", 1908). Without
+/// logarithms, because values such as error counts may be zero. Zeros have no spread, so an interval needs six of them
+/// (sign test). `None` without blocks.
+pub(crate) fn level(values: &[f64]) -> Option<Level> {
+    let sample = Sample::new(values)?;
     let is_nothing = values.iter().all(|value| *value == 0.0) && values.len() < FEWEST_ZEROS;
-    let interval = spread.filter(|_| !is_nothing).map(|spread| {
-        let reach = student::quantile(0.5 + CONFIDENCE / 2.0, n - 1.0) * spread / n.sqrt();
-        (mean - reach, mean + reach)
-    });
-    Some(Level { value: mean, interval, blocks: values.len(), spread })
+    let interval = sample.interval().filter(|_| !is_nothing);
+    Some(Level { value: sample.mean, interval, blocks: values.len(), spread: sample.spread })
 }
 
 #[cfg(test)]

@@ -1,16 +1,14 @@
-//! A straight line through values over time.
-
-/// The line of least squares through values one step apart.
+/// Line of least squares through values one step apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Line {
+pub(crate) struct Line {
     pub slope: f64,
-    /// Share of the variance that the line explains, R²; 0 for values that are all equal.
+    /// R², the explained share of the variance; 0 for equal values.
     pub fit: f64,
 }
 
 impl Line {
-    /// `None` through fewer than two values.
-    pub fn through(values: &[f64]) -> Option<Self> {
+    /// `None` with fewer than two values.
+    pub(crate) fn through(values: &[f64]) -> Option<Self> {
         let n = values.len();
         if n < 2 {
             return None;

@@ -1,23 +1,21 @@
-//! Simulated blocks, for choosing and testing the statistics.
+//! Simulated blocks, to choose and test the statistics.
 
-/// How rounds of the same variant differ.
+/// Noise of rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Noise {
+pub(crate) enum Noise {
     /// Values spread normally, by 10 %.
     Normal,
     /// Values spread log-normally, by 30 %, around a machine that varies by half between blocks.
     LogNormal,
-    /// A machine that gets slower by half during the run, also from one round of a block to the
-    /// next, and 5 % of noise.
+    /// A machine that gets slower by half during the run, also within blocks, and 5 % of noise.
     Drift,
-    /// One round in ten is 30 % slower than the others, beside 3 % of noise.
+    /// One round in ten is 30 % slower, with 3 % of noise.
     Stalls,
 }
 
 impl Noise {
-    /// `(reference, variant)` of each block of an experiment whose true ratio is `truth`, in random
-    /// order within the block.
-    pub fn pairs(self, blocks: u32, truth: f64, rng: &mut fastrand::Rng) -> Vec<(f64, f64)> {
+    /// `(reference, variant)` of each block with a true ratio of `truth`, in random order within blocks.
+    pub(crate) fn pairs(self, blocks: u32, truth: f64, rng: &mut fastrand::Rng) -> Vec<(f64, f64)> {
         let pair = |block| {
             let (first, second) = self.block(f64::from(block) / f64::from(blocks), blocks, rng);
             if rng.bool() { (first, second * truth) } else { (second, first * truth) }
@@ -25,7 +23,7 @@ impl Noise {
         (0..blocks).map(pair).collect()
     }
 
-    /// Two rounds of the same thing, one after the other.
+    /// Two consecutive rounds of the same variant.
     fn block(self, done: f64, blocks: u32, rng: &mut fastrand::Rng) -> (f64, f64) {
         let mut round = |slower: f64| match self {
             Self::Normal => 1.0 + 0.1 * normal(rng),
@@ -43,9 +41,8 @@ impl Noise {
     }
 }
 
-/// A standard normal number (Box and Muller, "A note on the generation of random normal deviates",
-/// 1958).
-pub fn normal(rng: &mut fastrand::Rng) -> f64 {
+/// A standard normal number (Box and Muller, "A note on the generation of random normal deviates", 1958).
+pub(crate) fn normal(rng: &mut fastrand::Rng) -> f64 {
     let radius = (-2.0 * (1.0 - rng.f64()).ln()).sqrt();
     radius * (2.0 * std::f64::consts::PI * rng.f64()).cos()
 }

@@ -1,17 +1,15 @@
-//! How many blocks a decision would take.
+//! Number of blocks for a decision.
 
-use super::ratio::CONFIDENCE;
 use super::student;
 
-/// The chance of a decision that the number of blocks is given for; as usual in the field (Cohen,
-/// "Statistical Power Analysis for the Behavioral Sciences", 1988, section 2.4).
-pub const POWER: f64 = 0.8;
-/// An experiment file accepts no more blocks.
-pub const MOST_BLOCKS: u32 = 1000;
+/// Power of the number of blocks, as usual in the field (Cohen, "Statistical Power Analysis for the Behavioral
+/// Sciences", 1988, section 2.4).
+pub(crate) const POWER: f64 = 0.8;
+/// Limit of experiment files.
+pub(crate) const MOST_BLOCKS: u32 = 1000;
 
-/// The smallest number of blocks with which the 95 % interval would leave out both bounds with a
-/// chance of 80 %, if mean and spread stay as they are; `None` if that are more than
-/// [`MOST_BLOCKS`].
+/// Smallest number of blocks with which the 95 % interval would exclude both bounds with a chance of 80 %, at this mean
+/// and spread; `None` above [`MOST_BLOCKS`].
 ///
 /// `spread` is the blocks' standard deviation; `below` and `above` are the distances from the mean
 /// to a bound on either side, infinite where there is none, all on one scale (logarithms for
@@ -19,11 +17,11 @@ pub const MOST_BLOCKS: u32 = 1000;
 /// e = spread/√n, q = t(0.975; n − 1) and F Student's distribution with n − 1 degrees of freedom,
 /// which is the usual shifted approximation of the noncentral t (Chow, Shao and Wang, "Sample Size
 /// Calculations in Clinical Research", 2008, sections 3.1.2 and 3.1.3).
-pub fn blocks_needed(spread: f64, below: f64, above: f64) -> Option<u32> {
+pub(crate) fn blocks_needed(spread: f64, below: f64, above: f64) -> Option<u32> {
     let suffices = |blocks: u32| {
         let degrees = f64::from(blocks - 1);
         let error = spread / f64::from(blocks).sqrt();
-        let reach = student::quantile(0.5 + CONFIDENCE / 2.0, degrees);
+        let reach = student::critical(degrees);
         let chance = |distance: f64| {
             if distance.is_infinite() || error == 0.0 {
                 return f64::from(u8::from(distance > 0.0));
@@ -35,7 +33,7 @@ pub fn blocks_needed(spread: f64, below: f64, above: f64) -> Option<u32> {
     if !suffices(MOST_BLOCKS) {
         return None;
     }
-    // More blocks never make it less likely.
+    // The chance grows with the number of blocks.
     let (mut least, mut most) = (2, MOST_BLOCKS);
     while least < most {
         let middle = u32::midpoint(least, most);

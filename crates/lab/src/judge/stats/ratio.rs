@@ -1,62 +1,49 @@
-//! The geometric mean of paired ratios.
+//! Geometric mean of paired ratios.
 
 use serde::Serialize;
 
+use super::sample::Sample;
 use super::student;
 
-/// The confidence of every interval.
-pub const CONFIDENCE: f64 = 0.95;
+/// Confidence of every interval.
+pub(crate) const CONFIDENCE: f64 = 0.95;
 
-/// A ratio between two variants over several blocks.
+/// A ratio of two variants over blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Estimate {
     /// Geometric mean of the blocks' ratios.
     pub ratio: f64,
     /// Ends of its 95 % confidence interval; `None` with fewer than two blocks.
     pub interval: Option<(f64, f64)>,
-    /// Blocks it rests on.
     pub blocks: usize,
-    /// Standard deviation of the logarithms of the blocks' ratios; `None` with fewer than two.
+    /// Standard deviation of the logarithms of the blocks' ratios; `None` with fewer than two blocks.
     pub spread: Option<f64>,
-    /// Two-sided p-value of "the ratio is 1", by the same t; `None` with fewer than two blocks.
+    /// Two-sided p-value of a ratio of 1 by the same t; `None` with fewer than two blocks.
     pub p_value: Option<f64>,
 }
 
 impl Estimate {
-    /// Whether 1 lies inside the interval: the data do not tell the two apart.
     pub fn includes_no_difference(&self) -> bool {
         self.interval.is_none_or(|(low, high)| low <= 1.0 && 1.0 <= high)
     }
 }
 
-/// Estimates the ratio from one `(reference, variant)` pair of positive numbers per block.
+/// Estimates the ratio from a `(reference, variant)` pair of positive numbers per block; `None` without blocks.
 ///
-/// The logarithms of the ratios are averaged, and the interval is that of Student's paired t
-/// (Student, "The probable error of a mean", 1908); that ratios call for the geometric mean is
-/// argued by Fleming and Wallace, "How not to lie with statistics", 1986. Pairing within a block
-/// removes whatever drifts slowly on a shared machine; logarithms make "twice" and "half" equally
-/// far from "same" and the few large values of latencies less heavy. `None` without any block.
-///
-/// # Panics
-/// Never, but values that are not positive give a ratio that is not a number.
+/// Averages the logarithms of the ratios, with the interval of Student's paired t (Student, "The probable error of a
+/// mean", 1908). Fleming and Wallace, "How not to lie with statistics", 1986, argue for the geometric mean of ratios.
+/// Pairing within a block removes slow drift of a shared machine; logarithms make "twice" and "half" equally far from
+/// "same", and reduce the weight of a few large latencies.
 pub fn estimate(pairs: &[(f64, f64)]) -> Option<Estimate> {
-    if pairs.is_empty() {
-        return None;
-    }
-    let logs = log_ratios(pairs);
-    let n = logs.len() as f64;
-    let mean = logs.iter().sum::<f64>() / n;
-    let spread = (logs.len() >= 2).then(|| {
-        let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
-        (squares / (n - 1.0)).sqrt()
-    });
-    let interval = spread.map(|spread| {
-        let reach = student::quantile(0.5 + CONFIDENCE / 2.0, n - 1.0) * spread / n.sqrt();
-        ((mean - reach).exp(), (mean + reach).exp())
-    });
-    let p_value = spread.map(|spread| student::two_sided(mean, spread / n.sqrt(), n - 1.0));
-    let (ratio, blocks) = (mean.exp(), logs.len());
-    Some(Estimate { ratio, interval, blocks, spread, p_value })
+    let sample = Sample::new(&log_ratios(pairs))?;
+    let Sample { n, mean, spread } = sample;
+    Some(Estimate {
+        ratio: mean.exp(),
+        interval: sample.interval().map(|(low, high)| (low.exp(), high.exp())),
+        blocks: pairs.len(),
+        spread,
+        p_value: spread.map(|spread| student::two_sided(mean, spread / n.sqrt(), n - 1.0)),
+    })
 }
 
 /// The logarithms of the blocks' ratios.

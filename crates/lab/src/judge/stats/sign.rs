@@ -1,16 +1,14 @@
-//! What can be said about values of which some are zero, so that they have no logarithms.
+//! Sign test, for values without logarithms.
 
 use super::CONFIDENCE;
 
-/// The 95 % interval of the median that a sign test gives, which assumes no distribution: from the
-/// `k`-th smallest to the `k`-th largest, where fewer than `k` of as many fair coins as there are
-/// values show heads with a probability of at most 2.5 % (Dixon and Mood, "The statistical sign
-/// test", 1946). `None` with fewer than six values, of which no two are that far apart, also where all
-/// are the same. Infinite values are larger than all others.
-pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
+/// 95 % interval of the median by the sign test, which assumes no distribution: from the `k`-th smallest to the `k`-th
+/// largest value, where fewer than `k` of as many fair coins show heads with a probability of at most 2.5 % (Dixon and
+/// Mood, "The statistical sign test", 1946). `None` with fewer than six values. Infinite values are the largest.
+pub(crate) fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    // Heads among n coins: the chance of exactly `heads`, and of at most so many.
+    // Probability of exactly `heads` heads among n coins, and of at most so many.
     let n = sorted.len() as f64;
     let (mut exactly, mut at_most) = (0.5_f64.powf(n), 0.0);
     let mut outside = 0;
@@ -30,8 +28,8 @@ pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
 mod tests {
     use super::*;
 
-    /// Of six coins, none shows heads with 1/64 = 1.6 %; of five, with 3.1 %. Of nine, at most one
-    /// with 10/512 = 2.0 %; of eight, with 9/256 = 3.5 %.
+    /// Six coins show no head with a probability of 1/64 = 1.6 %, five with 3.1 %. Nine show at most one with 10/512 =
+    /// 2.0 %, eight with 9/256 = 3.5 %.
     #[test]
     fn the_interval_is_that_of_the_sign_test() {
         let of = |n: i32| median_interval(&(1..=n).rev().map(f64::from).collect::<Vec<_>>());

@@ -1,5 +1,5 @@
-//! What the statistics promise, on simulated experiments. Seeds are fixed: the bounds below hold
-//! for these experiments, and are several standard deviations away from what theory expects.
+//! Checks the statistics on simulated experiments. Seeds are fixed; the bounds are several standard deviations away
+//! from the expected values.
 
 use super::noise::{Noise, normal};
 use super::{estimate, holm, level};
@@ -27,8 +27,7 @@ fn the_interval_contains_the_true_ratio_as_often_as_it_says() {
     }
 }
 
-/// Nine metrics of one experiment, as alike as those of one round are: half of what moves one of
-/// them moves all.
+/// Nine correlated metrics of one experiment: half of their noise is common.
 fn alike(blocks: u32, noise: Noise, rng: &mut fastrand::Rng) -> Vec<Vec<(f64, f64)>> {
     let common: Vec<f64> = (0..blocks).map(|_| 0.1 * normal(rng)).collect();
     let metric = |_| {
@@ -39,8 +38,8 @@ fn alike(blocks: u32, noise: Noise, rng: &mut fastrand::Rng) -> Vec<Vec<(f64, f6
     (0..9).map(metric).collect()
 }
 
-/// At a true 5 %, the share among 8,000 has a standard deviation of 0.24 %, so that 6 % is four of
-/// them away; among 2,000 it would be two, and one seed in fifty would fail.
+/// At a true 5 %, the share among 8,000 has a standard deviation of 0.24 %, so 6 % is four of them away; among 2,000 it
+/// would be two, and one seed in fifty would fail.
 #[test]
 fn two_equal_things_are_rarely_found_different() {
     const EXPERIMENTS: u32 = 8000;
@@ -61,8 +60,7 @@ fn two_equal_things_are_rarely_found_different() {
     }
 }
 
-/// Of predictions that are wrong, at the very edge of being right, no more than one in forty may be
-/// supported; and the same for refuting right ones.
+/// At most one in forty predictions at the edge of the truth may be wrongly supported or refuted.
 #[test]
 fn predictions_at_the_edge_of_the_truth_are_rarely_decided_wrongly() {
     let mut rng = fastrand::Rng::with_seed(1987);
@@ -79,7 +77,7 @@ fn predictions_at_the_edge_of_the_truth_are_rarely_decided_wrongly() {
         let share = f64::from(count) / f64::from(EXPERIMENTS);
         assert!(share <= 0.035, "{supported} {refuted} {equal}");
     }
-    // Decisions do happen: a bound that could never be reached would pass, too.
+    // Decisions do happen.
     assert!(supported > 20 && refuted > 20, "{supported} {refuted}");
 }
 
@@ -95,13 +93,12 @@ fn equal_things_are_found_different_as_rarely_as_it_says_also_with_outliers() {
     }
 }
 
-/// Rounds of one variant in a run of its own.
+/// Rounds of one variant alone.
 fn run(noise: Noise, blocks: u32, truth: f64, rng: &mut fastrand::Rng) -> Vec<f64> {
     noise.pairs(blocks, 1.0, rng).into_iter().map(|(value, _)| truth * value).collect()
 }
 
-/// For claims about a variant's own value. Drift is left out:
-/// nothing that is not paired withstands it, which is why `compare` pairs.
+/// For claims about a variant's own value. Without drift, which only pairs withstand.
 #[test]
 fn unpaired_intervals_contain_the_truth_as_often_as_they_say() {
     for blocks in [6, 10, 20] {

@@ -1,8 +1,9 @@
-//! Student's t distribution, without a table.
+//! Student's t distribution.
 
-/// Lanczos' approximation of ln Γ(x) for x > 0 ("A precision approximation of the gamma function",
-/// 1964) with g = 7 and the nine coefficients in general use (GNU Scientific Library,
-/// `specfunc/gamma.c`).
+use super::ratio::CONFIDENCE;
+
+/// ln Γ(x) for x > 0 (Lanczos, "A precision approximation of the gamma function", 1964), with g = 7 and the nine
+/// coefficients in general use (GNU Scientific Library, `specfunc/gamma.c`).
 fn ln_gamma(x: f64) -> f64 {
     const G: f64 = 7.0;
     const TERMS: [f64; 9] = [
@@ -19,8 +20,8 @@ fn ln_gamma(x: f64) -> f64 {
     0.5 * (2.0 * std::f64::consts::PI).ln() + (x + 0.5) * base.ln() - base + sum.ln()
 }
 
-/// The regularised incomplete beta function I_x(a, b), by its continued fraction (DLMF 8.17.22)
-/// evaluated with the modified Lentz algorithm (Thompson and Barnett 1986).
+/// Regularised incomplete beta function I_x(a, b) by its continued fraction (DLMF 8.17.22), evaluated with the modified
+/// Lentz algorithm (Thompson and Barnett 1986).
 fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -28,8 +29,7 @@ fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x >= 1.0 {
         return 1.0;
     }
-    // The fraction converges fast below this point; above it, the symmetric one does
-    // (DLMF 8.17.4).
+    // Above this point, only the symmetric fraction converges fast (DLMF 8.17.4).
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - incomplete_beta(1.0 - x, b, a);
     }
@@ -43,9 +43,9 @@ fn ln_beta(a: f64, b: f64) -> f64 {
 
 /// 1 + d₁/(1 + d₂/(1 + …)) with the coefficients of DLMF 8.17.23.
 fn continued_fraction(x: f64, a: f64, b: f64) -> f64 {
-    /// Keeps Lentz's denominators from being exactly zero.
+    /// Keeps Lentz's denominators from zero.
     const TINY: f64 = 1e-300;
-    /// Needed: about the square root of the larger parameter.
+    /// Convergence takes about the square root of the larger parameter.
     const STEPS: u32 = 10_000;
     let guard = |value: f64| if value.abs() < TINY { TINY } else { value };
     let mut fraction = 1.0;
@@ -69,24 +69,29 @@ fn continued_fraction(x: f64, a: f64, b: f64) -> f64 {
 }
 
 /// P(T ≤ t) for `degrees` > 0 degrees of freedom (Abramowitz and Stegun 26.7.1 by way of 26.5.27).
-pub fn cumulative(t: f64, degrees: f64) -> f64 {
+pub(crate) fn cumulative(t: f64, degrees: f64) -> f64 {
     let tail = 0.5 * incomplete_beta(degrees / (degrees + t * t), degrees / 2.0, 0.5);
     if t >= 0.0 { 1.0 - tail } else { tail }
 }
 
-/// The chance that a mean with this standard error is at least so far from zero on either side when
-/// the truth is zero. Without any error, a mean of zero is certain and any other impossible.
-pub fn two_sided(mean: f64, standard_error: f64, degrees: f64) -> f64 {
+/// Probability of a mean at least so far from zero on either side if the truth is zero. Without an error, a mean of
+/// zero is certain and any other impossible.
+pub(crate) fn two_sided(mean: f64, standard_error: f64, degrees: f64) -> f64 {
     if standard_error == 0.0 {
         return f64::from(u8::from(mean == 0.0));
     }
-    // From the lower tail, which keeps its digits where 1 − P would not.
+    // The lower tail keeps its digits, unlike 1 − P.
     2.0 * cumulative(-(mean / standard_error).abs(), degrees)
 }
 
-/// The t with P(T ≤ t) = `probability`, for a probability strictly between 0 and 1. By bisection:
-/// it is needed a few times per report, so certainty is worth more than speed.
-pub fn quantile(probability: f64, degrees: f64) -> f64 {
+/// The t of a 95 % interval.
+pub(crate) fn critical(degrees: f64) -> f64 {
+    quantile(0.5 + CONFIDENCE / 2.0, degrees)
+}
+
+/// The t with P(T ≤ t) = `probability`, strictly between 0 and 1. By bisection: called a few times per report, so
+/// certainty is worth more than speed.
+pub(crate) fn quantile(probability: f64, degrees: f64) -> f64 {
     if probability < 0.5 {
         return -quantile(1.0 - probability, degrees);
     }

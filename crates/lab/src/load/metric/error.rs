@@ -1,9 +1,8 @@
-//! Why a figure of the load cannot be had, in words for the person who wrote its name.
+//! Errors of names of figures.
 
 use super::{Kind, LoadMetric, STATISTICS};
 use crate::file::outline::Outline;
 
-/// Why a text is no figure of the load, or none that this load has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MetricError {
     #[error("`{0}` is no name such as `http_req_duration{{scenario:bystander}}.p99`")]
@@ -14,13 +13,12 @@ pub enum MetricError {
     UnknownStatistic { text: String, statistic: String },
     #[error("`{text}`: `{name}` is {}: {}", .kind.name(), .kind.statistics())]
     NotOfItsKind { text: String, name: String, kind: Kind },
-    /// Neither every run nor the script has it.
     #[error(
         "no metric `{name}`: the script makes {own}; every run has {}",
         quoted(LoadMetric::built_in())
     )]
     Unknown { name: String, own: String },
-    /// The script has the metric, but not for these tags alone.
+    /// The script has the metric, but no sub-metric with these tags.
     #[error(
         "nothing makes `{0}`: a threshold in the script does, such as \
          `thresholds: {{ '{0}': ['count>=0'] }}`"

@@ -1,10 +1,9 @@
-//! The kinds of metrics that k6 has.
+//! Kinds of metrics in k6.
 
 use serde::Deserialize;
 
 use super::Statistic;
 
-/// A kind, and with it the statistics that there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -14,9 +13,8 @@ pub enum Kind {
     Trend,
 }
 
-/// Metrics every load run has; those of k6's documentation that make sense per round, and the
-/// length of the window.
-pub const BUILT_IN: [(&str, Kind); 17] = [
+/// Metrics of every load: those of k6's documentation that make sense per round.
+pub(crate) const BUILT_IN: [(&str, Kind); 17] = [
     ("http_reqs", Kind::Counter),
     ("good_reqs", Kind::Counter),
     ("iterations", Kind::Counter),
@@ -58,7 +56,7 @@ impl Kind {
         }
     }
 
-    /// Whether that can be taken of it; `None` is its count, value or share.
+    /// `None` is the count, value or share.
     pub(super) fn has(self, statistic: Option<Statistic>) -> bool {
         use Statistic::{
             Avg, Count, Deviation, Fails, Max, Median, Min, P50, P90, P95, P99, Passes, Rate, Value,

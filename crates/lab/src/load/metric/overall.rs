@@ -1,16 +1,14 @@
-//! Sums over all that the generator did, for invariants.
+//! Sums over the whole load, for invariants.
 //!
-//! What a server keeps is compared with what was sent to it, and that includes `setup()`, the warm-up and
-//! `teardown()`. Asking the server again when the window begins would not be exact: requests are in flight
-//! then, and nobody knows on which side of that moment they were written.
+//! A server's data include the requests of `setup()`, the warm-up and `teardown()`. Reading them at the start of the
+//! window would not be exact, because requests are in flight then.
 
 use super::{LoadMetric, Statistic};
 use crate::judge::metric::Absent;
 use crate::load::report::{LoadReport, Sum};
 
 impl LoadMetric {
-    /// Its value for an invariant: sums are those of everything the generator did, all else is as in
-    /// [`Self::value_in`]. A generator that does not tell them has those of the window.
+    /// Value for an invariant: sums over the whole run, if the generator reports them; otherwise as [`Self::value_in`].
     pub(crate) fn overall_value_in(&self, load: &LoadReport) -> Result<f64, Absent> {
         let sum = load.overall.iter().find(|(key, _)| self.is_at(key)).map(|(_, sum)| *sum);
         let sum = sum.and_then(|sum| match (sum, self.statistic) {

@@ -1,19 +1,11 @@
-//! Why a database gave no number.
-
 use std::io;
 use std::time::Duration;
 
-/// Why a database gave no number.
+/// Error of reading a number from a database.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DatabaseError {
-    /// Its address cannot be used.
-    #[error("{0}")]
-    Address(String),
+pub(crate) enum DatabaseError {
     #[error("{0}")]
     Failed(String),
-    /// It answered, but not with the number that was asked for.
-    #[error("{0}")]
-    NoNumber(String),
     #[error("no answer within {} s", .0.as_secs())]
     Late(Duration),
     #[error("interrupted")]
@@ -25,8 +17,8 @@ pub enum DatabaseError {
 }
 
 impl DatabaseError {
-    pub(crate) fn no_number(why: impl Into<String>) -> Self {
-        Self::NoNumber(why.into())
+    pub(crate) fn failed(why: impl Into<String>) -> Self {
+        Self::Failed(why.into())
     }
 
     pub(super) fn of_connection(error: &io::Error) -> Self {

@@ -1,8 +1,8 @@
-//! What a report says of a database or nginx over a round, by the names that it uses itself.
+//! Figures of databases and nginx over a round, by the names of their own counters.
 
 use std::fmt;
 
-/// A kind of database by the protocol that it speaks, or nginx.
+/// Protocol of a database, or nginx.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Engine {
     Mysql,
@@ -13,7 +13,7 @@ pub enum Engine {
 impl Engine {
     pub const ALL: [Self; 3] = [Self::Mysql, Self::Redis, Self::Nginx];
 
-    /// The key that names its address in an experiment.
+    /// Key of its address in an experiment.
     pub fn key(self) -> &'static str {
         match self {
             Self::Mysql => "mysql",
@@ -30,24 +30,23 @@ impl Engine {
     }
 }
 
-/// How a round's value comes from what the database says.
+/// Derivation of a round's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Taken {
-    /// By how much it grew between the start of the load and its end, warm-up included.
+    /// Change over the load, warm-up included.
     Change,
-    /// As `Change`, and the lab's own questions are subtracted.
+    /// As `Change`, without the lab's own queries.
     ChangeWithoutLab,
-    /// The largest of the values seen ten times a second.
+    /// Largest of the samples, ten a second.
     Largest,
 }
 
-/// One figure of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Figure {
     pub(crate) engine: Engine,
     pub(crate) name: &'static str,
     pub(crate) taken: Taken,
-    /// `ms`, `bytes`, or empty of counts.
+    /// `ms`, `bytes`, or empty for counts.
     pub(crate) unit: &'static str,
 }
 
@@ -64,8 +63,8 @@ const fn nginx(name: &'static str, taken: Taken) -> Figure {
 }
 
 impl Figure {
-    /// All of them, in the order of reports. Meanings: MySQL 8.4 Reference Manual, "Server Status
-    /// Variables" (MariaDB's are the same, and `Innodb_deadlocks`); Redis documentation, "INFO"; nginx documentation,
+    /// In the order of reports. Definitions: MySQL 8.4 Reference Manual, "Server Status Variables" (the same in
+    /// MariaDB, with `Innodb_deadlocks`); Redis documentation, "INFO"; nginx documentation,
     /// "ngx_http_stub_status_module".
     pub const ALL: [Self; 21] = [
         mysql("Questions", Taken::ChangeWithoutLab, ""),
@@ -95,7 +94,7 @@ impl Figure {
         Self::ALL.into_iter().filter(move |figure| figure.engine == engine)
     }
 
-    /// The figure of that name in files, such as `mysql.Questions`.
+    /// Finds a figure by its name in files.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|figure| figure.to_string() == text)
     }
@@ -105,7 +104,7 @@ impl Figure {
     }
 }
 
-/// Its name in files: `mysql.Questions`, `redis.used_memory.max`.
+/// Name in files: `mysql.Questions`, `redis.used_memory.max`.
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let largest = if self.is_counter() { "" } else { ".max" };

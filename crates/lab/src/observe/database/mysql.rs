@@ -1,5 +1,4 @@
-//! MySQL and MariaDB, by the `mysql` crate: signing in alone has four ways, two of them with
-//! ciphers, and none of that is what Madang exists for. Without TLS.
+//! MySQL and MariaDB, without TLS, by the `mysql` crate: authentication alone has four methods.
 
 use std::error::Error as _;
 use std::sync::mpsc;
@@ -13,25 +12,25 @@ use super::{ANSWER_TIME, Address, CONNECT_TIME, DatabaseError, QUERY_TIME, bound
 use crate::run::cancel::Cancel;
 
 const ACCEPTED: &str = "an address such as `mysql://USER:PASSWORD@HOST:PORT/DATABASE` is wanted";
-/// What a server is told to accept in one packet; else the client would ask what it may send.
+/// Packet size; without it, the client would query the server's limit.
 const PACKET_BYTES: usize = 16 << 20;
 
-pub fn parse(address: &str) -> Result<Opts, DatabaseError> {
+pub(crate) fn parse(address: &str) -> Result<Opts, DatabaseError> {
     let opts = Opts::from_url(address).map_err(|error| match error {
         mysql::UrlError::UnknownParameter(name) => format!("unknown parameter `{name}`"),
         mysql::UrlError::InvalidValue(name, value) => format!("`{name}` cannot be `{value}`"),
         _ => ACCEPTED.to_owned(),
     });
-    let opts = opts.map_err(DatabaseError::Address)?;
+    let opts = opts.map_err(DatabaseError::Failed)?;
     if opts.get_ssl_opts().is_some() {
-        return Err(DatabaseError::Address("TLS is not supported".to_owned()));
+        return Err(DatabaseError::failed("TLS is not supported"));
     }
     Ok(opts)
 }
 
 fn connect(address: &Address, time: Duration) -> Result<Conn, DatabaseError> {
     let opts = OptsBuilder::from_opts(parse(address.secret())?)
-        // What was asked for, not a socket beside it.
+        // The given address, not a local socket.
         .prefer_socket(false)
         .max_allowed_packet(Some(PACKET_BYTES))
         .stmt_cache_size(0)
@@ -41,7 +40,7 @@ fn connect(address: &Address, time: Duration) -> Result<Conn, DatabaseError> {
     Ok(Conn::new(opts)?)
 }
 
-/// As a person would say it.
+/// Short messages.
 impl From<Error> for DatabaseError {
     fn from(error: Error) -> Self {
         Self::Failed(match &error {
@@ -50,7 +49,7 @@ impl From<Error> for DatabaseError {
                 Some(error) => return Self::of_connection(error),
                 None => error.to_string(),
             },
-            // Not by the error's own text, which puts the name of a Rust type in front.
+            // The outer message starts with the name of a Rust type.
             Error::DriverError(error) => error.to_string(),
             Error::MySqlError(error) => error.to_string(),
             other => other.to_string(),
@@ -58,21 +57,21 @@ impl From<Error> for DatabaseError {
     }
 }
 
-/// One kept connection to a database that is observed.
-pub struct Status {
+/// Connection to an observed database.
+pub(crate) struct Status {
     conn: Conn,
-    /// Statements sent so far; each counts as one of the `Questions`.
+    /// Statements so far; each counts as one of the `Questions`.
     asked: u64,
 }
 
 impl Status {
-    pub fn connect(address: &Address) -> Result<Self, DatabaseError> {
+    pub(crate) fn connect(address: &Address) -> Result<Self, DatabaseError> {
         Ok(Self { conn: connect(address, ANSWER_TIME)?, asked: 0 })
     }
 }
 
 impl Client for Status {
-    /// As `SHOW GLOBAL STATUS` has them.
+    /// From `SHOW GLOBAL STATUS`.
     fn counters(&mut self, names: &[&str]) -> Result<Vec<f64>, DatabaseError> {
         let list: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
         let statement = format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({})", list.join(","));
@@ -80,16 +79,16 @@ impl Client for Status {
         let rows: Vec<(String, String)> = self.conn.query(statement)?;
         let value = |name: &&str| {
             let row = rows.iter().find(|(found, _)| found.eq_ignore_ascii_case(name));
-            // MySQL does not count deadlocks where MariaDB does.
+            // Only MariaDB counts deadlocks.
             let Some((_, value)) = row else { return Ok(f64::NAN) };
-            let why = |_| DatabaseError::NoNumber(format!("its status has no number `{name}`"));
+            let why = |_| DatabaseError::Failed(format!("its status has no number `{name}`"));
             value.parse().map_err(why)
         };
         names.iter().map(value).collect()
     }
 
     fn level(&mut self) -> Result<f64, DatabaseError> {
-        // The thread that answers runs, too.
+        // Without the thread that responds.
         self.counters(&["Threads_running"]).map(|values| (values[0] - 1.0).max(0.0))
     }
 
@@ -98,8 +97,12 @@ impl Client for Status {
     }
 }
 
-/// The first column of the first row of a query, which cannot change anything.
-pub fn number(address: &Address, query: &str, cancel: &Cancel) -> Result<f64, DatabaseError> {
+/// First column of the first row of a read-only query.
+pub(crate) fn number(
+    address: &Address,
+    query: &str,
+    cancel: &Cancel,
+) -> Result<f64, DatabaseError> {
     let (connected, connection) = mpsc::channel();
     let (to, query) = (address.clone(), query.to_owned());
     let taken = bounded(QUERY_TIME, cancel, move || {
@@ -110,8 +113,7 @@ pub fn number(address: &Address, query: &str, cancel: &Cancel) -> Result<f64, Da
     if taken.is_err()
         && let Ok(id) = connection.try_recv()
     {
-        // A query goes on when its client has gone, and would disturb the rounds that follow. It
-        // has mostly ended: then there is no such connection, or the database is gone.
+        // A query outlives its client and would disturb later rounds. It has usually ended: errors are ignored.
         let _ = end(address, id);
     }
     taken
@@ -121,17 +123,17 @@ fn ask(conn: &mut Conn, query: &str) -> Result<f64, DatabaseError> {
     conn.query_drop("SET SESSION TRANSACTION READ ONLY")?;
     conn.query_drop("START TRANSACTION")?;
     let row: Option<Row> = conn.query_first(query)?;
-    let row = row.ok_or_else(|| DatabaseError::no_number("the query gives no row"))?;
+    let row = row.ok_or_else(|| DatabaseError::failed("the query gives no row"))?;
     let column = row.columns_ref().first();
-    let column = column.ok_or_else(|| DatabaseError::no_number("the query gives no column"))?;
+    let column = column.ok_or_else(|| DatabaseError::failed("the query gives no column"))?;
     value(column, row.as_ref(0))
 }
 
 fn value(column: &Column, value: Option<&Value>) -> Result<f64, DatabaseError> {
-    let text = || DatabaseError::no_number("the query gives a text, not a number");
+    let text = || DatabaseError::failed("the query gives a text, not a number");
     match value {
-        None | Some(Value::NULL) => Err(DatabaseError::no_number("the query gives NULL")),
-        // Answers to plain queries are text, whatever they mean.
+        None | Some(Value::NULL) => Err(DatabaseError::failed("the query gives NULL")),
+        // Plain queries return text.
         Some(Value::Bytes(digits)) if column.column_type().is_numeric_type() => {
             let digits = std::str::from_utf8(digits).map_err(|_| text())?;
             digits.parse().map_err(|_| text())
@@ -144,7 +146,6 @@ fn value(column: &Column, value: Option<&Value>) -> Result<f64, DatabaseError> {
     }
 }
 
-/// Ends a connection that nobody waits for any more.
 fn end(address: &Address, id: u32) -> Result<(), DatabaseError> {
     let address = address.clone();
     bounded(CONNECT_TIME, &Cancel::default(), move || {

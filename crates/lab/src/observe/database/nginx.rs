@@ -1,4 +1,4 @@
-//! nginx, by the page of its module `stub_status`.
+//! nginx, by the `stub_status` page.
 
 use std::io::ErrorKind;
 use std::thread;
@@ -10,21 +10,19 @@ use super::watching::Client;
 use super::{ANSWER_TIME, Address, DatabaseError};
 use crate::observe;
 
-/// Time for an answer under load. One that is late is one look less.
+/// Limit of a response under load; late ones are skipped.
 const LOOK_TIME: Duration = Duration::from_secs(1);
 
-/// Reads the page, on a connection of its own each time: one that is kept would be closed first when nginx is short of
-/// them. What the lab did itself is in no number.
-pub struct Status {
+/// Reads the page on new connections: nginx closes idle ones when it runs out. Figures exclude the lab's requests.
+pub(crate) struct Status {
     page: Url,
     answered: f64,
-    /// Connections of the lab that nginx dropped, without those that it accepted and then closed to free a connection.
+    /// Connections of the lab that nginx dropped before accepting them.
     dropped: f64,
-    /// As last seen.
+    /// Last value.
     accepted: f64,
 }
 
-/// What a page says.
 struct Page {
     active: f64,
     accepted: f64,
@@ -32,17 +30,17 @@ struct Page {
     requests: f64,
 }
 
-pub fn parse(text: &str) -> Result<Url, DatabaseError> {
-    Url::parse(text).map_err(|why| DatabaseError::Address(why.to_string()))
+pub(crate) fn parse(text: &str) -> Result<Url, DatabaseError> {
+    Url::parse(text).map_err(|why| DatabaseError::Failed(why.to_string()))
 }
 
 impl Status {
-    pub fn connect(address: &Address) -> Result<Self, DatabaseError> {
+    pub(crate) fn connect(address: &Address) -> Result<Self, DatabaseError> {
         let page = parse(address.secret())?;
         Ok(Self { page, answered: 0.0, dropped: 0.0, accepted: 0.0 })
     }
 
-    /// `None` when nginx had no connection to spare, or no time.
+    /// `None` if nginx had no free connection, or was late.
     fn look(&mut self, time: Duration) -> Result<Option<Page>, DatabaseError> {
         let answer = match http::get(&self.page, time) {
             Ok(answer) => answer,
@@ -58,10 +56,10 @@ impl Status {
         };
         self.answered += 1.0;
         let page = page(&String::from_utf8_lossy(&answer.body));
-        let why = || DatabaseError::no_number("this is no page of nginx's `stub_status`");
+        let why = || DatabaseError::failed("this is no page of nginx's `stub_status`");
         let page = page.filter(|_| answer.status == 200).ok_or_else(why)?;
         if page.accepted < self.accepted {
-            return Err(DatabaseError::Failed("it was started again".to_owned()));
+            return Err(DatabaseError::failed("it was started again"));
         }
         self.accepted = page.accepted;
         Ok(Some(page))
@@ -69,7 +67,7 @@ impl Status {
 }
 
 impl Client for Status {
-    /// Called before and after the load: waits until there is a connection.
+    /// Waits for a free connection: called before and after the load.
     fn counters(&mut self, names: &[&str]) -> Result<Vec<f64>, DatabaseError> {
         let deadline = Instant::now() + ANSWER_TIME;
         let page = loop {
@@ -88,7 +86,7 @@ impl Client for Status {
         Ok(names.iter().map(value).collect())
     }
 
-    /// Not any more once one look found no connection: the next ones would take theirs from clients.
+    /// Zero after a dropped connection: further ones would take connections from clients.
     fn level(&mut self) -> Result<f64, DatabaseError> {
         if self.dropped > 0.0 {
             return Ok(0.0);
@@ -96,13 +94,13 @@ impl Client for Status {
         Ok(self.look(LOOK_TIME)?.map_or(0.0, |page| page.active - 1.0))
     }
 
-    /// None that is in a number.
+    /// Already subtracted.
     fn asked(&self) -> u64 {
         0
     }
 }
 
-/// `Active connections: 1`, a line of words, a line of three sums, and more.
+/// Parses `Active connections: 1`, a line of words, and a line of three sums.
 fn page(text: &str) -> Option<Page> {
     let mut lines = text.lines();
     let active = lines.next()?.strip_prefix("Active connections:")?.trim().parse().ok()?;

@@ -1,4 +1,4 @@
-//! Redis and Valkey, by the `redis` crate. Without TLS.
+//! Redis and Valkey, without TLS, by the `redis` crate.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use crate::run::cancel::Cancel;
 const ACCEPTED: &str = "an address such as `redis://HOST:PORT`, `redis://:PASSWORD@HOST:PORT` or \
      `redis://USER:PASSWORD@HOST:PORT/NUMBER` is wanted";
 
-pub fn parse(text: &str) -> Result<ConnectionInfo, DatabaseError> {
+pub(crate) fn parse(text: &str) -> Result<ConnectionInfo, DatabaseError> {
     if text.starts_with("rediss://") {
-        return Err(DatabaseError::Address("TLS is not supported".to_owned()));
+        return Err(DatabaseError::failed("TLS is not supported"));
     }
     let info = text.starts_with("redis://").then(|| text.into_connection_info().ok()).flatten();
-    info.ok_or_else(|| DatabaseError::Address(ACCEPTED.to_owned()))
+    info.ok_or_else(|| DatabaseError::failed(ACCEPTED))
 }
 
-/// Connects, with `time` for each later answer.
+/// Connects, with a limit for each response.
 fn connect(address: &Address, time: Duration) -> Result<Connection, DatabaseError> {
     let open = |info: ConnectionInfo| -> RedisResult<Connection> {
         let conn = ::redis::Client::open(info)?.get_connection_with_timeout(CONNECT_TIME)?;
@@ -33,7 +33,7 @@ fn connect(address: &Address, time: Duration) -> Result<Connection, DatabaseErro
     Ok(open(parse(address.secret())?)?)
 }
 
-/// As a person would say it.
+/// Short messages.
 impl From<RedisError> for DatabaseError {
     fn from(error: RedisError) -> Self {
         Self::Failed(match (error.code(), error.detail()) {
@@ -47,19 +47,19 @@ impl From<RedisError> for DatabaseError {
     }
 }
 
-/// One kept connection to a Redis that is observed.
-pub struct Info {
+/// Connection to an observed Redis.
+pub(crate) struct Info {
     conn: Connection,
-    /// Commands sent so far.
+    /// Commands so far.
     asked: u64,
 }
 
 impl Info {
-    pub fn connect(address: &Address) -> Result<Self, DatabaseError> {
+    pub(crate) fn connect(address: &Address) -> Result<Self, DatabaseError> {
         Ok(Self { conn: connect(address, ANSWER_TIME)?, asked: 0 })
     }
 
-    /// Fields of a section of `INFO`, in the order of the names.
+    /// Fields of a section of `INFO`.
     fn fields(&mut self, section: &str, names: &[&str]) -> Result<Vec<f64>, DatabaseError> {
         self.asked += 1;
         let page: String = ::redis::cmd("INFO").arg(section).query(&mut self.conn)?;
@@ -70,7 +70,7 @@ impl Info {
 fn field(page: &str, name: &str) -> Result<f64, DatabaseError> {
     let found = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     let number = found.and_then(|value| value.trim().parse().ok());
-    number.ok_or_else(|| DatabaseError::NoNumber(format!("its INFO has no number `{name}`")))
+    number.ok_or_else(|| DatabaseError::Failed(format!("its INFO has no number `{name}`")))
 }
 
 impl Client for Info {
@@ -87,7 +87,7 @@ impl Client for Info {
     }
 }
 
-pub fn number(
+pub(crate) fn number(
     address: &Address,
     command: &[String],
     cancel: &Cancel,
@@ -116,7 +116,7 @@ fn value(answer: Value) -> Result<f64, DatabaseError> {
             Err(error) => error.to_string(),
         },
     };
-    Err(DatabaseError::NoNumber(why))
+    Err(DatabaseError::Failed(why))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Looks at databases while a server is loaded.
+//! Observes databases during the load, each on its own thread and connection, so that a slow one delays nothing else.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -13,58 +13,58 @@ use super::{
 use crate::observe;
 use crate::run::cancel::Cancel;
 
-/// Signing in takes several answers. Every one is bounded, their sum is by this.
+/// Authentication takes several responses.
 const BEGIN_TIME: Duration = CONNECT_TIME.saturating_add(ANSWER_TIME).saturating_add(ANSWER_TIME);
-/// The look that is under way, and the last one.
+/// The current sample, and the last one.
 const END_TIME: Duration = ANSWER_TIME.saturating_mul(3);
 
-/// One connection to a database that tells its counters.
-pub trait Client {
-    /// Counters, in the order of the names; one that it does not have is no number.
+/// Connection to an observed server.
+pub(crate) trait Client {
+    /// Counters by name; NaN for unknown ones.
     fn counters(&mut self, names: &[&str]) -> Result<Vec<f64>, DatabaseError>;
 
-    /// The one that is no counter.
+    /// The value that is no counter.
     fn level(&mut self) -> Result<f64, DatabaseError>;
 
+    /// Queries so far.
     fn asked(&self) -> u64;
 }
 
-/// The databases of one round, being observed.
-pub struct Watching(Vec<One>);
+/// The observed databases of one round.
+pub(crate) struct Watching(Vec<WatchedDatabase>);
 
-struct One {
+struct WatchedDatabase {
     engine: Engine,
     address: Address,
-    /// Dropping it ends the thread, too.
+    /// Dropping it stops the thread.
     stop: Sender<()>,
     end: Receiver<Result<Figures, DatabaseError>>,
 }
 
 type Figures = Vec<(Figure, f64)>;
 
-/// A database or nginx that is observed, and why it gave no figures.
 #[derive(Debug, thiserror::Error)]
 #[error("the {} {address}, which is observed, cannot be asked: {why}", .engine.noun())]
-pub struct Unobserved {
+pub(crate) struct Unobserved {
     engine: Engine,
     address: Address,
     why: DatabaseError,
 }
 
 impl Watching {
-    /// Begins to observe, and returns when all counters have been read.
-    pub fn begin(addresses: &Addresses, cancel: &Cancel) -> Result<Self, Unobserved> {
+    /// Returns when all counters have been read.
+    pub(crate) fn begin(addresses: &Addresses, cancel: &Cancel) -> Result<Self, Unobserved> {
         let mut all = Vec::new();
         for engine in Engine::ALL {
             let Some(address) = addresses.get(engine) else { continue };
-            let one = One::begin(engine, address, cancel);
+            let one = WatchedDatabase::begin(engine, address, cancel);
             all.push(one.map_err(|why| Unobserved { engine, address: address.clone(), why })?);
         }
         Ok(Self(all))
     }
 
-    /// Why a database cannot be observed any more, if one cannot.
-    pub fn failed(&self) -> Option<Unobserved> {
+    /// Error of a database, if one failed.
+    pub(crate) fn failed(&self) -> Option<Unobserved> {
         self.0.iter().find_map(|one| match one.end.try_recv() {
             Ok(Err(why)) => {
                 Some(Unobserved { engine: one.engine, address: one.address.clone(), why })
@@ -74,9 +74,9 @@ impl Watching {
     }
 
     /// Reads all counters again.
-    pub fn end(self, cancel: &Cancel) -> Result<BTreeMap<String, f64>, Unobserved> {
+    pub(crate) fn end(self, cancel: &Cancel) -> Result<BTreeMap<String, f64>, Unobserved> {
         let mut all = BTreeMap::new();
-        for One { engine, address, stop, end } in self.0 {
+        for WatchedDatabase { engine, address, stop, end } in self.0 {
             drop(stop);
             let figures = patiently(END_TIME, cancel, &end);
             let figures = figures.map_err(|why| Unobserved { engine, address, why })?;
@@ -86,23 +86,25 @@ impl Watching {
     }
 }
 
-impl One {
+impl WatchedDatabase {
     fn begin(engine: Engine, address: &Address, cancel: &Cancel) -> Result<Self, DatabaseError> {
         let (stop, stopped) = mpsc::channel();
         let (has_begun, begun) = mpsc::channel();
         let (result, end) = mpsc::channel();
         let target = address.clone();
         let run = move || {
-            let observed = match engine {
-                Engine::Mysql => mysql::Status::connect(&target)
-                    .and_then(|client| observe(engine, client, &has_begun, &stopped)),
-                Engine::Redis => redis::Info::connect(&target)
-                    .and_then(|client| observe(engine, client, &has_begun, &stopped)),
-                Engine::Nginx => nginx::Status::connect(&target)
-                    .and_then(|client| observe(engine, client, &has_begun, &stopped)),
+            let client: Result<Box<dyn Client>, DatabaseError> = match engine {
+                Engine::Mysql => {
+                    mysql::Status::connect(&target).map(|client| Box::new(client) as _)
+                }
+                Engine::Redis => redis::Info::connect(&target).map(|client| Box::new(client) as _),
+                Engine::Nginx => {
+                    nginx::Status::connect(&target).map(|client| Box::new(client) as _)
+                }
             };
+            let observed = client.and_then(|client| observe(engine, client, &has_begun, &stopped));
             if let Err(why) = &observed {
-                // Whoever waits for the beginning wants to know; nobody else listens.
+                // For `begin`, if it still waits.
                 let _ = has_begun.send(Err(why.clone()));
             }
             let _ = result.send(observed);
@@ -114,11 +116,10 @@ impl One {
     }
 }
 
-/// Asks on one connection from beginning to end: a database that was started again meanwhile, and
-/// counts from zero, cannot go unnoticed.
+/// Uses one connection throughout, so that a restart, which resets the counters, is an error.
 fn observe(
     engine: Engine,
-    mut client: impl Client,
+    mut client: Box<dyn Client>,
     has_begun: &Sender<Result<(), DatabaseError>>,
     stopped: &Receiver<()>,
 ) -> Result<Figures, DatabaseError> {
@@ -132,8 +133,8 @@ fn observe(
         largest = largest.max(client.level()?);
     }
     let after = client.counters(&names)?;
-    // A question is counted either before or after its own answer is made. Both times alike, so
-    // that of the first and the last one exactly one lies in between.
+    // A query counts either before or after its own response is made, always alike: of the first and the last one,
+    // exactly one is in the difference.
     let own = (client.asked() - asked_before) as f64;
     let mut counters = before.into_iter().zip(after);
     let figures = Figure::all(engine).map(|figure| {
@@ -145,6 +146,6 @@ fn observe(
         };
         (figure, value)
     });
-    // What this server does not count.
+    // Unknown counters.
     Ok(figures.filter(|(_, value)| !value.is_nan()).collect())
 }

@@ -1,7 +1,5 @@
-//! Text in a page. Names, messages and scripts are somebody else's words.
-
-/// Text that stands between tags or in a quoted attribute.
-pub fn text(text: &str) -> String {
+/// Escapes text between tags or in a quoted attribute.
+pub(crate) fn text(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -10,7 +8,7 @@ pub fn text(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // Not allowed in HTML, however it is written.
+            // Not allowed in HTML.
             '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' => escaped.push('\u{fffd}'),
             letter => escaped.push(letter),
         }
@@ -18,9 +16,8 @@ pub fn text(text: &str) -> String {
     escaped
 }
 
-/// JSON inside of a `script` element, which ends at the first `</script`, and changes its meaning at
-/// `<!--`. In JSON, `<` only stands in strings, where it may as well be written as a number.
-pub fn json(json: &str) -> String {
+/// Escapes JSON in a `script` element, where `</script` and `<!--` have a meaning. JSON has `<` only in strings.
+pub(crate) fn json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 

@@ -1,4 +1,4 @@
-//! One HTML page that needs nothing else: no network, no script. All rounds are in the page as JSON.
+//! Renders a self-contained HTML page, with all rounds as JSON.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::report::plot;
 
 const STYLE: &str = include_str!("style.css");
 
-pub fn render(document: &Document, raw: &str) -> String {
+pub(crate) fn render(document: &Document, raw: &str) -> String {
     let (name, question) = (text(&document.name), text(&document.question));
     let top: String = document.top.iter().map(html).collect();
     let mut page = format!(
@@ -27,7 +27,7 @@ pub fn render(document: &Document, raw: &str) -> String {
             continue;
         }
         let _ = write!(page, "<section>\n<h2>{}</h2>\n", text(section.title));
-        // Plots distinguish series only by colour and shape.
+        // Plots do not name their series.
         if parts.iter().any(|part| matches!(part, Part::Plots(_))) {
             page += &plot::legend(&document.series);
         }

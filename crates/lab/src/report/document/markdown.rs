@@ -1,10 +1,10 @@
-//! Markdown, as GitHub and GitLab show it: for a comment on a pull request.
+//! Renders Markdown of GitHub and GitLab, for a comment on a pull request.
 
 use std::fmt::Write;
 
 use super::{Document, Part, Table};
 
-pub fn render(document: &Document) -> String {
+pub(crate) fn render(document: &Document) -> String {
     let lang = document.lang;
     let mut page = format!("# {}\n\n{}\n\n", document.name, document.question);
     page.extend(document.top.iter().map(markdown));
@@ -29,7 +29,7 @@ pub fn render(document: &Document) -> String {
     page
 }
 
-/// A part with an empty line behind it.
+/// A part and an empty line.
 fn markdown(part: &Part) -> String {
     if part.is_empty() {
         return String::new();
@@ -72,7 +72,7 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
-/// Code keeps spaces except at its ends; no-break spaces stay there, too.
+/// Code loses spaces at its ends, but not no-break spaces.
 fn scale(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("`{}`", text.replace(' ', "\u{a0}")) }
 }

@@ -1,4 +1,4 @@
-//! What makes numbers doubtful, in words.
+//! Texts of warnings.
 
 use super::Language;
 use crate::journal::record::{Failure, FailureKind, Outcome, RoundRecord, Warning};
@@ -62,7 +62,7 @@ impl Language {
         )
     }
 
-    /// Why a round was refused; of the generator, also what it noticed, in its own words; of other processes, which.
+    /// Reason for a refusal, with the generator's own message or the names of other processes.
     fn refusal(self, round: &RoundRecord, reason: Warning) -> String {
         let noticed = match &round.outcome {
             Outcome::Measured(measured) if reason == Warning::GeneratorLimited => {
@@ -90,7 +90,7 @@ impl Language {
         )
     }
 
-    /// How a round broke. What programs said stays as it is.
+    /// Output of programs is not translated.
     pub fn failure(self, failure: &Failure) -> String {
         let Self::Ko = self else { return failure.message.clone() };
         let kind = match failure.kind {
@@ -109,7 +109,7 @@ impl Language {
         format!("{kind} («{}»)", failure.message)
     }
 
-    /// How a run ended before its end, if it did.
+    /// `None` for a complete run.
     pub fn ended(self, ended: RunEnd) -> Option<String> {
         Some(match (self, ended) {
             (_, RunEnd::Complete) => return None,
@@ -124,7 +124,6 @@ impl Language {
         })
     }
 
-    /// From when to when; without an end of what was killed.
     pub fn time(self, started: &str, finished: Option<&str>) -> String {
         let killed = self.pick("its being killed", "강제 종료");
         format!("{started} – {}", finished.unwrap_or(killed))
@@ -137,7 +136,7 @@ impl Language {
         )
     }
 
-    /// That servers may have become others while a run was interrupted.
+    /// Servers may have changed before a run was resumed.
     pub fn unknown_builds(self, names: &str) -> String {
         self.pick(
             format!(
@@ -151,7 +150,6 @@ impl Language {
         )
     }
 
-    /// How many of the rounds behind a verdict others disturbed.
     pub fn noise(self, disturbed: usize, all: usize) -> String {
         let most = match disturbed * 2 > all {
             false => "",
@@ -172,7 +170,7 @@ impl Language {
         )
     }
 
-    /// That the server's cores ran at different speeds. `spread` is of logarithms.
+    /// `spread` is of logarithms.
     pub fn pace(self, spread: f64) -> String {
         let percent = crate::judge::metric::digits(spread * 100.0);
         self.pick(
@@ -186,7 +184,7 @@ impl Language {
         )
     }
 
-    /// That a variant's processes share much of the memory a prediction counts for each.
+    /// A prediction counts shared memory several times.
     pub fn shared_memory(self, variant: &str, rss: f64, memory: f64) -> String {
         let (rss, memory) = (Metric::PeakRss.show(rss), Metric::PeakMemory.show(memory));
         match self {
@@ -201,7 +199,7 @@ impl Language {
         }
     }
 
-    /// What went wrong in a variant's rounds, by the words of the generator.
+    /// Messages of the generator.
     pub fn troubles(self, variant: &str, exceptions: bool, list: &[(String, u64)]) -> String {
         let list: Vec<String> = list
             .iter()
@@ -225,7 +223,6 @@ impl Language {
         )
     }
 
-    /// A doubt and the rounds it concerns.
     pub fn doubt(self, warning: Warning, shares: &str) -> String {
         let text = self.warning(warning);
         self.pick(format!("{text} (rounds of {shares})"), format!("{text} ({shares})"))

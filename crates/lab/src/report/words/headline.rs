@@ -1,4 +1,4 @@
-//! The first line of a report: the answer and the size of the difference.
+//! Headlines of a report: the answer and the size of the difference.
 
 use super::Language;
 use crate::judge::answer::{self, Answer};
@@ -6,7 +6,7 @@ use crate::judge::metric::{self, Metric, Statistic};
 use crate::judge::stats::Estimate;
 use crate::judge::verdict::{Undecided, Verdict};
 use crate::plan::Plan;
-use crate::report::{Row, ratio};
+use crate::report::{Comparison, Row, ratio};
 
 impl Language {
     pub fn answer_word(self, answer: Answer) -> &'static str {
@@ -89,16 +89,13 @@ impl Language {
             "in most blocks one of the two has no value, or zero",
             "대부분의 블록에서 한쪽의 값이 없거나 0입니다",
         );
+        let open = self.pick("CANNOT TELL", "판정 불가");
         match (&row.comparison, row.doubt) {
             (_, None) => format!("{word}: {what}: {nothing}."),
-            (crate::report::Comparison::NoRatio(why), Some(Undecided::NoRatio)) => {
-                let word = self.pick("CANNOT TELL", "판정 불가");
-                format!("{word}: {what}: {why}.")
+            (Comparison::NoRatio(why), Some(Undecided::NoRatio)) => {
+                format!("{open}: {what}: {why}.")
             }
-            (_, Some(doubt)) => {
-                let word = self.pick("CANNOT TELL", "판정 불가");
-                format!("{word}: {}. {what}.", self.why(doubt))
-            }
+            (_, Some(doubt)) => format!("{open}: {}. {what}.", self.why(doubt)),
         }
     }
 
@@ -128,15 +125,13 @@ impl Language {
 
     /// `8 pairs, 46 s`.
     fn basis(self, blocks: usize, is_paired: bool, seconds: f64) -> String {
-        let seconds = metric::digits(seconds);
-        match (self, is_paired, blocks) {
-            (Self::En, true, 1) => format!("1 pair, {seconds} s"),
-            (Self::En, true, _) => format!("{blocks} pairs, {seconds} s"),
-            (Self::En, false, 1) => format!("1 block, {seconds} s"),
-            (Self::En, false, _) => format!("{blocks} blocks, {seconds} s"),
-            (Self::Ko, true, _) => format!("{blocks}쌍, {seconds}초"),
-            (Self::Ko, false, _) => format!("{blocks}블록, {seconds}초"),
-        }
+        let (seconds, units) = (metric::digits(seconds), self.units(is_paired));
+        let unit = if blocks == 1 { units.trim_end_matches('s') } else { units };
+        self.pick(format!("{blocks} {unit}, {seconds} s"), format!("{blocks}{unit}, {seconds}초"))
+    }
+
+    fn units(self, is_paired: bool) -> &'static str {
+        if is_paired { self.pick("pairs", "쌍") } else { self.pick("blocks", "블록") }
     }
 
     /// `memory, peak of head`.
@@ -165,25 +160,19 @@ impl Language {
             };
         };
         let (verb, noun) = match metric {
-            Metric::CpuPerGoodRequest => ("needs", "CPU per request"),
-            Metric::PeakMemory => ("needs", "memory"),
-            Metric::PeakRss => ("needs", "resident memory"),
-            Metric::Goodput => ("answers", "requests well each second"),
-            Metric::GoodShare => ("answers", "of the requests well"),
-            Metric::Latency(statistic) | Metric::Response(statistic) => {
-                let noun = match statistic {
-                    Statistic::Mean => "time to answer on average",
-                    Statistic::P50 => "time to answer (p50)",
-                    Statistic::P90 => "time to answer (p90)",
-                    Statistic::P95 => "time to answer (p95)",
-                    Statistic::P99 => "time to answer (p99)",
-                    Statistic::Max => "time to answer (max)",
-                };
-                ("takes", noun)
+            Metric::CpuPerGoodRequest => ("needs", "CPU per request".to_owned()),
+            Metric::PeakMemory => ("needs", "memory".to_owned()),
+            Metric::PeakRss => ("needs", "resident memory".to_owned()),
+            Metric::Goodput => ("answers", "requests well each second".to_owned()),
+            Metric::GoodShare => ("answers", "of the requests well".to_owned()),
+            Metric::Latency(Statistic::Mean) | Metric::Response(Statistic::Mean) => {
+                ("takes", "time to answer on average".to_owned())
             }
-            _ => ("has", ""),
+            Metric::Latency(statistic) | Metric::Response(statistic) => {
+                ("takes", format!("time to answer ({})", statistic.name()))
+            }
+            _ => ("has", self.metric(metric)),
         };
-        let noun = if noun.is_empty() { self.metric(metric) } else { noun.to_owned() };
         match (is_near, is_more) {
             (true, true) => format!("{variant} {verb} {by} more {noun}"),
             (true, false) => format!("{variant} {verb} {by} less {noun}"),
@@ -193,14 +182,8 @@ impl Language {
 
     /// Estimated number of blocks or pairs for an answer.
     fn enough(self, estimate: &Estimate, band: f64, is_paired: bool) -> String {
-        let needed = answer::blocks_needed(estimate, band);
-        let unit = match (self, is_paired) {
-            (Self::En, true) => "pairs",
-            (Self::En, false) => "blocks",
-            (Self::Ko, true) => "쌍",
-            (Self::Ko, false) => "블록",
-        };
-        match (self, needed) {
+        let unit = self.units(is_paired);
+        match (self, answer::blocks_needed(estimate, band)) {
             (Self::En, Some(needed)) => format!("About {needed} {unit} would be enough (`--blocks`)."),
             (Self::En, None) => "1,000 blocks would not be enough: use longer rounds, a quieter machine or a wider `band`."
                 .to_owned(),

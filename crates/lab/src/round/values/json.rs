@@ -1,4 +1,4 @@
-//! A number in a JSON answer.
+//! Finds a number in JSON.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::ValueError;
 
 /// The number at a path such as `items.0.count`; `#` is the length of a list, as in `items.#`.
 /// `true` counts as 1 and `false` as 0.
-pub fn number(body: &[u8], path: &str) -> Result<f64, ValueError> {
+pub(crate) fn number(body: &[u8], path: &str) -> Result<f64, ValueError> {
     let whole = serde_json::from_slice(body);
     let whole: Value =
         whole.map_err(|error| ValueError::NoNumber(format!("the answer is no JSON: {error}")))?;

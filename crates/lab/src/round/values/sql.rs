@@ -1,4 +1,4 @@
-//! A number in a variant's database, read beside the server that owns it.
+//! Reads a number from a variant's SQLite database while its server runs.
 
 #![expect(
     clippy::disallowed_types,
@@ -16,22 +16,21 @@ use crate::file::experiment::EXACT;
 use crate::observe::database::DatabaseError;
 use crate::run::cancel::Cancel;
 
-/// A writer that holds the database longer than this is stuck.
+/// A writer that holds the database longer is stuck.
 const BUSY_TIME: Duration = Duration::from_secs(5);
-/// A query that takes longer would make rounds of queries.
+/// Limit of a query.
 const QUERY_TIME: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The first column of the first row of `query` in the database at `sqlite:PATH`; a relative path
-/// starts from `dir`.
-pub fn number(
+/// Returns the first column of the first row of `query` in `sqlite:PATH`, relative to `dir`.
+pub(crate) fn number(
     database: &str,
     query: &str,
     dir: &Path,
     cancel: &Cancel,
 ) -> Result<f64, DatabaseError> {
     let path = database.strip_prefix("sqlite:");
-    let refused = || DatabaseError::Address(format!("`{database}` is no `sqlite:PATH`"));
+    let refused = || DatabaseError::Failed(format!("`{database}` is no `sqlite:PATH`"));
     let path = dir.join(path.ok_or_else(refused)?);
     let failed = |error| DatabaseError::Failed(format!("`{}`: {error}", path.display()));
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -52,21 +51,19 @@ pub fn number(
             Ok(match row.get_ref(0)? {
                 ValueRef::Integer(integer) if integer.unsigned_abs() > EXACT as u64 => {
                     let why = "is more than 2^53, beyond which sums are not exact";
-                    Err(DatabaseError::no_number(format!("{integer} {why}")))
+                    Err(DatabaseError::failed(format!("{integer} {why}")))
                 }
                 ValueRef::Integer(integer) => Ok(integer as f64),
                 ValueRef::Real(real) => Ok(real),
-                ValueRef::Null => Err(DatabaseError::no_number("the query gives NULL")),
+                ValueRef::Null => Err(DatabaseError::failed("the query gives NULL")),
                 ValueRef::Text(_) | ValueRef::Blob(_) => {
-                    Err(DatabaseError::no_number("the query gives a text, not a number"))
+                    Err(DatabaseError::failed("the query gives a text, not a number"))
                 }
             })
         });
         drop(done);
         value.map_err(|error| match error {
-            rusqlite::Error::QueryReturnedNoRows => {
-                DatabaseError::no_number("the query gives no row")
-            }
+            rusqlite::Error::QueryReturnedNoRows => DatabaseError::failed("the query gives no row"),
             error => failed(error),
         })?
     })

@@ -1,4 +1,4 @@
-//! `image`, `build` and `compose` of a variant.
+//! Reads `image`, `build` and `compose` of a variant.
 
 use std::path::Path;
 
@@ -7,12 +7,11 @@ use madang_stack::container::{CONTAINER_FILES, Engine};
 use super::super::reader::Reader;
 use super::super::{Container, ContainerSource};
 
-/// Keys that make a variant of containers.
-pub const KEYS: [&str; 3] = ["image", "build", "compose"];
+pub(crate) const KEYS: [&str; 3] = ["image", "build", "compose"];
 
-/// Reads the source of a variant's containers and the port inside. `dir` is the experiment's directory; `None` for a stored
-/// experiment, whose files need not be there any more.
-pub fn source(
+/// Reads the source of a variant's containers, and the port inside. `dir` is the experiment's directory; `None` for a
+/// stored experiment, whose files may be missing.
+pub(crate) fn source(
     reader: &mut Reader<'_>,
     dir: Option<&Path>,
 ) -> (Option<ContainerSource>, Option<u16>) {
@@ -47,8 +46,8 @@ pub fn source(
     (source, port.and_then(|port| u16::try_from(port).ok()))
 }
 
-/// Complains of what containers cannot have.
-pub fn check(reader: &Reader<'_>, container: &Container) {
+/// Reports keys that containers cannot have.
+pub(crate) fn check(reader: &Reader<'_>, container: &Container) {
     if reader.has("cgroup") {
         reader.refuse("cgroup", "is for other servers: those of containers are known");
     }

@@ -1,4 +1,4 @@
-//! `[hooks]`.
+//! Reads `[hooks]`.
 
 use std::time::Duration;
 
@@ -11,8 +11,12 @@ use crate::time;
 /// Longer than any seed or flush should take.
 const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(300);
 
-/// With an `outline`, what is to be done when the load is over is a mistake.
-pub fn all(reader: Option<Reader<'_>>, variants: &[Variant], outline: Option<&Outline>) -> Hooks {
+/// With an `outline`, actions after the end of the load are mistakes.
+pub(crate) fn all(
+    reader: Option<Reader<'_>>,
+    variants: &[Variant],
+    outline: Option<&Outline>,
+) -> Hooks {
     let Some(mut reader) = reader else {
         return Hooks { time_limit: DEFAULT_TIME_LIMIT, ..Hooks::default() };
     };

@@ -1,8 +1,8 @@
-//! `[values.NAME]` and `[[invariants]]`: numbers and what they must be.
+//! Reads `[values.NAME]` and `[[invariants]]`.
 
 use super::super::reader::Reader;
 use super::super::{Invariant, Limit, NamedValue, Source, Target, Variant};
-use super::{check_metric, databases, quoted};
+use super::{check_metric, database_address, quoted};
 use crate::file::expression::Expression;
 use crate::file::outline::Outline;
 use crate::journal::record::LimitKind;
@@ -10,19 +10,18 @@ use crate::load::metric::LoadMetric;
 use crate::observe::database::{Addresses, Engine};
 use crate::observe::prometheus::Selector;
 
-/// Where numbers come from.
 const SOURCES: [&str; 6] = ["sql", "http", "metrics", "script", "command", "value"];
 
-/// What formulas may refer to.
+/// Names that formulas may use.
 struct Scope<'s> {
     values: &'s [String],
     variants: &'s [Variant],
-    /// Databases of all variants that name no others.
+    /// Databases of variants without addresses of their own.
     shared: &'s Addresses,
     outline: Option<&'s Outline>,
 }
 
-pub fn all(
+pub(crate) fn all(
     values: Option<Reader<'_>>,
     invariants: Vec<Reader<'_>>,
     variants: &[Variant],
@@ -138,7 +137,7 @@ fn source(reader: &mut Reader<'_>, scope: &Scope<'_>, chosen: Option<&[String]>)
     let is_served = |variant: &Variant| matches!(variant.target, Target::Serve(_));
     let beside = |variant: &Variant| variant.databases.or(scope.shared);
     if let (Some(sql), Some(mysql)) = (&sql, mysql) {
-        let mysql = databases::checked(reader, Engine::Mysql, mysql, false)?;
+        let mysql = database_address(reader, Engine::Mysql, mysql, false)?;
         return Some(Source::Mysql { sql: sql.clone(), mysql });
     }
     if let Some(sql) = sql {
@@ -153,7 +152,7 @@ fn source(reader: &mut Reader<'_>, scope: &Scope<'_>, chosen: Option<&[String]>)
             let has = |variant: &Variant| beside(variant).redis.is_some();
             lacking("`redis` beside it, in [observe] or", &has, "command");
         }
-        let redis = redis.and_then(|redis| databases::checked(reader, Engine::Redis, redis, false));
+        let redis = redis.and_then(|redis| database_address(reader, Engine::Redis, redis, false));
         return Some(Source::Redis { command, redis });
     }
     if let (Some(http), Some(json)) = (http, json) {

@@ -1,21 +1,20 @@
-//! `prediction` and `[observe]`: figures by name.
+//! Reads `prediction` and `[observe]`.
 
 use super::super::reader::Reader;
 use super::super::{Bound, Observe, Prediction, Variant};
-use super::{Names, check_metric, databases, quoted};
+use super::{Names, check_metric, database_addresses, quoted};
 use crate::file::outline::Outline;
 use crate::judge::metric::Metric;
 use crate::load::metric::{LoadMetric, MetricError};
 use crate::observe::database::Figure;
 use crate::observe::prometheus::Selector;
 
-/// The ways to make a claim.
 const BOUNDS: [&str; 5] =
     ["ratio_at_most", "ratio_at_least", "difference_below", "at_most", "at_least"];
 
-pub fn observed(reader: Option<Reader<'_>>, outline: Option<&Outline>) -> Observe {
+pub(crate) fn observed(reader: Option<Reader<'_>>, outline: Option<&Outline>) -> Observe {
     let Some(mut reader) = reader else { return Observe::default() };
-    let databases = databases::beside(&mut reader);
+    let databases = database_addresses(&mut reader);
     let (metrics, load) = (reader.words("metrics"), reader.words("load"));
     let mut observe = Observe { databases, ..Observe::default() };
     for text in metrics.into_iter().flatten() {
@@ -37,7 +36,7 @@ pub fn observed(reader: Option<Reader<'_>>, outline: Option<&Outline>) -> Observ
     observe
 }
 
-pub fn all(
+pub(crate) fn all(
     readers: Vec<Reader<'_>>,
     names: Names<'_>,
     observe: &Observe,
@@ -58,7 +57,7 @@ fn prediction(
     let bound = bound(&mut reader);
     reader.finish(&[]);
     let metric = metric.and_then(|text| {
-        let metric = metric_of(&text, observe);
+        let metric = parse_metric(&text, observe);
         match &metric {
             Ok(Metric::Load(metric)) => check_metric(outline, metric, &reader, "metric"),
             Ok(Metric::Database(figure)) => {
@@ -66,7 +65,7 @@ fn prediction(
                     let of_pair = bound.is_none_or(Bound::is_ratio);
                     let concerned = Some(&known.name) == variant.as_ref()
                         || (of_pair && known.name == *names.reference);
-                    // A stack says what it has when it is ready.
+                    // A stack reports its databases when it is ready.
                     concerned
                         && !known.has_stack()
                         && known.databases.or(&observe.databases).get(figure.engine).is_none()
@@ -84,7 +83,7 @@ fn prediction(
         metric.ok()
     });
     let (variant, bound) = (variant?, bound?);
-    // Only a ratio needs somebody else to be compared with.
+    // A ratio needs another variant than the reference.
     let may_be = |name: &&String| !bound.is_ratio() || *name != names.reference;
     let accepted: Vec<&String> = names.variants.iter().filter(may_be).collect();
     if !accepted.contains(&&variant) {
@@ -113,7 +112,6 @@ fn bound(reader: &mut Reader<'_>) -> Option<Bound> {
     found.into_iter().flatten().next()
 }
 
-/// A text that is no metric of this experiment.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "unknown metric `{text}`{}: accepted are {}; a figure of the load with its statistic, such as \
@@ -128,8 +126,7 @@ struct UnknownMetric {
     why: Option<MetricError>,
 }
 
-/// One of the metrics every report has, a series that `[observe]` names, or a figure of the load.
-fn metric_of(text: &str, observe: &Observe) -> Result<Metric, UnknownMetric> {
+fn parse_metric(text: &str, observe: &Observe) -> Result<Metric, UnknownMetric> {
     if let Some(metric) = Metric::from_id(text) {
         return Ok(metric);
     }

@@ -1,5 +1,4 @@
-//! Variables for the script that it does not read: a slip in a name would compare a load with
-//! itself.
+//! Reports variables that the script does not read: with a misspelt name, a load would be compared with itself.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +6,8 @@ use toml::de::DeTable;
 
 use super::super::reader::Mistakes;
 
-/// Reports names in `env` and `load_env` that are not among those the script reads.
-pub fn check(top: &DeTable<'_>, known: &BTreeSet<String>, mistakes: &Mistakes<'_>) {
+/// Reports names in `env` and `load_env` that the script does not read.
+pub(crate) fn check(top: &DeTable<'_>, known: &BTreeSet<String>, mistakes: &Mistakes<'_>) {
     let load = inner(top, "load");
     let quick = load.and_then(|load| inner(load, "quick"));
     let env = [load, quick].into_iter().flatten().filter_map(|load| inner(load, "env"));

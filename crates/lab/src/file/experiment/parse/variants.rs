@@ -1,22 +1,21 @@
-//! `[variants.NAME]`: what is compared.
+//! Reads `[variants.NAME]`.
 
 use std::path::Path;
 
+use madang_stack::CpuBudget;
+
 use super::super::reader::{Reader, is_nearly};
 use super::super::{Container, Served, Target, Variant};
-use super::{NAME_RULE, budget, containers, databases, is_name};
+use super::{NAME_RULE, containers, database_addresses, is_name};
 
-/// Keys of the plan that this version refuses by name.
+/// Planned keys that this version does not support.
 const VARIANT_NOT_YET: [&str; 1] = ["memory"];
-/// What is replaced in each round.
 const PLACEHOLDERS: [&str; 2] = ["port", "dir"];
-/// How the only databases begin that can be read so far.
 const SQLITE: &str = "sqlite:";
 
-/// The names of all variants, and those variants that can be used.
-///
-/// `files` is the directory in which the files that variants name have to be; `None` if they are not needed.
-pub fn all(
+/// Names of all variants, and the variants without mistakes. `files` is the directory of files that variants name;
+/// `None` if they may be missing.
+pub(crate) fn all(
     reader: &Reader<'_>,
     whole: &toml::Table,
     files: Option<&Path>,
@@ -34,12 +33,12 @@ pub fn all(
             table.complain(format!("a variant's name {NAME_RULE}, not {name:?}"));
         }
         known.push(name.clone());
-        variants.extend(variant_of(table, &name, whole, files));
+        variants.extend(read_variant(table, &name, whole, files));
     }
     (known, variants)
 }
 
-fn variant_of(
+fn read_variant(
     mut reader: Reader<'_>,
     name: &str,
     whole: &toml::Table,
@@ -68,8 +67,8 @@ fn variant_of(
             reader.refuse("cgroup", why);
         }
     }
-    let databases = databases::beside(&mut reader);
-    let cpus = budget::cpus(&mut reader);
+    let databases = database_addresses(&mut reader);
+    let cpus = read_cpus(&mut reader);
     let price_per_hour = reader.positive("price_per_hour");
     if database.as_ref().is_some_and(|database| !database.starts_with(SQLITE)) {
         let why = format!(
@@ -88,7 +87,7 @@ fn variant_of(
         let why = "must be a number of cores: nodes of a `stack` have no burstable budget";
         reader.refuse("cpus", why);
     }
-    let mut target = target_of(reader, name, whole, files)?;
+    let mut target = read_target(reader, name, whole, files)?;
     if let (Target::Serve(served), Some(cpus)) = (&mut target, &cpus) {
         served.node_cpus = served.stack.as_ref().map(|_| cpus.base());
     }
@@ -105,6 +104,24 @@ fn variant_of(
     })
 }
 
+/// Reads `cpus`: a number of cores, or a burstable budget.
+fn read_cpus(reader: &mut Reader<'_>) -> Option<CpuBudget> {
+    let budget = if reader.is_table("cpus") {
+        let mut table = reader.table("cpus")?;
+        let mut number = |key| table.positive(key).or_else(|| table.missing(key));
+        let numbers = (number("base"), number("burst"), number("credit_seconds"));
+        table.finish(&[]);
+        let (Some(base), Some(burst), Some(credit_seconds)) = numbers else { return None };
+        CpuBudget::burstable(base, burst, credit_seconds)
+    } else {
+        CpuBudget::fixed(reader.positive("cpus")?)
+    };
+    if reader.has("url") {
+        reader.refuse_because("cpus", "the server of a `url` is not ours to limit");
+    }
+    budget.map_err(|why| reader.refuse_because("cpus", why)).ok()
+}
+
 fn check_address(reader: &Reader<'_>, key: &str, address: Option<&String>) {
     let example = address.map(|address| address.replace("{port}", "1"));
     if let Some(Err(reason)) = example.map(|example| madang_stack::http::Url::parse(&example)) {
@@ -112,8 +129,7 @@ fn check_address(reader: &Reader<'_>, key: &str, address: Option<&String>) {
     }
 }
 
-/// Complains of a word in braces that is nearly a placeholder. Others are the program's own, such as those
-/// of awk or JSON, and so is `${word}`.
+/// Describes a word in braces that is nearly a placeholder. Other words, and `${word}`, belong to the program.
 fn misspelt(text: &str) -> Option<String> {
     let parts: Vec<&str> = text.split('{').collect();
     parts.windows(2).find_map(|pair| {
@@ -125,8 +141,7 @@ fn misspelt(text: &str) -> Option<String> {
     })
 }
 
-/// How it comes to run: exactly one of the keys that say so.
-fn target_of(
+fn read_target(
     mut reader: Reader<'_>,
     name: &str,
     whole: &toml::Table,
@@ -134,13 +149,15 @@ fn target_of(
 ) -> Option<Target> {
     let (serve, stack) = (reader.table("serve"), reader.table("stack"));
     let argv = reader.words("command");
-    for why in argv.iter().flatten().filter_map(|text| misspelt(text)) {
-        reader.refuse("command", why);
-    }
     let env = reader.strings("env");
-    for why in env.iter().flatten().filter_map(|(_, text)| misspelt(text)) {
-        reader.refuse("env", why);
+    let words = argv.iter().flatten().map(|text| ("command", text));
+    let texts = words.chain(env.iter().flatten().map(|(_, text)| ("env", text)));
+    for (key, text) in texts.clone() {
+        if let Some(why) = misspelt(text) {
+            reader.refuse(key, why);
+        }
     }
+    let has_port = texts.into_iter().any(|(_, text)| text.contains("{port}"));
     let ready = reader.text("ready");
     let url = reader.text("url");
     let (source, port) = containers::source(&mut reader, files);
@@ -153,9 +170,9 @@ fn target_of(
     });
     let sources = containers::KEYS.iter().filter(|key| reader.has(key)).count();
     let has_command = reader.has("command");
-    // Beside an image, a command has its arguments.
+    // With an image, `command` holds its arguments.
     let commands = usize::from(has_command && sources == 0);
-    // `serve` has the settings of the nodes of a `stack`.
+    // With a `stack`, `serve` holds the settings of its nodes.
     let is_served = serve.is_some() || stack.is_some();
     let others = usize::from(is_served) + usize::from(reader.has("url"));
     if sources + commands + others != 1 || (has_command && others > 0) {
@@ -175,8 +192,6 @@ fn target_of(
             reader.complain(message);
         }
     }
-    let has_port = argv.iter().flatten().chain(env.iter().flatten().map(|(_, text)| text));
-    let has_port = has_port.into_iter().any(|text| text.contains("{port}"));
     if commands == 1 && ready.is_none() && !has_port {
         let message = format!(
             "[variants.{name}] needs `{{port}}` in its `command`, replaced by the port to listen on, or `ready`, an \

@@ -1,11 +1,11 @@
-//! Texts within a value: times, and names that are nearly right.
+//! Durations, and guesses for misspelt words.
 
 use std::time::Duration;
 
 use strsim::levenshtein;
 
-/// `1h2m3.5s`-like times: one or more numbers, each with its unit.
-pub fn duration(text: &str) -> Option<Duration> {
+/// Parses durations such as `1h2m3.5s`.
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut total = 0.0;
     while !rest.is_empty() {
@@ -26,15 +26,14 @@ pub fn duration(text: &str) -> Option<Duration> {
     if text.is_empty() { None } else { Duration::try_from_secs_f64(total).ok() }
 }
 
-/// The accepted word that a mistyped one is nearest to, if it is near enough.
-pub fn closest<'w>(word: &str, accepted: &[&'w str]) -> Option<&'w str> {
+/// The accepted word that is nearest to a misspelt one, if it is near enough.
+pub(crate) fn closest<'w>(word: &str, accepted: &[&'w str]) -> Option<&'w str> {
     let near = accepted.iter().map(|accepted| (levenshtein(word, accepted), *accepted)).min()?;
     (near.0 <= 2 && near.0 < word.chars().count()).then_some(near.1)
 }
 
-/// Whether a word is not the known one, but one letter more, less or another away, the same letters in
-/// another order, or differs in case.
-pub fn is_nearly(word: &str, known: &str) -> bool {
+/// True if a word differs from the known one by one letter, by the order of its letters, or by case.
+pub(crate) fn is_nearly(word: &str, known: &str) -> bool {
     let letters = |text: &str| {
         let mut letters: Vec<char> = text.chars().collect();
         letters.sort_unstable();
