@@ -1,4 +1,4 @@
-//! Private keys that a password protects, in the way of PEM (RFC 1421) as OpenSSL writes it: what k6 can read.
+//! Password-protected private keys in PEM (RFC 1421) as OpenSSL writes it, the form that k6 reads.
 
 use aes::{Aes128, Aes192, Aes256};
 use base16ct::mixed;
@@ -10,7 +10,7 @@ use cbc::cipher::{BlockCipherDecrypt, BlockModeDecrypt as _, KeyInit, KeyIvInit 
 use des::TdesEde3;
 use md5::{Digest as _, Md5};
 
-/// Why a key cannot be decrypted, in k6's words; never a part of the key.
+/// k6's messages; never a part of the key.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeyError {
     #[error("it is not PEM")]
@@ -29,7 +29,7 @@ pub(crate) enum KeyError {
     Password,
 }
 
-/// The same key without a password, as PEM.
+/// Decrypts a key; returns PEM.
 pub(super) fn decrypt(pem: &str, password: &str) -> Result<String, KeyError> {
     let (label, body) = block(pem).ok_or(KeyError::NotPem)?;
     if label == "ENCRYPTED PRIVATE KEY" {
@@ -56,12 +56,12 @@ pub(super) fn decrypt(pem: &str, password: &str) -> Result<String, KeyError> {
     Ok(format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n"))
 }
 
-/// `None` when the key is not the right one.
+/// `None` for a wrong key.
 fn plain<C: BlockCipherDecrypt + KeyInit>(key: &[u8], iv: &[u8], data: &[u8]) -> Option<Vec<u8>> {
     Decryptor::<C>::new_from_slices(key, iv).ok()?.decrypt_padded_vec::<Pkcs7>(data).ok()
 }
 
-/// Label and content of the first block, with line feeds alone.
+/// Label and content of the first block, without carriage returns.
 fn block(pem: &str) -> Option<(String, String)> {
     let pem = pem.replace("\r\n", "\n");
     let (_, rest) = pem.split_once("-----BEGIN ")?;
