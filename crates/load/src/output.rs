@@ -1,4 +1,4 @@
-//! What is shown and written when a run is over: summary, `handleSummary()`, report, exit status.
+//! Output at the end of a run: summary, `handleSummary()`, report, exit status.
 
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -16,10 +16,10 @@ use crate::script::ScriptError;
 use crate::script::mailbox::Returned;
 use crate::summary::{SummaryData, TextOptions, export, handle_summary_data, text};
 
-/// Shorter windows have no meaningful rate per second.
+/// Least window for rates per second.
 const MIN_SHOWN_SECONDS: f64 = 1e-3;
 
-/// Shows and writes what was measured.
+/// Writes summary and report, and returns the exit status.
 pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Finished) -> Outcome {
     let everything = finished.everything();
     let duration = finished.total_duration();
@@ -42,7 +42,7 @@ pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Fi
         thresholds: data.thresholds(),
     };
     let report = report::report(finished, &registry, &context);
-    // `handleSummary()` needs a virtual user, and that the registry.
+    // The virtual user of `handleSummary()` locks the registry.
     drop(registry);
     let mut written = true;
     let setup_data = run.setup_data.get();
@@ -60,7 +60,7 @@ pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Fi
     for (path, document) in documents {
         let Some(path) = path else { continue };
         let result = document.map_err(std::io::Error::from);
-        written &= told(run, path, &result.and_then(|text| write(path, text.as_bytes())));
+        written &= is_written(run, path, &result.and_then(|text| write(path, text.as_bytes())));
     }
     let status = status(run, finished, &data);
     let status = match status {
@@ -71,10 +71,10 @@ pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Fi
     Outcome { status, report: Some(report) }
 }
 
-/// The exit status of the run. Logs its reason unless that has been logged already.
+/// The exit status of the run. Logs its reason.
 fn status(run: &Run, finished: &Finished, data: &SummaryData<'_>) -> ExitStatus {
     let error = |message: &str| run.log.write(Level::Error, message, &[]);
-    // Also one in `handleSummary()`.
+    // Including one in `handleSummary()`.
     if let Some(panic) = run.panicked() {
         error(&panic.to_string());
         return ExitStatus::Panic;
@@ -112,8 +112,8 @@ fn status(run: &Run, finished: &Finished, data: &SummaryData<'_>) -> ExitStatus 
     ExitStatus::Success
 }
 
-/// Shows the summary, or whatever the script makes of it; false when something could not be written. `handed` is what
-/// `handleSummary()` is given, and then what it leaves of it.
+/// Shows the summary or the result of `handleSummary()`, which may change `handed`, its argument. False when a file
+/// could not be written.
 fn summarise(
     config: &Config,
     run: &Arc<Run>,
@@ -154,7 +154,7 @@ fn summarise(
     written
 }
 
-/// Writes what `handleSummary()` returned: to the two streams and to files.
+/// Writes the result of `handleSummary()` to the streams and files it names.
 fn write_outputs(run: &Run, outputs: &[(String, Vec<u8>)]) -> bool {
     let mut written = true;
     for (target, bytes) in outputs {
@@ -163,15 +163,15 @@ fn write_outputs(run: &Run, outputs: &[(String, Vec<u8>)]) -> bool {
             "stderr" => show_bytes(&mut std::io::stderr().lock(), bytes),
             path => {
                 let path = Path::new(path);
-                written &= told(run, path, &write(path, bytes));
+                written &= is_written(run, path, &write(path, bytes));
             }
         }
     }
     written
 }
 
-/// Logs when a file could not be written.
-fn told(run: &Run, path: &Path, result: &std::io::Result<()>) -> bool {
+/// Logs the failure to write a file.
+fn is_written(run: &Run, path: &Path, result: &std::io::Result<()>) -> bool {
     if let Err(error) = result {
         let message = format!("could not write {}: {error}", path.display());
         run.log.write(Level::Error, &message, &[]);
@@ -179,7 +179,7 @@ fn told(run: &Run, path: &Path, result: &std::io::Result<()>) -> bool {
     result.is_ok()
 }
 
-/// Warns when the figures show less about the server than they seem to.
+/// Warns when the figures say less about the server than they seem to.
 fn warn(run: &Run, report: &Report) {
     if let Some(reason) = &report.generator.reason {
         let message = format!(
@@ -214,7 +214,7 @@ fn warn(run: &Run, report: &Report) {
     }
 }
 
-/// Writes a whole file or leaves what was there before.
+/// Replaces a file atomically.
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     // A pipe or device cannot be replaced.
     if path.exists() && !path.is_file() {
@@ -228,7 +228,7 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         .inspect_err(|_| drop(std::fs::remove_file(&temporary)))
 }
 
-/// One line about the generator, and how many requests were good.
+/// A line about the generator and the good requests.
 fn generator_line(report: &Report) -> String {
     let generator = &report.generator;
     let seconds = report.duration_seconds;
@@ -262,7 +262,7 @@ pub(crate) fn show(text: &str) {
 }
 
 fn show_bytes(stream: &mut impl std::io::Write, bytes: &[u8]) {
-    // A reader that has closed the pipe wants no more.
+    // The reader may have closed the pipe.
     let _ = stream.write_all(bytes).and_then(|()| stream.flush());
 }
 

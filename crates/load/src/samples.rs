@@ -1,13 +1,12 @@
-//! Outputs of single values (`--out`). The event loops put what they measure into a queue, a thread of
-//! its own writes it. The queue is bounded by its bytes. When it is full, values are dropped and
-//! counted rather than waited for: an event loop that waits for a disk would not be a load any more.
+//! Outputs of single values (`--out`). The event loops put values into a queue, which a thread writes. The queue is
+//! bounded by its bytes; when it is full, values are dropped and counted, because an event loop must not wait for a
+//! disk.
 
 mod csv;
 mod grpc;
 mod influx;
 mod json;
 mod native_histogram;
-mod number;
 mod opentelemetry;
 mod otlp;
 mod post;
@@ -20,6 +19,8 @@ mod writer;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+#[cfg(test)]
+use std::time::Duration;
 use std::time::{Instant, SystemTime};
 
 use crate::http::Traffic;
@@ -28,24 +29,39 @@ use crate::metrics::{Builtin, MetricId, SampleTags};
 pub use spec::OutputSpec;
 pub(crate) use writer::Writer;
 
-/// Most bytes of values that wait to be written; about a quarter of a million requests.
+/// Limit of queued values in bytes; about a quarter of a million requests.
 const MAX_QUEUED_BYTES: usize = 256 << 20;
 
-/// Text fragments of one value cost so much beside their bytes.
+/// Memory of a tag besides its text.
 const PAIR_BYTES: usize = 64;
 
 /// Values of one moment with the same tags.
 #[derive(Debug)]
 struct Batch {
     time: SystemTime,
-    /// By the alphabet.
+    /// Sorted.
     tags: Vec<(String, String)>,
     metadata: Vec<(String, String)>,
     values: Vec<(MetricId, f64)>,
 }
 
 impl Batch {
-    /// About as much memory as it takes.
+    #[cfg(test)]
+    fn new(
+        since_1970: Duration,
+        tags: &[(&str, &str)],
+        metadata: &[(&str, &str)],
+        values: &[(Builtin, f64)],
+    ) -> Self {
+        let own = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        };
+        let values = values.iter().map(|(metric, value)| (metric.id(), *value)).collect();
+        let time = SystemTime::UNIX_EPOCH + since_1970;
+        Self { time, tags: own(tags), metadata: own(metadata), values }
+    }
+
+    /// Approximate memory.
     fn bytes(&self) -> usize {
         let pairs = self.tags.iter().chain(&self.metadata);
         let texts: usize = pairs.map(|(key, value)| key.len() + value.len() + PAIR_BYTES).sum();
@@ -56,11 +72,10 @@ impl Batch {
 #[derive(Debug)]
 enum Message {
     Values(Batch),
-    /// Nothing follows.
     End,
 }
 
-/// The way from all event loops to the writing thread.
+/// The queue from all event loops to the writing thread.
 #[derive(Debug)]
 pub(crate) struct Samples {
     sender: mpsc::Sender<Message>,
@@ -77,7 +92,7 @@ impl Samples {
         Self { sender, queued, max_queued: MAX_QUEUED_BYTES, dropped: AtomicU64::new(0), origin }
     }
 
-    /// Queues values of one moment, or drops them when too many wait.
+    /// Queues values of one moment, or drops them when the queue is full.
     pub(crate) fn send(&self, time: Instant, values: &[(MetricId, f64)], tags: &SampleTags<'_>) {
         let (tags, metadata) = (tags.pairs(), tags.metadata_pairs());
         let time = match time.checked_duration_since(self.origin.0) {
@@ -87,24 +102,23 @@ impl Samples {
         let batch = Batch { time, tags, metadata, values: values.to_vec() };
         let bytes = batch.bytes();
         let fits = self.queued.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.max_queued;
-        // Without a receiver the writing thread has failed, and said so.
+        // Without a receiver the writing thread has failed and logged why.
         if !fits || self.sender.send(Message::Values(batch)).is_err() {
             self.queued.fetch_sub(bytes, Ordering::Relaxed);
             self.dropped.fetch_add(values.len() as u64, Ordering::Relaxed);
         }
     }
 
-    /// Values that were not written because the queue was full.
     fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 }
 
-/// What a recorder has when there is an output.
+/// A recorder's access to the outputs.
 #[derive(Debug)]
 pub(crate) struct Emitter {
-    samples: Arc<Samples>,
-    /// Bytes of the current iterations by virtual user: k6 has them as values of iterations, not of requests.
+    pub(crate) samples: Arc<Samples>,
+    /// Bytes of the current iterations by virtual user: in k6 they are values of iterations, not of requests.
     traffic: HashMap<u32, Traffic>,
 }
 
@@ -113,11 +127,7 @@ impl Emitter {
         Self { samples, traffic: HashMap::new() }
     }
 
-    pub(crate) fn send(&self, time: Instant, values: &[(MetricId, f64)], tags: &SampleTags<'_>) {
-        self.samples.send(time, values, tags);
-    }
-
-    /// Adds the bytes of a request to those of its iteration.
+    /// Adds the bytes of a request to its iteration.
     pub(crate) fn add_traffic(&mut self, vu: u32, traffic: Traffic) {
         self.traffic.entry(vu).or_default().add(traffic);
     }
@@ -127,7 +137,7 @@ impl Emitter {
         let Traffic { sent, received } = self.traffic.remove(&tags.vu.0).unwrap_or_default();
         let values =
             [(Builtin::DataSent.id(), sent as f64), (Builtin::DataReceived.id(), received as f64)];
-        self.send(Instant::now(), &values, tags);
+        self.samples.send(Instant::now(), &values, tags);
     }
 }
 

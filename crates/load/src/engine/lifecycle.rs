@@ -1,5 +1,4 @@
-//! `setup()`, `teardown()` and `handleSummary()`: called once, each by a virtual user of its own,
-//! on the thread that watches the run.
+//! Calls of `setup()`, `teardown()` and `handleSummary()`, each on a new virtual user, on the thread of the watcher.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,19 +19,16 @@ use crate::script::user::{Assignment, User};
 
 pub(crate) struct Function {
     pub(crate) name: &'static str,
-    /// Its argument as JSON.
+    /// Argument as JSON.
     pub(crate) argument: Option<Arc<str>>,
-    /// The group of what is measured meanwhile.
+    /// Group of its measurements.
     pub(crate) group: Option<&'static str>,
     pub(crate) timeout: Duration,
-    /// The option that sets the timeout.
+    /// Option of the timeout.
     pub(crate) option: &'static str,
 }
 
-/// Calls a function of the script; returns its result and what was measured meanwhile. Must be polled inside of a
-/// `LocalSet`.
-///
-/// The result is an error when the function throws, takes too long or is stopped.
+/// Calls a function of the script and returns its result and measurements. Must be polled inside of a `LocalSet`.
 pub(crate) async fn call(
     run: &Arc<Run>,
     options: &Options,
@@ -45,7 +41,7 @@ pub(crate) async fn call(
     (result, measured)
 }
 
-/// Waits until the function has to end: it is stopped, or something, such as a panic in its tasks, is to end the run.
+/// Waits until the function must end: by `stop`, or by a stop request such as a panic in its tasks.
 async fn is_to_end(stop: watch::Receiver<bool>, mut requests: watch::Receiver<Option<Stop>>) {
     tokio::select! {
         () = wait_for_stop(stop) => {}

@@ -177,8 +177,9 @@ impl Client {
         }
     }
 
-    /// One exchange, with the retries of Go's transport, which k6 uses: one when a kept connection turns out to be closed
-    /// and the method is idempotent; several when an HTTP/2 server reports that it has not processed the request.
+    /// One exchange, with the retries of Go's transport, which k6 uses: one when a kept connection turns out to be
+    /// closed and the method is idempotent; several when an HTTP/2 server reports that it has not processed the
+    /// request.
     async fn attempt(&self, request: &Request, hop: &Hop, track: &mut Track) -> Result<Response> {
         let head = OutgoingHead::new(request, hop, &self.network.config)?;
         let debug = self.network.debug.as_ref();
@@ -261,8 +262,8 @@ impl Client {
         }
     }
 
-    /// A new connection. Concurrent requests share one of HTTP/2: as in Go each dials, the first connection is used, and
-    /// the others are closed.
+    /// A new connection. Concurrent requests share one of HTTP/2: as in Go each dials, the first connection is used,
+    /// and the others are closed.
     async fn connect(&self, url: &Url, track: &mut Track) -> Result<Link> {
         let trace = &mut track.trace;
         let Dialled { stream, peer, http2 } = self.dial(url, Offer::Http2, trace).await?;
@@ -270,8 +271,8 @@ impl Client {
             return Ok(Link::Alone(Connection::new(stream, peer)));
         }
         if let Some(shared) = self.pool.take(url) {
-            trace.connecting = Duration::ZERO;
-            trace.tls_handshaking = Duration::ZERO;
+            trace.timings.connecting = Duration::ZERO;
+            trace.timings.tls_handshaking = Duration::ZERO;
             track.traffic.add(stream.counter().take());
             return Ok(shared);
         }
@@ -290,7 +291,7 @@ impl Client {
         let (host, port) = proxy.map_or((&*url.host, url.port), |proxy| (&*proxy.host, proxy.port));
         let (addresses, looked_up) = resolver.resolve(host, port).await?;
         if looked_up {
-            trace.looking_up = start.elapsed();
+            trace.timings.looking_up = start.elapsed();
         }
         let (stream, address) = connection::connect(&addresses, trace).await?;
         // An upgrade needs a tunnel, also without TLS.
@@ -338,8 +339,8 @@ pub(super) struct Hop {
 }
 
 impl Hop {
-    /// The hop after a redirect, as in Go and browsers: 301, 302 and 303 turn all methods but HEAD into GET, 307 and 308
-    /// repeat the request. `None` for other responses.
+    /// The hop after a redirect, as in Go and browsers: 301, 302 and 303 turn all methods but HEAD into GET, 307 and
+    /// 308 repeat the request. `None` for other responses.
     fn after(&self, head: &Head, first: &Url) -> Result<Option<Self>> {
         let repeat = match head.status {
             301..=303 => false,

@@ -109,7 +109,7 @@ pub(super) async fn connect(
             Ok(Ok(stream)) => {
                 // Requests are written whole; waiting for more would only delay them.
                 stream.set_nodelay(true).map_err(RequestError::Connect)?;
-                trace.connecting = start.elapsed();
+                trace.timings.connecting = start.elapsed();
                 return Ok((stream, address));
             }
             Ok(Err(error)) => failed = RequestError::Connect(error),
@@ -134,7 +134,7 @@ pub(super) async fn secure(
     }
     let start = Instant::now();
     let dialled = tls.handshake(url, stream, address, offer).await?;
-    trace.tls_handshaking = start.elapsed();
+    trace.timings.tls_handshaking = start.elapsed();
     Ok(dialled)
 }
 

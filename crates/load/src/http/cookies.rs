@@ -1,7 +1,7 @@
 //! Cookies of virtual users (RFC 6265), with the rules of Go's `net/http` and its jar, which k6 uses.
 //!
-//! No crate fits: those that parse have no rules for matching and limits, and the one with a store brings tables of public
-//! suffixes and international names, which k6 does not consult.
+//! No crate fits: those that parse have no rules for matching and limits, and the one with a store brings tables of
+//! public suffixes and international names, which k6 does not consult.
 
 mod date;
 mod jar;

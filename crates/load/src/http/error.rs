@@ -169,7 +169,7 @@ fn describe(error: &io::Error) -> String {
 }
 
 impl RequestError {
-    /// Whether this machine had no file descriptor, port or socket memory left.
+    /// True if this machine had no file descriptor, port or socket memory left.
     pub(crate) fn is_exhaustion(&self) -> bool {
         use rustix::io::Errno;
         let local = [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL, Errno::NOBUFS, Errno::NOMEM];
@@ -204,12 +204,12 @@ impl RequestError {
         }
     }
 
-    /// Whether an HTTP/2 server has not processed the request.
+    /// True if an HTTP/2 server has not processed the request.
     pub(super) fn is_unprocessed(&self) -> bool {
         matches!(self, Self::Http2(error) if error.unprocessed)
     }
 
-    /// Whether the server may have closed an idle connection between two requests, provided that no byte of the
+    /// True if the server may have closed an idle connection between two requests, provided that no byte of the
     /// response has arrived.
     pub(super) fn may_be_idle_close(&self) -> bool {
         match self {

@@ -147,7 +147,7 @@ impl Head {
         Ok(length.map_or(Framing::UntilClose, Framing::Length))
     }
 
-    /// Whether the server keeps the connection open for another request.
+    /// True if the server keeps the connection open for another request.
     pub(super) fn keeps_alive(&self) -> bool {
         match self.version {
             Version::Http10 => self.has_item("connection", "keep-alive"),

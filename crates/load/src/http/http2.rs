@@ -115,14 +115,14 @@ impl Http2 {
         self.0.peer
     }
 
-    /// Whether requests may be sent, now or later.
+    /// True if requests may be sent, now or later.
     pub(super) fn is_open(&self) -> bool {
         !self.0.retired.get()
             && self.0.wire.frames.borrow().is_some()
             && self.0.closing_error().is_none()
     }
 
-    /// Whether a request may be sent now; if not, another connection is opened, as in Go.
+    /// True if a request may be sent now; if not, another connection is opened, as in Go.
     pub(super) fn has_room(&self) -> bool {
         let limit = self.0.sender.borrow().current_max_send_streams();
         self.0.wire.open_streams.get() < limit.min(MAX_STREAMS)

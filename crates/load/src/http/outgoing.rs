@@ -60,7 +60,7 @@ impl<'a> OutgoingHead<'a> {
         }
         let given = |name: &str| given(request, name);
         let length = match &hop.body {
-            None => has_body_method(&hop.method).then_some(0),
+            None => matches!(&*hop.method, "POST" | "PUT" | "PATCH").then_some(0),
             Some(body) => Some(body.len()).filter(|length| *length > 0),
         };
         // Go keeps them in a map and writes them by name.
@@ -159,16 +159,11 @@ impl<'a> OutgoingHead<'a> {
         Ok(request)
     }
 
-    /// Whether the script asks for the end of the connection.
+    /// True if the script asks for the end of the connection.
     pub(super) fn wants_close(&self) -> bool {
-        self.headers
-            .iter()
-            .any(|(name, value)| &**name == "Connection" && value.eq_ignore_ascii_case("close"))
+        let mut headers = self.headers.iter();
+        headers.any(|(name, value)| name == "Connection" && value.eq_ignore_ascii_case("close"))
     }
-}
-
-fn has_body_method(method: &str) -> bool {
-    matches!(method, "POST" | "PUT" | "PATCH")
 }
 
 /// Methods for which Go checks first whether the body is empty, and then sends none.
@@ -176,7 +171,7 @@ fn usually_lacks_body(method: &str) -> bool {
     matches!(method, "GET" | "HEAD" | "DELETE" | "OPTIONS" | "PROPFIND" | "SEARCH" | "CONNECT")
 }
 
-/// Whether a header is connection-specific (RFC 9113 §8.2.2) and left out. Go leaves out those without effect in HTTP/2
+/// True if a header is connection-specific (RFC 9113 §8.2.2) and left out. Go leaves out those without effect in HTTP/2
 /// and rejects the others.
 fn is_of_connection(name: &str, value: &str) -> Result<bool> {
     let (name, is_valid, left_out) = match name {
@@ -214,7 +209,7 @@ fn headers<'a>(request: &'a Request, hop: &'a Hop) -> Result<Vec<Header<'a>>> {
             || (hop.body.is_none()
                 && request.body.is_some()
                 && name.eq_ignore_ascii_case("content-type"))
-            || (!hop.same_domain && is_secret(name));
+            || (!hop.same_domain && is_one_of(name, &SECRETS));
         if !is_valid_header(name, value) {
             return Err(RequestError::InvalidHeader(name.to_string()));
         }
@@ -257,16 +252,14 @@ pub(crate) fn basic(user_info: &str) -> String {
 }
 
 /// Headers that are not sent to another domain; Go's list.
-fn is_secret(name: &str) -> bool {
-    let secret = ["authorization", "www-authenticate", "proxy-authorization", "proxy-authenticate"];
-    is_one_of(name, &secret)
-}
+const SECRETS: [&str; 4] =
+    ["authorization", "www-authenticate", "proxy-authorization", "proxy-authenticate"];
 
 fn is_one_of(name: &str, names: &[&str]) -> bool {
     names.iter().any(|one| name.eq_ignore_ascii_case(one))
 }
 
-/// Whether the name is a token and the value has no control characters.
+/// True if the name is a token and the value has no control characters.
 pub(crate) fn is_valid_header(name: &str, value: &str) -> bool {
     !name.is_empty()
         && name.bytes().all(is_token_byte)

@@ -26,7 +26,7 @@ impl Link {
         }
     }
 
-    /// Whether another request can be sent now; `None` when the connection is closed.
+    /// True if another request can be sent now; `None` when the connection is closed.
     fn has_room(&mut self) -> Option<bool> {
         match self {
             Self::Alone(connection) => connection.stream.is_idle().then_some(true),

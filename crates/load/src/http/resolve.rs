@@ -168,31 +168,27 @@ mod tests {
         assert_eq!(resolve("::1").unwrap(), ("[::1]:80".to_owned(), false));
     }
 
-    #[test]
-    fn localhost_is_found_and_cached() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    #[tokio::test]
+    async fn localhost_is_found_and_cached() {
         let resolver = Resolver::default();
-        let host: Rc<str> = "localhost".into();
-        let first = runtime.block_on(resolver.resolve(&host, 80)).unwrap();
-        let second = runtime.block_on(resolver.resolve(&host, 80)).unwrap();
+        let first = resolver.resolve("localhost", 80).await.unwrap();
+        let second = resolver.resolve("localhost", 80).await.unwrap();
         assert!(first.0[0].ip().is_loopback() && first.1);
         assert!(second.0[0].ip().is_loopback() && !second.1);
     }
 
-    #[test]
-    fn all_addresses_of_a_name_are_given_only_when_each_is_to_be_tried() {
-        let found = |select| {
+    #[tokio::test]
+    async fn all_addresses_of_a_name_are_given_only_when_each_is_to_be_tried() {
+        let found = async |select| {
             let dns = Dns { select, policy: Policy::Any, ..Dns::default() };
             let resolver = Resolver::new(NameRules { dns, ..NameRules::default() });
             let both = ["::1", "127.0.0.1"].map(|text| text.parse().unwrap()).to_vec();
             resolver.cell("a.example").set(both).unwrap();
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let (addresses, _) = runtime.block_on(resolver.resolve("a.example", 80)).unwrap();
+            let (addresses, _) = resolver.resolve("a.example", 80).await.unwrap();
             addresses.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(found(Select::Each), ["[::1]:80", "127.0.0.1:80"]);
-        assert_eq!(found(Select::First), ["[::1]:80"]);
+        assert_eq!(found(Select::Each).await, ["[::1]:80", "127.0.0.1:80"]);
+        assert_eq!(found(Select::First).await, ["[::1]:80"]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Whether the connection is open and the peer has sent nothing since the last response. Without TLS this costs no
+    /// True if the connection is open and the peer has sent nothing since the last response. Without TLS this costs no
     /// system call unless the event loop has seen data arrive. With TLS a late session ticket is consumed and ignored.
     pub(crate) fn is_idle(&mut self) -> bool {
         let mut byte = [0];

@@ -30,10 +30,9 @@ impl Timings {
 /// Instants of a request under way, so that a failed request still reports the phases it reached.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trace {
-    pub(super) start: Instant,
-    pub(super) looking_up: Duration,
-    pub(super) connecting: Duration,
-    pub(super) tls_handshaking: Duration,
+    start: Instant,
+    /// Look-up and handshakes.
+    pub(super) timings: Timings,
     pub(super) connected: Option<Instant>,
     pub(super) sent: Option<Instant>,
     pub(super) first_byte: Option<Instant>,
@@ -43,9 +42,7 @@ impl Trace {
     pub(super) fn begin() -> Self {
         Self {
             start: Instant::now(),
-            looking_up: Duration::ZERO,
-            connecting: Duration::ZERO,
-            tls_handshaking: Duration::ZERO,
+            timings: Timings::default(),
             connected: None,
             sent: None,
             first_byte: None,
@@ -59,12 +56,10 @@ impl Trace {
         let first_byte = self.first_byte.unwrap_or(end).max(sent);
         Timings {
             blocked: connected.duration_since(self.start),
-            looking_up: self.looking_up,
-            connecting: self.connecting,
-            tls_handshaking: self.tls_handshaking,
             sending: sent.duration_since(connected),
             waiting: first_byte.duration_since(sent),
             receiving: end.saturating_duration_since(first_byte),
+            ..self.timings
         }
     }
 }
@@ -79,9 +74,11 @@ mod tests {
         let at = |ms| start + Duration::from_millis(ms);
         let trace = Trace {
             start,
-            looking_up: Duration::from_millis(1),
-            connecting: Duration::from_millis(3),
-            tls_handshaking: Duration::ZERO,
+            timings: Timings {
+                looking_up: Duration::from_millis(1),
+                connecting: Duration::from_millis(3),
+                ..Timings::default()
+            },
             connected: Some(at(5)),
             sent: Some(at(6)),
             first_byte: Some(at(16)),

@@ -1,8 +1,8 @@
 //! TLS 1.2 and 1.3 by rustls.
 //!
-//! The roots are those of the system (as in k6, and with `SSL_CERT_FILE` as there), not a compiled list: a company's own
-//! authority is installed there. As in k6 sessions are not resumed: a run that opens a connection per iteration would
-//! measure another handshake.
+//! The roots are those of the system (as in k6, and with `SSL_CERT_FILE` as there), not a compiled list: a company's
+//! own authority is installed there. As in k6 sessions are not resumed: a run that opens a connection per iteration
+//! would measure another handshake.
 
 use std::cell::OnceCell;
 use std::future::{Future as _, poll_fn};
@@ -329,8 +329,8 @@ pub(super) fn failed(error: &io::Error) -> RequestError {
             Wrong::NotValidForName | Wrong::NotValidForNameContext { .. } => {
                 ("x509: certificate doesn't match hostname".to_owned(), ErrorCode::X509_HOSTNAME)
             }
-            // A trusted authority of that name has not signed this. `Other` includes a self-signed authority used as the
-            // server's own certificate.
+            // A trusted authority of that name has not signed this. `Other` includes a self-signed authority used as
+            // the server's own certificate.
             Wrong::UnknownIssuer
             | Wrong::BadSignature
             | Wrong::UnsupportedSignatureAlgorithmContext { .. }
@@ -431,8 +431,8 @@ impl ServerCertVerifier for Verifier {
                     &certificate, roots, intermediates, now, algorithms,
                 )
             };
-            // As in Go: its own dates, then the name, then the chain. Without trusted roots a chain fails at its dates or
-            // at its issuer.
+            // As in Go: its own dates, then the name, then the chain. Without trusted roots a chain fails at its dates
+            // or at its issuer.
             if let Err(wrong) = chain(&RootCertStore::empty(), &[])
                 && outdated(&wrong)
             {

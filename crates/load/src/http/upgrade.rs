@@ -32,27 +32,22 @@ impl Client {
     ) -> Result<Upgrade> {
         let mut trace = Trace::begin();
         let Dialled { stream, peer, .. } = self.dial(url, Offer::Http1, &mut trace).await?;
-        let connection = Connection::new(stream, peer);
-        upgrade(connection, request, &mut Progress::new(&mut trace, traffic)).await
-    }
-}
-
-async fn upgrade(
-    mut connection: Connection,
-    request: &[u8],
-    progress: &mut Progress<'_>,
-) -> Result<Upgrade> {
-    connection.write(request, &[], progress.traffic).await?;
-    let head = connection.read_head(progress).await?;
-    let mut refusal = Sink::new(false);
-    if head.status != 101 {
-        let framing = head.framing(false)?;
-        match connection.read_body(framing, &mut refusal, REFUSAL_BYTES as u64, progress).await {
-            Ok(()) | Err(RequestError::ClosedInsideResponse) => {}
-            Err(error) => return Err(error),
+        let mut connection = Connection::new(stream, peer);
+        connection.write(request, &[], traffic).await?;
+        let mut progress = Progress::new(&mut trace, traffic);
+        let head = connection.read_head(&mut progress).await?;
+        let mut refusal = Sink::new(false);
+        if head.status != 101 {
+            let framing = head.framing(false)?;
+            let read =
+                connection.read_body(framing, &mut refusal, REFUSAL_BYTES as u64, &mut progress);
+            match read.await {
+                Ok(()) | Err(RequestError::ClosedInsideResponse) => {}
+                Err(error) => return Err(error),
+            }
+            refusal.body.truncate(REFUSAL_BYTES);
         }
-        refusal.body.truncate(REFUSAL_BYTES);
+        let (stream, peer, rest) = connection.into_parts();
+        Ok(Upgrade { head, stream, peer, rest, body: refusal.body })
     }
-    let (stream, peer, rest) = connection.into_parts();
-    Ok(Upgrade { head, stream, peer, rest, body: refusal.body })
 }

@@ -151,7 +151,7 @@ impl Url {
         !scheme_end.is_some_and(|at| at > 0 && location[at..].starts_with(':'))
     }
 
-    /// Whether the host is that of `other` or a subdomain; ports do not matter.
+    /// True if the host is that of `other` or a subdomain; ports do not matter.
     pub(crate) fn is_within_domain_of(&self, other: &Self) -> bool {
         let subdomain = || {
             let above = self.host.strip_suffix(&*other.host)?;

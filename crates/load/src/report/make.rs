@@ -1,4 +1,4 @@
-//! Makes the document from what was measured.
+//! Builds the report from the measurements.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,16 +11,16 @@ use super::{
 use crate::engine::Finished;
 use crate::generator;
 use crate::metrics::{
-    Builtin, CheckCount, GroupMeasured, Histogram, Measured, NameStats, Registry, RequestKey,
+    Builtin, CheckCount, GroupMeasured, Histogram, Measured, Registry, RequestKey, RequestStats,
     ScenarioStats, Series, Sink, Troubles,
 };
 use crate::options::Scenario;
 use crate::summary::ThresholdResult;
 
-/// So many different messages are enough to know what is wrong.
+/// Limit of different messages.
 const MOST_TROUBLES: usize = 10;
 
-/// What the report contains beyond what was measured.
+/// Contents of the report besides the measurements.
 pub(crate) struct Context<'a> {
     pub(crate) script: &'a str,
     pub(crate) warm_up: Duration,
@@ -30,7 +30,6 @@ pub(crate) struct Context<'a> {
     pub(crate) thresholds: Vec<(&'a str, &'a ThresholdResult)>,
 }
 
-/// Makes the report of a run.
 pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context<'_>) -> Report {
     let measured = &finished.measured;
     let counter = |metric: Builtin| match measured.sinks.get(metric as usize) {
@@ -49,16 +48,14 @@ pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context
         aborted: finished.aborted || finished.stopped.is_some(),
         vus_max: finished.max_vus,
         requests: Requests {
-            total: measured.totals.requests,
-            good: measured.totals.good,
-            failed: measured.totals.failed,
             unanswered: measured.waits.unanswered(),
+            ..name_report(&measured.requests(|_| true)).requests
         },
         bytes: Bytes { sent: counter(Builtin::DataSent), received: counter(Builtin::DataReceived) },
         status_codes: measured.statuses.iter().map(|(code, n)| (code.to_string(), *n)).collect(),
         iterations: Iterations {
             dropped: counter(Builtin::DroppedIterations),
-            threw: measured.totals.threw,
+            threw: measured.threw,
             ..context.iterations
         },
         trends,
@@ -78,7 +75,7 @@ pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context
     }
 }
 
-/// From the first to the last moment at which iterations may start by the clock.
+/// Time from the first to the last possible start by the clock.
 fn arrivals(scenarios: &[Scenario]) -> Option<Duration> {
     let open = scenarios.iter().filter(|scenario| scenario.executor.open().is_some());
     let begin = open.clone().map(|scenario| scenario.start_time).min()?;
@@ -121,7 +118,7 @@ fn trends_and_metrics(
                 trends.insert(name, trend(histogram));
                 continue;
             }
-            // Built-in ones have their own fields.
+            // Built-in metrics have fields of their own.
             _ if Builtin::is_builtin(id) => continue,
             Sink::Counter { sum, .. } => Metric::Counter { count: *sum },
             Sink::Gauge { value, min, max, .. } => {
@@ -138,12 +135,12 @@ fn trends_and_metrics(
     (trends, metrics)
 }
 
-/// Requests by a part of their key; those without it are left out.
+/// Requests by a part of their key; `None` leaves them out.
 fn grouped<'m>(
     measured: &'m Measured,
     part: impl Fn(&'m RequestKey) -> Option<&'m String>,
 ) -> BTreeMap<String, NameReport> {
-    let mut joined: BTreeMap<&String, NameStats> = BTreeMap::new();
+    let mut joined: BTreeMap<&String, RequestStats> = BTreeMap::new();
     for (key, stats) in &measured.names {
         if let Some(part) = part(key) {
             joined.entry(part).or_default().merge(stats);
@@ -152,8 +149,8 @@ fn grouped<'m>(
     joined.into_iter().map(|(name, stats)| (name.clone(), name_report(&stats))).collect()
 }
 
-fn name_report(stats: &NameStats) -> NameReport {
-    let NameStats { requests: total, good, failed, .. } = *stats;
+fn name_report(stats: &RequestStats) -> NameReport {
+    let RequestStats { requests: total, good, failed, .. } = *stats;
     let requests = Requests { total, good, failed, unanswered: 0 };
     NameReport { requests, http_req_duration: trend(&stats.duration) }
 }
@@ -162,9 +159,7 @@ fn scenarios(measured: &Measured, scenarios: &[Scenario]) -> BTreeMap<String, Sc
     let nothing = ScenarioStats::default();
     let report = |(index, scenario): (usize, &Scenario)| {
         let stats = measured.scenarios.get(index).unwrap_or(&nothing);
-        let mut all = NameStats::default();
-        let own = measured.names.iter().filter(|(key, _)| key.scenario == index);
-        own.for_each(|(_, one)| all.merge(one));
+        let all = measured.requests(|key| key.scenario == index);
         let NameReport { requests, http_req_duration } = name_report(&all);
         let report = ScenarioReport {
             executor: scenario.executor.name().to_owned(),
@@ -206,9 +201,7 @@ fn threshold((metric, result): &(&str, &ThresholdResult)) -> ThresholdReport {
 
 /// `None` when the function was not called.
 fn lifecycle(measured: &Measured, took: Duration) -> Option<LifecycleReport> {
-    let mut all = NameStats::default();
-    measured.names.values().for_each(|stats| all.merge(stats));
-    let NameReport { requests, http_req_duration } = name_report(&all);
+    let NameReport { requests, http_req_duration } = name_report(&measured.requests(|_| true));
     let duration_seconds = took.as_secs_f64();
     (!took.is_zero()).then_some(LifecycleReport { duration_seconds, requests, http_req_duration })
 }
@@ -227,7 +220,7 @@ fn generator_report(finished: &Finished, event_loops: usize) -> Generator {
     let lag = &finished.health.lag;
     let start_lag = Some(&finished.health.start_lag).filter(|lag| lag.count() > 0);
     let cpu_seconds = finished.cpu.as_secs_f64();
-    let limit = generator::exhausted(finished.measured.totals.exhausted);
+    let limit = generator::exhausted(finished.measured.exhausted);
     let limit = limit.or_else(|| {
         generator::verdict(&finished.health, cpu_seconds, finished.duration.as_secs_f64())
     });
@@ -249,10 +242,10 @@ fn generator_report(finished: &Finished, event_loops: usize) -> Generator {
 }
 
 fn series(series: &Series, duration: Duration) -> SeriesReport {
-    let length = f64::from(series.step_seconds());
+    let length = f64::from(series.step_seconds);
     let whole = (duration.as_secs_f64() / length).floor() as usize;
     let steps: Vec<Step> = series
-        .steps()
+        .steps
         .iter()
         .map(|step| Step {
             requests: step.requests,
@@ -262,7 +255,7 @@ fn series(series: &Series, duration: Duration) -> SeriesReport {
         .collect();
     let peak = steps.iter().take(whole).map(|step| step.good).max().unwrap_or(0);
     SeriesReport {
-        step_seconds: series.step_seconds(),
+        step_seconds: series.step_seconds,
         peak_good_per_second: peak as f64 / length,
         steps,
     }

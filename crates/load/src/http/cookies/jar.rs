@@ -73,8 +73,8 @@ impl Jar {
         }
     }
 
-    /// Stores a cookie set by `url` at `now` (seconds since 1970); an expired one deletes the one it replaces. False when
-    /// that host may not set it. As in k6 a script may use any name.
+    /// Stores a cookie set by `url` at `now` (seconds since 1970); an expired one deletes the one it replaces. False
+    /// when that host may not set it. As in k6 a script may use any name.
     pub(crate) fn set(&self, url: &Url, cookie: &SetCookie, now: i64) -> bool {
         let Some((domain, host_only)) = domain_of(url, &cookie.domain) else { return false };
         let path: Box<str> = if cookie.path.starts_with('/') {
@@ -147,8 +147,8 @@ pub(crate) fn unix_now() -> i64 {
     since.as_secs().try_into().unwrap_or(i64::MAX)
 }
 
-/// Domain of a cookie and whether it is limited to that host; `None` when `url` may not set it. As in k6 public suffixes
-/// are not consulted.
+/// Domain of a cookie and whether it is limited to that host; `None` when `url` may not set it. As in k6 public
+/// suffixes are not consulted.
 fn domain_of(url: &Url, attribute: &str) -> Option<(Box<str>, bool)> {
     let domain = attribute.strip_prefix('.').unwrap_or(attribute).to_ascii_lowercase();
     if domain.is_empty() || domain == *url.host {
@@ -159,7 +159,7 @@ fn domain_of(url: &Url, attribute: &str) -> Option<(Box<str>, bool)> {
     is_below(&url.host, &domain).then(|| (domain.into(), false))
 }
 
-/// Whether `host` is a name below `domain`.
+/// True if `host` is a name below `domain`.
 fn is_below(host: &str, domain: &str) -> bool {
     host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
         && host.parse::<IpAddr>().is_err()
