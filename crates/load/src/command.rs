@@ -120,7 +120,7 @@ pub fn run(config: &Config) -> Outcome {
     let run = || {
         let listener = listen_for_signals(config)?;
         let (run, plan) = prepare(config, &listener)?;
-        Ok(execute(config, &run, &plan, &listener))
+        Ok(execute(&run, &plan, &listener))
     };
     // A panic outside of the watched threads.
     let result = catch_unwind(AssertUnwindSafe(run));
@@ -147,7 +147,7 @@ fn raise_open_files_limit() {
 pub fn check(config: &Config) -> Result<Outline, ExitStatus> {
     let prepared = listen_for_signals(config).and_then(|listener| prepare(config, &listener));
     match prepared {
-        Ok((run, plan)) => Ok(Outline::from_plan(&run, &plan)),
+        Ok((run, _)) => Ok(Outline::from_run(&run)),
         Err(error) => Err(refuse(config, &error)),
     }
 }
@@ -163,7 +163,6 @@ fn refuse(config: &Config, error: &ScriptError) -> ExitStatus {
     status_of(error)
 }
 
-/// Logs one message per problem.
 fn report_errors(log: &Log, error: &ScriptError) {
     match error {
         ScriptError::Several(problems) => problems.iter().for_each(|one| report_errors(log, one)),
@@ -204,8 +203,10 @@ impl From<OptionsError> for ScriptError {
     }
 }
 
-/// Runs the init code once and resolves the options.
-fn prepare(config: &Config, listener: &SignalListener) -> Result<(Arc<Run>, Plan), ScriptError> {
+fn prepare<'c>(
+    config: &'c Config,
+    listener: &SignalListener,
+) -> Result<(Arc<Run>, Plan<'c>), ScriptError> {
     if config.script.extension().is_some_and(|extension| extension == "tar") {
         let what = format!("the archive `{}`", config.script.display());
         return Err(ScriptError::Replaced { what, instead: "run the script that is in it" });
@@ -252,8 +253,9 @@ fn prepare(config: &Config, listener: &SignalListener) -> Result<(Arc<Run>, Plan
     if layer.scenarios.as_ref().is_some_and(Vec::is_empty) {
         run.log.write(Level::Warning, "`scenarios` is empty and has no effect", &[]);
     }
-    let options = Arc::new(Options::resolve(layer)?);
-    refuse_warm_up_of_iterations(config.warm_up, &options)?;
+    let options = Options::resolve(layer)?;
+    let options = run.options.get_or_init(|| options);
+    refuse_warm_up_of_iterations(config.warm_up, options)?;
     let without = options.scenarios.iter().filter(|one| !exports.functions.contains(&one.exec));
     let mut problems: Vec<_> = without
         .map(|one| {
@@ -265,22 +267,18 @@ fn prepare(config: &Config, listener: &SignalListener) -> Result<(Arc<Run>, Plan
     if options.rps > 0 {
         let _ = run.limiter.set(Limiter::new(options.rps));
     }
-    let _ = run.options.set(options.clone());
     if options.system_tags.has("expected_response") {
         run.registry().define_expected();
     }
     let guarded = match config.no_thresholds {
         true => Vec::new(),
-        false => guarded(&run, &options, &mut problems),
+        false => guarded(&run, options, &mut problems),
     };
     if let Some(error) = ScriptError::of(problems) {
         return Err(error);
     }
     let event_loops = config.event_loops.unwrap_or_else(generator::available_cores).max(1);
-    let functions = exports.functions;
-    let (warm_up, started) = (config.warm_up, config.started.clone());
-    let on_second_signal = config.on_second_signal;
-    Ok((run, Plan { options, warm_up, started, event_loops, functions, guarded, on_second_signal }))
+    Ok((run, Plan { config, event_loops, functions: exports.functions, guarded }))
 }
 
 /// Resolves the metrics of the thresholds; defines sub-metrics.
@@ -333,16 +331,17 @@ fn refuse_warm_up_of_iterations(warm_up: Duration, options: &Options) -> Result<
     }
 }
 
-fn execute(config: &Config, run: &Arc<Run>, plan: &Plan, listener: &SignalListener) -> Outcome {
+fn execute(run: &Arc<Run>, plan: &Plan<'_>, listener: &SignalListener) -> Outcome {
+    let config = plan.config;
     let writer = match open_outputs(config, run) {
         Ok(writer) => writer,
         Err(error) => return Outcome { status: refuse(config, &error), report: None },
     };
     if !config.quiet {
         let script = config.script.display().to_string();
-        output::show(&header(&script, &output_names(config), &plan.options));
+        output::show(&header(&script, &output_names(config), run.settings()));
     }
-    let mut progress = Progress::new(run.clone(), &plan.options, config.warm_up, config.quiet);
+    let mut progress = Progress::new(run, config.warm_up, config.quiet);
     listener.leave_to_engine(true);
     let result = engine::execute(run, plan, &mut progress);
     // `handleSummary()` and outputs to a server may take long.
@@ -356,7 +355,7 @@ fn execute(config: &Config, run: &Arc<Run>, plan: &Plan, listener: &SignalListen
         }
         Ok(finished) => {
             progress.finish(config.warm_up + finished.duration);
-            let mut outcome = output::finish(config, run, plan, &finished);
+            let mut outcome = output::finish(run, plan, &finished);
             if !written && outcome.status == ExitStatus::Success {
                 outcome.status = ExitStatus::Failure;
             }
@@ -365,7 +364,6 @@ fn execute(config: &Config, run: &Arc<Run>, plan: &Plan, listener: &SignalListen
     }
 }
 
-/// Opens the outputs of single values; `None` without any.
 fn open_outputs(config: &Config, run: &Arc<Run>) -> Result<Option<Writer>, ScriptError> {
     if config.outputs.is_empty() {
         return Ok(None);
@@ -375,7 +373,6 @@ fn open_outputs(config: &Config, run: &Arc<Run>) -> Result<Option<Writer>, Scrip
     Ok(Some(writer))
 }
 
-/// Names of the outputs, for the header.
 fn output_names(config: &Config) -> String {
     let report = config.report.iter().map(|path| path.display().to_string());
     let names: Vec<String> =
@@ -413,7 +410,7 @@ mod tests {
             warm_up: Duration::MAX,
         };
         run.clock.set(clock).unwrap();
-        let outcome = execute(&config, &run, &plan, &listener);
+        let outcome = execute(&run, &plan, &listener);
         let lines = lines.lock().unwrap().clone();
         (outcome, lines)
     }

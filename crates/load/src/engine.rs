@@ -10,7 +10,6 @@ mod thresholds;
 mod watcher;
 mod work;
 
-use std::path::PathBuf;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,12 +20,13 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::LocalSet;
 
+use crate::command::Config;
 use crate::event_loop::EventLoop;
 use crate::executor::{self, ArrivalPool, Budget, Order, Span, Timer};
 use crate::generator::{self, LoopHealth};
 use crate::http::ClientConfig;
 use crate::metrics::{Builtin, Measured, Sink};
-use crate::options::{ExecutorConfig, Options};
+use crate::options::ExecutorConfig;
 use crate::panics::Watch;
 use crate::progress::Progress;
 use crate::run::{Run, RunClock, Stop};
@@ -48,48 +48,37 @@ const EVENT_INTERVAL: u32 = 16;
 const AN_EVENT_LOOP: &str = "an event loop";
 
 /// A checked script with its options.
-pub(crate) struct Plan {
-    pub(crate) options: Arc<Options>,
-    pub(crate) warm_up: Duration,
-    /// File for the start of recording.
-    pub(crate) started: Option<PathBuf>,
+pub(crate) struct Plan<'c> {
+    pub(crate) config: &'c Config,
     pub(crate) event_loops: usize,
-    /// Exported functions of the script.
     pub(crate) functions: Vec<String>,
     pub(crate) guarded: Vec<Guarded>,
-    /// Called at a second signal, to end the process.
-    pub(crate) on_second_signal: Option<fn()>,
 }
 
-impl Plan {
-    fn has(&self, function: &str) -> bool {
+impl Plan<'_> {
+    pub(crate) fn has(&self, function: &str) -> bool {
         self.functions.iter().any(|name| name == function)
     }
 }
 
-/// Results of a run.
 pub(crate) struct Finished {
     pub(crate) measured: Measured,
     pub(crate) health: LoopHealth,
-    /// Start of recording.
     pub(crate) started_at: SystemTime,
     pub(crate) ended_at: SystemTime,
     /// From the start of recording to the end of the last iteration.
     pub(crate) duration: Duration,
     /// CPU time of this process in that window.
     pub(crate) cpu: Duration,
-    /// Stopped by a signal.
     pub(crate) aborted: bool,
     /// Stopped by the script or a threshold.
     pub(crate) stopped: Option<Stop>,
     pub(crate) lifecycle: Lifecycle,
-    /// Virtual users created.
     pub(crate) max_vus: u32,
     /// Samples of `vus` and `vus_max`, once per second.
     vus: [Sink; 2],
 }
 
-/// Results of `setup()` and `teardown()`.
 #[derive(Default)]
 pub(crate) struct Lifecycle {
     pub(crate) setup: Measured,
@@ -125,7 +114,6 @@ enum Phase {
     Running(RunClock),
 }
 
-/// A virtual user to create.
 struct PlannedUser {
     id: u32,
     scenario: usize,
@@ -141,7 +129,6 @@ struct PoolPart {
     orders: mpsc::UnboundedReceiver<Order>,
 }
 
-/// Work of one event loop.
 #[derive(Default)]
 struct LoopPlan {
     users: Vec<PlannedUser>,
@@ -158,7 +145,6 @@ struct LoopContext {
     stop: watch::Receiver<bool>,
     /// `None` without thresholds that may end the run.
     figures: Option<Arc<LiveFigures>>,
-    /// Timer of open models.
     timer: fn() -> Timer,
 }
 
@@ -179,10 +165,9 @@ pub(crate) fn inspect(run: &Arc<Run>) -> Result<Exports, ScriptError> {
     }))
 }
 
-/// Runs a plan to its end.
 pub(crate) fn execute(
     run: &Arc<Run>,
-    plan: &Plan,
+    plan: &Plan<'_>,
     progress: &mut Progress,
 ) -> Result<Finished, ScriptError> {
     let _watch = Watch::new(run, "the thread that watches the run");
@@ -193,11 +178,11 @@ pub(crate) fn execute(
     let (done_sender, done) = mpsc::unbounded_channel();
     let figures = LiveFigures::new(&plan.guarded, loops);
     let mut threads = Vec::new();
-    let plans = spread(run, &plan.options, plan.warm_up, loops);
+    let plans = spread(run, plan.config.warm_up, loops);
     for (index, loop_plan) in plans.into_iter().enumerate() {
         let context = LoopContext {
             run: run.clone(),
-            warm_up: plan.warm_up,
+            warm_up: plan.config.warm_up,
             index,
             plan: loop_plan,
             ready: ready_sender.clone(),
@@ -258,24 +243,19 @@ fn finish(
     Ok(Finished { measured, health, stopped: run.stop_requested(), max_vus, ..finished })
 }
 
-/// Calls `handleSummary(data)` of the script.
-pub(crate) fn handle_summary(
-    run: &Arc<Run>,
-    options: &Options,
-    data: Arc<str>,
-) -> Result<Returned, ScriptError> {
+pub(crate) fn handle_summary(run: &Arc<Run>, data: Arc<str>) -> Result<Returned, ScriptError> {
     let function = Function {
         name: "handleSummary",
         argument: Some(data),
         group: None,
-        timeout: options.handle_summary_timeout,
+        timeout: run.settings().handle_summary_timeout,
         option: "handleSummaryTimeout",
     };
     let _watch = Watch::new(run, "handleSummary()");
     let (stopping, stop) = watch::channel(false);
     let mut signals = run.signals.later();
     let call = async {
-        let mut call = pin!(lifecycle::call(run, options, function, stop));
+        let mut call = pin!(lifecycle::call(run, function, stop));
         tokio::select! {
             result = &mut call => return result,
             () = signals.next() => {}
@@ -298,10 +278,10 @@ fn event_loop_runtime(run: &Arc<Run>) -> Result<tokio::runtime::Runtime, ScriptE
 }
 
 /// Distributes the virtual users of all scenarios over the loops in turn.
-fn spread(run: &Run, options: &Options, warm_up: Duration, loops: usize) -> Vec<LoopPlan> {
+fn spread(run: &Run, warm_up: Duration, loops: usize) -> Vec<LoopPlan> {
     let mut plans: Vec<LoopPlan> = (0..loops).map(|_| LoopPlan::default()).collect();
     let mut dealt = 0;
-    for (scenario, config) in options.scenarios.iter().enumerate() {
+    for (scenario, config) in run.settings().scenarios.iter().enumerate() {
         let shared = Budget::new(&config.executor);
         let mut parts = loops;
         if let Some(open) = config.executor.open() {
@@ -363,7 +343,6 @@ async fn interrupt_on(
     initialising.await
 }
 
-/// Runs an event loop on its thread.
 fn serve(context: LoopContext) -> LoopResult {
     let _watch = Watch::new(&context.run, AN_EVENT_LOOP);
     let runtime = event_loop_runtime(&context.run)?;
@@ -381,15 +360,15 @@ fn serve(context: LoopContext) -> LoopResult {
 mod tests {
     use super::*;
     use crate::log::Log;
-    use crate::options::Layer;
+    use crate::options::{Layer, Options};
 
     #[test]
     fn virtual_users_are_dealt_evenly_with_ids_from_one() {
         let layer =
             Layer { vus: Some(5), duration: Some(Duration::from_secs(1)), ..Layer::default() };
-        let options = Options::resolve(layer).unwrap();
         let run = Run::new("s.js".into(), Log::default());
-        let plans = spread(&run, &options, Duration::ZERO, 2);
+        run.options.set(Options::resolve(layer).unwrap()).unwrap();
+        let plans = spread(&run, Duration::ZERO, 2);
         let ids: Vec<Vec<u32>> =
             plans.iter().map(|plan| plan.users.iter().map(|user| user.id).collect()).collect();
         assert_eq!(ids, [vec![1, 3, 5], vec![2, 4]]);
@@ -411,10 +390,9 @@ mod tests {
             option: "setupTimeout",
         };
         let (_stopping, stop) = watch::channel(false);
-        let options = Options::default();
         let call = async {
             tokio::task::spawn_local(async { panic!("a bug") });
-            lifecycle::call(&run, &options, function, stop).await.0
+            lifecycle::call(&run, function, stop).await.0
         };
         let runtime = event_loop_runtime(&run).unwrap();
         let result = runtime.block_on(LocalSet::new().run_until(call));

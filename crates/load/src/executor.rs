@@ -70,25 +70,25 @@ pub(crate) fn arrivals(
     part: u64,
     parts: u64,
 ) -> Box<dyn Iterator<Item = Duration>> {
-    let warming = if scenario.start_time.is_zero() { warm_up } else { Duration::ZERO };
-    let offset = scenario.start_time + warm_up;
-    match &scenario.executor {
+    let (rate, unit, starts): (_, _, Box<dyn Iterator<Item = Duration>>) = match &scenario.executor
+    {
         ExecutorConfig::ConstantArrivalRate { rate, time_unit, duration, .. } => {
-            let before = constant_arrival_rate::starts(*rate, *time_unit, warming, part, parts);
-            let proper = constant_arrival_rate::starts(*rate, *time_unit, *duration, part, parts);
-            Box::new(before.chain(proper.map(move |start| start + offset)))
+            let starts = constant_arrival_rate::starts(*rate, *time_unit, *duration, part, parts);
+            (*rate, *time_unit, Box::new(starts))
         }
         ExecutorConfig::RampingArrivalRate { start_rate, time_unit, stages, .. } => {
-            // Nothing starts at a rate of zero.
-            let warming = if *start_rate == 0 { Duration::ZERO } else { warming };
-            let before =
-                constant_arrival_rate::starts(*start_rate, *time_unit, warming, part, parts);
-            let proper =
-                ramping_arrival_rate::starts(*start_rate, *time_unit, stages.clone(), part, parts);
-            Box::new(before.chain(proper.map(move |start| start + offset)))
+            let stages = stages.clone();
+            let starts = ramping_arrival_rate::starts(*start_rate, *time_unit, stages, part, parts);
+            (*start_rate, *time_unit, Box::new(starts))
         }
-        _ => Box::new(std::iter::empty()),
-    }
+        _ => return Box::new(std::iter::empty()),
+    };
+    // Nothing starts at a rate of zero.
+    let warms_up = scenario.start_time.is_zero() && rate > 0;
+    let warming = if warms_up { warm_up } else { Duration::ZERO };
+    let before = constant_arrival_rate::starts(rate, unit, warming, part, parts);
+    let offset = scenario.start_time + warm_up;
+    Box::new(before.chain(starts.map(move |start| start + offset)))
 }
 
 #[cfg(test)]

@@ -60,7 +60,6 @@ fn encoded_bodies(data: &[u8]) {
     }
 }
 
-/// Stores `Set-Cookie` lines in a jar.
 fn cookies(data: &[u8]) {
     let url = Url::parse("https://a.example.org/b/c").expect("an address");
     let other = Url::parse("https://example.com/").expect("an address");
@@ -78,7 +77,6 @@ fn cookies(data: &[u8]) {
     let _ = parse_date(&String::from_utf8_lossy(data));
 }
 
-/// Parses a URL, and one relative to another.
 fn urls(text: &str) {
     let is_sent = |url: &Url| {
         assert!(url.target.starts_with('/'));
@@ -111,7 +109,6 @@ fn web_pages(data: &[u8]) {
     }
 }
 
-/// Parses options of k6: a file, and the small languages in it.
 fn run_options(text: &str) {
     let _ = (ConfigFile::parse(text), parse_stage("stages", text), Threshold::parse(text));
     if let Ok(duration) = parse_duration(text) {
@@ -125,7 +122,6 @@ fn run_options(text: &str) {
     let _ = Secrets::default().add(&format!("mock={text}"));
 }
 
-/// Parses a script in either language.
 fn scripts(text: &str) {
     for language in [Language::JavaScript, Language::TypeScript] {
         let _ = script::fuzzing::read(text, language);

@@ -57,7 +57,6 @@ impl LoopHealth {
     }
 }
 
-/// Measures the lateness of this event loop until dropped.
 pub(crate) async fn watch_lag(record: impl Fn(f64)) {
     loop {
         let due = Instant::now() + TICK;
@@ -69,7 +68,6 @@ pub(crate) async fn watch_lag(record: impl Fn(f64)) {
     }
 }
 
-/// CPU time of the calling thread.
 pub(crate) fn thread_cpu() -> Duration {
     cpu(ClockId::ThreadCPUTime)
 }
@@ -129,7 +127,6 @@ impl Spent {
     }
 }
 
-/// CPU time of the process.
 pub(crate) fn process_cpu() -> Duration {
     cpu(ClockId::ProcessCPUTime)
 }
@@ -144,7 +141,6 @@ pub(crate) fn available_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The generator as the bottleneck.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Limit {
     pub(crate) reason: String,

@@ -9,7 +9,6 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(crate) struct Limiter {
     spacing: Duration,
-    /// The next free moment.
     next: Mutex<Option<Instant>>,
 }
 
@@ -19,7 +18,6 @@ impl Limiter {
         Self { spacing: Duration::from_secs(1) / rate.max(1), next: Mutex::default() }
     }
 
-    /// The moment at which a request ready at `now` may be sent.
     pub(crate) fn reserve(&self, now: Instant) -> Instant {
         let mut next = self.next.lock();
         let own = next.map_or(now, |next| next.max(now));

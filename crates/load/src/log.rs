@@ -62,7 +62,6 @@ pub(crate) struct Log {
     messages: Messages,
     format: LogFormat,
     terminal: bool,
-    /// Show messages of level debug.
     pub(crate) verbose: bool,
     limiter: Mutex<Limiter>,
     /// Texts to redact.
@@ -98,7 +97,6 @@ impl Log {
         }
     }
 
-    /// Appends the messages of scripts to a file.
     pub(crate) fn redirect_console(&mut self, path: &Path) -> io::Result<()> {
         let file = File::options().append(true).create(true).open(path)?;
         self.console = Some(Mutex::new(file));
@@ -118,7 +116,6 @@ impl Log {
         }
     }
 
-    /// Redacts this text in later messages.
     pub(crate) fn hide(&self, text: &str) {
         let mut hidden = self.hidden.lock();
         if !text.trim().is_empty() && !hidden.iter().any(|known| known == text) {

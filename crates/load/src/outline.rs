@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::engine::Plan;
 use crate::options::{ExecutorConfig, Scenario};
 use crate::run::Run;
 
@@ -60,10 +59,10 @@ impl Shape {
 }
 
 impl Outline {
-    pub(crate) fn from_plan(run: &Run, plan: &Plan) -> Self {
-        let ends =
-            plan.options.scenarios.iter().map(|one| one.start_time + one.executor.duration());
-        let rate = plan.options.scenarios.iter().map(|one| match one.executor {
+    pub(crate) fn from_run(run: &Run) -> Self {
+        let scenarios = &run.settings().scenarios;
+        let ends = scenarios.iter().map(|one| one.start_time + one.executor.duration());
+        let rate = scenarios.iter().map(|one| match one.executor {
             ExecutorConfig::ConstantArrivalRate { rate, time_unit, .. } => {
                 Some(f64::from(rate) / time_unit.as_secs_f64())
             }
@@ -78,7 +77,7 @@ impl Outline {
         Self {
             seconds,
             rate,
-            shape: Shape::from_scenarios(&plan.options.scenarios),
+            shape: Shape::from_scenarios(scenarios),
             metrics: metrics.collect(),
             variables: run.sources.variables(),
             imports,

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::Value;
 
-use crate::command::{Config, ExitStatus, Outcome, status_of};
+use crate::command::{ExitStatus, Outcome, status_of};
 use crate::engine::{self, Finished, Lifecycle, Plan};
 use crate::log::Level;
 use crate::report::{self, Iterations, Report};
@@ -20,13 +20,14 @@ use crate::summary::{SummaryData, TextOptions, export, handle_summary_data, text
 const MIN_SHOWN_SECONDS: f64 = 1e-3;
 
 /// Writes summary and report, and returns the exit status.
-pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Finished) -> Outcome {
+pub(crate) fn finish(run: &Arc<Run>, plan: &Plan<'_>, finished: &Finished) -> Outcome {
+    let (config, options) = (plan.config, run.settings());
     let everything = finished.everything();
     let duration = finished.total_duration();
     let judgement = engine::judge(&plan.guarded, &everything, duration);
     let registry = run.registry();
     let thresholds = (plan.guarded.as_slice(), judgement.as_slice());
-    let stats = &plan.options.summary_trend_stats;
+    let stats = &options.summary_trend_stats;
     let data = SummaryData::new(&registry, &everything, stats, duration, thresholds);
     let context = report::Context {
         script: &config.script.display().to_string(),
@@ -38,7 +39,7 @@ pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Fi
             dropped: 0,
             threw: 0,
         },
-        scenarios: &plan.options.scenarios,
+        scenarios: &options.scenarios,
         thresholds: data.thresholds(),
     };
     let report = report::report(finished, &registry, &context);
@@ -46,9 +47,9 @@ pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Fi
     drop(registry);
     let mut written = true;
     let setup_data = run.setup_data.get();
-    let mut handed = handle_summary_data(&data, &plan.options, setup_data, config.no_color);
+    let mut handed = handle_summary_data(&data, options, setup_data, config.no_color);
     if !config.no_summary {
-        written &= summarise(config, run, plan, &data, &mut handed, &report);
+        written &= summarise(run, plan, &data, &mut handed, &report);
     }
     if finished.lifecycle.setup_error.is_none() {
         warn(run, &report);
@@ -115,16 +116,15 @@ fn status(run: &Run, finished: &Finished, data: &SummaryData<'_>) -> ExitStatus 
 /// Shows the summary or the result of `handleSummary()`, which may change `handed`, its argument. False when a file
 /// could not be written.
 fn summarise(
-    config: &Config,
     run: &Arc<Run>,
-    plan: &Plan,
+    plan: &Plan<'_>,
     data: &SummaryData<'_>,
     handed: &mut Value,
     report: &Report,
 ) -> bool {
     let mut written = true;
-    if plan.functions.iter().any(|name| name == "handleSummary") {
-        match engine::handle_summary(run, &plan.options, handed.to_string().into()) {
+    if plan.has("handleSummary") {
+        match engine::handle_summary(run, handed.to_string().into()) {
             Ok(Returned { json, outputs }) => {
                 if let Some(left) = json.and_then(|json| serde_json::from_str(&json).ok()) {
                     *handed = left;
@@ -141,13 +141,13 @@ fn summarise(
             }
         }
     }
-    let color = !config.no_color
+    let color = !plan.config.no_color
         && std::io::stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none();
     let options = TextOptions {
         color,
-        time_unit: plan.options.summary_time_unit.clone(),
-        mode: config.summary_mode,
+        time_unit: run.settings().summary_time_unit.clone(),
+        mode: plan.config.summary_mode,
     };
     show(&text(data, &options));
     show(&generator_line(report));
@@ -269,7 +269,7 @@ fn show_bytes(stream: &mut impl std::io::Write, bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::run;
+    use crate::command::{Config, run};
     use crate::log::Messages;
 
     #[test]

@@ -58,14 +58,15 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new(run: Arc<Run>, options: &Options, warm_up: Duration, quiet: bool) -> Self {
+    pub(crate) fn new(run: &Arc<Run>, warm_up: Duration, quiet: bool) -> Self {
+        let options = run.settings();
         let terminal = std::io::stdout().is_terminal();
         let scenarios = options.scenarios.iter();
         let iterations = scenarios.clone().map(|scenario| scenario.executor.iterations());
         let planned = scenarios.map(|scenario| scenario.start_time + scenario.executor.duration());
         run.live.is_watched.store(terminal && !quiet, Ordering::Relaxed);
         Self {
-            run,
+            run: run.clone(),
             max_vus: options.max_vus(),
             length: options.latest_end() + warm_up,
             planned: planned.max().unwrap_or_default() + warm_up,
@@ -123,7 +124,6 @@ impl Progress {
         self.last = (recent, self.elapsed);
     }
 
-    /// Shows the number of virtual users that are ready.
     pub(crate) fn initialising(&self, ready: u64, of: u32) {
         if self.terminal && !self.quiet {
             show(&format!("\rInit      [{ready}/{of}] VUs initialized\x1b[K"));

@@ -19,7 +19,6 @@ use crate::script::{Files, ScriptError, SharedArrays, Sources};
 use crate::secrets::Secrets;
 use crate::stop_signals::Signals;
 
-/// Counts for the progress display.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     pub(crate) complete: AtomicU64,
@@ -43,7 +42,6 @@ pub(crate) enum Stop {
     Panic(String),
 }
 
-/// Start of the scenarios.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunClock {
     pub(crate) start: Instant,
@@ -57,7 +55,6 @@ impl RunClock {
         self.warm_up + scenario.start_time
     }
 
-    /// Start of recording.
     pub(crate) fn record_from(&self) -> Instant {
         self.start + self.warm_up
     }
@@ -78,7 +75,6 @@ pub(crate) struct Run {
     pub(crate) has_breakdown: bool,
     pub(crate) signals: Signals,
     pub(crate) init_timeout: Duration,
-    /// Interrupts every script.
     pub(crate) abort: Arc<AtomicBool>,
     pub(crate) live: Live,
     pub(crate) shared: SharedArrays,
@@ -95,10 +91,9 @@ pub(crate) struct Run {
     pub(crate) setup_data: OnceLock<Arc<str>>,
     /// The last assigned id of a virtual user.
     vu_ids: AtomicU32,
-    pub(crate) options: OnceLock<Arc<Options>>,
+    pub(crate) options: OnceLock<Options>,
     /// Queue of the outputs; unset without an output.
     pub(crate) samples: OnceLock<Arc<Samples>>,
-    /// Limiter of requests (`rps`).
     pub(crate) limiter: OnceLock<Limiter>,
     /// Iterations of each scenario so far, over all event loops.
     pub(crate) scenario_iterations: OnceLock<Vec<Arc<AtomicU64>>>,
@@ -129,10 +124,7 @@ impl Run {
     /// The options; all off until they are resolved.
     pub(crate) fn settings(&self) -> &Options {
         static UNKNOWN: LazyLock<Options> = LazyLock::new(Options::default);
-        match self.options.get() {
-            Some(options) => options,
-            None => &UNKNOWN,
-        }
+        self.options.get().unwrap_or(&UNKNOWN)
     }
 
     /// Ends the run with an error; the first one is kept.
@@ -146,7 +138,7 @@ impl Run {
     }
 
     pub(crate) fn iterations_of(&self, scenario: usize) -> Arc<AtomicU64> {
-        let count = self.options.get().map_or(0, |options| options.scenarios.len());
+        let count = self.settings().scenarios.len();
         let all =
             self.scenario_iterations.get_or_init(|| (0..count).map(|_| Arc::default()).collect());
         all.get(scenario).cloned().unwrap_or_default()
@@ -163,7 +155,6 @@ impl Run {
         });
     }
 
-    /// Receives later stop requests.
     pub(crate) fn stop_requests(&self) -> watch::Receiver<Option<Stop>> {
         self.stop.subscribe()
     }

@@ -61,7 +61,6 @@ impl Batch {
         Self { time, tags: own(tags), metadata: own(metadata), values }
     }
 
-    /// Approximate memory.
     fn bytes(&self) -> usize {
         let pairs = self.tags.iter().chain(&self.metadata);
         let texts: usize = pairs.map(|(key, value)| key.len() + value.len() + PAIR_BYTES).sum();
@@ -127,12 +126,10 @@ impl Emitter {
         Self { samples, traffic: HashMap::new() }
     }
 
-    /// Adds the bytes of a request to its iteration.
     pub(crate) fn add_traffic(&mut self, vu: u32, traffic: Traffic) {
         self.traffic.entry(vu).or_default().add(traffic);
     }
 
-    /// Sends the bytes of an iteration that is over.
     pub(crate) fn end_iteration(&mut self, tags: &SampleTags<'_>) {
         let Traffic { sent, received } = self.traffic.remove(&tags.vu.0).unwrap_or_default();
         let values =

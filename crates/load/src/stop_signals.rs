@@ -146,7 +146,6 @@ impl Drop for SignalListener {
     }
 }
 
-/// Ends the process at a second signal.
 pub(crate) fn end_at_once(end: Option<fn()>) -> ! {
     if let Some(end) = end {
         end();

@@ -11,7 +11,6 @@ use super::{init, interrupt_on};
 use crate::event_loop::EventLoop;
 use crate::executor::runner::wait_for_stop;
 use crate::metrics::Measured;
-use crate::options::Options;
 use crate::run::{Run, Stop};
 use crate::script::ScriptError;
 use crate::script::mailbox::{Call, CallError, Mailbox, Returned, Task};
@@ -21,7 +20,6 @@ pub(crate) struct Function {
     pub(crate) name: &'static str,
     /// Argument as JSON.
     pub(crate) argument: Option<Arc<str>>,
-    /// Group of its measurements.
     pub(crate) group: Option<&'static str>,
     pub(crate) timeout: Duration,
     /// Option of the timeout.
@@ -31,12 +29,11 @@ pub(crate) struct Function {
 /// Calls a function of the script and returns its result and measurements. Must be polled inside of a `LocalSet`.
 pub(crate) async fn call(
     run: &Arc<Run>,
-    options: &Options,
     function: Function,
     stop: watch::Receiver<bool>,
 ) -> (Result<Returned, ScriptError>, Measured) {
-    let event_loop = Rc::new(EventLoop::new(run.clone(), options.client.clone()));
-    let result = call_on(&event_loop, options, function, stop).await;
+    let event_loop = Rc::new(EventLoop::new(run.clone(), run.settings().client.clone()));
+    let result = call_on(&event_loop, function, stop).await;
     let measured = event_loop.recorder.replace(run.recorder()).finish();
     (result, measured)
 }
@@ -51,11 +48,11 @@ async fn is_to_end(stop: watch::Receiver<bool>, mut requests: watch::Receiver<Op
 
 async fn call_on(
     event_loop: &Rc<EventLoop>,
-    options: &Options,
     function: Function,
     stop: watch::Receiver<bool>,
 ) -> Result<Returned, ScriptError> {
     let run = &event_loop.run;
+    let options = run.settings();
     let requests = run.stop_requests();
     let user = Rc::new(User::new(0, event_loop.clone()));
     let mailbox = Rc::new(Mailbox::default());

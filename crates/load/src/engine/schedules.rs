@@ -7,12 +7,11 @@ use tokio::time::Instant;
 use super::*;
 use crate::log::{Log, LogFormat, Messages};
 use crate::metrics::{Builtin, Sink};
-use crate::options::Layer;
+use crate::options::{Layer, Options};
 
 /// Starts as (milliseconds since the start of the run, virtual user).
 type Starts = Vec<(u64, u64)>;
 
-/// Results of a run on a controlled clock.
 #[derive(Debug, PartialEq)]
 struct Ran {
     starts: Starts,
@@ -38,9 +37,8 @@ fn run(scenarios: &str, body: &str, warm_up: Duration) -> Ran {
     let run = Arc::new(Run::new(path, log));
     let exports = inspect(&run).unwrap();
     let layer = Layer::from_script(&exports.options.unwrap()).unwrap();
-    let options = Arc::new(Options::resolve(layer).unwrap());
-    let _ = run.options.set(options.clone());
-    let measured = on_controlled_clock(&run, &options, warm_up);
+    run.options.set(Options::resolve(layer).unwrap()).unwrap();
+    let measured = on_controlled_clock(&run, warm_up);
     let dropped = match &measured.sinks[Builtin::DroppedIterations as usize] {
         Sink::Counter { sum, .. } => *sum as u64,
         _ => 0,
@@ -58,13 +56,12 @@ fn run(scenarios: &str, body: &str, warm_up: Duration) -> Ran {
     Ran { starts, complete, interrupted, dropped }
 }
 
-/// Results of one scenario.
 fn all_of(scenario: &str, body: &str) -> Ran {
     run(&format!("s: {scenario}"), body, Duration::ZERO)
 }
 
 /// Runs one event loop whose clock jumps to the next timer whenever the loop is idle.
-fn on_controlled_clock(run: &Arc<Run>, options: &Arc<Options>, warm_up: Duration) -> Measured {
+fn on_controlled_clock(run: &Arc<Run>, warm_up: Duration) -> Measured {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -81,19 +78,18 @@ fn on_controlled_clock(run: &Arc<Run>, options: &Arc<Options>, warm_up: Duration
             run: run.clone(),
             warm_up,
             index: 0,
-            plan: spread(run, options, warm_up, 1).remove(0),
+            plan: spread(run, warm_up, 1).remove(0),
             ready,
             phase,
             stop,
             figures: None,
             timer: || Timer::Coarse,
         };
-        let event_loop = Rc::new(EventLoop::new(run.clone(), options.client.clone()));
+        let event_loop = Rc::new(EventLoop::new(run.clone(), run.settings().client.clone()));
         work::work(context, event_loop).await.unwrap().0
     }))
 }
 
-/// Starts and dropped iterations of one scenario.
 fn exact(scenario: &str, body: &str) -> (Starts, u64) {
     let ran = all_of(scenario, body);
     (ran.starts, ran.dropped)

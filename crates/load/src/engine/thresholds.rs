@@ -8,7 +8,6 @@ use parking_lot::Mutex;
 use crate::metrics::{Measured, MetricId, Sink};
 use crate::options::MetricThresholds;
 
-/// Thresholds with their metric.
 #[derive(Debug, Clone)]
 pub(crate) struct Guarded {
     pub(crate) metric: MetricId,
@@ -29,7 +28,6 @@ impl Guarded {
     }
 }
 
-/// Evaluates the measurements of `duration`.
 pub(crate) fn judge(guarded: &[Guarded], measured: &Measured, duration: Duration) -> Judgement {
     let seconds = duration.as_secs_f64().max(1e-9);
     guarded
@@ -60,7 +58,6 @@ impl LiveFigures {
         (!guarded.is_empty()).then(|| Arc::new(Self { guarded, metrics, shared }))
     }
 
-    /// Shares the measurements of `setup()`.
     pub(super) fn share_setup(&self, measured: &Measured) {
         let sinks = self.metrics.iter().filter_map(|id| measured.sinks.get(id.0 as usize));
         let last = self.shared.lock().len() - 1;

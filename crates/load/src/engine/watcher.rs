@@ -32,7 +32,7 @@ const START_DELAY: Duration = Duration::from_millis(5);
 
 pub(super) struct Watcher<'a> {
     pub(super) run: &'a Arc<Run>,
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a Plan<'a>,
     pub(super) progress: &'a mut Progress,
     pub(super) signals: Signals,
     pub(super) ready: mpsc::UnboundedReceiver<Result<(), ScriptError>>,
@@ -70,12 +70,12 @@ impl Watcher<'_> {
         let mut lifecycle = Lifecycle::default();
         let begin = Instant::now();
         let _ = self.run.began.set(begin);
-        if self.plan.has("setup") && !self.plan.options.no_setup {
+        if self.plan.has("setup") && !self.run.settings().no_setup {
             let function = Function {
                 name: "setup",
                 argument: None,
                 group: Some("setup"),
-                timeout: self.plan.options.setup_timeout,
+                timeout: self.run.settings().setup_timeout,
                 option: "setupTimeout",
             };
             let (result, measured) = self.call(function).await;
@@ -111,7 +111,7 @@ impl Watcher<'_> {
 
     /// Writes the start of recording, for programs that act at a moment of the run. A failure is only logged.
     fn write_start(&self, moment: SystemTime) {
-        let Some(path) = &self.plan.started else { return };
+        let Some(path) = &self.plan.config.started else { return };
         let seconds = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         if let Err(error) = std::fs::write(path, format!("{}\n", seconds.as_secs_f64())) {
             let message = format!("cannot write `{}`: {error}", path.display());
@@ -122,7 +122,7 @@ impl Watcher<'_> {
     async fn scenarios(&mut self, lifecycle: Lifecycle) -> Finished {
         let start = Instant::now() + START_DELAY;
         let start_time = SystemTime::now() + START_DELAY;
-        let warm_up = self.plan.warm_up;
+        let warm_up = self.plan.config.warm_up;
         let clock = RunClock { start, start_time, warm_up };
         let record_from = clock.record_from();
         let _ = self.run.clock.set(clock);
@@ -140,7 +140,7 @@ impl Watcher<'_> {
                 _ = self.done.recv() => left -= 1,
                 () = self.signals.next() => {
                     if finished.aborted {
-                        end_at_once(self.plan.on_second_signal);
+                        end_at_once(self.plan.config.on_second_signal);
                     }
                     finished.aborted = true;
                     let _ = self.stop.send(true);
@@ -181,18 +181,16 @@ impl Watcher<'_> {
         finished
     }
 
-    /// Sends the numbers of virtual users to the outputs.
     fn emit_users(&self, now: Instant, active: f64, made: f64) {
         let Some(samples) = self.run.samples.get() else { return };
         let values = [(Builtin::Vus.id(), active), (Builtin::VusMax.id(), made)];
-        let custom = &self.plan.options.tags;
+        let custom = &self.run.settings().tags;
         // They belong to no group.
-        let enabled = self.plan.options.system_tags.without("group");
+        let enabled = self.run.settings().system_tags.without("group");
         let tags = SampleTags { custom, enabled, ..SampleTags::default() };
         samples.send(now.into_std(), &values, &tags);
     }
 
-    /// Stops the run when a threshold with `abortOnFail` fails.
     fn judge(&self, elapsed: Duration) {
         if let Some(metrics) = self.figures.as_ref().and_then(|figures| figures.breached(elapsed)) {
             self.run.request_stop(Stop::Thresholds(metrics));
@@ -201,7 +199,7 @@ impl Watcher<'_> {
 
     /// Calls `teardown()`, as in k6 also after a signal or `exec.test.abort()`.
     async fn teardown(&mut self, finished: &mut Finished) {
-        if !self.plan.has("teardown") || self.plan.options.no_teardown {
+        if !self.plan.has("teardown") || self.run.settings().no_teardown {
             return;
         }
         let begin = Instant::now();
@@ -209,7 +207,7 @@ impl Watcher<'_> {
             name: "teardown",
             argument: self.run.setup_data.get().cloned(),
             group: Some("teardown"),
-            timeout: self.plan.options.teardown_timeout,
+            timeout: self.run.settings().teardown_timeout,
             option: "teardownTimeout",
         };
         // A stop of the scenarios does not apply.
@@ -220,9 +218,8 @@ impl Watcher<'_> {
         finished.lifecycle.teardown_took = begin.elapsed();
     }
 
-    /// Calls a life-cycle function; a signal ends it.
     async fn call(&mut self, function: Function) -> (Result<Returned, ScriptError>, Measured) {
-        let call = lifecycle::call(self.run, &self.plan.options, function, self.stop.subscribe());
+        let call = lifecycle::call(self.run, function, self.stop.subscribe());
         let mut call = pin!(call);
         let mut signalled = false;
         loop {
@@ -230,7 +227,7 @@ impl Watcher<'_> {
                 result = &mut call => return result,
                 () = self.signals.next() => {
                     if signalled {
-                        end_at_once(self.plan.on_second_signal);
+                        end_at_once(self.plan.config.on_second_signal);
                     }
                     signalled = true;
                     let _ = self.stop.send(true);
@@ -253,7 +250,7 @@ impl Watcher<'_> {
                     // A loop that has panicked never becomes ready.
                     self.run.panicked().map_or(Ok(()), Err)?;
                     let ready = self.run.live.initialised.load(Ordering::Relaxed);
-                    self.progress.initialising(ready, self.plan.options.planned_vus());
+                    self.progress.initialising(ready, self.run.settings().planned_vus());
                 }
             }
         }

@@ -24,10 +24,8 @@ use crate::script::ScriptError;
 use crate::script::mailbox::{Mailbox, Task};
 use crate::script::user::{Assignment, User};
 
-/// Interval at which a loop shares its figures.
 const FIGURES_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The virtual users of this loop.
 struct LoopUsers {
     workers: Vec<Worker>,
     /// In the order of the plan's pools.
@@ -97,7 +95,6 @@ async fn prepare(mailbox: &Mailbox) {
     let _ = ready.await;
 }
 
-/// Runs all scenarios of this loop to their ends.
 async fn run_all(context: &mut LoopContext, users: LoopUsers, clock: RunClock) {
     let mut tasks = Vec::with_capacity(users.workers.len() + users.pools.len());
     for worker in users.workers {
@@ -138,7 +135,6 @@ fn times(scenario: &Scenario, warm_up: Duration) -> Times {
     Times { begin, end, limit: end + scenario.graceful_stop, earliest_end }
 }
 
-/// Runs the init code of every virtual user of this loop.
 async fn initialise(
     context: &mut LoopContext,
     event_loop: &Rc<EventLoop>,
@@ -190,7 +186,6 @@ async fn initialise(
     Ok(users)
 }
 
-/// Creates a virtual user and runs its init code.
 async fn create_user(event_loop: &Rc<EventLoop>, id: u32) -> Result<UserHandle, ScriptError> {
     let user = Rc::new(User::new(id, event_loop.clone()));
     let mailbox = Rc::new(Mailbox::default());
@@ -199,7 +194,6 @@ async fn create_user(event_loop: &Rc<EventLoop>, id: u32) -> Result<UserHandle, 
     Ok(UserHandle { user, mailbox })
 }
 
-/// Creates a further virtual user while its scenario runs.
 pub(crate) async fn spawn_user(event_loop: &Rc<EventLoop>) -> Result<UserHandle, ScriptError> {
     let run: &Run = &event_loop.run;
     let handle = create_user(event_loop, run.next_vu_id()).await?;
@@ -236,7 +230,6 @@ async fn record(clock: RunClock, event_loop: Rc<EventLoop>, watch: Rc<RefCell<Lo
     generator::watch_lag(|late| watch.borrow_mut().lag.record(late)).await;
 }
 
-/// Shares the loop's figures with the thresholds that may end the run.
 fn share_figures(context: &LoopContext, event_loop: &Rc<EventLoop>) -> Option<JoinHandle<()>> {
     let (figures, event_loop, index) =
         (context.figures.clone()?, event_loop.clone(), context.index);
@@ -246,7 +239,6 @@ fn share_figures(context: &LoopContext, event_loop: &Rc<EventLoop>) -> Option<Jo
     }))
 }
 
-/// Shares recent requests with a terminal, if there is one.
 fn show_recent(context: &LoopContext, event_loop: &Rc<EventLoop>) -> Option<JoinHandle<()>> {
     let (run, event_loop) = (context.run.clone(), event_loop.clone());
     run.live.is_watched.load(Ordering::Relaxed).then(|| {

@@ -25,9 +25,7 @@ pub(crate) enum Order {
 pub(crate) enum Claim {
     /// A virtual user of the same event loop runs it.
     Own,
-    /// It was handed to another event loop.
     HandedOver,
-    /// No virtual user is free.
     NoneFree,
 }
 
@@ -72,17 +70,14 @@ impl ArrivalPool {
         (Arc::new(pool), receivers)
     }
 
-    /// Number of event loops.
     pub(crate) fn parts(&self) -> usize {
         self.loops.len()
     }
 
-    /// Adds a free virtual user to `part`.
     pub(crate) fn release(&self, part: usize) {
         self.loops[part].free.fetch_add(1, Ordering::Release);
     }
 
-    /// Claims a virtual user for an iteration of `part`.
     pub(crate) fn claim(&self, part: usize, intended: Instant) -> Claim {
         let parts = self.loops.len();
         for distance in 0..parts {

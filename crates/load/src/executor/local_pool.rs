@@ -28,7 +28,6 @@ use crate::script::{ScriptError, coroutine};
 /// Latest start of an iteration after the end of the schedule; only an overloaded generator reaches it.
 const LATEST_START: Duration = Duration::from_millis(100);
 
-/// A virtual user with its mailbox.
 pub(crate) struct UserHandle {
     pub(crate) user: Rc<User>,
     pub(crate) mailbox: Rc<Mailbox>,
@@ -47,7 +46,6 @@ pub(crate) struct Times {
     pub(crate) earliest_end: Duration,
 }
 
-/// The virtual users of one scenario on one event loop.
 pub(crate) struct LocalPool {
     pub(crate) shared: Arc<ArrivalPool>,
     /// Index of this event loop in the pool.
@@ -179,7 +177,6 @@ impl LocalPool {
         });
     }
 
-    /// Starts the iterations of this event loop's part.
     async fn dispatch(
         self: &Rc<Self>,
         start: Instant,
@@ -246,7 +243,6 @@ impl LocalPool {
         }
     }
 
-    /// Creates a further virtual user in the background, if allowed.
     fn spawn_another(self: &Rc<Self>) {
         if self.shared.begin_spawn() {
             let pool = self.clone();

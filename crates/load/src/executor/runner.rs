@@ -12,7 +12,6 @@ use super::{Budget, Span};
 use crate::script::mailbox::{Activation, Mailbox, Turn, Turns};
 use crate::script::user::{Assignment, User};
 
-/// An initialised virtual user and its work.
 pub(crate) struct Worker {
     pub(crate) user: Rc<User>,
     pub(crate) mailbox: Rc<Mailbox>,
@@ -23,7 +22,6 @@ pub(crate) struct Worker {
     pub(crate) busy: Arc<Mutex<()>>,
 }
 
-/// An activation under way.
 struct Active {
     /// No iteration starts from now on; moved when the next span begins during the last iteration of this one.
     end: Rc<Cell<Instant>>,
@@ -125,7 +123,6 @@ impl Worker {
     }
 }
 
-/// Turns of a virtual user during one span.
 struct SpanTurns {
     end: Rc<Cell<Instant>>,
     user: Rc<User>,
@@ -147,7 +144,6 @@ pub(super) async fn wait_until(instant: Instant) {
     }
 }
 
-/// Completes when the run is stopped.
 pub(crate) async fn wait_for_stop(mut stop: watch::Receiver<bool>) {
     // Without a sender the run cannot be stopped any more.
     if stop.wait_for(|stop| *stop).await.is_err() {

@@ -12,7 +12,6 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
 pub(crate) enum Timer {
-    /// The kernel's timer.
     Precise(AsyncFd<OwnedFd>),
     /// Tokio's, for tests with a controlled clock and when the kernel refuses a timer.
     Coarse,

@@ -19,7 +19,6 @@ enum ChunkState {
     Done,
 }
 
-/// Decodes a chunked body from pieces of any size.
 #[derive(Debug)]
 pub(super) struct ChunkedDecoder {
     state: ChunkState,

@@ -27,12 +27,10 @@ pub(crate) fn block_on<F: Future>(exchange: F) -> io::Result<F::Output> {
     Ok(runtime.block_on(LocalSet::new().run_until(exchange)))
 }
 
-/// Settings of all requests of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClientConfig {
     /// Default of the `User-Agent` header; empty sends none.
     pub(crate) user_agent: String,
-    /// Close the connection after every request.
     pub(crate) no_connection_reuse: bool,
     pub(crate) tls: TlsSettings,
     pub(crate) names: NameRules,
@@ -42,7 +40,6 @@ pub(crate) struct ClientConfig {
     pub(crate) debug: Option<HttpDebug>,
 }
 
-/// State shared by the clients of one event loop.
 pub(crate) struct Network {
     pub(crate) config: ClientConfig,
     resolver: Resolver,
@@ -69,7 +66,6 @@ impl Network {
     }
 }
 
-/// One request, before redirects.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) method: Rc<str>,
@@ -81,7 +77,6 @@ pub(crate) struct Request {
     pub(crate) timeout: Duration,
     pub(crate) max_redirects: u32,
     pub(crate) discard_body: bool,
-    /// Cookies of this request and its redirects.
     pub(crate) cookies: Vec<RequestCookie>,
     pub(crate) jar: Rc<Jar>,
     /// The `Cookie` header sent, before redirects.
@@ -106,7 +101,6 @@ pub(crate) struct Exchange {
 pub(crate) struct Client {
     network: Rc<Network>,
     pool: Pool,
-    /// Buffer for heads.
     wire: RefCell<Vec<u8>>,
 }
 
@@ -283,7 +277,6 @@ impl Client {
         Ok(Link::Shared(connection))
     }
 
-    /// A new stream to the server of `url`.
     pub(super) async fn dial(&self, url: &Url, offer: Offer, trace: &mut Trace) -> Result<Dialled> {
         let start = Instant::now();
         let Network { config, resolver, tls, .. } = &*self.network;
@@ -317,14 +310,12 @@ fn pause_before(retries: u32) -> Duration {
     Duration::from_secs(seconds).mul_f64(1.0 + 0.1 * fastrand::f64())
 }
 
-/// Measurements of an exchange under way.
 struct Track {
     trace: Trace,
     traffic: Traffic,
     peer: Option<Peer>,
 }
 
-/// The next exchange of a request.
 #[derive(Debug, Clone)]
 pub(super) struct Hop {
     pub(super) method: Rc<str>,

@@ -20,7 +20,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Free space offered to one read.
 const READ_BYTES: usize = 8 * 1024;
 
-/// Size limit of a body.
 const MAX_BODY_BYTES: usize = 256 * 1024 * 1024;
 
 /// Limit of all informational heads before one response; Go's limit of a response's headers.
@@ -29,7 +28,6 @@ const MAX_INFORMATIONAL_BYTES: usize = 10 * 1024 * 1024;
 /// Space reserved for an announced `Content-Length` before data arrives.
 const TRUSTED_BODY_BYTES: u64 = 1024 * 1024;
 
-/// Bytes of one request on the wire.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Traffic {
     pub(crate) sent: u64,
@@ -43,7 +41,6 @@ impl Traffic {
     }
 }
 
-/// State and settings of a request on the wire.
 pub(super) struct Progress<'a> {
     pub(super) trace: &'a mut Trace,
     pub(super) traffic: &'a mut Traffic,
@@ -65,11 +62,9 @@ impl<'a> Progress<'a> {
 pub(crate) struct Response {
     pub(crate) head: Head,
     pub(crate) body: Vec<u8>,
-    /// The connection may carry another request.
     pub(super) reusable: bool,
 }
 
-/// The other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
@@ -86,12 +81,10 @@ pub(super) struct Connection {
     start: usize,
 }
 
-/// A stream to a server, before the first request.
 #[derive(Debug)]
 pub(super) struct Dialled {
     pub(super) stream: Stream,
     pub(super) peer: Peer,
-    /// The server has chosen HTTP/2.
     pub(super) http2: bool,
 }
 
@@ -119,7 +112,6 @@ pub(super) async fn connect(
     Err(failed)
 }
 
-/// Performs the TLS handshake for `https`.
 pub(super) async fn secure(
     url: &Url,
     stream: TcpStream,
@@ -321,7 +313,6 @@ fn failed(error: io::Error, other: fn(io::Error) -> RequestError) -> RequestErro
     if is_tls { tls::failed(&error) } else { other(error) }
 }
 
-/// Collects a body.
 pub(super) struct Sink {
     pub(super) body: Vec<u8>,
     length: u64,
@@ -334,7 +325,6 @@ impl Sink {
         Self { body: Vec::new(), length: 0, discard }
     }
 
-    /// Reserves space for an announced length.
     pub(super) fn expect(&mut self, length: u64) -> Result<()> {
         if self.discard {
             return Ok(());

@@ -6,14 +6,12 @@ use base16ct::lower::encode_string as hex;
 use md5::{Digest as _, Md5};
 use sha2::Sha256;
 
-/// The request to authorise.
 pub(crate) struct Asked<'a> {
     pub(crate) method: &'a str,
     /// Path and query as in the request line.
     pub(crate) target: &'a str,
     /// `user:password`.
     pub(crate) user_info: &'a str,
-    /// Random nonce of the client.
     pub(crate) cnonce: &'a str,
 }
 

@@ -56,7 +56,6 @@ pub(super) fn decrypt(pem: &str, password: &str) -> Result<String, KeyError> {
     Ok(format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n"))
 }
 
-/// `None` for a wrong key.
 fn plain<C: BlockCipherDecrypt + KeyInit>(key: &[u8], iv: &[u8], data: &[u8]) -> Option<Vec<u8>> {
     Decryptor::<C>::new_from_slices(key, iv).ok()?.decrypt_padded_vec::<Pkcs7>(data).ok()
 }

@@ -42,7 +42,6 @@ pub(super) enum Http2Scope {
     Unusable,
 }
 
-/// A failure of HTTP/2, with k6's messages and numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{}", self.message())]
 pub(crate) struct Http2Error {
@@ -109,7 +108,6 @@ pub(crate) type Result<T, E = RequestError> = std::result::Result<T, E>;
 pub(crate) enum RequestError {
     #[error("invalid URL: {0}")]
     InvalidUrl(&'static str),
-    /// Invalid parameter of the script.
     #[error("{0}")]
     Parameter(String),
     /// The scheme; empty when the address has none.
@@ -124,7 +122,6 @@ pub(crate) enum RequestError {
     Http2(#[from] Http2Error),
     #[error("request timeout")]
     Timeout,
-    /// The proxy's reason for refusing to connect.
     #[error("{0}")]
     Proxy(String),
     #[error("lookup: no such host")]
@@ -204,7 +201,6 @@ impl RequestError {
         }
     }
 
-    /// True if an HTTP/2 server has not processed the request.
     pub(super) fn is_unprocessed(&self) -> bool {
         matches!(self, Self::Http2(error) if error.unprocessed)
     }

@@ -7,7 +7,6 @@ use http::{HeaderMap, StatusCode};
 
 use super::{RequestError, Result};
 
-/// Size limit of a head.
 pub(super) const MAX_HEAD_BYTES: usize = 256 * 1024;
 
 /// Headers parsed without an allocation; a response with more is parsed again.
@@ -103,7 +102,6 @@ impl Head {
         Ok(Self { bytes, headers, reason, status, version })
     }
 
-    /// All headers as received, in order.
     pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.headers.iter().map(|(name, value)| {
             let name = std::str::from_utf8(self.slice(name)).unwrap_or_default();
@@ -155,7 +153,6 @@ impl Head {
         }
     }
 
-    /// The items of a comma-separated header.
     fn items<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         let values = self.values(name).flat_map(|value| value.split(|byte| *byte == b','));
         values.map(<[u8]>::trim_ascii)

@@ -64,7 +64,6 @@ struct Shared {
     sender: RefCell<SendRequest<Bytes>>,
     wire: Rc<Wire>,
     peer: Peer,
-    /// Accepts no further requests.
     retired: Cell<bool>,
     task: AbortHandle,
 }
@@ -77,7 +76,6 @@ impl Drop for Shared {
 }
 
 impl Http2 {
-    /// Starts HTTP/2 on a stream whose server has chosen it.
     pub(super) async fn start(stream: Stream, peer: Peer) -> Result<Self, RequestError> {
         let traffic = stream.counter();
         let (sender, frames) = Builder::new()
@@ -245,7 +243,6 @@ impl Wire {
         self.frames.take();
     }
 
-    /// Polls the frames until the connection ends.
     fn drive(&self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.waker.borrow().will_wake(cx.waker()) {
             self.waker.replace(cx.waker().clone());
@@ -288,7 +285,6 @@ impl Wire {
 /// The upload of a body and its response, which may arrive at the same time.
 struct Transfer<'a, U> {
     shared: &'a Shared,
-    /// The first request of the connection.
     is_first: bool,
     upload: Pin<&'a mut U>,
     uploaded: bool,

@@ -192,7 +192,6 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Filters the addresses.
     pub(super) fn choose(self, addresses: &[IpAddr]) -> Vec<IpAddr> {
         let kind = |v4: bool| -> Vec<IpAddr> {
             addresses.iter().copied().filter(|address| address.is_ipv4() == v4).collect()

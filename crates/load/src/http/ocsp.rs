@@ -41,7 +41,6 @@ pub(crate) struct Ocsp {
 }
 
 impl Ocsp {
-    /// For a connection without TLS.
     pub(crate) const NONE: Self = Self {
         status: "",
         revocation_reason: "",
@@ -54,7 +53,6 @@ impl Ocsp {
     /// For a server without a stapled response, or with an invalid one.
     pub(super) const UNKNOWN: Self = Self { status: "unknown", ..Self::NONE };
 
-    /// Parses a stapled response and verifies its signature.
     pub(super) fn parse(
         response: &[u8],
         algorithms: &[&dyn SignatureVerificationAlgorithm],
@@ -178,7 +176,6 @@ fn refuse_critical(extensions: AnyRef<'_>) -> Option<()> {
     Some(())
 }
 
-/// Algorithm and bits of a certificate's public key.
 fn public_key(certificate: AnyRef<'_>) -> Option<(&[u8], &[u8])> {
     let mut certificate = sequence(certificate)?;
     let mut signed = sequence(certificate.decode().ok()?)?;
@@ -200,7 +197,6 @@ fn whole(bytes: &[u8]) -> Option<AnyRef<'_>> {
     reader.is_finished().then_some(value)
 }
 
-/// The members of a sequence.
 fn sequence(value: AnyRef<'_>) -> Option<SliceReader<'_>> {
     (value.tag() == Tag::Sequence).then(|| SliceReader::new(value.value()).ok())?
 }
@@ -218,7 +214,6 @@ fn optional<'a>(members: &mut SliceReader<'a>, tag: Tag) -> Option<Option<AnyRef
     members.decode().ok().map(Some)
 }
 
-/// Seconds since 1970.
 fn time(members: &mut SliceReader<'_>) -> Option<i64> {
     let time: GeneralizedTime = members.decode().ok()?;
     i64::try_from(time.to_unix_duration().as_secs()).ok()

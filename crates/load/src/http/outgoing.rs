@@ -14,7 +14,6 @@ use super::{RequestError, Result, canonical};
 
 type Header<'a> = (Cow<'a, str>, Cow<'a, str>);
 
-/// A request head with its headers in the order they are sent.
 #[derive(Debug)]
 pub(super) struct OutgoingHead<'a> {
     method: &'a str,
@@ -30,7 +29,6 @@ pub(super) struct OutgoingHead<'a> {
     headers: Vec<Header<'a>>,
     /// The proxy that reads this head; the request line then names the server.
     proxy: Option<&'a Proxy>,
-    /// Send `Connection: close`.
     closes: bool,
 }
 
@@ -49,7 +47,6 @@ fn path_and_query(target: &str) -> std::result::Result<PathAndQuery, http::Error
 }
 
 impl<'a> OutgoingHead<'a> {
-    /// Combines the headers of script, redirects and cookies.
     pub(super) fn new(
         request: &'a Request,
         hop: &'a Hop,
@@ -116,7 +113,6 @@ impl<'a> OutgoingHead<'a> {
         push(&["\r\n"]);
     }
 
-    /// The body in the form of HTTP/1.1.
     pub(super) fn http1_body<'b>(&self, body: &'b [u8]) -> &'b [u8] {
         if self.is_chunked { b"0\r\n\r\n" } else { body }
     }
@@ -159,7 +155,6 @@ impl<'a> OutgoingHead<'a> {
         Ok(request)
     }
 
-    /// True if the script asks for the end of the connection.
     pub(super) fn wants_close(&self) -> bool {
         let mut headers = self.headers.iter();
         headers.any(|(name, value)| name == "Connection" && value.eq_ignore_ascii_case("close"))
@@ -191,13 +186,11 @@ pub(crate) fn trimmed(value: &str) -> &str {
     value.trim_matches([' ', '\t'])
 }
 
-/// The last value that the script set for a header.
 fn given<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
     let mut headers = request.headers.iter().rev();
     headers.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| &**value)
 }
 
-/// Headers written apart from the others.
 const OURS: [&str; 5] = ["content-length", "host", "user-agent", "cookie", "transfer-encoding"];
 
 /// The other headers by their canonical names: those of the script, redirects, credentials and cookies.

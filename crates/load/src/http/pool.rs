@@ -10,7 +10,6 @@ use super::http2::Http2;
 /// Limit over all hosts; the oldest is closed first.
 const MAX_KEPT_CONNECTIONS: usize = 64;
 
-/// A connection as a request uses it.
 pub(super) enum Link {
     /// HTTP/1.1: exclusive until the response is read.
     Alone(Connection),
@@ -47,7 +46,6 @@ impl Kept {
     }
 }
 
-/// Connections that may carry another request.
 #[derive(Default)]
 pub(super) struct Pool {
     kept: RefCell<Vec<Kept>>,

@@ -40,7 +40,6 @@ enum ProxyError {
     Address(&'static str),
 }
 
-/// One entry of `NO_PROXY`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Exception {
     All,

@@ -24,7 +24,6 @@ struct Entry {
 pub(crate) struct Resolver {
     rules: NameRules,
     names: RefCell<HashMap<Rc<str>, Entry>>,
-    /// Round-robin look-ups so far.
     turn: Cell<usize>,
 }
 

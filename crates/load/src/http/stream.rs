@@ -93,7 +93,6 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// Counts the bytes of a socket.
 #[derive(Debug)]
 pub(crate) struct Counted {
     pub(super) stream: TcpStream,

@@ -31,7 +31,6 @@ impl Timings {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trace {
     start: Instant,
-    /// Look-up and handshakes.
     pub(super) timings: Timings,
     pub(super) connected: Option<Instant>,
     pub(super) sent: Option<Instant>,

@@ -119,7 +119,6 @@ impl ResolvesClientCert for ClientCertificates {
     }
 }
 
-/// The supported cipher suite of this name.
 pub(crate) fn cipher_suite(name: &str) -> Option<CipherSuite> {
     let suites =
         rustls::crypto::ring::ALL_CIPHER_SUITES.iter().map(rustls::SupportedCipherSuite::suite);
@@ -137,7 +136,6 @@ pub struct TlsSettings {
     pub max: TlsVersion,
     /// Suites to offer for TLS 1.2; empty offers all.
     pub(crate) cipher_suites: Vec<CipherSuite>,
-    /// Client certificates.
     pub(crate) certificates: Vec<Arc<ClientCertificate>>,
 }
 
@@ -159,7 +157,6 @@ pub(crate) struct TlsInfo {
     pub(crate) ocsp: Ocsp,
 }
 
-/// Protocols offered to a server (ALPN).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Offer {
     /// HTTP/1.1 alone, for an upgrade to another protocol.
@@ -195,7 +192,6 @@ impl Tls {
         Self { settings, connector: OnceCell::new() }
     }
 
-    /// Performs the handshake with the server of `url` over `tcp`.
     pub(super) async fn handshake(
         &self,
         url: &Url,
@@ -305,7 +301,6 @@ fn outdated(error: &rustls::Error) -> bool {
     )
 }
 
-/// Go's message.
 fn not_now(now: UnixTime, relation: &str, limit: UnixTime) -> String {
     let text = |time: UnixTime| {
         let time = i64::try_from(time.as_secs()).ok();

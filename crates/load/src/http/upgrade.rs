@@ -10,7 +10,6 @@ use super::{Head, RequestError, Result, Url};
 /// Bytes read of the body when a server refuses.
 const REFUSAL_BYTES: usize = 1024;
 
-/// Response to an upgrade request.
 pub(crate) struct Upgrade {
     pub(crate) head: Head,
     pub(crate) stream: Stream,

@@ -29,7 +29,6 @@ const fn all_but(set: &AsciiSet, plain: &[u8]) -> AsciiSet {
     }
 }
 
-/// A parsed address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Url {
     /// The whole URL as Go writes it, without user information.
@@ -37,7 +36,6 @@ pub(crate) struct Url {
     /// Host name or address literal in lower case, without brackets.
     pub(crate) host: Rc<str>,
     pub(crate) port: u16,
-    /// `https`.
     pub(crate) secure: bool,
     /// `host` or `host:port` for the `Host` header.
     pub(crate) authority: Rc<str>,

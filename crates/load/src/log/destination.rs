@@ -90,7 +90,6 @@ impl Messages {
     }
 }
 
-/// Parses k6's name of a level.
 fn lowest_level(name: &str) -> Result<Level, LogError> {
     match name.to_ascii_lowercase().as_str() {
         "trace" | "debug" => Ok(Level::Debug),

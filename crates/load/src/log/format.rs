@@ -45,7 +45,6 @@ impl LogFormat {
     }
 }
 
-/// A line on a terminal.
 pub(super) fn short(
     level: Level,
     elapsed: Duration,
@@ -97,7 +96,6 @@ fn quoted(text: &str) -> String {
     if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { quote(text) }
 }
 
-/// As Go's `strconv.Quote`.
 fn quote(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {

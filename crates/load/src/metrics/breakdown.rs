@@ -7,7 +7,6 @@ use super::{Builtin, CheckCount, MetricId, MetricKind, SampleTags, Sink};
 /// Limit of scenarios and groups; further ones count only in the totals.
 const MAX_PARTS: usize = 1000;
 
-/// Measurements of a scenario, or of a group in it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Part {
     /// Empty for `default` and outside of scenarios.
@@ -23,7 +22,6 @@ pub(crate) struct Part {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Breakdown {
     all: Vec<Part>,
-    /// By scenario and group.
     indices: HashMap<String, HashMap<String, usize>>,
 }
 
@@ -67,7 +65,6 @@ impl Breakdown {
         self.all.get_mut(index)
     }
 
-    /// Adds the measurements of another event loop.
     pub(crate) fn merge(&mut self, other: Self) {
         for theirs in other.all {
             let Some(mine) = self.part(&theirs.scenario, &theirs.group) else { continue };

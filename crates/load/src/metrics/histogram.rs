@@ -26,7 +26,6 @@ struct Bin {
 
 type Page = Box<[Bin; PAGE_BINS]>;
 
-/// Bins of one sign, by magnitude.
 #[derive(Debug, Clone)]
 struct Side {
     pages: Vec<Option<Page>>,

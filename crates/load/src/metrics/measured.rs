@@ -16,7 +16,6 @@ pub(crate) struct RequestKey {
     pub(crate) name: String,
 }
 
-/// A `group()`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GroupMeasured {
     pub(crate) name: String,
@@ -28,7 +27,6 @@ pub(crate) struct GroupMeasured {
     pub(crate) checks: Vec<(String, CheckCount)>,
 }
 
-/// Measurements of one event loop or, merged, of all.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Measured {
     /// By metric id.
@@ -46,9 +44,7 @@ pub(crate) struct Measured {
     pub(crate) threw: u64,
     pub(crate) waits: Waits,
     pub(crate) warm_up: WarmUp,
-    /// Errors of requests.
     pub(crate) failures: Troubles,
-    /// Exceptions of iterations.
     pub(crate) exceptions: Troubles,
     pub(crate) series: Series,
     /// Empty unless enabled.
@@ -56,7 +52,6 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// All requests with a matching key.
     pub(crate) fn requests(&self, matches: impl Fn(&RequestKey) -> bool) -> RequestStats {
         let mut all = RequestStats::default();
         self.names.iter().filter(|(key, _)| matches(key)).for_each(|(_, one)| all.merge(one));
@@ -72,7 +67,6 @@ impl Measured {
         }
     }
 
-    /// Adds the measurements of another event loop.
     pub(crate) fn merge(&mut self, other: Self) {
         if self.sinks.is_empty() {
             *self = other;

@@ -121,7 +121,6 @@ impl Recorder {
         }
     }
 
-    /// Sends recorded values to the outputs.
     pub(crate) fn emit_to(&mut self, samples: Option<&Arc<Samples>>) {
         self.emitter = samples.map(|samples| Box::new(Emitter::new(samples.clone())));
     }
@@ -140,7 +139,6 @@ impl Recorder {
         self.recording_since.is_some()
     }
 
-    /// Adds a value of a metric.
     pub(crate) fn add(&mut self, metric: MetricId, value: f64, tags: &SampleTags<'_>) {
         self.count(metric, value, tags);
         if let Some(emitter) = self.emitter() {

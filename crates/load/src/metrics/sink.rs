@@ -9,21 +9,12 @@ use crate::options::Aggregation;
 #[derive(Debug, Clone)]
 pub(crate) enum Sink {
     /// The sum, and whether there was a value: a sum of zeros is shown.
-    Counter {
-        sum: f64,
-        touched: bool,
-    },
+    Counter { sum: f64, touched: bool },
     /// The last value and the extremes.
-    Gauge {
-        value: f64,
-        min: f64,
-        max: f64,
-        set_at: Option<Instant>,
-    },
-    Rate {
-        trues: u64,
-        total: u64,
-    },
+    Gauge { value: f64, min: f64, max: f64, set_at: Option<Instant> },
+    /// Values other than zero.
+    Rate { trues: u64, total: u64 },
+    /// All values.
     Trend(Box<Histogram>),
 }
 

@@ -17,10 +17,8 @@ use crate::metrics::{
 use crate::options::Scenario;
 use crate::summary::ThresholdResult;
 
-/// Limit of different messages.
 const MOST_TROUBLES: usize = 10;
 
-/// Contents of the report besides the measurements.
 pub(crate) struct Context<'a> {
     pub(crate) script: &'a str,
     pub(crate) warm_up: Duration,

@@ -37,7 +37,6 @@ pub(super) fn sums(finished: &Finished, registry: &Registry) -> BTreeMap<String,
     sums
 }
 
-/// Adds a metric of a part of the run, with its warm-up.
 fn add(all: &mut Tally, part: &Measured, metric: usize) {
     let early = part.warm_up.tally(metric);
     all.count += early.count;

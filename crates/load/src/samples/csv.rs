@@ -7,7 +7,6 @@ use super::Batch;
 use crate::log::{rfc_3339, rfc_3339_nano};
 use crate::metrics::{Registry, SystemTags};
 
-/// Format of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum TimeFormat {
     #[default]

@@ -14,7 +14,6 @@ use crate::options::OptionsError;
 /// Waiting points are pushed early at this size.
 const MAX_PUSH_BYTES: usize = 4 << 20;
 
-/// Type of a tag as a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FieldKind {
     Text,
@@ -23,7 +22,6 @@ enum FieldKind {
     Integer,
 }
 
-/// Destination and contents of points.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InfluxSettings {
     server: Server,
@@ -144,7 +142,6 @@ fn kinds(list: &str) -> Result<Vec<(String, FieldKind)>, OptionsError> {
 }
 
 impl InfluxSettings {
-    /// Writes a point for each value of a batch.
     pub(super) fn write_points(
         &self,
         to: &mut impl Write,
@@ -217,7 +214,6 @@ fn escape(line: &mut String, text: &str) {
     }
 }
 
-/// Collects points for the next push.
 #[derive(Debug)]
 pub(super) struct Database {
     settings: InfluxSettings,

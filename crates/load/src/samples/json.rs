@@ -11,7 +11,6 @@ use crate::options::{MetricThresholds, Threshold};
 
 #[derive(Debug, Default)]
 pub(super) struct Json {
-    /// Metrics already described.
     described: HashSet<MetricId>,
 }
 

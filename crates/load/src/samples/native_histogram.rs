@@ -19,7 +19,6 @@ pub(super) const ZERO_THRESHOLD: f64 = 2.938735877055719e-39;
 /// Largest gap of empty buckets within a span; Prometheus' number.
 const MAX_GAP: i32 = 2;
 
-/// Counts by the logarithm of values.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NativeHistogram {
     pub(super) count: u64,

@@ -29,7 +29,6 @@ const BOUNDS: [f64; 15] = [
     10_000.0,
 ];
 
-/// Destination and names of metrics.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct OpenTelemetrySettings {
     server: Server,
@@ -44,7 +43,6 @@ pub(super) struct OpenTelemetrySettings {
 }
 
 impl OpenTelemetrySettings {
-    /// Reads k6's environment variables.
     pub(super) fn parse(variable: impl Fn(&str) -> Option<String>) -> Result<Self, OptionsError> {
         let variables = Variables::new("K6_OTEL_", &variable);
         variables.refuse("TLS_CERTIFICATE")?;
@@ -99,7 +97,6 @@ impl OpenTelemetrySettings {
     }
 }
 
-/// The values of a trend.
 #[derive(Debug, Clone)]
 struct Buckets {
     /// The last is beyond all bounds.
@@ -118,7 +115,6 @@ impl Distribution for Buckets {
     }
 }
 
-/// Collects metrics and exports them.
 pub(super) struct Exporter {
     settings: OpenTelemetrySettings,
     table: Table<Buckets>,
@@ -185,7 +181,6 @@ impl Exporter {
     }
 }
 
-/// The metrics of one message.
 struct WireMetrics<'s> {
     settings: &'s OpenTelemetrySettings,
     start: u64,
@@ -195,7 +190,6 @@ struct WireMetrics<'s> {
 }
 
 impl WireMetrics<'_> {
-    /// Adds the values of one metric with the same tags.
     fn add_series(
         &mut self,
         metric: (MetricId, &Metric),

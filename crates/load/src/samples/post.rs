@@ -21,7 +21,6 @@ const MAX_SHOWN_BYTES: usize = 64 << 10;
 
 pub(super) const USER_AGENT: &str = "madang";
 
-/// An HTTP server that takes values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Server {
     /// Scheme, host and port.
@@ -36,7 +35,6 @@ impl Server {
         Ok(Self::at(&Url::parse(address)?))
     }
 
-    /// The server of a URL.
     pub(super) fn at(url: &Url) -> Self {
         let address = format!("{}://{}", url.scheme(), url.authority);
         let authorization = url.user_info.as_deref().map(basic);
@@ -48,7 +46,6 @@ impl Server {
         self.authorization.get_or_insert(basic(&format!("{user}:{password}")));
     }
 
-    /// A URL on this server.
     pub(super) fn url(&self, target: &str) -> io::Result<Url> {
         Url::parse(&format!("{}{target}", self.address)).map_err(io::Error::other)
     }

@@ -24,7 +24,6 @@ const TREND_STATS: &str = "p(99)";
 /// The marker for the end of a series (Prometheus' `value.StaleNaN`).
 const STALE: u64 = 0x7ff0_0000_0000_0002;
 
-/// Destination and form of series.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PrometheusSettings {
     server: Server,
@@ -37,7 +36,6 @@ pub(super) struct PrometheusSettings {
     marks_stale: bool,
 }
 
-/// Form of trends.
 #[derive(Debug, Clone, PartialEq)]
 enum Trend {
     /// A series for each statistic, with the suffix of its name.
@@ -120,7 +118,6 @@ fn stats(list: &str, variables: &Variables<'_>) -> Result<Vec<(String, Stat)>, O
     stats.collect()
 }
 
-/// The values of a trend.
 #[derive(Debug)]
 struct TrendValues {
     /// Converts times to seconds.
@@ -144,7 +141,6 @@ impl Distribution for TrendValues {
     }
 }
 
-/// Collects series and pushes them.
 pub(super) struct RemoteWrite {
     settings: PrometheusSettings,
     table: Table<TrendValues>,

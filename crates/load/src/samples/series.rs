@@ -14,7 +14,6 @@ const MAX_TAG_SETS: usize = 20_000;
 /// Sorted names and values.
 pub(super) type Tags = Arc<[(String, String)]>;
 
-/// The values of a trend.
 pub(super) trait Distribution {
     fn record(&mut self, value: f64);
 }
@@ -23,12 +22,8 @@ pub(super) trait Distribution {
 #[derive(Debug, Clone)]
 pub(super) enum Value<D> {
     Counter(f64),
-    /// The last value.
     Gauge(f64),
-    Rate {
-        trues: u64,
-        total: u64,
-    },
+    Rate { trues: u64, total: u64 },
     Trend(D),
 }
 
@@ -70,7 +65,6 @@ impl<D: Distribution> Series<D> {
     }
 }
 
-/// All series of a run.
 pub(super) struct Table<D> {
     /// Creates a trend without values.
     empty: Box<dyn Fn(Contains) -> D + Send>,
@@ -87,7 +81,6 @@ impl<D: Distribution> Table<D> {
         Self { empty: Box::new(empty), tag_indices, tags, series, left_out: 0 }
     }
 
-    /// Adds the values of a batch.
     pub(super) fn add(&mut self, batch: &Batch, registry: &Registry) {
         let Some(tags) = self.tag_index(&batch.tags) else {
             self.left_out += batch.values.len() as u64;
@@ -114,7 +107,6 @@ impl<D: Distribution> Table<D> {
         Some(self.tags.len() - 1)
     }
 
-    /// All series by metric.
     pub(super) fn all(&self) -> impl Iterator<Item = (MetricId, &Tags, &Series<D>)> {
         self.series.iter().map(|((metric, tags), series)| (*metric, &self.tags[*tags], series))
     }

@@ -13,7 +13,6 @@ use crate::options::OptionsError;
 /// Interval of writes to a JSON file; k6's.
 const JSON_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Default of `saveInterval`.
 const CSV_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Unsupported outputs of k6, and alternatives.
@@ -91,7 +90,6 @@ impl OutputSpec {
         self
     }
 
-    /// Description in the header of a run.
     pub(crate) fn describe(&self) -> String {
         let name = match &self.format {
             Format::Json => "json",

@@ -61,7 +61,6 @@ impl<'v> Variables<'v> {
         pairs.collect()
     }
 
-    /// A client certificate and its key, from two files.
     pub(super) fn certificate(
         &self,
         certificate: &str,

@@ -80,10 +80,8 @@ enum Form {
     Influx(Box<InfluxSettings>),
 }
 
-/// Values as lines of text.
 struct Lines {
     form: Form,
-    /// Buffer for a batch.
     bytes: Vec<u8>,
     target: Target,
 }
@@ -94,8 +92,7 @@ impl Lines {
         let registry = run.registry();
         match &mut self.form {
             Form::Json(json) => {
-                let thresholds = run.options.get().map_or(&[][..], |options| &options.thresholds);
-                json.write(&mut self.bytes, batch, &registry, thresholds)?;
+                json.write(&mut self.bytes, batch, &registry, &run.settings().thresholds)?;
             }
             Form::Csv(csv) => csv.write(&mut self.bytes, batch, &registry)?,
             Form::Influx(settings) => settings.write_points(&mut self.bytes, batch, &registry)?,
@@ -124,7 +121,6 @@ impl OutputKind {
         Ok(())
     }
 
-    /// Writes or pushes waiting values.
     fn flush(&mut self, run: &Run) -> io::Result<()> {
         let left_out = match self {
             Self::Lines(lines) => return lines.target.flush(),
@@ -159,12 +155,10 @@ impl OutputKind {
     }
 }
 
-/// Time since 1970.
 fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// One file or server.
 struct Output {
     name: String,
     /// `None` after it has failed.
@@ -236,7 +230,6 @@ impl Output {
     }
 }
 
-/// A handle to the writing thread.
 pub(crate) struct Writer {
     pub(crate) samples: Arc<Samples>,
     /// Names of the outputs, for messages.
@@ -246,7 +239,6 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Opens the outputs and starts the thread.
     pub(crate) fn start(specs: &[OutputSpec], run: &Arc<Run>) -> Result<Self, ScriptError> {
         let mut outputs = Vec::new();
         for spec in specs {

@@ -65,7 +65,6 @@ impl Jar {
         self.cookies.borrow().is_empty()
     }
 
-    /// Stores the cookies of a response.
     pub(crate) fn store(&self, url: &Url, head: &Head) {
         let cookies = head.values("set-cookie").filter_map(SetCookie::parse);
         for cookie in cookies.filter(|cookie| is_name(&cookie.name)) {
@@ -130,7 +129,6 @@ impl Jar {
     }
 }
 
-/// Removes the oldest cookies beyond the limits.
 fn evict(cookies: &mut Vec<Stored>) {
     let mut bytes: usize = cookies.iter().map(Stored::bytes).sum();
     let mut excess = 0;
@@ -141,7 +139,6 @@ fn evict(cookies: &mut Vec<Stored>) {
     cookies.drain(..excess);
 }
 
-/// Seconds since 1970.
 pub(crate) fn unix_now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_secs().try_into().unwrap_or(i64::MAX)
@@ -159,7 +156,6 @@ fn domain_of(url: &Url, attribute: &str) -> Option<(Box<str>, bool)> {
     is_below(&url.host, &domain).then(|| (domain.into(), false))
 }
 
-/// True if `host` is a name below `domain`.
 fn is_below(host: &str, domain: &str) -> bool {
     host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
         && host.parse::<IpAddr>().is_err()
