@@ -81,20 +81,20 @@ pub(crate) fn thread_waited() -> Duration {
 }
 
 thread_local! {
-    /// Idle time of this event loop, and the start of the current one.
-    static REST: Cell<(Duration, Option<std::time::Instant>)> = const { Cell::new((Duration::ZERO, None)) };
-    static COUNTS_REST: Cell<bool> = const { Cell::new(false) };
+    /// Idle time of this event loop, `None` when not counted.
+    static REST: Cell<Option<Duration>> = const { Cell::new(None) };
+    static IDLE_SINCE: Cell<Option<std::time::Instant>> = const { Cell::new(None) };
 }
 
 /// Counts the idle time of a runtime's loop.
 pub(crate) fn watch_rest(runtime: &mut Builder) -> &mut Builder {
     let begin = || {
-        COUNTS_REST.set(true);
-        REST.set((REST.get().0, Some(std::time::Instant::now())));
+        REST.set(REST.get().or(Some(Duration::ZERO)));
+        IDLE_SINCE.set(Some(std::time::Instant::now()));
     };
     let end = || {
-        let (rest, since) = REST.get();
-        REST.set((rest + since.map_or(Duration::ZERO, |since| since.elapsed()), None));
+        let idle = IDLE_SINCE.take().map_or(Duration::ZERO, |since| since.elapsed());
+        REST.set(REST.get().map(|rest| rest + idle));
     };
     runtime.on_thread_park(begin).on_thread_unpark(end)
 }
@@ -110,8 +110,7 @@ pub(crate) struct Spent {
 
 impl Spent {
     pub(crate) fn now() -> Self {
-        let rest = COUNTS_REST.get().then(|| REST.get().0);
-        Self { cpu: thread_cpu(), waited: thread_waited(), rest }
+        Self { cpu: thread_cpu(), waited: thread_waited(), rest: REST.get() }
     }
 
     /// CPU share since `then`, and share with CPU use or waiting for a processor. The latter is at least all but idle

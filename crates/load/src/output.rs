@@ -29,20 +29,7 @@ pub(crate) fn finish(run: &Arc<Run>, plan: &Plan<'_>, finished: &Finished) -> Ou
     let thresholds = (plan.guarded.as_slice(), judgement.as_slice());
     let stats = &options.summary_trend_stats;
     let data = SummaryData::new(&registry, &everything, stats, duration, thresholds);
-    let context = report::Context {
-        script: &config.script.display().to_string(),
-        warm_up: config.warm_up,
-        event_loops: plan.event_loops,
-        iterations: Iterations {
-            complete: run.live.complete.load(Ordering::Relaxed),
-            interrupted: run.live.interrupted.load(Ordering::Relaxed),
-            dropped: 0,
-            threw: 0,
-        },
-        scenarios: &options.scenarios,
-        thresholds: data.thresholds(),
-    };
-    let report = report::report(finished, &registry, &context);
+    let report = report::report(run, plan, finished, &registry, &data.thresholds());
     // The virtual user of `handleSummary()` locks the registry.
     drop(registry);
     let mut written = true;
@@ -60,8 +47,7 @@ pub(crate) fn finish(run: &Arc<Run>, plan: &Plan<'_>, finished: &Finished) -> Ou
     ];
     for (path, document) in documents {
         let Some(path) = path else { continue };
-        let result = document.map_err(std::io::Error::from);
-        written &= is_written(run, path, &result.and_then(|text| write(path, text.as_bytes())));
+        written &= write_file(run, path, document.map_err(std::io::Error::from));
     }
     let status = status(run, finished, &data);
     let status = match status {
@@ -161,18 +147,16 @@ fn write_outputs(run: &Run, outputs: &[(String, Vec<u8>)]) -> bool {
         match target.as_str() {
             "stdout" => show_bytes(&mut std::io::stdout().lock(), bytes),
             "stderr" => show_bytes(&mut std::io::stderr().lock(), bytes),
-            path => {
-                let path = Path::new(path);
-                written &= is_written(run, path, &write(path, bytes));
-            }
+            path => written &= write_file(run, Path::new(path), Ok(bytes)),
         }
     }
     written
 }
 
-/// Logs the failure to write a file.
-fn is_written(run: &Run, path: &Path, result: &std::io::Result<()>) -> bool {
-    if let Err(error) = result {
+/// Writes a file; logs a failure and returns false.
+fn write_file(run: &Run, path: &Path, contents: std::io::Result<impl AsRef<[u8]>>) -> bool {
+    let result = contents.and_then(|bytes| replace(path, bytes.as_ref()));
+    if let Err(error) = &result {
         let message = format!("could not write {}: {error}", path.display());
         run.log.write(Level::Error, &message, &[]);
     }
@@ -215,7 +199,7 @@ fn warn(run: &Run, report: &Report) {
 }
 
 /// Replaces a file atomically.
-fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     // A pipe or device cannot be replaced.
     if path.exists() && !path.is_file() {
         return std::fs::write(path, bytes);

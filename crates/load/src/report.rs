@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use make::{Context, report};
+pub(crate) use make::report;
 
 /// Version of the report; a reader must reject another one.
 pub const REPORT_VERSION: u32 = 1;
@@ -106,19 +106,17 @@ pub struct Requests {
 
 /// An error message with its count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Trouble {
-    /// One line.
     pub message: String,
-    /// Occurrences.
     pub count: u64,
 }
 
 /// Bytes over TCP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Bytes {
-    /// Bytes written.
     pub sent: u64,
-    /// Bytes read.
     pub received: u64,
 }
 
@@ -210,14 +208,13 @@ pub struct Checks {
 
 /// One threshold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct ThresholdReport {
     /// Metric or sub-metric.
     pub metric: String,
     /// Condition.
     pub threshold: String,
-    /// Measured value.
     pub value: f64,
-    /// True if the condition holds.
     pub ok: bool,
 }
 
@@ -254,14 +251,12 @@ pub enum Sum {
 
 /// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Check {
-    /// Path of the group, `::outer::inner`; empty outside of all groups.
+    /// Path, `::outer::inner`; empty outside of all groups.
     pub group: String,
-    /// Name.
     pub name: String,
-    /// Passed checks.
     pub passes: u64,
-    /// Failed checks.
     pub fails: u64,
 }
 

@@ -14,9 +14,6 @@ pub(crate) struct Guarded {
     pub(crate) rules: MetricThresholds,
 }
 
-/// Results of thresholds by metric: true if one holds.
-pub(crate) type Judgement = Vec<Vec<bool>>;
-
 impl Guarded {
     /// Evaluates each threshold for the values in `sink`. As in k6 one without values holds.
     fn judge(&self, sink: &Sink, seconds: f64) -> Vec<bool> {
@@ -28,7 +25,12 @@ impl Guarded {
     }
 }
 
-pub(crate) fn judge(guarded: &[Guarded], measured: &Measured, duration: Duration) -> Judgement {
+/// Evaluates thresholds by metric: true if one holds.
+pub(crate) fn judge(
+    guarded: &[Guarded],
+    measured: &Measured,
+    duration: Duration,
+) -> Vec<Vec<bool>> {
     let seconds = duration.as_secs_f64().max(1e-9);
     guarded
         .iter()

@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -26,8 +27,6 @@ use rustls::{
     AlertDescription, CertificateError, CipherSuite, DigitallySignedStruct, ProtocolVersion,
     RootCertStore, SignatureScheme, SupportedProtocolVersion,
 };
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -37,6 +36,7 @@ use super::error::ErrorCode;
 use super::ocsp::Ocsp;
 use super::stream::{Counted, Stream};
 use super::{RequestError, Url};
+use crate::log::rfc_3339;
 
 /// A supported version of TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -302,11 +302,7 @@ fn outdated(error: &rustls::Error) -> bool {
 }
 
 fn not_now(now: UnixTime, relation: &str, limit: UnixTime) -> String {
-    let text = |time: UnixTime| {
-        let time = i64::try_from(time.as_secs()).ok();
-        let time = time.and_then(|time| OffsetDateTime::from_unix_timestamp(time).ok());
-        time.and_then(|time| time.format(&Rfc3339).ok()).unwrap_or_default()
-    };
+    let text = |time: UnixTime| rfc_3339(UNIX_EPOCH + Duration::from_secs(time.as_secs()));
     format!(
         "x509: certificate has expired or is not yet valid: current time {} is {relation} {}",
         text(now),

@@ -1,6 +1,7 @@
 //! Builds the report from the measurements.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{
@@ -8,27 +9,26 @@ use super::{
     REPORT_VERSION, Report, Requests, ScenarioReport, SeriesReport, Step, ThresholdReport, Trend,
     Trouble, overall,
 };
-use crate::engine::Finished;
+use crate::engine::{Finished, Plan};
 use crate::generator;
 use crate::metrics::{
     Builtin, CheckCount, GroupMeasured, Histogram, Measured, Registry, RequestKey, RequestStats,
     ScenarioStats, Series, Sink, Troubles,
 };
 use crate::options::Scenario;
+use crate::run::Run;
 use crate::summary::ThresholdResult;
 
 const MOST_TROUBLES: usize = 10;
 
-pub(crate) struct Context<'a> {
-    pub(crate) script: &'a str,
-    pub(crate) warm_up: Duration,
-    pub(crate) event_loops: usize,
-    pub(crate) iterations: Iterations,
-    pub(crate) scenarios: &'a [Scenario],
-    pub(crate) thresholds: Vec<(&'a str, &'a ThresholdResult)>,
-}
-
-pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context<'_>) -> Report {
+pub(crate) fn report(
+    run: &Run,
+    plan: &Plan<'_>,
+    finished: &Finished,
+    registry: &Registry,
+    thresholds: &[(&str, &ThresholdResult)],
+) -> Report {
+    let all_scenarios = &run.settings().scenarios;
     let measured = &finished.measured;
     let counter = |metric: Builtin| match measured.sinks.get(metric as usize) {
         Some(Sink::Counter { sum, .. }) => *sum as u64,
@@ -37,12 +37,12 @@ pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context
     let (trends, metrics) = trends_and_metrics(registry, measured);
     Report {
         version: REPORT_VERSION,
-        script: context.script.to_owned(),
+        script: plan.config.script.display().to_string(),
         started_at_seconds: seconds_since_epoch(finished.started_at),
         ended_at_seconds: seconds_since_epoch(finished.ended_at),
         duration_seconds: finished.duration.as_secs_f64(),
-        warm_up_seconds: context.warm_up.as_secs_f64(),
-        arrivals_seconds: arrivals(context.scenarios).map(|span| span.as_secs_f64()),
+        warm_up_seconds: plan.config.warm_up.as_secs_f64(),
+        arrivals_seconds: arrivals(all_scenarios).map(|span| span.as_secs_f64()),
         aborted: finished.aborted || finished.stopped.is_some(),
         vus_max: finished.max_vus,
         requests: Requests {
@@ -52,15 +52,16 @@ pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context
         bytes: Bytes { sent: counter(Builtin::DataSent), received: counter(Builtin::DataReceived) },
         status_codes: measured.statuses.iter().map(|(code, n)| (code.to_string(), *n)).collect(),
         iterations: Iterations {
+            complete: run.live.complete.load(Ordering::Relaxed),
+            interrupted: run.live.interrupted.load(Ordering::Relaxed),
             dropped: counter(Builtin::DroppedIterations),
             threw: measured.threw,
-            ..context.iterations
         },
         trends,
         names: grouped(measured, |key| Some(&key.name)),
         groups: grouped(measured, |key| Some(&key.group)),
-        scenarios: scenarios(measured, context.scenarios),
-        thresholds: context.thresholds.iter().map(threshold).collect(),
+        scenarios: scenarios(measured, all_scenarios),
+        thresholds: thresholds.iter().map(threshold).collect(),
         setup: lifecycle(&finished.lifecycle.setup, finished.lifecycle.setup_took),
         teardown: lifecycle(&finished.lifecycle.teardown, finished.lifecycle.teardown_took),
         metrics,
@@ -68,7 +69,7 @@ pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context
         checks: checks(&measured.groups),
         failures: troubles(&measured.failures),
         exceptions: troubles(&measured.exceptions),
-        generator: generator_report(finished, context.event_loops),
+        generator: generator_report(finished, plan.event_loops),
         series: series(&measured.series, finished.duration),
     }
 }

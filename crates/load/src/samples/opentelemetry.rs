@@ -198,10 +198,11 @@ impl WireMetrics<'_> {
     ) {
         match value {
             Value::Counter(sum) => {
-                self.add(metric, (0, ""), Data::sum, self.number(Number::Real(*sum), tags));
+                self.add(metric, (0, ""), sum_of(self.number(Number::Real(*sum), tags)));
             }
             Value::Gauge(value) => {
-                self.add(metric, (0, ""), Data::gauge, self.number(Number::Real(*value), tags));
+                let points = vec![self.number(Number::Real(*value), tags)];
+                self.add(metric, (0, ""), Data::Gauge(Gauge { points }));
             }
             Value::Rate { trues, total } if self.settings.one_counter_for_rate => {
                 for (condition, found) in [("nonzero", *trues), ("zero", total - trues)] {
@@ -209,16 +210,15 @@ impl WireMetrics<'_> {
                         let mut tags = tags.clone();
                         tags.push(attribute("condition", condition));
                         tags.sort_by(|one, other| one.key.cmp(&other.key));
-                        self.add(metric, (0, ".total"), Data::sum, self.count(found, tags));
+                        self.add(metric, (0, ".total"), sum_of(self.count(found, tags)));
                     }
                 }
             }
             Value::Rate { trues, total } => {
                 if *trues > 0 {
-                    let count = self.count(*trues, tags.clone());
-                    self.add(metric, (0, ".occurred"), Data::sum, count);
+                    self.add(metric, (0, ".occurred"), sum_of(self.count(*trues, tags.clone())));
                 }
-                self.add(metric, (1, ".total"), Data::sum, self.count(*total, tags));
+                self.add(metric, (1, ".total"), sum_of(self.count(*total, tags)));
             }
             Value::Trend(buckets) => {
                 let point = HistogramPoint {
@@ -232,18 +232,13 @@ impl WireMetrics<'_> {
                     min: Some(buckets.min),
                     max: Some(buckets.max),
                 };
-                self.add(metric, (0, ""), Data::histogram, Point::Histogram(point));
+                let histogram = Histogram { points: vec![point], temporality: CUMULATIVE };
+                self.add(metric, (0, ""), Data::Histogram(histogram));
             }
         }
     }
 
-    fn add(
-        &mut self,
-        (id, metric): (MetricId, &Metric),
-        (place, suffix): (u8, &str),
-        data: fn() -> Data,
-        point: Point,
-    ) {
+    fn add(&mut self, (id, metric): (MetricId, &Metric), (place, suffix): (u8, &str), data: Data) {
         let name = format!("{}{}{suffix}", self.settings.prefix, metric.name);
         let unit = match metric.contains {
             // In k6 rates have no unit.
@@ -252,16 +247,15 @@ impl WireMetrics<'_> {
             Contains::Data => "By",
             Contains::Default => "",
         };
-        let new = || WireMetric { name, unit: unit.to_owned(), data: Some(data()) };
-        self.all.entry((id, place)).or_insert_with(new).push(point);
+        let new = || WireMetric { name, unit: unit.to_owned(), data: None };
+        self.all.entry((id, place)).or_insert_with(new).merge(data);
     }
 
-    fn number(&self, value: Number, attributes: Vec<KeyValue>) -> Point {
-        let (start, time) = (self.start, self.now);
-        Point::Number(NumberPoint { attributes, start, time, value: Some(value) })
+    fn number(&self, value: Number, attributes: Vec<KeyValue>) -> NumberPoint {
+        NumberPoint { attributes, start: self.start, time: self.now, value: Some(value) }
     }
 
-    fn count(&self, count: u64, attributes: Vec<KeyValue>) -> Point {
+    fn count(&self, count: u64, attributes: Vec<KeyValue>) -> NumberPoint {
         self.number(Number::Whole(count as i64), attributes)
     }
 }
@@ -274,33 +268,19 @@ fn attribute(key: &str, value: &str) -> KeyValue {
     KeyValue { key: key.to_owned(), value: Some(AnyValue { text: Some(value.to_owned()) }) }
 }
 
-enum Point {
-    Number(NumberPoint),
-    Histogram(HistogramPoint),
+fn sum_of(point: NumberPoint) -> Data {
+    Data::Sum(Sum { points: vec![point], temporality: CUMULATIVE, is_monotonic: true })
 }
 
 impl WireMetric {
-    fn push(&mut self, point: Point) {
-        match (&mut self.data, point) {
-            (Some(Data::Gauge(data)), Point::Number(point)) => data.points.push(point),
-            (Some(Data::Sum(data)), Point::Number(point)) => data.points.push(point),
-            (Some(Data::Histogram(data)), Point::Histogram(point)) => data.points.push(point),
+    fn merge(&mut self, data: Data) {
+        match (&mut self.data, data) {
+            (None, data) => self.data = Some(data),
+            (Some(Data::Gauge(all)), Data::Gauge(more)) => all.points.extend(more.points),
+            (Some(Data::Sum(all)), Data::Sum(more)) => all.points.extend(more.points),
+            (Some(Data::Histogram(all)), Data::Histogram(more)) => all.points.extend(more.points),
             _ => debug_assert!(false, "two kinds of data for one metric"),
         }
-    }
-}
-
-impl Data {
-    fn gauge() -> Self {
-        Self::Gauge(Gauge::default())
-    }
-
-    fn sum() -> Self {
-        Self::Sum(Sum { points: Vec::new(), temporality: CUMULATIVE, is_monotonic: true })
-    }
-
-    fn histogram() -> Self {
-        Self::Histogram(Histogram { points: Vec::new(), temporality: CUMULATIVE })
     }
 }
 

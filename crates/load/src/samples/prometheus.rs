@@ -28,8 +28,7 @@ const STALE: u64 = 0x7ff0_0000_0000_0002;
 pub(super) struct PrometheusSettings {
     server: Server,
     target: String,
-    address: String,
-    headers: Vec<(String, String)>,
+    pub(super) headers: Vec<(String, String)>,
     pub(super) interval: Duration,
     trend: Trend,
     /// Mark the end of all series.
@@ -83,11 +82,9 @@ impl PrometheusSettings {
             let list = variables.text("TREND_STATS").unwrap_or_else(|| TREND_STATS.to_owned());
             Trend::Stats(stats(&list, &variables)?)
         };
-        let shown = format!("{}{}", server.address, url.target);
         Ok(Self {
             server,
             target: url.target.to_string(),
-            address: shown,
             headers,
             interval: variables.duration("PUSH_INTERVAL", INTERVAL)?,
             trend,
@@ -95,12 +92,8 @@ impl PrometheusSettings {
         })
     }
 
-    pub(super) fn add_headers(&mut self, headers: &[(String, String)]) {
-        self.headers.extend_from_slice(headers);
-    }
-
     pub(super) fn describe(&self) -> String {
-        format!("Prometheus remote write ({})", self.address)
+        format!("Prometheus remote write ({}{})", self.server.address, self.target)
     }
 }
 
@@ -424,10 +417,6 @@ mod tests {
         let given = given.unwrap();
         assert_eq!(given.describe(), "Prometheus remote write (https://h/write)");
         assert_eq!(given.interval, Duration::from_secs(2));
-        let header = |name: &str| (name.to_owned(), "1".to_owned());
-        let mut given = settings(&[("HTTP_HEADERS", "A:1")]).unwrap();
-        given.add_headers(&[header("B")]);
-        assert_eq!(given.headers, [header("A"), header("B")]);
         for (name, value, expected) in [
             ("TREND_STATS", "p99", "`p99` is no statistic"),
             ("PUSH_INTERVAL", "x", "is not a duration"),

@@ -85,7 +85,7 @@ impl OutputSpec {
     #[must_use]
     pub fn with_headers(mut self, headers: &[(String, String)]) -> Self {
         if let Format::Prometheus(settings) = &mut self.format {
-            settings.add_headers(headers);
+            settings.headers.extend_from_slice(headers);
         }
         self
     }
@@ -185,7 +185,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_told() {
+    fn headers_are_added_to_those_of_the_variable() {
+        let variable =
+            |name: &str| (name == "K6_PROMETHEUS_RW_HTTP_HEADERS").then(|| "A:1".to_owned());
+        let spec = OutputSpec::parse("experimental-prometheus-rw", variable).unwrap();
+        let header = |name: &str| (name.to_owned(), "1".to_owned());
+        let Format::Prometheus(settings) = spec.with_headers(&[header("B")]).format else {
+            panic!()
+        };
+        assert_eq!(settings.headers, [header("A"), header("B")]);
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_reported() {
         for (text, expected) in [
             ("web-dashboard", "the output `web-dashboard` is not supported yet"),
             ("jsn=x", "`jsn` is not json, csv, influxdb,"),
