@@ -11,7 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::engine::{self, Guarded, Plan};
 use crate::limiter::Limiter;
 use crate::log::{Level, Log, LogFormat, Messages};
-use crate::options::{ExecutorConfig, Layer, Options, OptionsError};
+use crate::options::{ExecutorConfig, Layer, MetricThresholds, Options, OptionsError};
 use crate::outline::Outline;
 use crate::progress::{Progress, header};
 use crate::report::Report;
@@ -270,10 +270,8 @@ fn prepare<'c>(
     if options.system_tags.has("expected_response") {
         run.registry().define_expected();
     }
-    let guarded = match config.no_thresholds {
-        true => Vec::new(),
-        false => guarded(&run, options, &mut problems),
-    };
+    let rules = if config.no_thresholds { &[][..] } else { &options.thresholds };
+    let guarded = guarded(&run, rules, &mut problems);
     if let Some(error) = ScriptError::of(problems) {
         return Err(error);
     }
@@ -282,10 +280,14 @@ fn prepare<'c>(
 }
 
 /// Resolves the metrics of the thresholds; defines sub-metrics.
-fn guarded(run: &Run, options: &Options, problems: &mut Vec<ScriptError>) -> Vec<Guarded> {
+fn guarded(
+    run: &Run,
+    thresholds: &[MetricThresholds],
+    problems: &mut Vec<ScriptError>,
+) -> Vec<Guarded> {
     let mut registry = run.registry();
     let mut guarded = Vec::new();
-    for rules in &options.thresholds {
+    for rules in thresholds {
         let wrong =
             |problem: String| ScriptError::Options(format!("option `thresholds`: {problem}"));
         let metric = match registry.resolve(&rules.metric) {

@@ -244,13 +244,8 @@ fn finish(
 }
 
 pub(crate) fn handle_summary(run: &Arc<Run>, data: Arc<str>) -> Result<Returned, ScriptError> {
-    let function = Function {
-        name: "handleSummary",
-        argument: Some(data),
-        group: None,
-        timeout: run.settings().handle_summary_timeout,
-        option: "handleSummaryTimeout",
-    };
+    let timeout = run.settings().handle_summary_timeout;
+    let function = Function { name: "handleSummary", argument: Some(data), timeout };
     let _watch = Watch::new(run, "handleSummary()");
     let (stopping, stop) = watch::channel(false);
     let mut signals = run.signals.later();
@@ -382,13 +377,8 @@ mod tests {
         let run = Run::new(script.path().to_owned(), Log::default());
         let run = Arc::new(run);
         let _watch = Watch::new(&run, "a test");
-        let function = Function {
-            name: "setup",
-            argument: None,
-            group: None,
-            timeout: Duration::from_secs(600),
-            option: "setupTimeout",
-        };
+        let timeout = Duration::from_secs(600);
+        let function = Function { name: "setup", argument: None, timeout };
         let (_stopping, stop) = watch::channel(false);
         let call = async {
             tokio::task::spawn_local(async { panic!("a bug") });

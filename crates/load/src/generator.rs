@@ -207,11 +207,11 @@ mod tests {
         let starved = |health: &LoopHealth| verdict(health, 0.1, 1.0).map(|limit| limit.starved);
         let busy = LoopHealth { busiest: 0.95, wanting: 0.97, ..LoopHealth::default() };
         assert_eq!(starved(&busy), Some(false));
-        let mut late = LoopHealth::default();
-        (0..100).for_each(|_| late.lag.record(50.0));
+        let mut lag = Histogram::default();
+        (0..100).for_each(|_| lag.record(50.0));
+        let late = LoopHealth { lag: lag.clone(), ..LoopHealth::default() };
         assert_eq!(starved(&late), Some(false));
-        let mut late = LoopHealth::default();
-        (0..100).for_each(|_| late.start_lag.record(50.0));
+        let late = LoopHealth { start_lag: lag, ..LoopHealth::default() };
         assert_eq!(starved(&late), Some(false));
         let hungry = LoopHealth { busiest: 0.6, wanting: 0.97, ..LoopHealth::default() };
         assert_eq!(starved(&hungry), Some(true));

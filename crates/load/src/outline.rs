@@ -51,10 +51,8 @@ impl Shape {
         };
         let span = |one: &Scenario| (one.start_time, one.executor.duration());
         let is_one_span = scenarios.windows(2).all(|pair| span(&pair[0]) == span(&pair[1]));
-        match is_one_span && !scenarios.iter().any(changes) {
-            true => Self::Steady,
-            false => Self::Shaped,
-        }
+        let is_steady = is_one_span && !scenarios.iter().any(changes);
+        if is_steady { Self::Steady } else { Self::Shaped }
     }
 }
 

@@ -20,10 +20,7 @@ pub(crate) struct Function {
     pub(crate) name: &'static str,
     /// Argument as JSON.
     pub(crate) argument: Option<Arc<str>>,
-    pub(crate) group: Option<&'static str>,
     pub(crate) timeout: Duration,
-    /// Option of the timeout.
-    pub(crate) option: &'static str,
 }
 
 /// Calls a function of the script and returns its result and measurements. Must be polled inside of a `LocalSet`.
@@ -57,15 +54,16 @@ async fn call_on(
     let user = Rc::new(User::new(0, event_loop.clone()));
     let mailbox = Rc::new(Mailbox::default());
     interrupt_on(is_to_end(stop.clone(), requests.clone()), &user, init(&user, &mailbox)).await?;
+    let is_measured = function.name != "handleSummary";
     let mut recorder = run.recorder();
-    recorder.emit_to(run.samples.get().filter(|_| function.name != "handleSummary"));
+    recorder.emit_to(run.samples.get().filter(|_| is_measured));
     recorder.start(Instant::now().into_std());
     event_loop.recorder.replace(recorder);
     let (sender, mut reply) = oneshot::channel();
     mailbox.put(Task::Call(Call {
         function: function.name,
         argument: function.argument,
-        group: function.group,
+        group: is_measured.then_some(function.name),
         assignment: Rc::new(Assignment {
             index: options.scenarios.len(),
             tags: options.tags.clone(),
@@ -96,7 +94,11 @@ async fn call_on(
         Ok(Err(CallError::Threw(text))) => Err(ScriptError::Exception(text)),
         Ok(Err(CallError::Interrupted)) | Err(_) if timed_out => Err(ScriptError::Timeout {
             function: function.name,
-            option: function.option,
+            option: match function.name {
+                "setup" => "setupTimeout",
+                "teardown" => "teardownTimeout",
+                _ => "handleSummaryTimeout",
+            },
             seconds: function.timeout.as_secs_f64(),
         }),
         Ok(Err(CallError::Interrupted)) | Err(_) => {

@@ -71,13 +71,8 @@ impl Watcher<'_> {
         let begin = Instant::now();
         let _ = self.run.began.set(begin);
         if self.plan.has("setup") && !self.run.settings().no_setup {
-            let function = Function {
-                name: "setup",
-                argument: None,
-                group: Some("setup"),
-                timeout: self.run.settings().setup_timeout,
-                option: "setupTimeout",
-            };
+            let timeout = self.run.settings().setup_timeout;
+            let function = Function { name: "setup", argument: None, timeout };
             let (result, measured) = self.call(function).await;
             // `exec.test.abort()` in a function that returned nevertheless.
             if let Some(error) = self.run.stopped_early() {
@@ -203,13 +198,9 @@ impl Watcher<'_> {
             return;
         }
         let begin = Instant::now();
-        let function = Function {
-            name: "teardown",
-            argument: self.run.setup_data.get().cloned(),
-            group: Some("teardown"),
-            timeout: self.run.settings().teardown_timeout,
-            option: "teardownTimeout",
-        };
+        let timeout = self.run.settings().teardown_timeout;
+        let argument = self.run.setup_data.get().cloned();
+        let function = Function { name: "teardown", argument, timeout };
         // A stop of the scenarios does not apply.
         self.stop.send_replace(false);
         let (result, measured) = self.call(function).await;

@@ -122,11 +122,9 @@ fn spawn(assignment: Rc<Assignment>, task: impl Future<Output = ()> + 'static) -
 }
 
 fn times(scenario: &Scenario, warm_up: Duration) -> Times {
-    let begin = match scenario.start_time.is_zero() {
-        true => Duration::ZERO,
-        false => scenario.start_time + warm_up,
-    };
-    let end = scenario.start_time + warm_up + scenario.executor.duration();
+    let offset = scenario.start_time + warm_up;
+    let begin = if scenario.start_time.is_zero() { Duration::ZERO } else { offset };
+    let end = offset + scenario.executor.duration();
     // As in k6, so that rates of a scenario with few iterations cover its whole duration.
     let earliest_end = match scenario.executor {
         ExecutorConfig::ConstantArrivalRate { .. } => end,

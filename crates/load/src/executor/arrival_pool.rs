@@ -138,12 +138,10 @@ impl ArrivalPool {
 mod tests {
     use super::*;
 
-    fn pool(
-        planned: u32,
-        most: u32,
-        loops: usize,
-    ) -> (Arc<ArrivalPool>, Vec<mpsc::UnboundedReceiver<Order>>) {
-        ArrivalPool::new(VuPool { pre_allocated_vus: planned, max_vus: most }, loops)
+    type Orders = Vec<mpsc::UnboundedReceiver<Order>>;
+
+    fn pool(pre_allocated_vus: u32, max_vus: u32, loops: usize) -> (Arc<ArrivalPool>, Orders) {
+        ArrivalPool::new(VuPool { pre_allocated_vus, max_vus }, loops)
     }
 
     #[test]
@@ -185,10 +183,8 @@ mod tests {
         pool.all_started();
         assert!(orders[0].try_recv().is_err());
         pool.all_started();
-        assert_eq!(
-            (orders[0].try_recv(), orders[1].try_recv()),
-            (Ok(Order::Close), Ok(Order::Close))
-        );
+        assert_eq!(orders[0].try_recv(), Ok(Order::Close));
+        assert_eq!(orders[1].try_recv(), Ok(Order::Close));
     }
 
     #[test]

@@ -191,7 +191,7 @@ impl Connection {
         {
             return Ok(Response { head, body: Vec::new(), reusable: false });
         }
-        let mut sink = Sink::new(progress.discard_body);
+        let mut sink = BodySink::new(progress.discard_body);
         if let Framing::Length(length) = framing {
             sink.expect(length)?;
         }
@@ -267,7 +267,7 @@ impl Connection {
     pub(super) async fn read_body(
         &mut self,
         framing: Framing,
-        sink: &mut Sink,
+        sink: &mut BodySink,
         enough: u64,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
@@ -313,13 +313,13 @@ fn failed(error: io::Error, other: fn(io::Error) -> RequestError) -> RequestErro
     if is_tls { tls::failed(&error) } else { other(error) }
 }
 
-pub(super) struct Sink {
+pub(super) struct BodySink {
     pub(super) body: Vec<u8>,
     length: u64,
     discard: bool,
 }
 
-impl Sink {
+impl BodySink {
     /// With `discard`, bytes are counted and not kept.
     pub(super) fn new(discard: bool) -> Self {
         Self { body: Vec::new(), length: 0, discard }

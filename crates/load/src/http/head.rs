@@ -275,14 +275,10 @@ mod tests {
     #[test]
     fn framing_follows_rfc_9112() {
         let framing = |text: &str| head(text).framing(false).unwrap();
+        let coded = "Transfer-Encoding: gzip, Chunked\r\nContent-Length: 5\r\n";
         assert_eq!(framing("HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n"), Framing::None);
         assert_eq!(framing("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"), Framing::Length(5));
-        assert_eq!(
-            framing(
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\nContent-Length: 5\r\n\r\n"
-            ),
-            Framing::Chunked
-        );
+        assert_eq!(framing(&format!("HTTP/1.1 200 OK\r\n{coded}\r\n")), Framing::Chunked);
         assert_eq!(framing("HTTP/1.1 200 OK\r\n\r\n"), Framing::UntilClose);
         let to_head = head("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").framing(true).unwrap();
         assert_eq!(to_head, Framing::None);
@@ -323,10 +319,8 @@ mod tests {
         assert_eq!(head(200).values("Set-Cookie").collect::<Vec<_>>(), [b"a=1", b"b=2"]);
         assert_eq!(head(200).headers().next(), Some(("content-type", &b"text/plain"[..])));
         assert_eq!((head(200).reason().as_str(), head(200).version.name()), ("OK", "HTTP/2.0"));
-        assert_eq!(
-            (head(413).reason().as_str(), head(599).reason().as_str()),
-            ("Request Entity Too Large", "")
-        );
+        assert_eq!(head(413).reason(), "Request Entity Too Large");
+        assert_eq!(head(599).reason(), "");
     }
 
     #[test]

@@ -24,7 +24,7 @@ use h2::{Reason, RecvStream, SendStream};
 use tokio::task::AbortHandle;
 
 use super::RequestError;
-use super::connection::{Peer, Progress, Response, Sink, Traffic};
+use super::connection::{BodySink, Peer, Progress, Response, Traffic};
 use super::error::{Http2Error, Http2Scope};
 use super::head::{Head, MAX_HEAD_BYTES};
 use super::outgoing::OutgoingHead;
@@ -148,7 +148,7 @@ impl Http2 {
             self.0.retired.set(true);
         }
         let is_first = response.stream_id().as_u32() == 1;
-        let mut sink = Sink::new(*discard_body);
+        let mut sink = BodySink::new(*discard_body);
         let upload = pin!(upload(stream, body));
         let transfer = Transfer { shared: &self.0, is_first, upload, uploaded: false, trace };
         let head = transfer.run(response, *to_head_request, &mut sink).await?;
@@ -296,7 +296,7 @@ impl<U: Future> Transfer<'_, U> {
         mut self,
         mut response: ResponseFuture,
         to_head_request: bool,
-        sink: &mut Sink,
+        sink: &mut BodySink,
     ) -> Result<Head, RequestError> {
         let response = poll_fn(|cx| {
             self.poll_upload(cx);
@@ -315,7 +315,11 @@ impl<U: Future> Transfer<'_, U> {
         Ok(head)
     }
 
-    async fn read(&mut self, mut body: RecvStream, sink: &mut Sink) -> Result<(), RequestError> {
+    async fn read(
+        &mut self,
+        mut body: RecvStream,
+        sink: &mut BodySink,
+    ) -> Result<(), RequestError> {
         loop {
             let part = poll_fn(|cx| {
                 self.poll_upload(cx);

@@ -150,10 +150,8 @@ impl Proxy {
         url: &Url,
         user_agent: &str,
     ) -> Result<(TcpStream, Traffic), RequestError> {
-        let server = match url.host.contains(':') {
-            true => format!("[{}]:{}", url.host, url.port),
-            false => format!("{}:{}", url.host, url.port),
-        };
+        let (open, close) = if url.host.contains(':') { ("[", "]") } else { ("", "") };
+        let server = format!("{open}{}{close}:{}", url.host, url.port);
         let mut request = format!("CONNECT {server} HTTP/1.1\r\nHost: {server}\r\n");
         if !user_agent.is_empty() {
             request.push_str(&format!("User-Agent: {user_agent}\r\n"));

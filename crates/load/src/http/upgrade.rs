@@ -1,7 +1,7 @@
 //! Upgrade of an HTTP/1.1 connection to another protocol (RFC 9110 §7.8).
 
 use super::client::Client;
-use super::connection::{Connection, Dialled, Peer, Progress, Sink, Traffic};
+use super::connection::{BodySink, Connection, Dialled, Peer, Progress, Traffic};
 use super::stream::Stream;
 use super::timings::Trace;
 use super::tls::Offer;
@@ -35,7 +35,7 @@ impl Client {
         connection.write(request, &[], traffic).await?;
         let mut progress = Progress::new(&mut trace, traffic);
         let head = connection.read_head(&mut progress).await?;
-        let mut refusal = Sink::new(false);
+        let mut refusal = BodySink::new(false);
         if head.status != 101 {
             let framing = head.framing(false)?;
             let read =

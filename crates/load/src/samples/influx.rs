@@ -249,10 +249,10 @@ impl Write for Database {
     /// Pushes the points; they are lost if that fails.
     fn flush(&mut self) -> io::Result<()> {
         let points = std::mem::take(&mut self.waiting);
-        match points.is_empty() {
-            true => Ok(()),
-            false => self.settings.server.post(&self.target, &[], &points),
+        if points.is_empty() {
+            return Ok(());
         }
+        self.settings.server.post(&self.target, &[], &points)
     }
 }
 

@@ -59,10 +59,7 @@ fn definition(
         Some(sub_metric(&sub.name, filter))
     });
     let subs: Vec<String> = subs.collect();
-    let subs = match subs.is_empty() {
-        true => "null".to_owned(),
-        false => format!("[{}]", subs.join(",")),
-    };
+    let subs = if subs.is_empty() { "null".into() } else { format!("[{}]", subs.join(",")) };
     format!(
         "{{\"type\":\"Metric\",\"data\":{{\"name\":\"{name}\",\"type\":\"{}\",\"contains\":\"{}\",\"thresholds\":[{}],\
          \"submetrics\":{subs}}},\"metric\":\"{name}\"}}\n",

@@ -144,9 +144,10 @@ impl RemoteWrite {
         let native = settings.trend == Trend::NativeHistogram;
         let table = Table::new(move |contains| TrendValues {
             factor: if contains == Contains::Time { 1e-3 } else { 1.0 },
-            distribution: match native {
-                true => Storage::Native(Box::default()),
-                false => Storage::Stats(Box::default()),
+            distribution: if native {
+                Storage::Native(Box::default())
+            } else {
+                Storage::Stats(Box::default())
             },
         });
         Self { settings, table }
