@@ -79,7 +79,6 @@ enum Message {
 pub(crate) struct Samples {
     sender: mpsc::Sender<Message>,
     queued: Arc<AtomicUsize>,
-    max_queued: usize,
     dropped: AtomicU64,
     /// The same moment by both clocks.
     origin: (Instant, SystemTime),
@@ -88,7 +87,7 @@ pub(crate) struct Samples {
 impl Samples {
     fn new(sender: mpsc::Sender<Message>, queued: Arc<AtomicUsize>) -> Self {
         let origin = (Instant::now(), SystemTime::now());
-        Self { sender, queued, max_queued: MAX_QUEUED_BYTES, dropped: AtomicU64::new(0), origin }
+        Self { sender, queued, dropped: AtomicU64::new(0), origin }
     }
 
     /// Queues values of one moment, or drops them when the queue is full.
@@ -100,7 +99,7 @@ impl Samples {
         };
         let batch = Batch { time, tags, metadata, values: values.to_vec() };
         let bytes = batch.bytes();
-        let fits = self.queued.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.max_queued;
+        let fits = self.queued.fetch_add(bytes, Ordering::Relaxed) + bytes <= MAX_QUEUED_BYTES;
         // Without a receiver the writing thread has failed and logged why.
         if !fits || self.sender.send(Message::Values(batch)).is_err() {
             self.queued.fetch_sub(bytes, Ordering::Relaxed);
@@ -145,15 +144,15 @@ mod tests {
     #[test]
     fn a_full_queue_drops_and_counts() {
         let (sender, receiver) = mpsc::channel();
-        let mut samples = Samples::new(sender, Arc::default());
+        let samples = Samples::new(sender, Arc::default());
         let values = [(Builtin::HttpReqs.id(), 1.0), (Builtin::HttpReqFailed.id(), 0.0)];
         samples.send(Instant::now(), &values, &SampleTags::default());
         let Ok(Message::Values(batch)) = receiver.try_recv() else { panic!("queued") };
         assert_eq!((batch.values.len(), samples.dropped()), (2, 0));
-        samples.max_queued = 0;
+        samples.queued.fetch_add(MAX_QUEUED_BYTES, Ordering::Relaxed);
         samples.send(Instant::now(), &values, &SampleTags::default());
         assert!(receiver.try_recv().is_err());
         assert_eq!(samples.dropped(), 2);
-        assert_eq!(samples.queued.load(Ordering::Relaxed), batch.bytes());
+        assert_eq!(samples.queued.load(Ordering::Relaxed), MAX_QUEUED_BYTES + batch.bytes());
     }
 }

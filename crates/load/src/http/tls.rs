@@ -5,6 +5,7 @@
 //! would measure another handshake.
 
 use std::cell::OnceCell;
+use std::fmt::Display;
 use std::future::{Future as _, poll_fn};
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +20,7 @@ use rustls::client::{
     ResolvesClientCert, Resumption, verify_server_cert_signed_by_trust_anchor, verify_server_name,
 };
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::{self, PemObject as _};
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
@@ -31,7 +32,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::connection::{Dialled, Peer};
-use super::encrypted_key::{KeyError, decrypt};
+use super::encrypted_key::decrypt;
 use super::error::ErrorCode;
 use super::ocsp::Ocsp;
 use super::stream::{Counted, Stream};
@@ -55,16 +56,8 @@ pub struct ClientCertificate {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ClientCertificateError {
-    #[error("the certificate: {0}")]
-    Certificate(pem::Error),
-    #[error("the private key: {0}")]
-    Encrypted(#[from] KeyError),
-    #[error("the private key: {0}")]
-    Key(pem::Error),
-    #[error("{0}")]
-    NotAPair(#[from] rustls::Error),
-}
+#[error("{0}")]
+pub(crate) struct ClientCertificateError(String);
 
 impl ClientCertificate {
     /// Reads PEM; `password` decrypts the key.
@@ -76,16 +69,19 @@ impl ClientCertificate {
         key: &str,
         password: Option<&str>,
     ) -> Result<Self, ClientCertificateError> {
-        let decrypted = password.map(|password| decrypt(key, password)).transpose()?;
+        let wrong =
+            |what: &str, error: &dyn Display| ClientCertificateError(format!("{what}{error}"));
+        let decrypted = password.map(|password| decrypt(key, password)).transpose();
+        let decrypted = decrypted.map_err(|error| wrong("the private key: ", &error))?;
         let key = decrypted.as_deref().unwrap_or(key);
-        let chain =
-            CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>();
-        let chain: Vec<_> = chain.map_err(ClientCertificateError::Certificate)?;
-        let key =
-            PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(ClientCertificateError::Key)?;
+        let chain: Result<Vec<_>, _> =
+            CertificateDer::pem_slice_iter(certificate.as_bytes()).collect();
+        let chain = chain.map_err(|error| wrong("the certificate: ", &error))?;
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes());
+        let key = key.map_err(|error| wrong("the private key: ", &error))?;
         let certificate = Self { chain, key };
-        certificate.certified(&rustls::crypto::ring::default_provider())?;
-        Ok(certificate)
+        let pair = certificate.certified(&rustls::crypto::ring::default_provider());
+        pair.map(|_| certificate).map_err(|error| wrong("", &error))
     }
 
     fn certified(&self, provider: &CryptoProvider) -> Result<CertifiedKey, rustls::Error> {
