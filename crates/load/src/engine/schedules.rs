@@ -163,7 +163,7 @@ fn a_constant_arrival_rate_starts_by_the_clock_and_drops_when_nobody_is_free() {
     // Each is busy for 600 ms: at 500 ms none is free.
     let expected = vec![(0, 1), (250, 2), (750, 1), (1000, 2)];
     assert_eq!(exact(&rate(2), "sleep(0.6)"), (expected, 2));
-    // The one made for the start that was dropped serves the next, having waited longest.
+    // The virtual user created for the dropped start serves the next: it has waited longest.
     let expected = vec![(0, 1), (250, 2), (750, 3), (1000, 1), (1250, 2)];
     assert_eq!(exact(&rate(3), "sleep(0.6)"), (expected, 1));
 }
@@ -268,7 +268,7 @@ fn a_ramping_arrival_rate_drops_what_nobody_is_free_for() {
     };
     // At 250, 500, 750 and 1000 ms; each takes 300 ms.
     assert_eq!(exact(&scenario(1), "sleep(0.3)"), (vec![(250, 1), (750, 1)], 2));
-    // The second is made for the one that was dropped, and serves from then on.
+    // The second is created for the dropped start and serves from then on.
     let expected = vec![(250, 1), (750, 2), (1000, 1)];
     assert_eq!(exact(&scenario(2), "sleep(0.3)"), (expected, 1));
 }

@@ -23,7 +23,7 @@ pub(super) struct OutgoingHead<'a> {
     user_agent: &'a str,
     /// Bytes of the body; `None` sends no `Content-Length`.
     content_length: Option<usize>,
-    /// An empty body: Go sends the headers before it knows that.
+    /// The body is empty, which Go detects only after sending the headers.
     is_chunked: bool,
     /// The other headers by their canonical names.
     headers: Vec<Header<'a>>,
