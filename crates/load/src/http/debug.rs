@@ -12,10 +12,12 @@ pub enum HttpDebug {
     Full,
 }
 
+/// Logs a message about the request with an id.
+type WriteMessage = Box<dyn Fn(&str, &str)>;
+
 pub(super) struct Debug {
     pub(super) shows: HttpDebug,
-    /// Logs a message about the request with an id.
-    pub(super) write: Box<dyn Fn(&str, &str)>,
+    pub(super) write: WriteMessage,
 }
 
 impl Debug {

@@ -100,9 +100,7 @@ fn field(row: &mut String, text: &str) {
         || text.contains(['"', ',', '\n', '\r'])
         || text.starts_with(char::is_whitespace);
     if needs_quotes {
-        row.push('"');
-        row.push_str(&text.replace('"', "\"\""));
-        row.push('"');
+        row.extend(["\"", &text.replace('"', "\"\""), "\""]);
     } else {
         row.push_str(text);
     }
