@@ -10,7 +10,7 @@
 
 /// Bits of the mantissa that select a bin within a power of two.
 const SUB_BITS: u32 = 10;
-/// Smaller values than 2^MIN_EXPONENT (0.06 ns in milliseconds) count as zero.
+/// Values below 2^MIN_EXPONENT (of milliseconds: 0.06 ns) count as zero.
 const MIN_EXPONENT: i32 = -24;
 /// Values from 2^MAX_EXPONENT share the last bin; minimum and maximum stay exact.
 const MAX_EXPONENT: i32 = 64;

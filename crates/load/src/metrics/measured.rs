@@ -58,7 +58,7 @@ impl Measured {
         all
     }
 
-    /// Keeps a value; of one from before the recording only sums.
+    /// Keeps a value; before the recording only its sums.
     pub(super) fn keep(&mut self, is_recording: bool, metric: MetricId, value: f64) {
         if is_recording {
             self.sinks[metric.0 as usize].add(value);

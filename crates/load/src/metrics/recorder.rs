@@ -261,7 +261,7 @@ impl Recorder {
         }
     }
 
-    /// Counts an exception of an iteration; after a bad request that counts instead.
+    /// Counts an exception of an iteration, in `threw` only without a bad request.
     pub(crate) fn add_exception(&mut self, text: &str, had_bad_request: bool) {
         if self.is_recording() {
             self.measured.threw += u64::from(!had_bad_request);

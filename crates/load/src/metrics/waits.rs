@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-/// Least wait of an unanswered request without any response. With a shorter one it may have been sent at the end of a
+/// Least wait of an unanswered request when no request has a response. A shorter one may have been sent at the end of a
 /// short run.
 const PATIENCE: Duration = Duration::from_secs(1);
 
