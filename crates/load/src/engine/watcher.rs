@@ -46,11 +46,17 @@ pub(super) struct Watcher<'a> {
 impl Watcher<'_> {
     /// The results without the measurements of the event loops.
     pub(super) async fn watch(mut self) -> Result<Finished, ScriptError> {
-        let lifecycle = self.before().await.inspect_err(|_| self.give_up())?;
-        if lifecycle.setup_error.is_some() {
-            self.give_up();
-            return Ok(Finished::new(SystemTime::now(), lifecycle));
-        }
+        let lifecycle = match self.before().await {
+            Ok(lifecycle) if lifecycle.setup_error.is_none() => lifecycle,
+            Ok(lifecycle) => {
+                self.give_up();
+                return Ok(Finished::new(SystemTime::now(), lifecycle));
+            }
+            Err(error) => {
+                self.give_up();
+                return Err(error);
+            }
+        };
         let mut finished = self.scenarios(lifecycle).await;
         if self.run.failure().is_none() {
             self.teardown(&mut finished).await;
@@ -72,12 +78,16 @@ impl Watcher<'_> {
             if let Some(error) = self.run.stopped_early() {
                 return Err(error);
             }
+            let is_of_script = |error: &ScriptError| {
+                matches!(error, ScriptError::Exception(_) | ScriptError::Timeout { .. })
+            };
             match result {
-                Ok(Returned { json: Some(json), .. }) => _ = self.run.setup_data.set(json.into()),
-                Ok(_) => {}
-                Err(error @ (ScriptError::Exception(_) | ScriptError::Timeout { .. })) => {
-                    lifecycle.setup_error = Some(error);
+                Ok(returned) => {
+                    if let Some(json) = returned.json {
+                        let _ = self.run.setup_data.set(json.into());
+                    }
                 }
+                Err(error) if is_of_script(&error) => lifecycle.setup_error = Some(error),
                 Err(error) => return Err(error),
             }
             if let Some(figures) = &self.figures {

@@ -54,10 +54,15 @@ fn push(out: &mut String, name: &str, value: &str, quoted: bool) {
     let in_header = |c: char| c == '\t' || !c.is_ascii_control();
     out.extend(name.chars().map(|c| if in_header(c) { c } else { '-' }));
     out.push('=');
-    let quote = if quoted || value.contains([' ', ',']) { "\"" } else { "" };
-    out.push_str(quote);
-    out.extend(value.bytes().filter(|byte| set_cookie::is_value_byte(*byte)).map(char::from));
-    out.push_str(quote);
+    let quotes = quoted || value.contains([' ', ',']);
+    let value = value.bytes().filter(|byte| set_cookie::is_value_byte(*byte)).map(char::from);
+    if quotes {
+        out.push('"');
+    }
+    out.extend(value);
+    if quotes {
+        out.push('"');
+    }
 }
 
 #[cfg(test)]

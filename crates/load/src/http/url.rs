@@ -62,7 +62,10 @@ impl Url {
         if !secure && !scheme.eq_ignore_ascii_case("http") {
             return Err(other_scheme(scheme));
         }
-        let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
+        let (rest, fragment) = match rest.split_once('#') {
+            Some((rest, fragment)) => (rest, Some(fragment)),
+            None => (rest, None),
+        };
         let split = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(split);
         let (user_text, authority) = match authority.rsplit_once('@') {
@@ -78,7 +81,7 @@ impl Url {
         let shown = utf8_percent_encode(authority, &AsciiSet::EMPTY);
         let scheme = if secure { "https" } else { "http" };
         let mut text = format!("{scheme}://{shown}{path}{query}");
-        if !fragment.is_empty() {
+        if let Some(fragment) = fragment.filter(|fragment| !fragment.is_empty()) {
             let _ = write!(text, "#{}", escaped(fragment, FRAGMENT)?);
         }
         let target = format!("{}{query}", if path.is_empty() { "/" } else { &path });
@@ -261,7 +264,10 @@ pub(crate) fn percent_decode(text: &str) -> String {
 
 /// RFC 3986 §5.2.4 on a path that may carry a query.
 fn remove_dot_segments(target: &str) -> String {
-    let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
+    let (path, query) = match target.find('?') {
+        Some(at) => target.split_at(at),
+        None => (target, ""),
+    };
     let mut kept: Vec<&str> = Vec::new();
     let segments: Vec<&str> = path.split('/').skip(1).collect();
     for (index, segment) in segments.iter().enumerate() {

@@ -100,7 +100,9 @@ fn field(row: &mut String, text: &str) {
         || text.contains(['"', ',', '\n', '\r'])
         || text.starts_with(char::is_whitespace);
     if needs_quotes {
-        row.extend(["\"", &text.replace('"', "\"\""), "\""]);
+        row.push('"');
+        row.push_str(&text.replace('"', "\"\""));
+        row.push('"');
     } else {
         row.push_str(text);
     }
