@@ -1,4 +1,4 @@
-//! `madang load` as a library: everything but parsing the command line.
+//! `madang load` without the parsing of its command line.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::engine::{self, Guarded, Plan};
 use crate::limiter::Limiter;
 use crate::log::{Level, Log, LogFormat, Messages};
-use crate::options::{ExecutorConfig, Layer, Options, OptionsError};
+use crate::options::{ExecutorConfig, Layer, MetricThresholds, Options, OptionsError};
 use crate::outline::Outline;
 use crate::progress::{Progress, header};
 use crate::report::Report;
@@ -23,22 +23,21 @@ use crate::stop_signals::SignalListener;
 use crate::summary::SummaryMode;
 use crate::{generator, output};
 
-/// How a run ended, in the ways that k6 distinguishes by its exit codes.
+/// Result of a run by k6's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ExitStatus {
-    /// Everything went well.
+    /// Success.
     Success = 0,
-    /// Something of the machine failed: a file could not be written, no memory for another
-    /// virtual user.
+    /// A failure of the machine, such as a file that cannot be written.
     Failure = 1,
-    /// A threshold does not hold.
+    /// A threshold failed.
     ThresholdsFailed = 99,
-    /// `setup()` took too long.
+    /// `setup()` timed out.
     SetupTimeout = 100,
-    /// `teardown()` took too long.
+    /// `teardown()` timed out.
     TeardownTimeout = 101,
-    /// The options, or something the script uses, cannot be honoured.
+    /// Invalid or unsupported options or features of the script.
     InvalidConfig = 104,
     /// A signal ended the run.
     ExternalAbort = 105,
@@ -53,78 +52,77 @@ pub enum ExitStatus {
 }
 
 impl ExitStatus {
-    /// The number that k6 has for it.
+    /// k6's exit code.
     pub const fn code(self) -> u8 {
         self as u8
     }
 }
 
-/// What to run and what to do with the result.
+/// Settings of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
-    /// The script.
+    /// The script; `-` is standard input.
     pub script: PathBuf,
-    /// Options that the script's win over: those of a file.
+    /// Options below the script's: those of a file.
     pub defaults: Layer,
-    /// Options that win over the script's: the environment's with the command line's on top.
+    /// Options above the script's: those of the environment, then of the command line.
     pub overrides: Layer,
     /// `__ENV` of the script.
     pub environment: BTreeMap<String, String>,
-    /// What `k6/secrets` gives.
+    /// Secrets of `k6/secrets`.
     pub secrets: Secrets,
-    /// No header and no progress.
+    /// Hide header and progress.
     pub quiet: bool,
-    /// No summary, and no call of `handleSummary()`.
+    /// Skip the summary and `handleSummary()`.
     pub no_summary: bool,
-    /// How much the summary shows.
+    /// Contents of the summary.
     pub summary_mode: SummaryMode,
-    /// Thresholds are not looked at.
+    /// Ignore thresholds.
     pub no_thresholds: bool,
-    /// No colours, even on a terminal.
+    /// Disable colours.
     pub no_color: bool,
-    /// Write the summary here, as k6's JSON.
+    /// File for k6's JSON summary.
     pub summary_export: Option<PathBuf>,
-    /// Write the report here.
+    /// File for the report.
     pub report: Option<PathBuf>,
-    /// Write here when the recording begins, in seconds since 1970, as soon as that is known.
+    /// File for the start of recording in seconds since 1970, written as soon as it is known.
     pub started: Option<PathBuf>,
-    /// What the script writes with `console` is appended here.
+    /// File to which messages of `console` are appended.
     pub console_output: Option<PathBuf>,
-    /// Where single values are written.
+    /// Outputs of single values.
     pub outputs: Vec<OutputSpec>,
-    /// Time before the recording begins.
+    /// Load before the recording.
     pub warm_up: Duration,
-    /// Event loops; as many as processors may be used when `None`.
+    /// Number of event loops; `None` is the number of available processors.
     pub event_loops: Option<usize>,
-    /// Where messages go.
+    /// Destination of messages.
     pub messages: Messages,
-    /// The format of messages.
+    /// Format of messages.
     pub log_format: LogFormat,
-    /// Messages of level debug are shown, too.
+    /// Show messages of level debug.
     pub verbose: bool,
-    /// Called at a second signal, which wants the process to end at once; it is aborted if this
-    /// returns or is `None`.
+    /// Called at a second signal, to end the process at once; it is aborted if this returns or is `None`.
     pub on_second_signal: Option<fn()>,
 }
 
-/// How a run ended and what it measured.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// For the operating system.
+    /// Exit status.
     pub status: ExitStatus,
-    /// Absent when the run did not take place or was given up.
+    /// `None` when the run did not start or failed.
     pub report: Option<Report>,
 }
 
-/// Runs a script, shows what happens, writes what is asked for.
+/// Runs a script, shows its progress and writes the outputs.
 pub fn run(config: &Config) -> Outcome {
     raise_open_files_limit();
     let run = || {
         let listener = listen_for_signals(config)?;
         let (run, plan) = prepare(config, &listener)?;
-        Ok(execute(config, &run, &plan, &listener))
+        Ok(execute(&run, &plan, &listener))
     };
-    // A panic between the parts of a run that are watched.
+    // A panic outside of the watched threads.
     let result = catch_unwind(AssertUnwindSafe(run));
     let result = result.unwrap_or_else(|_| Err(ScriptError::Panic("the main thread".to_owned())));
     result.unwrap_or_else(|error| Outcome { status: refuse(config, &error), report: None })
@@ -135,21 +133,21 @@ fn listen_for_signals(config: &Config) -> Result<SignalListener, ScriptError> {
         .map_err(|error| ScriptError::Start(error.to_string()))
 }
 
-/// Raises the soft limit on open files to the hard one: every virtual user has connections. A
-/// refusal shows later, at the connection that is one too many.
+/// Raises the soft limit of open files to the hard one, because every virtual user has connections. Without effect a
+/// later connection fails.
 fn raise_open_files_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// As [`run`], but only runs the init code, and checks the options and what they are about.
+/// Runs only the init code, and checks the options.
 ///
 /// # Errors
-/// How it ended when something is wrong, which is written as a message.
+/// The exit status of an error, which is logged.
 pub fn check(config: &Config) -> Result<Outline, ExitStatus> {
     let prepared = listen_for_signals(config).and_then(|listener| prepare(config, &listener));
     match prepared {
-        Ok((run, plan)) => Ok(Outline::from_plan(&run, &plan)),
+        Ok((run, _)) => Ok(Outline::from_run(&run)),
         Err(error) => Err(refuse(config, &error)),
     }
 }
@@ -165,7 +163,6 @@ fn refuse(config: &Config, error: &ScriptError) -> ExitStatus {
     status_of(error)
 }
 
-/// One message for each problem.
 fn report_errors(log: &Log, error: &ScriptError) {
     match error {
         ScriptError::Several(problems) => problems.iter().for_each(|one| report_errors(log, one)),
@@ -206,8 +203,10 @@ impl From<OptionsError> for ScriptError {
     }
 }
 
-/// Runs the init code once, and resolves the options and what they are about.
-fn prepare(config: &Config, listener: &SignalListener) -> Result<(Arc<Run>, Plan), ScriptError> {
+fn prepare<'c>(
+    config: &'c Config,
+    listener: &SignalListener,
+) -> Result<(Arc<Run>, Plan<'c>), ScriptError> {
     if config.script.extension().is_some_and(|extension| extension == "tar") {
         let what = format!("the archive `{}`", config.script.display());
         return Err(ScriptError::Replaced { what, instead: "run the script that is in it" });
@@ -221,7 +220,8 @@ fn prepare(config: &Config, listener: &SignalListener) -> Result<(Arc<Run>, Plan
             ScriptError::Options(format!("{} cannot be opened: {error}", path.display()))
         })?;
     }
-    let mut run = Run::new(script, config.environment.clone(), log);
+    let mut run = Run::new(script, log);
+    run.environment = config.environment.clone();
     run.signals = listener.signals.clone();
     run.secrets = config.secrets.clone();
     run.has_breakdown = config.summary_mode == SummaryMode::Full;
@@ -253,8 +253,9 @@ fn prepare(config: &Config, listener: &SignalListener) -> Result<(Arc<Run>, Plan
     if layer.scenarios.as_ref().is_some_and(Vec::is_empty) {
         run.log.write(Level::Warning, "`scenarios` is empty and has no effect", &[]);
     }
-    let options = Arc::new(Options::resolve(layer)?);
-    refuse_warm_up_of_iterations(config.warm_up, &options)?;
+    let options = Options::resolve(layer)?;
+    let options = run.options.get_or_init(|| options);
+    refuse_warm_up_of_iterations(config.warm_up, options)?;
     let without = options.scenarios.iter().filter(|one| !exports.functions.contains(&one.exec));
     let mut problems: Vec<_> = without
         .map(|one| {
@@ -266,29 +267,27 @@ fn prepare(config: &Config, listener: &SignalListener) -> Result<(Arc<Run>, Plan
     if options.rps > 0 {
         let _ = run.limiter.set(Limiter::new(options.rps));
     }
-    let _ = run.options.set(options.clone());
     if options.system_tags.has("expected_response") {
         run.registry().define_expected();
     }
-    let guarded = match config.no_thresholds {
-        true => Vec::new(),
-        false => guarded(&run, &options, &mut problems),
-    };
+    let rules = if config.no_thresholds { &[][..] } else { &options.thresholds };
+    let guarded = guarded(&run, rules, &mut problems);
     if let Some(error) = ScriptError::of(problems) {
         return Err(error);
     }
     let event_loops = config.event_loops.unwrap_or_else(generator::available_cores).max(1);
-    let functions = exports.functions;
-    let (warm_up, started) = (config.warm_up, config.started.clone());
-    let on_second_signal = config.on_second_signal;
-    Ok((run, Plan { options, warm_up, started, event_loops, functions, guarded, on_second_signal }))
+    Ok((run, Plan { config, event_loops, functions: exports.functions, guarded }))
 }
 
-/// Finds the metrics of the thresholds; makes the sub-metrics among them.
-fn guarded(run: &Run, options: &Options, problems: &mut Vec<ScriptError>) -> Vec<Guarded> {
+/// Resolves the metrics of the thresholds; defines sub-metrics.
+fn guarded(
+    run: &Run,
+    thresholds: &[MetricThresholds],
+    problems: &mut Vec<ScriptError>,
+) -> Vec<Guarded> {
     let mut registry = run.registry();
     let mut guarded = Vec::new();
-    for rules in &options.thresholds {
+    for rules in thresholds {
         let wrong =
             |problem: String| ScriptError::Options(format!("option `thresholds`: {problem}"));
         let metric = match registry.resolve(&rules.metric) {
@@ -315,8 +314,7 @@ fn guarded(run: &Run, options: &Options, problems: &mut Vec<ScriptError>) -> Vec
     guarded
 }
 
-/// A warm-up would use up the iterations that are to be measured. Scenarios that start later do not
-/// take part in it.
+/// Rejects a warm-up that would use up the iterations to be measured. Scenarios with a `startTime` have none.
 fn refuse_warm_up_of_iterations(warm_up: Duration, options: &Options) -> Result<(), ScriptError> {
     let counted = options.scenarios.iter().find(|scenario| {
         let counts = matches!(
@@ -335,19 +333,20 @@ fn refuse_warm_up_of_iterations(warm_up: Duration, options: &Options) -> Result<
     }
 }
 
-fn execute(config: &Config, run: &Arc<Run>, plan: &Plan, listener: &SignalListener) -> Outcome {
+fn execute(run: &Arc<Run>, plan: &Plan<'_>, listener: &SignalListener) -> Outcome {
+    let config = plan.config;
     let writer = match open_outputs(config, run) {
         Ok(writer) => writer,
         Err(error) => return Outcome { status: refuse(config, &error), report: None },
     };
     if !config.quiet {
         let script = config.script.display().to_string();
-        output::show(&header(&script, &output_names(config), &plan.options));
+        output::show(&header(&script, &output_names(config), run.settings()));
     }
-    let mut progress = Progress::new(run.clone(), &plan.options, config.warm_up, config.quiet);
+    let mut progress = Progress::new(run, config.warm_up, config.quiet);
     listener.leave_to_engine(true);
     let result = engine::execute(run, plan, &mut progress);
-    // What comes now may last: a function of the script, and an output that waits for a server.
+    // `handleSummary()` and outputs to a server may take long.
     listener.leave_to_engine(false);
     let written = writer.is_none_or(|writer| writer.finish(run));
     match result {
@@ -358,7 +357,7 @@ fn execute(config: &Config, run: &Arc<Run>, plan: &Plan, listener: &SignalListen
         }
         Ok(finished) => {
             progress.finish(config.warm_up + finished.duration);
-            let mut outcome = output::finish(config, run, plan, &finished);
+            let mut outcome = output::finish(run, plan, &finished);
             if !written && outcome.status == ExitStatus::Success {
                 outcome.status = ExitStatus::Failure;
             }
@@ -367,17 +366,15 @@ fn execute(config: &Config, run: &Arc<Run>, plan: &Plan, listener: &SignalListen
     }
 }
 
-/// Opens the outputs of single values; `None` when there are none.
 fn open_outputs(config: &Config, run: &Arc<Run>) -> Result<Option<Writer>, ScriptError> {
     if config.outputs.is_empty() {
         return Ok(None);
     }
     let writer = Writer::start(&config.outputs, run)?;
-    let _ = run.samples.set(writer.samples());
+    let _ = run.samples.set(writer.samples.clone());
     Ok(Some(writer))
 }
 
-/// What the header of a run has for its outputs.
 fn output_names(config: &Config) -> String {
     let report = config.report.iter().map(|path| path.display().to_string());
     let names: Vec<String> =
@@ -408,21 +405,21 @@ mod tests {
         };
         let listener = listen_for_signals(&config).unwrap();
         let (run, plan) = prepare(&config, &listener).unwrap();
-        // No clock of a run is like this one: the sum of two times is too long for a `Duration`.
+        // The sum of this warm-up and a `startTime` overflows a `Duration`.
         let clock = RunClock {
             start: Instant::now(),
             start_time: std::time::SystemTime::now(),
             warm_up: Duration::MAX,
         };
         run.clock.set(clock).unwrap();
-        let outcome = execute(&config, &run, &plan, &listener);
+        let outcome = execute(&run, &plan, &listener);
         let lines = lines.lock().unwrap().clone();
         (outcome, lines)
     }
 
     #[test]
     fn a_panic_in_a_virtual_user_ends_the_run_with_code_109_and_the_scenario() {
-        // Without an end at the panic a run would last for two seconds, and succeed.
+        // Without an end at the panic a run would last two seconds and succeed.
         for (executor, body) in [
             "executor: 'constant-vus', vus: 2, duration: '2s'",
             "executor: 'ramping-vus', stages: [
@@ -431,7 +428,7 @@ mod tests {
         ]
         .into_iter()
         .flat_map(|executor| {
-            // A script must not hide it.
+            // A script cannot hide it.
             let bug = "exec.scenario.startTime";
             let caught = format!("try {{ {bug} }} catch (error) {{ sleep(0.1) }}");
             [bug.to_owned(), caught].map(|body| (executor, body))
@@ -448,8 +445,8 @@ mod tests {
                  export function teardown() {{ console.log('tidied up'); }}"
             ));
             assert_eq!((outcome.status, outcome.status.code()), (ExitStatus::Panic, 109));
-            let told = "the engine panicked in the scenario `broken`; this is a bug";
-            assert_eq!(lines.iter().filter(|line| line.contains(told)).count(), 1, "{lines:?}");
+            let reported = "the engine panicked in the scenario `broken`; this is a bug";
+            assert_eq!(lines.iter().filter(|line| line.contains(reported)).count(), 1, "{lines:?}");
             assert!(lines.iter().any(|line| line.contains("tidied up")), "{lines:?}");
             assert!(outcome.report.is_some_and(|report| report.aborted));
         }

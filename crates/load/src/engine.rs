@@ -1,7 +1,7 @@
-//! Runs a plan: one thread with an event loop per core, virtual users spread over them.
+//! Runs a plan: one thread with an event loop per core, with the virtual users spread over them.
 //!
-//! The order of a run: all virtual users run their init code; then the clock starts; while
-//! warming up nothing is recorded; at the end the loops hand over what they measured.
+//! All virtual users run their init code, then the clock starts. Nothing is recorded during the warm-up. At the end the
+//! measurements of the loops are merged.
 
 mod lifecycle;
 #[cfg(test)]
@@ -10,104 +10,88 @@ mod thresholds;
 mod watcher;
 mod work;
 
-use std::path::PathBuf;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::LocalSet;
-use tokio::time::Instant;
 
+use crate::command::Config;
 use crate::event_loop::EventLoop;
 use crate::executor::{self, ArrivalPool, Budget, Order, Span, Timer};
 use crate::generator::{self, LoopHealth};
 use crate::http::ClientConfig;
-use crate::metrics::{Builtin, Measured};
-use crate::options::{ExecutorConfig, Options, Scenario};
+use crate::metrics::{Builtin, Measured, Sink};
+use crate::options::ExecutorConfig;
 use crate::panics::Watch;
-use crate::run::{Run, Stop};
+use crate::progress::Progress;
+use crate::run::{Run, RunClock, Stop};
 use crate::script::ScriptError;
 use crate::script::coroutine::Coroutine;
 use crate::script::life::{Exports, live};
 use crate::script::mailbox::{Mailbox, Returned, Served};
-use crate::script::user::{Assignment, User};
+use crate::script::user::User;
 use lifecycle::Function;
 use thresholds::LiveFigures;
 pub(crate) use thresholds::{Guarded, judge};
-use watcher::{Watched, Watcher};
+use watcher::Watcher;
+pub(crate) use work::spawn_user;
 
-/// How many wake-ups an event loop serves before it looks at sockets and timers again. Tokio's own
-/// 61 would let a busy loop be half a millisecond late with everything that is due.
+/// Wake-ups between two polls of sockets and timers. With Tokio's 61 a busy loop would be half a millisecond late.
 const EVENT_INTERVAL: u32 = 16;
 
-/// How long the init code of one virtual user may take. k6 has no limit; this one is for code that would never end, and
-/// far beyond what reading and parsing large files takes.
-const INIT_TIMEOUT: Duration = Duration::from_secs(300);
-
-/// Where a panic was that is none of a task of a virtual user or a scenario.
+/// Place of a panic outside of the tasks of virtual users and scenarios.
 const AN_EVENT_LOOP: &str = "an event loop";
 
-/// What to run.
-pub(crate) struct Plan {
-    pub(crate) options: Arc<Options>,
-    pub(crate) warm_up: Duration,
-    /// Where to write when the recording begins.
-    pub(crate) started: Option<PathBuf>,
+/// A checked script with its options.
+pub(crate) struct Plan<'c> {
+    pub(crate) config: &'c Config,
     pub(crate) event_loops: usize,
-    /// Names of the functions the script exports.
     pub(crate) functions: Vec<String>,
-    /// Thresholds with their metrics.
     pub(crate) guarded: Vec<Guarded>,
-    /// Ends the process at a second signal.
-    pub(crate) on_second_signal: Option<fn()>,
 }
 
-impl Plan {
-    fn has(&self, function: &str) -> bool {
+impl Plan<'_> {
+    pub(crate) fn has(&self, function: &str) -> bool {
         self.functions.iter().any(|name| name == function)
     }
 }
 
-/// What came of it.
 pub(crate) struct Finished {
     pub(crate) measured: Measured,
     pub(crate) health: LoopHealth,
-    /// When recording began.
     pub(crate) started_at: SystemTime,
     pub(crate) ended_at: SystemTime,
     /// From the start of recording to the end of the last iteration.
     pub(crate) duration: Duration,
-    /// Processor time of this process in that window.
+    /// CPU time of this process in that window.
     pub(crate) cpu: Duration,
-    /// Stopped by a signal.
     pub(crate) aborted: bool,
     /// Stopped by the script or a threshold.
     pub(crate) stopped: Option<Stop>,
-    /// What `setup()` and `teardown()` did.
     pub(crate) lifecycle: Lifecycle,
-    /// Virtual users that were made.
     pub(crate) max_vus: u32,
+    /// Samples of `vus` and `vus_max`, once per second.
+    vus: [Sink; 2],
 }
 
-/// What the functions of the life-cycle did.
 #[derive(Default)]
 pub(crate) struct Lifecycle {
     pub(crate) setup: Measured,
     pub(crate) setup_took: Duration,
     pub(crate) teardown: Measured,
     pub(crate) teardown_took: Duration,
-    /// Why `setup()` did not end well: nothing came after it.
+    /// Error of `setup()`, after which nothing else runs.
     pub(crate) setup_error: Option<ScriptError>,
-    /// Why `teardown()` did not end well.
     pub(crate) teardown_error: Option<ScriptError>,
 }
 
 impl Finished {
-    /// Everything together, as k6 counts: life-cycle and scenarios.
+    /// Measurements of life-cycle and scenarios, as k6 counts.
     pub(crate) fn everything(&self) -> Measured {
         let mut all = self.lifecycle.setup.clone();
         all.merge(self.measured.clone());
@@ -115,38 +99,21 @@ impl Finished {
         all
     }
 
-    /// How long all of that took.
     pub(crate) fn total_duration(&self) -> Duration {
         self.lifecycle.setup_took + self.duration + self.lifecycle.teardown_took
     }
 }
 
-/// Gets the progress of a run.
-pub(crate) trait Observer {
-    /// Another virtual user is ready.
-    fn initialising(&mut self, ready: u64, of: u32);
-    /// Some time has passed since the start (warm-up included).
-    fn running(&mut self, elapsed: Duration);
-}
-
-/// When a run starts, and from when on it counts.
-#[derive(Debug, Clone, Copy)]
-struct Clock {
-    start: Instant,
-    record_from: Instant,
-}
-
-/// How far a run has come, for its event loops.
+/// Phase of a run, for its event loops.
 #[derive(Debug, Clone, Copy)]
 enum Phase {
     /// Virtual users run their init code.
     Initialising,
-    /// `setup()` has returned; virtual users take its data.
+    /// `setup()` has returned; virtual users parse its data.
     Preparing,
-    Running(Clock),
+    Running(RunClock),
 }
 
-/// One virtual user before it exists.
 struct PlannedUser {
     id: u32,
     scenario: usize,
@@ -154,7 +121,7 @@ struct PlannedUser {
     budget: Budget,
 }
 
-/// An event loop's part of an open model.
+/// An event loop's part of a scenario with an open model.
 struct PoolPart {
     scenario: usize,
     shared: Arc<ArrivalPool>,
@@ -162,38 +129,29 @@ struct PoolPart {
     orders: mpsc::UnboundedReceiver<Order>,
 }
 
-/// The virtual users of one event loop before they exist.
 #[derive(Default)]
 struct LoopPlan {
     users: Vec<PlannedUser>,
     pools: Vec<PoolPart>,
 }
 
-/// What an event loop's thread needs.
 struct LoopContext {
     run: Arc<Run>,
-    options: Arc<Options>,
     warm_up: Duration,
     index: usize,
     plan: LoopPlan,
     ready: mpsc::UnboundedSender<Result<(), ScriptError>>,
     phase: watch::Receiver<Phase>,
     stop: watch::Receiver<bool>,
-    /// For thresholds that may end the run.
+    /// `None` without thresholds that may end the run.
     figures: Option<Arc<LiveFigures>>,
-    /// What times the starts of open models.
     timer: fn() -> Timer,
 }
 
-/// What an event loop measured, and its own state.
 type LoopResult = Result<(Measured, LoopHealth), ScriptError>;
 
-/// Runs the init code once, without a virtual user, to learn what the script exports.
+/// Runs the init code once, without a virtual user, and returns the script's exports.
 pub(crate) fn inspect(run: &Arc<Run>) -> Result<Exports, ScriptError> {
-    inspect_within(INIT_TIMEOUT, run)
-}
-
-fn inspect_within(limit: Duration, run: &Arc<Run>) -> Result<Exports, ScriptError> {
     let config = ClientConfig::default();
     let _watch = Watch::new(run, "the init code");
     let runtime = event_loop_runtime(run)?;
@@ -203,15 +161,14 @@ fn inspect_within(limit: Duration, run: &Arc<Run>) -> Result<Exports, ScriptErro
         let mailbox = Rc::new(Mailbox::default());
         mailbox.close();
         let mut signals = run.signals.clone();
-        interrupt_on(signals.next(), &user, init_within(limit, &user, &mailbox)).await
+        interrupt_on(signals.next(), &user, init(&user, &mailbox)).await
     }))
 }
 
-/// Runs a plan to its end.
 pub(crate) fn execute(
     run: &Arc<Run>,
-    plan: &Plan,
-    observer: &mut dyn Observer,
+    plan: &Plan<'_>,
+    progress: &mut Progress,
 ) -> Result<Finished, ScriptError> {
     let _watch = Watch::new(run, "the thread that watches the run");
     let loops = plan.event_loops.max(1);
@@ -221,14 +178,13 @@ pub(crate) fn execute(
     let (done_sender, done) = mpsc::unbounded_channel();
     let figures = LiveFigures::new(&plan.guarded, loops);
     let mut threads = Vec::new();
-    for (index, of_loop) in spread(run, &plan.options, plan.warm_up, loops).into_iter().enumerate()
-    {
+    let plans = spread(run, plan.config.warm_up, loops);
+    for (index, loop_plan) in plans.into_iter().enumerate() {
         let context = LoopContext {
             run: run.clone(),
-            options: plan.options.clone(),
-            warm_up: plan.warm_up,
+            warm_up: plan.config.warm_up,
             index,
-            plan: of_loop,
+            plan: loop_plan,
             ready: ready_sender.clone(),
             phase: phase_receiver.clone(),
             stop: stop_receiver.clone(),
@@ -246,26 +202,25 @@ pub(crate) fn execute(
     drop((ready_sender, done_sender));
     let signals = run.signals.clone();
     let watcher =
-        Watcher { run, plan, observer, signals, ready, phase, stop, done, loops, figures };
+        Watcher { run, plan, progress, signals, ready, phase, stop, done, loops, figures };
     let runtime = event_loop_runtime(run)?;
-    let watched = runtime.block_on(LocalSet::new().run_until(watcher.watch()));
+    let finished = runtime.block_on(LocalSet::new().run_until(watcher.watch()));
     let results = threads.into_iter().map(thread::JoinHandle::join).collect();
-    // The reason why the run was given up takes precedence over the errors of its loops.
-    finish(run, watched?, results)
+    // An error of the watcher takes precedence over those of the loops.
+    finish(run, finished?, results)
 }
 
-/// Adds what the event loops measured to what the watching thread did.
+/// Adds the measurements of the event loops to the results of the watcher.
 fn finish(
     run: &Run,
-    watched: Watched,
+    finished: Finished,
     loops: Vec<thread::Result<LoopResult>>,
 ) -> Result<Finished, ScriptError> {
-    let Watched { finished, vus, vus_max } = watched;
     let mut measured = Measured::default();
     let mut health = LoopHealth::default();
     let began = finished.lifecycle.setup_error.is_none();
     if !began {
-        // The loops have ended; `handleSummary()` is still to be called.
+        // The loops have ended; `handleSummary()` must still run.
         run.abort.store(false, Ordering::Relaxed);
     }
     for result in loops.into_iter().filter(|_| began) {
@@ -279,32 +234,23 @@ fn finish(
     }
     let max_vus = u32::try_from(run.live.initialised.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
     if began {
-        measured.sinks[Builtin::Vus as usize].merge(&vus);
+        let [vus, vus_max] = &finished.vus;
+        measured.sinks[Builtin::Vus as usize].merge(vus);
         let all = &mut measured.sinks[Builtin::VusMax as usize];
-        all.merge(&vus_max);
+        all.merge(vus_max);
         all.add(f64::from(max_vus));
     }
     Ok(Finished { measured, health, stopped: run.stop_requested(), max_vus, ..finished })
 }
 
-/// Calls `handleSummary(data)` of the script; gives what is to be written, and `data` as the script leaves it.
-pub(crate) fn handle_summary(
-    run: &Arc<Run>,
-    options: &Options,
-    data: Arc<str>,
-) -> Result<Returned, ScriptError> {
-    let function = Function {
-        name: "handleSummary",
-        argument: Some(data),
-        group: None,
-        timeout: options.handle_summary_timeout,
-        option: "handleSummaryTimeout",
-    };
+pub(crate) fn handle_summary(run: &Arc<Run>, data: Arc<str>) -> Result<Returned, ScriptError> {
+    let timeout = run.settings().handle_summary_timeout;
+    let function = Function { name: "handleSummary", argument: Some(data), timeout };
     let _watch = Watch::new(run, "handleSummary()");
     let (stopping, stop) = watch::channel(false);
     let mut signals = run.signals.later();
     let call = async {
-        let mut call = pin!(lifecycle::call(run, options, function, stop));
+        let mut call = pin!(lifecycle::call(run, function, stop));
         tokio::select! {
             result = &mut call => return result,
             () = signals.next() => {}
@@ -319,19 +265,19 @@ pub(crate) fn handle_summary(
 fn event_loop_runtime(run: &Arc<Run>) -> Result<tokio::runtime::Runtime, ScriptError> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let run = run.clone();
-    // Those that look names up and encrypt.
+    // Threads of look-ups and encryption.
     runtime.on_thread_start(move || std::mem::forget(Watch::new(&run, "a helper thread")));
     generator::watch_rest(runtime.enable_all().event_interval(EVENT_INTERVAL))
         .build()
         .map_err(|error| ScriptError::Start(error.to_string()))
 }
 
-/// Deals the virtual users of all scenarios to the loops, one after the other.
-fn spread(run: &Run, options: &Options, warm_up: Duration, loops: usize) -> Vec<LoopPlan> {
+/// Distributes the virtual users of all scenarios over the loops in turn.
+fn spread(run: &Run, warm_up: Duration, loops: usize) -> Vec<LoopPlan> {
     let mut plans: Vec<LoopPlan> = (0..loops).map(|_| LoopPlan::default()).collect();
     let mut dealt = 0;
-    for (scenario, config) in options.scenarios.iter().enumerate() {
-        let shared = Budget::of(&config.executor);
+    for (scenario, config) in run.settings().scenarios.iter().enumerate() {
+        let shared = Budget::new(&config.executor);
         let mut parts = loops;
         if let Some(open) = config.executor.open() {
             let (pool, receivers) = ArrivalPool::new(open, loops);
@@ -343,9 +289,9 @@ fn spread(run: &Run, options: &Options, warm_up: Duration, loops: usize) -> Vec<
             dealt = 0;
         }
         for spans in executor::plan(config, warm_up) {
-            let id = run.vu_ids.fetch_add(1, Ordering::Relaxed) + 1;
+            let id = run.next_vu_id();
             let budget = match config.executor {
-                ExecutorConfig::PerVuIterations { .. } => Budget::of(&config.executor),
+                ExecutorConfig::PerVuIterations { .. } => Budget::new(&config.executor),
                 _ => shared.clone(),
             };
             plans[dealt % parts].users.push(PlannedUser { id, scenario, spans, budget });
@@ -357,14 +303,6 @@ fn spread(run: &Run, options: &Options, warm_up: Duration, loops: usize) -> Vec<
 
 /// Starts a virtual user's script on its own stack and waits for its init code.
 async fn init(user: &Rc<User>, mailbox: &Rc<Mailbox>) -> Result<Exports, ScriptError> {
-    init_within(INIT_TIMEOUT, user, mailbox).await
-}
-
-async fn init_within(
-    limit: Duration,
-    user: &Rc<User>,
-    mailbox: &Rc<Mailbox>,
-) -> Result<Exports, ScriptError> {
     let requests = user.run.stop_requests();
     let (sender, receiver) = oneshot::channel();
     let (living, served) = (user.clone(), Served(mailbox.clone()));
@@ -372,21 +310,21 @@ async fn init_within(
         .map_err(|error| ScriptError::Start(error.to_string()))?;
     user.spawn(coroutine);
     let mut settled = pin!(async {
-        // Without an answer it has panicked.
+        // Without a reply it has panicked.
         let stopped = |_| Err(user.run.stopped_early().unwrap_or(ScriptError::Interrupted));
         let settled = receiver.await.unwrap_or_else(stopped);
-        // The script may have caught it. One before, such as in a scenario, does not keep `teardown()` from its work.
+        // The script may have caught a panic. An earlier one, as in a scenario, does not prevent `teardown()`.
         let panicked = requests.has_changed().unwrap_or(false).then(|| user.run.panicked());
         panicked.flatten().map_or(settled, Err)
     });
     tokio::select! {
         settled = &mut settled => return settled,
-        () = tokio::time::sleep(limit) => user.control.interrupt_overdue(),
+        () = tokio::time::sleep(user.run.init_timeout) => user.control.interrupt_overdue(),
     }
     settled.await
 }
 
-/// Waits for a virtual user's init code, which is interrupted when `stop` is ready.
+/// Waits for a virtual user's init code and interrupts it when `stop` is ready.
 async fn interrupt_on(
     stop: impl Future<Output = ()>,
     user: &User,
@@ -400,50 +338,32 @@ async fn interrupt_on(
     initialising.await
 }
 
-/// The life of an event loop's thread.
 fn serve(context: LoopContext) -> LoopResult {
     let _watch = Watch::new(&context.run, AN_EVENT_LOOP);
     let runtime = event_loop_runtime(&context.run)?;
-    let event_loop = Rc::new(EventLoop::new(context.run.clone(), context.options.client.clone()));
+    let event_loop =
+        Rc::new(EventLoop::new(context.run.clone(), context.run.settings().client.clone()));
     let local = LocalSet::new();
     let result = runtime.block_on(local.run_until(work::work(context, event_loop)));
-    // Tasks that are left belong to scripts that could not be interrupted; see `Coroutine`.
+    // Remaining tasks belong to scripts that could not be interrupted; see `Coroutine`.
     drop(local);
     runtime.shutdown_background();
     result
 }
 
-fn assignment(options: &Options, index: usize, iterations: Arc<AtomicU64>) -> Rc<Assignment> {
-    let scenario: &Scenario = &options.scenarios[index];
-    Rc::new(Assignment {
-        index,
-        scenario: scenario.name.clone(),
-        executor: scenario.executor.name(),
-        tags: [options.tags.as_slice(), scenario.tags.as_slice()].concat(),
-        metadata: Vec::new(),
-        iterations,
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::log::{Log, LogFormat, Messages};
-    use crate::options::Layer;
+    use crate::log::Log;
+    use crate::options::{Layer, Options};
 
     #[test]
     fn virtual_users_are_dealt_evenly_with_ids_from_one() {
         let layer =
             Layer { vus: Some(5), duration: Some(Duration::from_secs(1)), ..Layer::default() };
-        let options = Options::resolve(layer).unwrap();
-        let run = Run::new(
-            "s.js".into(),
-            BTreeMap::new(),
-            Log::new(Messages::default(), LogFormat::Text),
-        );
-        let plans = spread(&run, &options, Duration::ZERO, 2);
+        let run = Run::new("s.js".into(), Log::default());
+        run.options.set(Options::resolve(layer).unwrap()).unwrap();
+        let plans = spread(&run, Duration::ZERO, 2);
         let ids: Vec<Vec<u32>> =
             plans.iter().map(|plan| plan.users.iter().map(|user| user.id).collect()).collect();
         assert_eq!(ids, [vec![1, 3, 5], vec![2, 4]]);
@@ -454,21 +374,15 @@ mod tests {
         let script = tempfile::NamedTempFile::with_suffix(".js").unwrap();
         let text = "import { sleep } from 'k6'; export function setup() { sleep(600); }";
         std::fs::write(script.path(), text).unwrap();
-        let log = Log::new(Messages::default(), LogFormat::Text);
-        let run = Arc::new(Run::new(script.path().to_owned(), BTreeMap::new(), log));
+        let run = Run::new(script.path().to_owned(), Log::default());
+        let run = Arc::new(run);
         let _watch = Watch::new(&run, "a test");
-        let function = Function {
-            name: "setup",
-            argument: None,
-            group: None,
-            timeout: Duration::from_secs(600),
-            option: "setupTimeout",
-        };
+        let timeout = Duration::from_secs(600);
+        let function = Function { name: "setup", argument: None, timeout };
         let (_stopping, stop) = watch::channel(false);
-        let options = Options::default();
         let call = async {
             tokio::task::spawn_local(async { panic!("a bug") });
-            lifecycle::call(&run, &options, function, stop).await.0
+            lifecycle::call(&run, function, stop).await.0
         };
         let runtime = event_loop_runtime(&run).unwrap();
         let result = runtime.block_on(LocalSet::new().run_until(call));
@@ -476,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_init_code_is_told_where_it_was() {
+    fn the_error_of_endless_init_code_names_the_place() {
         let directory = tempfile::tempdir().unwrap();
         let script = directory.path().join("script.js");
         for (endless, place) in [
@@ -484,9 +398,9 @@ mod tests {
             ("await new Promise((done) => setTimeout(done, 1e9));", ""),
         ] {
             std::fs::write(&script, endless).unwrap();
-            let log = Log::new(Messages::default(), LogFormat::Text);
-            let run = Arc::new(Run::new(script.clone(), BTreeMap::new(), log));
-            let error = inspect_within(Duration::from_millis(100), &run).unwrap_err().to_string();
+            let mut run = Run::new(script.clone(), Log::default());
+            run.init_timeout = Duration::from_millis(100);
+            let error = inspect(&Arc::new(run)).unwrap_err().to_string();
             assert!(error.contains("the init code did not end in time"), "{error}");
             assert!(error.contains(place), "{error}");
         }

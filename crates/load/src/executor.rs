@@ -1,11 +1,9 @@
-//! Executors: who iterates when. One file per schedule, each a pure function of its options;
-//! `per-vu-iterations` and `shared-iterations` are `constant-vus` with a [`Budget`].
+//! Executors. Each schedule is a pure function of its options in a file of its own; `per-vu-iterations` and
+//! `shared-iterations` are `constant-vus` with a [`Budget`] of iterations.
 //!
-//! In closed models a virtual user starts its next iteration when the last one is over: the
-//! executor comes down to a list of [`Span`]s per virtual user, and [`runner`] makes them happen. In
-//! open models iterations start by the clock: the executor comes down to a sequence of moments
-//! ([`arrivals`]), and [`local_pool`] finds a virtual user for each. Where a number of iterations is given,
-//! a [`Budget`] counts what is left of it.
+//! In closed models a virtual user starts its next iteration when the last one is over: the schedule is a list of
+//! [`Span`]s per virtual user, which [`runner`] executes. In open models iterations start by the clock: the schedule is
+//! a sequence of moments ([`arrivals`]), and [`local_pool`] finds a virtual user for each.
 
 mod arrival_pool;
 mod budget;
@@ -24,32 +22,29 @@ pub(crate) use timer::Timer;
 
 use crate::options::{ExecutorConfig, Scenario};
 
-/// A time in which one virtual user starts iterations. Times count from the start of the run.
+/// A period in which one virtual user starts iterations. Times count from the start of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: Duration,
-    /// No iteration starts from here on.
+    /// No iteration starts from now on.
     pub(crate) end: Duration,
-    /// An iteration still running now is interrupted.
+    /// A running iteration is interrupted.
     pub(crate) limit: Duration,
 }
 
-/// The spans of every virtual user of a scenario, by its index in the scenario. `warm_up` is time
-/// before the schedule begins in which the virtual users of its beginning are already active; a
-/// scenario that starts later is only moved by it.
+/// The spans of a scenario's virtual users. During `warm_up`, before the schedule, its first virtual users are already
+/// active; a scenario with a `startTime` is only delayed by it.
 pub(crate) fn plan(scenario: &Scenario, warm_up: Duration) -> Vec<Vec<Span>> {
     let mut users = match &scenario.executor {
         ExecutorConfig::ConstantVus { vus, duration }
         | ExecutorConfig::PerVuIterations { vus, max_duration: duration, .. }
         | ExecutorConfig::SharedIterations { vus, max_duration: duration, .. } => {
-            // All of them iterate all the time.
             let (end, limit) = (*duration, *duration + scenario.graceful_stop);
             vec![vec![Span { start: Duration::ZERO, end, limit }]; *vus as usize]
         }
         ExecutorConfig::RampingVus { start_vus, stages, graceful_ramp_down } => {
             ramping_vus::plan(*start_vus, stages, *graceful_ramp_down, scenario.graceful_stop)
         }
-        // No virtual user has a time of its own.
         ExecutorConfig::ConstantArrivalRate { pool, .. }
         | ExecutorConfig::RampingArrivalRate { pool, .. } => {
             vec![Vec::new(); pool.pre_allocated_vus as usize]
@@ -67,33 +62,33 @@ pub(crate) fn plan(scenario: &Scenario, warm_up: Duration) -> Vec<Vec<Span>> {
     users
 }
 
-/// When the iterations of an open model are to start, from the start of the run: those that are
-/// the part of one of `parts` event loops. During the warm-up the rate is that of the beginning.
+/// Intended starts of an open model's iterations, from the start of the run, on event loop `part` of `parts`. The
+/// warm-up has the first rate.
 pub(crate) fn arrivals(
     scenario: &Scenario,
     warm_up: Duration,
     part: u64,
     parts: u64,
 ) -> Box<dyn Iterator<Item = Duration>> {
-    let warming = if scenario.start_time.is_zero() { warm_up } else { Duration::ZERO };
-    let offset = scenario.start_time + warm_up;
-    match &scenario.executor {
+    let (rate, unit, starts): (_, _, Box<dyn Iterator<Item = Duration>>) = match &scenario.executor
+    {
         ExecutorConfig::ConstantArrivalRate { rate, time_unit, duration, .. } => {
-            let before = constant_arrival_rate::starts(*rate, *time_unit, warming, part, parts);
-            let proper = constant_arrival_rate::starts(*rate, *time_unit, *duration, part, parts);
-            Box::new(before.chain(proper.map(move |start| start + offset)))
+            let starts = constant_arrival_rate::starts(*rate, *time_unit, *duration, part, parts);
+            (*rate, *time_unit, Box::new(starts))
         }
         ExecutorConfig::RampingArrivalRate { start_rate, time_unit, stages, .. } => {
-            // Nothing starts at a rate of zero.
-            let warming = if *start_rate == 0 { Duration::ZERO } else { warming };
-            let before =
-                constant_arrival_rate::starts(*start_rate, *time_unit, warming, part, parts);
-            let proper =
-                ramping_arrival_rate::starts(*start_rate, *time_unit, stages.clone(), part, parts);
-            Box::new(before.chain(proper.map(move |start| start + offset)))
+            let stages = stages.clone();
+            let starts = ramping_arrival_rate::starts(*start_rate, *time_unit, stages, part, parts);
+            (*start_rate, *time_unit, Box::new(starts))
         }
-        _ => Box::new(std::iter::empty()),
-    }
+        _ => return Box::new(std::iter::empty()),
+    };
+    // Nothing starts at a rate of zero.
+    let warms_up = scenario.start_time.is_zero() && rate > 0;
+    let warming = if warms_up { warm_up } else { Duration::ZERO };
+    let before = constant_arrival_rate::starts(rate, unit, warming, part, parts);
+    let offset = scenario.start_time + warm_up;
+    Box::new(before.chain(starts.map(move |start| start + offset)))
 }
 
 #[cfg(test)]

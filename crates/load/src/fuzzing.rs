@@ -1,5 +1,5 @@
-//! Targets of the fuzzer: each takes any bytes, reads them as a parser of this crate does, and panics when a property
-//! does not hold. Unit tests replay the kept inputs; otherwise they are there for `scripts/fuzz` alone.
+//! Fuzz targets for `scripts/fuzz`: each parses any bytes and panics when a property does not hold. Unit tests replay
+//! the kept inputs.
 
 use std::str::FromStr as _;
 
@@ -10,10 +10,10 @@ use crate::options::{ConfigFile, Threshold, parse_duration, parse_stage};
 use crate::script::{self, Language};
 use crate::{OutputSpec, Secrets, Target, websocket};
 
-/// A name, that of a directory in `fuzz/seeds`, and what is done with an input.
+/// A name, that of a directory in `fuzz/seeds`, and a function of the input.
 pub type FuzzTarget = (&'static str, fn(&[u8]));
 
-/// The targets by name: that of a directory in `fuzz/seeds`.
+/// All targets.
 pub const TARGETS: &[FuzzTarget] = &[
     ("answers", answers),
     ("chunks", http::fuzzing::chunks),
@@ -27,7 +27,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     ("json_paths", |data| on_text(data, script::fuzzing::json_path)),
     ("csv_files", |data| on_text(data, script::fuzzing::csv)),
     ("run_options", |data| on_text(data, run_options)),
-    ("scripts", scripts),
+    ("scripts", |data| on_text(data, scripts)),
 ];
 
 fn on_text(data: &[u8], read: impl FnOnce(&str)) {
@@ -40,12 +40,12 @@ fn answers(data: &[u8]) {
     http::fuzzing::head(data);
     on_text(data, |text| {
         let asked = digest::Asked { method: "GET", target: "/", user_info: "u:p", cnonce: "c" };
-        let answer = digest::authorization(text, &asked);
-        assert!(answer.is_none_or(|answer| answer.starts_with("Digest ")));
+        let header = digest::authorization(text, &asked);
+        assert!(header.is_none_or(|header| header.starts_with("Digest ")));
     });
 }
 
-/// A compressed body: its first byte selects the coding.
+/// Decodes a compressed body; the first byte selects the coding.
 fn encoded_bodies(data: &[u8]) {
     let Some((first, body)) = data.split_first() else { return };
     let codings = ["gzip", "deflate", "br", "zstd", "gzip, br", "zstd, deflate, gzip"];
@@ -60,7 +60,6 @@ fn encoded_bodies(data: &[u8]) {
     }
 }
 
-/// Lines of `Set-Cookie`, each into one jar.
 fn cookies(data: &[u8]) {
     let url = Url::parse("https://a.example.org/b/c").expect("an address");
     let other = Url::parse("https://example.com/").expect("an address");
@@ -78,7 +77,6 @@ fn cookies(data: &[u8]) {
     let _ = parse_date(&String::from_utf8_lossy(data));
 }
 
-/// An address, and one relative to it.
 fn urls(text: &str) {
     let is_sent = |url: &Url| {
         assert!(url.target.starts_with('/'));
@@ -88,7 +86,7 @@ fn urls(text: &str) {
     let base = Url::parse("http://h/a/b?c").expect("an address");
     for url in [Url::parse(text), base.join(text)].into_iter().flatten() {
         is_sent(&url);
-        // What is sent is read as the same.
+        // The sent form parses to the same URL.
         let sent = format!("{}://{}{}", url.scheme(), url.authority, url.target);
         let again = Url::parse(&sent).expect("what is sent can be read");
         assert_eq!((&again.host, again.port), (&url.host, url.port), "{sent}");
@@ -97,7 +95,7 @@ fn urls(text: &str) {
     let _ = http::percent_decode(text);
 }
 
-/// A selector in the first line, and a page.
+/// Applies the selector in the first line to a page.
 fn web_pages(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (selector, page) = text.split_once('\n').unwrap_or(("*", &text));
@@ -111,7 +109,6 @@ fn web_pages(data: &[u8]) {
     }
 }
 
-/// Options of k6: a file of them, and the small languages in them.
 fn run_options(text: &str) {
     let _ = (ConfigFile::parse(text), parse_stage("stages", text), Threshold::parse(text));
     if let Ok(duration) = parse_duration(text) {
@@ -125,9 +122,7 @@ fn run_options(text: &str) {
     let _ = Secrets::default().add(&format!("mock={text}"));
 }
 
-/// The text of a script, in either language.
-fn scripts(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else { return };
+fn scripts(text: &str) {
     for language in [Language::JavaScript, Language::TypeScript] {
         let _ = script::fuzzing::read(text, language);
     }

@@ -1,11 +1,9 @@
-//! The engine watches itself: a load generator that is the limit measures itself, not the server.
+//! Self-monitoring: a load generator that is the bottleneck measures itself, not the server.
 //!
-//! Every event loop has a timer that should fire every 10 ms; how late it fires is how long
-//! anything else on that loop had to wait for its turn, and therefore the size of the error in
-//! every duration it measured. Together with the processor time of its thread that says whether
-//! the loop kept up. Time in which the thread could have run and had no processor counts like
-//! computing, whether other processes had it or a hypervisor's other guests: a loop that shares its
-//! processor is at its limit long before it has used all of it.
+//! Every event loop has a timer of 10 ms. Its lateness is the wait of anything else on that loop, and so the error of
+//! every measured duration. The CPU time of the thread completes the picture. Time without a processor, used by other
+//! processes or a hypervisor's other guests, counts like computing: a loop that shares its processor reaches its limit
+//! long before it has used all of it.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -16,30 +14,30 @@ use tokio::time::Instant;
 
 use crate::metrics::Histogram;
 
-/// How often the timer should fire. The timer itself counts in milliseconds.
+/// Interval of the timer, which has a resolution of a millisecond.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A loop that computes for a larger part of the time has no room left: queues form.
+/// CPU share of a loop above which queues form.
 pub(crate) const BUSY_LIMIT: f64 = 0.9;
 
-/// A window shorter than this does not say how busy the generator was.
+/// Least window for the evaluation of CPU use: starting and ending weigh too much in a shorter one.
 pub(crate) const MIN_BUSY_WINDOW_SECONDS: f64 = 1.0;
 
-/// Lateness of the timer (99th percentile) above which measured durations are not to be trusted.
+/// Lateness of the timer (99th percentile) above which durations are unreliable.
 pub(crate) const LAG_LIMIT_MS: f64 = 20.0;
 
-/// What one event loop or, merged, all of them say about themselves.
+/// State of one event loop or, merged, of all.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LoopHealth {
     /// Lateness of the timer in milliseconds.
     pub(crate) lag: Histogram,
-    /// By how much iterations of open models started late, in milliseconds.
+    /// Start lag of iterations in open models, in milliseconds.
     pub(crate) start_lag: Histogram,
-    /// The largest part of the measured time that a loop was computing.
+    /// Largest CPU share of a loop.
     pub(crate) busiest: f64,
-    /// The largest part of it that a loop was computing or waiting for a processor: all but its rest.
+    /// Largest share with CPU use or waiting for a processor: all but idle time.
     pub(crate) wanting: f64,
-    /// How long the loop was watched; longest of those merged.
+    /// Watched time; the longest of those merged.
     pub(crate) watched: Duration,
 }
 
@@ -52,33 +50,30 @@ impl LoopHealth {
         self.watched = self.watched.max(other.watched);
     }
 
-    /// With shares of `run`, the whole measured time: a loop whose virtual users had ended before has
-    /// rested since.
+    /// With shares of the whole `run`: a loop whose virtual users have ended is idle.
     pub(crate) fn over(self, run: Duration) -> Self {
         let part = (self.watched.as_secs_f64() / run.as_secs_f64().max(1e-9)).min(1.0);
         Self { busiest: self.busiest * part, wanting: self.wanting * part, ..self }
     }
 }
 
-/// Measures the lateness of this event loop until dropped.
 pub(crate) async fn watch_lag(record: impl Fn(f64)) {
     loop {
         let due = Instant::now() + TICK;
         tokio::time::sleep_until(due).await;
-        // Tokio rounds a timer up to the next millisecond; that is no lateness of the loop.
+        // Tokio rounds a timer up to the next millisecond.
         let late =
             Instant::now().saturating_duration_since(due).saturating_sub(Duration::from_millis(1));
         record(late.as_secs_f64() * 1e3);
     }
 }
 
-/// Processor time of the calling thread so far, user and system.
 pub(crate) fn thread_cpu() -> Duration {
     cpu(ClockId::ThreadCPUTime)
 }
 
-/// How long the calling thread could have run so far and had no processor; zero where the kernel
-/// does not count it. The second field of `schedstat` (Linux, Documentation/scheduler/sched-stats).
+/// Time in which the calling thread waited for a processor; zero where the kernel does not count it. The second field
+/// of `schedstat` (Linux, Documentation/scheduler/sched-stats).
 pub(crate) fn thread_waited() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = text.split_ascii_whitespace().nth(1).and_then(|field| field.parse().ok());
@@ -86,45 +81,41 @@ pub(crate) fn thread_waited() -> Duration {
 }
 
 thread_local! {
-    /// How long this event loop has had nothing to do, and since when if it has nothing now.
-    static REST: Cell<(Duration, Option<std::time::Instant>)> = const { Cell::new((Duration::ZERO, None)) };
-    /// Whether that is counted.
-    static COUNTS_REST: Cell<bool> = const { Cell::new(false) };
+    /// Idle time of this event loop, `None` when not counted.
+    static REST: Cell<Option<Duration>> = const { Cell::new(None) };
+    static IDLE_SINCE: Cell<Option<std::time::Instant>> = const { Cell::new(None) };
 }
 
-/// Has a runtime's loop count the time in which it waits for something to happen.
+/// Counts the idle time of a runtime's loop.
 pub(crate) fn watch_rest(runtime: &mut Builder) -> &mut Builder {
     let begin = || {
-        COUNTS_REST.set(true);
-        REST.set((REST.get().0, Some(std::time::Instant::now())));
+        REST.set(REST.get().or(Some(Duration::ZERO)));
+        IDLE_SINCE.set(Some(std::time::Instant::now()));
     };
     let end = || {
-        let (rest, since) = REST.get();
-        REST.set((rest + since.map_or(Duration::ZERO, |since| since.elapsed()), None));
+        let idle = IDLE_SINCE.take().map_or(Duration::ZERO, |since| since.elapsed());
+        REST.set(REST.get().map(|rest| rest + idle));
     };
     runtime.on_thread_park(begin).on_thread_unpark(end)
 }
 
-/// What an event loop's thread has done so far.
+/// Times of an event loop's thread so far.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spent {
     cpu: Duration,
     waited: Duration,
-    /// Unknown of a loop that is not watched.
+    /// `None` when not counted.
     rest: Option<Duration>,
 }
 
 impl Spent {
-    /// Of the calling thread.
     pub(crate) fn now() -> Self {
-        let rest = COUNTS_REST.get().then(|| REST.get().0);
-        Self { cpu: thread_cpu(), waited: thread_waited(), rest }
+        Self { cpu: thread_cpu(), waited: thread_waited(), rest: REST.get() }
     }
 
-    /// Shares of the time since `then` in which the loop was computing, and in which it was, or would
-    /// have been. The latter is all that was no rest: time that a hypervisor gives to others is in
-    /// neither of the kernel's two counters, and a loop that loses some of it is full before its
-    /// processor time says so. After a rest it may wait for a processor, which the kernel counts.
+    /// CPU share since `then`, and share with CPU use or waiting for a processor. The latter is at least all but idle
+    /// time: neither counter of the kernel includes time that a hypervisor gives to others. Waiting after idle time is
+    /// counted by the kernel.
     pub(crate) fn shares(&self, then: &Self, elapsed: Duration) -> (f64, f64) {
         let share = |time: Duration| time.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
         let used = self.cpu.saturating_sub(then.cpu);
@@ -135,7 +126,6 @@ impl Spent {
     }
 }
 
-/// Processor time of the whole process so far, user and system.
 pub(crate) fn process_cpu() -> Duration {
     cpu(ClockId::ProcessCPUTime)
 }
@@ -145,21 +135,19 @@ fn cpu(clock: ClockId) -> Duration {
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
-/// Processors this process may use: its affinity mask and, in a container, its quota.
+/// Available processors, by affinity mask and container quota.
 pub(crate) fn available_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Why the generator looks like the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Limit {
-    /// In words.
     pub(crate) reason: String,
-    /// Only because others took the processor it could have used.
+    /// Only because other processes used the processor.
     pub(crate) starved: bool,
 }
 
-/// Requests that failed because this machine had no file descriptor or port left are none of the server's.
+/// The limit reached by requests that failed for want of a file descriptor or port.
 pub(crate) fn exhausted(requests: u64) -> Option<Limit> {
     (requests > 0).then(|| Limit {
         reason: format!(
@@ -170,13 +158,12 @@ pub(crate) fn exhausted(requests: u64) -> Option<Limit> {
     })
 }
 
-/// Why the generator looks like the limit; `None` when it does not. Iterations that were dropped
-/// are no sign of it: all virtual users were waiting, or `maxDuration` was over, and both come from
-/// a slow server as well. A generator that could not start them in time is busy or late.
+/// The limit reached, if the generator looks like the bottleneck. Dropped iterations are no sign of it: with a slow
+/// server, too, all virtual users wait or `maxDuration` ends. A generator that cannot start iterations in time is busy
+/// or late.
 pub(crate) fn verdict(health: &LoopHealth, cpu_seconds: f64, wall_seconds: f64) -> Option<Limit> {
     let own = |reason: String| Some(Limit { reason, starved: false });
     let cores = available_cores() as f64;
-    // Starting up and shutting down weigh too much in a shorter window.
     let long_enough = wall_seconds >= MIN_BUSY_WINDOW_SECONDS;
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     if long_enough && health.busiest > BUSY_LIMIT {
@@ -220,11 +207,11 @@ mod tests {
         let starved = |health: &LoopHealth| verdict(health, 0.1, 1.0).map(|limit| limit.starved);
         let busy = LoopHealth { busiest: 0.95, wanting: 0.97, ..LoopHealth::default() };
         assert_eq!(starved(&busy), Some(false));
-        let mut late = LoopHealth::default();
-        (0..100).for_each(|_| late.lag.record(50.0));
+        let mut lag = Histogram::default();
+        (0..100).for_each(|_| lag.record(50.0));
+        let late = LoopHealth { lag: lag.clone(), ..LoopHealth::default() };
         assert_eq!(starved(&late), Some(false));
-        let mut late = LoopHealth::default();
-        (0..100).for_each(|_| late.start_lag.record(50.0));
+        let late = LoopHealth { start_lag: lag, ..LoopHealth::default() };
         assert_eq!(starved(&late), Some(false));
         let hungry = LoopHealth { busiest: 0.6, wanting: 0.97, ..LoopHealth::default() };
         assert_eq!(starved(&hungry), Some(true));
@@ -248,15 +235,15 @@ mod tests {
         assert!(thread_cpu() > before.0 && process_cpu() > before.1);
     }
 
-    /// Time without processor time that is no rest: what a hypervisor takes looks like that to a guest.
-    /// Here the thread is kept asleep by something that no runtime knows of.
+    /// Time that is neither CPU time nor idle, as when a hypervisor takes the processor; here the thread sleeps without
+    /// its runtime.
     #[test]
     fn a_loop_that_is_neither_computing_nor_at_rest_has_no_time_left() {
         let shares = |sleep_inside: bool| {
             let mut runtime = Builder::new_current_thread();
             let runtime = watch_rest(runtime.enable_all()).build().unwrap();
             runtime.block_on(async {
-                // The first rest shows that it is counted.
+                // Starts the count.
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 let (start, then) = (Instant::now(), Spent::now());
                 if sleep_inside {
@@ -275,16 +262,16 @@ mod tests {
         assert!(busiest < wanting && rested < wanting, "{busiest} {wanting}, and {rested} at rest");
     }
 
-    /// Eight threads that compute on one processor: each waits for most of the time.
+    /// Eight threads compute on one processor: each waits most of the time.
     #[test]
     fn a_thread_that_shares_its_processor_waits_for_it() {
-        // Together: one that is started late would have the processor to itself.
+        // Together: a late thread would have the processor to itself.
         let all_started = std::sync::Barrier::new(8);
         let compute = || {
             all_started.wait();
             let start = std::time::Instant::now();
             let before = (thread_cpu(), thread_waited());
-            // On one processor, whichever that is.
+            // On one processor.
             let mut cpus = rustix::thread::sched_getaffinity(None).unwrap();
             let first = (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| cpus.is_set(*cpu)).unwrap();
             cpus.clear();

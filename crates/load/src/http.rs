@@ -1,10 +1,8 @@
 //! The HTTP client of virtual users: HTTP/1.1, and HTTP/2 where a TLS server prefers it.
 //!
-//! Why not an existing client: k6 reports where the time of every request went (blocked, looking
-//! up, connecting, sending, waiting, receiving), keeps connections per virtual user, and a load
-//! generator must spend as little as possible per request. The client is a thin layer over
-//! `TcpStream`, with rustls for TLS and h2 for the frames of HTTP/2: it writes a request, reads a response, and notes
-//! five instants on the way.
+//! No existing client fits: k6 reports the phases of every request (blocked, looking up, connecting, sending, waiting,
+//! receiving) and keeps connections per virtual user, and a load generator must spend as little as possible per
+//! request. This client is a thin layer over `TcpStream`, with rustls for TLS and h2 for the frames of HTTP/2.
 
 mod body;
 mod client;

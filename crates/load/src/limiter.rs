@@ -1,26 +1,23 @@
-//! `rps`: requests per second over all virtual users.
+//! The option `rps`: requests per second over all virtual users.
 
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Gives every request a moment of its own. The rule is that of `golang.org/x/time/rate` with a burst of
-/// one, as in k6: time in which nothing was asked for is not made up for.
+/// Spaces requests as `golang.org/x/time/rate` with a burst of one, as in k6: idle time is not made up for.
 #[derive(Debug)]
 pub(crate) struct Limiter {
     spacing: Duration,
-    /// The first moment that is free.
     next: Mutex<Option<Instant>>,
 }
 
 impl Limiter {
-    /// At most so many per second; `rate` is not zero.
+    /// A limit of `rate` requests per second, not zero.
     pub(crate) fn new(rate: u32) -> Self {
         Self { spacing: Duration::from_secs(1) / rate.max(1), next: Mutex::default() }
     }
 
-    /// When a request that is ready at `now` may be sent.
     pub(crate) fn reserve(&self, now: Instant) -> Instant {
         let mut next = self.next.lock();
         let own = next.map_or(now, |next| next.max(now));

@@ -1,4 +1,4 @@
-//! Messages to the person who watches, in k6's formats and to k6's destinations.
+//! Log messages in k6's formats, to k6's destinations.
 
 mod destination;
 mod format;
@@ -15,11 +15,11 @@ pub use destination::Messages;
 pub use format::LogFormat;
 pub(crate) use format::{rfc_3339, rfc_3339_nano};
 
-/// Messages about single requests or iterations per second; further ones are only counted. A
-/// script that fails at once would otherwise write millions of lines.
+/// Limit of messages about single requests or iterations per second; further ones are only counted. A script that
+/// always fails would otherwise write millions of lines.
 const MAX_PER_SECOND: u32 = 20;
 
-/// A destination or a format of messages that cannot be used.
+/// An invalid destination or format of messages.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages and names say it")]
 pub enum LogError {
@@ -37,7 +37,6 @@ pub enum LogError {
     Format(String),
 }
 
-/// How important a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     Debug,
@@ -47,7 +46,6 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// As k6 writes it.
     const fn name(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -58,27 +56,31 @@ impl Level {
     }
 }
 
-/// Writes messages.
 #[derive(Debug)]
 pub(crate) struct Log {
     start: Instant,
     messages: Messages,
     format: LogFormat,
     terminal: bool,
-    /// Messages of level debug are shown, too.
     pub(crate) verbose: bool,
     limiter: Mutex<Limiter>,
-    /// Texts that no message may show.
+    /// Texts to redact.
     hidden: Mutex<Vec<String>>,
-    /// Where messages of scripts go instead.
+    /// File for the messages of scripts.
     console: Option<Mutex<File>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Limiter {
     second: u64,
     written: u32,
     suppressed: u64,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self::new(Messages::default(), LogFormat::default())
+    }
 }
 
 impl Log {
@@ -89,13 +91,12 @@ impl Log {
             messages,
             format,
             verbose: false,
-            limiter: Mutex::new(Limiter { second: 0, written: 0, suppressed: 0 }),
+            limiter: Mutex::default(),
             hidden: Mutex::default(),
             console: None,
         }
     }
 
-    /// What scripts write is appended to this file.
     pub(crate) fn redirect_console(&mut self, path: &Path) -> io::Result<()> {
         let file = File::options().append(true).create(true).open(path)?;
         self.console = Some(Mutex::new(file));
@@ -106,7 +107,7 @@ impl Log {
         let Some(file) = &self.console else {
             return self.write(level, message, &[("source", "console")]);
         };
-        let line = self.format.line(level, &self.without_hidden(message), &[]);
+        let line = self.format.line(level, &self.redacted(message), &[]);
         let mut file = file.lock();
         if let Err(error) = file.write_all(line.as_bytes()) {
             drop(file);
@@ -115,17 +116,16 @@ impl Log {
         }
     }
 
-    /// From here on messages show something else in place of this text.
     pub(crate) fn hide(&self, text: &str) {
         let mut hidden = self.hidden.lock();
         if !text.trim().is_empty() && !hidden.iter().any(|known| known == text) {
             hidden.push(text.to_owned());
-            // One may be a part of another.
+            // A text may contain another.
             hidden.sort_by_key(|text| std::cmp::Reverse(text.len()));
         }
     }
 
-    fn without_hidden<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let hidden = self.hidden.lock();
         hidden.iter().fold(text.into(), |text, one| match text.contains(&**one) {
             true => text.replace(one, "***SECRET_REDACTED***").into(),
@@ -133,16 +133,15 @@ impl Log {
         })
     }
 
-    /// Writes a message with further fields.
     pub(crate) fn write(&self, level: Level, message: &str, fields: &[(&str, &str)]) {
-        let message = &*self.without_hidden(message);
+        let message = &*self.redacted(message);
         let fields: Vec<_> =
-            fields.iter().map(|(key, value)| (*key, self.without_hidden(value))).collect();
+            fields.iter().map(|(key, value)| (*key, self.redacted(value))).collect();
         let fields: Vec<_> = fields.iter().map(|(key, value)| (*key, &**value)).collect();
         let fields = &*fields;
         let line = if self.terminal && self.format == LogFormat::Text {
             let line = format::short(level, self.start.elapsed(), message, fields);
-            // Where the progress may be.
+            // Replaces the progress display.
             format!("{}{line}", crate::progress::CLEAR)
         } else {
             self.format.line(level, message, fields)
@@ -150,7 +149,7 @@ impl Log {
         self.messages.write(level, line);
     }
 
-    /// As [`Self::write`], but only [`MAX_PER_SECOND`] times per second over the whole run.
+    /// Writes at most [`MAX_PER_SECOND`] messages per second.
     pub(crate) fn write_limited(&self, level: Level, message: &str, fields: &[(&str, &str)]) {
         let second = self.start.elapsed().as_secs();
         let mut limiter = self.limiter.lock();

@@ -1,50 +1,47 @@
-//! What a run would measure, known before it begins.
+//! Outline of a run, known before it begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::engine::Plan;
 use crate::options::{ExecutorConfig, Scenario};
 use crate::run::Run;
 
-/// What a script that was only checked would measure.
+/// Outline of a checked script.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outline {
-    /// How long iterations are started after the warm-up, in seconds, at most: of a number of iterations
-    /// only `maxDuration` is known. Without `gracefulStop`.
+    /// Longest time after the warm-up in which iterations start, in seconds; `maxDuration` for a number of iterations.
+    /// Without `gracefulStop`.
     pub seconds: f64,
-    /// Iterations that all scenarios together start in a second; `None` where a scenario starts none by the clock, or at
-    /// a rate that changes.
+    /// Iterations per second of all scenarios; `None` unless all have a constant arrival rate.
     pub rate: Option<f64>,
-    /// Whether the load is meant to be the same from start to end.
+    /// Shape of the planned load.
     pub shape: Shape,
-    /// All metrics, those of every run among them, and the sub-metrics of thresholds, by name; of each its
-    /// kind: `counter`, `gauge`, `rate` or `trend`.
+    /// Kind of all metrics and the sub-metrics of thresholds, by name: `counter`, `gauge`, `rate` or `trend`.
     pub metrics: BTreeMap<String, &'static str>,
-    /// Variables of `__ENV` that the script and its imports read; `None` if one of them computes a name.
+    /// Variables of `__ENV` read by the script and its imports; `None` if a name is computed.
     pub variables: Option<BTreeSet<String>>,
-    /// Absolute paths of the files that the init code imports, without the script.
+    /// Absolute paths of imported files.
     pub imports: BTreeSet<PathBuf>,
-    /// Built-in modules and libraries that the script and its imports import, by name or address.
+    /// Imported built-in modules and libraries, by name or URL.
     pub modules: BTreeSet<String>,
-    /// Absolute paths of the files that the init code opens.
+    /// Absolute paths of files opened by the init code.
     pub opened: BTreeSet<PathBuf>,
 }
 
-/// What the load is like over time.
+/// Shape of the load over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Shape {
-    /// As many virtual users, or starts in a second, from start to end.
+    /// Constant virtual users or arrival rate.
     Steady,
-    /// Stages change it, or scenarios begin or end at different times.
+    /// Changed by stages, or by scenarios that begin or end at different times.
     Shaped,
 }
 
 impl Shape {
-    fn of(scenarios: &[Scenario]) -> Self {
+    fn from_scenarios(scenarios: &[Scenario]) -> Self {
         let changes = |one: &Scenario| match &one.executor {
             ExecutorConfig::RampingVus { start_vus: start, stages, .. }
             | ExecutorConfig::RampingArrivalRate { start_rate: start, stages, .. } => {
@@ -54,18 +51,16 @@ impl Shape {
         };
         let span = |one: &Scenario| (one.start_time, one.executor.duration());
         let is_one_span = scenarios.windows(2).all(|pair| span(&pair[0]) == span(&pair[1]));
-        match is_one_span && !scenarios.iter().any(changes) {
-            true => Self::Steady,
-            false => Self::Shaped,
-        }
+        let is_steady = is_one_span && !scenarios.iter().any(changes);
+        if is_steady { Self::Steady } else { Self::Shaped }
     }
 }
 
 impl Outline {
-    pub(crate) fn from_plan(run: &Run, plan: &Plan) -> Self {
-        let ends =
-            plan.options.scenarios.iter().map(|one| one.start_time + one.executor.duration());
-        let rate = plan.options.scenarios.iter().map(|one| match one.executor {
+    pub(crate) fn from_run(run: &Run) -> Self {
+        let scenarios = &run.settings().scenarios;
+        let ends = scenarios.iter().map(|one| one.start_time + one.executor.duration());
+        let rate = scenarios.iter().map(|one| match one.executor {
             ExecutorConfig::ConstantArrivalRate { rate, time_unit, .. } => {
                 Some(f64::from(rate) / time_unit.as_secs_f64())
             }
@@ -80,7 +75,7 @@ impl Outline {
         Self {
             seconds,
             rate,
-            shape: Shape::of(&plan.options.scenarios),
+            shape: Shape::from_scenarios(scenarios),
             metrics: metrics.collect(),
             variables: run.sources.variables(),
             imports,
@@ -99,7 +94,7 @@ mod tests {
 
     fn shape(options: impl std::borrow::Borrow<Value>) -> Shape {
         let layer = Layer::from_script(options.borrow()).unwrap();
-        Shape::of(&Options::resolve(layer).unwrap().scenarios)
+        Shape::from_scenarios(&Options::resolve(layer).unwrap().scenarios)
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What is shown and written when a run is over: summary, `handleSummary()`, report, exit status.
+//! Output at the end of a run: summary, `handleSummary()`, report, exit status.
 
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::Value;
 
-use crate::command::{Config, ExitStatus, Outcome, status_of};
+use crate::command::{ExitStatus, Outcome, status_of};
 use crate::engine::{self, Finished, Lifecycle, Plan};
 use crate::log::Level;
 use crate::report::{self, Iterations, Report};
@@ -16,39 +16,27 @@ use crate::script::ScriptError;
 use crate::script::mailbox::Returned;
 use crate::summary::{SummaryData, TextOptions, export, handle_summary_data, text};
 
-/// Shorter windows have no meaningful rate per second.
+/// Least window for rates per second.
 const MIN_SHOWN_SECONDS: f64 = 1e-3;
 
-/// Shows and writes what was measured.
-pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Finished) -> Outcome {
+/// Writes summary and report, and returns the exit status.
+pub(crate) fn finish(run: &Arc<Run>, plan: &Plan<'_>, finished: &Finished) -> Outcome {
+    let (config, options) = (plan.config, run.settings());
     let everything = finished.everything();
     let duration = finished.total_duration();
     let judgement = engine::judge(&plan.guarded, &everything, duration);
     let registry = run.registry();
     let thresholds = (plan.guarded.as_slice(), judgement.as_slice());
-    let stats = &plan.options.summary_trend_stats;
+    let stats = &options.summary_trend_stats;
     let data = SummaryData::new(&registry, &everything, stats, duration, thresholds);
-    let context = report::Context {
-        script: &config.script.display().to_string(),
-        warm_up: config.warm_up,
-        event_loops: plan.event_loops,
-        iterations: Iterations {
-            complete: run.live.complete.load(Ordering::Relaxed),
-            interrupted: run.live.interrupted.load(Ordering::Relaxed),
-            dropped: 0,
-            threw: 0,
-        },
-        scenarios: &plan.options.scenarios,
-        thresholds: data.thresholds(),
-    };
-    let report = report::report(finished, &registry, &context);
-    // `handleSummary()` needs a virtual user, and that the registry.
+    let report = report::report(run, plan, finished, &registry, &data.thresholds());
+    // The virtual user of `handleSummary()` locks the registry.
     drop(registry);
     let mut written = true;
     let setup_data = run.setup_data.get();
-    let mut handed = handle_summary_data(&data, &plan.options, setup_data, config.no_color);
+    let mut handed = handle_summary_data(&data, options, setup_data, config.no_color);
     if !config.no_summary {
-        written &= summarise(config, run, plan, &data, &mut handed, &report);
+        written &= summarise(run, plan, &data, &mut handed, &report);
     }
     if finished.lifecycle.setup_error.is_none() {
         warn(run, &report);
@@ -59,8 +47,7 @@ pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Fi
     ];
     for (path, document) in documents {
         let Some(path) = path else { continue };
-        let result = document.map_err(std::io::Error::from);
-        written &= told(run, path, &result.and_then(|text| write(path, text.as_bytes())));
+        written &= write_file(run, path, document.map_err(std::io::Error::from));
     }
     let status = status(run, finished, &data);
     let status = match status {
@@ -71,10 +58,10 @@ pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Fi
     Outcome { status, report: Some(report) }
 }
 
-/// The exit status of the run. Logs its reason unless that has been logged already.
+/// The exit status of the run. Logs its reason.
 fn status(run: &Run, finished: &Finished, data: &SummaryData<'_>) -> ExitStatus {
     let error = |message: &str| run.log.write(Level::Error, message, &[]);
-    // Also one in `handleSummary()`.
+    // Including one in `handleSummary()`.
     if let Some(panic) = run.panicked() {
         error(&panic.to_string());
         return ExitStatus::Panic;
@@ -112,19 +99,18 @@ fn status(run: &Run, finished: &Finished, data: &SummaryData<'_>) -> ExitStatus 
     ExitStatus::Success
 }
 
-/// Shows the summary, or whatever the script makes of it; false when something could not be written. `handed` is what
-/// `handleSummary()` is given, and then what it leaves of it.
+/// Shows the summary or the result of `handleSummary()`, which may change `handed`, its argument. False when a file
+/// could not be written.
 fn summarise(
-    config: &Config,
     run: &Arc<Run>,
-    plan: &Plan,
+    plan: &Plan<'_>,
     data: &SummaryData<'_>,
     handed: &mut Value,
     report: &Report,
 ) -> bool {
     let mut written = true;
-    if plan.functions.iter().any(|name| name == "handleSummary") {
-        match engine::handle_summary(run, &plan.options, handed.to_string().into()) {
+    if plan.has("handleSummary") {
+        match engine::handle_summary(run, handed.to_string().into()) {
             Ok(Returned { json, outputs }) => {
                 if let Some(left) = json.and_then(|json| serde_json::from_str(&json).ok()) {
                     *handed = left;
@@ -141,45 +127,43 @@ fn summarise(
             }
         }
     }
-    let color = !config.no_color
+    let color = !plan.config.no_color
         && std::io::stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none();
     let options = TextOptions {
         color,
-        time_unit: plan.options.summary_time_unit.clone(),
-        mode: config.summary_mode,
+        time_unit: run.settings().summary_time_unit.clone(),
+        mode: plan.config.summary_mode,
     };
     show(&text(data, &options));
     show(&generator_line(report));
     written
 }
 
-/// Writes what `handleSummary()` returned: to the two streams and to files.
+/// Writes the result of `handleSummary()` to the streams and files it names.
 fn write_outputs(run: &Run, outputs: &[(String, Vec<u8>)]) -> bool {
     let mut written = true;
     for (target, bytes) in outputs {
         match target.as_str() {
             "stdout" => show_bytes(&mut std::io::stdout().lock(), bytes),
             "stderr" => show_bytes(&mut std::io::stderr().lock(), bytes),
-            path => {
-                let path = Path::new(path);
-                written &= told(run, path, &write(path, bytes));
-            }
+            path => written &= write_file(run, Path::new(path), Ok(bytes)),
         }
     }
     written
 }
 
-/// Logs when a file could not be written.
-fn told(run: &Run, path: &Path, result: &std::io::Result<()>) -> bool {
-    if let Err(error) = result {
+/// Writes a file; logs a failure and returns false.
+fn write_file(run: &Run, path: &Path, contents: std::io::Result<impl AsRef<[u8]>>) -> bool {
+    let result = contents.and_then(|bytes| replace(path, bytes.as_ref()));
+    if let Err(error) = &result {
         let message = format!("could not write {}: {error}", path.display());
         run.log.write(Level::Error, &message, &[]);
     }
     result.is_ok()
 }
 
-/// Warns when the figures show less about the server than they seem to.
+/// Warns when the figures say less about the server than they seem to.
 fn warn(run: &Run, report: &Report) {
     if let Some(reason) = &report.generator.reason {
         let message = format!(
@@ -214,8 +198,8 @@ fn warn(run: &Run, report: &Report) {
     }
 }
 
-/// Writes a whole file or leaves what was there before.
-fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+/// Replaces a file atomically.
+fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     // A pipe or device cannot be replaced.
     if path.exists() && !path.is_file() {
         return std::fs::write(path, bytes);
@@ -228,7 +212,7 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         .inspect_err(|_| drop(std::fs::remove_file(&temporary)))
 }
 
-/// One line about the generator, and how many requests were good.
+/// A line about the generator and the good requests.
 fn generator_line(report: &Report) -> String {
     let generator = &report.generator;
     let seconds = report.duration_seconds;
@@ -262,14 +246,14 @@ pub(crate) fn show(text: &str) {
 }
 
 fn show_bytes(stream: &mut impl std::io::Write, bytes: &[u8]) {
-    // A reader that has closed the pipe wants no more.
+    // The reader may have closed the pipe.
     let _ = stream.write_all(bytes).and_then(|()| stream.flush());
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::run;
+    use crate::command::{Config, run};
     use crate::log::Messages;
 
     #[test]

@@ -1,5 +1,5 @@
-//! A panic of the engine ends its run, whatever becomes of it: QuickJS makes an exception of one, which a script can
-//! catch, and the event loop drops a task that has panicked.
+//! A panic of the engine ends its run. Without this, QuickJS would turn it into an exception, which a script can catch,
+//! and the event loop would drop the task silently.
 
 use std::cell::RefCell;
 use std::panic;
@@ -9,26 +9,26 @@ use std::sync::{Arc, Once};
 use crate::run::{Run, Stop};
 
 thread_local! {
-    /// The run that this thread works for, and what it does, for messages.
+    /// The run of this thread, and the thread's place for messages.
     static WATCHED: RefCell<Option<(Arc<Run>, &'static str)>> = const { RefCell::new(None) };
 }
 
 tokio::task_local! {
-    /// What the task that is being polled works for.
+    /// The place of the task being polled.
     static TASK: Rc<dyn Place>;
 }
 
-/// Names the place of a panic in messages. Must not panic itself.
 pub(crate) trait Place {
+    /// The place of a panic, for messages. Must not panic.
     fn place(&self) -> String;
 }
 
-/// A task whose panics are reported with `place`.
+/// Runs a task whose panics are reported with `place`.
 pub(crate) fn within<F: Future>(place: Rc<dyn Place>, task: F) -> impl Future<Output = F::Output> {
     TASK.scope(place, task)
 }
 
-/// As long as it lives, a panic on this thread stops the run.
+/// Stops the run at a panic on this thread, until dropped.
 pub(crate) struct Watch(Option<(Arc<Run>, &'static str)>);
 
 impl Watch {
@@ -51,9 +51,9 @@ impl Drop for Watch {
     }
 }
 
-/// Stops the run of this thread, if it has one.
+/// Stops the run of this thread, if any.
 fn note() {
-    // A panic in a hook would end the process: nothing is borrowed that may be gone or borrowed already.
+    // A panic in a hook would end the process: borrows must not fail.
     let _ = WATCHED.try_with(|watched| {
         let Ok(watched) = watched.try_borrow() else { return };
         let Some((run, place)) = &*watched else { return };

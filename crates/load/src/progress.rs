@@ -1,31 +1,27 @@
-//! What a person sees before and during a run.
+//! The header and progress display of a run.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::engine::Observer;
-use crate::metrics::{Contains, MetricKind, Recent};
+use crate::metrics::{Contains, MetricKind, RequestStats};
 use crate::options::Options;
 use crate::options::duration::format_duration;
 use crate::output::show;
 use crate::run::Run;
 use crate::summary::humanize;
 
-/// What is seen of requests on a terminal changes this often.
-const SECOND: Duration = Duration::from_secs(1);
+/// Interval of request rates on a terminal, and of lines without one.
+const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Characters of the bar on a terminal.
+/// Width of the bar in characters.
 const BAR: usize = 50;
 
-/// To the beginning of the line, and nothing from there on.
+/// Clears the line and everything below it.
 pub(crate) const CLEAR: &str = "\r\x1b[J";
 
-/// Without a terminal a line is written this often.
-const LINE_INTERVAL: Duration = Duration::from_secs(1);
-
-/// The lines before a run, as k6 has them.
+/// The header of k6 before a run.
 pub(crate) fn header(script: &str, output: &str, options: &Options) -> String {
     let count = options.scenarios.len();
     let plural = if count == 1 { "" } else { "s" };
@@ -42,48 +38,49 @@ pub(crate) fn header(script: &str, output: &str, options: &Options) -> String {
     text
 }
 
-/// Shows the progress line on standard output.
+/// Shows the progress on standard output.
 pub(crate) struct Progress {
     run: Arc<Run>,
     max_vus: u32,
     length: Duration,
-    /// Until no more iterations start.
+    /// Time until no more iterations start.
     planned: Duration,
-    /// Iterations to make, when only their number ends the run.
+    /// Planned iterations, when only their number ends the run.
     iterations: Option<u64>,
     terminal: bool,
     quiet: bool,
     next_line: Duration,
     elapsed: Duration,
-    /// Requests so far, and failed ones among them.
+    /// Requests so far, and failed ones.
     totals: (u64, u64),
-    /// The last whole second: what was counted, and when it was over.
-    last: (Recent, Duration),
+    /// Requests of the last whole second, and its end.
+    last: (RequestStats, Duration),
 }
 
 impl Progress {
-    pub(crate) fn new(run: Arc<Run>, options: &Options, warm_up: Duration, quiet: bool) -> Self {
+    pub(crate) fn new(run: &Arc<Run>, warm_up: Duration, quiet: bool) -> Self {
+        let options = run.settings();
         let terminal = std::io::stdout().is_terminal();
         let scenarios = options.scenarios.iter();
         let iterations = scenarios.clone().map(|scenario| scenario.executor.iterations());
         let planned = scenarios.map(|scenario| scenario.start_time + scenario.executor.duration());
         run.live.is_watched.store(terminal && !quiet, Ordering::Relaxed);
         Self {
-            run,
+            run: run.clone(),
             max_vus: options.max_vus(),
             length: options.latest_end() + warm_up,
             planned: planned.max().unwrap_or_default() + warm_up,
             iterations: iterations.sum(),
             terminal,
             quiet,
-            next_line: LINE_INTERVAL,
+            next_line: INTERVAL,
             elapsed: Duration::ZERO,
             totals: (0, 0),
-            last: (Recent::default(), Duration::ZERO),
+            last: Default::default(),
         }
     }
 
-    /// The last line, when everything is over.
+    /// Shows the last line.
     pub(crate) fn finish(&mut self, elapsed: Duration) {
         self.elapsed = elapsed;
         if !self.quiet {
@@ -104,7 +101,7 @@ impl Progress {
         )
     }
 
-    /// How much of the run is over.
+    /// Completed share of the run.
     fn share(&self) -> f64 {
         match self.iterations {
             Some(iterations) => {
@@ -114,56 +111,55 @@ impl Progress {
         }
     }
 
-    /// Counts the requests of the second that is over.
-    fn look(&mut self) {
+    /// Takes the requests of a second that is over.
+    fn take_recent(&mut self) {
         let since = self.elapsed.saturating_sub(self.last.1);
-        if since < SECOND {
+        if since < INTERVAL {
             return;
         }
-        let mut recent = self.run.live.take_recent();
+        let mut recent = std::mem::take(&mut *self.run.live.recent.lock());
         self.totals.0 += recent.requests;
         self.totals.1 += recent.failed;
         recent.requests = (recent.requests as f64 / since.as_secs_f64()).round() as u64;
         self.last = (recent, self.elapsed);
     }
-}
 
-impl Observer for Progress {
-    fn initialising(&mut self, ready: u64, of: u32) {
+    pub(crate) fn initialising(&self, ready: u64, of: u32) {
         if self.terminal && !self.quiet {
             show(&format!("\rInit      [{ready}/{of}] VUs initialized\x1b[K"));
         }
     }
 
-    fn running(&mut self, elapsed: Duration) {
+    /// Shows the state `elapsed` after the start, warm-up included.
+    pub(crate) fn running(&mut self, elapsed: Duration) {
         self.elapsed = elapsed;
         if self.quiet {
             return;
         }
         let active = self.run.live.active.load(Ordering::Relaxed);
         if self.terminal {
-            self.look();
+            self.take_recent();
             let view = view(&self.line(active), self.share(), self.totals, &self.last.0);
-            // Back to its first line, where messages and the next view begin.
+            // Back to the first line, where messages and the next view begin.
             show(&format!("{CLEAR}{view}\x1b[{}A\r", view.matches('\n').count()));
         } else if elapsed >= self.next_line {
-            self.next_line += LINE_INTERVAL;
+            self.next_line += INTERVAL;
             show(&format!("{}\n", self.line(active)));
         }
     }
 }
 
-/// What a terminal shows while a run is under way. `recent.requests` is a rate per second.
-fn view(line: &str, share: f64, (requests, failed): (u64, u64), recent: &Recent) -> String {
+/// The display on a terminal. `recent.requests` is a rate per second.
+fn view(line: &str, share: f64, (requests, failed): (u64, u64), recent: &RequestStats) -> String {
     let done = (share.clamp(0.0, 1.0) * BAR as f64) as usize;
     let bar = format!("{}{}", "=".repeat(done), " ".repeat(BAR - done));
     let percent = 100.0 * failed as f64 / requests.max(1) as f64;
-    let times = match recent.durations.count() {
+    let times = match recent.duration.count() {
         0 => "no answer in the last second".to_owned(),
         _ => {
             let time = |value| humanize(value, MetricKind::Trend, Contains::Time, None);
-            let at = |q: f64| time(recent.durations.quantile(q));
-            let max = time(recent.durations.max());
+            let at = |q: f64| time(recent.duration.quantile(q));
+            let max = time(recent.duration.max());
             format!("p50={} p95={} max={max} in the last second", at(0.5), at(0.95))
         }
     };
@@ -174,9 +170,9 @@ fn view(line: &str, share: f64, (requests, failed): (u64, u64), recent: &Recent)
     )
 }
 
-/// A duration with as many digits as `longest` needs: `03.1s`, `0m03.1s`, `1h02m03.1s`.
+/// A duration in the width of `longest`: `03.1s`, `0m03.1s`, `1h02m03.1s`.
 fn fixed_length(duration: Duration, longest: Duration) -> String {
-    // Cut to tenths: rounding could show a 60th second.
+    // Truncated to tenths: rounding could show 60 seconds.
     let tenths = duration.as_millis() / 100;
     let (minutes, seconds) = (tenths / 600, tenths % 600);
     let seconds = format!("{:02}.{}s", seconds / 10, seconds % 10);
@@ -195,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_terminal_shows_how_far_a_run_is_and_what_it_measures() {
-        let mut recent = Recent { requests: 1034, ..Recent::default() };
+        let mut recent = RequestStats { requests: 1034, ..RequestStats::default() };
         let shown = view("running", 0.5, (12345, 12), &recent);
         let lines: Vec<_> = shown.lines().collect();
         let bar = format!("[{}{}]  50%", "=".repeat(25), " ".repeat(25));
@@ -208,7 +204,7 @@ mod tests {
                 "times: no answer in the last second"
             ]
         );
-        recent.durations.record(4.0);
+        recent.duration.record(4.0);
         let shown = view("running", 2.0, (0, 0), &recent);
         assert!(shown.contains("] 100%") && shown.contains("p50=4ms p95=4ms max=4ms"), "{shown}");
     }

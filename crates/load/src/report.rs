@@ -1,10 +1,9 @@
-//! The machine-readable report (`--report FILE`): what a program that compares runs needs.
+//! The machine-readable report (`--report FILE`), for programs that compare runs.
 //!
-//! One JSON document. Durations of requests are milliseconds, other times name their unit.
-//! Everything but [`Report::overall`] counts from the end of the warm-up; requests are counted when
-//! their answer has arrived. A request is **failed** when it got no answer or one outside of
-//! 200–399; it is **good** when it did not fail and no `check()` on it failed (a check on something
-//! that is no response counts for the last request before it in the same iteration).
+//! One JSON document. Durations of requests are in milliseconds, other times name their unit. All values but
+//! [`Report::overall`] count from the end of the warm-up; a request is counted when its response has arrived. A request
+//! is **failed** without a response or with a status outside of 200–399; it is **good** when neither it nor a `check()`
+//! on it failed (a check on anything but a response counts for the last request before it in the same iteration).
 
 mod make;
 mod overall;
@@ -13,81 +12,78 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use make::{Context, report};
+pub(crate) use make::report;
 
-/// The version of this document; a reader must refuse another major number.
+/// Version of the report; a reader must reject another one.
 pub const REPORT_VERSION: u32 = 1;
 
-/// The document.
+/// The report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// [`REPORT_VERSION`].
     pub version: u32,
-    /// Path of the script as given.
+    /// Path of the script, as given.
     pub script: String,
-    /// Seconds since 1970-01-01 UTC at which recording began (after the warm-up).
+    /// Start of recording (after the warm-up), in seconds since 1970-01-01 UTC.
     pub started_at_seconds: f64,
-    /// Seconds since 1970-01-01 UTC at which the last scenario was over.
+    /// End of the last scenario, in seconds since 1970-01-01 UTC.
     pub ended_at_seconds: f64,
-    /// Length of the recorded window, by a monotonic clock.
+    /// Length of recording by a monotonic clock.
     pub duration_seconds: f64,
-    /// Length of the warm-up before it.
+    /// Length of the warm-up.
     pub warm_up_seconds: f64,
-    /// For how long, by the options, iterations were to start by the clock: from the first `startTime`
-    /// of the scenarios with an open model to the last end of their durations. Absent without any.
+    /// Planned time of starts by the clock: from the first `startTime` of the scenarios with an open model to the end
+    /// of the last. Absent without one.
     #[serde(default)]
     pub arrivals_seconds: Option<f64>,
-    /// The run was stopped before its end: by a signal, the script or a threshold.
+    /// Stopped early by a signal, the script or a threshold.
     pub aborted: bool,
-    /// Virtual users at most.
+    /// Largest number of virtual users.
     pub vus_max: u32,
     /// Counts of requests.
     pub requests: Requests,
     /// Bytes over TCP, heads included.
     pub bytes: Bytes,
-    /// Requests by status code; `0` for those without an answer.
+    /// Requests by status code; `0` without a response.
     pub status_codes: BTreeMap<String, u64>,
-    /// Iterations.
+    /// Counts of iterations.
     pub iterations: Iterations,
     /// Every trend with values, built-in and custom, by name.
     pub trends: BTreeMap<String, Trend>,
-    /// Requests by their `name` tag, at most 500 names; further ones are under `(other)`.
+    /// Requests by `name` tag, at most 500; further names are under `(other)`.
     pub names: BTreeMap<String, NameReport>,
-    /// Requests by the group they were made in; the empty name is outside of all groups. Bounded
-    /// together with the names.
+    /// Requests by group; the empty name is outside of all groups. Bounded together with the names.
     #[serde(default)]
     pub groups: BTreeMap<String, NameReport>,
-    /// Every scenario by its name, with its own requests, iterations and checks.
+    /// Scenarios by name.
     #[serde(default)]
     pub scenarios: BTreeMap<String, ScenarioReport>,
-    /// Every threshold.
+    /// All thresholds.
     #[serde(default)]
     pub thresholds: Vec<ThresholdReport>,
-    /// `setup()` and `teardown()`, when there is one. What they did counts nowhere else in this
-    /// document; the summary and thresholds count it, as k6 does.
+    /// `setup()`; absent without. It counts nowhere else in this report; as in k6 the summary and thresholds include
+    /// it.
     #[serde(default)]
     pub setup: Option<LifecycleReport>,
-    /// See `setup`.
+    /// `teardown()`, as `setup`.
     #[serde(default)]
     pub teardown: Option<LifecycleReport>,
-    /// Every other custom metric with values.
+    /// Custom metrics with values, without trends.
     pub metrics: BTreeMap<String, Metric>,
-    /// Sums over the whole run by metric, sub-metrics among them: `setup()`, warm-up, recorded window and
-    /// `teardown()`, each value once. What a server keeps is to be compared with these. Metrics
-    /// without values and gauges are not in it.
+    /// Sums over the whole run by metric or sub-metric: `setup()`, warm-up, recording and `teardown()`, for comparison
+    /// with a server's data. Without gauges and metrics without values.
     #[serde(default)]
     pub overall: BTreeMap<String, Sum>,
     /// Checks, in the order of their first use.
     pub checks: Vec<Check>,
-    /// Why requests failed: `status 503` and the like where an answer was not the expected one, else why
-    /// there was none or nothing could be sent, as with an address that is none. The most frequent
-    /// first; ten at most.
+    /// Reasons of failed requests: `status 503` for an unexpected response, or an error such as that of an invalid URL.
+    /// The ten most frequent, sorted by count.
     #[serde(default)]
     pub failures: Vec<Trouble>,
-    /// What iterations threw, likewise; also after a bad request.
+    /// Exceptions of iterations, likewise; also after a bad request.
     #[serde(default)]
     pub exceptions: Vec<Trouble>,
-    /// The generator about itself.
+    /// State of the load generator.
     pub generator: Generator,
     /// Requests over time.
     pub series: SeriesReport,
@@ -96,54 +92,51 @@ pub struct Report {
 /// Counts of requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
-    /// All of them; every followed redirect is one.
+    /// All requests; each followed redirect is one.
     pub total: u64,
-    /// Neither failed nor with a failed check.
+    /// Requests that did not fail, without a failed check.
     pub good: u64,
-    /// No answer, or a status outside of 200–399.
+    /// Requests without a response, or with a status outside of 200–399.
     pub failed: u64,
-    /// Beside all of them: cut off at the end of their iteration after they had waited longer than
-    /// any answer took, or longer than a second where there was none. Those cut off sooner, as any
-    /// end without grace does, are not counted at all.
+    /// Requests not in `total`: cut off at the end of their iteration after a longer wait than any response took, or
+    /// than a second without any. Requests cut off sooner are not counted.
     #[serde(default)]
     pub unanswered: u64,
 }
 
-/// Something that went wrong.
+/// An error message with its count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Trouble {
-    /// What was said, one line.
     pub message: String,
-    /// How often.
     pub count: u64,
 }
 
 /// Bytes over TCP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Bytes {
-    /// Written.
     pub sent: u64,
-    /// Read.
     pub received: u64,
 }
 
 /// Counts of iterations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Iterations {
-    /// Ended by themselves, those that threw included.
+    /// Iterations that returned or threw.
     pub complete: u64,
-    /// Cut short at the end of the run.
+    /// Interrupted at the end of the run.
     pub interrupted: u64,
-    /// Should have started but could not.
+    /// Iterations that could not start.
     pub dropped: u64,
-    /// Those of the complete ones that threw although none of their requests was bad: neither failed
-    /// nor with a failed check. After a bad one a script may well give up, as with `fail()`.
+    /// Complete iterations that threw without a failed request or check; after one a script may throw on purpose, as
+    /// with `fail()`.
     #[serde(default)]
     pub threw: u64,
 }
 
-/// A distribution. Quantiles interpolate between ranks as k6 does; their relative error is below
-/// 0.1 %. `avg`, `min`, `max` and `count` are exact.
+/// A distribution. As in k6 quantiles interpolate between ranks; their relative error is below 0.1 %. `avg`, `min`,
+/// `max` and `count` are exact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Trend {
@@ -165,40 +158,39 @@ pub struct Trend {
 /// Requests with one `name` tag.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct NameReport {
-    /// Their counts.
+    /// Counts.
     pub requests: Requests,
-    /// Their `http_req_duration` in milliseconds.
+    /// `http_req_duration` in milliseconds.
     pub http_req_duration: Trend,
 }
 
 /// One scenario.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioReport {
-    /// Its executor.
+    /// Name of the executor.
     pub executor: String,
-    /// Counts of its requests. Goodput is `good` over the time the scenario ran.
+    /// Counts of requests. Goodput is `good` divided by the scenario's time.
     pub requests: Requests,
-    /// `http_req_duration` of its requests, in milliseconds.
+    /// `http_req_duration` in milliseconds.
     pub http_req_duration: Trend,
-    /// Its requests by their `name` tag; see [`Report::names`].
+    /// Requests by `name` tag; see [`Report::names`].
     pub names: BTreeMap<String, NameReport>,
-    /// Its iterations.
+    /// Counts of iterations.
     pub iterations: Iterations,
-    /// How long they took from their actual start, in milliseconds.
+    /// Durations from the actual start, in milliseconds.
     pub iteration_duration: Trend,
-    /// Outcomes of all its checks.
+    /// Results of checks.
     pub checks: Checks,
-    /// What only scenarios have whose iterations start by the clock.
+    /// Only for scenarios whose iterations start by the clock.
     pub open_model: Option<OpenModel>,
 }
 
-/// What is known of a scenario whose iterations have a time they should start at. A server that
-/// stalls makes iterations start late or not at all; durations that begin with the actual start do
-/// not show the wait ("coordinated omission"). Iterations that were dropped have no duration at
-/// all: these figures are to be read together with their number.
+/// Figures of a scenario whose iterations have an intended start. A server that stalls delays or drops iterations,
+/// which durations from the actual start do not show ("coordinated omission"). Dropped iterations have no duration:
+/// read these figures together with their number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct OpenModel {
-    /// From the intended to the actual start of every started iteration, in milliseconds.
+    /// From the intended to the actual start of iterations, in milliseconds.
     pub start_lag_ms: Trend,
     /// `http_req_duration` plus the start lag of the request's iteration, in milliseconds.
     pub http_req_response_ms: Trend,
@@ -206,7 +198,7 @@ pub struct OpenModel {
     pub iteration_response_ms: Trend,
 }
 
-/// Outcomes of checks.
+/// Results of checks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Checks {
@@ -216,29 +208,28 @@ pub struct Checks {
 
 /// One threshold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct ThresholdReport {
-    /// The metric or sub-metric.
+    /// Metric or sub-metric.
     pub metric: String,
-    /// The condition.
+    /// Condition.
     pub threshold: String,
-    /// What was found.
     pub value: f64,
-    /// Whether the condition holds.
     pub ok: bool,
 }
 
-/// What a function of the life-cycle did.
+/// `setup()` or `teardown()`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct LifecycleReport {
-    /// How long it took.
+    /// Duration of the call.
     pub duration_seconds: f64,
-    /// Its requests.
+    /// Counts of requests.
     pub requests: Requests,
-    /// Their `http_req_duration` in milliseconds.
+    /// `http_req_duration` in milliseconds.
     pub http_req_duration: Trend,
 }
 
-/// A custom metric that is no trend.
+/// A custom metric other than a trend.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names say it")]
@@ -248,69 +239,61 @@ pub enum Metric {
     Rate { rate: f64, passes: u64, fails: u64 },
 }
 
-/// What the values of a metric add up to over the whole run.
+/// Sum of a metric over the whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Sum {
-    /// Of a counter.
     Counter { count: f64 },
-    /// Of a rate.
     Rate { passes: u64, fails: u64 },
-    /// Of a distribution.
     Trend { count: u64 },
 }
 
 /// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Check {
-    /// The groups around it, `::outer::inner`; empty outside of all groups.
+    /// Path, `::outer::inner`; empty outside of all groups.
     pub group: String,
-    /// Its name.
     pub name: String,
-    /// How often it held.
     pub passes: u64,
-    /// How often it did not.
     pub fails: u64,
 }
 
-/// The generator about itself, over the recorded window.
+/// State of the load generator while recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Generator {
-    /// Processor time of the process, user and system.
+    /// CPU time of the process, user and system.
     pub cpu_seconds: f64,
-    /// Processors it may use (affinity and quota respected).
+    /// Available processors, by affinity and quota.
     pub cores: usize,
-    /// Event loops it ran.
+    /// Number of event loops.
     pub event_loops: usize,
-    /// Largest part of the window (0–1) that one event loop was computing.
+    /// Largest CPU share of an event loop (0–1).
     pub busiest_loop: f64,
-    /// Largest part of the window (0–1) that one event loop was computing or waiting for a
-    /// processor that others used.
+    /// Largest share of an event loop's time (0–1) with CPU use or waiting for a processor.
     #[serde(default)]
     pub wanting_loop: f64,
-    /// How late a 10 ms timer fired on its event loops: median, in milliseconds.
+    /// Lateness of a 10 ms timer on the event loops: median, in milliseconds.
     pub lag_p50_ms: f64,
     /// The same, 99th percentile.
     pub lag_p99_ms: f64,
     /// The same, maximum.
     pub lag_max_ms: f64,
-    /// By how much iterations started late, over all scenarios whose iterations start by the clock:
-    /// 99th percentile, in milliseconds. Absent without such a scenario.
+    /// Start lag of iterations that start by the clock: 99th percentile, in milliseconds. Absent without any.
     #[serde(default)]
     pub start_lag_p99_ms: Option<f64>,
     /// The same, maximum.
     #[serde(default)]
     pub start_lag_max_ms: Option<f64>,
-    /// The generator, not the server, looks like the limit: an event loop was busy for more than
-    /// 90 % of the time, more than 90 % of the processors it may use were used, the 99th percentile of
-    /// the lag or start lag was above 20 ms, or an event loop was busy or waiting for a processor for
-    /// more than 90 % of the time. How busy it was is only judged over a window of at least a second.
+    /// The generator, not the server, looks like the bottleneck: `busiest_loop` or `wanting_loop` is above 90 %, CPU
+    /// use is above 90 % of `cores`, or the 99th percentile of lag or start lag is above 20 ms. CPU use is evaluated
+    /// over at least a second.
     pub limited: bool,
-    /// It was only limited because others used the processor it was waiting for.
+    /// Limited only because other processes used the processor.
     #[serde(default)]
     pub starved: bool,
-    /// Which of these, when `limited`.
+    /// Reason, when `limited`.
     pub reason: Option<String>,
 }
 
@@ -319,19 +302,19 @@ pub struct Generator {
 pub struct SeriesReport {
     /// Length of a step: 1 second, more for runs longer than an hour.
     pub step_seconds: u32,
-    /// The most good requests per second in any whole step.
+    /// Largest rate of good requests in a whole step.
     pub peak_good_per_second: f64,
-    /// Step by step from the start of recording; the last one may be shorter.
+    /// Steps from the start of recording; the last may be shorter.
     pub steps: Vec<Step>,
 }
 
 /// One step of the series.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// Requests answered in it.
+    /// Requests whose response arrived.
     pub requests: u64,
-    /// Good ones among them.
+    /// Good requests.
     pub good: u64,
-    /// 95th percentile of their `http_req_duration` in milliseconds, within 2 %.
+    /// 95th percentile of `http_req_duration` in milliseconds, within 2 %.
     pub p95_ms: f64,
 }

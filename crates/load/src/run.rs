@@ -1,4 +1,4 @@
-//! What all threads of a run share.
+//! State shared by all threads of a run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,48 +12,36 @@ use tokio::time::Instant;
 
 use crate::limiter::Limiter;
 use crate::log::Log;
-use crate::metrics::{Recent, Recorder, Registry};
+use crate::metrics::{Recorder, Registry, RequestStats};
 use crate::options::{Options, Scenario};
 use crate::samples::Samples;
 use crate::script::{Files, ScriptError, SharedArrays, Sources};
 use crate::secrets::Secrets;
 use crate::stop_signals::Signals;
 
-/// Counts for the progress line.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     pub(crate) complete: AtomicU64,
     pub(crate) interrupted: AtomicU64,
     pub(crate) active: AtomicU64,
     pub(crate) initialised: AtomicU64,
-    /// `recent` is read, by a terminal.
+    /// A terminal reads `recent`.
     pub(crate) is_watched: AtomicBool,
-    /// Requests of all event loops since it was last read.
-    recent: Mutex<Recent>,
+    /// Requests of all event loops since the last read.
+    pub(crate) recent: Mutex<RequestStats>,
 }
 
-impl Live {
-    pub(crate) fn add_recent(&self, recent: &Recent) {
-        self.recent.lock().merge(recent);
-    }
-
-    pub(crate) fn take_recent(&self) -> Recent {
-        std::mem::take(&mut self.recent.lock())
-    }
-}
-
-/// Why a run ends before its time, with what it has measured so far.
+/// Reason for the early end of a run, which reports what it has measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// The script called `exec.test.abort()`.
     Script(Option<String>),
     /// Thresholds on these metrics failed, one of them with `abortOnFail`.
     Thresholds(Vec<String>),
-    /// The engine itself panicked, and where: what has been measured since is incomplete.
+    /// The engine panicked at this place; later measurements are incomplete.
     Panic(String),
 }
 
-/// When the scenarios begin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunClock {
     pub(crate) start: Instant,
@@ -62,25 +50,31 @@ pub(crate) struct RunClock {
 }
 
 impl RunClock {
-    /// When a scenario's schedule begins, from the start.
+    /// Time from the start to the beginning of a scenario's schedule.
     pub(crate) fn offset(&self, scenario: &Scenario) -> Duration {
         self.warm_up + scenario.start_time
     }
+
+    pub(crate) fn record_from(&self) -> Instant {
+        self.start + self.warm_up
+    }
 }
 
-/// A run, as every thread sees it.
-#[derive(Debug)]
+/// Time limit of a virtual user's init code. k6 has none; this one ends code that never returns, and is far beyond the
+/// time to read and parse large files.
+const INIT_TIMEOUT: Duration = Duration::from_secs(300);
+
+#[derive(Debug, Default)]
 pub(crate) struct Run {
     pub(crate) script: PathBuf,
     pub(crate) sources: Sources,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) log: Log,
     pub(crate) secrets: Secrets,
-    /// What each scenario and group measures is kept apart, for the summary.
+    /// Keep values by scenario and group, for the summary.
     pub(crate) has_breakdown: bool,
-    /// Signals that ask for an end.
     pub(crate) signals: Signals,
-    /// Ends every script at once.
+    pub(crate) init_timeout: Duration,
     pub(crate) abort: Arc<AtomicBool>,
     pub(crate) live: Live,
     pub(crate) shared: SharedArrays,
@@ -90,95 +84,68 @@ pub(crate) struct Run {
     stop: watch::Sender<Option<Stop>>,
     /// The script called `exec.test.fail()`.
     pub(crate) marked_failed: AtomicBool,
-    /// When `setup()`, or without one the first scenario, began.
+    /// Begin of `setup()`, or of the scenarios without one.
     pub(crate) began: OnceLock<Instant>,
     pub(crate) clock: OnceLock<RunClock>,
-    /// What `setup()` returned, as JSON.
+    /// Result of `setup()` as JSON.
     pub(crate) setup_data: OnceLock<Arc<str>>,
-    /// Ids of virtual users given away so far.
-    pub(crate) vu_ids: AtomicU32,
-    pub(crate) options: OnceLock<Arc<Options>>,
-    /// Where single values go; not set without an output.
+    /// The last assigned id of a virtual user.
+    vu_ids: AtomicU32,
+    pub(crate) options: OnceLock<Options>,
+    /// Queue of the outputs; unset without an output.
     pub(crate) samples: OnceLock<Arc<Samples>>,
-    /// Spaces the requests of all virtual users (`rps`).
     pub(crate) limiter: OnceLock<Limiter>,
     /// Iterations of each scenario so far, over all event loops.
     pub(crate) scenario_iterations: OnceLock<Vec<Arc<AtomicU64>>>,
 }
 
 impl Run {
-    pub(crate) fn new(script: PathBuf, environment: BTreeMap<String, String>, log: Log) -> Self {
-        Self {
-            secrets: Secrets::default(),
-            has_breakdown: false,
-            script,
-            sources: Sources::default(),
-            environment,
-            log,
-            signals: Signals::default(),
-            abort: Arc::default(),
-            live: Live::default(),
-            shared: SharedArrays::default(),
-            files: Files::default(),
-            registry: Mutex::new(Registry::new()),
-            failure: Mutex::default(),
-            stop: watch::Sender::default(),
-            marked_failed: AtomicBool::new(false),
-            began: OnceLock::new(),
-            clock: OnceLock::new(),
-            setup_data: OnceLock::new(),
-            vu_ids: AtomicU32::new(0),
-            options: OnceLock::new(),
-            samples: OnceLock::new(),
-            limiter: OnceLock::new(),
-            scenario_iterations: OnceLock::new(),
-        }
+    pub(crate) fn new(script: PathBuf, log: Log) -> Self {
+        Self { script, log, init_timeout: INIT_TIMEOUT, ..Self::default() }
     }
 
     pub(crate) fn registry(&self) -> MutexGuard<'_, Registry> {
         self.registry.lock()
     }
 
-    /// A recorder for the metrics that exist now.
+    /// A recorder for the metrics defined so far.
     pub(crate) fn recorder(&self) -> Recorder {
         let mut recorder = Recorder::new(&self.registry());
-        if self.has_breakdown {
-            recorder.enable_breakdown();
-        }
-        if self.live.is_watched.load(Ordering::Relaxed) {
-            recorder.show_recent();
-        }
+        recorder.breakdown = self.has_breakdown.then(Box::default);
+        recorder.recent = self.live.is_watched.load(Ordering::Relaxed).then(Box::default);
         recorder
     }
 
-    /// The options; all off until they are known.
-    pub(crate) fn settings(&self) -> &Options {
-        static UNKNOWN: LazyLock<Options> = LazyLock::new(Options::default);
-        match self.options.get() {
-            Some(options) => options,
-            None => &UNKNOWN,
-        }
+    /// A new id of a virtual user, from 1.
+    pub(crate) fn next_vu_id(&self) -> u32 {
+        self.vu_ids.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Ends the run because of `error`; the first one is kept.
+    /// The options; all off until they are resolved.
+    pub(crate) fn settings(&self) -> &Options {
+        static UNKNOWN: LazyLock<Options> = LazyLock::new(Options::default);
+        self.options.get().unwrap_or(&UNKNOWN)
+    }
+
+    /// Ends the run with an error; the first one is kept.
     pub(crate) fn fail(&self, error: ScriptError) {
         self.failure.lock().get_or_insert(error);
         self.abort.store(true, Ordering::Relaxed);
     }
 
-    /// Why the run was ended, if it was.
     pub(crate) fn failure(&self) -> Option<ScriptError> {
         self.failure.lock().clone()
     }
 
     pub(crate) fn iterations_of(&self, scenario: usize) -> Arc<AtomicU64> {
-        let count = self.options.get().map_or(0, |options| options.scenarios.len());
+        let count = self.settings().scenarios.len();
         let all =
             self.scenario_iterations.get_or_init(|| (0..count).map(|_| Arc::default()).collect());
         all.get(scenario).cloned().unwrap_or_default()
     }
 
-    /// Requests the end of the run. The first reason is kept, but for a panic: what comes after it cannot be trusted.
+    /// Requests the end of the run. The first reason is kept, except that a panic replaces it: later measurements are
+    /// unreliable.
     pub(crate) fn request_stop(&self, reason: Stop) {
         self.stop.send_modify(|stop| {
             let is_panic = |stop: &Stop| matches!(stop, Stop::Panic(_));
@@ -188,17 +155,15 @@ impl Run {
         });
     }
 
-    /// The requests from now on.
     pub(crate) fn stop_requests(&self) -> watch::Receiver<Option<Stop>> {
         self.stop.subscribe()
     }
 
-    /// Why the run is to end, if that was requested.
     pub(crate) fn stop_requested(&self) -> Option<Stop> {
         self.stop.borrow().clone()
     }
 
-    /// The error for a run in which the engine panicked, which comes before all others.
+    /// The error of a panic, which takes precedence over all others.
     pub(crate) fn panicked(&self) -> Option<ScriptError> {
         match &*self.stop.borrow() {
             Some(Stop::Panic(place)) => Some(ScriptError::Panic(place.clone())),
@@ -206,7 +171,7 @@ impl Run {
         }
     }
 
-    /// The error for a run that the script or a panic ended before the scenarios began.
+    /// The error of a run that the script or a panic ended before the scenarios.
     pub(crate) fn stopped_early(&self) -> Option<ScriptError> {
         match self.stop_requested()? {
             Stop::Script(message) => {
@@ -222,12 +187,10 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::{LogFormat, Messages};
     use crate::panics::Watch;
 
     fn run() -> Arc<Run> {
-        let log = Log::new(Messages::default(), LogFormat::Text);
-        Arc::new(Run::new("s.js".into(), BTreeMap::new(), log))
+        Arc::new(Run::new("s.js".into(), Log::default()))
     }
 
     #[test]

@@ -1,13 +1,12 @@
-//! Outputs of single values (`--out`). The event loops put what they measure into a queue, a thread of
-//! its own writes it. The queue is bounded by its bytes. When it is full, values are dropped and
-//! counted rather than waited for: an event loop that waits for a disk would not be a load any more.
+//! Outputs of single values (`--out`). The event loops put values into a queue, which a thread writes. The queue is
+//! bounded by its bytes; when it is full, values are dropped and counted, because an event loop must not wait for a
+//! disk.
 
 mod csv;
 mod grpc;
 mod influx;
 mod json;
 mod native_histogram;
-mod number;
 mod opentelemetry;
 mod otlp;
 mod post;
@@ -20,6 +19,8 @@ mod writer;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+#[cfg(test)]
+use std::time::Duration;
 use std::time::{Instant, SystemTime};
 
 use crate::http::Traffic;
@@ -28,24 +29,38 @@ use crate::metrics::{Builtin, MetricId, SampleTags};
 pub use spec::OutputSpec;
 pub(crate) use writer::Writer;
 
-/// Most bytes of values that wait to be written; about a quarter of a million requests.
+/// Limit of queued values in bytes; about a quarter of a million requests.
 const MAX_QUEUED_BYTES: usize = 256 << 20;
 
-/// Text fragments of one value cost so much beside their bytes.
+/// Memory of a tag besides its text.
 const PAIR_BYTES: usize = 64;
 
 /// Values of one moment with the same tags.
 #[derive(Debug)]
 struct Batch {
     time: SystemTime,
-    /// By the alphabet.
+    /// Sorted.
     tags: Vec<(String, String)>,
     metadata: Vec<(String, String)>,
     values: Vec<(MetricId, f64)>,
 }
 
 impl Batch {
-    /// About as much memory as it takes.
+    #[cfg(test)]
+    fn new(
+        since_1970: Duration,
+        tags: &[(&str, &str)],
+        metadata: &[(&str, &str)],
+        values: &[(Builtin, f64)],
+    ) -> Self {
+        let own = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        };
+        let values = values.iter().map(|(metric, value)| (metric.id(), *value)).collect();
+        let time = SystemTime::UNIX_EPOCH + since_1970;
+        Self { time, tags: own(tags), metadata: own(metadata), values }
+    }
+
     fn bytes(&self) -> usize {
         let pairs = self.tags.iter().chain(&self.metadata);
         let texts: usize = pairs.map(|(key, value)| key.len() + value.len() + PAIR_BYTES).sum();
@@ -56,16 +71,14 @@ impl Batch {
 #[derive(Debug)]
 enum Message {
     Values(Batch),
-    /// Nothing follows.
     End,
 }
 
-/// The way from all event loops to the writing thread.
+/// The queue from all event loops to the writing thread.
 #[derive(Debug)]
 pub(crate) struct Samples {
     sender: mpsc::Sender<Message>,
     queued: Arc<AtomicUsize>,
-    max_queued: usize,
     dropped: AtomicU64,
     /// The same moment by both clocks.
     origin: (Instant, SystemTime),
@@ -74,10 +87,10 @@ pub(crate) struct Samples {
 impl Samples {
     fn new(sender: mpsc::Sender<Message>, queued: Arc<AtomicUsize>) -> Self {
         let origin = (Instant::now(), SystemTime::now());
-        Self { sender, queued, max_queued: MAX_QUEUED_BYTES, dropped: AtomicU64::new(0), origin }
+        Self { sender, queued, dropped: AtomicU64::new(0), origin }
     }
 
-    /// Queues values of one moment, or drops them when too many wait.
+    /// Queues values of one moment, or drops them when the queue is full.
     pub(crate) fn send(&self, time: Instant, values: &[(MetricId, f64)], tags: &SampleTags<'_>) {
         let (tags, metadata) = (tags.pairs(), tags.metadata_pairs());
         let time = match time.checked_duration_since(self.origin.0) {
@@ -86,25 +99,24 @@ impl Samples {
         };
         let batch = Batch { time, tags, metadata, values: values.to_vec() };
         let bytes = batch.bytes();
-        let fits = self.queued.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.max_queued;
-        // Without a receiver the writing thread has failed, and said so.
+        let fits = self.queued.fetch_add(bytes, Ordering::Relaxed) + bytes <= MAX_QUEUED_BYTES;
+        // Without a receiver the writing thread has failed and logged why.
         if !fits || self.sender.send(Message::Values(batch)).is_err() {
             self.queued.fetch_sub(bytes, Ordering::Relaxed);
             self.dropped.fetch_add(values.len() as u64, Ordering::Relaxed);
         }
     }
 
-    /// Values that were not written because the queue was full.
     fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 }
 
-/// What a recorder has when there is an output.
+/// A recorder's access to the outputs.
 #[derive(Debug)]
 pub(crate) struct Emitter {
-    samples: Arc<Samples>,
-    /// Bytes of the current iterations by virtual user: k6 has them as values of iterations, not of requests.
+    pub(crate) samples: Arc<Samples>,
+    /// Bytes of the current iterations by virtual user: in k6 they are values of iterations, not of requests.
     traffic: HashMap<u32, Traffic>,
 }
 
@@ -113,21 +125,15 @@ impl Emitter {
         Self { samples, traffic: HashMap::new() }
     }
 
-    pub(crate) fn send(&self, time: Instant, values: &[(MetricId, f64)], tags: &SampleTags<'_>) {
-        self.samples.send(time, values, tags);
-    }
-
-    /// Adds the bytes of a request to those of its iteration.
     pub(crate) fn add_traffic(&mut self, vu: u32, traffic: Traffic) {
         self.traffic.entry(vu).or_default().add(traffic);
     }
 
-    /// Sends the bytes of an iteration that is over.
     pub(crate) fn end_iteration(&mut self, tags: &SampleTags<'_>) {
         let Traffic { sent, received } = self.traffic.remove(&tags.vu.0).unwrap_or_default();
         let values =
             [(Builtin::DataSent.id(), sent as f64), (Builtin::DataReceived.id(), received as f64)];
-        self.send(Instant::now(), &values, tags);
+        self.samples.send(Instant::now(), &values, tags);
     }
 }
 
@@ -138,15 +144,15 @@ mod tests {
     #[test]
     fn a_full_queue_drops_and_counts() {
         let (sender, receiver) = mpsc::channel();
-        let mut samples = Samples::new(sender, Arc::default());
+        let samples = Samples::new(sender, Arc::default());
         let values = [(Builtin::HttpReqs.id(), 1.0), (Builtin::HttpReqFailed.id(), 0.0)];
         samples.send(Instant::now(), &values, &SampleTags::default());
         let Ok(Message::Values(batch)) = receiver.try_recv() else { panic!("queued") };
         assert_eq!((batch.values.len(), samples.dropped()), (2, 0));
-        samples.max_queued = 0;
+        samples.queued.fetch_add(MAX_QUEUED_BYTES, Ordering::Relaxed);
         samples.send(Instant::now(), &values, &SampleTags::default());
         assert!(receiver.try_recv().is_err());
         assert_eq!(samples.dropped(), 2);
-        assert_eq!(samples.queued.load(Ordering::Relaxed), batch.bytes());
+        assert_eq!(samples.queued.load(Ordering::Relaxed), MAX_QUEUED_BYTES + batch.bytes());
     }
 }

@@ -1,4 +1,4 @@
-//! Signals that ask a process to stop.
+//! Signals that stop a process.
 
 use std::future::poll_fn;
 use std::io;
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
-/// Signals this soon after another are the same request: `timeout` of coreutils signals the command and then its
-/// process group, and a terminal that closes sends SIGHUP from the shell and from the kernel. No one presses
-/// Ctrl-C twice as fast as this and means it.
+/// Signals within this time are the same request: `timeout` of coreutils signals the command and then its process
+/// group, and a closing terminal causes SIGHUP from both shell and kernel. Nobody presses Ctrl-C twice this fast on
+/// purpose.
 const SAME_REQUEST: Duration = Duration::from_millis(500);
 
-/// Requests that this process stop, each once however often it was signalled.
+/// Stop requests of this process; signals in quick succession are one request.
 #[derive(Debug)]
 pub struct StopSignals {
     signals: Vec<Signal>,
@@ -23,37 +23,38 @@ pub struct StopSignals {
 }
 
 impl StopSignals {
-    /// Listens for these signals, on the current runtime.
+    /// Listens for these signals on the current runtime.
     ///
     /// # Errors
-    /// When the system refuses a handler.
+    /// The system refuses a handler.
     pub fn listen(kinds: &[SignalKind]) -> io::Result<Self> {
         let signals = kinds.iter().map(|kind| signal(*kind)).collect::<io::Result<_>>()?;
         Ok(Self { signals, last: None })
     }
 
-    /// Waits for the next request. Dropping the future loses none.
+    /// Waits for the next request. Cancellation loses none.
     pub async fn next(&mut self) {
         loop {
-            let come = poll_fn(|cx| {
-                // Each is asked, so that each wakes this task.
-                let answers = self.signals.iter_mut().map(|one| one.poll_recv(cx));
-                if answers.filter(Poll::is_ready).count() > 0 {
-                    Poll::Ready(Instant::now())
+            poll_fn(|cx| {
+                // Polls all, so that each wakes this task.
+                let polls = self.signals.iter_mut().map(|one| one.poll_recv(cx));
+                if polls.filter(Poll::is_ready).count() > 0 {
+                    Poll::Ready(())
                 } else {
                     Poll::Pending
                 }
-            });
-            let come = come.await;
-            if self.last.is_none_or(|last| come.duration_since(last) >= SAME_REQUEST) {
-                self.last = Some(come);
+            })
+            .await;
+            let now = Instant::now();
+            if self.last.is_none_or(|last| now.duration_since(last) >= SAME_REQUEST) {
+                self.last = Some(now);
                 return;
             }
         }
     }
 }
 
-/// Signals received so far, for code that can stop early. None by default.
+/// Number of stop requests so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Signals(watch::Receiver<u32>);
 
@@ -64,14 +65,14 @@ impl Default for Signals {
 }
 
 impl Signals {
-    /// Waits for one that has not been waited for. Dropping the future loses none.
+    /// Waits for the next request. Cancellation loses none.
     pub(crate) async fn next(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Those from now on.
+    /// Receives only later requests.
     pub(crate) fn later(&self) -> Self {
         let mut later = self.clone();
         later.0.mark_unchanged();
@@ -83,26 +84,26 @@ impl Signals {
     }
 }
 
-/// Listens on a thread of its own: once a handler is installed signals do nothing by themselves, and a thread that runs
-/// init code or writes the last values has no event loop that could look at them.
+/// Listens for SIGINT and SIGTERM on a thread of its own: signals with a handler have no other effect, and a thread
+/// that runs init code or writes the last values has no event loop.
 #[derive(Debug)]
 pub(crate) struct SignalListener {
     pub(crate) signals: Signals,
     left_to_engine: Arc<AtomicBool>,
-    /// Dropped before the thread is waited for.
+    /// Dropped to end the thread.
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl SignalListener {
-    /// Listens until it is dropped. The second request ends the process at once, by `end`.
+    /// Listens until dropped. The second request ends the process with `end`.
     ///
     /// # Errors
-    /// When the system refuses a handler or a thread.
+    /// The system refuses a handler or a thread.
     pub(crate) fn start(end: Option<fn()>) -> io::Result<Self> {
         let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        // Before the first line of a script is run.
+        // Before a script runs.
         let mut signals = runtime.block_on(async { StopSignals::listen(&kinds) })?;
         let (sender, receiver) = watch::channel(0);
         let (ending, mut ended) = oneshot::channel();
@@ -130,7 +131,7 @@ impl SignalListener {
         })
     }
 
-    /// Whether the engine, and not this thread, ends the process at a second request.
+    /// Sets whether the engine, and not this thread, ends the process at a second request.
     pub(crate) fn leave_to_engine(&self, leave: bool) {
         self.left_to_engine.store(leave, Ordering::Relaxed);
     }
@@ -145,7 +146,6 @@ impl Drop for SignalListener {
     }
 }
 
-/// At a second signal the process ends at once.
 pub(crate) fn end_at_once(end: Option<fn()>) -> ! {
     if let Some(end) = end {
         end();

@@ -1,5 +1,4 @@
-//! `setup()`, `teardown()` and `handleSummary()`: called once, each by a virtual user of its own,
-//! on the thread that watches the run.
+//! Calls of `setup()`, `teardown()` and `handleSummary()`, each on a new virtual user, on the thread of the watcher.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,7 +11,6 @@ use super::{init, interrupt_on};
 use crate::event_loop::EventLoop;
 use crate::executor::runner::wait_for_stop;
 use crate::metrics::Measured;
-use crate::options::Options;
 use crate::run::{Run, Stop};
 use crate::script::ScriptError;
 use crate::script::mailbox::{Call, CallError, Mailbox, Returned, Task};
@@ -20,32 +18,24 @@ use crate::script::user::{Assignment, User};
 
 pub(crate) struct Function {
     pub(crate) name: &'static str,
-    /// Its argument as JSON.
+    /// Argument as JSON.
     pub(crate) argument: Option<Arc<str>>,
-    /// The group of what is measured meanwhile.
-    pub(crate) group: Option<&'static str>,
     pub(crate) timeout: Duration,
-    /// The option that sets the timeout.
-    pub(crate) option: &'static str,
 }
 
-/// Calls a function of the script; returns its result and what was measured meanwhile. Must be polled inside of a
-/// `LocalSet`.
-///
-/// The result is an error when the function throws, takes too long or is stopped.
+/// Calls a function of the script and returns its result and measurements. Must be polled inside of a `LocalSet`.
 pub(crate) async fn call(
     run: &Arc<Run>,
-    options: &Options,
     function: Function,
     stop: watch::Receiver<bool>,
 ) -> (Result<Returned, ScriptError>, Measured) {
-    let event_loop = Rc::new(EventLoop::new(run.clone(), options.client.clone()));
-    let result = call_on(&event_loop, options, function, stop).await;
+    let event_loop = Rc::new(EventLoop::new(run.clone(), run.settings().client.clone()));
+    let result = call_on(&event_loop, function, stop).await;
     let measured = event_loop.recorder.replace(run.recorder()).finish();
     (result, measured)
 }
 
-/// Waits until the function has to end: it is stopped, or something, such as a panic in its tasks, is to end the run.
+/// Waits until the function must end: by `stop`, or by a stop request such as a panic in its tasks.
 async fn is_to_end(stop: watch::Receiver<bool>, mut requests: watch::Receiver<Option<Stop>>) {
     tokio::select! {
         () = wait_for_stop(stop) => {}
@@ -55,24 +45,25 @@ async fn is_to_end(stop: watch::Receiver<bool>, mut requests: watch::Receiver<Op
 
 async fn call_on(
     event_loop: &Rc<EventLoop>,
-    options: &Options,
     function: Function,
     stop: watch::Receiver<bool>,
 ) -> Result<Returned, ScriptError> {
     let run = &event_loop.run;
+    let options = run.settings();
     let requests = run.stop_requests();
     let user = Rc::new(User::new(0, event_loop.clone()));
     let mailbox = Rc::new(Mailbox::default());
     interrupt_on(is_to_end(stop.clone(), requests.clone()), &user, init(&user, &mailbox)).await?;
+    let is_measured = function.name != "handleSummary";
     let mut recorder = run.recorder();
-    recorder.emit_to(run.samples.get().filter(|_| function.name != "handleSummary"));
+    recorder.emit_to(run.samples.get().filter(|_| is_measured));
     recorder.start(Instant::now().into_std());
     event_loop.recorder.replace(recorder);
     let (sender, mut reply) = oneshot::channel();
     mailbox.put(Task::Call(Call {
         function: function.name,
         argument: function.argument,
-        group: function.group,
+        group: is_measured.then_some(function.name),
         assignment: Rc::new(Assignment {
             index: options.scenarios.len(),
             tags: options.tags.clone(),
@@ -103,7 +94,11 @@ async fn call_on(
         Ok(Err(CallError::Threw(text))) => Err(ScriptError::Exception(text)),
         Ok(Err(CallError::Interrupted)) | Err(_) if timed_out => Err(ScriptError::Timeout {
             function: function.name,
-            option: function.option,
+            option: match function.name {
+                "setup" => "setupTimeout",
+                "teardown" => "teardownTimeout",
+                _ => "handleSummaryTimeout",
+            },
             seconds: function.timeout.as_secs_f64(),
         }),
         Ok(Err(CallError::Interrupted)) | Err(_) => {

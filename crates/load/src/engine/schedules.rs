@@ -1,17 +1,17 @@
-//! Every executor with real scripts on a controlled clock: when exactly which virtual user starts.
+//! Tests of every executor with real scripts on a controlled clock: exact start times by virtual user.
 
-use std::collections::BTreeMap;
 use std::sync::Mutex;
+
+use tokio::time::Instant;
 
 use super::*;
 use crate::log::{Log, LogFormat, Messages};
 use crate::metrics::{Builtin, Sink};
-use crate::options::Layer;
+use crate::options::{Layer, Options};
 
 /// Starts as (milliseconds since the start of the run, virtual user).
 type Starts = Vec<(u64, u64)>;
 
-/// What a run on a controlled clock came to.
 #[derive(Debug, PartialEq)]
 struct Ran {
     starts: Starts,
@@ -20,7 +20,7 @@ struct Ran {
     dropped: u64,
 }
 
-/// Runs `body` as the function of all `scenarios`; it logs its start first.
+/// Runs `body` in all `scenarios`, after logging the start.
 fn run(scenarios: &str, body: &str, warm_up: Duration) -> Ran {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("script.js");
@@ -34,12 +34,11 @@ fn run(scenarios: &str, body: &str, warm_up: Duration) -> Ran {
     std::fs::write(&path, text).unwrap();
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
     let log = Log::new(Messages::Keep(lines.clone()), LogFormat::Text);
-    let run = Arc::new(Run::new(path, BTreeMap::new(), log));
+    let run = Arc::new(Run::new(path, log));
     let exports = inspect(&run).unwrap();
     let layer = Layer::from_script(&exports.options.unwrap()).unwrap();
-    let options = Arc::new(Options::resolve(layer).unwrap());
-    let _ = run.options.set(options.clone());
-    let measured = on_controlled_clock(&run, &options, warm_up);
+    run.options.set(Options::resolve(layer).unwrap()).unwrap();
+    let measured = on_controlled_clock(&run, warm_up);
     let dropped = match &measured.sinks[Builtin::DroppedIterations as usize] {
         Sink::Counter { sum, .. } => *sum as u64,
         _ => 0,
@@ -50,20 +49,19 @@ fn run(scenarios: &str, body: &str, warm_up: Duration) -> Ran {
         Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
     };
     let mut starts: Starts = lines.iter().filter_map(start).collect();
-    // Those of one moment may come in any order.
+    // Starts of one moment have no order.
     starts.sort_unstable();
     let complete = run.live.complete.load(Ordering::Relaxed);
     let interrupted = run.live.interrupted.load(Ordering::Relaxed);
     Ran { starts, complete, interrupted, dropped }
 }
 
-/// The result of one scenario whose iterations run `body`.
 fn all_of(scenario: &str, body: &str) -> Ran {
     run(&format!("s: {scenario}"), body, Duration::ZERO)
 }
 
-/// One event loop whose clock jumps to the next timer whenever nothing else is left to do.
-fn on_controlled_clock(run: &Arc<Run>, options: &Arc<Options>, warm_up: Duration) -> Measured {
+/// Runs one event loop whose clock jumps to the next timer whenever the loop is idle.
+fn on_controlled_clock(run: &Arc<Run>, warm_up: Duration) -> Measured {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -72,34 +70,32 @@ fn on_controlled_clock(run: &Arc<Run>, options: &Arc<Options>, warm_up: Duration
     runtime.block_on(LocalSet::new().run_until(async {
         let start = Instant::now() + Duration::from_millis(5);
         let _ = run.began.set(start);
-        let clock = Clock { start, record_from: start + warm_up };
+        let clock = RunClock { start, start_time: SystemTime::now(), warm_up };
         let (_phase, phase) = watch::channel(Phase::Running(clock));
         let (_stop, stop) = watch::channel(false);
         let (ready, _ready) = mpsc::unbounded_channel();
         let context = LoopContext {
             run: run.clone(),
-            options: options.clone(),
             warm_up,
             index: 0,
-            plan: spread(run, options, warm_up, 1).remove(0),
+            plan: spread(run, warm_up, 1).remove(0),
             ready,
             phase,
             stop,
             figures: None,
             timer: || Timer::Coarse,
         };
-        let event_loop = Rc::new(EventLoop::new(run.clone(), options.client.clone()));
+        let event_loop = Rc::new(EventLoop::new(run.clone(), run.settings().client.clone()));
         work::work(context, event_loop).await.unwrap().0
     }))
 }
 
-/// Starts of one scenario, and how many iterations were dropped.
 fn exact(scenario: &str, body: &str) -> (Starts, u64) {
     let ran = all_of(scenario, body);
     (ran.starts, ran.dropped)
 }
 
-/// Runs a scenario with one grace and another one, which decide how many iterations are complete and interrupted.
+/// Runs a scenario with each grace period and compares the complete and interrupted iterations.
 fn assert_grace_decides(
     scenario: &str,
     body: &str,
@@ -124,8 +120,8 @@ fn constant_vus_start_again_whenever_they_are_done() {
 fn ramping_vus_come_and_go_one_after_the_other() {
     let scenario = "{ executor: 'ramping-vus', startVUs: 1, stages: [
         { duration: '1s', target: 3 }, { duration: '1s', target: 1 }] }";
-    // The second comes after half of the first stage, the third at its end; they leave after half
-    // and at the end of the second stage, the last one first.
+    // The second comes after half of the first stage, the third at its end; they leave after half and at the end of the
+    // second stage, the last one first.
     let first = [0, 400, 800, 1200, 1600].map(|at| (at, 1));
     let second = [500, 900, 1300, 1700].map(|at| (at, 2));
     let mut expected = [&first[..], &second, &[(1000, 3), (1400, 3)]].concat();
@@ -167,7 +163,7 @@ fn a_constant_arrival_rate_starts_by_the_clock_and_drops_when_nobody_is_free() {
     // Each is busy for 600 ms: at 500 ms none is free.
     let expected = vec![(0, 1), (250, 2), (750, 1), (1000, 2)];
     assert_eq!(exact(&rate(2), "sleep(0.6)"), (expected, 2));
-    // The one made for the start that was dropped serves the next, having waited longest.
+    // The virtual user created for the dropped start serves the next: it has waited longest.
     let expected = vec![(0, 1), (250, 2), (750, 3), (1000, 1), (1250, 2)];
     assert_eq!(exact(&rate(3), "sleep(0.6)"), (expected, 1));
 }
@@ -205,8 +201,8 @@ fn a_stage_without_length_is_a_jump_and_a_ramp_down_has_a_grace_of_its_own() {
         "{ executor: 'ramping-vus', startVUs: 0, gracefulRampDown: 'GRACE', gracefulStop: '0s',
            stages: [{ duration: 0, target: 2 }, { duration: '1s', target: 2 },
                     { duration: 0, target: 1 }, { duration: '1s', target: 1 }] }";
-    // The one that leaves at one second is in an iteration up to 1.05 s; the last one of the other is
-    // interrupted at the end.
+    // The one that leaves at one second is in an iteration up to 1.05 s; the last one of the other is interrupted at
+    // the end.
     let stays = (0..6).map(|turn| (turn * 350, 1));
     let mut starts: Starts = stays.chain([(0, 2), (350, 2), (700, 2)]).collect();
     starts.sort_unstable();
@@ -271,11 +267,10 @@ fn a_ramping_arrival_rate_drops_what_nobody_is_free_for() {
         )
     };
     // At 250, 500, 750 and 1000 ms; each takes 300 ms.
-    let (starts, dropped) = exact(&scenario(1), "sleep(0.3)");
-    assert_eq!((starts, dropped), (vec![(250, 1), (750, 1)], 2));
-    // The second is made for the one that was dropped, and serves from then on.
-    let (starts, dropped) = exact(&scenario(2), "sleep(0.3)");
-    assert_eq!((starts, dropped), (vec![(250, 1), (750, 2), (1000, 1)], 1));
+    assert_eq!(exact(&scenario(1), "sleep(0.3)"), (vec![(250, 1), (750, 1)], 2));
+    // The second is created for the dropped start and serves from then on.
+    let expected = vec![(250, 1), (750, 2), (1000, 1)];
+    assert_eq!(exact(&scenario(2), "sleep(0.3)"), (expected, 1));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Thresholds: judged when the run is over, and those that may end it also meanwhile.
+//! Evaluation of thresholds: after the run, and during it for those that may end it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,19 +8,14 @@ use parking_lot::Mutex;
 use crate::metrics::{Measured, MetricId, Sink};
 use crate::options::MetricThresholds;
 
-/// Thresholds and the metric they are about.
 #[derive(Debug, Clone)]
 pub(crate) struct Guarded {
     pub(crate) metric: MetricId,
     pub(crate) rules: MetricThresholds,
 }
 
-/// Which thresholds hold, metric by metric.
-pub(crate) type Judgement = Vec<Vec<bool>>;
-
 impl Guarded {
-    /// Which of the thresholds hold for the values in `sink`. One that has nothing to look at holds,
-    /// as in k6.
+    /// Evaluates each threshold for the values in `sink`. As in k6 one without values holds.
     fn judge(&self, sink: &Sink, seconds: f64) -> Vec<bool> {
         let holds = |threshold: &crate::options::Threshold| {
             sink.aggregate(threshold.aggregation, seconds)
@@ -30,8 +25,12 @@ impl Guarded {
     }
 }
 
-/// Judges everything that was measured in `duration`.
-pub(crate) fn judge(guarded: &[Guarded], measured: &Measured, duration: Duration) -> Judgement {
+/// Evaluates thresholds by metric: true if one holds.
+pub(crate) fn judge(
+    guarded: &[Guarded],
+    measured: &Measured,
+    duration: Duration,
+) -> Vec<Vec<bool>> {
     let seconds = duration.as_secs_f64().max(1e-9);
     guarded
         .iter()
@@ -42,17 +41,17 @@ pub(crate) fn judge(guarded: &[Guarded], measured: &Measured, duration: Duration
         .collect()
 }
 
-/// Figures of all event loops that thresholds may end the run by.
+/// Current values of the thresholds that may end the run.
 #[derive(Debug)]
 pub(super) struct LiveFigures {
     guarded: Vec<Guarded>,
-    metrics: Vec<MetricId>,
-    /// By event loop; the last ones are those of `setup()`.
+    pub(super) metrics: Vec<MetricId>,
+    /// By event loop; the last are those of `setup()`.
     shared: Mutex<Vec<Vec<Sink>>>,
 }
 
 impl LiveFigures {
-    /// Those for the thresholds with `abortOnFail`; `None` when there are none.
+    /// `None` without a threshold with `abortOnFail`.
     pub(super) fn new(guarded: &[Guarded], loops: usize) -> Option<Arc<Self>> {
         let aborts = |one: &&Guarded| one.rules.thresholds.iter().any(|rule| rule.abort_on_fail);
         let guarded: Vec<Guarded> = guarded.iter().filter(aborts).cloned().collect();
@@ -61,23 +60,17 @@ impl LiveFigures {
         (!guarded.is_empty()).then(|| Arc::new(Self { guarded, metrics, shared }))
     }
 
-    pub(super) fn metrics(&self) -> &[MetricId] {
-        &self.metrics
-    }
-
-    /// Shares what was measured before the event loops began.
     pub(super) fn share_setup(&self, measured: &Measured) {
         let sinks = self.metrics.iter().filter_map(|id| measured.sinks.get(id.0 as usize));
         let last = self.shared.lock().len() - 1;
         self.share(last, sinks.cloned().collect());
     }
 
-    pub(super) fn share(&self, place: usize, sinks: Vec<Sink>) {
-        self.shared.lock()[place] = sinks;
+    pub(super) fn share(&self, index: usize, sinks: Vec<Sink>) {
+        self.shared.lock()[index] = sinks;
     }
 
-    /// The metrics whose thresholds fail `elapsed` after the start, when one of these is to end the
-    /// run.
+    /// The metrics with failed thresholds `elapsed` after the start; `None` unless one of these ends the run.
     pub(super) fn breached(&self, elapsed: Duration) -> Option<Vec<String>> {
         let shared = self.shared.lock().clone();
         let (mut names, mut ends) = (Vec::new(), false);
@@ -87,7 +80,7 @@ impl LiveFigures {
                     sum.merge(&sink);
                     sum
                 });
-            // Nothing is judged before it has values.
+            // A metric without values is not evaluated.
             let Some(sink) = merged.filter(|sink| !sink.is_empty()) else { continue };
             let held = one.judge(&sink, elapsed.as_secs_f64().max(1e-9));
             let failed = one.rules.thresholds.iter().zip(held).filter(|(_, held)| !held);

@@ -1,5 +1,5 @@
-//! The thread that started a run: calls `setup()`, starts the clock, watches, stops on a signal,
-//! a threshold or a call of the script, calls `teardown()`.
+//! Watches a run on the thread that started it: calls `setup()`, starts the clock, stops the run on a signal, a
+//! threshold or a call of the script, and calls `teardown()`.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,28 +11,29 @@ use tokio::time::Instant;
 
 use super::lifecycle::{self, Function};
 use super::thresholds::LiveFigures;
-use super::{Clock, Finished, Lifecycle, Observer, Phase, Plan};
+use super::{Finished, Lifecycle, Phase, Plan};
 use crate::generator::{self, LoopHealth};
 use crate::log::Level;
 use crate::metrics::{Builtin, Measured, MetricKind, SampleTags, Sink};
+use crate::progress::Progress;
 use crate::run::{Run, RunClock, Stop};
 use crate::script::ScriptError;
+use crate::script::mailbox::Returned;
 use crate::stop_signals::{Signals, end_at_once};
 
-/// How often the watching thread looks: for the progress line and a script that gave up.
+/// Interval of the progress display and of checks for a stop request.
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often thresholds that may end the run are judged; k6's.
+/// Interval of the evaluation of thresholds that may end the run; k6's.
 const THRESHOLD_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Between the last virtual user's readiness and the start, so that all loops see the start before it comes.
+/// Time from the last virtual user's readiness to the start, so that all loops know the start in advance.
 const START_DELAY: Duration = Duration::from_millis(5);
 
-/// The thread that called [`execute`](super::execute).
 pub(super) struct Watcher<'a> {
     pub(super) run: &'a Arc<Run>,
-    pub(super) plan: &'a Plan,
-    pub(super) observer: &'a mut dyn Observer,
+    pub(super) plan: &'a Plan<'a>,
+    pub(super) progress: &'a mut Progress,
     pub(super) signals: Signals,
     pub(super) ready: mpsc::UnboundedReceiver<Result<(), ScriptError>>,
     pub(super) phase: watch::Sender<Phase>,
@@ -42,49 +43,38 @@ pub(super) struct Watcher<'a> {
     pub(super) figures: Option<Arc<LiveFigures>>,
 }
 
-pub(super) struct Watched {
-    /// Without what the loops measured.
-    pub(super) finished: Finished,
-    pub(super) vus: Sink,
-    pub(super) vus_max: Sink,
-}
-
 impl Watcher<'_> {
-    pub(super) async fn watch(mut self) -> Result<Watched, ScriptError> {
+    /// The results without the measurements of the event loops.
+    pub(super) async fn watch(mut self) -> Result<Finished, ScriptError> {
         let lifecycle = match self.before().await {
             Ok(lifecycle) if lifecycle.setup_error.is_none() => lifecycle,
             Ok(lifecycle) => {
                 self.give_up();
-                return Ok(Watched::new(SystemTime::now(), lifecycle));
+                return Ok(Finished::new(SystemTime::now(), lifecycle));
             }
             Err(error) => {
                 self.give_up();
                 return Err(error);
             }
         };
-        let mut watched = self.scenarios(lifecycle).await;
+        let mut finished = self.scenarios(lifecycle).await;
         if self.run.failure().is_none() {
-            self.teardown(&mut watched).await;
+            self.teardown(&mut finished).await;
         }
-        Ok(watched)
+        Ok(finished)
     }
 
-    /// Everything before the scenarios: init code, `setup()`, its data to all virtual users.
+    /// Waits for the init code, calls `setup()`, and waits until all virtual users have its data.
     async fn before(&mut self) -> Result<Lifecycle, ScriptError> {
         self.all_ready().await?;
         let mut lifecycle = Lifecycle::default();
         let begin = Instant::now();
         let _ = self.run.began.set(begin);
-        if self.plan.has("setup") && !self.plan.options.no_setup {
-            let function = Function {
-                name: "setup",
-                argument: None,
-                group: Some("setup"),
-                timeout: self.plan.options.setup_timeout,
-                option: "setupTimeout",
-            };
+        if self.plan.has("setup") && !self.run.settings().no_setup {
+            let timeout = self.run.settings().setup_timeout;
+            let function = Function { name: "setup", argument: None, timeout };
             let (result, measured) = self.call(function).await;
-            // `exec.test.abort()` in a function that ended all the same.
+            // `exec.test.abort()` in a function that returned nevertheless.
             if let Some(error) = self.run.stopped_early() {
                 return Err(error);
             }
@@ -114,9 +104,9 @@ impl Watcher<'_> {
         Ok(lifecycle)
     }
 
-    /// Writes when the recording begins, for programs that act at a moment of it. The run goes on without.
+    /// Writes the start of recording, for programs that act at a moment of the run. A failure is only logged.
     fn write_start(&self, moment: SystemTime) {
-        let Some(path) = &self.plan.started else { return };
+        let Some(path) = &self.plan.config.started else { return };
         let seconds = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         if let Err(error) = std::fs::write(path, format!("{}\n", seconds.as_secs_f64())) {
             let message = format!("cannot write `{}`: {error}", path.display());
@@ -124,15 +114,16 @@ impl Watcher<'_> {
         }
     }
 
-    async fn scenarios(&mut self, lifecycle: Lifecycle) -> Watched {
+    async fn scenarios(&mut self, lifecycle: Lifecycle) -> Finished {
         let start = Instant::now() + START_DELAY;
         let start_time = SystemTime::now() + START_DELAY;
-        let record_from = start + self.plan.warm_up;
-        let warm_up = self.plan.warm_up;
-        let _ = self.run.clock.set(RunClock { start, start_time, warm_up });
-        let _ = self.phase.send(Phase::Running(Clock { start, record_from }));
+        let warm_up = self.plan.config.warm_up;
+        let clock = RunClock { start, start_time, warm_up };
+        let record_from = clock.record_from();
+        let _ = self.run.clock.set(clock);
+        let _ = self.phase.send(Phase::Running(clock));
         self.write_start(start_time + warm_up);
-        let mut watched = Watched::new(start_time + warm_up, lifecycle);
+        let mut finished = Finished::new(start_time + warm_up, lifecycle);
         let mut cpu_before = generator::process_cpu();
         let mut recording = false;
         let mut next_sample = record_from;
@@ -143,10 +134,10 @@ impl Watcher<'_> {
             tokio::select! {
                 _ = self.done.recv() => left -= 1,
                 () = self.signals.next() => {
-                    if watched.finished.aborted {
-                        end_at_once(self.plan.on_second_signal);
+                    if finished.aborted {
+                        end_at_once(self.plan.config.on_second_signal);
                     }
-                    watched.finished.aborted = true;
+                    finished.aborted = true;
                     let _ = self.stop.send(true);
                 }
                 () = tokio::time::sleep_until(record_from), if !recording => {
@@ -157,21 +148,21 @@ impl Watcher<'_> {
                     let now = Instant::now();
                     if now >= next_judgement {
                         next_judgement = now + THRESHOLD_INTERVAL;
-                        self.judge(watched.finished.lifecycle.setup_took + (now - record_from));
+                        self.judge(finished.lifecycle.setup_took + (now - record_from));
                     }
                     if self.run.abort.load(Ordering::Relaxed) || self.run.stop_requested().is_some() {
                         let _ = self.stop.send(true);
                     }
-                    self.observer.running(now.saturating_duration_since(start));
+                    self.progress.running(now.saturating_duration_since(start));
                     // k6 samples the number of virtual users once per second.
                     if recording && now >= next_sample {
                         next_sample += Duration::from_secs(1);
                         let live = &self.run.live;
                         let active = live.active.load(Ordering::Relaxed) as f64;
                         let made = live.initialised.load(Ordering::Relaxed) as f64;
-                        watched.vus.add(active);
-                        watched.vus_max.add(made);
-                        // As in k6 not at the very beginning.
+                        finished.vus[0].add(active);
+                        finished.vus[1].add(made);
+                        // As in k6 not at the start of recording.
                         if now >= record_from + Duration::from_secs(1) {
                             self.emit_users(now, active, made);
                         }
@@ -179,60 +170,47 @@ impl Watcher<'_> {
                 }
             }
         }
-        watched.finished.duration = record_from.elapsed();
-        watched.finished.ended_at = SystemTime::now();
-        watched.finished.cpu = generator::process_cpu().saturating_sub(cpu_before);
-        watched
+        finished.duration = record_from.elapsed();
+        finished.ended_at = SystemTime::now();
+        finished.cpu = generator::process_cpu().saturating_sub(cpu_before);
+        finished
     }
 
-    /// Gives the numbers of virtual users to outputs.
     fn emit_users(&self, now: Instant, active: f64, made: f64) {
         let Some(samples) = self.run.samples.get() else { return };
         let values = [(Builtin::Vus.id(), active), (Builtin::VusMax.id(), made)];
-        let custom = &self.plan.options.tags;
-        // Outside of all groups: there is no such tag on them.
-        let enabled = self.plan.options.system_tags.without("group");
-        samples.send(
-            now.into_std(),
-            &values,
-            &SampleTags { custom, enabled, ..SampleTags::default() },
-        );
+        let custom = &self.run.settings().tags;
+        // They belong to no group.
+        let enabled = self.run.settings().system_tags.without("group");
+        let tags = SampleTags { custom, enabled, ..SampleTags::default() };
+        samples.send(now.into_std(), &values, &tags);
     }
 
-    /// Stops the run when a threshold fails that is to end it.
     fn judge(&self, elapsed: Duration) {
         if let Some(metrics) = self.figures.as_ref().and_then(|figures| figures.breached(elapsed)) {
             self.run.request_stop(Stop::Thresholds(metrics));
         }
     }
 
-    /// Also after a signal or `exec.test.abort()`, as in k6.
-    async fn teardown(&mut self, watched: &mut Watched) {
-        if !self.plan.has("teardown") || self.plan.options.no_teardown {
+    /// Calls `teardown()`, as in k6 also after a signal or `exec.test.abort()`.
+    async fn teardown(&mut self, finished: &mut Finished) {
+        if !self.plan.has("teardown") || self.run.settings().no_teardown {
             return;
         }
         let begin = Instant::now();
-        let function = Function {
-            name: "teardown",
-            argument: self.run.setup_data.get().cloned(),
-            group: Some("teardown"),
-            timeout: self.plan.options.teardown_timeout,
-            option: "teardownTimeout",
-        };
-        // What stopped the scenarios does not stop this.
+        let timeout = self.run.settings().teardown_timeout;
+        let argument = self.run.setup_data.get().cloned();
+        let function = Function { name: "teardown", argument, timeout };
+        // A stop of the scenarios does not apply.
         self.stop.send_replace(false);
         let (result, measured) = self.call(function).await;
-        watched.finished.lifecycle.teardown = measured;
-        watched.finished.lifecycle.teardown_error = result.err();
-        watched.finished.lifecycle.teardown_took = begin.elapsed();
+        finished.lifecycle.teardown = measured;
+        finished.lifecycle.teardown_error = result.err();
+        finished.lifecycle.teardown_took = begin.elapsed();
     }
 
-    /// Calls a function of the life-cycle; a signal ends it.
-    async fn call(
-        &mut self,
-        function: Function,
-    ) -> (Result<crate::script::mailbox::Returned, ScriptError>, Measured) {
-        let call = lifecycle::call(self.run, &self.plan.options, function, self.stop.subscribe());
+    async fn call(&mut self, function: Function) -> (Result<Returned, ScriptError>, Measured) {
+        let call = lifecycle::call(self.run, function, self.stop.subscribe());
         let mut call = pin!(call);
         let mut signalled = false;
         loop {
@@ -240,7 +218,7 @@ impl Watcher<'_> {
                 result = &mut call => return result,
                 () = self.signals.next() => {
                     if signalled {
-                        end_at_once(self.plan.on_second_signal);
+                        end_at_once(self.plan.config.on_second_signal);
                     }
                     signalled = true;
                     let _ = self.stop.send(true);
@@ -260,27 +238,26 @@ impl Watcher<'_> {
                 }
                 () = self.signals.next() => return Err(ScriptError::Interrupted),
                 _ = tick.tick() => {
-                    // A loop that has panicked does not get ready.
+                    // A loop that has panicked never becomes ready.
                     self.run.panicked().map_or(Ok(()), Err)?;
                     let ready = self.run.live.initialised.load(Ordering::Relaxed);
-                    self.observer.initialising(ready, self.plan.options.planned_vus());
+                    self.progress.initialising(ready, self.run.settings().planned_vus());
                 }
             }
         }
         Ok(())
     }
 
-    /// Ends all loops before the clock was started.
+    /// Ends all loops before the start of the clock.
     fn give_up(&self) {
         self.run.abort.store(true, Ordering::Relaxed);
         let _ = self.stop.send(true);
     }
 }
 
-impl Watched {
-    /// Before anything is seen.
+impl Finished {
     fn new(started_at: SystemTime, lifecycle: Lifecycle) -> Self {
-        let finished = Finished {
+        Self {
             measured: Measured::default(),
             health: LoopHealth::default(),
             started_at,
@@ -291,7 +268,7 @@ impl Watched {
             stopped: None,
             lifecycle,
             max_vus: 0,
-        };
-        Self { finished, vus: Sink::new(MetricKind::Gauge), vus_max: Sink::new(MetricKind::Gauge) }
+            vus: [MetricKind::Gauge; 2].map(Sink::new),
+        }
     }
 }

@@ -1,7 +1,6 @@
-//! What happens on the thread of one event loop.
+//! Work of one event loop.
 
 use std::cell::RefCell;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,35 +10,30 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::{Clock, LoopContext, Phase, assignment, init};
+use super::{LoopContext, LoopResult, Phase, init};
 use crate::event_loop::EventLoop;
 use crate::executor;
-use crate::executor::local_pool::{LocalPool, SpawnUser, Times, UserHandle};
+use crate::executor::local_pool::{LocalPool, Times, UserHandle};
 use crate::executor::runner::{Worker, wait_for_stop};
 use crate::generator::{self, LoopHealth, Spent};
-use crate::metrics::{Histogram, Measured};
+use crate::metrics::Histogram;
 use crate::options::{ExecutorConfig, Scenario};
 use crate::panics::within;
-use crate::run::Run;
+use crate::run::{Run, RunClock};
 use crate::script::ScriptError;
 use crate::script::mailbox::{Mailbox, Task};
 use crate::script::user::{Assignment, User};
 
-/// How often a loop shares its figures with thresholds that may end the run.
 const FIGURES_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The virtual users of this loop.
 struct LoopUsers {
     workers: Vec<Worker>,
     /// In the order of the plan's pools.
     pools: Vec<Rc<LocalPool>>,
 }
 
-/// The work of one event loop, from the init code of its virtual users to its figures.
-pub(super) async fn work(
-    mut context: LoopContext,
-    event_loop: Rc<EventLoop>,
-) -> Result<(Measured, LoopHealth), ScriptError> {
+/// Runs an event loop from the init code of its virtual users to its measurements.
+pub(super) async fn work(mut context: LoopContext, event_loop: Rc<EventLoop>) -> LoopResult {
     let users = match initialise(&mut context, &event_loop).await {
         Ok(users) => users,
         Err(error) => {
@@ -49,14 +43,13 @@ pub(super) async fn work(
     };
     let _ = context.ready.send(Ok(()));
     let clock = await_start(&mut context, &users).await?;
-    // Only now are all metrics of all virtual users defined.
+    // Now the metrics of all virtual users are defined.
     let mut recorder = context.run.recorder();
     recorder.emit_to(context.run.samples.get());
     event_loop.recorder.replace(recorder);
-    if clock.record_from == clock.start {
-        // Without a warm-up nothing may come before the recording, not even an iteration that
-        // wakes up in the same moment.
-        event_loop.recorder.borrow_mut().start(clock.record_from.into_std());
+    if clock.warm_up.is_zero() {
+        // The recording must begin before an iteration that starts at the same moment.
+        event_loop.recorder.borrow_mut().start(clock.start.into_std());
     }
     let watch = Rc::new(RefCell::new(LoopWatch::default()));
     let watching = tokio::task::spawn_local(record(clock, event_loop.clone(), watch.clone()));
@@ -73,15 +66,14 @@ pub(super) async fn work(
     Ok((measured, health))
 }
 
-/// Waits for the end of `setup()`, has all virtual users take its data, and waits for the start.
-async fn await_start(context: &mut LoopContext, users: &LoopUsers) -> Result<Clock, ScriptError> {
-    // An error means that the run was given up before it started.
-    let given_up = |_| ScriptError::Interrupted;
-    context
-        .phase
-        .wait_for(|phase| !matches!(phase, Phase::Initialising))
-        .await
-        .map_err(given_up)?;
+/// Waits for the end of `setup()`, passes its data to all virtual users, and waits for the start.
+async fn await_start(
+    context: &mut LoopContext,
+    users: &LoopUsers,
+) -> Result<RunClock, ScriptError> {
+    // An error means that the run ended before it started.
+    let prepared = context.phase.wait_for(|phase| !matches!(phase, Phase::Initialising)).await;
+    prepared.map_err(|_| ScriptError::Interrupted)?;
     if context.run.setup_data.get().is_some() {
         let workers = users.workers.iter().map(|worker| worker.mailbox.clone());
         let pooled = users.pools.iter().flat_map(|pool| pool.mailboxes());
@@ -103,8 +95,7 @@ async fn prepare(mailbox: &Mailbox) {
     let _ = ready.await;
 }
 
-/// Runs all scenarios of this loop to their ends.
-async fn run_all(context: &mut LoopContext, users: LoopUsers, clock: Clock) {
+async fn run_all(context: &mut LoopContext, users: LoopUsers, clock: RunClock) {
     let mut tasks = Vec::with_capacity(users.workers.len() + users.pools.len());
     for worker in users.workers {
         let assignment = worker.assignment.clone();
@@ -112,7 +103,7 @@ async fn run_all(context: &mut LoopContext, users: LoopUsers, clock: Clock) {
     }
     let parts = std::mem::take(&mut context.plan.pools);
     for (pool, part) in users.pools.into_iter().zip(parts) {
-        let scenario = &context.options.scenarios[part.scenario];
+        let scenario = &context.run.settings().scenarios[part.scenario];
         let parts = part.shared.parts() as u64;
         let arrivals = executor::arrivals(scenario, context.warm_up, part.part as u64, parts);
         let times = (clock.start, times(scenario, context.warm_up), (context.timer)());
@@ -121,7 +112,7 @@ async fn run_all(context: &mut LoopContext, users: LoopUsers, clock: Clock) {
         tasks.push(spawn(assignment, run));
     }
     for task in tasks {
-        // One that has panicked has stopped the run.
+        // A task that has panicked has stopped the run.
         let _ = task.await;
     }
 }
@@ -131,12 +122,10 @@ fn spawn(assignment: Rc<Assignment>, task: impl Future<Output = ()> + 'static) -
 }
 
 fn times(scenario: &Scenario, warm_up: Duration) -> Times {
-    let begin = match scenario.start_time.is_zero() {
-        true => Duration::ZERO,
-        false => scenario.start_time + warm_up,
-    };
-    let end = scenario.start_time + warm_up + scenario.executor.duration();
-    // As in k6: otherwise the rates of one with few iterations would be over less than its duration.
+    let offset = scenario.start_time + warm_up;
+    let begin = if scenario.start_time.is_zero() { Duration::ZERO } else { offset };
+    let end = offset + scenario.executor.duration();
+    // As in k6, so that rates of a scenario with few iterations cover its whole duration.
     let earliest_end = match scenario.executor {
         ExecutorConfig::ConstantArrivalRate { .. } => end,
         _ => begin,
@@ -144,37 +133,38 @@ fn times(scenario: &Scenario, warm_up: Duration) -> Times {
     Times { begin, end, limit: end + scenario.graceful_stop, earliest_end }
 }
 
-/// Runs the init code of every virtual user of this loop.
 async fn initialise(
     context: &mut LoopContext,
     event_loop: &Rc<EventLoop>,
 ) -> Result<LoopUsers, ScriptError> {
-    let count = context.options.scenarios.len();
-    let assignments: Vec<_> = (0..count)
-        .map(|at| assignment(&context.options, at, context.run.iterations_of(at)))
-        .collect();
+    let options = context.run.settings();
+    let assignment = |(index, scenario): (usize, &Scenario)| {
+        Rc::new(Assignment {
+            index,
+            scenario: scenario.name.clone(),
+            executor: scenario.executor.name(),
+            tags: [options.tags.as_slice(), scenario.tags.as_slice()].concat(),
+            metadata: Vec::new(),
+            iterations: context.run.iterations_of(index),
+        })
+    };
+    let assignments: Vec<_> = options.scenarios.iter().enumerate().map(assignment).collect();
     let mut users =
         LoopUsers { workers: Vec::with_capacity(context.plan.users.len()), pools: Vec::new() };
     for part in &context.plan.pools {
-        let scenario = &context.options.scenarios[part.scenario];
         users.pools.push(Rc::new(LocalPool {
             shared: part.shared.clone(),
             part: part.part,
             event_loop: event_loop.clone(),
             assignment: assignments[part.scenario].clone(),
-            exec: scenario.exec.clone(),
-            environment: scenario.env.clone(),
-            max_vus: scenario.executor.max_vus(),
-            spawn_user: spawn_user(event_loop),
             free: RefCell::default(),
             closed: false.into(),
             members: RefCell::default(),
         }));
     }
     for planned in std::mem::take(&mut context.plan.users) {
-        let scenario = &context.options.scenarios[planned.scenario];
         let UserHandle { user, mailbox } = tokio::select! {
-            made = make(event_loop, planned.id) => made?,
+            created = create_user(event_loop, planned.id) => created?,
             () = wait_for_stop(context.stop.clone()) => return Err(ScriptError::Interrupted),
         };
         let pool = context.plan.pools.iter().position(|part| part.scenario == planned.scenario);
@@ -186,8 +176,6 @@ async fn initialise(
             user,
             mailbox,
             assignment: assignments[planned.scenario].clone(),
-            exec: scenario.exec.clone(),
-            environment: scenario.env.clone(),
             spans: planned.spans,
             budget: planned.budget,
             busy: Arc::default(),
@@ -196,8 +184,7 @@ async fn initialise(
     Ok(users)
 }
 
-/// Makes a virtual user and runs its init code.
-async fn make(event_loop: &Rc<EventLoop>, id: u32) -> Result<UserHandle, ScriptError> {
+async fn create_user(event_loop: &Rc<EventLoop>, id: u32) -> Result<UserHandle, ScriptError> {
     let user = Rc::new(User::new(id, event_loop.clone()));
     let mailbox = Rc::new(Mailbox::default());
     init(&user, &mailbox).await?;
@@ -205,28 +192,20 @@ async fn make(event_loop: &Rc<EventLoop>, id: u32) -> Result<UserHandle, ScriptE
     Ok(UserHandle { user, mailbox })
 }
 
-/// How a pool gets another virtual user while its scenario runs.
-fn spawn_user(event_loop: &Rc<EventLoop>) -> SpawnUser {
-    let event_loop = event_loop.clone();
-    Rc::new(move || -> Pin<Box<dyn Future<Output = _>>> {
-        let event_loop = event_loop.clone();
-        Box::pin(async move {
-            let run: &Run = &event_loop.run;
-            let id = run.vu_ids.fetch_add(1, Ordering::Relaxed) + 1;
-            let handle = make(&event_loop, id).await?;
-            event_loop.recorder.borrow_mut().learn(&run.registry());
-            if run.setup_data.get().is_some() {
-                prepare(&handle.mailbox).await;
-            }
-            Ok(handle)
-        })
-    })
+pub(crate) async fn spawn_user(event_loop: &Rc<EventLoop>) -> Result<UserHandle, ScriptError> {
+    let run: &Run = &event_loop.run;
+    let handle = create_user(event_loop, run.next_vu_id()).await?;
+    event_loop.recorder.borrow_mut().learn(&run.registry());
+    if run.setup_data.get().is_some() {
+        prepare(&handle.mailbox).await;
+    }
+    Ok(handle)
 }
 
-/// What a loop notes about itself from the start of recording on.
+/// A loop's measurements of itself while recording.
 #[derive(Default)]
 struct LoopWatch {
-    /// When, and what the thread had done until then.
+    /// Start of recording, and the thread's counters then.
     started: Option<(Instant, Spent)>,
     lag: Histogram,
 }
@@ -241,31 +220,30 @@ impl LoopWatch {
     }
 }
 
-/// Starts recording when its time has come, and watches the loop from then on.
-async fn record(clock: Clock, event_loop: Rc<EventLoop>, watch: Rc<RefCell<LoopWatch>>) {
-    tokio::time::sleep_until(clock.record_from).await;
-    event_loop.recorder.borrow_mut().start(clock.record_from.into_std());
+/// Starts the recording at its time, and watches the loop from then on.
+async fn record(clock: RunClock, event_loop: Rc<EventLoop>, watch: Rc<RefCell<LoopWatch>>) {
+    tokio::time::sleep_until(clock.record_from()).await;
+    event_loop.recorder.borrow_mut().start(clock.record_from().into_std());
     watch.borrow_mut().started = Some((Instant::now(), Spent::now()));
     generator::watch_lag(|late| watch.borrow_mut().lag.record(late)).await;
 }
 
-/// Shares the loop's figures with the thresholds that may end the run.
 fn share_figures(context: &LoopContext, event_loop: &Rc<EventLoop>) -> Option<JoinHandle<()>> {
     let (figures, event_loop, index) =
         (context.figures.clone()?, event_loop.clone(), context.index);
     Some(every_interval(move || {
-        let sinks = event_loop.recorder.borrow().snapshot(figures.metrics());
+        let sinks = event_loop.recorder.borrow().snapshot(&figures.metrics);
         figures.share(index, sinks);
     }))
 }
 
-/// Passes on what a terminal shows, if there is one.
 fn show_recent(context: &LoopContext, event_loop: &Rc<EventLoop>) -> Option<JoinHandle<()>> {
     let (run, event_loop) = (context.run.clone(), event_loop.clone());
     run.live.is_watched.load(Ordering::Relaxed).then(|| {
         every_interval(move || {
-            let recent = event_loop.recorder.borrow_mut().take_recent();
-            run.live.add_recent(&recent);
+            if let Some(recent) = event_loop.recorder.borrow_mut().recent.as_deref_mut() {
+                run.live.recent.lock().merge(&std::mem::take(recent));
+            }
         })
     })
 }

@@ -1,9 +1,8 @@
-//! The virtual users of an open model, as all event loops see them.
+//! The virtual users of an open model over all event loops.
 //!
-//! Every event loop starts its part of the iterations and first looks among its own virtual users
-//! for one that is free, then among those of the other loops. A loop's number of free virtual users
-//! is *claimed* before anything else happens: a loop with a claim has a virtual user for certain,
-//! and an iteration is dropped exactly when none is free anywhere, as with k6's one pool.
+//! Every event loop starts its part of the iterations, on its own free virtual users or else on those of other loops.
+//! It first *claims* one by decrementing a loop's count of free virtual users: a claim guarantees a virtual user, and
+//! an iteration is dropped exactly when none is free anywhere, as with k6's one pool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -13,33 +12,31 @@ use tokio::time::Instant;
 
 use crate::options::VuPool;
 
-/// What one event loop sends to another one's part of the pool.
+/// Message from one event loop to another one's part of the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Start an iteration that should start at this moment; a virtual user is claimed for it.
+    /// Start the iteration intended for this moment, for which a virtual user is claimed.
     Start(Instant),
-    /// Nothing will be started any more.
+    /// No iterations follow.
     Close,
 }
 
-/// What becomes of an iteration that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// A virtual user of the asking event loop is to run it.
+    /// A virtual user of the same event loop runs it.
     Own,
-    /// It was handed to another event loop.
     HandedOver,
-    /// No virtual user is free.
     NoneFree,
 }
 
 #[derive(Debug)]
 pub(crate) struct ArrivalPool {
     loops: Vec<LoopSide>,
-    /// Virtual users that may still be made while the scenario runs.
+    /// Virtual users that may still be created.
     unplanned: AtomicU32,
-    /// One is being made: never two at once, as in k6.
+    /// One is being created; as in k6 never two at once.
     spawning: AtomicBool,
+    /// Event loops that still start iterations.
     starting: AtomicUsize,
     exhausted: AtomicBool,
 }
@@ -51,8 +48,7 @@ struct LoopSide {
 }
 
 impl ArrivalPool {
-    /// A pool over `loops` event loops (no more than there can be virtual users), and what each of
-    /// them receives its orders by.
+    /// A pool over `loops` event loops, but not more than virtual users, with the receiver of each.
     pub(crate) fn new(
         config: VuPool,
         loops: usize,
@@ -74,17 +70,14 @@ impl ArrivalPool {
         (Arc::new(pool), receivers)
     }
 
-    /// How many event loops take part.
     pub(crate) fn parts(&self) -> usize {
         self.loops.len()
     }
 
-    /// A virtual user of `part` has become free.
     pub(crate) fn release(&self, part: usize) {
         self.loops[part].free.fetch_add(1, Ordering::Release);
     }
 
-    /// Finds a virtual user for an iteration of `part`.
     pub(crate) fn claim(&self, part: usize, intended: Instant) -> Claim {
         let parts = self.loops.len();
         for distance in 0..parts {
@@ -99,14 +92,14 @@ impl ArrivalPool {
             if distance == 0 {
                 return Claim::Own;
             }
-            // Without a receiver the whole run was stopped.
+            // Without a receiver the run has stopped.
             let _ = self.loops[at].orders.send(Order::Start(intended));
             return Claim::HandedOver;
         }
         Claim::NoneFree
     }
 
-    /// Whether a virtual user is to be made now; [`Self::end_spawn`] must follow.
+    /// True if a virtual user should be created now; [`Self::end_spawn`] must follow.
     pub(crate) fn begin_spawn(&self) -> bool {
         if self.spawning.swap(true, Ordering::AcqRel) {
             return false;
@@ -120,20 +113,18 @@ impl ArrivalPool {
         left.is_ok()
     }
 
-    /// The virtual user is made, or could not be.
     pub(crate) fn end_spawn(&self) {
         self.spawning.store(false, Ordering::Release);
     }
 
-    /// True for the first caller after all virtual users there may be were made.
+    /// True once, after all allowed virtual users were created.
     pub(crate) fn is_exhausted_now(&self) -> bool {
         self.unplanned.load(Ordering::Relaxed) == 0
             && !self.spawning.load(Ordering::Acquire)
             && !self.exhausted.swap(true, Ordering::Relaxed)
     }
 
-    /// One event loop has started its last iteration; the last of them closes all loops. An order
-    /// given before reaches its part before the closing does.
+    /// An event loop has started its last iteration; the last loop closes all, after all orders.
     pub(crate) fn all_started(&self) {
         if self.starting.fetch_sub(1, Ordering::AcqRel) == 1 {
             for side in &self.loops {
@@ -147,12 +138,10 @@ impl ArrivalPool {
 mod tests {
     use super::*;
 
-    fn pool(
-        planned: u32,
-        most: u32,
-        loops: usize,
-    ) -> (Arc<ArrivalPool>, Vec<mpsc::UnboundedReceiver<Order>>) {
-        ArrivalPool::new(VuPool { pre_allocated_vus: planned, max_vus: most }, loops)
+    type Orders = Vec<mpsc::UnboundedReceiver<Order>>;
+
+    fn pool(pre_allocated_vus: u32, max_vus: u32, loops: usize) -> (Arc<ArrivalPool>, Orders) {
+        ArrivalPool::new(VuPool { pre_allocated_vus, max_vus }, loops)
     }
 
     #[test]
@@ -194,10 +183,8 @@ mod tests {
         pool.all_started();
         assert!(orders[0].try_recv().is_err());
         pool.all_started();
-        assert_eq!(
-            (orders[0].try_recv(), orders[1].try_recv()),
-            (Ok(Order::Close), Ok(Order::Close))
-        );
+        assert_eq!(orders[0].try_recv(), Ok(Order::Close));
+        assert_eq!(orders[1].try_recv(), Ok(Order::Close));
     }
 
     #[test]

@@ -1,17 +1,16 @@
-//! What a virtual user may still start, where an executor gives a number of iterations and not only
-//! a time.
+//! Number of iterations left to start, for executors that limit it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::options::ExecutorConfig;
 
-/// How many iterations are left, for one virtual user or for all that have a clone; `None`: as many as time allows.
+/// Iterations left for one virtual user, or for all with a clone; `None` is unlimited.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget(Option<Arc<AtomicU64>>);
 
 impl Budget {
-    pub(crate) fn of(executor: &ExecutorConfig) -> Self {
+    pub(crate) fn new(executor: &ExecutorConfig) -> Self {
         match executor {
             ExecutorConfig::PerVuIterations { iterations, .. }
             | ExecutorConfig::SharedIterations { iterations, .. } => {
@@ -29,12 +28,12 @@ impl Budget {
         })
     }
 
-    /// Whether the virtual user may be done before its time is over.
+    /// True if the virtual user may finish before its time.
     pub(crate) fn is_limited(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Empties the budget and returns what was left in it: iterations that were never started.
+    /// Empties the budget and returns the number of iterations that were not started.
     pub(crate) fn drain(&self) -> u64 {
         self.0.as_ref().map_or(0, |left| left.swap(0, Ordering::Relaxed))
     }
@@ -49,7 +48,8 @@ mod tests {
     #[test]
     fn a_budget_is_spent_by_its_owner() {
         let (vus, iterations, max_duration) = (2, 3, MAX_DURATION);
-        let budget = Budget::of(&ExecutorConfig::PerVuIterations { vus, iterations, max_duration });
+        let budget =
+            Budget::new(&ExecutorConfig::PerVuIterations { vus, iterations, max_duration });
         assert!(budget.take());
         assert_eq!(budget.drain(), 2);
         assert!(!budget.take());
@@ -59,7 +59,7 @@ mod tests {
     fn a_shared_budget_is_spent_once_by_everybody_together() {
         let (vus, iterations, max_duration) = (2, 5, MAX_DURATION);
         let budget =
-            Budget::of(&ExecutorConfig::SharedIterations { vus, iterations, max_duration });
+            Budget::new(&ExecutorConfig::SharedIterations { vus, iterations, max_duration });
         let budgets = [budget.clone(), budget];
         let taken = (0..10).filter(|turn| budgets[turn % 2].take()).count();
         assert_eq!((taken, budgets[0].drain()), (5, 0));

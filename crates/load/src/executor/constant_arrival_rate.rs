@@ -1,13 +1,12 @@
 //! `constant-arrival-rate`: iterations start evenly spaced, however long they take.
 //!
-//! The i-th start (from 0) is at `i · timeUnit / rate`, and there is one for every such moment
-//! before the end of `duration`: exactly `⌈duration · rate / timeUnit⌉` of them. k6 rounds the
-//! distance down to whole nanoseconds first (`getTickerPeriod` in `lib/executor/helpers.go`), so a
-//! rate that does not divide a second may give it one start more.
+//! The i-th start (from 0) is at `i · timeUnit / rate`, before the end of `duration`: `⌈duration · rate / timeUnit⌉`
+//! starts. k6 first rounds the distance down to whole nanoseconds (`getTickerPeriod` in `lib/executor/helpers.go`) and
+//! may have one start more.
 
 use std::time::Duration;
 
-/// Every `step`-th start from the `first` one on.
+/// Every `step`-th start, beginning with number `first`.
 pub(super) fn starts(
     rate: u32,
     time_unit: Duration,

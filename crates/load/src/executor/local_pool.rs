@@ -1,9 +1,8 @@
-//! One event loop's part of an open model: starts its iterations when they are due, on its own
-//! virtual users or on those of other loops ([`ArrivalPool`]).
+//! One event loop's part of an open model: starts iterations when they are due, on its own virtual users or on those of
+//! other loops ([`ArrivalPool`]).
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,49 +16,42 @@ use tokio::time::Instant;
 use super::arrival_pool::{ArrivalPool, Claim, Order};
 use super::runner::{wait_for_stop, wait_until};
 use super::timer::Timer;
+use crate::engine::spawn_user;
 use crate::event_loop::EventLoop;
 use crate::log::Level;
+use crate::options::Scenario;
 use crate::panics::within;
 use crate::script::mailbox::{Activation, Mailbox, Turn, Turns};
 use crate::script::user::{Assignment, User};
 use crate::script::{ScriptError, coroutine};
 
-/// How late after the end of the schedule an iteration may still start; what is later still is
-/// dropped. Only an overloaded generator gets there.
+/// Latest start of an iteration after the end of the schedule; only an overloaded generator reaches it.
 const LATEST_START: Duration = Duration::from_millis(100);
 
-/// Makes a virtual user on this event loop.
-pub(crate) type SpawnUser =
-    Rc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<UserHandle, ScriptError>>>>>;
-
-/// A virtual user and where its work is left.
 pub(crate) struct UserHandle {
     pub(crate) user: Rc<User>,
     pub(crate) mailbox: Rc<Mailbox>,
 }
 
-/// When a scenario's iterations may start and run, from the start of the run.
+/// Times of a scenario, from the start of the run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
+    /// Iterations start from now on.
     pub(crate) begin: Duration,
+    /// No iteration starts from now on.
     pub(crate) end: Duration,
-    /// An iteration still running now is interrupted.
+    /// A running iteration is interrupted.
     pub(crate) limit: Duration,
-    /// The scenario is not over sooner, even when all its iterations are.
+    /// The scenario lasts until now even when all its iterations are over.
     pub(crate) earliest_end: Duration,
 }
 
-/// The virtual users of one scenario on one event loop.
 pub(crate) struct LocalPool {
     pub(crate) shared: Arc<ArrivalPool>,
-    /// This event loop's place in the pool.
+    /// Index of this event loop in the pool.
     pub(crate) part: usize,
     pub(crate) event_loop: Rc<EventLoop>,
     pub(crate) assignment: Rc<Assignment>,
-    pub(crate) exec: String,
-    pub(crate) environment: Vec<(String, String)>,
-    pub(crate) max_vus: u32,
-    pub(crate) spawn_user: SpawnUser,
     pub(crate) free: RefCell<VecDeque<Rc<Slot>>>,
     pub(crate) closed: Cell<bool>,
     pub(crate) members: RefCell<Vec<Member>>,
@@ -67,10 +59,11 @@ pub(crate) struct LocalPool {
 
 pub(crate) struct Member {
     handle: UserHandle,
+    /// `None` before the first iteration and after the last.
     done: Option<oneshot::Receiver<()>>,
 }
 
-/// Where a free virtual user waits for its next iteration.
+/// The next iteration of a waiting virtual user.
 #[derive(Default)]
 pub(crate) struct Slot {
     intended: Cell<Option<Instant>>,
@@ -85,7 +78,6 @@ impl Slot {
     }
 }
 
-/// The turns of one virtual user of a pool.
 struct ArrivalTurns {
     pool: Rc<LocalPool>,
     user: Rc<User>,
@@ -93,8 +85,7 @@ struct ArrivalTurns {
 }
 
 impl Turns for ArrivalTurns {
-    /// Waits, on the virtual user's own stack, for an iteration to run. Those that have waited
-    /// longest come first, as in k6.
+    /// Waits for an iteration on the virtual user's own stack. As in k6 the longest waiting is first.
     fn next(&self) -> Option<Turn> {
         let (pool, slot) = (&self.pool, &self.slot);
         if pool.closed.get() || self.user.control.is_stopping() {
@@ -102,7 +93,7 @@ impl Turns for ArrivalTurns {
         }
         pool.free.borrow_mut().push_back(slot.clone());
         pool.shared.release(pool.part);
-        // A virtual user that waits is not active.
+        // A waiting virtual user is not active.
         let active = &self.user.run.live.active;
         active.fetch_sub(1, Ordering::Relaxed);
         let intended = coroutine::block_on(std::future::poll_fn(|cx| {
@@ -122,7 +113,7 @@ impl Turns for ArrivalTurns {
 }
 
 impl LocalPool {
-    /// Runs this part of the scenario. `orders` is what other event loops want to be run here.
+    /// Runs this part of the scenario, and the `orders` of other event loops.
     pub(crate) async fn run(
         self: Rc<Self>,
         (start, times, timer): (Instant, Times, Timer),
@@ -151,7 +142,7 @@ impl LocalPool {
         self.members.borrow().iter().for_each(|member| member.handle.mailbox.close());
     }
 
-    /// Adds a virtual user, which waits for its first iteration.
+    /// Adds a virtual user and returns its index.
     pub(crate) fn join(self: &Rc<Self>, handle: UserHandle) -> usize {
         let mut members = self.members.borrow_mut();
         members.push(Member { handle, done: None });
@@ -162,8 +153,13 @@ impl LocalPool {
         self.members.borrow().iter().map(|member| member.handle.mailbox.clone()).collect()
     }
 
+    fn scenario(&self) -> &Scenario {
+        &self.event_loop.run.settings().scenarios[self.assignment.index]
+    }
+
     fn activate(self: &Rc<Self>, index: usize) {
         let (sender, done) = oneshot::channel();
+        let scenario = self.scenario();
         let member = &mut self.members.borrow_mut()[index];
         member.done = Some(done);
         let turns = ArrivalTurns {
@@ -173,15 +169,14 @@ impl LocalPool {
         };
         member.handle.mailbox.send(Activation {
             assignment: self.assignment.clone(),
-            exec: self.exec.clone(),
-            environment: self.environment.clone(),
+            exec: scenario.exec.clone(),
+            environment: scenario.env.clone(),
             turns: Box::new(turns),
             done: sender,
             busy: None,
         });
     }
 
-    /// Starts the iterations of this event loop's part.
     async fn dispatch(
         self: &Rc<Self>,
         start: Instant,
@@ -200,7 +195,7 @@ impl LocalPool {
             if self.start(intended) {
                 continue;
             }
-            // A virtual user that is about to become free on this event loop gets the chance to.
+            // Lets a virtual user of this event loop become free.
             tokio::task::yield_now().await;
             if !self.start(intended) {
                 self.drop_iterations(1);
@@ -221,7 +216,7 @@ impl LocalPool {
         true
     }
 
-    /// Starts what other event loops could not, until nothing will be started any more.
+    /// Starts iterations of other event loops until the pool is closed.
     async fn receive(&self, mut orders: mpsc::UnboundedReceiver<Order>) {
         while let Some(Order::Start(intended)) = orders.recv().await {
             self.assign(intended);
@@ -229,7 +224,7 @@ impl LocalPool {
         self.close();
     }
 
-    /// Gives an iteration to the free virtual user that was claimed for it.
+    /// Assigns an iteration to the virtual user claimed for it.
     fn assign(&self, intended: Instant) {
         if let Some(slot) = self.free.borrow_mut().pop_front() {
             slot.intended.set(Some(intended));
@@ -248,13 +243,11 @@ impl LocalPool {
         }
     }
 
-    /// Has a further virtual user made in the background, if there may be one.
     fn spawn_another(self: &Rc<Self>) {
         if self.shared.begin_spawn() {
             let pool = self.clone();
             let task = async move {
-                let made = (pool.spawn_user)().await;
-                match made {
+                match spawn_user(&pool.event_loop).await {
                     Ok(handle) if pool.closed.get() => handle.mailbox.close(),
                     Ok(handle) => {
                         let index = pool.join(handle);
@@ -273,7 +266,7 @@ impl LocalPool {
         } else if self.shared.is_exhausted_now() {
             let message = format!(
                 "Insufficient VUs, reached {} active VUs and cannot initialize more",
-                self.max_vus
+                self.scenario().executor.max_vus()
             );
             let fields =
                 [("executor", self.assignment.executor), ("scenario", &*self.assignment.scenario)];
@@ -281,15 +274,15 @@ impl LocalPool {
         }
     }
 
-    /// Waits for the last iteration of every member. May be given up and begun again.
+    /// Waits for the last iteration of every member. Can be cancelled and called again.
     async fn all_done(&self) {
         let mut at = 0;
         std::future::poll_fn(|cx| {
-            // Not borrowed between polls: another one may join meanwhile.
+            // Not borrowed between polls: a member may join meanwhile.
             let mut members = self.members.borrow_mut();
             while let Some(member) = members.get_mut(at) {
                 if let Some(done) = &mut member.done {
-                    // An error means that its life ended in a panic.
+                    // An error means that the virtual user has panicked.
                     let _ = std::task::ready!(Pin::new(done).poll(cx));
                     member.done = None;
                 }

@@ -1,15 +1,14 @@
 //! `ramping-arrival-rate`: iterations start at a rate that changes linearly in every stage.
 //!
-//! The number of starts up to a moment is the area under the rate up to it; the n-th start (from 1)
-//! is where that area reaches n, as in k6 (`cal` in `lib/executor/ramping_arrival_rate.go`). A part
-//! of a start that a stage does not complete is carried over to the next. Which stage a start
-//! belongs to is decided in whole numbers, so that no start is lost or doubled where stages meet.
+//! The n-th start (from 1) is where the area under the rate reaches n, as in k6 (`cal` in
+//! `lib/executor/ramping_arrival_rate.go`). The fraction of a start at the end of a stage is carried over to the next.
+//! The stage of a start is determined with integers, so that no start is lost or doubled where stages meet.
 
 use std::time::Duration;
 
 use crate::options::Stage;
 
-/// Every `step`-th start from the `first` one (from 0) on.
+/// Every `step`-th start, beginning with number `first` (from 0).
 pub(super) fn starts(
     start_rate: u32,
     time_unit: Duration,
@@ -20,7 +19,7 @@ pub(super) fn starts(
     let mut stage = 0;
     let mut from = start_rate;
     let (mut offset, mut before) = (Duration::ZERO, 0u128);
-    // Areas are counted in half nanoseconds of a start per unit: whole numbers for whole rates.
+    // Areas in half nanoseconds of a start per unit are integers for integer rates.
     let one = 2 * time_unit.as_nanos();
     (0u64..).map_while(move |turn| {
         let wanted = u128::from(first + turn * step + 1) * one;
@@ -39,8 +38,8 @@ pub(super) fn starts(
     })
 }
 
-/// When, inside of a stage, the (doubled) area under the rate reaches `area`: the positive root of
-/// `from·x + (to − from)·x² / 2d = area / 2`, in the form that does not cancel for equal rates.
+/// Time within a stage at which the doubled area under the rate reaches `area`: the positive root of `from·x + (to −
+/// from)·x² / 2d = area / 2`, in the form without cancellation for equal rates.
 fn within(from: u32, to: u32, duration: Duration, area: f64) -> Duration {
     let (from, to, length) = (f64::from(from), f64::from(to), duration.as_nanos() as f64);
     let root = (from * from + area * (to - from) / length).max(0.0).sqrt();
@@ -92,8 +91,8 @@ mod tests {
 
     #[test]
     fn an_unfinished_start_is_carried_into_the_next_stage() {
-        // 0.5 starts per second for 3 s are 1.5 starts: the second one needs another 0.5, which at
-        // 1 per second is there after 0.5 s.
+        // 0.5 starts per second for 3 s are 1.5 starts: the second one needs another 0.5, which at 1 per second is
+        // there after 0.5 s.
         let starts = starts(1, SECOND * 2, vec![stage(3, 1), stage(0, 2), stage(2, 2)], 0, 1);
         let starts: Vec<f64> = starts.map(|start| start.as_secs_f64()).collect();
         assert_eq!(starts, [2.0, 3.5, 4.5]);

@@ -1,20 +1,19 @@
-//! `ramping-vus`: a number of virtual users that changes in stages.
+//! `ramping-vus`: the number of virtual users changes in stages.
 
 use std::time::Duration;
 
 use super::Span;
 use crate::options::Stage;
 
-/// From `offset` on, `vus` virtual users are wanted.
+/// The number of virtual users from `offset` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Step {
     offset: Duration,
     vus: u32,
 }
 
-/// The wanted number over time. As in k6 1.8.1 (measured), the k-th of the n virtual users by which
-/// a stage goes up or down comes or leaves after k/n of its duration, so that the target is reached
-/// exactly at its end and not before.
+/// The number of virtual users over time. As in k6 1.8.1 (measured), the k-th of the n virtual users that a stage adds
+/// or removes starts or stops after k/n of its duration: the target is reached exactly at its end.
 fn steps(start_vus: u32, stages: &[Stage]) -> Vec<Step> {
     let mut steps = vec![Step { offset: Duration::ZERO, vus: start_vus }];
     let (mut offset, mut from) = (Duration::ZERO, start_vus);
@@ -36,7 +35,7 @@ fn steps(start_vus: u32, stages: &[Stage]) -> Vec<Step> {
     steps
 }
 
-/// The spans of every virtual user: the last ones started are the first ones released.
+/// The spans of every virtual user: the last started is the first released.
 pub(super) fn plan(
     start_vus: u32,
     stages: &[Stage],
@@ -59,7 +58,7 @@ pub(super) fn plan(
         let wanted = step.vus as usize;
         while active.len() > wanted {
             let start = active.pop().unwrap_or_default();
-            // As in k6, also at the very end of the last stage.
+            // As in k6 also at the end of the last stage.
             let limit = step.offset + graceful_ramp_down;
             release(&mut users, active.len(), start, step.offset, limit);
         }
@@ -81,6 +80,11 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
+    fn span(start: u64, end: u64, limit: u64) -> Span {
+        let [start, end, limit] = [start, end, limit].map(second);
+        Span { start, end, limit }
+    }
+
     fn stage(seconds: u64, target: u32) -> Stage {
         Stage { duration: second(seconds), target }
     }
@@ -100,15 +104,13 @@ mod tests {
     #[test]
     fn the_only_virtual_user_of_a_ramp_to_zero_stays_until_its_end() {
         let plan = plan(0, &[stage(1, 1), stage(2, 0)], second(30), second(30));
-        let span = Span { start: second(1), end: second(3), limit: second(33) };
-        assert_eq!(plan, vec![vec![span]]);
+        assert_eq!(plan, [[span(1, 3, 33)]]);
     }
 
     #[test]
     fn a_stage_without_duration_jumps() {
         let plan = plan(0, &[stage(0, 2), stage(3, 2), stage(0, 0)], second(1), second(9));
-        let span = Span { start: second(0), end: second(3), limit: second(4) };
-        assert_eq!(plan, vec![vec![span]; 2]);
+        assert_eq!(plan, [[span(0, 3, 4)], [span(0, 3, 4)]]);
     }
 
     #[test]
@@ -119,14 +121,8 @@ mod tests {
             second(3),
             second(30),
         );
-        assert_eq!(plan[0], [Span { start: second(0), end: second(15), limit: second(45) }]);
-        assert_eq!(
-            plan[1],
-            [
-                Span { start: second(0), end: second(5), limit: second(8) },
-                Span { start: second(10), end: second(15), limit: second(45) },
-            ]
-        );
+        assert_eq!(plan[0], [span(0, 15, 45)]);
+        assert_eq!(plan[1], [span(0, 5, 8), span(10, 15, 45)]);
     }
 
     proptest! {

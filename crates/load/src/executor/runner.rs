@@ -1,4 +1,4 @@
-//! Runs the spans of one virtual user.
+//! Runs the spans of a virtual user.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,31 +12,25 @@ use super::{Budget, Span};
 use crate::script::mailbox::{Activation, Mailbox, Turn, Turns};
 use crate::script::user::{Assignment, User};
 
-/// A virtual user that has run its init code, and its work.
 pub(crate) struct Worker {
     pub(crate) user: Rc<User>,
     pub(crate) mailbox: Rc<Mailbox>,
     pub(crate) assignment: Rc<Assignment>,
-    pub(crate) exec: String,
-    pub(crate) environment: Vec<(String, String)>,
     pub(crate) spans: Vec<Span>,
     pub(crate) budget: Budget,
     /// Locked while the virtual user has work.
     pub(crate) busy: Arc<Mutex<()>>,
 }
 
-/// An activation under way.
 struct Active {
-    /// No iteration starts from here on; moved when the next span begins before the last
-    /// iteration of this one is over.
+    /// No iteration starts from now on; moved when the next span begins during the last iteration of this one.
     end: Rc<Cell<Instant>>,
     limit: Instant,
     done: oneshot::Receiver<()>,
 }
 
 impl Worker {
-    /// Runs all spans. `start` is when the run starts, `stop` turns true when the run is stopped
-    /// from outside: iterations are then interrupted and no more are started.
+    /// Runs all spans. When `stop` becomes true, iterations are interrupted and no more start.
     pub(crate) async fn run(self, start: Instant, stop: watch::Receiver<bool>) {
         let spans = async {
             let mut active: Option<Active> = None;
@@ -44,7 +38,6 @@ impl Worker {
                 active = self.idle_until(start + span.start, active).await;
                 let mut current = self.activate(start, *span, active);
                 tokio::select! {
-                    // Also when the run ends the virtual user by itself.
                     _ = &mut current.done => {
                         active = None;
                         if self.budget.is_limited() {
@@ -65,19 +58,19 @@ impl Worker {
             () = wait_for_stop(stop) => {
                 self.user.control.interrupt();
                 drop(self.busy.lock().await);
-                // What the end of the run leaves undone is not dropped.
+                // Iterations that the end of the run prevents are not dropped.
                 self.budget.drain();
             }
         }
         let dropped = self.budget.drain();
-        // Also when the script itself ended the run.
+        // Nor when the script has ended the run.
         if dropped > 0 && self.user.run.stop_requested().is_none() {
             self.user.event_loop.dropped(&self.assignment, dropped);
         }
         self.mailbox.close();
     }
 
-    /// Waits for the next span; an iteration of the last one is interrupted when its grace is over.
+    /// Waits for the next span; an iteration of the last one is interrupted at its limit.
     async fn idle_until(&self, next: Instant, active: Option<Active>) -> Option<Active> {
         if let Some(mut active) = active
             && !self.is_over(&mut active, Some(next)).await
@@ -88,7 +81,7 @@ impl Worker {
         None
     }
 
-    /// Waits for the last iteration, up to its limit; false when it may go on and it is time for what comes `next`.
+    /// Waits for the last iteration up to its limit; false when it may continue and the `next` span begins.
     async fn is_over(&self, active: &mut Active, next: Option<Instant>) -> bool {
         tokio::select! {
             _ = &mut active.done => {}
@@ -116,20 +109,20 @@ impl Worker {
         let end = Rc::new(Cell::new(span_end));
         let (sender, done) = oneshot::channel();
         let (user, budget) = (self.user.clone(), self.budget.clone());
+        let scenario = &self.user.run.settings().scenarios[self.assignment.index];
         self.mailbox.send(Activation {
             assignment: self.assignment.clone(),
-            exec: self.exec.clone(),
-            environment: self.environment.clone(),
+            exec: scenario.exec.clone(),
+            environment: scenario.env.clone(),
             turns: Box::new(SpanTurns { end: end.clone(), user, budget }),
             done: sender,
-            // Free: the last activation is over.
+            // Unlocked: the last activation is over.
             busy: self.busy.clone().try_lock_owned().ok(),
         });
         Active { end, limit, done }
     }
 }
 
-/// The turns of a virtual user during one span: one after the other, as long as there is time.
 struct SpanTurns {
     end: Rc<Cell<Instant>>,
     user: Rc<User>,
@@ -151,9 +144,8 @@ pub(super) async fn wait_until(instant: Instant) {
     }
 }
 
-/// Completes when the run is stopped from outside.
 pub(crate) async fn wait_for_stop(mut stop: watch::Receiver<bool>) {
-    // An error means that the run cannot be stopped any more.
+    // Without a sender the run cannot be stopped any more.
     if stop.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;
     }

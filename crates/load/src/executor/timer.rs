@@ -1,5 +1,5 @@
-//! A timer that is on time to the microsecond. Tokio's counts in milliseconds, which at 10,000
-//! starts per second would make ten of them one burst; a timerfd has the kernel's resolution.
+//! A timer with the kernel's resolution (timerfd). Tokio's has milliseconds, which would turn 10,000 starts per second
+//! into bursts of ten.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -11,16 +11,13 @@ use rustix::time::{
 use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
-/// Waits for moments, one after the other.
 pub(crate) enum Timer {
-    /// The kernel's.
     Precise(AsyncFd<OwnedFd>),
-    /// Tokio's, where the kernel refuses one and where the clock is controlled (tests).
+    /// Tokio's, for tests with a controlled clock and when the kernel refuses a timer.
     Coarse,
 }
 
 impl Timer {
-    /// The kernel's timer, or tokio's when there is none to be had.
     pub(crate) fn precise() -> Self {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let fd = timerfd_create(TimerfdClockId::Monotonic, flags).map_err(std::io::Error::from);
@@ -65,24 +62,19 @@ fn arm(fd: &AsyncFd<OwnedFd>, left: Duration) -> rustix::io::Result<()> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn no_timer_is_early_and_both_come_to_an_end() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            for timer in [Timer::precise(), Timer::Coarse] {
-                for micros in [0, 30, 1_700] {
-                    let moment = Instant::now() + Duration::from_micros(micros);
-                    timer.until(moment).await;
-                    assert!(Instant::now() >= moment);
-                }
+    #[tokio::test]
+    async fn no_timer_is_early_and_both_come_to_an_end() {
+        for timer in [Timer::precise(), Timer::Coarse] {
+            for micros in [0, 30, 1_700] {
+                let moment = Instant::now() + Duration::from_micros(micros);
+                timer.until(moment).await;
+                assert!(Instant::now() >= moment);
             }
-        });
+        }
     }
 
-    #[test]
-    fn the_precise_timer_is_the_kernels() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let _entered = runtime.enter();
+    #[tokio::test]
+    async fn the_precise_timer_is_the_kernels() {
         assert!(matches!(Timer::precise(), Timer::Precise(_)));
     }
 }

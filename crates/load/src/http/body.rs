@@ -2,7 +2,7 @@
 
 use super::{RequestError, Result};
 
-/// Longest line of a chunk size with its extensions, and longest trailer section.
+/// Limit of a chunk-size line with its extensions, and of the trailer section.
 const MAX_LINE_BYTES: usize = 16 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,6 @@ enum ChunkState {
     Done,
 }
 
-/// Decodes a chunked body from pieces of any size.
 #[derive(Debug)]
 pub(super) struct ChunkedDecoder {
     state: ChunkState,
@@ -37,8 +36,7 @@ impl ChunkedDecoder {
         self.state == ChunkState::Done
     }
 
-    /// Reads from `input`, hands decoded bytes to `sink`, and returns how much was read. Reads less
-    /// than all only when the body is complete.
+    /// Passes decoded bytes to `sink` and returns the number of bytes read: all of `input` unless the body is complete.
     pub(super) fn decode(
         &mut self,
         input: &[u8],
@@ -63,7 +61,6 @@ impl ChunkedDecoder {
         Ok(at)
     }
 
-    /// Takes one byte of the framing.
     fn step(&mut self, byte: u8) -> Result<()> {
         self.line_bytes += 1;
         if self.line_bytes > MAX_LINE_BYTES {
@@ -107,27 +104,31 @@ impl ChunkedDecoder {
     }
 }
 
+/// The body, whether it is complete, and the number of bytes read.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) fn decode<'p>(
+    pieces: impl IntoIterator<Item = &'p [u8]>,
+) -> Result<(Vec<u8>, bool, usize)> {
+    let (mut decoder, mut body, mut read) = (ChunkedDecoder::new(), Vec::new(), 0);
+    for piece in pieces {
+        read += decoder.decode(piece, |data| {
+            body.extend_from_slice(data);
+            Ok(())
+        })?;
+    }
+    Ok((body, decoder.is_done(), read))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
-    fn decode(pieces: &[&[u8]]) -> Result<(Vec<u8>, bool, usize)> {
-        let (mut decoder, mut body, mut read) = (ChunkedDecoder::new(), Vec::new(), 0);
-        for piece in pieces {
-            read += decoder.decode(piece, |data| {
-                body.extend_from_slice(data);
-                Ok(())
-            })?;
-        }
-        Ok((body, decoder.is_done(), read))
-    }
-
     #[test]
     fn chunks_extensions_and_trailers_are_read() {
         let text = b"5;a=b\r\nhello\r\n1 \r\n!\r\n0\r\nTrailer: x\r\n\r\nHTTP/1.1 next";
-        let (body, done, read) = decode(&[text]).unwrap();
+        let (body, done, read) = decode([&text[..]]).unwrap();
         assert_eq!((body.as_slice(), done), (&b"hello!"[..], true));
         assert_eq!(&text[read..], b"HTTP/1.1 next");
     }
@@ -138,12 +139,12 @@ mod tests {
             "x\r\n", "\r\n", "5\nhello", "5\r\nhelloX\r\n", "1111111111111111\r\n",
             "5\r\nhello\r\r",
         ] {
-            assert!(decode(&[text.as_bytes()]).is_err(), "{text:?}");
+            assert!(decode([text.as_bytes()]).is_err(), "{text:?}");
         }
         let endless = format!("5;{}", "x".repeat(MAX_LINE_BYTES));
-        assert!(decode(&[endless.as_bytes()]).is_err());
+        assert!(decode([endless.as_bytes()]).is_err());
         let trailers = format!("0\r\n{}", "A: b\r\n".repeat(MAX_LINE_BYTES));
-        assert!(decode(&[trailers.as_bytes()]).is_err());
+        assert!(decode([trailers.as_bytes()]).is_err());
     }
 
     proptest! {
@@ -159,8 +160,7 @@ mod tests {
                 wire.extend(b"\r\n");
             }
             wire.extend(b"0\r\n\r\n");
-            let pieces: Vec<&[u8]> = wire.chunks(cut).collect();
-            let (body, done, read) = decode(&pieces).unwrap();
+            let (body, done, read) = decode(wire.chunks(cut)).unwrap();
             prop_assert!(done);
             prop_assert_eq!(read, wire.len());
             prop_assert_eq!(body, chunks.concat());
@@ -168,7 +168,7 @@ mod tests {
 
         #[test]
         fn no_bytes_make_the_decoder_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let _ = decode(&[&bytes]);
+            let _ = decode([&bytes[..]]);
         }
     }
 }

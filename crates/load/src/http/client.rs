@@ -1,4 +1,4 @@
-//! The client of one virtual user: its kept connections, redirects, timeouts.
+//! Client of one virtual user: kept connections, redirects, timeouts.
 
 use std::cell::{OnceCell, RefCell};
 use std::io;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::LocalSet;
 
-use super::connection::{self, Connection, Dialled, Peer, Progress, RawResponse, Traffic};
+use super::connection::{self, Connection, Dialled, Peer, Progress, Response, Traffic};
 use super::cookies::{Jar, RequestCookie};
 use super::debug::{Debug, HttpDebug};
 use super::http2::Http2;
@@ -20,31 +20,26 @@ use super::{
     encoding,
 };
 
-/// Blocks this thread for an exchange outside of all event loops.
+/// Blocks this thread until an exchange outside of all event loops is over.
 pub(crate) fn block_on<F: Future>(exchange: F) -> io::Result<F::Output> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    // HTTP/2 has a task of its own.
+    // An HTTP/2 connection spawns a task.
     Ok(runtime.block_on(LocalSet::new().run_until(exchange)))
 }
 
-/// Settings that hold for every request of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClientConfig {
-    /// The `User-Agent` header unless a request sets its own; empty sends none.
+    /// Default of the `User-Agent` header; empty sends none.
     pub(crate) user_agent: String,
-    /// Close the connection after every request.
     pub(crate) no_connection_reuse: bool,
     pub(crate) tls: TlsSettings,
     pub(crate) names: NameRules,
     pub(crate) proxies: Proxies,
-    /// Whether a body of a success is left unread if only the end of the connection would end it.
+    /// Leave the body of a 2xx response unread when only the end of the connection would end it.
     pub(crate) skips_success: bool,
-    /// Show what goes over the wire.
     pub(crate) debug: Option<HttpDebug>,
 }
 
-/// What the clients of one event loop share.
-#[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) config: ClientConfig,
     resolver: Resolver,
@@ -53,7 +48,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// `write` gets what `config.debug` wants to be shown, and the id of the request it is about.
+    /// `write` receives the messages of `config.debug` with the id of their request.
     pub(crate) fn new(config: ClientConfig, write: impl Fn(&str, &str) + 'static) -> Self {
         let tls = Tls::new(config.tls.clone());
         let resolver = Resolver::new(config.names.clone());
@@ -61,8 +56,7 @@ impl Network {
         Self { config, resolver, tls, debug }
     }
 
-    /// A stream for a protocol that others speak, by the same rules of names and settings of TLS. Of the address only
-    /// the host, the port and whether it is secure count.
+    /// A stream for another protocol, with the same rules for names and TLS. Uses only host, port and scheme of `url`.
     pub(crate) async fn connect(&self, url: &Url, offer: Offer) -> Result<Stream> {
         let (addresses, _) = self.resolver.resolve(&url.host, url.port).await?;
         let trace = &mut Trace::begin();
@@ -72,52 +66,41 @@ impl Network {
     }
 }
 
-/// One request, before redirects.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) method: Rc<str>,
     pub(crate) url: Rc<Url>,
-    /// Extra headers, as given. `Host` and `User-Agent` replace the ones the client would send.
+    /// Additional headers; `Host` and `User-Agent` replace those of the client.
     pub(crate) headers: Vec<(Rc<str>, Rc<str>)>,
     pub(crate) body: Option<Rc<[u8]>>,
-    /// For all of it: connecting, redirects, the body.
+    /// Limit of the whole exchange: connecting, redirects, the body.
     pub(crate) timeout: Duration,
     pub(crate) max_redirects: u32,
     pub(crate) discard_body: bool,
-    /// Cookies for this request and its redirects.
     pub(crate) cookies: Vec<RequestCookie>,
-    /// Where cookies come from and go to.
     pub(crate) jar: Rc<Jar>,
-    /// The header `Cookie` that was sent, before redirects.
+    /// The `Cookie` header sent, before redirects.
     pub(crate) sent_cookies: OnceCell<Rc<str>>,
 }
 
-/// What one request on the wire came to; a followed redirect is an exchange of its own.
+/// One request on the wire with its response or error; each followed redirect is an exchange of its own.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) method: Rc<str>,
     pub(crate) url: Rc<Url>,
     pub(crate) timings: Timings,
     pub(crate) traffic: Traffic,
-    /// When the last byte of the answer (or the error) arrived.
+    /// Arrival of the last byte of the response, or of the error.
     pub(crate) end: Instant,
-    pub(crate) outcome: Result<Answer>,
-    /// The server that answered; `None` when none could be reached.
+    pub(crate) outcome: Result<Response>,
+    /// `None` when no server was reached.
     pub(crate) peer: Option<Peer>,
 }
 
-/// A response.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) head: Head,
-    pub(crate) body: Vec<u8>,
-}
-
-/// Sends requests, several at a time if need be; keeps connections between them.
+/// Sends requests, also concurrently, and keeps connections between them.
 pub(crate) struct Client {
     network: Rc<Network>,
     pool: Pool,
-    /// Reused for every head that is written.
     wire: RefCell<Vec<u8>>,
 }
 
@@ -126,7 +109,7 @@ impl Client {
         Self { network, pool: Pool::default(), wire: RefCell::default() }
     }
 
-    /// The `User-Agent` header of requests without one; empty for none.
+    /// Default of the `User-Agent` header; empty for none.
     pub(crate) fn user_agent(&self) -> &str {
         &self.network.config.user_agent
     }
@@ -135,8 +118,7 @@ impl Client {
         self.pool.clear();
     }
 
-    /// Sends `request`, follows redirects, and hands every exchange but the last to `on_redirect`.
-    /// Returns the last one.
+    /// Sends `request` and follows redirects. Passes every exchange but the last to `on_redirect` and returns the last.
     pub(crate) async fn send(
         &self,
         request: &Request,
@@ -157,7 +139,6 @@ impl Client {
             let mut track =
                 Track { trace: Trace::begin(), traffic: Traffic::default(), peer: None };
             let outcome = if request.timeout.is_zero() {
-                // Nothing may be sent.
                 Err(RequestError::Timeout)
             } else {
                 let attempt = self.attempt(request, &hop, &mut track);
@@ -165,35 +146,35 @@ impl Client {
                 attempted.unwrap_or(Err(RequestError::Timeout))
             };
             let end = Instant::now();
-            if let Ok(answer) = &outcome {
-                request.jar.store(&hop.url, &answer.head);
+            if let Ok(response) = &outcome {
+                request.jar.store(&hop.url, &response.head);
             }
             let next = match &outcome {
-                Ok(answer) if followed < request.max_redirects => {
-                    hop.after(&answer.head, &request.url)
+                Ok(response) if followed < request.max_redirects => {
+                    hop.after(&response.head, &request.url)
                 }
-                _ => None,
+                _ => Ok(None),
             };
             let Hop { method, url, .. } = hop.clone();
             let Track { trace, traffic, peer } = track;
             let timings = trace.finish(end);
             let exchange = Exchange { method, url, timings, traffic, end, outcome, peer };
             match next {
-                None => return decoded(exchange),
-                Some(Ok(next)) => {
+                Ok(None) => return decoded(exchange),
+                Ok(Some(next)) => {
                     on_redirect(&exchange);
                     hop = next;
                     followed += 1;
                 }
-                Some(Err(error)) => return Exchange { outcome: Err(error), ..exchange },
+                Err(error) => return Exchange { outcome: Err(error), ..exchange },
             }
         }
     }
 
-    /// One exchange, and more where the transport of Go, which k6 uses, tries again: once when a kept connection
-    /// turns out to be closed and the request may be repeated safely; several times when an HTTP/2 server says
-    /// that it has not looked at the request.
-    async fn attempt(&self, request: &Request, hop: &Hop, track: &mut Track) -> Result<Answer> {
+    /// One exchange, with the retries of Go's transport, which k6 uses: one when a kept connection turns out to be
+    /// closed and the method is idempotent; several when an HTTP/2 server reports that it has not processed the
+    /// request.
+    async fn attempt(&self, request: &Request, hop: &Hop, track: &mut Track) -> Result<Response> {
         let head = OutgoingHead::new(request, hop, &self.network.config)?;
         let debug = self.network.debug.as_ref();
         let body = head.http1_body(hop.body.as_deref().unwrap_or_default());
@@ -205,8 +186,8 @@ impl Client {
             let reused = kept.is_some();
             let mut link = match kept {
                 Some(link) => link,
-                // In a box, as all that is seldom done here: its state would be part of every frame below, and the
-                // pages of a stack that were touched once stay with the virtual user.
+                // Boxed, like every rare future here: its state would enlarge every frame below, and a page of a stack
+                // that was touched once stays with the virtual user.
                 None => Box::pin(self.connect(&hop.url, track)).await?,
             };
             let error = match self.exchange(&mut link, &head, request, hop, track).await {
@@ -217,7 +198,7 @@ impl Client {
                     if let (Some(debug), Some(id)) = (debug, id) {
                         debug.response(&response.head, &response.body, &id);
                     }
-                    return Ok(Answer { head: response.head, body: response.body });
+                    return Ok(response);
                 }
                 Err(error) => error,
             };
@@ -229,7 +210,7 @@ impl Client {
                 && repeatable
                 && reused
                 && retries == 0
-                && error.is_of_a_closed_connection()
+                && error.may_be_idle_close()
                 && matches!(link, Link::Alone(_))
             {
                 kept = None;
@@ -247,7 +228,7 @@ impl Client {
         request: &Request,
         hop: &Hop,
         track: &mut Track,
-    ) -> Result<RawResponse> {
+    ) -> Result<Response> {
         track.peer = Some(link.peer());
         track.trace.connected = Some(Instant::now());
         let body = hop.body.as_deref().unwrap_or_default();
@@ -260,7 +241,7 @@ impl Client {
         };
         match link {
             Link::Alone(connection) => {
-                // Taken, not borrowed: another request of a batch may need one meanwhile.
+                // Taken, not borrowed: another request of a batch may use it meanwhile.
                 let mut wire = self.wire.take();
                 wire.clear();
                 head.write_http1(&mut wire);
@@ -268,15 +249,15 @@ impl Client {
                 self.wire.replace(wire);
                 result
             }
-            // In a box: users of HTTP/1.1 need no room for it.
+            // Boxed: HTTP/1.1 does not need the space.
             Link::Shared(connection) => {
                 Box::pin(connection.exchange(head, body, &mut progress)).await
             }
         }
     }
 
-    /// A new connection. With HTTP/2 the requests that run at the same time share one: as in Go each has dialled,
-    /// the first to get through is used, and the others are closed.
+    /// A new connection. Concurrent requests share one of HTTP/2: as in Go each dials, the first connection is used,
+    /// and the others are closed.
     async fn connect(&self, url: &Url, track: &mut Track) -> Result<Link> {
         let trace = &mut track.trace;
         let Dialled { stream, peer, http2 } = self.dial(url, Offer::Http2, trace).await?;
@@ -284,8 +265,8 @@ impl Client {
             return Ok(Link::Alone(Connection::new(stream, peer)));
         }
         if let Some(shared) = self.pool.take(url) {
-            trace.connecting = Duration::ZERO;
-            trace.tls_handshaking = Duration::ZERO;
+            trace.timings.connecting = Duration::ZERO;
+            trace.timings.tls_handshaking = Duration::ZERO;
             track.traffic.add(stream.counter().take());
             return Ok(shared);
         }
@@ -296,7 +277,6 @@ impl Client {
         Ok(Link::Shared(connection))
     }
 
-    /// A new stream to the server of `url`.
     pub(super) async fn dial(&self, url: &Url, offer: Offer, trace: &mut Trace) -> Result<Dialled> {
         let start = Instant::now();
         let Network { config, resolver, tls, .. } = &*self.network;
@@ -304,10 +284,10 @@ impl Client {
         let (host, port) = proxy.map_or((&*url.host, url.port), |proxy| (&*proxy.host, proxy.port));
         let (addresses, looked_up) = resolver.resolve(host, port).await?;
         if looked_up {
-            trace.looking_up = start.elapsed();
+            trace.timings.looking_up = start.elapsed();
         }
         let (stream, address) = connection::connect(&addresses, trace).await?;
-        // What is to become another protocol needs a connection of its own, also without TLS.
+        // An upgrade needs a tunnel, also without TLS.
         let (stream, tunnel) = match proxy.filter(|_| url.secure || offer == Offer::Http1) {
             Some(proxy) => proxy.tunnel(stream, address, url, self.user_agent()).await?,
             None => (stream, Traffic::default()),
@@ -321,63 +301,54 @@ impl Client {
     }
 }
 
-/// Tries beyond the first of a request that the server reports as not processed; Go's number.
+/// Retries of a request that the server reports as not processed; Go's number.
 const MAX_RETRIES: u32 = 7;
 
-/// The pause before another try: none before the first, then 1 s, twice as long each time, and up to a tenth more;
-/// Go's times.
+/// The backoff of Go: none before the first retry, then 1 s, doubled each time, with up to 10 % of jitter.
 fn pause_before(retries: u32) -> Duration {
     let seconds = retries.checked_sub(1).map_or(0, |exponent| 1 << exponent);
     Duration::from_secs(seconds).mul_f64(1.0 + 0.1 * fastrand::f64())
 }
 
-/// What is noted while a request is on its way.
 struct Track {
     trace: Trace,
     traffic: Traffic,
-    /// The server that answers; `None` when none could be reached.
     peer: Option<Peer>,
 }
 
-/// Where the next exchange goes.
 #[derive(Debug, Clone)]
 pub(super) struct Hop {
     pub(super) method: Rc<str>,
     pub(super) url: Rc<Url>,
     pub(super) body: Option<Rc<[u8]>>,
-    /// No redirect has left the domain of the first host: credentials may still be sent.
+    /// No redirect has left the first host's domain: credentials may be sent.
     pub(super) same_domain: bool,
-    /// No redirect has named a server: a `Host` header of the script still holds.
+    /// No redirect has named a host: a `Host` header of the script still applies.
     pub(super) keeps_host: bool,
-    /// No redirect has been followed.
     pub(super) is_first: bool,
-    /// The address that led here, for the header of that name.
     pub(super) referer: Option<Rc<str>>,
 }
 
 impl Hop {
-    /// Where a response redirects to, by the rules of Go's client (and of browsers): 301, 302 and
-    /// 303 turn everything but HEAD into GET, 307 and 308 repeat the request.
-    fn after(&self, head: &Head, first: &Url) -> Option<Result<Self>> {
+    /// The hop after a redirect, as in Go and browsers: 301, 302 and 303 turn all methods but HEAD into GET, 307 and
+    /// 308 repeat the request. `None` for other responses.
+    fn after(&self, head: &Head, first: &Url) -> Result<Option<Self>> {
         let repeat = match head.status {
             301..=303 => false,
             307 | 308 => true,
-            _ => return None,
+            _ => return Ok(None),
         };
-        let location = head.values("location").next()?;
+        let Some(location) = head.values("location").next() else { return Ok(None) };
         let location = String::from_utf8_lossy(location);
-        let url = match self.url.join(&location) {
-            Ok(url) => url,
-            Err(error) => return Some(Err(error)),
-        };
+        let url = self.url.join(&location)?;
         let same_domain = self.same_domain && url.is_within_domain_of(first);
         let keeps_host = self.keeps_host && Url::is_relative(&location);
         let url = Rc::new(url);
         let is_first = false;
-        // An address on a TLS server is not sent over plain HTTP (RFC 9110 §10.1.3).
-        let told = !self.url.secure || url.secure;
-        let referer = told.then(|| self.url.text.split('#').next().unwrap_or_default().into());
-        Some(Ok(if repeat {
+        // The address of a TLS server is not sent over plain HTTP (RFC 9110 §10.1.3).
+        let may_refer = !self.url.secure || url.secure;
+        let referer = may_refer.then(|| self.url.text.split('#').next().unwrap_or_default().into());
+        Ok(Some(if repeat {
             Self { url, same_domain, keeps_host, is_first, referer, ..self.clone() }
         } else {
             let method = if &*self.method == "HEAD" { "HEAD" } else { "GET" };
@@ -387,24 +358,24 @@ impl Hop {
     }
 }
 
-/// Undoes the codings of a body. Not for redirects, whose bodies are not shown, and not part of the
-/// timings: they end with the last byte from the network.
+/// Decodes the body by its `Content-Encoding`. Not for redirects, whose bodies are not shown, and not part of the
+/// timings, which end with the last byte from the network.
 fn decoded(mut exchange: Exchange) -> Exchange {
-    exchange.outcome = exchange.outcome.and_then(|answer| {
-        let Answer { head, body } = answer;
-        let codings = head.values("content-encoding").next().filter(|_| !body.is_empty());
-        let body = match codings.map(String::from_utf8_lossy) {
-            Some(codings) => encoding::decode(&codings, body)?,
-            None => body,
-        };
-        Ok(Answer { head, body })
+    exchange.outcome = exchange.outcome.and_then(|mut response| {
+        if let Some(codings) = response.head.values("content-encoding").next()
+            && !response.body.is_empty()
+        {
+            let codings = String::from_utf8_lossy(codings);
+            response.body = encoding::decode(&codings, response.body)?;
+        }
+        Ok(response)
     });
     exchange
 }
 
 #[cfg(test)]
 mod tests {
-    /// That of an HTTP/2 connection is one of these.
+    /// Such as that of an HTTP/2 connection.
     #[test]
     fn tasks_run_while_their_thread_is_blocked_for_an_exchange() {
         let exchange = async { tokio::task::spawn_local(async { 7 }).await.unwrap() };

@@ -1,33 +1,33 @@
-//! One connection of HTTP/1.1: write a request, read a response.
+//! An HTTP/1.1 connection: writes a request, reads its response.
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::body::ChunkedDecoder;
-use super::error::CONNECT_TIMEOUT;
 use super::head::{Framing, Head};
 use super::stream::Stream;
 use super::timings::Trace;
-use super::tls::{self, Offer, Secured, Tls, TlsInfo};
+use super::tls::{self, Offer, Tls, TlsInfo};
 use super::{RequestError, Result, Url};
+
+/// Limit of the TCP handshake; that of k6's dialer.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Free space offered to one read.
 const READ_BYTES: usize = 8 * 1024;
 
-/// Largest body that is read before giving up.
 const MAX_BODY_BYTES: usize = 256 * 1024 * 1024;
 
-/// Informational heads that come before one answer, together; Go's limit of an answer's headers.
+/// Limit of all informational heads before one response; Go's limit of a response's headers.
 const MAX_INFORMATIONAL_BYTES: usize = 10 * 1024 * 1024;
 
-/// Space reserved on the word of a `Content-Length` alone.
+/// Space reserved for an announced `Content-Length` before data arrives.
 const TRUSTED_BODY_BYTES: u64 = 1024 * 1024;
 
-/// Bytes that went over the connection for one request.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Traffic {
     pub(crate) sent: u64,
@@ -41,27 +41,30 @@ impl Traffic {
     }
 }
 
-/// What a request needs while it is on the wire, apart from its bytes.
 pub(super) struct Progress<'a> {
     pub(super) trace: &'a mut Trace,
     pub(super) traffic: &'a mut Traffic,
-    /// The response will have no body whatever its headers say.
+    /// The response has no body, whatever its headers announce.
     pub(super) to_head_request: bool,
-    /// Read the body, but do not keep it.
     pub(super) discard_body: bool,
-    /// Whether a body of a success is left unread if only the end of the connection would end it.
+    /// See [`ClientConfig`](super::ClientConfig).
     pub(super) skips_success: bool,
 }
 
+impl<'a> Progress<'a> {
+    pub(super) fn new(trace: &'a mut Trace, traffic: &'a mut Traffic) -> Self {
+        let (to_head_request, discard_body, skips_success) = Default::default();
+        Self { trace, traffic, to_head_request, discard_body, skips_success }
+    }
+}
+
 #[derive(Debug)]
-pub(super) struct RawResponse {
-    pub(super) head: Head,
-    pub(super) body: Vec<u8>,
-    /// The connection may carry another request.
+pub(crate) struct Response {
+    pub(crate) head: Head,
+    pub(crate) body: Vec<u8>,
     pub(super) reusable: bool,
 }
 
-/// The other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
@@ -71,23 +74,21 @@ pub(crate) struct Peer {
 
 #[derive(Debug)]
 pub(super) struct Connection {
-    stream: Stream,
+    pub(super) stream: Stream,
     pub(super) peer: Peer,
-    /// Bytes read but not yet used are `buffer[start..]`.
+    /// Bytes read and not yet consumed are `buffer[start..]`.
     buffer: Vec<u8>,
     start: usize,
 }
 
-/// A stream to a server, before the first request.
 #[derive(Debug)]
 pub(super) struct Dialled {
     pub(super) stream: Stream,
     pub(super) peer: Peer,
-    /// The server speaks HTTP/2 on it.
     pub(super) http2: bool,
 }
 
-/// Connects to the first of the addresses that can be reached, and says which. They share the time, as in Go.
+/// Connects to the first reachable address and returns it. The addresses share the time limit, as in Go.
 pub(super) async fn connect(
     addresses: &[SocketAddr],
     trace: &mut Trace,
@@ -97,21 +98,20 @@ pub(super) async fn connect(
     let mut failed = RequestError::NoSuchHost;
     for &address in addresses {
         let connected = tokio::time::timeout(patience, TcpStream::connect(address)).await;
-        match connected.map_err(|_| RequestError::ConnectTimeout) {
+        match connected {
             Ok(Ok(stream)) => {
                 // Requests are written whole; waiting for more would only delay them.
                 stream.set_nodelay(true).map_err(RequestError::Connect)?;
-                trace.connecting = start.elapsed();
+                trace.timings.connecting = start.elapsed();
                 return Ok((stream, address));
             }
             Ok(Err(error)) => failed = RequestError::Connect(error),
-            Err(error) => failed = error,
+            Err(_) => failed = RequestError::ConnectTimeout,
         }
     }
     Err(failed)
 }
 
-/// Shakes hands for `https`.
 pub(super) async fn secure(
     url: &Url,
     stream: TcpStream,
@@ -120,14 +120,14 @@ pub(super) async fn secure(
     offer: Offer,
     trace: &mut Trace,
 ) -> Result<Dialled> {
-    let start = Instant::now();
     if !url.secure {
         let peer = Peer { address, tls: None };
         return Ok(Dialled { stream: Stream::Plain(stream), peer, http2: false });
     }
-    let Secured { stream, info, http2 } = tls.handshake(url, stream, offer).await?;
-    trace.tls_handshaking = start.elapsed();
-    Ok(Dialled { stream, peer: Peer { address, tls: Some(info) }, http2 })
+    let start = Instant::now();
+    let dialled = tls.handshake(url, stream, address, offer).await?;
+    trace.timings.tls_handshaking = start.elapsed();
+    Ok(dialled)
 }
 
 impl Connection {
@@ -135,21 +135,16 @@ impl Connection {
         Self { stream, peer, buffer: Vec::new(), start: 0 }
     }
 
-    /// Whether an idle connection still looks usable: open, and silent as it must be.
-    pub(super) fn is_idle(&mut self) -> bool {
-        self.stream.is_idle()
-    }
-
     /// Writes a request and reads its response.
     ///
     /// # Errors
-    /// Whatever went wrong first; the connection must then be dropped.
+    /// The first failure; the connection must then be dropped.
     pub(super) async fn exchange(
         &mut self,
         head: &[u8],
         body: &[u8],
         progress: &mut Progress<'_>,
-    ) -> Result<RawResponse> {
+    ) -> Result<Response> {
         let written = self.write(head, body, progress.traffic).await;
         progress.trace.sent = Some(Instant::now());
         let read = self.read_response(progress).await;
@@ -158,9 +153,8 @@ impl Connection {
         }
         match (read, written) {
             (Ok(response), Ok(())) => Ok(response),
-            (Ok(response), Err(_)) => Ok(RawResponse { reusable: false, ..response }),
-            // A server may refuse a body by answering and closing; only if no answer could be
-            // read is the failed write what the caller needs to know.
+            (Ok(response), Err(_)) => Ok(Response { reusable: false, ..response }),
+            // A server may refuse a body by responding and closing: a failed write matters only without a response.
             (Err(_), Err(error)) | (Err(error), Ok(())) => Err(error),
         }
     }
@@ -173,7 +167,8 @@ impl Connection {
     ) -> Result<()> {
         for mut part in [head, body] {
             while !part.is_empty() {
-                let written = self.stream.write(part).await.map_err(write_failed)?;
+                let written = self.stream.write(part).await;
+                let written = written.map_err(|error| failed(error, RequestError::Write))?;
                 if written == 0 {
                     return Err(RequestError::Write(io::ErrorKind::WriteZero.into()));
                 }
@@ -181,44 +176,40 @@ impl Connection {
                 part = &part[written..];
             }
         }
-        self.stream.flush().await.map_err(write_failed)
+        self.stream.flush().await.map_err(|error| failed(error, RequestError::Write))
     }
 
-    async fn read_response(&mut self, progress: &mut Progress<'_>) -> Result<RawResponse> {
+    async fn read_response(&mut self, progress: &mut Progress<'_>) -> Result<Response> {
         let head = self.read_head(progress).await?;
+        if head.status == 101 {
+            return Err(RequestError::Malformed("switched protocols unasked"));
+        }
         let framing = head.framing(progress.to_head_request)?;
         if progress.skips_success
             && framing == Framing::UntilClose
             && matches!(head.status, 200..=299)
         {
-            return Ok(RawResponse { head, body: Vec::new(), reusable: false });
+            return Ok(Response { head, body: Vec::new(), reusable: false });
         }
-        let mut sink = Sink::new(progress.discard_body);
+        let mut sink = BodySink::new(progress.discard_body);
         if let Framing::Length(length) = framing {
             sink.expect(length)?;
         }
         self.read_body(framing, &mut sink, u64::MAX, progress).await?;
-        // Bytes beyond the response answer no request of ours: never reuse such a connection.
+        // Bytes beyond the response belong to no request: such a connection is not reused.
         let reusable =
             head.keeps_alive() && framing != Framing::UntilClose && self.start == self.buffer.len();
         if self.start == self.buffer.len() {
-            // Every virtual user has a connection, and most of them wait for their next request.
+            // Every virtual user has a connection, and most are idle.
             self.buffer = Vec::new();
             self.start = 0;
         }
-        Ok(RawResponse { head, body: sink.body, reusable })
+        Ok(Response { head, body: sink.body, reusable })
     }
 
-    /// Reads up to the end of a final head; informational ones (RFC 9110 §15.2) are skipped.
-    async fn read_head(&mut self, progress: &mut Progress<'_>) -> Result<Head> {
-        match self.read_any_head(progress).await? {
-            Head { status: 101, .. } => Err(RequestError::Malformed("switched protocols unasked")),
-            head => Ok(head),
-        }
-    }
-
-    /// As [`Self::read_head`]; the head may be that of a switch to another protocol.
-    pub(super) async fn read_any_head(&mut self, progress: &mut Progress<'_>) -> Result<Head> {
+    /// Reads a final head, or that of a switch to another protocol; other informational ones (RFC 9110 §15.2) are
+    /// skipped.
+    pub(super) async fn read_head(&mut self, progress: &mut Progress<'_>) -> Result<Head> {
         let mut informational = 0;
         loop {
             if self.start < self.buffer.len()
@@ -234,7 +225,7 @@ impl Connection {
                 }
                 continue;
             }
-            // A read may end inside a head each time: then no read would find the buffer used up.
+            // Every read may end inside a head; the buffer would then never be empty.
             self.buffer.drain(..self.start);
             self.start = 0;
             let before = self.buffer.len() - self.start;
@@ -248,18 +239,17 @@ impl Connection {
         }
     }
 
-    /// Reads once into the buffer; 0 means the peer has closed.
-    pub(super) async fn fill(&mut self, progress: &mut Progress<'_>) -> Result<usize> {
+    /// Reads once into the buffer; 0 means that the peer has closed.
+    async fn fill(&mut self, progress: &mut Progress<'_>) -> Result<usize> {
         if self.start == self.buffer.len() {
             self.buffer.clear();
             self.start = 0;
         }
         self.buffer.reserve(READ_BYTES);
         let read = match self.stream.read_buf(&mut self.buffer).await {
-            // A server that closes without TLS's own farewell has still closed: how much of the answer
-            // there was says whether something is missing (RFC 9112 §9.8 leaves it to the length).
+            // A close without close_notify of TLS: the length shows whether something is missing (RFC 9112 §9.8).
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
-            read => read.map_err(read_failed)?,
+            read => read.map_err(|error| failed(error, RequestError::Read))?,
         };
         progress.traffic.received += read as u64;
         if progress.trace.first_byte.is_none() && read > 0 {
@@ -268,16 +258,16 @@ impl Connection {
         Ok(read)
     }
 
-    /// The stream, and what was read of it and not used.
+    /// The stream, its peer, and the bytes read but not consumed.
     pub(super) fn into_parts(mut self) -> (Stream, Peer, Vec<u8>) {
         (self.stream, self.peer, self.buffer.split_off(self.start))
     }
 
-    /// Reads a body, or `enough` of it.
+    /// Reads a body, or at least `enough` bytes of it.
     pub(super) async fn read_body(
         &mut self,
         framing: Framing,
-        sink: &mut Sink,
+        sink: &mut BodySink,
         enough: u64,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
@@ -316,32 +306,25 @@ impl Connection {
     }
 }
 
-fn write_failed(error: io::Error) -> RequestError {
-    if is_of_tls(&error) { tls::failed(&error) } else { RequestError::Write(error) }
+/// An error of TLS, or else `other`.
+fn failed(error: io::Error, other: fn(io::Error) -> RequestError) -> RequestError {
+    let is_tls =
+        error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>);
+    if is_tls { tls::failed(&error) } else { other(error) }
 }
 
-fn read_failed(error: io::Error) -> RequestError {
-    if is_of_tls(&error) { tls::failed(&error) } else { RequestError::Read(error) }
-}
-
-fn is_of_tls(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>)
-}
-
-/// Where a body goes.
-pub(super) struct Sink {
+pub(super) struct BodySink {
     pub(super) body: Vec<u8>,
     length: u64,
     discard: bool,
 }
 
-impl Sink {
-    /// With `discard` bytes are counted and not kept.
+impl BodySink {
+    /// With `discard`, bytes are counted and not kept.
     pub(super) fn new(discard: bool) -> Self {
         Self { body: Vec::new(), length: 0, discard }
     }
 
-    /// Makes room for a body whose length was announced.
     pub(super) fn expect(&mut self, length: u64) -> Result<()> {
         if self.discard {
             return Ok(());
@@ -353,7 +336,6 @@ impl Sink {
         Ok(())
     }
 
-    /// Takes a part of the body.
     pub(super) fn take(&mut self, data: &[u8]) -> Result<()> {
         self.length += data.len() as u64;
         if self.discard {
@@ -371,7 +353,7 @@ impl Sink {
 mod tests {
     use super::*;
 
-    /// Reads the head that follows so many bytes of informational ones.
+    /// Reads the head after `informational` bytes of informational heads; also returns the size of the buffer.
     async fn read_after(informational: usize) -> (Result<Head>, usize) {
         const HINT: &[u8] = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -380,7 +362,7 @@ mod tests {
             let (mut stream, _) = listener.accept().await.unwrap();
             let many = HINT.repeat(1000);
             for _ in 0..=informational / many.len() {
-                // The other side may have given up.
+                // The client may have given up.
                 let _ = stream.write_all(&many).await;
             }
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
@@ -389,14 +371,8 @@ mod tests {
             let stream = TcpStream::connect(address).await.unwrap();
             let mut connection =
                 Connection::new(Stream::Plain(stream), Peer { address, tls: None });
-            let mut progress = Progress {
-                trace: &mut Trace::begin(),
-                traffic: &mut Traffic::default(),
-                to_head_request: false,
-                discard_body: false,
-                skips_success: false,
-            };
-            let head = connection.read_any_head(&mut progress).await;
+            let (mut trace, mut traffic) = (Trace::begin(), Traffic::default());
+            let head = connection.read_head(&mut Progress::new(&mut trace, &mut traffic)).await;
             (head, connection.buffer.capacity())
         };
         let (read, ()) = tokio::join!(read, serve);

@@ -1,8 +1,7 @@
-//! Cookies of virtual users (RFC 6265), as Go's `net/http` and its jar keep them, which k6 uses.
+//! Cookies of virtual users (RFC 6265), with the rules of Go's `net/http` and its jar, which k6 uses.
 //!
-//! Own code rather than a crate: the parsing crates leave out the rules that matter here (which
-//! cookie goes to which address, and how many may be kept), the one with a store brings tables of
-//! public suffixes and international names that k6 does not consult either.
+//! No crate fits: those that parse have no rules for matching and limits, and the one with a store brings tables of
+//! public suffixes and international names, which k6 does not consult.
 
 mod date;
 mod jar;
@@ -17,12 +16,12 @@ pub(crate) use set_cookie::SetCookie;
 pub(crate) struct RequestCookie {
     pub(crate) name: String,
     pub(crate) value: String,
-    /// Instead of the jar's cookies of that name, not beside them.
+    /// Replaces the jar's cookies of that name.
     pub(crate) replace: bool,
 }
 
-/// The value of the `Cookie` header: what the script wrote there itself, then the request's cookies, then those of the
-/// jar. Empty when there are none.
+/// The `Cookie` header: the value given by the script, then the request's cookies, then those of the jar. Empty without
+/// cookies.
 pub(crate) fn cookie_header(given: Option<&str>, jar: &[Pair], own: &[RequestCookie]) -> String {
     let mut out = given.unwrap_or_default().to_owned();
     let replaced = |name: &str| own.iter().any(|cookie| cookie.replace && cookie.name == name);
@@ -35,7 +34,7 @@ pub(crate) fn cookie_header(given: Option<&str>, jar: &[Pair], own: &[RequestCoo
     out
 }
 
-/// The cookies of such a header, by name and value, as Go reads them.
+/// Parses a `Cookie` header as Go does.
 pub(crate) fn read_cookie_header(header: &str) -> impl Iterator<Item = (&str, &str)> {
     header.split(';').filter_map(|cookie| {
         let cookie = cookie.trim_matches([' ', '\t']);
@@ -47,7 +46,7 @@ pub(crate) fn read_cookie_header(header: &str) -> impl Iterator<Item = (&str, &s
     })
 }
 
-/// Appends one cookie; bytes that a header cannot carry are left out, as Go does.
+/// Appends a cookie. As in Go invalid bytes of the value are left out and those of the name replaced.
 fn push(out: &mut String, name: &str, value: &str, quoted: bool) {
     if !out.is_empty() {
         out.push_str("; ");

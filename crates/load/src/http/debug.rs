@@ -1,9 +1,9 @@
-//! Shows requests and responses as they are on the wire (`httpDebug`).
+//! Logs requests and responses as they are on the wire (`httpDebug`).
 
 use super::head::Head;
 use super::outgoing::OutgoingHead;
 
-/// What is shown of each request and response.
+/// Logged parts of each request and response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpDebug {
     /// The start line and the headers.
@@ -12,17 +12,16 @@ pub enum HttpDebug {
     Full,
 }
 
-/// Writes a message about the request with this id.
+/// Logs a message about the request with an id.
 type WriteMessage = Box<dyn Fn(&str, &str)>;
 
-/// Shows what goes over the wire.
 pub(super) struct Debug {
     pub(super) shows: HttpDebug,
     pub(super) write: WriteMessage,
 }
 
 impl Debug {
-    /// Shows a request, in the form of HTTP/1.1 whatever the protocol. Returns the id it is shown with.
+    /// Logs a request in the form of HTTP/1.1, whatever the protocol. Returns its id.
     pub(super) fn request(&self, head: &OutgoingHead<'_>, body: &[u8]) -> String {
         let id = format!("{:032x}", fastrand::u128(..));
         let mut bytes = Vec::new();
@@ -31,7 +30,7 @@ impl Debug {
         id
     }
 
-    /// Shows a response; its body as it came, which may be compressed.
+    /// Logs a response with its body as received, which may be compressed.
     pub(super) fn response(&self, head: &Head, body: &[u8], id: &str) {
         let mut bytes =
             format!("{} {} {}\r\n", head.version.name(), head.status, head.reason()).into_bytes();
@@ -48,11 +47,5 @@ impl Debug {
         }
         let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
         (self.write)(&format!("{what}:\n{text}\n"), id);
-    }
-}
-
-impl std::fmt::Debug for Debug {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.shows.fmt(f)
     }
 }

@@ -1,4 +1,4 @@
-//! Digest authentication (RFC 7616): the answer to a server's challenge.
+//! Digest authentication (RFC 7616).
 
 use std::fmt::Write as _;
 
@@ -6,19 +6,16 @@ use base16ct::lower::encode_string as hex;
 use md5::{Digest as _, Md5};
 use sha2::Sha256;
 
-/// A request that is to be authorised.
 pub(crate) struct Asked<'a> {
     pub(crate) method: &'a str,
     /// Path and query as in the request line.
     pub(crate) target: &'a str,
     /// `user:password`.
     pub(crate) user_info: &'a str,
-    /// A random text of the client.
     pub(crate) cnonce: &'a str,
 }
 
-/// The value of the `Authorization` header for a `WWW-Authenticate` header; `None` when it is no challenge that can be
-/// answered.
+/// The `Authorization` header for a `WWW-Authenticate` header; `None` for an unsupported challenge.
 pub(crate) fn authorization(challenge: &str, asked: &Asked<'_>) -> Option<String> {
     let scheme = challenge.get(..7)?;
     if !scheme.eq_ignore_ascii_case("digest ") {
@@ -75,7 +72,7 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// `name=value` and `name="value"`, with commas between them.
+/// Comma-separated `name=value` and `name="value"`.
 fn fields(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -95,7 +92,7 @@ fn fields(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// What is before the closing quote, and what follows it.
+/// The unescaped text before the closing quote, and the rest after it.
 fn unquoted(text: &str) -> (String, &str) {
     let (mut value, mut is_escaped) = (String::new(), false);
     for (at, c) in text.char_indices() {

@@ -4,21 +4,19 @@ use std::io::{self, Read, Write as _};
 
 use super::RequestError;
 
-/// A body may not become larger than this when decoded. A few kilobytes can decode to gigabytes,
-/// and there are as many bodies in memory as there are virtual users.
+/// Size limit of a decoded body: a few kilobytes can decode to gigabytes, and every virtual user may have a body.
 pub(crate) const MAX_DECODED_BYTES: usize = 64 * 1024 * 1024;
 
-/// Codings a body may be wrapped in; each one multiplies the work a small body makes.
+/// Limit of codings of a body; each multiplies the work that a small body causes.
 const MAX_CODINGS: usize = 4;
 
-/// A zstd frame that wants a window of more than 8 MiB (2^23) is refused, as RFC 8878 §3.1.1.1.2
-/// recommends: the window is allocated on the word of the frame's first bytes.
+/// Window limit of a zstd frame, 8 MiB, as RFC 8878 §3.1.1.1.2 recommends: the first bytes of a frame decide how much
+/// is allocated.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
 /// Brotli's quality for request bodies: k6's default.
 const BROTLI_QUALITY: i32 = 6;
 
-/// A way to compress a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Coding {
     Gzip,
@@ -30,12 +28,11 @@ pub(crate) enum Coding {
 impl Coding {
     const ALL: [Self; 4] = [Self::Gzip, Self::Deflate, Self::Brotli, Self::Zstd];
 
-    /// From its name in `Content-Encoding`.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|coding| coding.name().eq_ignore_ascii_case(name))
     }
 
-    /// Its name in `Content-Encoding`.
+    /// Name in `Content-Encoding`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -93,8 +90,7 @@ fn read_bounded(decoder: impl Read) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Undoes the codings a response names, the last one first. One that k6 does not know leaves the
-/// body as it is.
+/// Undoes the codings of a `Content-Encoding` header, the last one first. Codings unknown to k6 are ignored.
 pub(crate) fn decode(content_encoding: &str, body: Vec<u8>) -> Result<Vec<u8>, RequestError> {
     let codings: Vec<Coding> =
         content_encoding.split(',').filter_map(|name| Coding::parse(name.trim())).collect();

@@ -1,4 +1,6 @@
-//! Private keys that a password protects, in the way of PEM (RFC 1421) as OpenSSL writes it: what k6 can read.
+//! Password-protected private keys in PEM (RFC 1421) as OpenSSL writes it, the form that k6 reads.
+
+use std::error::Error;
 
 use aes::{Aes128, Aes192, Aes256};
 use base16ct::mixed;
@@ -10,58 +12,40 @@ use cbc::cipher::{BlockCipherDecrypt, BlockModeDecrypt as _, KeyInit, KeyIvInit 
 use des::TdesEde3;
 use md5::{Digest as _, Md5};
 
-/// Why a key cannot be decrypted, in k6's words; never a part of the key.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum KeyError {
-    #[error("it is not PEM")]
-    NotPem,
-    #[error("encrypted pkcs8 formatted key is not supported")]
-    Pkcs8,
-    #[error("no DEK-Info header in block")]
-    NoHeader,
-    #[error("malformed DEK-Info header")]
-    Header,
-    #[error("{0}")]
-    Base64(#[from] base64::DecodeError),
-    #[error("the cipher `{0}` is not supported")]
-    Cipher(String),
-    #[error("decryption password incorrect")]
-    Password,
-}
+const MALFORMED: &str = "malformed DEK-Info header";
 
-/// The same key without a password, as PEM.
-pub(super) fn decrypt(pem: &str, password: &str) -> Result<String, KeyError> {
-    let (label, body) = block(pem).ok_or(KeyError::NotPem)?;
+/// Decrypts a key; returns PEM. Errors are k6's messages, without any part of the key.
+pub(super) fn decrypt(pem: &str, password: &str) -> Result<String, Box<dyn Error>> {
+    let (label, body) = block(pem).ok_or("it is not PEM")?;
     if label == "ENCRYPTED PRIVATE KEY" {
-        return Err(KeyError::Pkcs8);
+        return Err("encrypted pkcs8 formatted key is not supported".into());
     }
-    let (headers, data) = body.split_once("\n\n").ok_or(KeyError::NoHeader)?;
+    let (headers, data) = body.split_once("\n\n").ok_or("no DEK-Info header in block")?;
     let info = headers.lines().find_map(|line| line.strip_prefix("DEK-Info:"));
     let info = info.and_then(|info| info.trim().split_once(','));
-    let (cipher, iv) = info.ok_or(KeyError::Header)?;
-    let iv = mixed::decode_vec(iv.trim()).map_err(|_| KeyError::Header)?;
+    let (cipher, iv) = info.ok_or(MALFORMED)?;
+    let iv = mixed::decode_vec(iv.trim()).map_err(|_| MALFORMED)?;
     let data: String = data.split_whitespace().collect();
     let data = BASE64_STANDARD.decode(data)?;
-    let salt = iv.get(..8).ok_or(KeyError::Header)?;
+    let salt = iv.get(..8).ok_or(MALFORMED)?;
     let key = |length| key_of(password, salt, length);
     let plain = match cipher {
         "AES-128-CBC" => plain::<Aes128>(&key(16), &iv, &data),
         "AES-192-CBC" => plain::<Aes192>(&key(24), &iv, &data),
         "AES-256-CBC" => plain::<Aes256>(&key(32), &iv, &data),
         "DES-EDE3-CBC" => plain::<TdesEde3>(&key(24), &iv, &data),
-        other => return Err(KeyError::Cipher(other.to_owned())),
+        other => return Err(format!("the cipher `{other}` is not supported").into()),
     };
-    let plain = plain.ok_or(KeyError::Password)?;
+    let plain = plain.ok_or("decryption password incorrect")?;
     let text = BASE64_STANDARD.encode(plain);
     Ok(format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n"))
 }
 
-/// `None` when the key is not the right one.
 fn plain<C: BlockCipherDecrypt + KeyInit>(key: &[u8], iv: &[u8], data: &[u8]) -> Option<Vec<u8>> {
     Decryptor::<C>::new_from_slices(key, iv).ok()?.decrypt_padded_vec::<Pkcs7>(data).ok()
 }
 
-/// Label and content of the first block, with line feeds alone.
+/// Label and content of the first block, without carriage returns.
 fn block(pem: &str) -> Option<(String, String)> {
     let pem = pem.replace("\r\n", "\n");
     let (_, rest) = pem.split_once("-----BEGIN ")?;

@@ -1,8 +1,7 @@
-//! Why a request got no response, with k6's error codes.
+//! Errors of requests, with k6's error codes.
 
 use std::borrow::Cow;
 use std::io;
-use std::time::Duration;
 
 use thiserror::Error;
 
@@ -11,18 +10,17 @@ use thiserror::Error;
 pub(crate) struct ErrorCode(pub(crate) u16);
 
 impl ErrorCode {
-    /// Anything without a number of its own.
+    /// Errors without a number of their own.
     pub(super) const GENERIC: Self = Self(1000);
-    /// The other side has ended it, not with TCP.
+    /// The server ended the connection with a TLS alert.
     pub(super) const NET: Self = Self(1010);
     pub(super) const TCP_RESET: Self = Self(1220);
-    /// TLS failed in a way without a number of its own.
+    /// TLS errors without a number of their own.
     pub(super) const TLS: Self = Self(1300);
     pub(super) const X509_UNKNOWN_AUTHORITY: Self = Self(1310);
-    /// The server's certificate is for another host.
     pub(super) const X509_HOSTNAME: Self = Self(1311);
 
-    /// The code of a response by its status: k6 numbers 4xx as 1400 + x, 5xx as 1500 + x.
+    /// 1000 + `status` for 4xx and 5xx.
     pub(crate) fn of_status(status: u16) -> Option<Self> {
         (400..600).contains(&status).then_some(Self(1000 + status))
     }
@@ -30,28 +28,27 @@ impl ErrorCode {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Http2Scope {
-    /// One request: RST_STREAM.
+    /// RST_STREAM for one request.
     Stream,
-    /// This side found the server's frames to be wrong.
+    /// Invalid frames from the server.
     Connection,
-    /// The server said farewell and closed before it had answered.
+    /// GOAWAY, then the end of the connection before the response.
     GoAway,
-    /// The server said farewell and had not seen this request.
+    /// GOAWAY before the server processed this request.
     Unseen,
-    /// The same for the first request of a connection, with a complaint.
+    /// GOAWAY with an error code for the first request of a connection.
     FirstRefused,
-    /// The connection was closed when this request was about to be sent.
+    /// The connection closed before the request was sent.
     Unusable,
 }
 
-/// A failure of HTTP/2, with k6's messages and numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{}", self.message())]
 pub(crate) struct Http2Error {
     pub(super) scope: Http2Scope,
-    /// RFC 9113 §7.
+    /// Error code (RFC 9113 §7).
     pub(super) code: u32,
-    /// The server has not looked at the request: it may be sent again, whatever it is.
+    /// The server has not processed the request: it may be sent again whatever its method.
     pub(super) unprocessed: bool,
 }
 
@@ -76,7 +73,7 @@ impl Http2Error {
         }
     }
 
-    /// A number of its own for each code RFC 9113 has, the first of the kind for any other.
+    /// k6 has a number for each code of RFC 9113, and the first of the range for any other.
     fn number(self) -> ErrorCode {
         let first = match self.scope {
             Http2Scope::GoAway => ErrorCode(1610),
@@ -107,27 +104,24 @@ fn http2_code_name(code: u32) -> Cow<'static, str> {
 
 pub(crate) type Result<T, E = RequestError> = std::result::Result<T, E>;
 
-/// A request that got no usable response.
 #[derive(Debug, Error)]
 pub(crate) enum RequestError {
     #[error("invalid URL: {0}")]
     InvalidUrl(&'static str),
-    /// A parameter of the script that cannot be used.
     #[error("{0}")]
     Parameter(String),
-    /// Neither `http` nor `https`; empty when the address has none.
+    /// The scheme; empty when the address has none.
     #[error("unsupported protocol scheme \"{0}\"")]
     UnsupportedScheme(String),
     #[error("invalid header `{0}`: names are tokens and values may not contain control characters")]
     InvalidHeader(String),
-    /// A header of HTTP/1.1's connections.
+    /// Connection-specific header (RFC 9113 §8.2.2).
     #[error("invalid {name} request header: [\"{value}\"]")]
     NotForHttp2 { name: String, value: String },
     #[error(transparent)]
     Http2(#[from] Http2Error),
     #[error("request timeout")]
     Timeout,
-    /// A proxy would not connect; what it said.
     #[error("{0}")]
     Proxy(String),
     #[error("lookup: no such host")]
@@ -172,19 +166,14 @@ fn describe(error: &io::Error) -> String {
 }
 
 impl RequestError {
-    /// Whether it was this machine that had nothing left to connect with: file descriptors, ports, or
-    /// memory for sockets.
+    /// True if this machine had no file descriptor, port or socket memory left.
     pub(crate) fn is_exhaustion(&self) -> bool {
         use rustix::io::Errno;
-        let of_ours =
-            [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL, Errno::NOBUFS, Errno::NOMEM];
-        let Self::Connect(error) = self else { return false };
-        error
-            .raw_os_error()
-            .is_some_and(|code| of_ours.iter().any(|one| one.raw_os_error() == code))
+        let local = [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL, Errno::NOBUFS, Errno::NOMEM];
+        matches!(self, Self::Connect(error)
+            if Errno::from_io_error(error).is_some_and(|errno| local.contains(&errno)))
     }
 
-    /// k6's number for this error.
     pub(crate) fn code(&self) -> ErrorCode {
         match self {
             Self::Parameter(_) => ErrorCode(0),
@@ -208,26 +197,17 @@ impl RequestError {
             Self::Tls { code, .. } => *code,
             Self::Http2(error) => error.number(),
             Self::Decompression(_) => ErrorCode(1701),
-            Self::UnsupportedScheme(_)
-            | Self::Proxy(_)
-            | Self::InvalidHeader(_)
-            | Self::NotForHttp2 { .. }
-            | Self::ClosedBeforeResponse
-            | Self::ClosedInsideResponse
-            | Self::Malformed(_)
-            | Self::HeadTooLarge(_)
-            | Self::BodyTooLarge(_) => ErrorCode::GENERIC,
+            _ => ErrorCode::GENERIC,
         }
     }
 
-    /// Whether an HTTP/2 server has not looked at the request.
     pub(super) fn is_unprocessed(&self) -> bool {
         matches!(self, Self::Http2(error) if error.unprocessed)
     }
 
-    /// Whether a kept connection may simply have been closed by the server between two requests, if
-    /// nothing of an answer had arrived.
-    pub(super) fn is_of_a_closed_connection(&self) -> bool {
+    /// True if the server may have closed an idle connection between two requests, provided that no byte of the
+    /// response has arrived.
+    pub(super) fn may_be_idle_close(&self) -> bool {
         match self {
             Self::ClosedBeforeResponse | Self::Write(_) => true,
             Self::Read(error) => matches!(
@@ -241,24 +221,24 @@ impl RequestError {
     }
 }
 
-/// How long a TCP handshake may take; k6's dialer has the same limit.
-pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn failures_of_http2_have_the_numbers_and_messages_of_k6() {
-        let of = |scope, code| {
+        let reported = |scope, code| {
             let error = RequestError::from(Http2Error { scope, code, unprocessed: false });
             (error.code().0, error.to_string())
         };
         let stream = "http2: stream error with http2 ErrCode";
-        assert_eq!(of(Http2Scope::Stream, 8), (1639, format!("{stream} CANCEL")));
-        assert_eq!(of(Http2Scope::Stream, 14), (1630, format!("{stream} unknown error code 0xe")));
-        assert_eq!(of(Http2Scope::GoAway, 0).0, 1611);
-        assert_eq!(of(Http2Scope::Connection, 13).0, 1664);
-        assert_eq!(of(Http2Scope::Unseen, 0).0, 1000);
+        assert_eq!(reported(Http2Scope::Stream, 8), (1639, format!("{stream} CANCEL")));
+        assert_eq!(
+            reported(Http2Scope::Stream, 14),
+            (1630, format!("{stream} unknown error code 0xe"))
+        );
+        assert_eq!(reported(Http2Scope::GoAway, 0).0, 1611);
+        assert_eq!(reported(Http2Scope::Connection, 13).0, 1664);
+        assert_eq!(reported(Http2Scope::Unseen, 0).0, 1000);
     }
 }

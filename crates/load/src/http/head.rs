@@ -7,10 +7,9 @@ use http::{HeaderMap, StatusCode};
 
 use super::{RequestError, Result};
 
-/// Largest head that is read before giving up.
 pub(super) const MAX_HEAD_BYTES: usize = 256 * 1024;
 
-/// Headers most responses fit into without an allocation; a response with more is parsed again.
+/// Headers parsed without an allocation; a response with more is parsed again.
 const USUAL_HEADERS: usize = 48;
 
 const MAX_HEADERS: usize = 1024;
@@ -24,7 +23,7 @@ pub(crate) enum Version {
 }
 
 impl Version {
-    /// As k6 names it in `response.proto` and in the tag `proto`.
+    /// Name in `response.proto` and in the tag `proto`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Http10 => "HTTP/1.0",
@@ -34,8 +33,8 @@ impl Version {
     }
 }
 
-/// A parsed head. Keeps the bytes as they came; names and values are looked up on demand, because
-/// most scripts read none of them.
+/// A parsed head. It keeps the received bytes; names and values are looked up on demand, because most scripts read
+/// none.
 #[derive(Debug, Clone)]
 pub(crate) struct Head {
     bytes: Box<[u8]>,
@@ -45,7 +44,7 @@ pub(crate) struct Head {
     pub(crate) version: Version,
 }
 
-/// How the end of a body is found (RFC 9112 §6.3).
+/// Framing of a body (RFC 9112 §6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     None,
@@ -55,8 +54,7 @@ pub(super) enum Framing {
 }
 
 impl Head {
-    /// Parses the head at the beginning of `bytes`; `None` when it is not complete yet. Also says
-    /// how many bytes it took.
+    /// Parses the head at the beginning of `bytes` and returns it with its length; `None` while it is incomplete.
     pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>> {
         let mut usual = [const { MaybeUninit::uninit() }; USUAL_HEADERS];
         match parse_into(bytes, &mut usual) {
@@ -75,18 +73,16 @@ impl Head {
             httparse::Error::NewLine => RequestError::Malformed("a line end"),
             httparse::Error::Token => RequestError::Malformed("the reason phrase"),
         })
-        .and_then(|parsed| match parsed {
-            Some((_, length)) if length > MAX_HEAD_BYTES => {
-                Err(RequestError::HeadTooLarge(MAX_HEAD_BYTES))
-            }
-            None if bytes.len() >= MAX_HEAD_BYTES => {
-                Err(RequestError::HeadTooLarge(MAX_HEAD_BYTES))
-            }
-            other => Ok(other),
+        .and_then(|parsed| {
+            let too_large = match &parsed {
+                Some((_, length)) => *length > MAX_HEAD_BYTES,
+                None => bytes.len() >= MAX_HEAD_BYTES,
+            };
+            if too_large { Err(RequestError::HeadTooLarge(MAX_HEAD_BYTES)) } else { Ok(parsed) }
         })
     }
 
-    /// The head of an HTTP/2 response, with the reason phrase Go has for its status: on the wire there is none.
+    /// The head of an HTTP/2 response, with Go's reason phrase: HTTP/2 sends none.
     pub(super) fn of_http2(status: StatusCode, fields: &HeaderMap) -> Result<Self> {
         if fields.len() > MAX_HEADERS {
             return Err(RequestError::Malformed("more than 1024 headers"));
@@ -106,7 +102,6 @@ impl Head {
         Ok(Self { bytes, headers, reason, status, version })
     }
 
-    /// All headers in the order they came, names as they came.
     pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.headers.iter().map(|(name, value)| {
             let name = std::str::from_utf8(self.slice(name)).unwrap_or_default();
@@ -114,14 +109,12 @@ impl Head {
         })
     }
 
-    /// Every value of one header.
     pub(crate) fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         self.headers()
             .filter(move |(found, _)| found.eq_ignore_ascii_case(name))
             .map(|(_, value)| value)
     }
 
-    /// The reason phrase, empty when there is none.
     pub(crate) fn reason(&self) -> String {
         String::from_utf8_lossy(self.slice(&self.reason)).into_owned()
     }
@@ -130,11 +123,10 @@ impl Head {
         &self.bytes[range.start as usize..range.end as usize]
     }
 
-    /// How the end of this response's body is found.
+    /// Framing of this response's body.
     ///
     /// # Errors
-    /// `Malformed` for lengths that contradict each other: whoever guesses here reads the next
-    /// response from the wrong place.
+    /// `Malformed` for contradicting lengths: a guess could read the next response from the wrong place.
     pub(super) fn framing(&self, to_head_request: bool) -> Result<Framing> {
         if to_head_request || self.status < 200 || matches!(self.status, 204 | 304) {
             return Ok(Framing::None);
@@ -153,7 +145,7 @@ impl Head {
         Ok(length.map_or(Framing::UntilClose, Framing::Length))
     }
 
-    /// Whether the server is willing to answer another request on this connection.
+    /// True if the server keeps the connection open for another request.
     pub(super) fn keeps_alive(&self) -> bool {
         match self.version {
             Version::Http10 => self.has_item("connection", "keep-alive"),
@@ -161,19 +153,17 @@ impl Head {
         }
     }
 
-    /// The parts of a header that is a list with commas.
     fn items<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         let values = self.values(name).flat_map(|value| value.split(|byte| *byte == b','));
         values.map(<[u8]>::trim_ascii)
     }
 
-    /// Whether such a header has a part.
     pub(crate) fn has_item(&self, name: &str, item: &str) -> bool {
         self.items(name).any(|found| found.eq_ignore_ascii_case(item.as_bytes()))
     }
 }
 
-/// Go's phrase for a status, which is what k6 shows; that of the `http` crate but for four.
+/// Go's phrase for a status, as in k6. Four differ from the `http` crate.
 fn reason_of(status: StatusCode) -> &'static str {
     match status.as_u16() {
         203 => "Non-Authoritative Information",
@@ -285,14 +275,10 @@ mod tests {
     #[test]
     fn framing_follows_rfc_9112() {
         let framing = |text: &str| head(text).framing(false).unwrap();
+        let coded = "Transfer-Encoding: gzip, Chunked\r\nContent-Length: 5\r\n";
         assert_eq!(framing("HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n"), Framing::None);
         assert_eq!(framing("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"), Framing::Length(5));
-        assert_eq!(
-            framing(
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\nContent-Length: 5\r\n\r\n"
-            ),
-            Framing::Chunked
-        );
+        assert_eq!(framing(&format!("HTTP/1.1 200 OK\r\n{coded}\r\n")), Framing::Chunked);
         assert_eq!(framing("HTTP/1.1 200 OK\r\n\r\n"), Framing::UntilClose);
         let to_head = head("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").framing(true).unwrap();
         assert_eq!(to_head, Framing::None);
@@ -333,10 +319,8 @@ mod tests {
         assert_eq!(head(200).values("Set-Cookie").collect::<Vec<_>>(), [b"a=1", b"b=2"]);
         assert_eq!(head(200).headers().next(), Some(("content-type", &b"text/plain"[..])));
         assert_eq!((head(200).reason().as_str(), head(200).version.name()), ("OK", "HTTP/2.0"));
-        assert_eq!(
-            (head(413).reason().as_str(), head(599).reason().as_str()),
-            ("Request Entity Too Large", "")
-        );
+        assert_eq!(head(413).reason(), "Request Entity Too Large");
+        assert_eq!(head(599).reason(), "");
     }
 
     #[test]

@@ -1,33 +1,33 @@
-//! Where host names lead: the options `hosts`, `blockHostnames`, `blacklistIPs` and `dns`.
+//! Resolution rules: the options `hosts`, `blockHostnames`, `blacklistIPs` and `dns`.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What is decided about a host name before and after it is looked up; the defaults are k6's.
+/// Rules for host names and their addresses; the defaults are k6's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NameRules {
-    /// Names, or names with a port, that lead to an address of their own.
+    /// Addresses of names, or of names with a port.
     pub hosts: Patterns<Target>,
-    /// Names that no request may go to.
+    /// Names that requests may not use.
     pub blocked: Patterns<()>,
-    /// Addresses that no request may go to.
+    /// Addresses that requests may not use.
     pub blacklist: Vec<AddressRange>,
-    /// How names are looked up.
+    /// Look-up of names.
     pub dns: Dns,
 }
 
-/// An address, and a port unless it is that of the request.
+/// A target of the option `hosts`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
     /// The address.
     pub address: IpAddr,
-    /// Its port.
+    /// Port; `None` keeps that of the request.
     pub port: Option<u16>,
 }
 
-/// A text that is none of what these options want.
+/// An invalid value of these options.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages and names say it")]
 pub enum NameError {
@@ -53,8 +53,7 @@ impl FromStr for Target {
     }
 }
 
-/// Host names in small letters, each with what it stands for. One that begins with `*` stands for all names
-/// with this ending.
+/// Values by host name, in lower case. A name that begins with `*` matches all names with this ending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patterns<T>(Vec<(String, T)>);
 
@@ -65,7 +64,10 @@ impl<T> Default for Patterns<T> {
 }
 
 impl<T> Patterns<T> {
-    /// From patterns, of which each must be one.
+    /// Checks the patterns.
+    ///
+    /// # Errors
+    /// The first invalid pattern.
     pub fn new(entries: impl IntoIterator<Item = (String, T)>) -> Result<Self, NameError> {
         let entries = entries.into_iter().map(|(pattern, value)| match is_pattern(&pattern) {
             true => Ok((pattern.to_lowercase(), value)),
@@ -74,11 +76,7 @@ impl<T> Patterns<T> {
         entries.collect::<Result<_, _>>().map(Self)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// What is said of this name itself, or else of its longest ending.
+    /// The value of this name, or else of its longest ending.
     pub(super) fn find(&self, name: &str) -> Option<&T> {
         let name = name.to_lowercase();
         let matches = self.0.iter().filter(|(pattern, _)| match pattern.strip_prefix('*') {
@@ -90,7 +88,7 @@ impl<T> Patterns<T> {
     }
 }
 
-/// A name, perhaps after `*` or `*.`, perhaps with a port; k6's `validHostPattern`.
+/// A name with an optional prefix `*` or `*.` and an optional port; k6's `validHostPattern`.
 fn is_pattern(text: &str) -> bool {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) => (host, Some(port)),
@@ -108,7 +106,7 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
-/// The addresses that begin with the same bits, `10.0.0.0/8`.
+/// A range of addresses such as `10.0.0.0/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressRange {
     first: IpAddr,
@@ -117,7 +115,7 @@ pub struct AddressRange {
 
 impl AddressRange {
     pub(super) fn contains(&self, address: IpAddr) -> bool {
-        // The first bits, of both kinds of address.
+        // An IPv4 address in the upper bits.
         let bits = |address: IpAddr| match address {
             IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
             IpAddr::V6(address) => address.to_bits(),
@@ -147,14 +145,14 @@ impl fmt::Display for AddressRange {
     }
 }
 
-/// How names are looked up.
+/// Look-up of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dns {
-    /// How long an answer is used; `None`: for the whole run.
+    /// Lifetime of a look-up; `None` is the whole run.
     pub ttl: Option<Duration>,
-    /// Which of several addresses is taken.
+    /// Choice among several addresses.
     pub select: Select,
-    /// Which kinds of addresses are taken.
+    /// Choice of the address family.
     pub policy: Policy,
 }
 
@@ -165,25 +163,25 @@ impl Default for Dns {
     }
 }
 
-/// Which of several addresses is taken.
+/// Choice among several addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Select {
     /// The first.
     First,
-    /// Another one for each connection, in turn.
+    /// One per connection, in turn.
     RoundRobin,
     /// Any.
     Random,
-    /// One after the other until one can be reached; no option of a script.
+    /// All in order, until one is reachable; not available to scripts.
     Each,
 }
 
-/// Which kinds of addresses are taken.
+/// Choice of the address family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// IPv4; IPv6 where there is no other.
+    /// IPv4, or IPv6 without any.
     PreferIPv4,
-    /// IPv6; IPv4 where there is no other.
+    /// IPv6, or IPv4 without any.
     PreferIPv6,
     /// IPv4 or none.
     OnlyIPv4,
@@ -194,7 +192,6 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Those of the addresses that may be taken.
     pub(super) fn choose(self, addresses: &[IpAddr]) -> Vec<IpAddr> {
         let kind = |v4: bool| -> Vec<IpAddr> {
             addresses.iter().copied().filter(|address| address.is_ipv4() == v4).collect()

@@ -1,19 +1,19 @@
-//! The OCSP response that a server staples to its certificate (RFC 6960), as `response.ocsp` shows it.
+//! The OCSP response stapled to a server's certificate (RFC 6960), for `response.ocsp`.
 //!
-//! It is reported, not enforced: a certificate that its authority has revoked does not fail a request, as in k6. What
-//! k6's parser rejects has the status `unknown`, also when the response is not signed by the certificate in it.
+//! It is reported, not enforced: as in k6 a revoked certificate does not fail a request. A response that k6's parser
+//! rejects, such as one with a wrong signature, has the status `unknown`.
 
 use der::asn1::{AnyRef, GeneralizedTime, ObjectIdentifier};
 use der::{Reader as _, SliceReader, Tag, TagNumber, Tagged as _};
 use rustls::pki_types::SignatureVerificationAlgorithm;
 
-/// Seconds since 1970 of the year 1, Go's time that is not set.
+/// Go's zero time, the year 1, in seconds since 1970.
 const NOT_SET: i64 = -62_135_596_800;
 
-/// The type of every response in use, `id-pkix-ocsp-basic`.
+/// `id-pkix-ocsp-basic`, the only response type in use.
 const BASIC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.48.1.1");
 
-/// SHA-1, SHA-256, SHA-384 and SHA-512: hashes by which a response may name the issuer of a certificate.
+/// SHA-1, SHA-256, SHA-384 and SHA-512, the hashes that identify an issuer.
 const ISSUER_HASHES: [ObjectIdentifier; 4] = [
     ObjectIdentifier::new_unwrap("1.3.14.3.2.26"),
     ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.1"),
@@ -21,18 +21,18 @@ const ISSUER_HASHES: [ObjectIdentifier; 4] = [
     ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.3"),
 ];
 
-/// Reasons of a revocation by their number (RFC 5280 §5.3.1), in k6's words. 7 is not used.
+/// k6's names of revocation reasons by number (RFC 5280 §5.3.1). 7 is unused.
 const REASONS: [&str; 11] = [
     "unspecified", "key_compromise", "ca_compromise", "affiliation_changed", "superseded",
     "cessation_of_operation", "certificate_hold", "", "remove_from_crl", "privilege_withdrawn",
     "aa_compromise",
 ];
 
-/// The status of a server's certificate. Times are in seconds since 1970.
+/// Status of a server's certificate. Times are in seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ocsp {
     pub(crate) status: &'static str,
-    /// Also `unspecified` when the certificate is not revoked; empty without a valid response.
+    /// `unspecified` when the certificate is not revoked; empty without a valid response.
     pub(crate) revocation_reason: &'static str,
     pub(crate) produced_at: i64,
     pub(crate) this_update: i64,
@@ -41,7 +41,6 @@ pub(crate) struct Ocsp {
 }
 
 impl Ocsp {
-    /// For a connection without TLS.
     pub(crate) const NONE: Self = Self {
         status: "",
         revocation_reason: "",
@@ -51,10 +50,9 @@ impl Ocsp {
         revoked_at: 0,
     };
 
-    /// For a server that staples nothing, or nothing that can be read.
+    /// For a server without a stapled response, or with an invalid one.
     pub(super) const UNKNOWN: Self = Self { status: "unknown", ..Self::NONE };
 
-    /// Reads a stapled response. `algorithms` verify its signature.
     pub(super) fn parse(
         response: &[u8],
         algorithms: &[&dyn SignatureVerificationAlgorithm],
@@ -63,7 +61,7 @@ impl Ocsp {
     }
 }
 
-/// `OCSPResponse`; `None` for an error, or for what is not valid.
+/// `OCSPResponse`; `None` for an error or an invalid response.
 fn parse(response: &[u8], algorithms: &[&dyn SignatureVerificationAlgorithm]) -> Option<Ocsp> {
     const SUCCESSFUL: [u8; 1] = [0];
     let mut response = sequence(whole(response)?)?;
@@ -84,7 +82,7 @@ fn basic(response: &[u8], algorithms: &[&dyn SignatureVerificationAlgorithm]) ->
     let signed = response.tlv_bytes().ok()?;
     let algorithm = next(&mut response, Tag::Sequence)?.value();
     let signature = bits(next(&mut response, Tag::BitString)?)?;
-    // As in k6, only the first certificate is looked at; without one there is no key to verify with.
+    // As in k6 only the first certificate counts; without one the signature is not verified.
     if let Some(certificates) = optional(&mut response, explicit(0))? {
         let mut certificates = sequence(whole(certificates.value())?)?;
         if !certificates.is_finished() {
@@ -111,14 +109,14 @@ fn data(data: AnyRef<'_>) -> Option<Ocsp> {
     let produced_at = time(&mut data)?;
     let mut statuses = sequence(data.decode().ok()?)?;
     let status = statuses.decode().ok()?;
-    // It is not defined which of several is meant.
+    // The meaning of several is undefined.
     if !statuses.is_finished() {
         return None;
     }
     Some(Ocsp { produced_at, ..single(status)? })
 }
 
-/// `SingleResponse`, without the time of the response.
+/// `SingleResponse`, with `produced_at` unset.
 fn single(status: AnyRef<'_>) -> Option<Ocsp> {
     const GOOD: Tag = implicit(0, false);
     const REVOKED: Tag = implicit(1, true);
@@ -165,7 +163,7 @@ fn single(status: AnyRef<'_>) -> Option<Ocsp> {
     })
 }
 
-/// `None` if one of the extensions may not be ignored.
+/// `None` for a critical extension.
 fn refuse_critical(extensions: AnyRef<'_>) -> Option<()> {
     let mut extensions = sequence(extensions)?;
     while !extensions.is_finished() {
@@ -178,7 +176,6 @@ fn refuse_critical(extensions: AnyRef<'_>) -> Option<()> {
     Some(())
 }
 
-/// Algorithm and bits of the public key of a certificate.
 fn public_key(certificate: AnyRef<'_>) -> Option<(&[u8], &[u8])> {
     let mut certificate = sequence(certificate)?;
     let mut signed = sequence(certificate.decode().ok()?)?;
@@ -193,24 +190,23 @@ fn public_key(certificate: AnyRef<'_>) -> Option<(&[u8], &[u8])> {
     Some((algorithm, bits(next(&mut key, Tag::BitString)?)?))
 }
 
-/// The value that these bytes are, with nothing behind it.
+/// The single value that `bytes` consists of.
 fn whole(bytes: &[u8]) -> Option<AnyRef<'_>> {
     let mut reader = SliceReader::new(bytes).ok()?;
     let value = reader.decode().ok()?;
     reader.is_finished().then_some(value)
 }
 
-/// The members of a sequence.
 fn sequence(value: AnyRef<'_>) -> Option<SliceReader<'_>> {
     (value.tag() == Tag::Sequence).then(|| SliceReader::new(value.value()).ok())?
 }
 
-/// The next member, which must have this tag.
+/// The next member, if it has this tag.
 fn next<'a>(members: &mut SliceReader<'a>, tag: Tag) -> Option<AnyRef<'a>> {
     members.decode().ok().filter(|value: &AnyRef<'_>| value.tag() == tag)
 }
 
-/// The next member if it has this tag; the outer `None` is an error.
+/// The next member if it has this tag, or `Some(None)`; `None` is an error.
 fn optional<'a>(members: &mut SliceReader<'a>, tag: Tag) -> Option<Option<AnyRef<'a>>> {
     if members.is_finished() || Tag::peek(members).ok()? != tag {
         return Some(None);
@@ -218,13 +214,12 @@ fn optional<'a>(members: &mut SliceReader<'a>, tag: Tag) -> Option<Option<AnyRef
     members.decode().ok().map(Some)
 }
 
-/// Seconds since 1970.
 fn time(members: &mut SliceReader<'_>) -> Option<i64> {
     let time: GeneralizedTime = members.decode().ok()?;
     i64::try_from(time.to_unix_duration().as_secs()).ok()
 }
 
-/// A bit string of whole bytes.
+/// The bytes of a bit string of whole bytes.
 fn bits(value: AnyRef<'_>) -> Option<&[u8]> {
     match value.value() {
         [0, bytes @ ..] => Some(bytes),
@@ -253,7 +248,7 @@ mod tests {
         )
     }
 
-    /// Made by OpenSSL, as the other seeds of the fuzzer in this directory.
+    /// Written by OpenSSL, as the other seeds in this directory.
     const REVOKED: &[u8] = include_bytes!("../../../../fuzz/seeds/stapled_responses/revoked");
 
     /// 2026-11-28T10:53:23Z.

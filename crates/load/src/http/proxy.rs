@@ -1,5 +1,5 @@
-//! Proxies that the environment names, chosen as Go does (`golang.org/x/net/http/httpproxy`): by `HTTP_PROXY`,
-//! `HTTPS_PROXY` and `NO_PROXY`, in capitals or not.
+//! Proxies of the environment variables `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, in upper or lower case, chosen as
+//! Go does (`golang.org/x/net/http/httpproxy`).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -13,27 +13,25 @@ use super::timings::Trace;
 use super::url::split_port;
 use super::{AddressRange, RequestError, Url};
 
-/// A server that passes requests on.
+/// An HTTP proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
     pub(super) host: Arc<str>,
     pub(super) port: u16,
-    /// What `Proxy-Authorization` says, when the address has a user.
+    /// Value of `Proxy-Authorization`; `None` when the address has no user.
     pub(super) authorization: Option<String>,
 }
 
-/// Which requests go through a proxy.
+/// Proxies by scheme, and the hosts reached without one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proxies {
-    http: Option<Named>,
-    https: Option<Named>,
+    http: Option<Result<Proxy, ProxyError>>,
+    https: Option<Result<Proxy, ProxyError>>,
     exceptions: Vec<Exception>,
 }
 
-/// A proxy, or why what is named is none: only requests that would go through it fail.
-type Named = Result<Proxy, ProxyError>;
-
-/// What is wrong with the address in a variable. Never the address itself: it may hold a password.
+/// Invalid address in a variable; only requests that would go through this proxy fail. Never shows the address, which
+/// may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum ProxyError {
     #[error("{0}: proxies other than http://… are not supported yet")]
@@ -42,13 +40,12 @@ enum ProxyError {
     Address(&'static str),
 }
 
-/// One entry of `NO_PROXY`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Exception {
     All,
     Range(AddressRange),
     Address(IpAddr, Option<u16>),
-    /// `suffix` begins with a dot. `itself`: also the domain without it.
+    /// `suffix` begins with a dot; `itself` includes the domain without it.
     Domain {
         suffix: String,
         itself: bool,
@@ -57,7 +54,7 @@ enum Exception {
 }
 
 impl Proxies {
-    /// Reads the variables; an empty one counts as none.
+    /// Reads the variables; an empty one counts as unset.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let read = |names: [&'static str; 2]| {
             names.into_iter().find_map(|name| {
@@ -69,11 +66,15 @@ impl Proxies {
         Self {
             http: proxy(["HTTP_PROXY", "http_proxy"]),
             https: proxy(["HTTPS_PROXY", "https_proxy"]),
-            exceptions: exceptions.as_deref().map_or_else(Vec::new, exceptions_of),
+            exceptions: exceptions
+                .iter()
+                .flat_map(|list| list.split(','))
+                .filter_map(|entry| Exception::parse(entry.trim()))
+                .collect(),
         }
     }
 
-    /// The proxy for requests to `url`. This machine itself is always reached without one.
+    /// The proxy for requests to `url`; `None` for this machine and for exceptions.
     pub(super) fn for_url(&self, url: &Url) -> Result<Option<&Proxy>, RequestError> {
         let named = if url.secure { &self.https } else { &self.http };
         let Some(named) = named else { return Ok(None) };
@@ -88,12 +89,8 @@ impl Proxies {
     }
 }
 
-fn exceptions_of(list: &str) -> Vec<Exception> {
-    list.split(',').filter_map(|entry| Exception::parse(entry.trim())).collect()
-}
-
 impl Exception {
-    /// `None` for an entry that means nothing, as in Go.
+    /// `None` for an invalid entry, which Go ignores.
     fn parse(entry: &str) -> Option<Self> {
         let entry = entry.to_ascii_lowercase();
         if entry == "*" {
@@ -132,7 +129,7 @@ impl Exception {
 }
 
 impl Proxy {
-    fn parse(variable: &'static str, text: &str) -> Named {
+    fn parse(variable: &'static str, text: &str) -> Result<Self, ProxyError> {
         let url = match text.split_once("://") {
             None => Url::parse(&format!("http://{text}")),
             Some((scheme, _)) if scheme.eq_ignore_ascii_case("http") => Url::parse(text),
@@ -140,15 +137,12 @@ impl Proxy {
         };
         let url = url.ok().filter(|url| !url.host.is_empty());
         let url = url.ok_or(ProxyError::Address(variable))?;
-        let user = url.user_info.as_deref().map(|user| {
-            let user = if user.contains(':') { user.to_owned() } else { format!("{user}:") };
-            basic(&user)
-        });
-        Ok(Self { host: (&*url.host).into(), port: url.port, authorization: user })
+        let authorization = url.user_info.as_deref().map(basic);
+        Ok(Self { host: (&*url.host).into(), port: url.port, authorization })
     }
 
-    /// Asks the proxy at the other end of `stream` for a connection to the server of `url`.
-    /// Returns what is now a stream to that server, and the bytes this took.
+    /// Opens a tunnel to the server of `url` through the proxy at the other end of `stream`. Returns the stream to that
+    /// server, and the bytes this took.
     pub(super) async fn tunnel(
         &self,
         stream: TcpStream,
@@ -156,32 +150,21 @@ impl Proxy {
         url: &Url,
         user_agent: &str,
     ) -> Result<(TcpStream, Traffic), RequestError> {
-        let server = match url.host.contains(':') {
-            true => format!("[{}]:{}", url.host, url.port),
-            false => format!("{}:{}", url.host, url.port),
-        };
+        let (open, close) = if url.host.contains(':') { ("[", "]") } else { ("", "") };
+        let server = format!("{open}{}{close}:{}", url.host, url.port);
         let mut request = format!("CONNECT {server} HTTP/1.1\r\nHost: {server}\r\n");
-        let lines = [
-            ("User-Agent", Some(user_agent).filter(|name| !name.is_empty())),
-            ("Proxy-Authorization", self.authorization.as_deref()),
-        ];
-        for (name, value) in lines {
-            if let Some(value) = value {
-                request.push_str(&format!("{name}: {value}\r\n"));
-            }
+        if !user_agent.is_empty() {
+            request.push_str(&format!("User-Agent: {user_agent}\r\n"));
+        }
+        if let Some(authorization) = &self.authorization {
+            request.push_str(&format!("Proxy-Authorization: {authorization}\r\n"));
         }
         request.push_str("\r\n");
         let mut connection = Connection::new(Stream::Plain(stream), Peer { address, tls: None });
-        let mut traffic = Traffic::default();
-        let mut progress = Progress {
-            trace: &mut Trace::begin(),
-            traffic: &mut traffic,
-            to_head_request: false,
-            discard_body: true,
-            skips_success: false,
-        };
+        let (mut trace, mut traffic) = (Trace::begin(), Traffic::default());
+        let mut progress = Progress::new(&mut trace, &mut traffic);
         connection.write(request.as_bytes(), &[], progress.traffic).await?;
-        let head = connection.read_any_head(&mut progress).await?;
+        let head = connection.read_head(&mut progress).await?;
         if head.status != 200 {
             return Err(RequestError::Proxy(head.reason()));
         }

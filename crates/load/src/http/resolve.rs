@@ -1,4 +1,4 @@
-//! Host names to addresses: the system's resolver, off the event loop, cached.
+//! Cached look-ups of host names by the system's resolver, off the event loop.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 
 use super::{Dns, NameRules, RequestError, Result, Select};
 
-/// Names remembered at once; beyond it the cache starts anew.
+/// Limit of cached names; beyond it the cache is cleared.
 const MAX_NAMES: usize = 4096;
 
 #[derive(Debug)]
@@ -19,12 +19,11 @@ struct Entry {
     addresses: Rc<OnceCell<Vec<IpAddr>>>,
 }
 
-/// The resolver of one event loop. Look-ups of the same name at the same time share one answer.
+/// The resolver of one event loop. Concurrent look-ups of a name share one result.
 #[derive(Debug, Default)]
 pub(crate) struct Resolver {
     rules: NameRules,
     names: RefCell<HashMap<Rc<str>, Entry>>,
-    /// Connections made so far, for taking addresses in turn.
     turn: Cell<usize>,
 }
 
@@ -33,41 +32,31 @@ impl Resolver {
         Self { rules, ..Self::default() }
     }
 
-    /// Where a request to `host` and `port` goes: to the first of these that can be reached; more than one only with
-    /// [`Select::Each`]. The flag is whether a look-up was needed.
+    /// Addresses for `host` and `port`, at least one, and whether a look-up was needed. More than one only with
+    /// [`Select::Each`].
     pub(super) async fn resolve(&self, host: &str, port: u16) -> Result<(Vec<SocketAddr>, bool)> {
         let literal: Option<IpAddr> = host.parse().ok();
         if literal.is_none() && self.rules.blocked.find(host).is_some() {
             return Err(RequestError::BlockedHostname);
         }
         let hosts = &self.rules.hosts;
-        let target = match hosts.is_empty() {
-            true => None,
-            false => hosts.find(&format!("{host}:{port}")).or_else(|| hosts.find(host)),
-        };
-        let (addresses, looked_up) = match (target, literal) {
-            (Some(target), _) => {
-                (vec![SocketAddr::new(target.address, target.port.unwrap_or(port))], false)
-            }
-            (None, Some(literal)) => (vec![SocketAddr::new(literal, port)], false),
+        let target = hosts.find(&format!("{host}:{port}")).or_else(|| hosts.find(host));
+        let (addresses, port, looked_up) = match (target, literal) {
+            (Some(target), _) => (vec![target.address], target.port.unwrap_or(port), false),
+            (None, Some(literal)) => (vec![literal], port, false),
             (None, None) => {
-                let (found, looked_up) = self.addresses_of(host).await?;
-                (
-                    found.into_iter().map(|address| SocketAddr::new(address, port)).collect(),
-                    looked_up,
-                )
+                let (addresses, looked_up) = self.addresses_of(host).await?;
+                (addresses, port, looked_up)
             }
         };
-        let is_refused = |address: &SocketAddr| {
-            self.rules.blacklist.iter().any(|range| range.contains(address.ip()))
-        };
-        if addresses.iter().any(is_refused) {
+        let mut blacklist = self.rules.blacklist.iter();
+        if blacklist.any(|range| addresses.iter().any(|address| range.contains(*address))) {
             return Err(RequestError::BlacklistedIp);
         }
-        Ok((addresses, looked_up))
+        let addresses = addresses.into_iter().map(|address| SocketAddr::new(address, port));
+        Ok((addresses.collect(), looked_up))
     }
 
-    /// At least one.
     async fn addresses_of(&self, host: &str) -> Result<(Vec<IpAddr>, bool)> {
         let cell = self.cell(host);
         let cached = cell.initialized();
@@ -178,31 +167,27 @@ mod tests {
         assert_eq!(resolve("::1").unwrap(), ("[::1]:80".to_owned(), false));
     }
 
-    #[test]
-    fn localhost_is_found_and_cached() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    #[tokio::test]
+    async fn localhost_is_found_and_cached() {
         let resolver = Resolver::default();
-        let host: Rc<str> = "localhost".into();
-        let first = runtime.block_on(resolver.resolve(&host, 80)).unwrap();
-        let second = runtime.block_on(resolver.resolve(&host, 80)).unwrap();
+        let first = resolver.resolve("localhost", 80).await.unwrap();
+        let second = resolver.resolve("localhost", 80).await.unwrap();
         assert!(first.0[0].ip().is_loopback() && first.1);
         assert!(second.0[0].ip().is_loopback() && !second.1);
     }
 
-    #[test]
-    fn all_addresses_of_a_name_are_given_only_when_each_is_to_be_tried() {
-        let found = |select| {
+    #[tokio::test]
+    async fn all_addresses_of_a_name_are_given_only_when_each_is_to_be_tried() {
+        let found = async |select| {
             let dns = Dns { select, policy: Policy::Any, ..Dns::default() };
             let resolver = Resolver::new(NameRules { dns, ..NameRules::default() });
             let both = ["::1", "127.0.0.1"].map(|text| text.parse().unwrap()).to_vec();
             resolver.cell("a.example").set(both).unwrap();
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let (addresses, _) = runtime.block_on(resolver.resolve("a.example", 80)).unwrap();
+            let (addresses, _) = resolver.resolve("a.example", 80).await.unwrap();
             addresses.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(found(Select::Each), ["[::1]:80", "127.0.0.1:80"]);
-        assert_eq!(found(Select::First), ["[::1]:80"]);
+        assert_eq!(found(Select::Each).await, ["[::1]:80", "127.0.0.1:80"]);
+        assert_eq!(found(Select::First).await, ["[::1]:80"]);
     }
 
     #[test]

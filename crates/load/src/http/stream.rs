@@ -1,4 +1,4 @@
-//! What a connection reads from and writes to: TCP, with or without TLS.
+//! TCP streams, with or without TLS.
 
 use std::cell::Cell;
 use std::io;
@@ -12,18 +12,16 @@ use tokio_rustls::client::TlsStream;
 
 use super::connection::Traffic;
 
-/// TCP, with or without TLS over it.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Plain(TcpStream),
-    /// In a box: its session is many times the size of a socket.
+    /// Boxed: a TLS session is many times the size of a socket.
     Tls(Box<TlsStream<Counted>>),
 }
 
 impl Stream {
-    /// Whether the peer has been silent since the last response and has not closed. Without TLS
-    /// that costs no system call unless the event loop has seen something arrive. With TLS a
-    /// session ticket may arrive late: it is taken in, and is no answer.
+    /// True if the connection is open and the peer has sent nothing since the last response. Without TLS this costs no
+    /// system call unless the event loop has seen data arrive. With TLS a late session ticket is consumed and ignored.
     pub(crate) fn is_idle(&mut self) -> bool {
         let mut byte = [0];
         match self {
@@ -38,8 +36,7 @@ impl Stream {
         }
     }
 
-    /// Bytes on the wire since the last call, with TLS: what k6 counts as data. `None` without,
-    /// where they are the bytes of the request and the response.
+    /// Bytes on the wire since the last call, as k6 counts them; `None` without TLS, where the caller counts.
     pub(crate) fn take_traffic(&mut self) -> Option<Traffic> {
         match self {
             Self::Plain(_) => None,
@@ -47,7 +44,7 @@ impl Stream {
         }
     }
 
-    /// The counter [`Self::take_traffic`] reads, for a stream that others own.
+    /// The counter that [`Self::take_traffic`] reads, for a stream owned by others.
     pub(super) fn counter(&self) -> Rc<Cell<Traffic>> {
         match self {
             Self::Plain(_) => Rc::default(),
@@ -96,11 +93,10 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// Counts the bytes that go over a socket.
 #[derive(Debug)]
 pub(crate) struct Counted {
     pub(super) stream: TcpStream,
-    /// Shared, because HTTP/2 keeps the stream to itself.
+    /// Shared, because the HTTP/2 connection owns the stream.
     pub(super) traffic: Rc<Cell<Traffic>>,
 }
 

@@ -1,21 +1,18 @@
-//! Where the time of one request went.
+//! Phases of a request.
 
 use std::time::{Duration, Instant};
 
-/// The phases of one request, as k6 defines them.
-///
-/// `duration` is sending + waiting + receiving: it leaves out finding an address and connecting.
+/// Durations of a request's phases, as k6 defines them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Timings {
-    /// From the call until a connection was ready, including the look-up and connecting.
+    /// From the call until a connection is ready, including look-up and connecting.
     pub(crate) blocked: Duration,
-    /// Finding the host's address; zero for a literal or cached address.
+    /// Look-up of the host; zero for a literal or cached address.
     pub(crate) looking_up: Duration,
-    /// The TCP handshake; zero on a reused connection.
+    /// TCP handshake; zero on a reused connection.
     pub(crate) connecting: Duration,
-    /// The TLS handshake; zero on a reused connection and without TLS.
+    /// TLS handshake; zero on a reused connection and without TLS.
     pub(crate) tls_handshaking: Duration,
-    /// Writing the request.
     pub(crate) sending: Duration,
     /// From the last byte written to the first byte received.
     pub(crate) waiting: Duration,
@@ -24,20 +21,17 @@ pub(crate) struct Timings {
 }
 
 impl Timings {
-    /// Sending, waiting and receiving together.
+    /// Sending, waiting and receiving: without look-up and connecting.
     pub(crate) fn duration(&self) -> Duration {
         self.sending + self.waiting + self.receiving
     }
 }
 
-/// Collects the instants of a request while it runs, so that a request that fails half-way still
-/// says how far it came.
+/// Instants of a request under way, so that a failed request still reports the phases it reached.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trace {
-    pub(super) start: Instant,
-    pub(super) looking_up: Duration,
-    pub(super) connecting: Duration,
-    pub(super) tls_handshaking: Duration,
+    start: Instant,
+    pub(super) timings: Timings,
     pub(super) connected: Option<Instant>,
     pub(super) sent: Option<Instant>,
     pub(super) first_byte: Option<Instant>,
@@ -47,29 +41,24 @@ impl Trace {
     pub(super) fn begin() -> Self {
         Self {
             start: Instant::now(),
-            looking_up: Duration::ZERO,
-            connecting: Duration::ZERO,
-            tls_handshaking: Duration::ZERO,
+            timings: Timings::default(),
             connected: None,
             sent: None,
             first_byte: None,
         }
     }
 
-    /// The phases up to `end`; a phase that was not reached is zero, the one that was under way
-    /// is cut at `end`.
+    /// The phases up to `end`: the phase under way ends there, later ones are zero.
     pub(super) fn finish(&self, end: Instant) -> Timings {
         let connected = self.connected.unwrap_or(end);
         let sent = self.sent.unwrap_or(end).max(connected);
         let first_byte = self.first_byte.unwrap_or(end).max(sent);
         Timings {
             blocked: connected.duration_since(self.start),
-            looking_up: self.looking_up,
-            connecting: self.connecting,
-            tls_handshaking: self.tls_handshaking,
             sending: sent.duration_since(connected),
             waiting: first_byte.duration_since(sent),
             receiving: end.saturating_duration_since(first_byte),
+            ..self.timings
         }
     }
 }
@@ -84,9 +73,11 @@ mod tests {
         let at = |ms| start + Duration::from_millis(ms);
         let trace = Trace {
             start,
-            looking_up: Duration::from_millis(1),
-            connecting: Duration::from_millis(3),
-            tls_handshaking: Duration::ZERO,
+            timings: Timings {
+                looking_up: Duration::from_millis(1),
+                connecting: Duration::from_millis(3),
+                ..Timings::default()
+            },
             connected: Some(at(5)),
             sent: Some(at(6)),
             first_byte: Some(at(16)),

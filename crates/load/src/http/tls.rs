@@ -1,16 +1,18 @@
 //! TLS 1.2 and 1.3 by rustls.
 //!
-//! Trusted is what the system trusts (as in k6, and with `SSL_CERT_FILE` as there), not a list
-//! compiled in: a company's own authority, which signs what is being tested, is installed there.
-//! Sessions are not resumed: k6 does not either, and a run that opens a connection per iteration
+//! The roots are those of the system (as in k6, and with `SSL_CERT_FILE` as there), not a compiled list: a company's
+//! own authority is installed there. As in k6 sessions are not resumed: a run that opens a connection per iteration
 //! would measure another handshake.
 
 use std::cell::OnceCell;
+use std::fmt::Display;
 use std::future::{Future as _, poll_fn};
 use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -18,7 +20,7 @@ use rustls::client::{
     ResolvesClientCert, Resumption, verify_server_cert_signed_by_trust_anchor, verify_server_name,
 };
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::{self, PemObject as _};
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
@@ -26,18 +28,18 @@ use rustls::{
     AlertDescription, CertificateError, CipherSuite, DigitallySignedStruct, ProtocolVersion,
     RootCertStore, SignatureScheme, SupportedProtocolVersion,
 };
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::encrypted_key::{KeyError, decrypt};
+use super::connection::{Dialled, Peer};
+use super::encrypted_key::decrypt;
 use super::error::ErrorCode;
 use super::ocsp::Ocsp;
 use super::stream::{Counted, Stream};
 use super::{RequestError, Url};
+use crate::log::rfc_3339;
 
-/// A version of TLS this client speaks.
+/// A supported version of TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
     /// TLS 1.2, RFC 5246.
@@ -46,7 +48,7 @@ pub enum TlsVersion {
     Tls13,
 }
 
-/// A certificate to show to servers that ask for one, with those that vouch for it, and its private key.
+/// A client certificate with its chain and private key.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ClientCertificate {
     chain: Vec<CertificateDer<'static>>,
@@ -54,37 +56,32 @@ pub struct ClientCertificate {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ClientCertificateError {
-    #[error("the certificate: {0}")]
-    Certificate(pem::Error),
-    #[error("the private key: {0}")]
-    Encrypted(#[from] KeyError),
-    #[error("the private key: {0}")]
-    Key(pem::Error),
-    #[error("{0}")]
-    NotAPair(#[from] rustls::Error),
-}
+#[error("{0}")]
+pub(crate) struct ClientCertificateError(String);
 
 impl ClientCertificate {
-    /// From PEM; the key may be protected by a password.
+    /// Reads PEM; `password` decrypts the key.
     ///
     /// # Errors
-    /// Also for a key that is not that of the certificate.
+    /// Invalid input, or a key of another certificate.
     pub(crate) fn from_pem(
         certificate: &str,
         key: &str,
         password: Option<&str>,
     ) -> Result<Self, ClientCertificateError> {
-        let decrypted = password.map(|password| decrypt(key, password)).transpose()?;
+        let wrong =
+            |what: &str, error: &dyn Display| ClientCertificateError(format!("{what}{error}"));
+        let decrypted = password.map(|password| decrypt(key, password)).transpose();
+        let decrypted = decrypted.map_err(|error| wrong("the private key: ", &error))?;
         let key = decrypted.as_deref().unwrap_or(key);
-        let chain =
-            CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>();
-        let chain: Vec<_> = chain.map_err(ClientCertificateError::Certificate)?;
-        let key =
-            PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(ClientCertificateError::Key)?;
+        let chain: Result<Vec<_>, _> =
+            CertificateDer::pem_slice_iter(certificate.as_bytes()).collect();
+        let chain = chain.map_err(|error| wrong("the certificate: ", &error))?;
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes());
+        let key = key.map_err(|error| wrong("the private key: ", &error))?;
         let certificate = Self { chain, key };
-        certificate.certified(&rustls::crypto::ring::default_provider())?;
-        Ok(certificate)
+        let pair = certificate.certified(&rustls::crypto::ring::default_provider());
+        pair.map(|_| certificate).map_err(|error| wrong("", &error))
     }
 
     fn certified(&self, provider: &CryptoProvider) -> Result<CertifiedKey, rustls::Error> {
@@ -92,7 +89,7 @@ impl ClientCertificate {
     }
 }
 
-/// Shows the first certificate that the server takes: one that an authority it names has signed.
+/// Presents the first certificate that an authority named by the server has signed.
 #[derive(Debug)]
 struct ClientCertificates(Vec<Arc<CertifiedKey>>);
 
@@ -102,7 +99,7 @@ impl ResolvesClientCert for ClientCertificates {
         authorities: &[&[u8]],
         schemes: &[SignatureScheme],
     ) -> Option<Arc<CertifiedKey>> {
-        // The name of the issuer stands in a certificate as it stands in the server's list.
+        // A certificate contains the name of its issuer as the server's list has it.
         let names = |certificate: &CertificateDer<'_>| {
             authorities.iter().any(|name| certificate.windows(name.len()).any(|part| part == *name))
         };
@@ -118,14 +115,13 @@ impl ResolvesClientCert for ClientCertificates {
     }
 }
 
-/// The suite of this name, if this client has it.
 pub(crate) fn cipher_suite(name: &str) -> Option<CipherSuite> {
     let suites =
         rustls::crypto::ring::ALL_CIPHER_SUITES.iter().map(rustls::SupportedCipherSuite::suite);
     suites.into_iter().find(|suite| suite_name(*suite) == name)
 }
 
-/// Settings of TLS that hold for a whole run.
+/// TLS settings of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsSettings {
     /// Accept any certificate.
@@ -134,9 +130,8 @@ pub struct TlsSettings {
     pub min: TlsVersion,
     /// The highest version to offer.
     pub max: TlsVersion,
-    /// The suites to offer for TLS 1.2; all if there are none.
+    /// Suites to offer for TLS 1.2; empty offers all.
     pub(crate) cipher_suites: Vec<CipherSuite>,
-    /// Certificates for servers that ask for one.
     pub(crate) certificates: Vec<Arc<ClientCertificate>>,
 }
 
@@ -148,99 +143,70 @@ impl Default for TlsSettings {
     }
 }
 
-/// What was agreed on in a handshake, in k6's names.
+/// Result of a handshake, in k6's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TlsInfo {
     /// `tls1.2` or `tls1.3`.
     pub(crate) version: &'static str,
-    /// The name IANA has for the suite.
+    /// IANA's name.
     pub(crate) cipher_suite: &'static str,
-    /// The status of the server's certificate.
     pub(crate) ocsp: Ocsp,
 }
 
-/// A stream after its handshake.
-#[derive(Debug)]
-pub(super) struct Secured {
-    pub(super) stream: Stream,
-    pub(super) info: TlsInfo,
-    /// The server has chosen HTTP/2.
-    pub(super) http2: bool,
-}
-
-/// What a server may choose from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Offer {
-    /// HTTP/1.1 alone, for what is to become another protocol.
+    /// HTTP/1.1 alone, for an upgrade to another protocol.
     Http1,
     /// HTTP/2 or HTTP/1.1.
     Http2,
-    /// HTTP/2 alone, for gRPC: a server that prefers HTTP/1.1 must not choose it.
+    /// HTTP/2 alone, for gRPC: a server must not choose HTTP/1.1.
     OnlyHttp2,
 }
 
-/// HTTP/2 by its name for ALPN (RFC 9113 §3.1).
-const H2: &[u8] = b"h2";
-
-/// A configuration for each [`Offer`]; they share the roots.
-#[derive(Debug)]
-struct Configs {
-    http1: Arc<rustls::ClientConfig>,
-    http2: Arc<rustls::ClientConfig>,
-    only_http2: Arc<rustls::ClientConfig>,
-    stapled: Stapled,
-}
-
-impl Configs {
-    fn new(settings: &TlsSettings) -> Result<Self, rustls::Error> {
-        let stapled = Stapled::default();
-        let mut http1 = config(settings, stapled.clone())?;
-        http1.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let mut http2 = http1.clone();
-        http2.alpn_protocols.insert(0, H2.to_vec());
-        let mut only_http2 = http1.clone();
-        only_http2.alpn_protocols = vec![H2.to_vec()];
-        let [http1, http2, only_http2] = [http1, http2, only_http2].map(Arc::new);
-        Ok(Self { http1, http2, only_http2, stapled })
+impl Offer {
+    fn protocols(self) -> Vec<Vec<u8>> {
+        let (http1, http2) = (b"http/1.1".to_vec(), HTTP2.to_vec());
+        match self {
+            Self::Http1 => vec![http1],
+            Self::Http2 => vec![http2, http1],
+            Self::OnlyHttp2 => vec![http2],
+        }
     }
 }
 
-/// Makes TLS connections; reads the system's roots when the first one is made.
-#[derive(Debug, Default)]
+/// ALPN name of HTTP/2 (RFC 9113 §3.1).
+const HTTP2: &[u8] = b"h2";
+
+/// Opens TLS connections; reads the system's roots for the first one.
 pub(super) struct Tls {
     settings: TlsSettings,
-    configs: OnceCell<Configs>,
+    connector: OnceCell<(TlsConnector, Stapled)>,
 }
 
 impl Tls {
     pub(super) fn new(settings: TlsSettings) -> Self {
-        Self { settings, configs: OnceCell::new() }
+        Self { settings, connector: OnceCell::new() }
     }
 
-    /// Shakes hands with the server of `url` over `tcp`.
     pub(super) async fn handshake(
         &self,
         url: &Url,
         tcp: TcpStream,
+        address: SocketAddr,
         offer: Offer,
-    ) -> Result<Secured, RequestError> {
+    ) -> Result<Dialled, RequestError> {
         let name = ServerName::try_from(url.host.to_string()).map_err(|_| RequestError::Tls {
             message: format!("tls: `{}` is not a name a certificate can have", url.host),
             code: ErrorCode::X509_HOSTNAME,
         })?;
-        let configs = self.configs()?;
-        let config = match offer {
-            Offer::Http1 => configs.http1.clone(),
-            Offer::Http2 => configs.http2.clone(),
-            Offer::OnlyHttp2 => configs.only_http2.clone(),
-        };
+        let (connector, stapled) = self.connector()?;
         let counted = Counted { stream: tcp, traffic: Rc::default() };
-        let mut connecting = pin!(TlsConnector::from(config).connect(name, counted));
+        let mut connecting = pin!(connector.with_alpn(offer.protocols()).connect(name, counted));
         let mut ocsp = Ocsp::UNKNOWN;
         let stream = poll_fn(|cx| {
             let polled = connecting.as_mut().poll(cx);
-            // Other handshakes use the same verifier, between the polls of this one.
-            ocsp = configs.stapled.lock().take().unwrap_or(ocsp);
+            // Other handshakes use the same verifier between the polls of this one.
+            ocsp = stapled.lock().take().unwrap_or(ocsp);
             polled
         });
         let stream = stream.await.map_err(|error| failed(&error))?;
@@ -256,25 +222,26 @@ impl Tls {
                 .map_or("", |suite| suite_name(suite.suite())),
             ocsp,
         };
-        let http2 = session.alpn_protocol() == Some(H2);
-        Ok(Secured { stream: Stream::Tls(Box::new(stream)), info, http2 })
+        let http2 = session.alpn_protocol() == Some(HTTP2);
+        let peer = Peer { address, tls: Some(info) };
+        Ok(Dialled { stream: Stream::Tls(Box::new(stream)), peer, http2 })
     }
 
-    fn configs(&self) -> Result<&Configs, RequestError> {
-        if let Some(configs) = self.configs.get() {
-            return Ok(configs);
+    fn connector(&self) -> Result<&(TlsConnector, Stapled), RequestError> {
+        if let Some(connector) = self.connector.get() {
+            return Ok(connector);
         }
-        let built = Configs::new(&self.settings).map_err(|error| RequestError::Tls {
-            message: format!("tls: {error}"),
-            code: ErrorCode::TLS,
+        let stapled = Stapled::default();
+        let config = config(&self.settings, stapled.clone()).map_err(|error| {
+            RequestError::Tls { message: format!("tls: {error}"), code: ErrorCode::TLS }
         })?;
-        Ok(self.configs.get_or_init(|| built))
+        Ok(self.connector.get_or_init(|| (Arc::new(config).into(), stapled)))
     }
 }
 
 fn config(settings: &TlsSettings, stapled: Stapled) -> Result<rustls::ClientConfig, rustls::Error> {
     let mut provider = rustls::crypto::ring::default_provider();
-    // In the order in which Go offers them, or a server would choose another one than for k6.
+    // Go's order, so that a server chooses the same suite as for k6.
     provider.cipher_suites.sort_by_key(|suite| match suite.suite() {
         CipherSuite::TLS13_AES_128_GCM_SHA256 => 0,
         CipherSuite::TLS13_AES_256_GCM_SHA384 => 1,
@@ -304,7 +271,7 @@ fn config(settings: &TlsSettings, stapled: Stapled) -> Result<rustls::ClientConf
     .collect();
     let roots = (!settings.insecure).then(|| {
         let mut roots = RootCertStore::empty();
-        // A root that cannot be read is one that signs nothing; the handshake will say so.
+        // Unreadable roots are skipped; a handshake that needs one fails.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         roots
     });
@@ -330,13 +297,8 @@ fn outdated(error: &rustls::Error) -> bool {
     )
 }
 
-/// As Go says it.
 fn not_now(now: UnixTime, relation: &str, limit: UnixTime) -> String {
-    let text = |time: UnixTime| {
-        let time = i64::try_from(time.as_secs()).ok();
-        let time = time.and_then(|time| OffsetDateTime::from_unix_timestamp(time).ok());
-        time.and_then(|time| time.format(&Rfc3339).ok()).unwrap_or_default()
-    };
+    let text = |time: UnixTime| rfc_3339(UNIX_EPOCH + Duration::from_secs(time.as_secs()));
     format!(
         "x509: certificate has expired or is not yet valid: current time {} is {relation} {}",
         text(now),
@@ -344,8 +306,8 @@ fn not_now(now: UnixTime, relation: &str, limit: UnixTime) -> String {
     )
 }
 
-/// What went wrong in a handshake, or later inside a session. An unknown authority, another host name, dates, alerts and
-/// an early end have k6's words and numbers; the rest has rustls's.
+/// The error of a handshake or session. An unknown authority, another host name, dates, alerts and an early end have
+/// k6's messages and numbers; the others have the messages of rustls.
 pub(super) fn failed(error: &io::Error) -> RequestError {
     use CertificateError as Wrong;
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
@@ -354,8 +316,8 @@ pub(super) fn failed(error: &io::Error) -> RequestError {
             Wrong::NotValidForName | Wrong::NotValidForNameContext { .. } => {
                 ("x509: certificate doesn't match hostname".to_owned(), ErrorCode::X509_HOSTNAME)
             }
-            // An authority of that name is trusted, but has not signed this. The last one: among others a self-signed
-            // authority used as a server's own certificate.
+            // A trusted authority of that name has not signed this. `Other` includes a self-signed authority used as
+            // the server's own certificate.
             Wrong::UnknownIssuer
             | Wrong::BadSignature
             | Wrong::UnsupportedSignatureAlgorithmContext { .. }
@@ -381,7 +343,7 @@ pub(super) fn failed(error: &io::Error) -> RequestError {
             io::ErrorKind::ConnectionReset => {
                 ("tls: connection reset by peer".to_owned(), ErrorCode::TCP_RESET)
             }
-            // Closed before the handshake was over: perhaps no TLS is spoken there.
+            // Closed during the handshake, perhaps by a server without TLS.
             io::ErrorKind::UnexpectedEof => ("EOF".to_owned(), ErrorCode::GENERIC),
             _ => (format!("tls: {error}"), ErrorCode::TLS),
         },
@@ -389,7 +351,7 @@ pub(super) fn failed(error: &io::Error) -> RequestError {
     RequestError::Tls { message, code }
 }
 
-/// Go's words for what the other side complains of.
+/// Go's name of an alert.
 fn alert_text(alert: AlertDescription) -> String {
     let text = match alert {
         AlertDescription::UnexpectedMessage => "unexpected message",
@@ -416,7 +378,7 @@ fn alert_text(alert: AlertDescription) -> String {
     text.to_owned()
 }
 
-/// rustls puts the version into its names of TLS 1.3's suites, IANA and k6 do not.
+/// IANA's and k6's name of a suite; rustls adds the version to those of TLS 1.3.
 fn suite_name(suite: CipherSuite) -> &'static str {
     suite.as_str().map_or("", |name| match name {
         "TLS13_AES_128_GCM_SHA256" => "TLS_AES_128_GCM_SHA256",
@@ -426,14 +388,14 @@ fn suite_name(suite: CipherSuite) -> &'static str {
     })
 }
 
-/// What the server of the last handshake has stapled to its certificate, from the verifier to the handshake.
+/// The stapled response of the last handshake, passed from the verifier to the handshake.
 type Stapled = Arc<Mutex<Option<Ocsp>>>;
 
-/// Verifies a server's certificate, and reads the OCSP response with it.
+/// Verifies a server's certificate and reads its stapled OCSP response.
 #[derive(Debug)]
 struct Verifier {
-    /// `None` accepts every certificate (`insecureSkipTLSVerify`). The server must own its key all the same: a handshake
-    /// must cost what it costs.
+    /// `None` accepts every certificate (`insecureSkipTLSVerify`); signatures are still verified, so that a handshake
+    /// costs the same.
     roots: Option<RootCertStore>,
     provider: Arc<CryptoProvider>,
     stapled: Stapled,
@@ -456,8 +418,8 @@ impl ServerCertVerifier for Verifier {
                     &certificate, roots, intermediates, now, algorithms,
                 )
             };
-            // As in Go: its own dates, then the name, then who has signed it. The first fault is reported.
-            // Without trusted roots a chain fails at its dates or at its issuer.
+            // As in Go: its own dates, then the name, then the chain. Without trusted roots a chain fails at its dates
+            // or at its issuer.
             if let Err(wrong) = chain(&RootCertStore::empty(), &[])
                 && outdated(&wrong)
             {

@@ -1,28 +1,27 @@
-//! A connection that leaves HTTP/1.1 for another protocol (RFC 9110 §7.8).
+//! Upgrade of an HTTP/1.1 connection to another protocol (RFC 9110 §7.8).
 
 use super::client::Client;
-use super::connection::{Connection, Dialled, Peer, Progress, Sink, Traffic};
+use super::connection::{BodySink, Connection, Dialled, Peer, Progress, Traffic};
 use super::stream::Stream;
 use super::timings::Trace;
 use super::tls::Offer;
 use super::{Head, RequestError, Result, Url};
 
-/// Bytes of the body that are read when a server refuses.
+/// Bytes read of the body when a server refuses.
 const REFUSAL_BYTES: usize = 1024;
 
-/// What a server answered to a request for another protocol.
 pub(crate) struct Upgrade {
     pub(crate) head: Head,
     pub(crate) stream: Stream,
     pub(crate) peer: Peer,
-    /// Bytes of the other protocol that came with the answer.
+    /// Bytes of the other protocol received with the response.
     pub(crate) rest: Vec<u8>,
     /// The beginning of the body when the server stays with HTTP.
     pub(crate) body: Vec<u8>,
 }
 
 impl Client {
-    /// Sends `request` over a new connection and reads the answer. `traffic` becomes what that took, but for TLS,
+    /// Sends `request` over a new connection and reads the response. Adds its bytes to `traffic`, except over TLS,
     /// where the stream counts. The caller sets a deadline.
     pub(crate) async fn upgrade(
         &self,
@@ -32,34 +31,22 @@ impl Client {
     ) -> Result<Upgrade> {
         let mut trace = Trace::begin();
         let Dialled { stream, peer, .. } = self.dial(url, Offer::Http1, &mut trace).await?;
-        let connection = Connection::new(stream, peer);
-        let mut progress = Progress {
-            trace: &mut trace,
-            traffic,
-            to_head_request: false,
-            discard_body: false,
-            skips_success: false,
-        };
-        upgrade(connection, request, &mut progress).await
-    }
-}
-
-async fn upgrade(
-    mut connection: Connection,
-    request: &[u8],
-    progress: &mut Progress<'_>,
-) -> Result<Upgrade> {
-    connection.write(request, &[], progress.traffic).await?;
-    let head = connection.read_any_head(progress).await?;
-    let mut refusal = Sink::new(false);
-    if head.status != 101 {
-        let framing = head.framing(false)?;
-        match connection.read_body(framing, &mut refusal, REFUSAL_BYTES as u64, progress).await {
-            Ok(()) | Err(RequestError::ClosedInsideResponse) => {}
-            Err(error) => return Err(error),
+        let mut connection = Connection::new(stream, peer);
+        connection.write(request, &[], traffic).await?;
+        let mut progress = Progress::new(&mut trace, traffic);
+        let head = connection.read_head(&mut progress).await?;
+        let mut refusal = BodySink::new(false);
+        if head.status != 101 {
+            let framing = head.framing(false)?;
+            let read =
+                connection.read_body(framing, &mut refusal, REFUSAL_BYTES as u64, &mut progress);
+            match read.await {
+                Ok(()) | Err(RequestError::ClosedInsideResponse) => {}
+                Err(error) => return Err(error),
+            }
+            refusal.body.truncate(REFUSAL_BYTES);
         }
-        refusal.body.truncate(REFUSAL_BYTES);
+        let (stream, peer, rest) = connection.into_parts();
+        Ok(Upgrade { head, stream, peer, rest, body: refusal.body })
     }
-    let (stream, peer, rest) = connection.into_parts();
-    Ok(Upgrade { head, stream, peer, rest, body: refusal.body })
 }

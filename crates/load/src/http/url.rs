@@ -1,7 +1,6 @@
-//! Addresses of requests: `http[s]://[user[:password]@]host[:port][/path][?query]`.
+//! URLs of requests: `http[s]://[user[:password]@]host[:port][/path][?query]`.
 //!
-//! A small parser of its own, after RFC 3986: the general crates bring Unicode domain tables that
-//! a load generator does not need, and normalise more than k6 does.
+//! A small parser after RFC 3986: the general crates normalise more than k6 does and bring Unicode domain tables.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -13,13 +12,12 @@ use percent_encoding::{
 
 use super::{RequestError, Result};
 
-/// Longest accepted address; longer ones are refused, not sent.
 const MAX_URL_BYTES: usize = 64 * 1024;
 
-/// Longest scheme that is repeated in a message.
+/// Limit of a scheme shown in a message.
 const MAX_SCHEME_BYTES: usize = 32;
 
-/// What Go encodes in a form, in a path and in a fragment.
+/// Characters that Go encodes in a form, a path and a fragment.
 const QUERY: &AsciiSet = &all_but(NON_ALPHANUMERIC, b"-_.~");
 const PATH: &AsciiSet = &all_but(QUERY, b"$&+,/:;=@");
 const FRAGMENT: &AsciiSet = &all_but(PATH, b"?!()*");
@@ -31,29 +29,25 @@ const fn all_but(set: &AsciiSet, plain: &[u8]) -> AsciiSet {
     }
 }
 
-/// A parsed address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Url {
-    /// The whole address as Go writes it, without user information.
+    /// The whole URL as Go writes it, without user information.
     pub(crate) text: Rc<str>,
-    /// Host name or address literal, without brackets, lower case.
+    /// Host name or address literal in lower case, without brackets.
     pub(crate) host: Rc<str>,
-    /// The port; 80, with TLS 443, when not given.
     pub(crate) port: u16,
-    /// Over TLS.
     pub(crate) secure: bool,
-    /// `host` or `host:port` as the `Host` header has it.
+    /// `host` or `host:port` for the `Host` header.
     pub(crate) authority: Rc<str>,
-    /// Path and query as the request line has them, never empty.
+    /// Path and query for the request line, never empty.
     pub(crate) target: Rc<str>,
-    /// `user:password`, percent-decoded, when the address has them.
+    /// `user:password`, percent-decoded.
     pub(crate) user_info: Option<Rc<str>>,
-    /// The same as the address has it.
+    /// `user:password` as given.
     user_text: Option<Rc<str>>,
 }
 
 impl Url {
-    /// Parses an absolute `http` or `https` address.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         if text.len() > MAX_URL_BYTES {
             return Err(RequestError::InvalidUrl("longer than 64 KiB"));
@@ -83,7 +77,7 @@ impl Url {
         let port = port.unwrap_or(if secure { 443 } else { 80 });
         let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
         let path = escaped(path, PATH)?;
-        // As Go writes a name that is not ASCII.
+        // Go percent-encodes a name that is not ASCII.
         let shown = utf8_percent_encode(authority, &AsciiSet::EMPTY);
         let scheme = if secure { "https" } else { "http" };
         let mut text = format!("{scheme}://{shown}{path}{query}");
@@ -103,12 +97,12 @@ impl Url {
         })
     }
 
-    /// The whole address, with its user.
+    /// The whole URL with its user information.
     pub(crate) fn full(&self) -> Rc<str> {
         self.with_user(|user| user.into())
     }
 
-    /// The whole address as tags have it: of its user only that there is one.
+    /// The whole URL for tags, with masked user information.
     pub(crate) fn masked(&self) -> Rc<str> {
         self.with_user(|user| (if user.contains(':') { "****:****" } else { "****" }).into())
     }
@@ -122,13 +116,12 @@ impl Url {
         }
     }
 
-    /// Stands for an address that cannot be used, as the name of its failed request.
+    /// A placeholder for an invalid URL, as the name of its failed request.
     pub(crate) fn unusable(text: &str) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Resolves a `Location` header against this address (RFC 3986 §5.2, without the rarely used
-    /// merging of empty paths).
+    /// Resolves a `Location` header against this URL (RFC 3986 §5.2, without the rare merging of empty paths).
     pub(crate) fn join(&self, location: &str) -> Result<Self> {
         if !Self::is_relative(location) {
             return Self::parse(location);
@@ -146,7 +139,7 @@ impl Url {
             remove_dot_segments(&format!("{directory}{location}"))
         };
         let joined = Self::parse(&format!("{}://{}{target}", self.scheme(), self.authority))?;
-        // As in Go and in browsers: the same server, so the same user.
+        // As in Go and browsers the same server has the same user.
         let (user_info, user_text) = (self.user_info.clone(), self.user_text.clone());
         Ok(Self { user_info, user_text, ..joined })
     }
@@ -156,11 +149,11 @@ impl Url {
         !scheme_end.is_some_and(|at| at > 0 && location[at..].starts_with(':'))
     }
 
-    /// Whether the host is that of `other` or a subdomain of it. Ports do not matter.
+    /// True if the host is that of `other` or a subdomain; ports do not matter.
     pub(crate) fn is_within_domain_of(&self, other: &Self) -> bool {
         let subdomain = || {
             let above = self.host.strip_suffix(&*other.host)?;
-            // A suffix of an address literal is no domain.
+            // An address literal has no domain.
             Some(above.ends_with('.') && !self.host.contains([':', '%']))
         };
         self.host == other.host || subdomain().unwrap_or(false)
@@ -170,27 +163,27 @@ impl Url {
         if self.secure { "https" } else { "http" }
     }
 
-    /// The path as the request line has it, without the query.
+    /// The path for the request line, without the query.
     pub(crate) fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or("/")
     }
 }
 
-/// What is wrong with an address that begins with neither `http://` nor `https://`.
+/// The error of a URL that begins with neither `http://` nor `https://`.
 fn other_scheme(scheme: &str) -> RequestError {
     let part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
     if scheme.contains('/') || scheme.len() > MAX_SCHEME_BYTES {
-        // As in `a/b:c`: the colon is not that of a scheme, so there is none.
+        // As in `a/b:c`: the colon ends no scheme.
         RequestError::UnsupportedScheme(String::new())
     } else if scheme.chars().all(part) && !scheme.starts_with(|c: char| !c.is_ascii_alphabetic()) {
         RequestError::UnsupportedScheme(scheme.to_ascii_lowercase())
     } else {
-        // As in ` http://h/`: a blank is no part of a scheme, and nothing is trimmed.
+        // As in ` http://h/`: a scheme has no blanks, and nothing is trimmed.
         RequestError::InvalidUrl("first path segment in URL cannot contain colon")
     }
 }
 
-/// What is sent and looked up for names in any script: as in k6 punycode of each label, without any mapping.
+/// The ASCII form of a name in any script: as in k6 punycode of each label without mapping.
 fn international(authority: &str) -> Result<Cow<'_, str>> {
     if authority.is_ascii() {
         return Ok(Cow::Borrowed(authority));
@@ -249,8 +242,8 @@ pub(crate) fn escape_query(text: &str, out: &mut String) {
     }
 }
 
-/// A path or fragment as Go's `net/url` writes it: as it was given if that is a valid encoding, otherwise decoded and
-/// encoded anew. (Queries are left as they are, there and here.)
+/// A path or fragment as Go's `net/url` writes it: unchanged if validly encoded, otherwise decoded and encoded again.
+/// Queries stay unchanged.
 fn escaped<'t>(text: &'t str, set: &'static AsciiSet) -> Result<Cow<'t, str>> {
     let is_hex = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
     if !text.split('%').skip(1).all(is_hex) {

@@ -1,4 +1,4 @@
-//! Where messages go (`--log-output`).
+//! Destinations of messages (`--log-output`).
 
 use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal as _, Write as _};
@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Level, LogError};
 
-/// Where messages go.
+/// Destination of messages.
 #[derive(Debug, Clone, Default)]
 pub enum Messages {
-    /// To standard error.
+    /// Standard error.
     #[default]
     Stderr,
-    /// To standard output.
+    /// Standard output.
     Stdout,
-    /// Nowhere.
+    /// No destination.
     None,
-    /// Appended to a file.
+    /// A file, to which messages are appended.
     File(LogFile),
-    /// Kept, line by line.
+    /// Lines in memory.
     Keep(Arc<Mutex<Vec<String>>>),
 }
 
@@ -27,15 +27,15 @@ pub enum Messages {
 #[derive(Debug, Clone)]
 pub struct LogFile {
     file: Arc<Mutex<File>>,
-    /// Less important messages are left out.
+    /// Lowest level.
     level: Level,
 }
 
 impl Messages {
-    /// Reads k6's name of a destination: `stderr`, `stdout`, `none` or `file=PATH[,level=LEVEL]`. Opens the file.
+    /// Parses `stderr`, `stdout`, `none` or `file=PATH[,level=LEVEL]`, and opens the file.
     ///
     /// # Errors
-    /// For any other destination, and for a file that cannot be opened.
+    /// Any other destination, or a file that cannot be opened.
     pub fn parse(text: &str) -> Result<Self, LogError> {
         match text {
             "stderr" => return Ok(Self::Stderr),
@@ -50,7 +50,7 @@ impl Messages {
         for part in text.split(',') {
             match part.split_once('=') {
                 Some(("file", name)) if !name.is_empty() => path = Some(name),
-                Some(("level", name)) => level = least(name)?,
+                Some(("level", name)) => level = lowest_level(name)?,
                 _ => return Err(LogError::Output(text.to_owned())),
             }
         }
@@ -60,7 +60,6 @@ impl Messages {
         Ok(Self::File(LogFile { file: Arc::new(Mutex::new(file)), level }))
     }
 
-    /// Whether they are shown as they are written.
     pub(super) fn is_terminal(&self) -> bool {
         match self {
             Self::Stderr => std::io::stderr().is_terminal(),
@@ -71,7 +70,7 @@ impl Messages {
 
     pub(super) fn write(&self, level: Level, line: String) {
         match self {
-            // Nothing can be done about a closed standard output.
+            // A closed stream is ignored.
             Self::Stderr => drop(std::io::stderr().lock().write_all(line.as_bytes())),
             Self::Stdout => drop(std::io::stdout().lock().write_all(line.as_bytes())),
             Self::None => {}
@@ -79,7 +78,7 @@ impl Messages {
             Self::File(LogFile { file, .. }) => {
                 let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Err(error) = file.write_all(line.as_bytes()) {
-                    // The message itself is what must not be lost.
+                    // The message must not be lost.
                     let lines = format!("the log file cannot be written: {error}\n{line}");
                     drop(std::io::stderr().lock().write_all(lines.as_bytes()));
                 }
@@ -91,13 +90,11 @@ impl Messages {
     }
 }
 
-/// The least important level that a file has, by the name that k6 has for it.
-fn least(name: &str) -> Result<Level, LogError> {
+fn lowest_level(name: &str) -> Result<Level, LogError> {
     match name.to_ascii_lowercase().as_str() {
         "trace" | "debug" => Ok(Level::Debug),
         "info" => Ok(Level::Info),
         "warn" | "warning" => Ok(Level::Warning),
-        // Nothing is more important than an error here.
         "error" | "fatal" | "panic" => Ok(Level::Error),
         _ => Err(LogError::Level(name.to_owned())),
     }

@@ -1,4 +1,4 @@
-//! The form of a message: short on a terminal, and otherwise by `--log-format`.
+//! Formats of messages: short on a terminal, otherwise by `--log-format`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,23 +9,23 @@ use time::format_description::well_known::Rfc3339;
 
 use super::{Level, LogError};
 
-/// The format of messages (`--log-format`).
+/// Format of messages (`--log-format`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// Pairs of `key=value`; short on a terminal.
+    /// `key=value`; short on a terminal.
     #[default]
     Text,
-    /// An object on each line.
+    /// One object per line.
     Json,
-    /// The text of the message alone.
+    /// The message alone.
     Raw,
 }
 
 impl LogFormat {
-    /// Reads k6's name of a format.
+    /// Parses k6's name of a format.
     ///
     /// # Errors
-    /// For any other name, with what is expected.
+    /// Any other name.
     pub fn parse(name: &str) -> Result<Self, LogError> {
         match name {
             "text" => Ok(Self::Text),
@@ -35,7 +35,7 @@ impl LogFormat {
         }
     }
 
-    /// A message with further fields, as it is written where there is no terminal.
+    /// A line outside of terminals.
     pub(super) fn line(self, level: Level, message: &str, fields: &[(&str, &str)]) -> String {
         match self {
             Self::Text => key_value(level, SystemTime::now(), message, fields),
@@ -45,7 +45,6 @@ impl LogFormat {
     }
 }
 
-/// A message on a terminal.
 pub(super) fn short(
     level: Level,
     elapsed: Duration,
@@ -64,7 +63,7 @@ pub(super) fn short(
 
 fn key_value(level: Level, time: SystemTime, message: &str, fields: &[(&str, &str)]) -> String {
     let mut line = format!("time=\"{}\" level={}", rfc_3339(time), level.name());
-    // As in k6 there is none when it is empty.
+    // As in k6 an empty message is left out.
     if !message.is_empty() {
         let _ = write!(line, " msg={}", quoted(message));
     }
@@ -78,7 +77,7 @@ fn push_fields(mut line: String, fields: &[(&str, &str)]) -> String {
     line + "\n"
 }
 
-/// As Go's encoder: keys by the alphabet, and nothing that a page could take for a tag.
+/// As Go's encoder: sorted keys, and HTML characters escaped.
 fn json(level: Level, time: SystemTime, message: &str, fields: &[(&str, &str)]) -> String {
     let time = rfc_3339(time);
     let own = [("level", level.name()), ("msg", message), ("time", &*time)];
@@ -91,13 +90,12 @@ fn json(level: Level, time: SystemTime, message: &str, fields: &[(&str, &str)]) 
     line
 }
 
-/// Quotes what is more than a word.
+/// Quotes all but single words.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._/@^+".contains(c);
     if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { quote(text) }
 }
 
-/// As Go's `strconv.Quote`.
 fn quote(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -112,7 +110,7 @@ fn quote(text: &str) -> String {
             '\x0b' => quoted.push_str("\\v"),
             '\0'..=' ' if c != ' ' => _ = write!(quoted, "\\x{:02x}", c as u32),
             '\x7f' => quoted.push_str("\\x7f"),
-            // Behind a letter, so that what only goes with one, such as an accent, is printed.
+            // After a letter, so that combining characters are printed.
             _ if !format!("a{c}").escape_debug().skip(1).eq([c]) && c != '\'' => match c as u32 {
                 code @ ..0x10000 => _ = write!(quoted, "\\u{code:04x}"),
                 code => _ = write!(quoted, "\\U{code:08x}"),
@@ -124,13 +122,13 @@ fn quote(text: &str) -> String {
     quoted
 }
 
-/// A time in UTC with whole seconds, `2026-11-20T18:05:32Z`.
+/// UTC in whole seconds, `2026-11-20T18:05:32Z`.
 pub(crate) fn rfc_3339(time: SystemTime) -> String {
     let time = OffsetDateTime::from(time);
     rfc_3339_nano(time.replace_nanosecond(0).unwrap_or(time).into())
 }
 
-/// A time in UTC, `2026-11-20T18:05:32.25Z`, with as many digits as it needs.
+/// UTC with the necessary digits, `2026-11-20T18:05:32.25Z`.
 pub(crate) fn rfc_3339_nano(time: SystemTime) -> String {
     OffsetDateTime::from(time).format(&Rfc3339).unwrap_or_default()
 }

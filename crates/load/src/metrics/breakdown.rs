@@ -1,34 +1,33 @@
-//! What each scenario and each group has measured, for the full summary.
+//! Measurements by scenario and group, for the full summary.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Builtin, CheckCount, MetricId, MetricKind, SampleTags, Sink};
 
-/// Most scenarios and groups kept apart. Further ones are in the totals only.
+/// Limit of scenarios and groups; further ones count only in the totals.
 const MAX_PARTS: usize = 1000;
 
-/// The measurements of one scenario, or of one group in it alone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Part {
-    /// Empty for the scenario `default` and outside of all scenarios.
+    /// Empty for `default` and outside of scenarios.
     pub(crate) scenario: String,
-    /// The group's path, `::outer::inner`; empty for all of the scenario.
+    /// Path `::outer::inner`; empty for the whole scenario.
     pub(crate) group: String,
     pub(crate) sinks: BTreeMap<MetricId, Sink>,
     /// In the order of their first use.
     pub(crate) checks: Vec<(String, CheckCount)>,
 }
 
-/// All of them in the order of their first use.
+/// All parts in the order of their first use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Breakdown {
     all: Vec<Part>,
-    places: HashMap<String, HashMap<String, usize>>,
+    indices: HashMap<String, HashMap<String, usize>>,
 }
 
 impl Breakdown {
-    /// Adds a value where k6 does: to its scenario unless that is the default one, and to its group unless that is
-    /// the one of `setup()` or `teardown()`.
+    /// Adds a value, as in k6 to its scenario, unless that is `default`, and to its group, unless that is the one of
+    /// `setup()` or `teardown()`.
     pub(crate) fn add(
         &mut self,
         metric: MetricId,
@@ -44,30 +43,28 @@ impl Breakdown {
             let Some(part) = self.part(scenario, group) else { continue };
             part.sinks.entry(metric).or_insert_with(|| Sink::new(kind)).add(value);
             if metric == Builtin::Checks.id() {
-                let passed = u64::from(value != 0.0);
-                part.count(tags.check, CheckCount { passes: passed, fails: 1 - passed });
+                part.count(tags.check, CheckCount::single(value != 0.0));
             }
         }
     }
 
     fn part(&mut self, scenario: &str, group: &str) -> Option<&mut Part> {
-        let known = self.places.get(scenario).and_then(|groups| groups.get(group));
-        let place = match known {
-            Some(place) => *place,
+        let known = self.indices.get(scenario).and_then(|groups| groups.get(group));
+        let index = match known {
+            Some(index) => *index,
             None if self.all.len() >= MAX_PARTS => return None,
             None => {
-                let place = self.all.len();
+                let index = self.all.len();
                 let (scenario, group) = (scenario.to_owned(), group.to_owned());
-                let groups = self.places.entry(scenario.clone()).or_default();
-                groups.insert(group.clone(), place);
+                let groups = self.indices.entry(scenario.clone()).or_default();
+                groups.insert(group.clone(), index);
                 self.all.push(Part { scenario, group, ..Part::default() });
-                place
+                index
             }
         };
-        self.all.get_mut(place)
+        self.all.get_mut(index)
     }
 
-    /// Adds what another event loop has measured.
     pub(crate) fn merge(&mut self, other: Self) {
         for theirs in other.all {
             let Some(mine) = self.part(&theirs.scenario, &theirs.group) else { continue };
@@ -90,14 +87,10 @@ impl Breakdown {
 
 impl Part {
     fn count(&mut self, check: &str, count: CheckCount) {
-        let known = self.checks.iter().position(|(name, _)| name == check);
-        let place = known.unwrap_or_else(|| {
-            self.checks.push((check.to_owned(), CheckCount::default()));
-            self.checks.len() - 1
-        });
-        let sum = &mut self.checks[place].1;
-        sum.passes += count.passes;
-        sum.fails += count.fails;
+        match self.checks.iter_mut().find(|(name, _)| name == check) {
+            Some((_, known)) => known.merge(count),
+            None => self.checks.push((check.to_owned(), count)),
+        }
     }
 }
 
@@ -127,7 +120,7 @@ mod tests {
         let checks = Builtin::Checks.id();
         other.add(checks, MetricKind::Rate, 0.0, &tags("buy", "", "ok"));
         one.merge(other);
-        let told: Vec<_> = one
+        let counted: Vec<_> = one
             .iter()
             .map(|part| {
                 let sum = match part.sinks.get(&Builtin::HttpReqs.id()) {
@@ -143,6 +136,6 @@ mod tests {
             ("", "::a", 1.0, 0),
             ("", "::setup::c", 1.0, 0),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(counted, expected);
     }
 }

@@ -1,11 +1,11 @@
-//! The metrics every run has (k6 `metrics/builtin.go`, without gRPC and browsers).
+//! Built-in metrics (k6 `metrics/builtin.go`, without gRPC and browsers).
 
 use super::{Contains, MetricId, MetricKind};
 
-/// Declares [`Builtin`]. A row is a metric: its variant, name, kind and content.
+/// Declares [`Builtin`]; a row is the variant, name, kind and content of a metric.
 macro_rules! metrics {
     ($($Metric:ident = $name:literal, $Kind:ident, $Contains:ident;)*) => {
-        /// A metric that is always there; its discriminant is its [`MetricId`].
+        /// A built-in metric; its discriminant is its [`MetricId`].
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u32)]
         pub(crate) enum Builtin {

@@ -1,19 +1,16 @@
 //! A log-linear histogram: the distribution of a trend in bounded memory.
 //!
-//! After the idea of HdrHistogram (G. Tene): every power of two is divided into 2^10 = 1,024
-//! equally wide bins, so a bin is at most 1/1,024 of its lower bound wide. Because a bin also
-//! keeps the sum of its values, the value reported for a rank is the mean of the bin the rank
-//! falls into, which lies in the same bin as the true value: **the relative error of a quantile is
-//! below 1/1,024 (0.098 %)**, and zero when all values of the bin are equal, as for small whole
-//! numbers. Count, sum, minimum and maximum are exact.
+//! As in HdrHistogram (G. Tene) every power of two is divided into 2^10 = 1,024 bins of equal width, at most 1/1,024 of
+//! their lower bound. A bin also keeps the sum of its values; the value at a rank is the mean of its bin, which
+//! contains the true value: **the relative error of a quantile is below 1/1,024 (0.098 %)**, and zero when all values
+//! of the bin are equal, as for small integers. Count, sum, minimum and maximum are exact.
 //!
-//! The bin of a value is simply the upper bits of its IEEE 754 representation. Bins are allocated
-//! in pages of 128 where values fall, so a typical latency distribution takes some 20–100 KiB;
-//! the most a histogram can take is 2 × 704 pages of 2 KiB (2.8 MiB), whatever is fed into it.
+//! The bin of a value is the upper bits of its IEEE 754 representation. Bins are allocated in pages of 128: a typical
+//! latency distribution takes 20–100 KiB, and any histogram at most 2 × 704 pages of 2 KiB (2.8 MiB).
 
-/// Bits of the mantissa that choose a bin inside a power of two.
+/// Bits of the mantissa that select a bin within a power of two.
 const SUB_BITS: u32 = 10;
-/// Values below 2^MIN_EXPONENT (60 nanoseconds of a millisecond) count as zero.
+/// Values below 2^MIN_EXPONENT (of milliseconds: 0.06 ns) count as zero.
 const MIN_EXPONENT: i32 = -24;
 /// Values from 2^MAX_EXPONENT share the last bin; minimum and maximum stay exact.
 const MAX_EXPONENT: i32 = 64;
@@ -29,7 +26,6 @@ struct Bin {
 
 type Page = Box<[Bin; PAGE_BINS]>;
 
-/// Bins of one sign, by magnitude.
 #[derive(Debug, Clone)]
 struct Side {
     pages: Vec<Option<Page>>,
@@ -45,7 +41,7 @@ impl Side {
         &mut page.get_or_insert_with(|| Box::new([Bin::default(); PAGE_BINS]))[index % PAGE_BINS]
     }
 
-    /// Bins in use, from small to large magnitudes.
+    /// Bins in use, by magnitude.
     fn bins(&self) -> impl DoubleEndedIterator<Item = &Bin> {
         self.pages.iter().flatten().flat_map(|page| page.iter()).filter(|bin| bin.count > 0)
     }
@@ -82,7 +78,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Adds one value. Values that are not finite are ignored.
+    /// Adds a value; one that is not finite is ignored.
     pub fn record(&mut self, value: f64) {
         if !value.is_finite() {
             return;
@@ -110,7 +106,7 @@ impl Histogram {
         }
     }
 
-    /// Adds everything `other` holds.
+    /// Adds the values of another histogram.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -140,7 +136,7 @@ impl Histogram {
         }
     }
 
-    /// How many values were added.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -150,31 +146,28 @@ impl Histogram {
         self.sum
     }
 
-    /// The smallest value, 0 when there is none.
+    /// The smallest value; 0 without values.
     pub fn min(&self) -> f64 {
         self.min
     }
 
-    /// The largest value, 0 when there is none.
+    /// The largest value; 0 without values.
     pub fn max(&self) -> f64 {
         self.max
     }
 
-    /// The arithmetic mean, 0 when there is no value.
+    /// The arithmetic mean; 0 without values.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
     }
 
-    /// The sample standard deviation (n − 1), 0 for fewer than two values.
+    /// The sample standard deviation (n − 1); 0 for fewer than two values.
     pub fn standard_deviation(&self) -> f64 {
         if self.count < 2 { 0.0 } else { (self.squares / (self.count - 1) as f64).max(0.0).sqrt() }
     }
 
-    /// The quantile `q` of 0..=1, by k6's definition: the value at rank q·(n−1) of the sorted
-    /// values, linearly interpolated between its two neighbours. 0 when there is no value.
-    ///
-    /// Each neighbour is known within the error stated at the top of this module; the result is
-    /// within the same relative error when they have the same sign.
+    /// The quantile `q` of 0..=1 by k6's definition: the value at rank q·(n−1), linearly interpolated between its two
+    /// neighbours; 0 without values. Its relative error is that of the neighbours when they have the same sign.
     pub fn quantile(&self, q: f64) -> f64 {
         if self.count == 0 {
             return 0.0;
@@ -198,7 +191,7 @@ impl Histogram {
             if let Some(low) = found
                 && second < seen
             {
-                // The two ends are known exactly.
+                // The extremes are exact.
                 let at_end = |rank, value| match rank {
                     0 => self.min,
                     rank if rank + 1 == self.count => self.max,
@@ -210,7 +203,7 @@ impl Histogram {
         (found.unwrap_or(self.max), self.max)
     }
 
-    /// All bins in use, in ascending order of their values.
+    /// Bins in use, by value.
     fn bins(&self) -> impl Iterator<Item = Bin> {
         let zero = (self.zero > 0).then_some(Bin { count: self.zero, sum: 0.0 });
         let negative = self.negative.iter().flat_map(|side| side.bins().rev());
@@ -219,7 +212,7 @@ impl Histogram {
     }
 }
 
-/// The bin of a magnitude, `None` for those that count as zero.
+/// The bin of a magnitude; `None` counts as zero.
 fn bin_of(magnitude: f64) -> Option<usize> {
     const MANTISSA_BITS: u32 = f64::MANTISSA_DIGITS - 1;
     const BIAS: i32 = f64::MAX_EXP - 1;
@@ -273,7 +266,7 @@ mod tests {
         assert_eq!(histogram.quantile(0.5), 5.5);
         assert_eq!(histogram.quantile(0.9), 9.1);
         assert_eq!(histogram.mean(), 5.5);
-        // Worked out by hand: the squared deviations of 1..=10 sum to 82.5; 82.5 / 9 = 9.1666….
+        // By hand: the squared deviations of 1..=10 sum to 82.5; 82.5 / 9 = 9.1666….
         assert!((histogram.standard_deviation() - 3.027_650_354_097_49).abs() < 1e-12);
     }
 

@@ -1,72 +1,72 @@
-//! What a run measured: the recorders of all event loops, merged.
+//! Measurements of a run.
 
 use std::collections::BTreeMap;
 
-use super::recorder::Group;
 use super::{
-    Breakdown, CheckCount, NameStats, ScenarioStats, Series, Sink, Totals, Troubles, Waits, WarmUp,
+    Breakdown, CheckCount, MetricId, RequestStats, ScenarioStats, Series, Sink, Troubles, Waits,
+    WarmUp,
 };
 
-/// Whose requests are counted together.
+/// Scenario, group and `name` tag of requests counted together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RequestKey {
-    /// The scenario's place in the options.
+    /// Index in the options.
     pub(crate) scenario: usize,
     pub(crate) group: String,
     pub(crate) name: String,
 }
 
-/// A [`Group`] that can leave its thread.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GroupMeasured {
     pub(crate) name: String,
+    /// `::outer::inner`; empty for the root.
     pub(crate) path: String,
     /// Indices into the list of groups.
     pub(crate) children: Vec<usize>,
+    /// In the order of their first use.
     pub(crate) checks: Vec<(String, CheckCount)>,
 }
 
-impl From<Group> for GroupMeasured {
-    fn from(group: Group) -> Self {
-        Self {
-            name: group.name,
-            path: group.path.to_string(),
-            children: group.children,
-            checks: group
-                .checks
-                .into_iter()
-                .map(|(name, count)| (name.to_string(), count))
-                .collect(),
-        }
-    }
-}
-
-/// The measurements of one event loop or, merged, of all.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Measured {
     /// By metric id.
     pub(crate) sinks: Vec<Sink>,
     /// The root first.
     pub(crate) groups: Vec<GroupMeasured>,
-    pub(crate) names: BTreeMap<RequestKey, NameStats>,
-    /// In the order of the options; the last ones are missing where nothing was counted.
+    pub(crate) names: BTreeMap<RequestKey, RequestStats>,
+    /// In the order of the options; the last are missing without values.
     pub(crate) scenarios: Vec<ScenarioStats>,
-    /// Requests by status code; 0 for those without a response.
+    /// Requests by status code; 0 without a response.
     pub(crate) statuses: BTreeMap<u16, u64>,
-    pub(crate) totals: Totals,
+    /// Requests that failed for want of a file descriptor or port of this machine.
+    pub(crate) exhausted: u64,
+    /// Iterations that threw although none of their requests was bad.
+    pub(crate) threw: u64,
     pub(crate) waits: Waits,
     pub(crate) warm_up: WarmUp,
-    /// Why requests got no answer.
     pub(crate) failures: Troubles,
-    /// What iterations threw.
     pub(crate) exceptions: Troubles,
     pub(crate) series: Series,
-    /// By scenario and group, when that is wanted.
+    /// Empty unless enabled.
     pub(crate) breakdown: Breakdown,
 }
 
 impl Measured {
-    /// Adds the measurements of another event loop.
+    pub(crate) fn requests(&self, matches: impl Fn(&RequestKey) -> bool) -> RequestStats {
+        let mut all = RequestStats::default();
+        self.names.iter().filter(|(key, _)| matches(key)).for_each(|(_, one)| all.merge(one));
+        all
+    }
+
+    /// Keeps a value; before the recording only its sums.
+    pub(super) fn keep(&mut self, is_recording: bool, metric: MetricId, value: f64) {
+        if is_recording {
+            self.sinks[metric.0 as usize].add(value);
+        } else {
+            self.warm_up.add(metric, value);
+        }
+    }
+
     pub(crate) fn merge(&mut self, other: Self) {
         if self.sinks.is_empty() {
             *self = other;
@@ -75,7 +75,7 @@ impl Measured {
         for (mine, theirs) in self.sinks.iter_mut().zip(&other.sinks) {
             mine.merge(theirs);
         }
-        // A metric may be defined on one event loop only, by a virtual user made in the run.
+        // A virtual user created during the run may define a metric on one event loop only.
         let known = self.sinks.len().min(other.sinks.len());
         self.sinks.extend_from_slice(&other.sinks[known..]);
         for (index, theirs) in other.scenarios.iter().enumerate() {
@@ -93,7 +93,8 @@ impl Measured {
         for (status, count) in other.statuses {
             *self.statuses.entry(status).or_default() += count;
         }
-        self.totals.merge(&other.totals);
+        self.exhausted += other.exhausted;
+        self.threw += other.threw;
         self.waits.merge(other.waits);
         self.warm_up.merge(&other.warm_up);
         self.failures.merge(&other.failures);
@@ -106,20 +107,14 @@ impl Measured {
         for (name, count) in &theirs[at].checks {
             let checks = &mut self.groups[mine].checks;
             match checks.iter_mut().find(|(found, _)| found == name) {
-                Some((_, known)) => {
-                    known.passes += count.passes;
-                    known.fails += count.fails;
-                }
+                Some((_, known)) => known.merge(*count),
                 None => checks.push((name.clone(), *count)),
             }
         }
         for child in &theirs[at].children {
             let GroupMeasured { name, path, .. } = &theirs[*child];
-            let known = self.groups[mine]
-                .children
-                .iter()
-                .copied()
-                .find(|id| self.groups[*id].name == *name);
+            let mut children = self.groups[mine].children.iter().copied();
+            let known = children.find(|id| self.groups[*id].name == *name);
             let known = known.unwrap_or_else(|| {
                 let id = self.groups.len();
                 let (name, path) = (name.clone(), path.clone());

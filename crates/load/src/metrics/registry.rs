@@ -1,4 +1,4 @@
-//! Which metrics exist. Shared by all virtual users; only touched while scripts are initialised.
+//! Definitions of metrics, shared by all virtual users; only used while scripts are initialised.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,14 +7,14 @@ use thiserror::Error;
 use super::{Builtin, SampleTags};
 use crate::options::Aggregation;
 
-/// Most metrics a script may define.
+/// Limit of metrics.
 const MAX_METRICS: usize = 4096;
 
-/// A metric's place in every [`Recorder`](super::Recorder).
+/// Index of a metric in every [`Recorder`](super::Recorder).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct MetricId(pub(crate) u32);
 
-/// How a metric aggregates its values.
+/// Aggregation of a metric's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MetricKind {
     Counter,
@@ -24,7 +24,6 @@ pub(crate) enum MetricKind {
 }
 
 impl MetricKind {
-    /// k6's name for it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -34,21 +33,19 @@ impl MetricKind {
         }
     }
 
-    /// Whether a threshold of this kind of metric can look at it.
+    /// True if thresholds of this kind of metric can use an aggregation.
     pub(crate) fn has(self, what: Aggregation) -> bool {
         use Aggregation as A;
         match self {
             Self::Counter => matches!(what, A::Count | A::Rate),
             Self::Gauge => matches!(what, A::Value),
             Self::Rate => matches!(what, A::Rate),
-            Self::Trend => {
-                matches!(what, A::Avg | A::Min | A::Med | A::Max | A::Percentile(_))
-            }
+            Self::Trend => matches!(what, A::Avg | A::Min | A::Med | A::Max | A::Percentile(_)),
         }
     }
 }
 
-/// What the values are, for showing them.
+/// Unit of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contains {
     /// Plain numbers.
@@ -60,7 +57,6 @@ pub(crate) enum Contains {
 }
 
 impl Contains {
-    /// k6's name for it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -70,12 +66,12 @@ impl Contains {
     }
 }
 
-/// Tags a value must have to count for a sub-metric.
+/// Tags of a sub-metric's values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TagFilter(Vec<(String, String)>);
 
 impl TagFilter {
-    /// Equal whatever the order. As in k6 the last value of a tag counts.
+    /// Sorts the tags. As in k6 the last value of a tag counts.
     pub(crate) fn new(pairs: Vec<(String, String)>) -> Self {
         Self(pairs.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect())
     }
@@ -87,18 +83,18 @@ impl TagFilter {
         })
     }
 
-    /// The tags and their values, by the alphabet.
+    /// Sorted tags with their values.
     pub(crate) fn pairs(&self) -> &[(String, String)] {
         &self.0
     }
 
-    /// Whether this is `{expected_response:true}`, which every run shows.
+    /// True if this is `{expected_response:true}`, which every run shows.
     pub(crate) fn is_expected_response(&self) -> bool {
         matches!(self.0.as_slice(), [(key, value)] if key == "expected_response" && value == "true")
     }
 }
 
-/// A metric restricted to some tags: `http_req_duration{status:200}`.
+/// A metric of values with some tags: `http_req_duration{status:200}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SubMetric {
     pub(crate) parent: MetricId,
@@ -107,14 +103,13 @@ pub(crate) struct SubMetric {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Metric {
-    /// With the tags in braces for a sub-metric.
+    /// For a sub-metric with the tags in braces.
     pub(crate) name: String,
     pub(crate) kind: MetricKind,
     pub(crate) contains: Contains,
     pub(crate) sub: Option<SubMetric>,
 }
 
-/// A metric that cannot be defined so.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(crate) enum DefineError {
     #[error(
@@ -138,8 +133,14 @@ pub(crate) struct Registry {
     by_name: HashMap<String, MetricId>,
 }
 
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Registry {
-    /// The built-in metrics.
+    /// A registry of the built-in metrics.
     pub(crate) fn new() -> Self {
         let mut registry = Self { metrics: Vec::new(), by_name: HashMap::new() };
         for &(name, kind, contains) in Builtin::ALL {
@@ -148,7 +149,7 @@ impl Registry {
         registry
     }
 
-    /// Defines `http_req_duration{expected_response:true}`, which k6 always shows where that tag is set.
+    /// Defines `http_req_duration{expected_response:true}`, which k6 shows unless the tag is disabled.
     pub(crate) fn define_expected(&mut self) -> MetricId {
         let tag = vec![("expected_response".to_owned(), "true".to_owned())];
         self.define_sub(
@@ -158,7 +159,7 @@ impl Registry {
         )
     }
 
-    /// The metric of that name; defines it when it is new.
+    /// Defines a metric, or finds the equal one of that name.
     pub(crate) fn define(
         &mut self,
         name: &str,
@@ -183,7 +184,7 @@ impl Registry {
         Ok(self.push(Metric { name: name.to_owned(), kind, contains, sub: None }))
     }
 
-    /// Defines a sub-metric, or finds the one of the same tags, however its name was written.
+    /// Defines a sub-metric, or finds the one with the same tags.
     pub(crate) fn define_sub(
         &mut self,
         name: &str,
@@ -206,12 +207,7 @@ impl Registry {
         self.by_name.get(name).copied()
     }
 
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.metrics.len()
-    }
-
-    /// The metric `name`, or the sub-metric when it has tags: `http_req_duration{status:200}`.
+    /// Finds a metric, or defines a sub-metric when `name` has tags: `http_req_duration{status:200}`.
     pub(crate) fn resolve(&mut self, name: &str) -> Result<MetricId, DefineError> {
         let unknown = || DefineError::Unknown(name.to_owned());
         let Some((base, tags)) = name.split_once('{') else {
@@ -251,10 +247,8 @@ mod tests {
         let mut registry = Registry::new();
         let first = registry.define("a", MetricKind::Trend, Contains::Time).unwrap();
         assert_eq!(registry.define("a", MetricKind::Trend, Contains::Time), Ok(first));
-        assert_eq!(
-            registry.define("a", MetricKind::Rate, Contains::Default),
-            Err(DefineError::Conflict("a".into()))
-        );
+        let conflict = Err(DefineError::Conflict("a".into()));
+        assert_eq!(registry.define("a", MetricKind::Rate, Contains::Default), conflict);
         assert!(registry.define("vus", MetricKind::Rate, Contains::Default).is_err());
     }
 
@@ -268,10 +262,8 @@ mod tests {
         let tags = SampleTags { scenario: "a", group: "::x::y", ..SampleTags::default() };
         assert!(sub.filter.matches(&tags));
         assert!(!sub.filter.matches(&SampleTags { group: "", ..tags }));
-        assert_eq!(
-            registry.resolve("nothing{a:b}"),
-            Err(DefineError::Unknown("nothing{a:b}".into()))
-        );
+        let unknown = Err(DefineError::Unknown("nothing{a:b}".into()));
+        assert_eq!(registry.resolve("nothing{a:b}"), unknown);
         for wrong in ["vus{a}", "vus{a:b", "vus{:b}", "vus{}"] {
             assert_eq!(registry.resolve(wrong), Err(DefineError::Tags(wrong.into())));
         }
@@ -297,10 +289,8 @@ mod tests {
     fn names_follow_k6() {
         let mut registry = Registry::new();
         for bad in ["", "1a", "a b", "a-b", "é", &"a".repeat(129)] {
-            assert!(matches!(
-                registry.define(bad, MetricKind::Counter, Contains::Default),
-                Err(DefineError::Name(_))
-            ));
+            let defined = registry.define(bad, MetricKind::Counter, Contains::Default);
+            assert!(matches!(defined, Err(DefineError::Name(_))));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Requests over time, in steps of one second.
 
-/// Steps kept; a longer run has its steps joined in pairs.
+/// Limit of steps; beyond it steps are merged in pairs.
 const MAX_STEPS: usize = 3600;
 
 #[derive(Debug, Clone, Default)]
@@ -19,8 +19,8 @@ impl Step {
     }
 }
 
-/// Distribution of one step: 32 bins per power of two from 1 µs to 18 minutes, so that an hour of
-/// steps stays small. Relative error of a quantile at most 1/64 inside that range.
+/// Distribution of a step: 32 bins per power of two from 1 µs to 18 minutes, so that an hour of steps stays small. The
+/// relative error of a quantile within that range is at most 1/64.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CoarseHistogram {
     count: u64,
@@ -53,7 +53,7 @@ impl CoarseHistogram {
         self.count += other.count;
     }
 
-    /// The middle of the bin that holds the value of rank `q` (nearest rank); 0 when empty.
+    /// The middle of the bin of the quantile `q` (nearest rank); 0 without values.
     pub(crate) fn quantile(&self, q: f64) -> f64 {
         let rank = (q * self.count as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -68,11 +68,12 @@ impl CoarseHistogram {
     }
 }
 
-/// Requests, good requests and durations by the second in which the answer arrived.
+/// Requests by the second in which the response arrived.
 #[derive(Debug, Clone)]
 pub(crate) struct Series {
-    step_seconds: u32,
-    steps: Vec<Step>,
+    /// Seconds per step: 1, doubled whenever the run outgrows 3,600 steps.
+    pub(crate) step_seconds: u32,
+    pub(crate) steps: Vec<Step>,
 }
 
 impl Default for Series {
@@ -82,16 +83,7 @@ impl Default for Series {
 }
 
 impl Series {
-    /// How many seconds a step covers: 1, and twice that whenever the run outgrows 3,600 steps.
-    pub(crate) fn step_seconds(&self) -> u32 {
-        self.step_seconds
-    }
-
-    pub(crate) fn steps(&self) -> &[Step] {
-        &self.steps
-    }
-
-    /// The step of a second since the start of the measurement.
+    /// The step of a second since the start of recording.
     pub(crate) fn at(&mut self, second: u32) -> &mut Step {
         while (second / self.step_seconds) as usize >= MAX_STEPS {
             self.halve();
@@ -142,9 +134,9 @@ mod tests {
         for second in 0..10_000 {
             series.at(second).requests += 1;
         }
-        assert_eq!(series.step_seconds(), 4);
-        assert_eq!(series.steps().len(), 2_500);
-        assert!(series.steps().iter().all(|step| step.requests == 4));
+        assert_eq!(series.step_seconds, 4);
+        assert_eq!(series.steps.len(), 2_500);
+        assert!(series.steps.iter().all(|step| step.requests == 4));
     }
 
     #[test]
@@ -165,7 +157,7 @@ mod tests {
         let mut short = Series::default();
         short.at(1).requests += 5;
         short.merge(long);
-        assert_eq!((short.step_seconds(), short.steps()[0].requests), (2, 5));
-        assert_eq!(short.steps()[3_599].requests, 1);
+        assert_eq!((short.step_seconds, short.steps[0].requests), (2, 5));
+        assert_eq!(short.steps[3_599].requests, 1);
     }
 }

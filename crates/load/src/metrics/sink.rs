@@ -1,20 +1,20 @@
-//! Where the values of one metric go on one event loop.
+//! Aggregated values of a metric.
 
 use std::time::Instant;
 
 use super::{Histogram, MetricKind};
 use crate::options::Aggregation;
 
-/// The state of one metric. Sinks of several event loops are merged at the end.
+/// Aggregated values of a metric on one event loop or, merged, on all.
 #[derive(Debug, Clone)]
 pub(crate) enum Sink {
-    /// The sum of all values, and whether there was one: the sum of zeros is shown, too.
+    /// The sum, and whether there was a value: a sum of zeros is shown.
     Counter { sum: f64, touched: bool },
-    /// The value set last, with the extremes.
+    /// The last value and the extremes.
     Gauge { value: f64, min: f64, max: f64, set_at: Option<Instant> },
-    /// How many values were not zero.
+    /// Values other than zero.
     Rate { trues: u64, total: u64 },
-    /// The distribution of all values.
+    /// All values.
     Trend(Box<Histogram>),
 }
 
@@ -48,7 +48,7 @@ impl Sink {
         }
     }
 
-    /// Adds what another event loop has; the later value of a gauge wins.
+    /// Adds the values of another event loop; the later value of a gauge wins.
     pub(crate) fn merge(&mut self, other: &Self) {
         match (self, other) {
             (Self::Counter { sum, touched }, Self::Counter { sum: more, touched: too }) => {
@@ -78,8 +78,8 @@ impl Sink {
         }
     }
 
-    /// What a threshold compares; counters per second are over `seconds`. `None` for a rate of
-    /// nothing, and where the kind of metric has no such figure.
+    /// The value for a threshold; the rate of a counter is over `seconds`. `None` for a rate without values, and for an
+    /// aggregation that this kind of metric does not have.
     pub(crate) fn aggregate(&self, what: Aggregation, seconds: f64) -> Option<f64> {
         use Aggregation as A;
         match (self, what) {
@@ -98,7 +98,7 @@ impl Sink {
         }
     }
 
-    /// Whether nothing was ever added; such a metric is not shown.
+    /// True if there are no values; such a metric is not shown.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Counter { touched, .. } => !touched,

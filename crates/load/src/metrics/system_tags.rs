@@ -1,16 +1,16 @@
-//! Which of the tags that the engine sets are on values (`systemTags`).
+//! Tags that the engine sets on values (`systemTags`).
 
-/// Their names, in k6's order. The first 14 are set unless the options say otherwise.
+/// Names in k6's order.
 const NAMES: [&str; 18] = [
     "proto", "subproto", "status", "method", "url", "name", "group", "check", "error",
     "error_code", "tls_version", "scenario", "service", "expected_response", "iter", "vu",
     "ocsp_status", "ip",
 ];
 
-/// Number of the tags of [`NAMES`] that are on by default.
+/// Number of tags, the first of [`NAMES`], set by default.
 const DEFAULT_COUNT: usize = 14;
 
-/// Tags whose values are too many for a series of their own: they are metadata of single values.
+/// Tags with too many values for a series; they are metadata of single values.
 const METADATA: [&str; 2] = ["iter", "vu"];
 
 /// A set of tags, one bit each.
@@ -24,37 +24,36 @@ impl Default for SystemTags {
 }
 
 impl SystemTags {
-    /// The empty set.
     pub(crate) const NONE: Self = Self(0);
 
-    /// The set and the tag of this name; `None` when it is no tag's.
+    /// Adds a tag; `None` for an unknown name.
     pub(crate) fn with(self, name: &str) -> Option<Self> {
         position(name).map(|bit| Self(self.0 | 1 << bit))
     }
 
-    /// The set without one of its tags.
+    /// Removes a tag.
     pub(crate) fn without(self, name: &str) -> Self {
         position(name).map_or(self, |bit| Self(self.0 & !(1 << bit)))
     }
 
-    /// Whether a tag is set. Keys that are no system tags are a script's own.
+    /// True if a tag is set; tags of scripts always are.
     pub(crate) fn allows(self, key: &str) -> bool {
         self == Self::default() || position(key).is_none_or(|bit| self.0 & (1 << bit) != 0)
     }
 
-    /// Whether the set has this system tag.
+    /// True if a system tag is set.
     pub(crate) fn has(self, name: &str) -> bool {
         position(name).is_some_and(|bit| self.0 & (1 << bit) != 0)
     }
 
-    /// All names of the set, by the alphabet.
+    /// Sorted names.
     pub(crate) fn names(self) -> Vec<&'static str> {
         let mut names: Vec<_> = NAMES.into_iter().filter(|name| self.has(name)).collect();
         names.sort_unstable();
         names
     }
 
-    /// The names of those that are tags and not metadata, by the alphabet.
+    /// Sorted names without metadata.
     pub(crate) fn columns(self) -> Vec<&'static str> {
         let mut names = self.names();
         names.retain(|name| !METADATA.contains(name));

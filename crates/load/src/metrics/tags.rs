@@ -5,20 +5,20 @@ use std::net::IpAddr;
 
 use super::SystemTags;
 
-/// The tags of one value, looked at only when some sub-metric or output asks.
+/// Tags of a value, evaluated only for sub-metrics and outputs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SampleTags<'a> {
     pub(crate) scenario: &'a str,
     pub(crate) group: &'a str,
     pub(crate) check: &'a str,
-    /// Tags of the run, the scenario and the call; later ones win, but not over what is known of the value itself.
+    /// Tags of run, scenario and call; later ones win, but not over those of the check or request.
     pub(crate) custom: &'a [(String, String)],
     pub(crate) request: Option<RequestTags<'a>>,
-    /// What `vu.metrics.metadata` has, for outputs alone.
+    /// `vu.metrics.metadata`, for outputs.
     pub(crate) metadata: &'a [(String, String)],
-    /// The virtual user and its iteration, for outputs alone.
+    /// Virtual user and iteration, for outputs.
     pub(crate) vu: (u32, u64),
-    /// Which of the tags but the custom ones are set.
+    /// Enabled tags, besides the custom ones.
     pub(crate) enabled: SystemTags,
 }
 
@@ -31,16 +31,15 @@ pub(crate) struct RequestTags<'a> {
     pub(crate) status: u16,
     pub(crate) error_code: u16,
     pub(crate) error: &'a str,
-    /// `None` when the script wants no such tag (`setResponseCallback(null)`).
+    /// `None` after `setResponseCallback(null)`.
     pub(crate) expected_response: Option<bool>,
     pub(crate) tls_version: &'a str,
-    /// The status of the server's certificate; empty without TLS.
+    /// Empty without TLS.
     pub(crate) ocsp_status: &'a str,
-    /// Who answered.
     pub(crate) ip: Option<IpAddr>,
 }
 
-/// Names of the tags that a value may have beside the custom ones.
+/// Tags besides the custom ones.
 const KEYS: [&str; 14] = [
     "check", "error", "error_code", "expected_response", "group", "ip", "method", "name",
     "ocsp_status", "proto", "scenario", "status", "tls_version", "url",
@@ -48,7 +47,7 @@ const KEYS: [&str; 14] = [
 
 impl SampleTags<'_> {
     pub(crate) fn get(&self, key: &str) -> Option<Cow<'_, str>> {
-        // As in k6 no tag of the script hides what is known of a check or a request itself.
+        // As in k6 a tag of the script does not replace those of a check or request.
         if self.enabled.allows(key)
             && let Some(own) = self.own(key)
         {
@@ -65,7 +64,7 @@ impl SampleTags<'_> {
         }
     }
 
-    /// What comes of the value itself.
+    /// Tags of the check or request.
     fn own(&self, key: &str) -> Option<Cow<'_, str>> {
         let text = |text: &'_ str| (!text.is_empty()).then(|| Cow::Owned(text.to_owned()));
         if key == "check" {
@@ -79,23 +78,19 @@ impl SampleTags<'_> {
             "proto" => text(request.proto),
             "status" => Some(request.status.to_string().into()),
             "error" => text(request.error),
-            "error_code" => {
-                (request.error_code != 0).then(|| request.error_code.to_string().into())
-            }
+            "error_code" if request.error_code == 0 => None,
+            "error_code" => Some(request.error_code.to_string().into()),
             "expected_response" => {
                 request.expected_response.map(|expected| expected.to_string().into())
             }
             "tls_version" => text(request.tls_version),
             "ocsp_status" if self.enabled.has("ocsp_status") => text(request.ocsp_status),
-            "ip" => {
-                let ip = request.ip.filter(|_| self.enabled.has("ip"));
-                ip.map(|ip| ip.to_string().into())
-            }
+            "ip" if self.enabled.has("ip") => request.ip.map(|ip| ip.to_string().into()),
             _ => None,
         }
     }
 
-    /// All of them by the alphabet, in a form that can leave the thread.
+    /// All tags, sorted, in a form that can leave the thread.
     pub(crate) fn pairs(&self) -> Vec<(String, String)> {
         let own = self.custom.iter().map(|(key, _)| key.as_str());
         let mut keys: Vec<&str> = own.chain(KEYS).collect();
@@ -105,7 +100,7 @@ impl SampleTags<'_> {
         keys.into_iter().filter_map(pair).collect()
     }
 
-    /// What a value has beside its tags, by the alphabet.
+    /// Sorted metadata.
     pub(crate) fn metadata_pairs(&self) -> Vec<(String, String)> {
         let mut pairs = self.metadata.to_vec();
         for (key, value) in [("vu", u64::from(self.vu.0)), ("iter", self.vu.1)] {

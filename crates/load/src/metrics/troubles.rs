@@ -1,20 +1,20 @@
-//! What went wrong in a run, as texts with counts.
+//! Counts of error messages.
 
 use std::collections::BTreeMap;
 
 use super::recorder::OVERFLOW_NAME;
 
-/// What went wrong, by what was said, and how often.
+/// Error messages with their counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Troubles(BTreeMap<String, u64>);
 
-/// So many different ones are kept apart: texts may have numbers of the script's in them.
+/// Limit of different messages, which may contain numbers of the script.
 const MAX_TROUBLES: usize = 50;
-/// Longer ones are cut.
+/// Longer messages are truncated.
 const TROUBLE_CHARS: usize = 200;
 
 impl Troubles {
-    /// Only the first line is the message, the others are its place.
+    /// Adds the first line; the others are its place.
     pub(crate) fn add(&mut self, text: &str) {
         let line = text.lines().next().unwrap_or_default();
         let short: String = line.chars().take(TROUBLE_CHARS).collect();
@@ -22,7 +22,7 @@ impl Troubles {
         *self.0.entry(if is_known { short } else { OVERFLOW_NAME.to_owned() }).or_default() += 1;
     }
 
-    /// The same with the place in a script, for what was thrown.
+    /// Adds an exception with its place in the script.
     pub(crate) fn add_thrown(&mut self, text: &str) {
         self.add(&with_place(text));
     }
@@ -33,7 +33,7 @@ impl Troubles {
         }
     }
 
-    /// The most frequent first.
+    /// The most frequent messages, sorted by count.
     pub(crate) fn most(&self, limit: usize) -> Vec<(String, u64)> {
         let mut all: Vec<(String, u64)> =
             self.0.iter().map(|(text, count)| (text.clone(), *count)).collect();
@@ -43,7 +43,7 @@ impl Troubles {
     }
 }
 
-/// The first line of what was thrown, and the place in a script: of `at f (/dir/script.js:3:9)`, the last part.
+/// The first line and the place in a script, `script.js:3:9` of `at f (/dir/script.js:3:9)`.
 fn with_place(text: &str) -> String {
     let mut lines = text.lines();
     let line = lines.next().unwrap_or_default();

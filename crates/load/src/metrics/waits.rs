@@ -1,19 +1,19 @@
-//! Which requests were never answered.
+//! Requests without a response.
 //!
-//! The end of a run cuts requests off however fast the server is: with 500 virtual users and
-//! `gracefulStop: '0s'` about 500 of them. Only one that had waited longer than any answer took tells
-//! something about the server, and only when all event loops are together is it known which has.
+//! The end of a run cuts requests off however fast the server is: with 500 virtual users and `gracefulStop: '0s'` about
+//! 500. Only one that had waited longer than every response took shows something about the server; this is known after
+//! all event loops are merged.
 
 use std::time::Duration;
 
-/// Where nothing was answered at all, a request that had waited for so long was in earnest not
-/// answered. Shorter ones may have been sent just before the end of a short run.
+/// Least wait of an unanswered request when no request has a response. A shorter one may have been sent at the end of a
+/// short run.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long requests waited: those with an answer, and those that were cut off before one.
+/// Waiting times of requests.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Waits {
-    /// From the call to the answer, redirects included.
+    /// From the call to the response, redirects included.
     slowest_answer: Option<Duration>,
     cut_off: Vec<Duration>,
 }
@@ -32,7 +32,7 @@ impl Waits {
         self.cut_off.extend(other.cut_off);
     }
 
-    /// Those cut off that had waited longer than any answer took.
+    /// Number of requests cut off after a longer wait than any response took.
     pub(crate) fn unanswered(&self) -> u64 {
         let longest = self.slowest_answer.unwrap_or(PATIENCE);
         self.cut_off.iter().filter(|waited| **waited > longest).count() as u64

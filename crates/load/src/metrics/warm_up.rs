@@ -1,26 +1,22 @@
-//! What a run did while it was warming up. No figure has it, but the server's data do: a comparison of a
-//! counter with what a server kept needs all that was sent to it. Only sums are kept, as distributions of a
-//! cold server say nothing.
+//! Sums of the warm-up. No figure includes them, but the server's data do: a comparison of a counter with them needs
+//! all requests. Distributions of a cold server are not kept.
 
 use super::MetricId;
 
-/// The values of one metric before the recording, as far as sums need them.
+/// Sums of a metric before the recording.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Tally {
-    /// How many there were.
     pub(crate) count: u64,
-    /// Those that were not zero.
+    /// Values other than zero.
     pub(crate) trues: u64,
-    /// Their sum.
     pub(crate) sum: f64,
 }
 
-/// Sums of one event loop or, merged, of all.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WarmUp {
-    /// By metric id; the last ones are missing where nothing was added.
+    /// By metric id; the last are missing without values.
     tallies: Vec<Tally>,
-    /// Requests that were good.
+    /// Good requests.
     pub(crate) good: u64,
 }
 
@@ -36,12 +32,10 @@ impl WarmUp {
         tally.sum += value;
     }
 
-    /// That of a metric by its id.
     pub(crate) fn tally(&self, metric: usize) -> Tally {
         self.tallies.get(metric).copied().unwrap_or_default()
     }
 
-    /// Adds those of another event loop.
     pub(crate) fn merge(&mut self, other: &Self) {
         let length = self.tallies.len().max(other.tallies.len());
         self.tallies.resize(length, Tally::default());

@@ -1,6 +1,7 @@
-//! Makes the document from what was measured.
+//! Builds the report from the measurements.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{
@@ -8,30 +9,26 @@ use super::{
     REPORT_VERSION, Report, Requests, ScenarioReport, SeriesReport, Step, ThresholdReport, Trend,
     Trouble, overall,
 };
-use crate::engine::Finished;
+use crate::engine::{Finished, Plan};
 use crate::generator;
 use crate::metrics::{
-    Builtin, CheckCount, GroupMeasured, Histogram, Measured, NameStats, Registry, RequestKey,
+    Builtin, CheckCount, GroupMeasured, Histogram, Measured, Registry, RequestKey, RequestStats,
     ScenarioStats, Series, Sink, Troubles,
 };
 use crate::options::Scenario;
+use crate::run::Run;
 use crate::summary::ThresholdResult;
 
-/// So many different messages are enough to know what is wrong.
 const MOST_TROUBLES: usize = 10;
 
-/// What the report contains beyond what was measured.
-pub(crate) struct Context<'a> {
-    pub(crate) script: &'a str,
-    pub(crate) warm_up: Duration,
-    pub(crate) event_loops: usize,
-    pub(crate) iterations: Iterations,
-    pub(crate) scenarios: &'a [Scenario],
-    pub(crate) thresholds: Vec<(&'a str, &'a ThresholdResult)>,
-}
-
-/// Makes the report of a run.
-pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context<'_>) -> Report {
+pub(crate) fn report(
+    run: &Run,
+    plan: &Plan<'_>,
+    finished: &Finished,
+    registry: &Registry,
+    thresholds: &[(&str, &ThresholdResult)],
+) -> Report {
+    let all_scenarios = &run.settings().scenarios;
     let measured = &finished.measured;
     let counter = |metric: Builtin| match measured.sinks.get(metric as usize) {
         Some(Sink::Counter { sum, .. }) => *sum as u64,
@@ -40,32 +37,31 @@ pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context
     let (trends, metrics) = trends_and_metrics(registry, measured);
     Report {
         version: REPORT_VERSION,
-        script: context.script.to_owned(),
+        script: plan.config.script.display().to_string(),
         started_at_seconds: seconds_since_epoch(finished.started_at),
         ended_at_seconds: seconds_since_epoch(finished.ended_at),
         duration_seconds: finished.duration.as_secs_f64(),
-        warm_up_seconds: context.warm_up.as_secs_f64(),
-        arrivals_seconds: arrivals(context.scenarios).map(|span| span.as_secs_f64()),
+        warm_up_seconds: plan.config.warm_up.as_secs_f64(),
+        arrivals_seconds: arrivals(all_scenarios).map(|span| span.as_secs_f64()),
         aborted: finished.aborted || finished.stopped.is_some(),
         vus_max: finished.max_vus,
         requests: Requests {
-            total: measured.totals.requests,
-            good: measured.totals.good,
-            failed: measured.totals.failed,
             unanswered: measured.waits.unanswered(),
+            ..name_report(&measured.requests(|_| true)).requests
         },
         bytes: Bytes { sent: counter(Builtin::DataSent), received: counter(Builtin::DataReceived) },
         status_codes: measured.statuses.iter().map(|(code, n)| (code.to_string(), *n)).collect(),
         iterations: Iterations {
+            complete: run.live.complete.load(Ordering::Relaxed),
+            interrupted: run.live.interrupted.load(Ordering::Relaxed),
             dropped: counter(Builtin::DroppedIterations),
-            threw: measured.totals.threw,
-            ..context.iterations
+            threw: measured.threw,
         },
         trends,
         names: grouped(measured, |key| Some(&key.name)),
         groups: grouped(measured, |key| Some(&key.group)),
-        scenarios: scenarios(measured, context.scenarios),
-        thresholds: context.thresholds.iter().map(threshold).collect(),
+        scenarios: scenarios(measured, all_scenarios),
+        thresholds: thresholds.iter().map(threshold).collect(),
         setup: lifecycle(&finished.lifecycle.setup, finished.lifecycle.setup_took),
         teardown: lifecycle(&finished.lifecycle.teardown, finished.lifecycle.teardown_took),
         metrics,
@@ -73,12 +69,12 @@ pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context
         checks: checks(&measured.groups),
         failures: troubles(&measured.failures),
         exceptions: troubles(&measured.exceptions),
-        generator: generator_report(finished, context.event_loops),
+        generator: generator_report(finished, plan.event_loops),
         series: series(&measured.series, finished.duration),
     }
 }
 
-/// From the first to the last moment at which iterations may start by the clock.
+/// Time from the first to the last possible start by the clock.
 fn arrivals(scenarios: &[Scenario]) -> Option<Duration> {
     let open = scenarios.iter().filter(|scenario| scenario.executor.open().is_some());
     let begin = open.clone().map(|scenario| scenario.start_time).min()?;
@@ -121,7 +117,7 @@ fn trends_and_metrics(
                 trends.insert(name, trend(histogram));
                 continue;
             }
-            // Built-in ones have their own fields.
+            // Built-in metrics have fields of their own.
             _ if Builtin::is_builtin(id) => continue,
             Sink::Counter { sum, .. } => Metric::Counter { count: *sum },
             Sink::Gauge { value, min, max, .. } => {
@@ -138,12 +134,12 @@ fn trends_and_metrics(
     (trends, metrics)
 }
 
-/// Requests by a part of their key; those without it are left out.
+/// Requests by a part of their key; `None` leaves them out.
 fn grouped<'m>(
     measured: &'m Measured,
     part: impl Fn(&'m RequestKey) -> Option<&'m String>,
 ) -> BTreeMap<String, NameReport> {
-    let mut joined: BTreeMap<&String, NameStats> = BTreeMap::new();
+    let mut joined: BTreeMap<&String, RequestStats> = BTreeMap::new();
     for (key, stats) in &measured.names {
         if let Some(part) = part(key) {
             joined.entry(part).or_default().merge(stats);
@@ -152,8 +148,8 @@ fn grouped<'m>(
     joined.into_iter().map(|(name, stats)| (name.clone(), name_report(&stats))).collect()
 }
 
-fn name_report(stats: &NameStats) -> NameReport {
-    let NameStats { requests: total, good, failed, .. } = *stats;
+fn name_report(stats: &RequestStats) -> NameReport {
+    let RequestStats { requests: total, good, failed, .. } = *stats;
     let requests = Requests { total, good, failed, unanswered: 0 };
     NameReport { requests, http_req_duration: trend(&stats.duration) }
 }
@@ -162,9 +158,7 @@ fn scenarios(measured: &Measured, scenarios: &[Scenario]) -> BTreeMap<String, Sc
     let nothing = ScenarioStats::default();
     let report = |(index, scenario): (usize, &Scenario)| {
         let stats = measured.scenarios.get(index).unwrap_or(&nothing);
-        let mut all = NameStats::default();
-        let own = measured.names.iter().filter(|(key, _)| key.scenario == index);
-        own.for_each(|(_, one)| all.merge(one));
+        let all = measured.requests(|key| key.scenario == index);
         let NameReport { requests, http_req_duration } = name_report(&all);
         let report = ScenarioReport {
             executor: scenario.executor.name().to_owned(),
@@ -206,9 +200,7 @@ fn threshold((metric, result): &(&str, &ThresholdResult)) -> ThresholdReport {
 
 /// `None` when the function was not called.
 fn lifecycle(measured: &Measured, took: Duration) -> Option<LifecycleReport> {
-    let mut all = NameStats::default();
-    measured.names.values().for_each(|stats| all.merge(stats));
-    let NameReport { requests, http_req_duration } = name_report(&all);
+    let NameReport { requests, http_req_duration } = name_report(&measured.requests(|_| true));
     let duration_seconds = took.as_secs_f64();
     (!took.is_zero()).then_some(LifecycleReport { duration_seconds, requests, http_req_duration })
 }
@@ -227,7 +219,7 @@ fn generator_report(finished: &Finished, event_loops: usize) -> Generator {
     let lag = &finished.health.lag;
     let start_lag = Some(&finished.health.start_lag).filter(|lag| lag.count() > 0);
     let cpu_seconds = finished.cpu.as_secs_f64();
-    let limit = generator::exhausted(finished.measured.totals.exhausted);
+    let limit = generator::exhausted(finished.measured.exhausted);
     let limit = limit.or_else(|| {
         generator::verdict(&finished.health, cpu_seconds, finished.duration.as_secs_f64())
     });
@@ -249,10 +241,10 @@ fn generator_report(finished: &Finished, event_loops: usize) -> Generator {
 }
 
 fn series(series: &Series, duration: Duration) -> SeriesReport {
-    let length = f64::from(series.step_seconds());
+    let length = f64::from(series.step_seconds);
     let whole = (duration.as_secs_f64() / length).floor() as usize;
     let steps: Vec<Step> = series
-        .steps()
+        .steps
         .iter()
         .map(|step| Step {
             requests: step.requests,
@@ -262,7 +254,7 @@ fn series(series: &Series, duration: Duration) -> SeriesReport {
         .collect();
     let peak = steps.iter().take(whole).map(|step| step.good).max().unwrap_or(0);
     SeriesReport {
-        step_seconds: series.step_seconds(),
+        step_seconds: series.step_seconds,
         peak_good_per_second: peak as f64 / length,
         steps,
     }

@@ -1,8 +1,7 @@
 //! Sums over the whole run, from `setup()` to `teardown()`.
 //!
-//! A window that begins in the middle of a load has requests in flight at its start: whatever is read off
-//! the server at that moment, some of them are in it and others are not. Only the whole run begins and ends
-//! with nothing under way.
+//! A window that begins under load has requests in flight at its start, some of which the server has counted by then.
+//! Only the whole run begins and ends without requests in flight.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +9,7 @@ use super::Sum;
 use crate::engine::Finished;
 use crate::metrics::{Measured, MetricKind, Registry, Sink, Tally};
 
-/// The requests that were good have no metric of their own.
+/// Good requests, which have no metric.
 const GOOD: &str = "good_reqs";
 
 pub(super) fn sums(finished: &Finished, registry: &Registry) -> BTreeMap<String, Sum> {
@@ -32,12 +31,12 @@ pub(super) fn sums(finished: &Finished, registry: &Registry) -> BTreeMap<String,
             sums.insert(metric.name.clone(), sum);
         }
     }
-    let good: u64 = parts.iter().map(|part| part.totals.good + part.warm_up.good).sum();
+    let good = |part: &&Measured| part.requests(|_| true).good + part.warm_up.good;
+    let good: u64 = parts.iter().map(good).sum();
     sums.insert(GOOD.to_owned(), Sum::Counter { count: good as f64 });
     sums
 }
 
-/// What a part of the run has of a metric: recorded, and while it was warming up.
 fn add(all: &mut Tally, part: &Measured, metric: usize) {
     let early = part.warm_up.tally(metric);
     all.count += early.count;

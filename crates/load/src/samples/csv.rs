@@ -1,4 +1,4 @@
-//! k6's rows (its `internal/output/csv`): a column for each system tag, all other tags in one.
+//! k6's CSV (`internal/output/csv`): a column for each system tag, and one for all other tags.
 
 use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
@@ -7,7 +7,6 @@ use super::Batch;
 use crate::log::{rfc_3339, rfc_3339_nano};
 use crate::metrics::{Registry, SystemTags};
 
-/// How times are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum TimeFormat {
     #[default]
@@ -20,7 +19,7 @@ pub(super) enum TimeFormat {
 }
 
 impl TimeFormat {
-    /// Reads k6's name of it, whatever its capitals.
+    /// Parses k6's name in any case.
     pub(super) fn parse(name: &str) -> Option<Self> {
         match name.to_ascii_lowercase().as_str() {
             "unix" => Some(Self::Unix),
@@ -46,7 +45,6 @@ impl TimeFormat {
     }
 }
 
-/// What writes the rows.
 #[derive(Debug)]
 pub(super) struct Csv {
     time_format: TimeFormat,
@@ -58,7 +56,6 @@ impl Csv {
         Self { time_format, columns: tags.columns() }
     }
 
-    /// Writes the names of the columns.
     pub(super) fn write_header(&self, to: &mut impl Write) -> io::Result<()> {
         let first = ["metric_name", "timestamp", "metric_value"];
         let last = ["extra_tags", "metadata"];
@@ -66,7 +63,6 @@ impl Csv {
         writeln!(to, "{}", names.join(","))
     }
 
-    /// Writes the values of a batch.
     pub(super) fn write(
         &self,
         to: &mut impl Write,
@@ -92,13 +88,13 @@ impl Csv {
     }
 }
 
-/// `key=value&key=value`. As in k6 nothing in them is escaped.
+/// `key=value&key=value`, as in k6 without escapes.
 fn pairs<'p>(pairs: impl Iterator<Item = &'p (String, String)>) -> String {
     let pairs: Vec<String> = pairs.map(|(key, value)| format!("{key}={value}")).collect();
     pairs.join("&")
 }
 
-/// A field with the quotes of Go's `encoding/csv`.
+/// Appends a field, quoted as by Go's `encoding/csv`.
 fn field(row: &mut String, text: &str) {
     let needs_quotes = text == "\\."
         || text.contains(['"', ',', '\n', '\r'])
@@ -119,13 +115,12 @@ mod tests {
 
     #[test]
     fn system_tags_are_columns_and_all_others_one() {
-        let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        let batch = Batch {
-            time: UNIX_EPOCH + Duration::from_millis(2500),
-            tags: vec![tag("a", "1"), tag("b", "x,\"y\""), tag("url", " u")],
-            metadata: vec![tag("trace", "t")],
-            values: vec![(Builtin::HttpReqs.id(), 1.0), (Builtin::DataSent.id(), 1e6)],
-        };
+        let batch = Batch::new(
+            Duration::from_millis(2500),
+            &[("a", "1"), ("b", "x,\"y\""), ("url", " u")],
+            &[("trace", "t")],
+            &[(Builtin::HttpReqs, 1.0), (Builtin::DataSent, 1e6)],
+        );
         let tags = ["url", "vu", "name"].into_iter().try_fold(SystemTags::NONE, SystemTags::with);
         let csv = Csv::new(TimeFormat::UnixMilli, tags.unwrap());
         let mut bytes = Vec::new();

@@ -1,5 +1,4 @@
-//! One call of a gRPC method, from the writing thread: a message there, a status back
-//! (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
+//! A unary gRPC call from the writing thread (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
 
 use std::io;
 
@@ -9,7 +8,7 @@ use http::{HeaderMap, Request, Version};
 use super::post::{Server, TIMEOUT, USER_AGENT};
 use crate::http::{Offer, Stream, block_on};
 
-/// Sends `message` to the method at `path` over a connection of its own.
+/// Sends `message` to the method at `path` over a new connection.
 pub(super) fn call(
     server: &Server,
     path: &str,
@@ -18,11 +17,11 @@ pub(super) fn call(
 ) -> io::Result<()> {
     let request = request(server, path, headers).map_err(io::Error::other)?;
     let (url, body) = (server.url(path)?, body(message)?);
-    let answer = async {
+    let call = async {
         let stream = server.network().connect(&url, Offer::OnlyHttp2).await;
         exchange(stream.map_err(io::Error::other)?, request, body).await
     };
-    block_on(async { tokio::time::timeout(TIMEOUT, answer).await })??
+    block_on(async { tokio::time::timeout(TIMEOUT, call).await })??
 }
 
 fn request(
@@ -41,7 +40,7 @@ fn request(
     request.body(())
 }
 
-/// A message as it stands in a body: not compressed, with its length before it.
+/// A body: an uncompressed message after its length.
 fn body(message: &[u8]) -> io::Result<Bytes> {
     let length = u32::try_from(message.len()).map_err(io::Error::other)?;
     let mut body = BytesMut::with_capacity(5 + message.len());
@@ -53,22 +52,22 @@ fn body(message: &[u8]) -> io::Result<Bytes> {
 
 async fn exchange(stream: Stream, request: Request<()>, body: Bytes) -> io::Result<()> {
     let (client, connection) = h2::client::handshake(stream).await.map_err(io::Error::other)?;
-    let answer = async {
+    let response = async {
         let mut client = client.ready().await?;
         let (response, mut sender) = client.send_request(request, false)?;
-        // Waits in the library until the server gives room; the caller has a deadline.
+        // `h2` waits for flow control; the caller has a deadline.
         sender.send_data(body, true)?;
         let (head, mut body) = response.await?.into_parts();
         while let Some(data) = body.data().await {
             body.flow_control().release_capacity(data?.len())?;
         }
         let trailers = body.trailers().await?;
-        // An error without a message has its status in the head.
+        // An error without a body has its status in the head.
         Ok::<_, h2::Error>((head.status, trailers.unwrap_or(head.headers)))
     };
     tokio::select! {
-        answer = answer => {
-            let (status, trailers) = answer.map_err(io::Error::other)?;
+        response = response => {
+            let (status, trailers) = response.map_err(io::Error::other)?;
             outcome(status.as_u16(), &trailers)
         }
         ended = connection => Err(ended.err().map_or_else(

@@ -1,4 +1,4 @@
-//! InfluxDB 1.x over HTTP (k6's `internal/output/influxdb`): points in its line protocol, pushed once a second.
+//! InfluxDB 1.x over HTTP (k6's `internal/output/influxdb`): points in the line protocol, pushed every second.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -6,14 +6,14 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::Batch;
 use super::post::Server;
+use super::variables::{Variables, parse_interval};
 use crate::http::escape_query;
 use crate::metrics::Registry;
-use crate::options::{OptionsError, parse_duration};
+use crate::options::OptionsError;
 
-/// Points that wait are pushed earlier when they are this many bytes.
+/// Waiting points are pushed early at this size.
 const MAX_PUSH_BYTES: usize = 4 << 20;
 
-/// What a tag becomes as a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FieldKind {
     Text,
@@ -22,7 +22,6 @@ enum FieldKind {
     Integer,
 }
 
-/// Where points go, and what is in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InfluxSettings {
     server: Server,
@@ -31,24 +30,20 @@ pub(super) struct InfluxSettings {
     precision: String,
     consistency: String,
     pub(super) interval: Duration,
-    /// Tags that are written as fields: they have too many values for an index.
+    /// Tags written as fields: they have too many values for an index.
     fields: Vec<(String, FieldKind)>,
 }
 
 impl InfluxSettings {
-    /// From `http://user:password@host:port/database?pushInterval=2s`, with the settings of the environment below it.
+    /// Parses `http://user:password@host:port/database?pushInterval=2s`, which wins over the environment.
     pub(super) fn parse(
         address: &str,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, OptionsError> {
-        let variable =
-            |name: &str| variable(&format!("K6_INFLUXDB_{name}")).filter(|text| !text.is_empty());
-        for missing in ["PROXY", "PAYLOAD_SIZE"] {
-            if variable(missing).is_some() {
-                let name = format!("the environment variable `K6_INFLUXDB_{missing}`");
-                return Err(OptionsError::Unsupported(name));
-            }
-        }
+        let variables = Variables::new("K6_INFLUXDB_", &variable);
+        variables.refuse("PROXY")?;
+        variables.refuse("PAYLOAD_SIZE")?;
+        let variable = |name: &str| variables.text(name);
         let (address, query) = address.split_once('?').unwrap_or((address, ""));
         let base = variable("ADDR").unwrap_or_else(|| "http://localhost:8086".to_owned());
         let (base, path) = if address.is_empty() {
@@ -106,11 +101,9 @@ impl InfluxSettings {
             "retention" => value.clone_into(&mut self.retention),
             "consistency" => value.clone_into(&mut self.consistency),
             "pushInterval" => {
-                let given = parse_duration(value).ok().filter(|given| !given.is_zero());
-                let problem = || wrong(format!("`{value}` is not a duration such as 1s"));
-                self.interval = given.ok_or_else(problem)?;
+                self.interval = parse_interval(value).map_err(wrong)?;
             }
-            // One push at a time is enough for what one program measures.
+            // One push at a time is enough for one program.
             "concurrentWrites" if value.parse::<u32>().is_ok_and(|number| number > 0) => {}
             _ => return Err(wrong(format!("unknown setting `{key}` or wrong value `{value}`"))),
         }
@@ -148,16 +141,8 @@ fn kinds(list: &str) -> Result<Vec<(String, FieldKind)>, OptionsError> {
     Ok(kinds)
 }
 
-#[derive(Debug)]
-pub(super) struct Points(InfluxSettings);
-
-impl Points {
-    pub(super) fn new(settings: InfluxSettings) -> Self {
-        Self(settings)
-    }
-
-    /// Writes the values of a batch, one point each.
-    pub(super) fn write(
+impl InfluxSettings {
+    pub(super) fn write_points(
         &self,
         to: &mut impl Write,
         batch: &Batch,
@@ -166,7 +151,7 @@ impl Points {
         let mut tags = String::new();
         let mut fields: Vec<(&str, String)> = Vec::new();
         for (key, value) in &batch.tags {
-            if let Some((_, kind)) = self.0.fields.iter().find(|(name, _)| name == key) {
+            if let Some((_, kind)) = self.fields.iter().find(|(name, _)| name == key) {
                 fields.push((key, field(value, *kind)));
             } else if !value.is_empty() {
                 tags.push(',');
@@ -195,7 +180,7 @@ impl Points {
 
     fn time(&self, batch: &Batch) -> u128 {
         let time = batch.time.duration_since(UNIX_EPOCH).unwrap_or_default();
-        match self.0.precision.as_str() {
+        match self.precision.as_str() {
             "u" => time.as_micros(),
             "ms" => time.as_millis(),
             "s" => time.as_secs().into(),
@@ -206,7 +191,7 @@ impl Points {
     }
 }
 
-/// A tag as the value of a field; as text where it is not what it should be.
+/// The value of a field; text if it does not have the type.
 fn field(value: &str, kind: FieldKind) -> String {
     let typed = match kind {
         FieldKind::Text => None,
@@ -222,14 +207,13 @@ fn escape(line: &mut String, text: &str) {
     for c in text.chars() {
         match c {
             ',' | '=' | ' ' => line.extend(['\\', c]),
-            // A line would end there.
+            // These would end the line.
             '\n' | '\r' => line.push(' '),
             c => line.push(c),
         }
     }
 }
 
-/// The points that wait for the next push.
 #[derive(Debug)]
 pub(super) struct Database {
     settings: InfluxSettings,
@@ -238,7 +222,7 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// Makes the database if it is not there; whether that went well is seen at the first push.
+    /// Creates the database unless it exists; a failure shows at the first push.
     pub(super) fn open(settings: InfluxSettings) -> Self {
         let query =
             encoded(&[("db", ""), ("q", &format!("CREATE DATABASE {}", settings.database))]);
@@ -262,13 +246,13 @@ impl Write for Database {
         Ok(bytes.len())
     }
 
-    /// Pushes; what could not be pushed is lost.
+    /// Pushes the points; they are lost if that fails.
     fn flush(&mut self) -> io::Result<()> {
         let points = std::mem::take(&mut self.waiting);
-        match points.is_empty() {
-            true => Ok(()),
-            false => self.settings.server.post(&self.target, &[], &points),
+        if points.is_empty() {
+            return Ok(());
         }
+        self.settings.server.post(&self.target, &[], &points)
     }
 }
 
@@ -302,17 +286,13 @@ mod tests {
     fn addresses_have_settings() {
         let given = settings("http://h:1/db?pushInterval=2s&precision=ms&insecure=true").unwrap();
         assert_eq!((given.database.as_str(), given.retention.as_str()), ("db", "week"));
-        assert_eq!(
-            (given.interval, given.describe()),
-            (Duration::from_secs(2), "InfluxDBv1 (http://h:1)".to_owned())
-        );
+        assert_eq!(given.interval, Duration::from_secs(2));
+        assert_eq!(given.describe(), "InfluxDBv1 (http://h:1)");
         let default = settings("").unwrap();
-        assert_eq!(
-            (default.database.as_str(), default.describe()),
-            ("k6", "InfluxDBv1 (http://localhost:8086)".to_owned())
-        );
+        assert_eq!(default.database, "k6");
+        assert_eq!(default.describe(), "InfluxDBv1 (http://localhost:8086)");
         assert_eq!(settings("https://h").unwrap().describe(), "InfluxDBv1 (https://h)");
-        for (wrong, told) in [
+        for (wrong, expected) in [
             ("udp://h:1", "udp"),
             ("http://h/db?x=1", "unknown setting `x`"),
             ("http://h/db?pushInterval=0", "is not a duration"),
@@ -321,32 +301,25 @@ mod tests {
             ("http://h/db?insecure=x", "insecure must be"),
         ] {
             let error = settings(wrong).unwrap_err().to_string();
-            assert!(error.contains(told), "{wrong}: {error}");
+            assert!(error.contains(expected), "{wrong}: {error}");
         }
     }
 
     #[test]
     fn points_have_tags_and_fields() {
-        let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        let batch = Batch {
-            time: UNIX_EPOCH + Duration::from_millis(1500),
-            tags: vec![
-                tag("a b", "x,y=z"),
-                tag("empty", ""),
-                tag("url", "http://\"h\"\\"),
-                tag("vu", "7"),
+        let batch = Batch::new(
+            Duration::from_millis(1500),
+            &[("a b", "x,y=z"), ("empty", ""), ("url", "http://\"h\"\\"), ("vu", "7")],
+            &[("trace", "t")],
+            &[
+                (Builtin::HttpReqs, 1.0),
+                (Builtin::HttpReqDuration, 0.25),
+                (Builtin::HttpReqs, f64::NAN),
             ],
-            metadata: vec![tag("trace", "t")],
-            values: vec![
-                (Builtin::HttpReqs.id(), 1.0),
-                (Builtin::HttpReqDuration.id(), 0.25),
-                (Builtin::HttpReqs.id(), f64::NAN),
-            ],
-        };
-        let points =
-            Points::new(settings("http://h/db?tagsAsFields=vu:int&tagsAsFields=url").unwrap());
+        );
+        let given = settings("http://h/db?tagsAsFields=vu:int&tagsAsFields=url").unwrap();
         let mut bytes = Vec::new();
-        points.write(&mut bytes, &batch, &Registry::new()).unwrap();
+        given.write_points(&mut bytes, &batch, &Registry::new()).unwrap();
         let rest = ",a\\ b=x\\,y\\=z url=\"http://\\\"h\\\"\\\\\",value=";
         let expected = format!(
             "http_reqs{rest}1,vu=7i 1500000000\nhttp_req_duration{rest}0.25,vu=7i 1500000000\n"

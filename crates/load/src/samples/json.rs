@@ -1,24 +1,20 @@
-//! k6's JSON lines (its `internal/output/json`): a line for each metric at its first value, and one for each value.
+//! k6's JSON lines (`internal/output/json`): one for each metric before its first value, and one for each value.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 use super::Batch;
-use super::number::shortest;
 use crate::log::rfc_3339_nano;
 use crate::metrics::{Metric, MetricId, Registry};
 use crate::options::duration::format_duration;
 use crate::options::{MetricThresholds, Threshold};
 
-/// What writes the lines.
 #[derive(Debug, Default)]
 pub(super) struct Json {
-    /// Names of metrics by their ids, of those that have been described.
-    described: Vec<Option<Box<str>>>,
-    line: String,
+    described: HashSet<MetricId>,
 }
 
 impl Json {
-    /// Writes the values of a batch.
     pub(super) fn write(
         &mut self,
         to: &mut impl Write,
@@ -33,35 +29,19 @@ impl Json {
             rest.push_str(",\"metadata\":");
             object(&mut rest, &batch.metadata);
         }
-        for (metric, value) in &batch.values {
-            self.line.clear();
-            let name = self.describe(*metric, registry, thresholds);
-            let value = shortest(*value);
-            self.line.push_str(&format!(
-                "{{\"metric\":\"{name}\",\"type\":\"Point\",\"data\":{{\"time\":\"{time}\",\"value\":{value},{rest}}}}}\n"
-            ));
-            to.write_all(self.line.as_bytes())?;
+        for (id, value) in &batch.values {
+            let metric = registry.get(*id);
+            if self.described.insert(*id) {
+                to.write_all(definition(*id, metric, registry, thresholds).as_bytes())?;
+            }
+            // A name consists of letters, digits and `_`.
+            let (name, value) = (&metric.name, shortest(*value));
+            writeln!(
+                to,
+                "{{\"metric\":\"{name}\",\"type\":\"Point\",\"data\":{{\"time\":\"{time}\",\"value\":{value},{rest}}}}}"
+            )?;
         }
         Ok(())
-    }
-
-    /// The name of a metric, which is of letters, digits and `_`; the first time a line about it goes ahead.
-    fn describe(
-        &mut self,
-        id: MetricId,
-        registry: &Registry,
-        thresholds: &[MetricThresholds],
-    ) -> Box<str> {
-        let index = id.0 as usize;
-        if let Some(Some(name)) = self.described.get(index) {
-            return name.clone();
-        }
-        let metric = registry.get(id);
-        let name: Box<str> = metric.name.as_str().into();
-        self.line.push_str(&definition(id, metric, registry, thresholds));
-        self.described.resize_with(self.described.len().max(index + 1), || None);
-        self.described[index] = Some(name.clone());
-        name
     }
 }
 
@@ -79,10 +59,7 @@ fn definition(
         Some(sub_metric(&sub.name, filter))
     });
     let subs: Vec<String> = subs.collect();
-    let subs = match subs.is_empty() {
-        true => "null".to_owned(),
-        false => format!("[{}]", subs.join(",")),
-    };
+    let subs = if subs.is_empty() { "null".into() } else { format!("[{}]", subs.join(",")) };
     format!(
         "{{\"type\":\"Metric\",\"data\":{{\"name\":\"{name}\",\"type\":\"{}\",\"contains\":\"{}\",\"thresholds\":[{}],\
          \"submetrics\":{subs}}},\"metric\":\"{name}\"}}\n",
@@ -92,9 +69,9 @@ fn definition(
     )
 }
 
-/// The condition alone where there is nothing else to say.
+/// The condition alone, unless it has `abortOnFail`.
 fn threshold(rule: &Threshold) -> String {
-    // k6 writes these with another encoder, which leaves `<` as it is.
+    // k6 uses another encoder here, which does not escape `<`.
     let source = serde_json::Value::from(rule.source.as_str()).to_string();
     if !rule.abort_on_fail {
         return source;
@@ -131,7 +108,7 @@ fn object(line: &mut String, pairs: &[(String, String)]) {
     line.push('}');
 }
 
-/// A text with the escapes of Go, which keep `<`, `>` and `&` out of pages.
+/// Appends a string with the escapes of k6's encoder, which include HTML characters.
 fn text(line: &mut String, text: &str) {
     line.push('"');
     for c in text.chars() {
@@ -150,9 +127,23 @@ fn text(line: &mut String, text: &str) {
     line.push('"');
 }
 
+/// `strconv.FormatFloat(value, 'g', -1, 64)`: the shortest form that parses to the same number, with an exponent below
+/// 1e-4 and from 1e6 on.
+fn shortest(value: f64) -> String {
+    let scientific = format!("{value:e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..6).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
+        }
+        _ => format!("{value}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::time::Duration;
 
     use super::*;
     use crate::metrics::Builtin;
@@ -165,12 +156,8 @@ mod tests {
         abort.abort_on_fail = true;
         let rules = vec![Threshold::parse("count<5").unwrap(), abort];
         let thresholds = [MetricThresholds { metric: "http_reqs".into(), thresholds: rules }];
-        let batch = Batch {
-            time: UNIX_EPOCH + Duration::from_millis(1500),
-            tags: vec![("a".into(), "<\"\u{2028}".into())],
-            metadata: Vec::new(),
-            values: vec![(Builtin::HttpReqs.id(), 1.0), (Builtin::HttpReqs.id(), 1e6)],
-        };
+        let values = [(Builtin::HttpReqs, 1.0), (Builtin::HttpReqs, 1e6)];
+        let batch = Batch::new(Duration::from_millis(1500), &[("a", "<\"\u{2028}")], &[], &values);
         let mut bytes = Vec::new();
         Json::default().write(&mut bytes, &batch, &registry, &thresholds).unwrap();
         let point = |value: &str| {
@@ -185,5 +172,23 @@ mod tests {
             \"suffix\":\"status:200\",\"tags\":{\"status\":\"200\"}}]},\"metric\":\"http_reqs\"}\n";
         let expected = format!("{metric}{}{}", point("1"), point("1e+06"));
         assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+    }
+
+    #[test]
+    fn numbers_are_those_of_go() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1.0, "1"),
+            (2.5, "2.5"),
+            (1_234_567.0, "1.234567e+06"),
+            (123_456.789, "123456.789"),
+            (1e21, "1e+21"),
+            (1.5e-7, "1.5e-07"),
+            (0.0001, "0.0001"),
+            (-3.25, "-3.25"),
+            (1e100, "1e+100"),
+        ] {
+            assert_eq!(shortest(value), text);
+        }
     }
 }

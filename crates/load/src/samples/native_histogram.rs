@@ -1,26 +1,24 @@
-//! A histogram whose buckets grow by a fixed factor, as Prometheus has it (native histograms).
+//! Prometheus' native histogram, whose buckets grow by a fixed factor.
 
 use std::collections::BTreeMap;
 
 use super::series::Distribution;
 
-/// Bounds of the eight buckets between two powers of two, 2^(n/8 − 1): the largest steps below a factor of 1.1,
-/// which is what k6 asks for.
+/// Bounds of the eight buckets between two powers of two, 2^(n/8 − 1): the largest steps below k6's factor of 1.1.
 const BOUNDS: [f64; 8] = [
     0.5, 0.5452538663326288, 0.5946035575013605, 0.6484197773255048, 0.7071067811865475,
     0.7711054127039704, 0.8408964152537144, 0.9170040432046711,
 ];
 
-/// Prometheus' number for eight buckets a power of two.
+/// Prometheus' number for eight buckets per power of two.
 pub(super) const SCHEMA: i32 = 3;
 
-/// Values up to this size count as zero, 2^−128; Prometheus' default.
+/// Magnitudes up to 2^−128 count as zero; Prometheus' default.
 pub(super) const ZERO_THRESHOLD: f64 = 2.938735877055719e-39;
 
-/// Buckets without values that are written as such rather than begin a new span; Prometheus' number.
+/// Largest gap of empty buckets within a span; Prometheus' number.
 const MAX_GAP: i32 = 2;
 
-/// Counts by the logarithm of their values.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NativeHistogram {
     pub(super) count: u64,
@@ -30,12 +28,12 @@ pub(super) struct NativeHistogram {
     negative: BTreeMap<i32, u64>,
 }
 
-/// Buckets of one sign as they go over the wire.
+/// Buckets of one sign in the wire format.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Buckets {
-    /// How far each run of buckets is from the one before it, and how many it has.
+    /// Distance of each run of buckets from the one before, and its length.
     pub(super) spans: Vec<(i32, u32)>,
-    /// Each count less the one before it.
+    /// Differences of each count to the one before.
     pub(super) deltas: Vec<i64>,
 }
 
@@ -65,9 +63,9 @@ impl NativeHistogram {
     }
 }
 
-/// The bucket of a finite value above [`ZERO_THRESHOLD`]: of those that begin with (2^(n/8 − 1/8), 2^(n/8)] the number n.
+/// The bucket of a value above [`ZERO_THRESHOLD`]: number n is (2^(n/8 − 1/8), 2^(n/8)].
 fn index(value: f64) -> i32 {
-    // As a product of a number in [0.5, 1) and a power of two.
+    // A product of a fraction in [0.5, 1) and a power of two.
     let value = value.min(f64::MAX);
     let exponent = ((value.to_bits() >> 52) & 0x7ff) as i32 - 1022;
     let fraction = value / 2f64.powi(exponent - 1) / 2.0;

@@ -1,5 +1,5 @@
-//! OpenTelemetry's protocol, OTLP (k6's `internal/output/opentelemetry`): everything measured so far, every ten seconds,
-//! by gRPC or as protobuf over HTTP.
+//! OpenTelemetry's OTLP (k6's `internal/output/opentelemetry`): all metrics so far, every ten seconds, by gRPC or as
+//! protobuf over HTTP.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,32 +23,30 @@ const INTERVAL: Duration = Duration::from_secs(10);
 
 const METHOD: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
 
-/// Upper bounds of the buckets of a histogram; the default of OpenTelemetry's SDKs.
+/// Upper bounds of histogram buckets; the default of OpenTelemetry's SDKs.
 const BOUNDS: [f64; 15] = [
     0.0, 5.0, 10.0, 25.0, 50.0, 75.0, 100.0, 250.0, 500.0, 750.0, 1000.0, 2500.0, 5000.0, 7500.0,
     10_000.0,
 ];
 
-/// Where metrics go, and how they are named.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct OpenTelemetrySettings {
     server: Server,
-    /// By gRPC when there is none.
+    /// `None` for gRPC.
     path: Option<String>,
     headers: Vec<(String, String)>,
     service: [String; 2],
     prefix: String,
     pub(super) interval: Duration,
-    /// A rate is one counter with a tag, not two counters.
+    /// Export a rate as one counter with a tag, not as two.
     one_counter_for_rate: bool,
 }
 
 impl OpenTelemetrySettings {
-    /// From the variables of k6.
     pub(super) fn parse(variable: impl Fn(&str) -> Option<String>) -> Result<Self, OptionsError> {
         let variables = Variables::new("K6_OTEL_", &variable);
         variables.refuse("TLS_CERTIFICATE")?;
-        // Values are taken as they come.
+        // Validated, but without effect: values are taken as they arrive.
         variables.duration("FLUSH_INTERVAL", INTERVAL)?;
         let protocol =
             variables.text("EXPORTER_PROTOCOL").or_else(|| variables.text("EXPORTER_TYPE"));
@@ -99,10 +97,9 @@ impl OpenTelemetrySettings {
     }
 }
 
-/// The values of a trend.
 #[derive(Debug, Clone)]
 struct Buckets {
-    /// Of one more than there are bounds.
+    /// The last is beyond all bounds.
     counts: [u64; BOUNDS.len() + 1],
     sum: f64,
     min: f64,
@@ -118,11 +115,10 @@ impl Distribution for Buckets {
     }
 }
 
-/// What has been measured so far, and where it goes.
 pub(super) struct Exporter {
     settings: OpenTelemetrySettings,
     table: Table<Buckets>,
-    /// When the first value came, in nanoseconds since 1970.
+    /// Arrival of the first value, in nanoseconds since 1970.
     start: Option<u64>,
 }
 
@@ -143,7 +139,7 @@ impl Exporter {
         self.table.add(batch, registry);
     }
 
-    /// Everything so far, as it goes over the wire; `None` when there is nothing.
+    /// All metrics in the wire format; `None` without values.
     pub(super) fn message(&self, registry: &Registry, now: u64) -> Option<Vec<u8>> {
         let settings = &self.settings;
         let mut metrics = WireMetrics { settings, start: self.start?, now, all: BTreeMap::new() };
@@ -185,17 +181,15 @@ impl Exporter {
     }
 }
 
-/// The metrics of one message.
 struct WireMetrics<'s> {
     settings: &'s OpenTelemetrySettings,
     start: u64,
     now: u64,
-    /// Some of k6's metrics are two here.
+    /// Some metrics of k6 are two here.
     all: BTreeMap<(MetricId, u8), WireMetric>,
 }
 
 impl WireMetrics<'_> {
-    /// Adds the values of one metric with the same tags.
     fn add_series(
         &mut self,
         metric: (MetricId, &Metric),
@@ -204,10 +198,11 @@ impl WireMetrics<'_> {
     ) {
         match value {
             Value::Counter(sum) => {
-                self.add(metric, (0, ""), Data::sum, self.number(Number::Real(*sum), tags));
+                self.add(metric, (0, ""), sum_of(self.number(Number::Real(*sum), tags)));
             }
             Value::Gauge(value) => {
-                self.add(metric, (0, ""), Data::gauge, self.number(Number::Real(*value), tags));
+                let points = vec![self.number(Number::Real(*value), tags)];
+                self.add(metric, (0, ""), Data::Gauge(Gauge { points }));
             }
             Value::Rate { trues, total } if self.settings.one_counter_for_rate => {
                 for (condition, found) in [("nonzero", *trues), ("zero", total - trues)] {
@@ -215,16 +210,15 @@ impl WireMetrics<'_> {
                         let mut tags = tags.clone();
                         tags.push(attribute("condition", condition));
                         tags.sort_by(|one, other| one.key.cmp(&other.key));
-                        self.add(metric, (0, ".total"), Data::sum, self.count(found, tags));
+                        self.add(metric, (0, ".total"), sum_of(self.count(found, tags)));
                     }
                 }
             }
             Value::Rate { trues, total } => {
                 if *trues > 0 {
-                    let count = self.count(*trues, tags.clone());
-                    self.add(metric, (0, ".occurred"), Data::sum, count);
+                    self.add(metric, (0, ".occurred"), sum_of(self.count(*trues, tags.clone())));
                 }
-                self.add(metric, (1, ".total"), Data::sum, self.count(*total, tags));
+                self.add(metric, (1, ".total"), sum_of(self.count(*total, tags)));
             }
             Value::Trend(buckets) => {
                 let point = HistogramPoint {
@@ -238,36 +232,30 @@ impl WireMetrics<'_> {
                     min: Some(buckets.min),
                     max: Some(buckets.max),
                 };
-                self.add(metric, (0, ""), Data::histogram, Point::Histogram(point));
+                let histogram = Histogram { points: vec![point], temporality: CUMULATIVE };
+                self.add(metric, (0, ""), Data::Histogram(histogram));
             }
         }
     }
 
-    fn add(
-        &mut self,
-        (id, metric): (MetricId, &Metric),
-        (place, suffix): (u8, &str),
-        data: fn() -> Data,
-        point: Point,
-    ) {
+    fn add(&mut self, (id, metric): (MetricId, &Metric), (place, suffix): (u8, &str), data: Data) {
         let name = format!("{}{}{suffix}", self.settings.prefix, metric.name);
         let unit = match metric.contains {
-            // Rates have no unit in k6.
+            // In k6 rates have no unit.
             _ if !suffix.is_empty() => "",
             Contains::Time => "ms",
             Contains::Data => "By",
             Contains::Default => "",
         };
-        let new = || WireMetric { name, unit: unit.to_owned(), data: Some(data()) };
-        self.all.entry((id, place)).or_insert_with(new).push(point);
+        let new = || WireMetric { name, unit: unit.to_owned(), data: None };
+        self.all.entry((id, place)).or_insert_with(new).merge(data);
     }
 
-    fn number(&self, value: Number, attributes: Vec<KeyValue>) -> Point {
-        let (start, time) = (self.start, self.now);
-        Point::Number(NumberPoint { attributes, start, time, value: Some(value) })
+    fn number(&self, value: Number, attributes: Vec<KeyValue>) -> NumberPoint {
+        NumberPoint { attributes, start: self.start, time: self.now, value: Some(value) }
     }
 
-    fn count(&self, count: u64, attributes: Vec<KeyValue>) -> Point {
+    fn count(&self, count: u64, attributes: Vec<KeyValue>) -> NumberPoint {
         self.number(Number::Whole(count as i64), attributes)
     }
 }
@@ -280,44 +268,27 @@ fn attribute(key: &str, value: &str) -> KeyValue {
     KeyValue { key: key.to_owned(), value: Some(AnyValue { text: Some(value.to_owned()) }) }
 }
 
-/// A value of a series.
-enum Point {
-    Number(NumberPoint),
-    Histogram(HistogramPoint),
+fn sum_of(point: NumberPoint) -> Data {
+    Data::Sum(Sum { points: vec![point], temporality: CUMULATIVE, is_monotonic: true })
 }
 
 impl WireMetric {
-    fn push(&mut self, point: Point) {
-        match (&mut self.data, point) {
-            (Some(Data::Gauge(data)), Point::Number(point)) => data.points.push(point),
-            (Some(Data::Sum(data)), Point::Number(point)) => data.points.push(point),
-            (Some(Data::Histogram(data)), Point::Histogram(point)) => data.points.push(point),
+    fn merge(&mut self, data: Data) {
+        match (&mut self.data, data) {
+            (None, data) => self.data = Some(data),
+            (Some(Data::Gauge(all)), Data::Gauge(more)) => all.points.extend(more.points),
+            (Some(Data::Sum(all)), Data::Sum(more)) => all.points.extend(more.points),
+            (Some(Data::Histogram(all)), Data::Histogram(more)) => all.points.extend(more.points),
             _ => debug_assert!(false, "two kinds of data for one metric"),
         }
     }
 }
 
-impl Data {
-    fn gauge() -> Self {
-        Self::Gauge(Gauge::default())
-    }
-
-    fn sum() -> Self {
-        Self::Sum(Sum { points: Vec::new(), temporality: CUMULATIVE, is_monotonic: true })
-    }
-
-    fn histogram() -> Self {
-        Self::Histogram(Histogram { points: Vec::new(), temporality: CUMULATIVE })
-    }
-}
-
-/// Since the beginning, not since the last export.
+/// Since the start, not since the last export.
 const CUMULATIVE: i32 = 2;
 
 #[cfg(test)]
 mod tests {
-    use std::time::UNIX_EPOCH;
-
     use super::*;
     use crate::metrics::Builtin;
 
@@ -334,17 +305,13 @@ mod tests {
         let mut exporter = Exporter::new(settings(variables).unwrap());
         assert_eq!(exporter.message(&registry, 0), None);
         for (value, scenario) in [(5.0, "a"), (5.5, "a"), (20_000.0, "b")] {
-            let batch = Batch {
-                time: UNIX_EPOCH,
-                tags: vec![("scenario".to_owned(), scenario.to_owned())],
-                metadata: Vec::new(),
-                values: vec![
-                    (Builtin::DataSent.id(), value),
-                    (Builtin::Vus.id(), value),
-                    (Builtin::HttpReqFailed.id(), value - 5.0),
-                    (Builtin::HttpReqDuration.id(), value),
-                ],
-            };
+            let values = [
+                (Builtin::DataSent, value),
+                (Builtin::Vus, value),
+                (Builtin::HttpReqFailed, value - 5.0),
+                (Builtin::HttpReqDuration, value),
+            ];
+            let batch = Batch::new(Duration::ZERO, &[("scenario", scenario)], &[], &values);
             exporter.add(&batch, &registry, 100);
         }
         let message = exporter.message(&registry, 200).unwrap();
@@ -389,19 +356,19 @@ mod tests {
     }
 
     #[test]
-    fn variables_say_where_and_how() {
+    fn variables_select_server_and_protocol() {
         let shown = |variables: &[(&str, &str)]| settings(variables).unwrap().describe();
         assert_eq!(shown(&[]), "opentelemetry (grpc, https://localhost:4317)");
         let http = [("EXPORTER_PROTOCOL", "http/protobuf"), ("HTTP_EXPORTER_INSECURE", "true")];
         assert_eq!(shown(&http), "opentelemetry (http/protobuf, http://localhost:4318/v1/metrics)");
-        for (name, value, told) in [
+        for (name, value, expected) in [
             ("EXPORTER_PROTOCOL", "udp", "`udp` is neither"),
             ("GRPC_EXPORTER_ENDPOINT", "http://h:1", "is not a host and a port"),
             ("TLS_CERTIFICATE", "ca.pem", "not supported yet"),
             ("HEADERS", "a", "is not NAME=VALUE"),
         ] {
             let error = settings(&[(name, value)]).unwrap_err().to_string();
-            assert!(error.contains(told) && error.contains(name), "{error}");
+            assert!(error.contains(expected) && error.contains(name), "{error}");
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Messages of OpenTelemetry's protocol, as far as they are needed:
-//! `opentelemetry/proto/collector/metrics/v1/metrics_service.proto` and what it uses.
+//! The messages used of `opentelemetry/proto/collector/metrics/v1/metrics_service.proto` and its imports.
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Export {

@@ -1,4 +1,4 @@
-//! Sends what was measured to a server, from the writing thread, with the client of virtual users.
+//! Sends values to a server from the writing thread, with the client of virtual users.
 
 use std::cell::OnceCell;
 use std::io;
@@ -10,19 +10,17 @@ use crate::http::{
     TlsSettings, Url, basic, block_on,
 };
 
-/// How long an exchange with a server may take, as in k6.
+/// Time limit of an exchange, as in k6.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One address that leads nowhere must not cost a push.
+/// Tries all addresses: an unreachable one must not cost a push.
 const DNS: Dns = Dns { ttl: None, select: Select::Each, policy: Policy::Any };
 
-/// So much of an answer that refuses is shown.
+/// Limit of an error response in a message.
 const MAX_SHOWN_BYTES: usize = 64 << 10;
 
-/// The `User-Agent` header of what is sent.
 pub(super) const USER_AGENT: &str = "madang";
 
-/// An HTTP server that takes values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Server {
     /// Scheme, host and port.
@@ -32,27 +30,22 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// From `http://user:password@host:port`.
+    /// Parses `http://user:password@host:port`.
     pub(super) fn parse(address: &str) -> Result<Self, RequestError> {
         Ok(Self::at(&Url::parse(address)?))
     }
 
-    /// The one that this address leads to.
     pub(super) fn at(url: &Url) -> Self {
         let address = format!("{}://{}", url.scheme(), url.authority);
-        let mut server = Self { address, authorization: None, tls: TlsSettings::default() };
-        if let Some(user_info) = &url.user_info {
-            let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
-            server.log_in(user, password);
-        }
-        server
+        let authorization = url.user_info.as_deref().map(basic);
+        Self { address, authorization, tls: TlsSettings::default() }
     }
 
+    /// Sets credentials, unless the URL had some.
     pub(super) fn log_in(&mut self, user: &str, password: &str) {
         self.authorization.get_or_insert(basic(&format!("{user}:{password}")));
     }
 
-    /// An address on this server.
     pub(super) fn url(&self, target: &str) -> io::Result<Url> {
         Url::parse(&format!("{}{target}", self.address)).map_err(io::Error::other)
     }
@@ -69,7 +62,7 @@ impl Server {
         Rc::new(Network::new(config, |_, _| {}))
     }
 
-    /// Sends a body and waits for the answer, which has to be one of success.
+    /// Sends a body and waits for a response with a status of 200–299.
     pub(super) fn post(
         &self,
         target: &str,
@@ -92,9 +85,9 @@ impl Server {
         };
         let client = Client::new(self.network());
         let exchange = block_on(client.send(&request, |_| {}))?;
-        let answer = exchange.outcome.map_err(io::Error::other)?;
-        let shown = &answer.body[..answer.body.len().min(MAX_SHOWN_BYTES)];
-        match answer.head.status {
+        let response = exchange.outcome.map_err(io::Error::other)?;
+        let shown = &response.body[..response.body.len().min(MAX_SHOWN_BYTES)];
+        match response.head.status {
             200..=299 => Ok(()),
             status => Err(io::Error::other(format!(
                 "the server answers {status} {}",
@@ -118,7 +111,7 @@ mod tests {
             let (mut stream, _) = listener.accept().unwrap();
             assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
             stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nfine").unwrap();
-            // Open until the other side closes.
+            // Open until the client closes.
             while stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {}
         });
         let begin = std::time::Instant::now();

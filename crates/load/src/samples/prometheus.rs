@@ -1,5 +1,5 @@
-//! Prometheus' remote write (k6's `internal/output/prometheusrw`): the series that have changed, as snappy-compressed
-//! protobuf, every five seconds.
+//! Prometheus' remote write (k6's `internal/output/prometheusrw`): changed series as snappy-compressed protobuf, every
+//! five seconds.
 
 use std::io;
 use std::time::Duration;
@@ -16,31 +16,28 @@ use crate::metrics::{Contains, Histogram, Metric, Registry};
 use crate::options::OptionsError;
 use crate::summary::TrendStat;
 
-/// Where it goes unless something else is said; k6's.
+// k6's defaults.
 const ADDRESS: &str = "http://localhost:9090/api/v1/write";
 const INTERVAL: Duration = Duration::from_secs(5);
 const TREND_STATS: &str = "p(99)";
 
-/// What stands for the end of a series (Prometheus' `value.StaleNaN`).
+/// The marker for the end of a series (Prometheus' `value.StaleNaN`).
 const STALE: u64 = 0x7ff0_0000_0000_0002;
 
-/// Where series go, and in what form.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PrometheusSettings {
     server: Server,
     target: String,
-    address: String,
-    headers: Vec<(String, String)>,
+    pub(super) headers: Vec<(String, String)>,
     pub(super) interval: Duration,
     trend: Trend,
-    /// Say at the end that the series are over.
+    /// Mark the end of all series.
     marks_stale: bool,
 }
 
-/// How trends are sent.
 #[derive(Debug, Clone, PartialEq)]
 enum Trend {
-    /// One series for each statistic, with what stands at the end of its name.
+    /// A series for each statistic, with the suffix of its name.
     Stats(Vec<(String, Stat)>),
     NativeHistogram,
 }
@@ -52,7 +49,7 @@ enum Stat {
 }
 
 impl PrometheusSettings {
-    /// From the variables of k6, and the address if there is one.
+    /// Reads k6's environment variables; a non-empty address wins over them.
     pub(super) fn parse(
         address: &str,
         variable: impl Fn(&str) -> Option<String>,
@@ -85,11 +82,9 @@ impl PrometheusSettings {
             let list = variables.text("TREND_STATS").unwrap_or_else(|| TREND_STATS.to_owned());
             Trend::Stats(stats(&list, &variables)?)
         };
-        let shown = format!("{}{}", server.address, url.target);
         Ok(Self {
             server,
             target: url.target.to_string(),
-            address: shown,
             headers,
             interval: variables.duration("PUSH_INTERVAL", INTERVAL)?,
             trend,
@@ -97,16 +92,12 @@ impl PrometheusSettings {
         })
     }
 
-    pub(super) fn add_headers(&mut self, headers: &[(String, String)]) {
-        self.headers.extend_from_slice(headers);
-    }
-
     pub(super) fn describe(&self) -> String {
-        format!("Prometheus remote write ({})", self.address)
+        format!("Prometheus remote write ({}{})", self.server.address, self.target)
     }
 }
 
-/// `p(99.9)` is `p999` at the end of a name.
+/// Parses statistics; the suffix of `p(99.9)` is `p999`.
 fn stats(list: &str, variables: &Variables<'_>) -> Result<Vec<(String, Stat)>, OptionsError> {
     let names = list.split(',').map(str::trim);
     let stats = names.map(|name| match TrendStat::parse(name) {
@@ -120,9 +111,9 @@ fn stats(list: &str, variables: &Variables<'_>) -> Result<Vec<(String, Stat)>, O
     stats.collect()
 }
 
-/// The values of a trend. Times are in seconds there.
 #[derive(Debug)]
 struct TrendValues {
+    /// Converts times to seconds.
     factor: f64,
     distribution: Storage,
 }
@@ -143,7 +134,6 @@ impl Distribution for TrendValues {
     }
 }
 
-/// What has been measured so far, and where it goes.
 pub(super) struct RemoteWrite {
     settings: PrometheusSettings,
     table: Table<TrendValues>,
@@ -154,9 +144,10 @@ impl RemoteWrite {
         let native = settings.trend == Trend::NativeHistogram;
         let table = Table::new(move |contains| TrendValues {
             factor: if contains == Contains::Time { 1e-3 } else { 1.0 },
-            distribution: match native {
-                true => Storage::Native(Box::default()),
-                false => Storage::Stats(Box::default()),
+            distribution: if native {
+                Storage::Native(Box::default())
+            } else {
+                Storage::Stats(Box::default())
             },
         });
         Self { settings, table }
@@ -166,7 +157,7 @@ impl RemoteWrite {
         self.table.add(batch, registry);
     }
 
-    /// What has changed since the last call, as it goes over the wire; `None` when nothing has.
+    /// The series changed since the last call in the wire format; `None` without any.
     pub(super) fn message(&mut self, registry: &Registry) -> Option<Vec<u8>> {
         let mut request = WriteRequest::default();
         let trend = &self.settings.trend;
@@ -176,7 +167,7 @@ impl RemoteWrite {
         (!request.series.is_empty()).then(|| request.encode_to_vec())
     }
 
-    /// The message that all series are over, if that is wanted.
+    /// The message with the end of all series, if enabled.
     pub(super) fn last_message(&self, registry: &Registry, now: i64) -> Option<Vec<u8>> {
         if !self.settings.marks_stale {
             return None;
@@ -251,7 +242,7 @@ fn write_series(
     }
 }
 
-/// By name, as the protocol wants them.
+/// Labels sorted by name, as the protocol requires.
 fn labels(metric: &Metric, suffix: &str, tags: &Tags) -> Vec<Label> {
     let name = ("__name__".to_owned(), format!("k6_{}{suffix}", metric.name));
     let mut labels: Vec<Label> =
@@ -282,7 +273,7 @@ impl WireHistogram {
     }
 }
 
-/// Prometheus' `remote.proto` and `types.proto`, as far as they are needed.
+/// The messages used of Prometheus' `remote.proto` and `types.proto`.
 #[derive(Clone, PartialEq, prost::Message)]
 struct WriteRequest {
     #[prost(message, repeated, tag = "1")]
@@ -350,8 +341,6 @@ struct BucketSpan {
 
 #[cfg(test)]
 mod tests {
-    use std::time::UNIX_EPOCH;
-
     use super::*;
     use crate::metrics::Builtin;
 
@@ -364,22 +353,19 @@ mod tests {
         PrometheusSettings::parse("", variable)
     }
 
-    /// What is sent of some values, one line a series.
+    /// The sent series, one line each.
     fn sent(variables: &[(&str, &str)]) -> Vec<String> {
         let registry = Registry::new();
         let mut output = RemoteWrite::new(settings(variables).unwrap());
-        let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let tags = [("Z", "1"), ("empty", ""), ("scenario", "default")];
         for value in [100.0, 300.0] {
-            let batch = Batch {
-                time: UNIX_EPOCH + Duration::from_micros(1_500_900),
-                tags: vec![tag("Z", "1"), tag("empty", ""), tag("scenario", "default")],
-                metadata: vec![tag("vu", "1")],
-                values: vec![
-                    (Builtin::HttpReqs.id(), 1.0),
-                    (Builtin::HttpReqFailed.id(), value - 100.0),
-                    (Builtin::HttpReqDuration.id(), value),
-                ],
-            };
+            let values = [
+                (Builtin::HttpReqs, 1.0),
+                (Builtin::HttpReqFailed, value - 100.0),
+                (Builtin::HttpReqDuration, value),
+            ];
+            let time = Duration::from_micros(1_500_900);
+            let batch = Batch::new(time, &tags, &[("vu", "1")], &values);
             output.add(&batch, &registry);
         }
         let message = output.message(&registry).unwrap();
@@ -427,16 +413,12 @@ mod tests {
     }
 
     #[test]
-    fn variables_say_where_and_how() {
+    fn variables_select_server_and_form() {
         let given = settings(&[("SERVER_URL", "https://u:p@h/write"), ("PUSH_INTERVAL", "2s")]);
         let given = given.unwrap();
         assert_eq!(given.describe(), "Prometheus remote write (https://h/write)");
         assert_eq!(given.interval, Duration::from_secs(2));
-        let header = |name: &str| (name.to_owned(), "1".to_owned());
-        let mut given = settings(&[("HTTP_HEADERS", "A:1")]).unwrap();
-        given.add_headers(&[header("B")]);
-        assert_eq!(given.headers, [header("A"), header("B")]);
-        for (name, value, told) in [
+        for (name, value, expected) in [
             ("TREND_STATS", "p99", "`p99` is no statistic"),
             ("PUSH_INTERVAL", "x", "is not a duration"),
             ("SIGV4_REGION", "eu", "not supported yet"),
@@ -446,7 +428,7 @@ mod tests {
             ("CLIENT_CERTIFICATE", "/nowhere", "CLIENT_CERTIFICATE_KEY"),
         ] {
             let error = settings(&[(name, value)]).unwrap_err().to_string();
-            assert!(error.contains(told) && error.contains(name), "{error}");
+            assert!(error.contains(expected) && error.contains(name), "{error}");
         }
     }
 }

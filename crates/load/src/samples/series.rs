@@ -1,4 +1,4 @@
-//! Values summed up by metric and tags, for servers that take sums instead of single values.
+//! Values aggregated by metric and tags, for servers that take aggregates.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,38 +7,33 @@ use std::time::UNIX_EPOCH;
 use super::Batch;
 use crate::metrics::{Contains, Metric, MetricId, MetricKind, Registry};
 
-/// Most different sets of tags. A script that puts an id into every URL must not exhaust the memory, here or
-/// in the server.
+/// Limit of different sets of tags. A script that puts an id into every URL must not exhaust the memory, here or in the
+/// server.
 const MAX_TAG_SETS: usize = 20_000;
 
-/// Name and value, by the alphabet.
+/// Sorted names and values.
 pub(super) type Tags = Arc<[(String, String)]>;
 
-/// How the values of a trend are kept.
 pub(super) trait Distribution {
     fn record(&mut self, value: f64);
 }
 
-/// What the values of one metric with the same tags come to, since the beginning of the run.
+/// The aggregate since the start of the run.
 #[derive(Debug, Clone)]
 pub(super) enum Value<D> {
     Counter(f64),
-    /// The last value.
     Gauge(f64),
-    Rate {
-        trues: u64,
-        total: u64,
-    },
+    Rate { trues: u64, total: u64 },
     Trend(D),
 }
 
-/// The values of one metric with the same tags.
+/// A metric with one set of tags.
 #[derive(Debug)]
 pub(super) struct Series<D> {
     pub(super) value: Value<D>,
-    /// When the last value was measured, in milliseconds since 1970.
+    /// Time of the last value, in milliseconds since 1970.
     pub(super) time: i64,
-    /// There was a value after that time since [`Table::take_fresh`].
+    /// A later value was added since [`Table::take_fresh`].
     is_fresh: bool,
 }
 
@@ -70,11 +65,10 @@ impl<D: Distribution> Series<D> {
     }
 }
 
-/// All series of a run.
 pub(super) struct Table<D> {
-    /// Makes a trend without values.
+    /// Creates a trend without values.
     empty: Box<dyn Fn(Contains) -> D + Send>,
-    numbers: HashMap<Tags, usize>,
+    tag_indices: HashMap<Tags, usize>,
     tags: Vec<Tags>,
     series: BTreeMap<(MetricId, usize), Series<D>>,
     /// Values with tags beyond [`MAX_TAG_SETS`].
@@ -82,15 +76,13 @@ pub(super) struct Table<D> {
 }
 
 impl<D: Distribution> Table<D> {
-    /// `empty` makes a trend without values.
     pub(super) fn new(empty: impl Fn(Contains) -> D + Send + 'static) -> Self {
-        let (numbers, tags, series) = Default::default();
-        Self { empty: Box::new(empty), numbers, tags, series, left_out: 0 }
+        let (tag_indices, tags, series) = Default::default();
+        Self { empty: Box::new(empty), tag_indices, tags, series, left_out: 0 }
     }
 
-    /// Adds the values of one moment. As in k6 a tag without a value is none.
     pub(super) fn add(&mut self, batch: &Batch, registry: &Registry) {
-        let Some(tags) = self.number(&batch.tags) else {
+        let Some(tags) = self.tag_index(&batch.tags) else {
             self.left_out += batch.values.len() as u64;
             return;
         };
@@ -102,25 +94,24 @@ impl<D: Distribution> Table<D> {
         }
     }
 
-    fn number(&mut self, tags: &[(String, String)]) -> Option<usize> {
-        if let Some(number) = self.numbers.get(tags) {
-            return Some(*number);
+    fn tag_index(&mut self, tags: &[(String, String)]) -> Option<usize> {
+        if let Some(index) = self.tag_indices.get(tags) {
+            return Some(*index);
         }
         if self.tags.len() >= MAX_TAG_SETS {
             return None;
         }
         let tags: Tags = tags.into();
-        self.numbers.insert(tags.clone(), self.tags.len());
+        self.tag_indices.insert(tags.clone(), self.tags.len());
         self.tags.push(tags);
         Some(self.tags.len() - 1)
     }
 
-    /// All series, those of a metric one after the other.
     pub(super) fn all(&self) -> impl Iterator<Item = (MetricId, &Tags, &Series<D>)> {
         self.series.iter().map(|((metric, tags), series)| (*metric, &self.tags[*tags], series))
     }
 
-    /// Calls `each` with the series that have later values than at the last call.
+    /// Calls `each` with the series that have later values since the last call.
     pub(super) fn take_fresh(&mut self, mut each: impl FnMut(MetricId, &Tags, &Series<D>)) {
         for ((metric, tags), series) in &mut self.series {
             if std::mem::take(&mut series.is_fresh) {
@@ -129,7 +120,7 @@ impl<D: Distribution> Table<D> {
         }
     }
 
-    /// How many values were left out since the last call, and why.
+    /// A message about values left out since the last call.
     pub(super) fn take_left_out(&mut self) -> Option<String> {
         let left_out = std::mem::take(&mut self.left_out);
         (left_out > 0).then(|| {
@@ -141,7 +132,7 @@ impl<D: Distribution> Table<D> {
     }
 }
 
-/// The tags that have a value, by name and value.
+/// Names and values of tags; as in k6 those without a value are left out.
 pub(super) fn given(tags: &Tags) -> impl Iterator<Item = (String, String)> {
     tags.iter().filter(|(name, value)| !name.is_empty() && !value.is_empty()).cloned()
 }
@@ -158,12 +149,7 @@ mod tests {
     }
 
     fn batch(milliseconds: u64, tag: &str, values: &[(Builtin, f64)]) -> Batch {
-        Batch {
-            time: UNIX_EPOCH + Duration::from_millis(milliseconds),
-            tags: vec![("t".to_owned(), tag.to_owned())],
-            metadata: Vec::new(),
-            values: values.iter().map(|(metric, value)| (metric.id(), *value)).collect(),
-        }
+        Batch::new(Duration::from_millis(milliseconds), &[("t", tag)], &[], values)
     }
 
     #[test]

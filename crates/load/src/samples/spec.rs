@@ -1,4 +1,4 @@
-//! What `--out` asks for.
+//! Parses `--out`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use super::csv::TimeFormat;
 use super::influx::InfluxSettings;
 use super::opentelemetry::OpenTelemetrySettings;
 use super::prometheus::PrometheusSettings;
-use crate::options::{OptionsError, parse_duration};
+use super::variables::{Variables, parse_interval};
+use crate::options::OptionsError;
 
-/// How often JSON lines are written to the file; k6's.
+/// Interval of writes to a JSON file; k6's.
 const JSON_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The same for rows, unless `saveInterval` says otherwise.
 const CSV_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Outputs of k6 that are not there, and what to do instead.
+/// Unsupported outputs of k6, and alternatives.
 const MISSING: &[(&str, &str)] = &[
     ("cloud", ""),
     ("summary", ""),
@@ -31,7 +31,7 @@ pub(super) enum Format {
     OpenTelemetry(Box<OpenTelemetrySettings>),
 }
 
-/// Where single values are written, and how.
+/// An output of single values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutputSpec {
     pub(super) format: Format,
@@ -41,11 +41,11 @@ pub struct OutputSpec {
 }
 
 impl OutputSpec {
-    /// Reads `json=FILE`, `csv=FILE`, `csv=fileName=FILE,timeFormat=unix_milli`, `influxdb=http://host:8086/database`,
-    /// `experimental-prometheus-rw` or `opentelemetry`. `variable` gives the settings that the environment has (`K6_CSV_TIME_FORMAT`, `K6_INFLUXDB_DB`, …).
+    /// Parses `json=FILE`, `csv=FILE`, `csv=fileName=FILE,timeFormat=unix_milli`, `influxdb=http://host:8086/database`,
+    /// `experimental-prometheus-rw` or `opentelemetry`. `variable` reads the environment (`K6_CSV_TIME_FORMAT`, …).
     ///
     /// # Errors
-    /// For an output that is missing, and for settings that make no sense.
+    /// An unsupported output or invalid settings.
     pub fn parse(
         text: &str,
         variable: impl Fn(&str) -> Option<String>,
@@ -81,16 +81,15 @@ impl OutputSpec {
         }
     }
 
-    /// With these headers, if it is Prometheus': k6 has a variable for each of them (`K6_PROMETHEUS_RW_HEADERS_NAME`).
+    /// Adds headers to Prometheus' remote write; k6 has a variable for each (`K6_PROMETHEUS_RW_HEADERS_NAME`).
     #[must_use]
     pub fn with_headers(mut self, headers: &[(String, String)]) -> Self {
         if let Format::Prometheus(settings) = &mut self.format {
-            settings.add_headers(headers);
+            settings.headers.extend_from_slice(headers);
         }
         self
     }
 
-    /// As the header of a run has it.
     pub(crate) fn describe(&self) -> String {
         let name = match &self.format {
             Format::Json => "json",
@@ -101,7 +100,7 @@ impl OutputSpec {
         };
         match (&self.file, &self.format) {
             (Some(file), _) => format!("{name} ({})", file.display()),
-            // k6's own difference.
+            // As in k6 without a space.
             (None, Format::Json) => "json(stdout)".to_owned(),
             (None, _) => format!("{name} (stdout)"),
         }
@@ -130,20 +129,17 @@ fn csv(
                 format = TimeFormat::parse(value).ok_or_else(|| wrong(&problem))?;
             }
             "saveInterval" => {
-                let given = parse_duration(value).ok().filter(|given| !given.is_zero());
-                let problem = format!("`{value}` is not a duration such as 1s");
-                interval = given.ok_or_else(|| wrong(&problem))?;
+                interval = parse_interval(value).map_err(|problem| wrong(&problem))?;
             }
             _ => return Err(wrong(&format!("unknown setting `{key}`"))),
         }
         Ok(())
     };
-    for (name, key) in [
-        ("K6_CSV_FILENAME", "fileName"),
-        ("K6_CSV_SAVE_INTERVAL", "saveInterval"),
-        ("K6_CSV_TIME_FORMAT", "timeFormat"),
-    ] {
-        if let Some(value) = variable(name).filter(|value| !value.is_empty()) {
+    let variables = Variables::new("K6_CSV_", &variable);
+    for (name, key) in
+        [("FILENAME", "fileName"), ("SAVE_INTERVAL", "saveInterval"), ("TIME_FORMAT", "timeFormat")]
+    {
+        if let Some(value) = variables.text(name) {
             set(key, &value)?;
         }
     }
@@ -183,15 +179,25 @@ mod tests {
     fn settings_of_rows_win_over_their_variables() {
         let spec = parse("csv=fileName=x.csv,saveInterval=2s,timeFormat=UNIX_nano").unwrap();
         assert_eq!(spec.format, Format::Csv(TimeFormat::UnixNano));
-        assert_eq!(
-            (spec.file, spec.flush_interval),
-            (Some("x.csv".into()), Duration::from_secs(2))
-        );
+        assert_eq!(spec.file, Some("x.csv".into()));
+        assert_eq!(spec.flush_interval, Duration::from_secs(2));
         assert_eq!(parse("csv=o.csv").unwrap().format, Format::Csv(TimeFormat::Rfc3339));
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_told() {
+    fn headers_are_added_to_those_of_the_variable() {
+        let variable =
+            |name: &str| (name == "K6_PROMETHEUS_RW_HTTP_HEADERS").then(|| "A:1".to_owned());
+        let spec = OutputSpec::parse("experimental-prometheus-rw", variable).unwrap();
+        let header = |name: &str| (name.to_owned(), "1".to_owned());
+        let Format::Prometheus(settings) = spec.with_headers(&[header("B")]).format else {
+            panic!()
+        };
+        assert_eq!(settings.headers, [header("A"), header("B")]);
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_reported() {
         for (text, expected) in [
             ("web-dashboard", "the output `web-dashboard` is not supported yet"),
             ("jsn=x", "`jsn` is not json, csv, influxdb,"),

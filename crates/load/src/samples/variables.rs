@@ -1,4 +1,4 @@
-//! Settings of outputs, which k6 takes from environment variables.
+//! Settings of outputs in environment variables.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::http::ClientCertificate;
 use crate::options::{OptionsError, parse_duration};
 
-/// The variables of one output; all have the same beginning.
+/// The variables of an output, with a common prefix.
 pub(super) struct Variables<'v> {
     prefix: &'static str,
     read: &'v dyn Fn(&str) -> Option<String>,
@@ -17,7 +17,7 @@ impl<'v> Variables<'v> {
         Self { prefix, read }
     }
 
-    /// The value of a variable; an empty one counts as none.
+    /// The value of a variable; an empty one counts as unset.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         (self.read)(&format!("{}{name}", self.prefix)).filter(|value| !value.is_empty())
     }
@@ -42,11 +42,10 @@ impl<'v> Variables<'v> {
 
     pub(super) fn duration(&self, name: &str, default: Duration) -> Result<Duration, OptionsError> {
         let Some(text) = self.text(name) else { return Ok(default) };
-        let given = parse_duration(&text).ok().filter(|given| !given.is_zero());
-        given.ok_or_else(|| self.wrong(name, format!("`{text}` is not a duration such as 1s")))
+        parse_interval(&text).map_err(|problem| self.wrong(name, problem))
     }
 
-    /// `NAME:VALUE,NAME:VALUE`, or with another sign in place of the colon.
+    /// Parses `NAME:VALUE,NAME:VALUE` with any separator in place of the colon.
     pub(super) fn pairs(
         &self,
         name: &str,
@@ -62,7 +61,6 @@ impl<'v> Variables<'v> {
         pairs.collect()
     }
 
-    /// A certificate to show, and its key, from two files.
     pub(super) fn certificate(
         &self,
         certificate: &str,
@@ -84,4 +82,13 @@ impl<'v> Variables<'v> {
             (None, Some(_)) => Err(self.wrong(certificate, format!("{key} needs it"))),
         }
     }
+}
+
+/// Parses a duration other than zero.
+///
+/// # Errors
+/// The message for any other text.
+pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
+    let given = parse_duration(text).ok().filter(|given| !given.is_zero());
+    given.ok_or_else(|| format!("`{text}` is not a duration such as 1s"))
 }

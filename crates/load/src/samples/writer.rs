@@ -11,7 +11,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::csv::Csv;
-use super::influx::{Database, Points};
+use super::influx::{Database, InfluxSettings};
 use super::json::Json;
 use super::opentelemetry::Exporter;
 use super::post::TIMEOUT;
@@ -23,11 +23,10 @@ use crate::panics::Watch;
 use crate::run::Run;
 use crate::script::ScriptError;
 
-/// At the end a disk, pipe or server may take nothing for so long before what is left is given up; up to two pushes
-/// may last.
+/// Time without progress after which the rest is given up at the end: two pushes may take this long.
 const STALL: Duration = TIMEOUT.saturating_mul(3);
 
-/// How often that wait looks for a signal.
+/// Interval of checks for a signal during that wait.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
 
 enum Target {
@@ -66,7 +65,7 @@ impl Write for Target {
         }
     }
 
-    /// What is compressed is written when a block is full: flushing would make the file larger.
+    /// Compressed blocks are only written when full: flushing would enlarge the file.
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Gzip(_) => Ok(()),
@@ -78,13 +77,11 @@ impl Write for Target {
 enum Form {
     Json(Json),
     Csv(Csv),
-    Influx(Box<Points>),
+    Influx(Box<InfluxSettings>),
 }
 
-/// Values as text, one after the other.
 struct Lines {
     form: Form,
-    /// What of a batch is not in the file yet.
     bytes: Vec<u8>,
     target: Target,
 }
@@ -95,13 +92,12 @@ impl Lines {
         let registry = run.registry();
         match &mut self.form {
             Form::Json(json) => {
-                let thresholds = run.options.get().map_or(&[][..], |options| &options.thresholds);
-                json.write(&mut self.bytes, batch, &registry, thresholds)?;
+                json.write(&mut self.bytes, batch, &registry, &run.settings().thresholds)?;
             }
             Form::Csv(csv) => csv.write(&mut self.bytes, batch, &registry)?,
-            Form::Influx(points) => points.write(&mut self.bytes, batch, &registry)?,
+            Form::Influx(settings) => settings.write_points(&mut self.bytes, batch, &registry)?,
         }
-        // A file may keep this thread waiting; the registry is needed by others.
+        // Unlocks the registry: a file may block this thread.
         drop(registry);
         self.target.write_all(&self.bytes)
     }
@@ -125,7 +121,6 @@ impl OutputKind {
         Ok(())
     }
 
-    /// Writes or pushes what waits.
     fn flush(&mut self, run: &Run) -> io::Result<()> {
         let left_out = match self {
             Self::Lines(lines) => return lines.target.flush(),
@@ -140,7 +135,7 @@ impl OutputKind {
                 series.take_left_out()
             }
         };
-        left_out.map_or(Ok(()), |told| Err(io::Error::other(told)))
+        left_out.map_or(Ok(()), |left_out| Err(io::Error::other(left_out)))
     }
 
     fn end(mut self, run: &Run) -> io::Result<()> {
@@ -149,23 +144,21 @@ impl OutputKind {
         }
         self.flush(run)?;
         let Self::Prometheus(series) = self else { return Ok(()) };
-        // Later than the last values, as another value of the same moment would be refused.
+        // Later than the last values: a second value of a moment would be rejected.
         let message = series.last_message(&run.registry(), now().as_millis() as i64 + 1);
         message.map_or(Ok(()), |message| series.push(&message))
     }
 
-    /// Whether it goes to a server, which may come back after an error.
+    /// True if the target is a server, which may recover.
     fn is_remote(&self) -> bool {
         !matches!(self, Self::Lines(lines) if !matches!(lines.form, Form::Influx(_)))
     }
 }
 
-/// Since 1970.
 fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// One file or server.
 struct Output {
     name: String,
     /// `None` after it has failed.
@@ -187,9 +180,7 @@ impl Output {
         let kind = match &spec.format {
             Format::Json => lines(Form::Json(Json::default()))?,
             Format::Csv(time) => lines(Form::Csv(Csv::new(*time, run.settings().system_tags)))?,
-            Format::Influx(settings) => {
-                lines(Form::Influx(Box::new(Points::new((**settings).clone()))))?
-            }
+            Format::Influx(settings) => lines(Form::Influx(settings.clone()))?,
             Format::Prometheus(settings) => {
                 OutputKind::Prometheus(RemoteWrite::new((**settings).clone()))
             }
@@ -208,28 +199,28 @@ impl Output {
 
     fn write(&mut self, batch: &Batch, run: &Run) {
         let result = self.kind.as_mut().map_or(Ok(()), |kind| kind.write(batch, run));
-        self.note(result, run);
+        self.check(result, run);
     }
 
     fn flush_when_due(&mut self, run: &Run) {
         if self.flushed.elapsed() >= self.flush_interval {
             let result = self.kind.as_mut().map_or(Ok(()), |kind| kind.flush(run));
-            // After it: a push to a slow server is no reason to push again at once.
+            // Afterwards: a slow push must not cause the next at once.
             self.flushed = Instant::now();
-            self.note(result, run);
+            self.check(result, run);
         }
     }
 
-    /// Whether everything was written.
+    /// Returns whether everything was written.
     fn end(&mut self, run: &Run) -> bool {
         let Some(kind) = self.kind.take() else { return false };
         let result = kind.end(run);
-        self.note(result, run);
+        self.check(result, run);
         self.is_whole
     }
 
-    /// Notes how something went. After an error nothing more is written to a file; a server may come back.
-    fn note(&mut self, result: io::Result<()>, run: &Run) {
+    /// Logs an error. It ends the output to a file, but not to a server, which may recover.
+    fn check(&mut self, result: io::Result<()>, run: &Run) {
         if let Err(error) = result {
             self.is_whole = false;
             self.kind = self.kind.take().filter(OutputKind::is_remote);
@@ -239,17 +230,15 @@ impl Output {
     }
 }
 
-/// The writing thread, as the rest of the engine sees it.
 pub(crate) struct Writer {
-    samples: Arc<Samples>,
-    /// The outputs, for messages.
+    pub(crate) samples: Arc<Samples>,
+    /// Names of the outputs, for messages.
     names: String,
-    /// Whether everything was written.
+    /// Receives whether everything was written.
     done: Receiver<bool>,
 }
 
 impl Writer {
-    /// Opens the files and starts to write what comes.
     pub(crate) fn start(specs: &[OutputSpec], run: &Arc<Run>) -> Result<Self, ScriptError> {
         let mut outputs = Vec::new();
         for spec in specs {
@@ -258,10 +247,10 @@ impl Writer {
             });
             outputs.push(opened?);
         }
-        Self::of(outputs, run)
+        Self::spawn(outputs, run)
     }
 
-    fn of(mut outputs: Vec<Output>, run: &Arc<Run>) -> Result<Self, ScriptError> {
+    fn spawn(mut outputs: Vec<Output>, run: &Arc<Run>) -> Result<Self, ScriptError> {
         let names: Vec<&str> = outputs.iter().map(|output| &*output.name).collect();
         let names = names.join(", ");
         let (sender, receiver) = channel();
@@ -278,14 +267,9 @@ impl Writer {
         Ok(Self { samples, names, done })
     }
 
-    /// Where values go.
-    pub(crate) fn samples(&self) -> Arc<Samples> {
-        self.samples.clone()
-    }
-
-    /// Waits until everything is written; false when something is missing, which is said.
+    /// Waits until everything is written; logs and returns false when values are missing.
     pub(crate) fn finish(self, run: &Run) -> bool {
-        // Without a receiver there is nothing to end.
+        // Without a receiver the thread has ended.
         let _ = self.samples.sender.send(Message::End);
         let error = |message: &str| run.log.write(Level::Error, message, &[]);
         let queued = || self.samples.queued.load(Ordering::Relaxed);
@@ -324,7 +308,7 @@ impl Writer {
     }
 }
 
-/// Writes until the end; whether everything was written.
+/// Writes until the end; returns whether everything was written.
 fn serve(
     outputs: &mut [Output],
     messages: &Receiver<Message>,
@@ -343,7 +327,7 @@ fn serve(
         }
         outputs.iter_mut().for_each(|output| output.flush_when_due(run));
     }
-    // All of them, also after one that has failed.
+    // Ends all, also after a failure.
     let whole: Vec<bool> = outputs.iter_mut().map(|output| output.end(run)).collect();
     whole.into_iter().all(|whole| whole)
 }
@@ -351,7 +335,7 @@ fn serve(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::{Log, LogFormat, Messages};
+    use crate::log::Log;
     use crate::metrics::{Builtin, SampleTags};
 
     struct Broken;
@@ -368,8 +352,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_the_writing_thread_stops_the_run() {
-        let log = Log::new(Messages::default(), LogFormat::Text);
-        let run = Arc::new(Run::new("s.js".into(), Default::default(), log));
+        let run = Arc::new(Run::new("s.js".into(), Log::default()));
         let target = Target::Plain(Box::new(Broken));
         let lines = Lines { form: Form::Json(Json::default()), bytes: Vec::new(), target };
         let output = Output {
@@ -379,9 +362,9 @@ mod tests {
             flush_interval: STALL,
             flushed: Instant::now(),
         };
-        let writer = Writer::of(vec![output], &run).unwrap();
+        let writer = Writer::spawn(vec![output], &run).unwrap();
         let values = [(Builtin::Vus.id(), 1.0)];
-        writer.samples().send(Instant::now(), &values, &SampleTags::default());
+        writer.samples.send(Instant::now(), &values, &SampleTags::default());
         assert!(!writer.finish(&run));
         let place = "the thread that writes the outputs".to_owned();
         assert_eq!(run.panicked(), Some(ScriptError::Panic(place)));

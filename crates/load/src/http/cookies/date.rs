@@ -2,10 +2,10 @@
 
 use time::{Date, Month, UtcDateTime};
 
-/// Seconds since 1970; `None` for what is no date.
+/// Seconds since 1970; `None` for an invalid date.
 pub(crate) fn parse(text: &str) -> Option<i64> {
     let (mut time, mut day, mut month, mut year) = (None, None, None, None);
-    // Delimiters: everything printable but digits, letters and the colon.
+    // All but letters, digits and the colon are delimiters.
     let tokens = text
         .split(|c: char| !(c.is_ascii_alphanumeric() || c == ':'))
         .filter(|token| !token.is_empty());
@@ -51,7 +51,7 @@ fn month_of(token: &str) -> Option<Month> {
     Month::try_from(index as u8 + 1).ok()
 }
 
-/// Days from 1970-01-01 on. A day that the month does not have is one of the next.
+/// Days since 1970-01-01. A day beyond the month's end is one of the next month.
 fn days_since_1970(year: i64, month: Month, day: i64) -> Option<i64> {
     let first = Date::from_calendar_date(year.try_into().ok()?, month, 1).ok()?;
     Some((first - UtcDateTime::UNIX_EPOCH.date()).whole_days() + day - 1)

@@ -1,4 +1,4 @@
-//! What one virtual user keeps, and which of it goes where (RFC 6265 §5.3 and §5.4).
+//! Cookie jar of one virtual user (RFC 6265 §5.3 and §5.4).
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -9,14 +9,12 @@ use super::SetCookie;
 use super::set_cookie::is_name;
 use crate::http::{Head, Url};
 
-/// Most cookies of one virtual user; the oldest goes first. Browsers keep 180 per domain.
+/// Limit of cookies in a jar; the oldest is removed first. Browsers keep 180 per domain.
 const MAX_COOKIES: usize = 256;
 
-/// Most bytes of names, values, domains and paths in one jar: there are thousands of jars, and a
-/// server that sets more could not be sent it back anyway.
+/// Limit of names, values, domains and paths in a jar: there are thousands of jars, and a request could not carry more.
 const MAX_JAR_BYTES: usize = 128 * 1024;
 
-/// A cookie as it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pair {
     pub(crate) name: Rc<str>,
@@ -28,11 +26,11 @@ pub(crate) struct Pair {
 struct Stored {
     pair: Pair,
     domain: Box<str>,
-    /// Only for exactly `domain`, not for hosts below it.
+    /// Not for hosts below `domain`.
     host_only: bool,
     path: Box<str>,
     secure: bool,
-    /// In seconds since 1970; `None` lasts as long as the jar.
+    /// Seconds since 1970; `None` lasts as long as the jar.
     expires: Option<i64>,
 }
 
@@ -44,32 +42,29 @@ impl Stored {
     fn is_for(&self, url: &Url) -> bool {
         let host_matches =
             *url.host == *self.domain || (!self.host_only && is_below(&url.host, &self.domain));
-        // As browsers and Go's jar have it, the way to the own machine cannot be tapped.
+        // As in browsers and Go's jar a connection to this machine counts as safe.
         let safe = !self.secure || url.secure || is_own_machine(&url.host);
         host_matches && safe && path_matches(url.path(), &self.path)
     }
 }
 
-/// Whether a host is this machine by its name or address.
 fn is_own_machine(host: &str) -> bool {
     host == "localhost"
         || host.ends_with(".localhost")
         || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// The cookies of one virtual user. Cookies stay in the order they were set.
+/// The cookies of one virtual user, in the order they were set.
 #[derive(Debug, Default)]
 pub(crate) struct Jar {
     cookies: RefCell<Vec<Stored>>,
 }
 
 impl Jar {
-    /// Whether nothing is in it.
     pub(crate) fn is_empty(&self) -> bool {
         self.cookies.borrow().is_empty()
     }
 
-    /// Keeps the cookies of a response.
     pub(crate) fn store(&self, url: &Url, head: &Head) {
         let cookies = head.values("set-cookie").filter_map(SetCookie::parse);
         for cookie in cookies.filter(|cookie| is_name(&cookie.name)) {
@@ -77,8 +72,8 @@ impl Jar {
         }
     }
 
-    /// Keeps `cookie`, set by `url` at `now` (seconds since 1970). An expired one deletes the one
-    /// it replaces. False when that host may not set it. A script may give it any name, as in k6.
+    /// Stores a cookie set by `url` at `now` (seconds since 1970); an expired one deletes the one it replaces. False
+    /// when that host may not set it. As in k6 a script may use any name.
     pub(crate) fn set(&self, url: &Url, cookie: &SetCookie, now: i64) -> bool {
         let Some((domain, host_only)) = domain_of(url, &cookie.domain) else { return false };
         let path: Box<str> = if cookie.path.starts_with('/') {
@@ -105,7 +100,7 @@ impl Jar {
             return false;
         }
         match known {
-            // In its place: it keeps the time of its creation.
+            // In place: the creation time is kept.
             Some(at) => cookies[at] = stored,
             None => cookies.push(stored),
         }
@@ -113,7 +108,7 @@ impl Jar {
         true
     }
 
-    /// The cookies for a request to `url`: longer paths first, then older ones (§5.4).
+    /// The cookies for a request to `url`: longer paths first, then older cookies (§5.4).
     pub(crate) fn matching(&self, url: &Url, now: i64) -> Vec<Pair> {
         let cookies = &mut *self.cookies.borrow_mut();
         if cookies.is_empty() {
@@ -126,7 +121,7 @@ impl Jar {
         matching.into_iter().map(|cookie| cookie.pair.clone()).collect()
     }
 
-    /// Forgets the cookies that would go to `url`, or those of one name.
+    /// Removes the cookies for `url`, or only those of one name.
     pub(crate) fn remove(&self, url: &Url, name: Option<&str>) {
         self.cookies.borrow_mut().retain(|cookie| {
             !(cookie.is_for(url) && name.is_none_or(|name| *cookie.pair.name == *name))
@@ -134,7 +129,6 @@ impl Jar {
     }
 }
 
-/// Forgets the oldest cookies beyond the limits.
 fn evict(cookies: &mut Vec<Stored>) {
     let mut bytes: usize = cookies.iter().map(Stored::bytes).sum();
     let mut excess = 0;
@@ -145,25 +139,23 @@ fn evict(cookies: &mut Vec<Stored>) {
     cookies.drain(..excess);
 }
 
-/// Seconds since 1970.
 pub(crate) fn unix_now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_secs().try_into().unwrap_or(i64::MAX)
 }
 
-/// The domain a cookie belongs to, and whether only to that host; `None` when `url` may not set
-/// it. As in k6, public suffixes are not looked up.
+/// Domain of a cookie and whether it is limited to that host; `None` when `url` may not set it. As in k6 public
+/// suffixes are not consulted.
 fn domain_of(url: &Url, attribute: &str) -> Option<(Box<str>, bool)> {
     let domain = attribute.strip_prefix('.').unwrap_or(attribute).to_ascii_lowercase();
     if domain.is_empty() || domain == *url.host {
-        // An address has nothing below it.
+        // An address has no subdomains.
         let host_only = domain.is_empty() || url.host.parse::<IpAddr>().is_ok();
         return Some((url.host.as_ref().into(), host_only));
     }
     is_below(&url.host, &domain).then(|| (domain.into(), false))
 }
 
-/// Whether `host` is a name below `domain`.
 fn is_below(host: &str, domain: &str) -> bool {
     host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
         && host.parse::<IpAddr>().is_err()
@@ -243,7 +235,7 @@ mod tests {
         assert_eq!(sent(&jar, "https://h:8443/", NOW), "s=1");
     }
 
-    /// As Go 1.26 has it, with which k6 1.8.1 is built.
+    /// As in Go 1.26, with which k6 1.8.1 is built.
     #[test]
     fn secure_cookies_go_to_the_own_machine_without_tls() {
         for (host, expected) in [

@@ -1,8 +1,8 @@
-//! One `Set-Cookie` header (RFC 6265 §5.2, with the checks of Go's `net/http`).
+//! `Set-Cookie` headers (RFC 6265 §5.2, with the checks of Go's `net/http`).
 
 use super::date;
 
-/// Larger ones are ignored; browsers stop at 4 KiB.
+/// Larger headers are ignored; the limit of browsers is 4 KiB.
 const MAX_SET_COOKIE_BYTES: usize = 16 * 1024;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -11,20 +11,20 @@ pub(crate) struct SetCookie {
     /// Without the quotes around it.
     pub(crate) value: String,
     pub(crate) quoted: bool,
-    /// As given; empty when not.
+    /// As given; empty without.
     pub(crate) domain: String,
-    /// As given; empty when not.
+    /// As given; empty without.
     pub(crate) path: String,
     pub(crate) secure: bool,
     pub(crate) http_only: bool,
-    /// In seconds as Go has it: 0 not given, negative to delete the cookie at once.
+    /// Seconds as in Go: 0 without, negative deletes the cookie.
     pub(crate) max_age: i64,
-    /// In seconds since 1970.
+    /// Seconds since 1970.
     pub(crate) expires: Option<i64>,
 }
 
 impl SetCookie {
-    /// Reads a header value; `None` when it sets no cookie.
+    /// Parses a header value; `None` when it sets no cookie.
     pub(crate) fn parse(header: &[u8]) -> Option<Self> {
         if header.len() > MAX_SET_COOKIE_BYTES {
             return None;
@@ -70,7 +70,7 @@ pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(crate::http::is_token_byte)
 }
 
-/// What Go lets into a cookie's value.
+/// Bytes that Go allows in a cookie's value.
 pub(super) fn is_value_byte(byte: u8) -> bool {
     (0x20..0x7f).contains(&byte) && !matches!(byte, b'"' | b';' | b'\\')
 }
