@@ -1,5 +1,5 @@
-//! Scripts as QuickJS compiles them, shared by virtual users: a bundle of some hundred kilobytes takes as long to compile
-//! as a hundred requests.
+//! Compiled scripts, shared by virtual users: a bundle of some hundred kilobytes takes as long to compile as a hundred
+//! requests take to send.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -11,14 +11,13 @@ use rquickjs::{Ctx, Error, FromJs, Module, Result, Value, qjs};
 
 use super::user::User;
 
-/// A module or script in the form of the QuickJS that is linked into this program. Which of the two it is, the place
-/// where it is kept says: sources know whether they are modules, and libraries that are scripts have names that no import
-/// has.
+/// A module or script as bytecode of the QuickJS linked into this program. The owner knows which of the two it is: sources
+/// record whether they are modules, and libraries that are scripts have names that no import has.
 #[derive(Debug)]
 pub(crate) struct Compiled(Vec<u8>);
 
 impl Compiled {
-    /// `None` for what QuickJS cannot write.
+    /// `None` if QuickJS cannot write the module.
     pub(super) fn from_module(module: &Module<'_, Declared>) -> Option<Self> {
         module.write(WriteOptions::default()).ok().map(Self)
     }
@@ -31,7 +30,7 @@ impl Compiled {
     }
 }
 
-/// What the first virtual user has compiled, by name.
+/// Built-in libraries compiled by the first virtual user, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Libraries(Mutex<HashMap<String, Arc<OnceLock<Compiled>>>>);
 
@@ -79,7 +78,7 @@ pub(super) fn script<'js, V: FromJs<'js>>(
     evaluate(ctx, name, text, compiled, &WriteOptions::default())
 }
 
-/// The texts of a library's functions are not needed, which each virtual user would keep.
+/// Drops the texts of a library's functions, which nothing needs and each virtual user would keep.
 fn without_texts() -> WriteOptions {
     WriteOptions { strip_source: true, ..WriteOptions::default() }
 }
@@ -135,7 +134,7 @@ fn evaluate<'js, V: FromJs<'js>>(
     V::from_js(ctx, value)
 }
 
-/// The bytes of a compiled script; `None` for what QuickJS cannot write.
+/// The bytes of a compiled script; `None` if QuickJS cannot write it.
 #[expect(unsafe_code, reason = "rquickjs writes modules, but not scripts")]
 fn write(ctx: &Ctx<'_>, script: qjs::JSValue, options: &WriteOptions) -> Option<Vec<u8>> {
     let raw = ctx.as_raw().as_ptr();

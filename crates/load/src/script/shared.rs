@@ -1,4 +1,4 @@
-//! What the scripts of all virtual users share: arrays and the files they open.
+//! Data shared by the scripts of all virtual users: arrays and opened files.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -6,31 +6,29 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Largest file `open()` reads: what a script may allocate.
+/// Size limit of `open()`: the heap of a script.
 const MAX_FILE_BYTES: u64 = super::MEMORY_LIMIT_BYTES as u64;
 
-/// Every `SharedArray` by name; elements as JSON.
+/// All `SharedArray`s by name; elements as JSON.
 #[derive(Debug, Default)]
 pub(crate) struct SharedArrays {
     arrays: Mutex<HashMap<String, Arc<Vec<Box<str>>>>>,
 }
 
 impl SharedArrays {
-    /// The array of that name, if a virtual user has made it already.
     pub(super) fn get(&self, name: &str) -> Option<Arc<Vec<Box<str>>>> {
         self.arrays.lock().get(name).cloned()
     }
 
-    /// Keeps the array unless there is one of that name; gives the one that is kept. The lock is
-    /// not held while a script computes the array: it may be suspended meanwhile, with another
-    /// virtual user of the same thread waiting for the lock.
+    /// Keeps the array unless there is one of that name; returns the kept one. The lock is not held while a script computes
+    /// the array: it may be suspended meanwhile, with another virtual user of the same thread waiting for the lock.
     pub(super) fn insert(&self, name: &str, elements: Vec<Box<str>>) -> Arc<Vec<Box<str>>> {
         let mut arrays = self.arrays.lock();
         arrays.entry(name.to_owned()).or_insert_with(|| Arc::new(elements)).clone()
     }
 }
 
-/// Why a file has no content for a script.
+/// Error of opening a file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpenError {
     #[error(
@@ -46,14 +44,14 @@ pub(super) enum OpenError {
     Failed { path: PathBuf, why: std::io::Error },
 }
 
-/// The files scripts have opened, each read once: all virtual users see the same content.
+/// Files opened by scripts, each read once: all virtual users see the same content.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     files: Mutex<HashMap<PathBuf, Arc<[u8]>>>,
 }
 
 impl Files {
-    /// The content of a file. Only with `may_read` is one read that was not read before.
+    /// The content of a file. Files not read before are read only with `may_read`.
     pub(super) fn open(&self, path: &Path, may_read: bool) -> Result<Arc<[u8]>, OpenError> {
         let mut files = self.files.lock();
         if let Some(content) = files.get(path) {

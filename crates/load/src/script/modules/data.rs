@@ -1,8 +1,7 @@
 //! `k6/data`: `SharedArray`.
 //!
-//! The array is kept once per process, every element as JSON text. Reading an element parses it
-//! afresh, as in k6: that is what makes it safe to share between virtual users, each of which has
-//! its own script engine.
+//! The array is kept once per process, each element as JSON. Reading an element parses it afresh, as in k6: that makes it
+//! safe to share between virtual users, each of which has a script engine of its own.
 
 use std::sync::Arc;
 
@@ -13,9 +12,8 @@ use super::{BuiltIn, ensure};
 use crate::script::compiled;
 use crate::script::user::User;
 
-/// Makes an array out of a length and a function that gives elements: reading goes to the
-/// function, everything that would change the array throws. The target of the proxy is an array,
-/// so that `Array.isArray`, `JSON.stringify`, spreading and all methods work.
+/// Makes an array of a length and a function that returns elements: reading calls the function, every change throws. The
+/// target of the proxy is an array, so that `Array.isArray`, `JSON.stringify`, spreading and all methods work.
 const WRAP: &str = include_str!("shared_array.js");
 
 pub(super) struct Data;
@@ -51,7 +49,7 @@ fn construct<'js>(ctx: &Ctx<'js>, name: &str, function: Option<&Value<'js>>) -> 
     shared(ctx, elements)
 }
 
-/// An array of a script whose elements are kept as JSON for all virtual users.
+/// A script array whose elements are kept as JSON for all virtual users.
 pub(super) fn shared<'js>(ctx: &Ctx<'js>, elements: Arc<Vec<Box<str>>>) -> Result<Value<'js>> {
     let length = elements.len();
     let element = move |ctx: Ctx<'js>, index: usize| -> Result<Value<'js>> {
@@ -60,12 +58,12 @@ pub(super) fn shared<'js>(ctx: &Ctx<'js>, elements: Arc<Vec<Box<str>>>) -> Resul
             None => Ok(Value::new_undefined(ctx)),
         }
     };
-    // Evaluated anew: a native function that keeps a value of the script keeps its context alive.
+    // Evaluated anew: a native function that keeps a script value keeps its context alive.
     let wrap: Function<'js> = compiled::library(ctx, "shared_array.js", WRAP)?;
     wrap.call((length, Function::new(ctx.clone(), element)?))
 }
 
-/// Calls the script's function; every element of what it returns as JSON.
+/// Calls the script's function; returns the elements of the result as JSON.
 fn elements_of<'js>(ctx: &Ctx<'js>, function: &Function<'js>) -> Result<Vec<Box<str>>> {
     let value: Value<'js> = function.call(())?;
     let wrong = "only arrays can be made into SharedArray";

@@ -12,7 +12,7 @@ use crate::script::user::User;
 
 const LIBRARY: &str = include_str!("files.js");
 
-/// Where the library of a virtual user is: both modules have the same class of files.
+/// Hidden global with the library of a virtual user: both modules have the same class of files.
 const LOADED: &str = "__files__";
 
 pub(super) struct Fs;
@@ -54,13 +54,13 @@ pub(super) fn content(ctx: &Ctx<'_>, path: &Path) -> Result<Arc<[u8]>> {
     content.map_err(|error| Exception::throw_message(ctx, &error.to_string()))
 }
 
-/// A path of a script that starts at `file`.
+/// Resolves a path of a script relative to `file`.
 pub(super) fn beside(file: &Path, path: &str) -> PathBuf {
     let directory = file.parent().unwrap_or(Path::new("/"));
     normalize(&directory.join(path.strip_prefix("file://").unwrap_or(path)))
 }
 
-/// Path and size of a file; as in k6, the path starts at the script.
+/// Path and size in bytes of a file; as in k6, the path is relative to the script.
 fn open(ctx: Ctx<'_>, path: String) -> Result<List<(String, f64)>> {
     let user = User::of(&ctx);
     let path = beside(&user.run.script, &path);
@@ -75,7 +75,7 @@ fn read<'js>(ctx: Ctx<'js>, path: String, at: f64, length: f64) -> Result<ArrayB
     ArrayBuffer::new_copy(ctx, &content[from..to])
 }
 
-/// Lines `first` to `last` (from 0 on; -1: to the end) of a file, as a shared array.
+/// Lines `first` to `last` (from 0; -1: to the end) of a file, as a shared array.
 fn rows<'js>(
     ctx: Ctx<'js>,
     path: String,
@@ -122,7 +122,7 @@ fn json(record: &[String], header: Option<&[String]>) -> Box<str> {
     value.to_string().into()
 }
 
-/// Why a text has no records, in Go's words.
+/// Error of reading records, in Go's words.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::script) enum CsvError {
     #[error("record on line {0}: wrong number of fields")]
@@ -133,8 +133,8 @@ pub(in crate::script) enum CsvError {
     Bare(usize),
 }
 
-/// The records of a text, by the rules of Go's `encoding/csv`: quotes only around a whole field, empty lines left out,
-/// and as many fields in each record as in the first.
+/// The records of a text, by the rules of Go's `encoding/csv`: quotes only around a whole field, empty lines left out, and
+/// as many fields in each record as in the first.
 pub(in crate::script) fn records(
     text: &str,
     comma: char,
@@ -158,7 +158,7 @@ pub(in crate::script) fn records(
     }
 }
 
-/// The first record of a text, what follows it, and how many line ends are inside of it.
+/// The first record of a text, the text after it, and the number of line ends inside it.
 fn record(
     text: &str,
     comma: char,
@@ -192,7 +192,7 @@ fn record(
     }
 }
 
-/// A field from behind its first quote on; `None` if it does not end as it should.
+/// A field from behind its first quote on; `None` if it ends otherwise than by a quote.
 fn quoted_field<'t>(text: &'t str, lines: &mut usize) -> Option<(String, &'t str)> {
     let mut field = String::new();
     let mut rest = text;
@@ -209,7 +209,7 @@ fn quoted_field<'t>(text: &'t str, lines: &mut usize) -> Option<(String, &'t str
         }
     }
     *lines += field.matches('\n').count();
-    // Only a comma or the end of the line may follow, which the caller looks at.
+    // Only a comma or a line end may follow, which the caller checks.
     let is_end =
         rest.is_empty() || !rest.starts_with(|c: char| c.is_alphanumeric() || c == '"' || c == ' ');
     is_end.then(|| (field.replace("\r\n", "\n"), rest))
@@ -236,15 +236,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
-        for (text, told) in [
+    fn errors_are_reported_with_their_line() {
+        for (text, expected) in [
             ("a,b\n1\n", "line 2: wrong number of fields"),
             ("a\"b\n", "line 1: bare \""),
             ("\"a\n", "line 1: parse error"),
             ("x\n\"a\"b\n", "line 2: parse error"),
         ] {
             let error = records(text, ',').unwrap_err().to_string();
-            assert!(error.contains(told), "{text:?}: {error}");
+            assert!(error.contains(expected), "{text:?}: {error}");
         }
     }
 }

@@ -1,22 +1,24 @@
 //! `application/x-www-form-urlencoded` bodies from objects.
 
-use rquickjs::{Array, Coerced, Object, Result, Value};
+use rquickjs::{Coerced, Object, Result, Value};
 
 use crate::http::escape_query;
 
-/// Encodes an object as a form: keys in ascending order (as Go's `url.Values.Encode`, which k6
-/// uses), arrays repeat their key.
+/// Encodes an object as a form: keys in ascending order (as Go's `url.Values.Encode`, which k6 uses), arrays repeat their
+/// key.
 pub(super) fn encode(object: &Object<'_>) -> Result<String> {
     let mut pairs: Vec<(String, Vec<String>)> = Vec::new();
     for entry in object.props::<String, Value<'_>>() {
         let (key, value) = entry?;
-        let values = match value.as_object().and_then(|object| object.as_array().cloned()) {
-            Some(array) => texts(&array)?,
+        let values = match value.as_object().and_then(|object| object.as_array()) {
+            Some(array) => {
+                array.iter::<Value<'_>>().map(|value| text(&value?)).collect::<Result<Vec<_>>>()?
+            }
             None => vec![text(&value)?],
         };
         pairs.push((key, values));
     }
-    pairs.sort_by(|(left, _), (right, _)| left.cmp(right));
+    pairs.sort_unstable();
     let mut out = String::new();
     for (key, values) in &pairs {
         for value in values {
@@ -31,11 +33,7 @@ pub(super) fn encode(object: &Object<'_>) -> Result<String> {
     Ok(out)
 }
 
-fn texts(array: &Array<'_>) -> Result<Vec<String>> {
-    array.iter::<Value<'_>>().map(|value| text(&value?)).collect()
-}
-
-/// What is missing has the name that Go has for it: servers are sent what k6 sends them.
+/// As in Go, a missing value is `<nil>`: servers receive the same as from k6.
 fn text(value: &Value<'_>) -> Result<String> {
     match value.is_null() || value.is_undefined() {
         true => Ok("<nil>".to_owned()),

@@ -1,4 +1,4 @@
-//! `k6/html`, and what responses have of it. The library is made when a script first uses it.
+//! `k6/html`, and the methods of responses that need it. The library is made when a script first uses it.
 
 use std::rc::Rc;
 
@@ -15,10 +15,10 @@ use crate::script::user::User;
 /// Selections, as goquery has them; forms and links of responses.
 const LIBRARY: &str = include_str!("html.js");
 
-/// What elements are asked for.
+/// Properties of elements.
 const ELEMENTS: &str = include_str!("html_elements.js");
 
-/// Where the library of a virtual user is.
+/// Hidden global with the library of a virtual user.
 const LOADED: &str = "__html__";
 
 pub(super) struct Html;
@@ -83,7 +83,7 @@ fn elements<'js>(ctx: Ctx<'js>) -> Result<Function<'js>> {
     compiled::library(&ctx, "html_elements.js", ELEMENTS)
 }
 
-/// A page that a script holds. Its nodes are numbers.
+/// A page held by a script. Its nodes are numbers.
 #[derive(JsLifetime, Trace)]
 struct Page(#[qjs(skip_trace)] Rc<Document>);
 
@@ -98,7 +98,7 @@ fn parse(ctx: Ctx<'_>, html: String) -> Result<Class<'_, Page>> {
     }
 }
 
-/// The selector; `None` if there is no such.
+/// `None` if the selector is invalid.
 fn selector(ctx: &Ctx<'_>, text: &str) -> Result<Option<Selector>> {
     match Selector::parse(text) {
         Ok(selector) => Ok(Some(selector)),
@@ -116,7 +116,7 @@ fn find<'js>(ctx: Ctx<'js>, page: PageRef<'js>, at: usize, text: String) -> Resu
     Ok(selector.filter(&page, at + 1..page.nodes[at].end))
 }
 
-/// Those of the nodes that match.
+/// The nodes among `nodes` that match.
 fn filter<'js>(
     ctx: Ctx<'js>,
     page: PageRef<'js>,
@@ -127,7 +127,7 @@ fn filter<'js>(
     Ok(selector(&ctx, &text)?.map_or_else(Vec::new, |selector| selector.filter(&page, nodes)))
 }
 
-/// The number that DOM has for it.
+/// The type of a node, by the numbers of DOM.
 fn node_type(page: PageRef<'_>, at: usize) -> u8 {
     match page.borrow().0.nodes[at].data {
         Data::Element(_) => 1,
@@ -148,7 +148,7 @@ fn name(page: PageRef<'_>, at: usize) -> String {
     }
 }
 
-/// The address of an element's kind of document.
+/// The namespace URL of an element.
 fn namespace(page: PageRef<'_>, at: usize) -> String {
     let page = page.borrow().0.clone();
     page.element(at).map_or(&html5ever::ns!(html), |element| &element.name.ns).to_string()

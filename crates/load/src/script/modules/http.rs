@@ -13,7 +13,7 @@ use super::{BuiltIn, batch, define, multipart, running_user};
 use crate::script::tasks::{Settle, Tasks};
 use crate::script::user::User;
 
-/// Constants with names of their own; those of OCSP are their names in lower case.
+/// Constants whose values are not part of their names.
 const TLS_CONSTANTS: [(&str, &str); 4] =
     [("TLS_1_0", "tls1.0"), ("TLS_1_1", "tls1.1"), ("TLS_1_2", "tls1.2"), ("TLS_1_3", "tls1.3")];
 
@@ -98,7 +98,7 @@ fn arguments<'js>(
     Arguments { method: method.into(), url, body: body.0, params: params.0 }
 }
 
-/// The virtual user and its request.
+/// The virtual user and its prepared request.
 fn ready<'js>(ctx: &Ctx<'js>, arguments: Arguments<'js>) -> Result<(Rc<User>, Prepared)> {
     let user = running_user(ctx, "Making http requests in the init context is not supported")?;
     let prepared = prepare(ctx, &user, arguments)?;
@@ -112,7 +112,7 @@ fn send<'js>(ctx: &Ctx<'js>, arguments: Arguments<'js>) -> Result<Class<'js, Res
     finish(ctx, &user, performed)
 }
 
-/// `http.asyncRequest(method, url, body?, params?)`: a promise of the answer.
+/// `http.asyncRequest(method, url, body?, params?)`: a promise of the response.
 fn async_request<'js>(
     ctx: Ctx<'js>,
     method: Opt<Coerced<String>>,

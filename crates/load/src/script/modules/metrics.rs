@@ -78,7 +78,7 @@ fn construct<'js>(
     }
 }
 
-/// `add(value, tags?)`: booleans count as 1 and 0; what is no number is refused with a warning.
+/// `add(value, tags?)`: booleans count as 1 and 0; other values that are no numbers are refused with a warning.
 fn add<'js>(
     ctx: Ctx<'js>,
     this: This<Class<'js, Metric>>,
@@ -103,7 +103,7 @@ fn add<'js>(
     let tags = tags_from(&ctx, tags.0)?;
     let check = tags.iter().flatten().find(|(tag, name)| tag == "check" && !name.contains("::"));
     match check {
-        // The metric of `check()` is a metric like any other, and its tag says what was checked.
+        // The metric of `check()`: its tag is the name of the check.
         Some((_, name)) if metric.id == Builtin::Checks.id() => {
             user.add_check(name, number != 0.0, tags.as_deref());
         }

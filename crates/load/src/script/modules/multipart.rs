@@ -8,7 +8,7 @@ use rquickjs::{Array, Coerced, Ctx, Object, Result, Value};
 
 use super::bytes::bytes_of;
 
-/// A property only the objects of `http.file()` have; scripts do not see it when they list them.
+/// Hidden property of the objects of `http.file()`.
 const MARK: &str = "@@http.file";
 
 /// `http.file(data, filename?, contentType?)`.
@@ -29,7 +29,7 @@ pub(super) fn file<'js>(
     Ok(object)
 }
 
-/// A name for a file without one; k6's.
+/// k6's name for a file without one.
 fn nanoseconds() -> String {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos().to_string()
 }
@@ -47,7 +47,7 @@ pub(super) fn has_file(body: &Object<'_>) -> Result<bool> {
     Ok(false)
 }
 
-/// The body, and its `Content-Type`.
+/// The body and its `Content-Type`.
 pub(super) fn encode<'js>(ctx: &Ctx<'js>, body: &Object<'js>) -> Result<(Vec<u8>, String)> {
     let boundary: String = std::iter::repeat_with(fastrand::alphanumeric).take(48).collect();
     let mut out = Vec::new();
@@ -91,8 +91,7 @@ fn texts(value: &Value<'_>) -> Result<Vec<String>> {
     }
 }
 
-/// A name inside the quotes of a header, as browsers write it (WHATWG HTML, "multipart/form-data
-/// encoding algorithm").
+/// Escapes a name inside the quotes of a header, as browsers do (WHATWG HTML, "multipart/form-data encoding algorithm").
 fn escape(name: &str) -> String {
     name.replace('\r', "%0D").replace('\n', "%0A").replace('"', "%22")
 }

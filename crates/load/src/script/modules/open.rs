@@ -10,13 +10,11 @@ use super::{define, ensure};
 use crate::script::user::User;
 use crate::script::{commonjs, raw};
 
-/// Defines the global.
 pub(super) fn install(ctx: &Ctx<'_>) -> Result<()> {
     define(&ctx.globals(), "open", open)
 }
 
-/// `open(path, mode?)`: the text of a file, with the mode `b` an `ArrayBuffer`. The path starts at
-/// the file that calls.
+/// `open(path, mode?)`: the text of a file, or an `ArrayBuffer` with the mode `b`. The path is relative to the calling file.
 fn open<'js>(
     ctx: Ctx<'js>,
     path: Coerced<String>,

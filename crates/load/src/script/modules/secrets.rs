@@ -18,7 +18,7 @@ impl BuiltIn for Secrets {
     }
 }
 
-/// `source(name)`: an object whose `get(name)` gives a promise of a value.
+/// `source(name)`: an object whose `get(name)` returns a promise of a value.
 fn source<'js>(ctx: Ctx<'js>, source: Coerced<String>) -> Result<Object<'js>> {
     let object = Object::new(ctx.clone())?;
     let get = move |ctx: Ctx<'js>, name: Coerced<String>| get(&ctx, &source.0, &name.0);

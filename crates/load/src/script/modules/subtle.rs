@@ -1,4 +1,4 @@
-//! `crypto.subtle`: operations run on threads of their own, as in k6, and their promises are settled when they are done.
+//! `crypto.subtle`: operations run on threads of their own, as in k6; their promises are settled afterwards.
 
 use rquickjs::object::{Accessor, Property};
 use rquickjs::{Array, ArrayBuffer, Ctx, Exception, Function, IntoJs, Object, Result, Value};
@@ -11,7 +11,7 @@ use crate::web_crypto::{self, Arguments, CryptoResult, Hash};
 
 const LIBRARY: &str = include_str!("subtle.js");
 
-/// Gives `crypto` its `subtle`, which is made when a script first looks at it.
+/// Defines `subtle`, which is made when a script first reads it.
 pub(super) fn define<'js>(crypto: &Object<'js>) -> Result<()> {
     let get = |ctx: Ctx<'js>| -> Result<Value<'js>> {
         let make: Function<'js> = compiled::library(&ctx, "subtle.js", LIBRARY)?;
@@ -23,7 +23,7 @@ pub(super) fn define<'js>(crypto: &Object<'js>) -> Result<()> {
     crypto.prop("subtle", Accessor::from(get).enumerable().configurable())
 }
 
-/// A promise of what an operation gives: a list of buffers, or whether something is so.
+/// Returns a promise of the result of an operation: a list of buffers, or a boolean.
 fn run<'js>(ctx: Ctx<'js>, operation: String, options: Object<'js>) -> Result<Value<'js>> {
     let arguments = arguments(&options)?;
     let user = User::of(&ctx);
@@ -45,7 +45,7 @@ fn arguments(options: &Object<'_>) -> Result<Arguments> {
         Ok(buffer.as_ref().and_then(buffer_bytes).unwrap_or_default())
     };
     let number = |name: &str| -> Result<usize> {
-        // What is no number, or less than none, is none.
+        // Other values and negative numbers count as 0.
         Ok(options.get::<_, Option<f64>>(name)?.unwrap_or_default() as usize)
     };
     let parts: Option<Array<'_>> = options.get("parts")?;

@@ -51,8 +51,7 @@ fn start<'js>(
         let message = format!("{name}'s callback isn't a callable function");
         return Err(Exception::throw_type(ctx, &message));
     };
-    // Not a number and negative numbers do not wait. The timers of the loop count in
-    // milliseconds: a shorter period would only spin.
+    // NaN and negative numbers do not wait. The loop's timers count in milliseconds: a shorter period would only spin.
     let least = if repeat { 1.0 } else { 0.0 };
     let delay = Duration::try_from_secs_f64(milliseconds.max(least) / 1e3).unwrap_or(Duration::MAX);
     User::of(ctx).tasks.start_timer(ctx, function, arguments, delay, repeat)

@@ -5,16 +5,15 @@ use rquickjs::{Ctx, Exception, Function, Object, Result, TypedArray, Value};
 use super::crypto::fill_random;
 use super::{define, subtle};
 
-/// Most bytes one call fills (Web Cryptography, §10.1.1).
+/// Limit of one call in bytes (Web Cryptography, §10.1.1).
 const MAX_BYTES: usize = 65_536;
 
-/// Views `getRandomValues` takes: those of whole numbers.
+/// Views accepted by `getRandomValues`: those of whole numbers.
 const INTEGER_VIEWS: &[&str] = &[
     "Int8Array", "Uint8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array", "Int32Array",
     "Uint32Array", "BigInt64Array", "BigUint64Array",
 ];
 
-/// Defines the global.
 pub(super) fn install(ctx: &Ctx<'_>) -> Result<()> {
     let crypto = Object::new(ctx.clone())?;
     define(&crypto, "getRandomValues", get_random_values)?;
@@ -23,7 +22,7 @@ pub(super) fn install(ctx: &Ctx<'_>) -> Result<()> {
     ctx.globals().set("crypto", crypto)
 }
 
-/// `getRandomValues(view)` fills the view and gives it back.
+/// `getRandomValues(view)` fills the view and returns it.
 fn get_random_values<'js>(ctx: Ctx<'js>, view: Value<'js>) -> Result<Value<'js>> {
     let wrong = || Exception::throw_type(&ctx, "a typed array of integers is expected");
     let object = view.as_object().ok_or_else(wrong)?;
@@ -39,7 +38,7 @@ fn get_random_values<'js>(ctx: Ctx<'js>, view: Value<'js>) -> Result<Value<'js>>
     }
     let mut bytes = vec![0; length];
     fill_random(&ctx, &mut bytes)?;
-    // A window of bytes onto the same buffer, filled by the engine itself.
+    // A view of the same buffer as bytes, filled by the engine itself.
     let bytes_type: rquickjs::function::Constructor<'js> = ctx.globals().get("Uint8Array")?;
     let (buffer, offset): (Value<'js>, usize) = (object.get("buffer")?, object.get("byteOffset")?);
     let window: Object<'js> = bytes_type.construct((buffer, offset, length))?;

@@ -39,7 +39,7 @@ fn other_names_destructuring_and_scopes_are_followed() {
 
 #[test]
 fn what_else_may_stand_for_a_module_is_followed() {
-    for (source, told) in [
+    for (source, expected) in [
         ("let c; c = n; c.x", vec!["m.x"]),
         ("const o = { n, p: n }; o.n.x; o.p['y']", vec!["m.x", "m.y"]),
         ("({ n }).n.x; ({ 'p': n }.p.y)", vec!["m.x", "m.y"]),
@@ -54,7 +54,7 @@ fn what_else_may_stand_for_a_module_is_followed() {
         ("const a = await import('m'); a.x", vec!["m.x"]),
         ("const p = q; const q = r; const r = n; p.x", vec!["m.x"]),
     ] {
-        let mut expected = told.iter().map(|one| format!("{one}:1")).collect::<Vec<_>>();
+        let mut expected = expected.iter().map(|one| format!("{one}:1")).collect::<Vec<_>>();
         let mut found = members(&format!("import n from 'm'; {source}"));
         found.sort();
         expected.sort();
@@ -182,11 +182,11 @@ fn types_go_and_what_they_mean_at_run_time_stays() {
 }
 
 #[test]
-fn what_is_no_typescript_is_told_with_its_line() {
+fn invalid_typescript_is_reported_with_its_line() {
     let error = read("const a = 1;\nlet b: = 2;".to_owned(), Language::TypeScript, "test.ts");
     let error = error.unwrap_err().to_string();
     assert!(error.contains("SyntaxError") && error.contains("test.ts:2"), "{error}");
-    // A type is gone, its name is not one that is imported.
+    // A type is gone, and its name is no import.
     assert!(!ts("type A = string; let a: A = ''").contains("type"));
 }
 
