@@ -12,7 +12,7 @@ fn found(document: &Document, selector: &str) -> Vec<String> {
 }
 
 #[test]
-fn nodes_know_their_places() {
+fn nodes_are_linked_in_document_order() {
     let document = parse("<p>a<b>b</b>c</p><!-- d --><p>e");
     let p = Selector::parse("p").unwrap().filter(&document, 0..document.nodes.len());
     let texts: Vec<_> = document.children(p[0]).map(|at| document.text(at)).collect();
@@ -57,7 +57,7 @@ fn a_page_that_was_made_to_exhaust_its_reader_is_refused() {
 }
 
 #[test]
-fn what_a_selector_is_not_is_told_from_what_is_missing() {
+fn invalid_and_unsupported_selectors_are_distinguished() {
     for invalid in ["", "[", "p:unknown", ">p", "li:is(a)", "p:not(", "[a!=b", "a[b!='c"] {
         assert_eq!(Selector::parse(invalid), Err(SelectorError::Invalid), "{invalid}");
     }
@@ -92,7 +92,7 @@ proptest! {
         if let Ok(selector) = Selector::parse(&selector) {
             selector.filter(&document, 0..document.nodes.len());
         }
-        // What was written is read as the same page.
+        // Rendered pages are parsed to the same page.
         let written = document.inner_html(0);
         let again = parse(&written).inner_html(0);
         prop_assert!(!written.contains("<p") || again.len() < 4 * written.len() + 1000);

@@ -1,4 +1,4 @@
-//! The options as `exec.test.options` shows them: k6's names, everything that holds filled in.
+//! The options as shown by `exec.test.options`: k6's names, with all values filled in.
 
 use serde_json::{Map, Value, json};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// A text that is no duration.
+/// Error of parsing a duration.
 #[derive(Debug, Clone, Error, PartialEq, Eq)]
 #[error(
     "invalid duration `{0}`: a number with a unit is expected, such as `30s`, `1m30s` or `500ms`"
@@ -48,8 +48,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     if total > LONGEST { Err(error()) } else { Ok(total) }
 }
 
-/// A decimal number times a unit. Whole and fractional part apart, so that `1.001s` is exactly
-/// 1,001 ms.
+/// A decimal number times a unit. Whole and fractional part are multiplied apart, so that `1.001s` is exactly 1,001 ms.
 fn multiply(number: &str, nanos: u64) -> Option<Duration> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() {

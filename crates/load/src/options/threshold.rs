@@ -1,5 +1,5 @@
-//! Thresholds: what must hold of a metric. k6's grammar (`metrics/thresholds_parser.go`):
-//! an aggregation, an operator, a number, such as `p(95)<500`.
+//! Thresholds: conditions on metrics, in k6's grammar (`metrics/thresholds_parser.go`): an aggregation, an operator, a
+//! number, such as `p(95)<500`.
 
 use std::time::Duration;
 
@@ -25,13 +25,13 @@ pub struct Threshold {
     pub(crate) aggregation: Aggregation,
     operator: Operator,
     bound: f64,
-    /// The run is stopped when the condition does not hold.
+    /// Stop the run when the condition does not hold.
     pub abort_on_fail: bool,
-    /// From the start of the run; before it the run is not stopped.
+    /// Time from the start of the run during which the run is not stopped.
     pub delay_abort_eval: Duration,
 }
 
-/// What a threshold looks at.
+/// The statistic of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Aggregation {
     Avg,
@@ -41,7 +41,7 @@ pub(crate) enum Aggregation {
     Count,
     Rate,
     Value,
-    /// 0–100.
+    /// Percentile, 0–100.
     Percentile(f64),
 }
 
@@ -55,7 +55,7 @@ enum Operator {
     NotEqual,
 }
 
-/// In the order in which they are looked for; one that begins as another does comes before it, as in k6.
+/// In the order of look-up: an operator comes before its own prefixes, as in k6.
 const OPERATORS: [(&str, Operator); 7] = [
     ("<=", Operator::LessEqual),
     ("<", Operator::Less),
@@ -85,7 +85,7 @@ impl Aggregation {
         })
     }
 
-    /// As the summary shows it.
+    /// The name in the summary.
     pub(crate) fn name(self) -> String {
         match self {
             Self::Avg => "avg".to_owned(),
@@ -101,7 +101,7 @@ impl Aggregation {
 }
 
 impl Threshold {
-    /// Parses a condition; `None` when the text is none.
+    /// Parses a condition; `None` if it is invalid.
     pub fn parse(source: &str) -> Option<Self> {
         let (left, operator, right) = OPERATORS.iter().find_map(|(token, operator)| {
             let (left, right) = source.split_once(token)?;
@@ -203,7 +203,7 @@ mod tests {
         for source in ["", "p(95)", "p(95)<", "<5", "p(101)<1", "mean<5", "avg=5", "avg<5ms"] {
             assert!(Threshold::parse(source).is_none(), "{source}");
         }
-        // As in k6, where a number that is computed from a missing variable is a threshold that never holds.
+        // As in k6: a number computed from a missing variable makes a threshold that never holds.
         assert!(!Threshold::parse("avg<NaN").unwrap().holds(1.0));
     }
 

@@ -10,7 +10,6 @@ use super::{SummaryData, SummaryMetric, Values};
 use crate::metrics::{CheckCount, GroupMeasured};
 use crate::options::Options;
 
-/// The document.
 pub(crate) fn handle_summary_data(
     data: &SummaryData<'_>,
     options: &Options,
@@ -88,8 +87,7 @@ fn group(groups: &[GroupMeasured], at: usize) -> Value {
     })
 }
 
-/// The groups in `group`. Those of `setup()` and `teardown()` are there only when something is in
-/// them.
+/// The groups in `group`; those of `setup()` and `teardown()` only if they contain anything.
 fn children<'g>(
     groups: &'g [GroupMeasured],
     group: &'g GroupMeasured,
@@ -101,7 +99,6 @@ fn children<'g>(
     group.children.iter().copied().filter(move |child| shown(&groups[*child]))
 }
 
-/// A check of the group at `group`.
 fn check(group: &str, name: &str, count: CheckCount) -> Value {
     let path = format!("{group}::{name}");
     json!({

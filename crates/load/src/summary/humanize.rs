@@ -2,8 +2,7 @@
 
 use crate::metrics::{Contains, MetricKind};
 
-/// A value of a metric of that kind and content; `time_unit` is `s`, `ms` or `us` to fix the unit
-/// of durations.
+/// Formats a value of a metric. `time_unit` fixes the unit of durations: `s`, `ms` or `us`.
 pub(crate) fn humanize(
     value: f64,
     kind: MetricKind,
@@ -11,7 +10,7 @@ pub(crate) fn humanize(
     time_unit: Option<&str>,
 ) -> String {
     if kind == MetricKind::Rate {
-        // Cut, not rounded: 99.999 % is not everything.
+        // Truncated, not rounded: 99.999 % is not everything.
         return format!("{:.2}%", (value * 100.0 * 100.0).trunc() / 100.0);
     }
     match contains {
@@ -32,7 +31,7 @@ fn bytes(value: f64) -> String {
     format!("{scaled} {}", UNITS[exponent])
 }
 
-/// Milliseconds.
+/// Formats milliseconds.
 fn duration(value: f64, time_unit: Option<&str>) -> String {
     match time_unit {
         Some("s") => return fixed(value * 0.001, 2) + "s",

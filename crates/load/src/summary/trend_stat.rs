@@ -1,4 +1,4 @@
-//! One column of a trend: `avg`, `p(95)`, ….
+//! Columns of trends: `avg`, `p(95)`, ….
 
 use crate::metrics::Histogram;
 
@@ -9,7 +9,7 @@ pub(crate) enum TrendStat {
     Med,
     Max,
     Count,
-    /// A percentile, 0–100.
+    /// Percentile, 0–100.
     Percentile(f64),
 }
 
