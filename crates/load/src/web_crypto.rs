@@ -56,7 +56,6 @@ impl From<Vec<u8>> for CryptoResult {
     }
 }
 
-/// Error of an operation.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("the key is not valid")]

@@ -105,22 +105,21 @@ impl fmt::Debug for Candidate<'_> {
 
 impl Candidate<'_> {
     fn at(&self, at: usize) -> Option<Self> {
-        self.element_at(at).map(|_| Self { document: self.document, at })
+        self.document.element(at).map(|_| Self { document: self.document, at })
     }
 
-    fn element_at(&self, at: usize) -> Option<&Element> {
-        self.document.element(at)
+    fn element(&self) -> Option<&Element> {
+        self.document.element(self.at)
     }
 
     fn attribute(&self, name: &str) -> Option<&str> {
-        self.element_at(self.at)?.attribute(name)
+        self.element()?.attribute(name)
     }
 
     fn name(&self) -> &str {
-        self.element_at(self.at).map_or("", |element| &element.name.local)
+        self.element().map_or("", |element| &element.name.local)
     }
 
-    /// The text directly in it.
     fn own_text(&self) -> String {
         let texts =
             self.document.children(self.at).filter_map(|at| match &self.document.nodes[at].data {
@@ -225,7 +224,7 @@ impl selectors::Element for Candidate<'_> {
     }
 
     fn has_namespace(&self, namespace: &Namespace) -> bool {
-        self.element_at(self.at).is_some_and(|element| element.name.ns == *namespace)
+        self.element().is_some_and(|element| element.name.ns == *namespace)
     }
 
     fn is_same_type(&self, other: &Self) -> bool {
@@ -238,7 +237,7 @@ impl selectors::Element for Candidate<'_> {
         name: &Name,
         operation: &AttrSelectorOperation<&Text>,
     ) -> bool {
-        let attributes = self.element_at(self.at).map_or(&[][..], |element| &element.attributes);
+        let attributes = self.element().map_or(&[][..], |element| &element.attributes);
         attributes.iter().any(|attribute| {
             *attribute.name.local == *name.0 && operation.eval_str(&attribute.value)
         })

@@ -17,7 +17,6 @@ const PART_BYTES: usize = 4 << 10;
 #[error("html: {0}")]
 pub(crate) struct TooMuch(&'static str);
 
-/// Kind and contents of a node.
 pub(crate) enum Data {
     Document,
     Doctype { name: StrTendril, public: StrTendril, system: StrTendril },
@@ -79,7 +78,6 @@ impl Document {
         }
     }
 
-    /// The children of a node.
     pub(crate) fn children(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
         let end = self.nodes[at].end;
         let inside = move |child: usize| (child < end).then_some(child);
@@ -156,7 +154,7 @@ impl Builder {
     /// Inserts a node without parent into `parent`, before `next` or at the end.
     fn attach(&self, parent: usize, next: usize, child: usize) {
         let nodes = &mut *self.nodes.borrow_mut();
-        let previous = if next == NONE { nodes[parent].last } else { nodes[next].previous };
+        let previous = last_before(nodes, parent, next);
         (nodes[child].parent, nodes[child].previous, nodes[child].next) = (parent, previous, next);
         nodes[child].depth = nodes[parent].depth + 1;
         if nodes[child].depth > MAX_DEPTH && matches!(nodes[child].data, Data::Element(_)) {
@@ -197,10 +195,7 @@ impl Builder {
             }
             NodeOrText::AppendText(text) => text,
         };
-        let before = {
-            let nodes = self.nodes.borrow();
-            if next == NONE { nodes[parent].last } else { nodes[next].previous }
-        };
+        let before = last_before(&self.nodes.borrow(), parent, next);
         if before != NONE
             && let Data::Text(known) = &mut self.nodes.borrow_mut()[before].data
         {
@@ -210,6 +205,11 @@ impl Builder {
         let child = self.create(Data::Text(text));
         self.attach(parent, next, child);
     }
+}
+
+/// The child of `parent` before `next`, or the last one.
+fn last_before(nodes: &[Growing], parent: usize, next: usize) -> usize {
+    if next == NONE { nodes[parent].last } else { nodes[next].previous }
 }
 
 impl TreeSink for Builder {

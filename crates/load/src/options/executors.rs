@@ -24,7 +24,6 @@ const FIELDS: &[&str] = &[
     "startTime", "startVUs", "tags", "timeUnit", "vus",
 ];
 
-/// The scenarios by name, in the order given.
 pub(super) fn scenarios(value: &Value) -> Result<Vec<Scenario>> {
     all(object("scenarios", value)?.iter().map(|(name, value)| scenario(name, value)))
 }

@@ -94,7 +94,6 @@ impl Options {
         })
     }
 
-    /// Most virtual users at any time.
     pub(crate) fn max_vus(&self) -> u32 {
         self.scenarios.iter().map(|scenario| scenario.executor.max_vus()).sum()
     }

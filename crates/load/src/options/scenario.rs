@@ -75,7 +75,6 @@ impl ExecutorConfig {
         }
     }
 
-    /// Most virtual users at any time.
     pub(crate) fn max_vus(&self) -> u32 {
         match self {
             Self::ConstantVus { vus, .. }

@@ -26,7 +26,6 @@ const MISSING: &[(&str, &str)] = &[
 const WITHOUT_EFFECT: &[&str] = &["cloud", "ext", "metricSamplesBufferSize", "noUsageReport"];
 
 impl Layer {
-    /// Reads the options a script exports.
     pub(crate) fn from_script(options: &Value) -> Result<Self> {
         let mut layer = Self::default();
         // As in k6, `null` is none.
@@ -243,7 +242,6 @@ pub(super) fn trend_stats(key: &str, value: &Value) -> Result<Vec<String>> {
     array(key, value)?.iter().map(checked).collect()
 }
 
-/// Checks that `stat` is the name of a statistic.
 pub(super) fn check_trend_stat(key: &str, stat: &str) -> Result<()> {
     let problem = || format!("`{stat}` is not one of avg, min, med, max, count, p(N)");
     crate::summary::TrendStat::parse(stat)

@@ -31,7 +31,6 @@ pub struct Threshold {
     pub delay_abort_eval: Duration,
 }
 
-/// The statistic of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Aggregation {
     Avg,

@@ -6,11 +6,10 @@ use std::rc::Rc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-use super::reply::{MAX_BYTES, Malformed, Reader};
+use super::reply::{Malformed, Reader};
 use super::{Reply, Target};
 use crate::http::{Network, Offer, RequestError, Stream, Traffic};
 
-/// Error of a connection or command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LinkError {
     #[error("{0}")]
@@ -23,20 +22,14 @@ pub(crate) enum LinkError {
     Timeout,
     #[error("EOF")]
     Closed,
-    #[error("the reply is malformed, or larger than {} MiB", MAX_BYTES >> 20)]
-    Malformed,
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
     /// Message of the server, which refuses the log-in or the command.
     #[error("{0}")]
     Refused(String),
     /// The key or member does not exist, in the words of k6's client.
     #[error("redis: nil")]
     Nil,
-}
-
-impl From<Malformed> for LinkError {
-    fn from(_: Malformed) -> Self {
-        Self::Malformed
-    }
 }
 
 /// A connection ready for the next command.

@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 
 /// Most bytes of one reply.
-pub(super) const MAX_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// Most members of all lists of one reply: each takes more memory than its bytes.
 const MAX_MEMBERS: usize = 1 << 20;
@@ -11,7 +11,6 @@ const MAX_MEMBERS: usize = 1 << 20;
 /// Lists in lists of one reply.
 const MAX_DEPTH: usize = 32;
 
-/// Reply of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reply {
     Text(Vec<u8>),
@@ -22,7 +21,8 @@ pub(crate) enum Reply {
 }
 
 /// The bytes of a reply are not RESP, or too many.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the reply is malformed, or larger than {} MiB", MAX_BYTES >> 20)]
 pub(crate) struct Malformed;
 
 /// Reads one reply from bytes that come in pieces. Each byte is looked at once, however small the pieces.

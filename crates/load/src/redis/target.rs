@@ -47,13 +47,9 @@ struct ClientOptions {
     username: String,
     password: String,
     database: i64,
-    #[serde(rename = "clientName")]
     _client_name: IgnoredAny,
-    #[serde(rename = "maxRetries")]
     _max_retries: IgnoredAny,
-    #[serde(rename = "minRetryBackoff")]
     _min_retry_backoff: IgnoredAny,
-    #[serde(rename = "maxRetryBackoff")]
     _max_retry_backoff: IgnoredAny,
     cluster: Option<IgnoredAny>,
     master_name: Option<IgnoredAny>,
@@ -68,19 +64,12 @@ struct Socket {
     tls: Option<TlsOptions>,
     dial_timeout: u64,
     read_timeout: u64,
-    #[serde(rename = "writeTimeout")]
     _write_timeout: IgnoredAny,
-    #[serde(rename = "poolSize")]
     _pool_size: IgnoredAny,
-    #[serde(rename = "minIdleConns")]
     _min_idle_conns: IgnoredAny,
-    #[serde(rename = "maxConnAge")]
     _max_conn_age: IgnoredAny,
-    #[serde(rename = "poolTimeout")]
     _pool_timeout: IgnoredAny,
-    #[serde(rename = "idleTimeout")]
     _idle_timeout: IgnoredAny,
-    #[serde(rename = "idleCheckFrequency")]
     _idle_check_frequency: IgnoredAny,
 }
 

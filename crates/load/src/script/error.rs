@@ -41,7 +41,6 @@ pub(crate) enum ScriptError {
     Timeout {
         /// `setup` or `teardown`.
         function: &'static str,
-        /// The option that sets the limit.
         option: &'static str,
         seconds: f64,
     },

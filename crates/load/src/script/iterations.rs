@@ -17,7 +17,6 @@ use super::{ScriptError, modules};
 use crate::log::Level;
 use crate::metrics::GroupId;
 
-/// Runs the tasks of a virtual user.
 pub(super) struct Iterations<'a, 'js> {
     ctx: &'a Ctx<'js>,
     user: &'a Rc<User>,
@@ -220,7 +219,6 @@ impl<'a, 'js> Iterations<'a, 'js> {
         self.user.run.log.write_limited(Level::Error, exception, &fields);
     }
 
-    /// Calls a life-cycle function.
     fn call(&self, call: &Call) -> Result<Returned, CallError> {
         let user = self.user;
         user.assignment.replace(call.assignment.clone());
@@ -283,7 +281,6 @@ impl<'a, 'js> Iterations<'a, 'js> {
     }
 }
 
-/// Reads the result of `handleSummary()`.
 fn read_outputs(ctx: &Ctx<'_>, value: &Value<'_>) -> rquickjs::Result<Option<Outputs>> {
     if !value.get::<Coerced<bool>>()?.0 {
         return Ok(None);

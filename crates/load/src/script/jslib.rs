@@ -45,7 +45,6 @@ pub(super) fn is_built_in(address: &str) -> bool {
     is_url(address) || !parts(address).is_empty()
 }
 
-/// The text of a built-in library.
 pub(super) fn source(address: &str) -> String {
     parts(address).join("\n")
 }

@@ -19,12 +19,10 @@ use super::{
 use crate::log::Level;
 use crate::options::Layer;
 
-/// Exports of a script.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Exports {
     /// `options`, as JSON.
     pub(crate) options: Option<serde_json::Value>,
-    /// Names of exported functions.
     pub(crate) functions: Vec<String>,
 }
 
@@ -73,7 +71,6 @@ fn start_engine(user: &Rc<User>) -> rquickjs::Result<Context> {
     Context::full(&runtime)
 }
 
-/// Runs the init code.
 fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Exports), ScriptError> {
     user.attach(ctx);
     let evaluated = (|| {

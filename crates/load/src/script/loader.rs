@@ -14,7 +14,6 @@ use super::user::User;
 use super::{commonjs, jslib, modules};
 use crate::log::Level;
 
-/// Resolves and loads the modules of one virtual user.
 pub(super) struct ModuleLoader(pub(super) Rc<User>);
 
 impl Resolver for ModuleLoader {

@@ -54,7 +54,6 @@ pub(crate) struct Call {
 /// Contents by target: a path, `stdout` or `stderr`.
 pub(crate) type Outputs = Vec<(String, Vec<u8>)>;
 
-/// Result of a life-cycle function.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Returned {
     /// As JSON; `None` for `undefined` and values without JSON. For `handleSummary()` the argument, which the function
@@ -64,14 +63,12 @@ pub(crate) struct Returned {
     pub(crate) outputs: Option<Outputs>,
 }
 
-/// Failure of a life-cycle function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CallError {
     Threw(String),
     Interrupted,
 }
 
-/// Work for a virtual user.
 pub(crate) enum Task {
     /// Prepare the data of `setup()`, which the first iteration would otherwise wait for.
     Prepare(oneshot::Sender<()>),
@@ -91,7 +88,6 @@ impl Drop for Served {
     }
 }
 
-/// Work for one virtual user, in order.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     state: RefCell<MailboxState>,
@@ -105,7 +101,6 @@ struct MailboxState {
 }
 
 impl Mailbox {
-    /// Queues iterations.
     pub(crate) fn send(&self, work: Activation) {
         self.put(Task::Iterate(work));
     }

@@ -4,16 +4,17 @@
     reason = "native functions own the values that QuickJS hands them"
 )]
 
-/// Makes a type a script class with these methods and no constructor.
+/// Makes a type a script class without a constructor; `$define` adds its members to the prototype.
 macro_rules! script_class {
-    ($Type:ident, $name:literal $(, $method:ident)*) => {
+    ($Type:ident, $name:literal, $define:expr) => {
         impl<'js> rquickjs::class::JsClass<'js> for $Type {
             const NAME: &'static str = $name;
             type Mutable = rquickjs::class::Readable;
 
             fn prototype(ctx: &Ctx<'js>) -> Result<Option<rquickjs::Object<'js>>> {
                 let prototype = rquickjs::Object::new(ctx.clone())?;
-                $(super::define(&prototype, stringify!($method), $method)?;)*
+                let define: fn(&rquickjs::Object<'js>) -> Result<()> = $define;
+                define(&prototype)?;
                 Ok(Some(prototype))
             }
 
@@ -41,12 +42,10 @@ pub(super) mod json_path;
 mod k6;
 mod metrics;
 mod multipart;
-mod open;
 mod redis;
 mod request;
 mod response;
 mod secrets;
-mod subtle;
 mod text_coding;
 mod timers;
 mod url;
@@ -55,6 +54,7 @@ mod websockets;
 mod ws;
 mod ws_params;
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
@@ -133,7 +133,6 @@ impl<M: BuiltIn> ModuleDef for Native<M> {
     }
 }
 
-/// A built-in module by its k6 name.
 struct NativeModule {
     name: &'static str,
     declare: for<'js> fn(Ctx<'js>, &str) -> Result<Module<'js, Declared>>,
@@ -208,7 +207,7 @@ const BEHIND: &str = "k6/native:";
 pub(super) fn declare<'js>(
     ctx: &Ctx<'js>,
     name: &str,
-    absent: &[String],
+    absent: &BTreeSet<String>,
 ) -> Option<Result<Module<'js, Declared>>> {
     if !absent.is_empty() && is_built_in(name) {
         let whole = format!("'{BEHIND}{name}'");
@@ -264,7 +263,6 @@ pub(super) fn instead(module: &str) -> Option<&'static str> {
     known.or_else(|| module.starts_with("k6/x/").then_some(EXTENSION))
 }
 
-/// Adds a function to `object`.
 pub(super) fn define<'js, P>(
     object: &Object<'js>,
     name: &str,
@@ -325,9 +323,8 @@ pub(super) fn unknown(name: &str) -> ScriptError {
     })
 }
 
-/// Defines the globals of the engine.
 pub(super) fn install_globals(ctx: &Ctx<'_>) -> Result<()> {
-    open::install(ctx)?;
+    files::install(ctx)?;
     web_crypto::install(ctx)?;
     text_coding::install(ctx)?;
     timers::install(&ctx.globals())

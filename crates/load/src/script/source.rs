@@ -12,7 +12,6 @@ use super::vendor::{self, Vendored};
 use super::{ScriptError, jslib, modules};
 use crate::http::Url;
 
-/// Size limit of a script file.
 const MAX_SOURCE_BYTES: u64 = 64 * 1024 * 1024;
 
 #[derive(Debug, Clone)]
@@ -94,25 +93,22 @@ impl Sources {
         })
     }
 
-    /// A file that has been read.
     pub(crate) fn known(&self, path: &Path) -> Option<Source> {
         self.files.lock().get(path).cloned()
     }
 
     /// Names that the files read so far may import of a built-in module that does not export them.
-    pub(crate) fn absent_members(&self, module: &str) -> Vec<String> {
+    pub(crate) fn absent_members(&self, module: &str) -> BTreeSet<String> {
         let files = self.files.lock();
-        let names: BTreeSet<String> = files
+        files
             .values()
             .flat_map(|source| &source.syntax.uses)
             .filter(|used| used.module == module && is_identifier(&used.member))
             .filter(|used| !modules::exports(module, &used.member))
             .map(|used| used.member.clone())
-            .collect();
-        names.into_iter().collect()
+            .collect()
     }
 
-    /// Paths of the files read so far.
     pub(crate) fn paths(&self) -> BTreeSet<PathBuf> {
         self.files.lock().keys().cloned().collect()
     }
@@ -139,7 +135,6 @@ impl Sources {
     }
 }
 
-/// Analyses a script's text, and keeps it.
 fn insert(
     files: &mut HashMap<PathBuf, Source>,
     path: &Path,
@@ -179,7 +174,6 @@ impl Import {
     }
 }
 
-/// Resolves an import of `specifier` in the module `base`.
 pub(crate) fn resolve(base: &str, specifier: &str) -> Result<Import, ScriptError> {
     let is_own = specifier == "k6" || specifier.starts_with("k6/");
     if is_own || jslib::is_built_in(specifier) {

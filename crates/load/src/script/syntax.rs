@@ -58,7 +58,6 @@ pub(crate) struct Use {
     pub(crate) line: usize,
 }
 
-/// Result of analysing a script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Syntax {
     /// An ES module, by k6's rule: it imports, exports, or awaits outside of all functions.
@@ -157,7 +156,6 @@ fn line(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// Collects the result from the nodes of a script.
 struct Finder<'s, 'a> {
     text: &'s str,
     semantic: &'s Semantic<'a>,

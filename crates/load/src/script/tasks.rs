@@ -21,7 +21,6 @@ use super::user::User;
 /// Timers and requests of one virtual user at a time.
 const MAX_TASKS: usize = 10_000;
 
-/// Longest delay of a timer.
 const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Makes the value that a promise is settled with, once the script's engine is at hand.
@@ -188,7 +187,6 @@ impl Tasks {
         }
     }
 
-    /// The timer that is due first.
     fn first(&self) -> Option<(Instant, u32)> {
         self.timers.borrow().first_key_value().map(|(key, _)| *key)
     }
@@ -271,7 +269,6 @@ fn settle_promise(ctx: &Ctx<'_>, number: u32, settle: Settle) -> Result<()> {
     }
 }
 
-/// Calls the function of the timer that is due first.
 fn fire(ctx: &Ctx<'_>, tasks: &Tasks) -> Result<()> {
     let Some(((due, number), period)) = tasks.timers.borrow_mut().pop_first() else {
         return Ok(());

@@ -39,7 +39,6 @@ const LIMITS: Limits = Limits { bytes: 256 * 1024 * 1024, time: Duration::from_s
 /// Modules of one script, at most: a server could generate them endlessly.
 const MAX_MODULES: usize = 1000;
 
-/// Contents of the lock file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Lock {
     /// By address.
@@ -54,7 +53,6 @@ struct Entry {
     sha256: String,
 }
 
-/// The fetched modules of a script.
 #[derive(Debug)]
 pub(super) struct Vendored {
     directory: PathBuf,
@@ -168,7 +166,6 @@ fn vendor_error(error: impl std::fmt::Display) -> VendorError {
     VendorError(error.to_string())
 }
 
-/// Fetches a text.
 async fn fetch(url: &str, timeout: Duration) -> Result<Vec<u8>, VendorError> {
     let failed =
         |reason: &dyn std::fmt::Display| VendorError(format!("cannot fetch {url}: {reason}"));

@@ -40,7 +40,6 @@ const IN_DETAIL: &[&str] = &[
     "http_req_tls_handshaking", "http_req_waiting",
 ];
 
-/// Indentation of the content of a section.
 const INDENT: usize = 4;
 
 pub(crate) fn text(data: &SummaryData<'_>, options: &TextOptions) -> String {

@@ -14,7 +14,6 @@ pub(crate) enum TrendStat {
 }
 
 impl TrendStat {
-    /// Parses k6's name of a statistic.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         match name {
             "avg" => Some(Self::Avg),

@@ -8,7 +8,6 @@ use crate::metrics::{
     Contains, GroupMeasured, Measured, Metric, MetricId, MetricKind, Part, Registry, Sink,
 };
 
-/// The figures of a metric.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Values {
     /// Sum, and sum per second.

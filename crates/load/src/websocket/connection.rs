@@ -17,7 +17,6 @@ const READ_BYTES: usize = 8 * 1024;
 /// the memory. RFC 6455 §5.5.3 lets a client answer the latest one only.
 const MAX_UNSENT_BEFORE_PONG: usize = 64 * 1024;
 
-/// A connection after its handshake.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: Stream,

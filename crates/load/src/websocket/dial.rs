@@ -41,7 +41,6 @@ pub(crate) struct Opened {
     pub(crate) peer: Peer,
 }
 
-/// Error of opening a connection.
 #[derive(Debug, Error)]
 pub(crate) enum DialError {
     #[error("malformed ws or wss URL")]

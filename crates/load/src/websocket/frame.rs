@@ -28,7 +28,6 @@ pub(crate) enum Opcode {
     Pong = 10,
 }
 
-/// A received message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Incoming {
     /// Not checked for UTF-8, as in k6.
@@ -138,7 +137,6 @@ fn encode_frame(out: &mut Vec<u8>, first: u8, payload: &[u8]) {
     }
 }
 
-/// Header of a frame.
 struct Header {
     opcode: u8,
     is_final: bool,
@@ -148,7 +146,6 @@ struct Header {
     length: usize,
 }
 
-/// Decodes messages from the bytes of a server.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     pub(super) inflates: bool,
@@ -327,7 +324,6 @@ enum Step {
     NeedsMore,
 }
 
-/// Decodes the payload of a close frame.
 fn closed(payload: &[u8]) -> End {
     let Some((code, text)) = payload.split_first_chunk() else {
         return End::Closed { code: 1005, text: String::new() };

@@ -14,7 +14,6 @@ use crate::http::encoding::Coding;
 use crate::options::duration::parse_duration;
 use crate::script::user::User;
 
-/// Tags as `(key, value)`.
 pub(super) type Tags = Vec<(String, String)>;
 
 /// k6's default of `timeout`.
@@ -22,7 +21,6 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 /// More than 100 years; much longer timers are impossible.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(1 << 32);
 
-/// Error of reading arguments.
 pub(super) enum ArgumentError {
     /// Exception of a getter or conversion of the script.
     Threw(rquickjs::Error),
@@ -38,7 +36,6 @@ impl From<rquickjs::Error> for ArgumentError {
 
 type Read<T> = std::result::Result<T, ArgumentError>;
 
-/// Form in which a script wants the body of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResponseType {
     Text,
@@ -149,7 +146,6 @@ fn of_request(error: ArgumentError) -> ArgumentError {
     }
 }
 
-/// A list of codings separated by commas.
 fn compression_from(value: &Value<'_>) -> Read<Vec<Coding>> {
     let text = value.get::<Coerced<String>>()?.0;
     let coding = |name: &str| {

@@ -118,7 +118,10 @@ pub(super) fn fill_random(ctx: &Ctx<'_>, bytes: &mut [u8]) -> Result<()> {
 #[derive(JsLifetime, Trace)]
 struct Hasher(#[qjs(skip_trace)] RefCell<Box<dyn DynDigest>>);
 
-script_class!(Hasher, "Hasher", update, digest);
+script_class!(Hasher, "Hasher", |prototype| {
+    define(prototype, "update", update)?;
+    define(prototype, "digest", digest)
+});
 
 /// `update(input)`; may be chained.
 fn update<'js>(

@@ -23,30 +23,31 @@ impl BuiltIn for Data {
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         let object = Object::new(ctx.clone())?;
-        let build = |ctx: Ctx<'js>, name: Coerced<String>, function: Opt<Value<'js>>| {
-            construct(&ctx, &name.0, function.0.as_ref())
-        };
-        let constructor = Function::new(ctx.clone(), build)?.with_name("SharedArray")?;
+        let constructor = Function::new(ctx.clone(), construct)?.with_name("SharedArray")?;
         constructor.set_constructor(true);
         object.set("SharedArray", constructor)?;
         Ok(object)
     }
 }
 
-fn construct<'js>(ctx: &Ctx<'js>, name: &str, function: Option<&Value<'js>>) -> Result<Value<'js>> {
-    let user = User::of(ctx);
+fn construct<'js>(
+    ctx: Ctx<'js>,
+    name: Coerced<String>,
+    function: Opt<Value<'js>>,
+) -> Result<Value<'js>> {
+    let (user, name) = (User::of(&ctx), name.0);
     let message = "new SharedArray must be called in the init context";
-    ensure(ctx, user.is_initialising(), message)?;
-    ensure(ctx, !name.is_empty(), "empty name provided to SharedArray's constructor")?;
-    let Some(function) = function.and_then(Value::as_function) else {
+    ensure(&ctx, user.is_initialising(), message)?;
+    ensure(&ctx, !name.is_empty(), "empty name provided to SharedArray's constructor")?;
+    let Some(function) = function.0.as_ref().and_then(Value::as_function) else {
         let message = "a function is expected as the second argument of SharedArray's constructor";
-        return Err(Exception::throw_message(ctx, message));
+        return Err(Exception::throw_message(&ctx, message));
     };
-    let elements = match user.run.shared.get(name) {
+    let elements = match user.run.shared.get(&name) {
         Some(elements) => elements,
-        None => user.run.shared.insert(name, elements_of(ctx, function)?),
+        None => user.run.shared.insert(&name, elements_of(&ctx, function)?),
     };
-    shared(ctx, elements)
+    shared(&ctx, elements)
 }
 
 /// A script array whose elements are kept as JSON for all virtual users.

@@ -41,7 +41,7 @@ impl ExpectedStatuses {
 #[derive(JsLifetime, Trace)]
 pub(super) struct Callback(#[qjs(skip_trace)] Rc<ExpectedStatuses>);
 
-script_class!(Callback, "ExpectedStatuses");
+script_class!(Callback, "ExpectedStatuses", |_| Ok(()));
 
 /// `expectedStatuses(200, {min: 300, max: 302}, …)`.
 pub(super) fn expected_statuses<'js>(

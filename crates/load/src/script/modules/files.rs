@@ -1,14 +1,16 @@
-//! `k6/experimental/fs` and `k6/experimental/csv`. Files and their rows are kept once for all virtual users.
+//! `open()`, `k6/experimental/fs` and `k6/experimental/csv`. Files and their rows are kept once for all virtual users.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rquickjs::convert::List;
-use rquickjs::{ArrayBuffer, Ctx, Exception, Object, Result, Value};
+use rquickjs::function::Opt;
+use rquickjs::{ArrayBuffer, Coerced, Ctx, Exception, Object, Result, Value};
 
-use super::{BuiltIn, data, define, kept_library};
+use super::{BuiltIn, data, define, ensure, kept_library};
 use crate::script::source::normalize;
 use crate::script::user::User;
+use crate::script::{commonjs, raw};
 
 const LIBRARY: &str = include_str!("files.js");
 
@@ -44,18 +46,45 @@ fn library<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     })
 }
 
+/// Defines the global `open()`.
+pub(super) fn install(ctx: &Ctx<'_>) -> Result<()> {
+    define(&ctx.globals(), "open", open_global)
+}
+
+/// `open(path, mode?)`: the text of a file, or an `ArrayBuffer` with the mode `b`. The path is relative to the calling file.
+fn open_global<'js>(
+    ctx: Ctx<'js>,
+    path: Coerced<String>,
+    mode: Opt<Coerced<String>>,
+) -> Result<Value<'js>> {
+    let user = User::of(&ctx);
+    let message = "the \"open\" function is only available in the init stage (i.e. the global \
+                       scope), see https://grafana.com/docs/k6/latest/using-k6/test-lifecycle for \
+                       more information";
+    ensure(&ctx, user.is_initialising(), message)?;
+    ensure(&ctx, !path.0.is_empty(), "open() can't be used with an empty filename")?;
+    let caller = commonjs::caller(&ctx);
+    let caller = caller.as_deref().and_then(|name| name.strip_prefix("file://"));
+    let caller = caller.map_or(user.run.script.as_path(), Path::new);
+    let content = content(&ctx, &beside(caller, &path.0))?;
+    if mode.0.is_some_and(|mode| mode.0.contains('b')) {
+        return Ok(ArrayBuffer::new_copy(ctx, content)?.into_value());
+    }
+    raw::text(&ctx, &content)
+}
+
 fn is_init(ctx: Ctx<'_>) -> bool {
     User::of(&ctx).is_initialising()
 }
 
-pub(super) fn content(ctx: &Ctx<'_>, path: &Path) -> Result<Arc<[u8]>> {
+fn content(ctx: &Ctx<'_>, path: &Path) -> Result<Arc<[u8]>> {
     let user = User::of(ctx);
     let content = user.run.files.open(path, user.id == 0);
-    content.map_err(|error| Exception::throw_message(ctx, &error.to_string()))
+    content.map_err(|error| Exception::throw_message(ctx, &error))
 }
 
 /// Resolves a path of a script relative to `file`.
-pub(super) fn beside(file: &Path, path: &str) -> PathBuf {
+fn beside(file: &Path, path: &str) -> PathBuf {
     let directory = file.parent().unwrap_or(Path::new("/"));
     normalize(&directory.join(path.strip_prefix("file://").unwrap_or(path)))
 }
@@ -94,8 +123,7 @@ fn rows<'js>(
             let wrong = |problem: String| Exception::throw_message(&ctx, &problem);
             let comma = delimiter.chars().next().unwrap_or(',');
             let rest = content.get(at as usize..).unwrap_or_default();
-            let records = records(&String::from_utf8_lossy(rest), comma);
-            let records = records.map_err(|error| wrong(error.to_string()))?;
+            let records = records(&String::from_utf8_lossy(rest), comma).map_err(wrong)?;
             let header = as_objects.then(|| records.first().cloned().unwrap_or_default());
             let first = first as usize;
             if first > records.len() {
@@ -122,23 +150,12 @@ fn json(record: &[String], header: Option<&[String]>) -> Box<str> {
     value.to_string().into()
 }
 
-/// Error of reading records, in Go's words.
-#[derive(Debug, thiserror::Error)]
-pub(in crate::script) enum CsvError {
-    #[error("record on line {0}: wrong number of fields")]
-    Fields(usize),
-    #[error("record on line {0}: parse error: extraneous or missing \" in quoted-field")]
-    Quoted(usize),
-    #[error("parse error on line {0}: bare \" in non-quoted-field")]
-    Bare(usize),
-}
-
 /// The records of a text, by the rules of Go's `encoding/csv`: quotes only around a whole field, empty lines left out, and
-/// as many fields in each record as in the first.
+/// as many fields in each record as in the first. Errors are in Go's words.
 pub(in crate::script) fn records(
     text: &str,
     comma: char,
-) -> std::result::Result<Vec<Vec<String>>, CsvError> {
+) -> std::result::Result<Vec<Vec<String>>, String> {
     let mut records: Vec<Vec<String>> = Vec::new();
     let mut rest = text;
     let mut line = 1;
@@ -151,7 +168,7 @@ pub(in crate::script) fn records(
         }
         let (record, after, lines) = record(rest, comma, line)?;
         if records.first().is_some_and(|first| first.len() != record.len()) {
-            return Err(CsvError::Fields(line));
+            return Err(format!("record on line {line}: wrong number of fields"));
         }
         records.push(record);
         (rest, line) = (after, line + lines + 1);
@@ -163,20 +180,24 @@ fn record(
     text: &str,
     comma: char,
     line: usize,
-) -> std::result::Result<(Vec<String>, &str, usize), CsvError> {
+) -> std::result::Result<(Vec<String>, &str, usize), String> {
     let mut fields = Vec::new();
     let mut lines = 0;
     let mut rest = text;
     loop {
         let (field, after) = match rest.strip_prefix('"') {
-            Some(quoted) => quoted_field(quoted, &mut lines).ok_or(CsvError::Quoted(line))?,
+            Some(quoted) => quoted_field(quoted, &mut lines).ok_or_else(|| {
+                format!(
+                    "record on line {line}: parse error: extraneous or missing \" in quoted-field"
+                )
+            })?,
             None => {
                 let end = rest.find([comma, '\n']).unwrap_or(rest.len());
                 let field =
                     rest[..end].strip_suffix('\r').filter(|_| rest[end..].starts_with('\n'));
                 let field = field.unwrap_or(&rest[..end]);
                 if field.contains('"') {
-                    return Err(CsvError::Bare(line));
+                    return Err(format!("parse error on line {line}: bare \" in non-quoted-field"));
                 }
                 (field.to_owned(), &rest[end..])
             }
@@ -243,7 +264,7 @@ mod tests {
             ("\"a\n", "line 1: parse error"),
             ("x\n\"a\"b\n", "line 2: parse error"),
         ] {
-            let error = records(text, ',').unwrap_err().to_string();
+            let error = records(text, ',').unwrap_err();
             assert!(error.contains(expected), "{text:?}: {error}");
         }
     }

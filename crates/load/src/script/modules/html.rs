@@ -87,7 +87,7 @@ fn elements<'js>(ctx: Ctx<'js>) -> Result<Function<'js>> {
 #[derive(JsLifetime, Trace)]
 struct Page(#[qjs(skip_trace)] Rc<Document>);
 
-script_class!(Page, "Page");
+script_class!(Page, "Page", |_| Ok(()));
 
 type PageRef<'js> = Class<'js, Page>;
 

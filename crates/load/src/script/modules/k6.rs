@@ -12,7 +12,6 @@ use super::{BuiltIn, define, ensure, running_user};
 use crate::metrics::Builtin;
 use crate::script::{coroutine, raw};
 
-/// Longest sleep.
 const MAX_SLEEP: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// From here on, releasing the memory of the stack outweighs the page faults of using it again.

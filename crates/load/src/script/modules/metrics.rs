@@ -1,6 +1,6 @@
 //! `k6/metrics`: Counter, Gauge, Rate, Trend.
 
-use rquickjs::class::{JsClass, Readable, Trace};
+use rquickjs::class::Trace;
 use rquickjs::function::{Constructor, Opt, This};
 use rquickjs::object::Accessor;
 use rquickjs::{Class, Coerced, Ctx, Exception, JsLifetime, Object, Result, Value};
@@ -45,22 +45,11 @@ pub(super) struct Metric {
     id: MetricId,
 }
 
-impl<'js> JsClass<'js> for Metric {
-    const NAME: &'static str = "Metric";
-    type Mutable = Readable;
-
-    fn prototype(ctx: &Ctx<'js>) -> Result<Option<Object<'js>>> {
-        let prototype = Object::new(ctx.clone())?;
-        let name = |this: This<Class<'js, Self>>| this.0.borrow().name.clone();
-        prototype.prop("name", Accessor::from(name).enumerable())?;
-        define(&prototype, "add", add)?;
-        Ok(Some(prototype))
-    }
-
-    fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
-        Ok(None)
-    }
-}
+script_class!(Metric, "Metric", |prototype| {
+    let name = |this: This<Class<'js, Metric>>| this.0.borrow().name.clone();
+    prototype.prop("name", Accessor::from(name).enumerable())?;
+    define(prototype, "add", add)
+});
 
 fn construct<'js>(
     ctx: &Ctx<'js>,

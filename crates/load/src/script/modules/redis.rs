@@ -32,7 +32,6 @@ impl BuiltIn for Redis {
 
 type ReplyResult = std::result::Result<Reply, LinkError>;
 
-/// A server and the connection to it, if there is one.
 struct Connection {
     target: Target,
     link: Mutex<Option<Link>>,
@@ -43,7 +42,7 @@ struct Connection {
 #[derive(JsLifetime, Trace)]
 struct Handle(#[qjs(skip_trace)] Rc<Connection>);
 
-script_class!(Handle, "Connection");
+script_class!(Handle, "Connection", |_| Ok(()));
 
 /// A client of the server at an address, or with options as JSON. Connects with its first command.
 fn open<'js>(ctx: Ctx<'js>, text: String, is_address: bool) -> Result<Class<'js, Handle>> {

@@ -39,7 +39,6 @@ impl Prepared {
     }
 }
 
-/// Arguments of a request function.
 pub(super) struct Arguments<'js> {
     pub(super) method: Rc<str>,
     pub(super) url: Value<'js>,

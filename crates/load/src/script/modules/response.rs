@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use rquickjs::class::{JsClass, Readable, Trace};
-use rquickjs::function::{Constructor, Opt, This};
+use rquickjs::class::Trace;
+use rquickjs::function::{Opt, This};
 use rquickjs::object::{Accessor, Property};
 use rquickjs::{
     ArrayBuffer, Class, Coerced, Ctx, Exception, IntoJs, JsLifetime, Object, Result, Value,
@@ -25,7 +25,7 @@ use crate::script::user::User;
 /// `expires` of a cookie without a date: k6's conversion of Go's zero time.
 const NEVER: f64 = -6_795_364_578_871.0;
 
-/// Data of a finished request.
+#[derive(Default)]
 pub(super) struct Received {
     pub(super) method: Rc<str>,
     pub(super) url: String,
@@ -50,10 +50,17 @@ impl Received {
         binary: bool,
     ) -> (Self, Option<RequestError>) {
         let mut received = Self {
+            method: exchange.method,
+            url: exchange.url.full().to_string(),
+            head: None,
+            body: None,
             binary,
             timings: exchange.timings,
             peer: exchange.peer,
-            ..Self::empty(exchange.method, exchange.url.full().to_string(), Some(reference))
+            error: String::new(),
+            error_code: 0,
+            request: None,
+            reference: Some(reference),
         };
         let error = match exchange.outcome {
             Ok(answer) => {
@@ -82,27 +89,8 @@ impl Received {
         error: &RequestError,
         reference: Option<RequestRef>,
     ) -> Self {
-        Self {
-            error: error.to_string(),
-            error_code: error.code().0,
-            ..Self::empty(method, url, reference)
-        }
-    }
-
-    fn empty(method: Rc<str>, url: String, reference: Option<RequestRef>) -> Self {
-        Self {
-            method,
-            url,
-            head: None,
-            body: None,
-            binary: false,
-            timings: Timings::default(),
-            peer: None,
-            error: String::new(),
-            error_code: 0,
-            request: None,
-            reference,
-        }
+        let (error, error_code) = (error.to_string(), error.code().0);
+        Self { method, url, error, error_code, reference, ..Self::default() }
     }
 
     fn status(&self) -> u16 {
@@ -290,25 +278,14 @@ fn ocsp<'js>(ocsp: Ocsp, ctx: &Ctx<'js>) -> Result<Value<'js>> {
     Ok(object.into_value())
 }
 
-impl<'js> JsClass<'js> for Response {
-    const NAME: &'static str = "Response";
-    type Mutable = Readable;
-
-    fn prototype(ctx: &Ctx<'js>) -> Result<Option<Object<'js>>> {
-        let prototype = Object::new(ctx.clone())?;
-        for (name, compute) in PROPERTIES {
-            lazy(&prototype, name, *compute)?;
-        }
-        html::define_on_responses(&prototype)?;
-        define(&prototype, "json", json)?;
-        define(&prototype, "toJSON", to_json)?;
-        Ok(Some(prototype))
+script_class!(Response, "Response", |prototype| {
+    for (name, compute) in PROPERTIES {
+        lazy(prototype, name, *compute)?;
     }
-
-    fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
-        Ok(None)
-    }
-}
+    html::define_on_responses(prototype)?;
+    define(prototype, "json", json)?;
+    define(prototype, "toJSON", to_json)
+});
 
 /// `json(path?)`: the parsed body, or the part at a path.
 fn json<'js>(

@@ -35,7 +35,7 @@ fn get<'js>(ctx: &Ctx<'js>, source: &str, name: &str) -> Result<Promise<'js>> {
             resolve.call::<_, ()>((value,))?;
         }
         Err(problem) => {
-            let exception = Exception::from_message(ctx.clone(), &problem.to_string())?;
+            let exception = Exception::from_message(ctx.clone(), &problem)?;
             reject.call::<_, ()>((exception,))?;
         }
     }

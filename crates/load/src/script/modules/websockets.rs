@@ -67,7 +67,6 @@ fn open<'js>(
     Class::instance(ctx, Handle(socket))
 }
 
-/// Serves a connection until its end.
 async fn run(user: Rc<User>, socket: Rc<Socket>, dial: Box<Dial>, feed: Feed) {
     // Boxed: connecting needs far more space than reading, and the future lives as long as the socket.
     let connected = Box::pin(socket.connect(&user, &dial)).await;

@@ -223,7 +223,6 @@ fn close<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, code: f64) -> Result<Op
     error
 }
 
-/// Ends the session.
 fn end<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>) {
     let user = User::of(&ctx);
     let socket = Handle::socket(&handle);

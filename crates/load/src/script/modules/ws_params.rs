@@ -12,7 +12,6 @@ use crate::http::cookies::Jar;
 use crate::script::sockets::Socket;
 use crate::script::user::User;
 
-/// The last argument.
 pub(super) struct WsParams {
     pub(super) headers: Vec<(Rc<str>, Rc<str>)>,
     pub(super) tags: Tags,
@@ -80,10 +79,9 @@ pub(super) fn check(ctx: Ctx<'_>) -> Result<()> {
 #[derive(JsLifetime, Trace)]
 pub(super) struct Handle(#[qjs(skip_trace)] pub(super) Rc<Socket>);
 
-script_class!(Handle, "Socket");
+script_class!(Handle, "Socket", |_| Ok(()));
 
 impl Handle {
-    /// The socket of a native function's argument.
     pub(super) fn socket(handle: &Class<'_, Self>) -> Rc<Socket> {
         handle.borrow().0.clone()
     }
