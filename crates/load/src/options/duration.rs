@@ -117,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_can_be_read(milliseconds in 0u64..10_000_000_000) {
+        fn written_durations_can_be_read(milliseconds in 0u64..10_000_000_000) {
             let duration = Duration::from_millis(milliseconds);
             prop_assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
         }

@@ -20,8 +20,8 @@ pub struct ConfigFile {
 impl ConfigFile {
     /// Reads k6's JSON: options by their names in scripts, and `out`.
     ///
+    /// # Errors
     /// If the text is no JSON object, or a key or value cannot be used.
-    /// For what is no JSON object, and every key or value that cannot be honoured.
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = |error: serde_json::Error| OptionsError::invalid("--config", error.to_string());
         let json: Value = serde_json::from_str(text).map_err(wrong)?;

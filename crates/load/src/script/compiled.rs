@@ -122,8 +122,8 @@ fn evaluate<'js, V: FromJs<'js>>(
         // Another virtual user may have been first.
         let _ = compiled.set(Compiled(bytes));
     }
-    // SAFETY: `script` is a compiled script of this context, and is used no more: this call frees it. What it gives is
-    // owned by the new value.
+    // SAFETY: `script` is a compiled script of this context and not used again: this call frees it. The new value owns the
+    // result.
     let value = unsafe {
         let value = qjs::JS_EvalFunction(raw, script);
         if qjs::JS_VALUE_GET_TAG(value) == qjs::JS_TAG_EXCEPTION {

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_have_addresses_and_what_they_import_starts_there() {
+    fn relative_imports_of_fetched_modules_start_at_their_address() {
         let url = |base, specifier| resolve(base, specifier).unwrap();
         let testing = "https://jslib.k6.io/k6-testing/0.5.0/index.js";
         assert_eq!(url("file:///a.js", testing), Import::Url(testing.into()));

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_compressed_comes_back() {
+    fn compressed_payloads_are_restored() {
         for payload in [b"".as_slice(), b"a\0b", &[7; 100_000]] {
             let packed = compress(payload).unwrap();
             assert_eq!(decompress(&packed).unwrap().unwrap(), payload);

@@ -38,7 +38,7 @@ fn other_names_destructuring_and_scopes_are_followed() {
 }
 
 #[test]
-fn what_else_may_stand_for_a_module_is_followed() {
+fn other_expressions_for_a_module_are_followed() {
     for (source, expected) in [
         ("let c; c = n; c.x", vec!["m.x"]),
         ("const o = { n, p: n }; o.n.x; o.p['y']", vec!["m.x", "m.y"]),
@@ -65,7 +65,7 @@ fn what_else_may_stand_for_a_module_is_followed() {
 }
 
 #[test]
-fn what_may_stand_for_something_else_is_not() {
+fn ambiguous_names_are_not_followed() {
     for source in [
         "let c; c = n; c = other; c.x",
         "let c = other; c = n; c.x",
@@ -158,7 +158,7 @@ fn variables_are_known_unless_a_name_is_computed() {
 }
 
 #[test]
-fn types_go_and_what_they_mean_at_run_time_stays() {
+fn types_are_removed_and_their_run_time_parts_stay() {
     let source = "import http, { RefinedResponse } from 'k6/http'; import { Options } from 'k6/options';
         import type { A } from './a'; interface B { c: number }
         export const options: Options = { vus: 1 } as const;
