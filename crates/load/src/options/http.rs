@@ -77,6 +77,23 @@ pub(super) fn ranges(key: &str, value: &Value) -> Result<Vec<AddressRange>> {
     list(key, value)?.into_iter().map(parse).collect()
 }
 
+const SELECTS: [(&str, Select); 3] =
+    [("first", Select::First), ("random", Select::Random), ("roundRobin", Select::RoundRobin)];
+
+const POLICIES: [(&str, Policy); 5] = [
+    ("preferIPv4", Policy::PreferIPv4),
+    ("preferIPv6", Policy::PreferIPv6),
+    ("onlyIPv4", Policy::OnlyIPv4),
+    ("onlyIPv6", Policy::OnlyIPv6),
+    ("any", Policy::Any),
+];
+
+/// As in k6, case does not matter.
+fn choose<T: Copy>(name: &str, choices: &[(&str, T)]) -> Option<T> {
+    let chosen = choices.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    chosen.map(|(_, choice)| *choice)
+}
+
 /// Reads `{ ttl, select, policy }`, or `ttl=5m,select=first,policy=any` as in variables and flags.
 pub(super) fn dns(key: &str, value: &Value) -> Result<Dns> {
     let fields: Vec<(String, String)> = match value.as_str() {
@@ -102,28 +119,14 @@ pub(super) fn dns(key: &str, value: &Value) -> Result<Dns> {
                     }
                 }
             }
-            // As in k6, case does not matter.
             "select" => {
-                dns.select = match &*value.to_lowercase() {
-                    "first" => Select::First,
-                    "random" => Select::Random,
-                    "roundrobin" => Select::RoundRobin,
-                    _ => return Err(wrong("`first`, `random` or `roundRobin`")),
-                }
+                dns.select = choose(&value, &SELECTS)
+                    .ok_or_else(|| wrong("`first`, `random` or `roundRobin`"))?;
             }
             "policy" => {
-                dns.policy = match &*value.to_lowercase() {
-                    "preferipv4" => Policy::PreferIPv4,
-                    "preferipv6" => Policy::PreferIPv6,
-                    "onlyipv4" => Policy::OnlyIPv4,
-                    "onlyipv6" => Policy::OnlyIPv6,
-                    "any" => Policy::Any,
-                    _ => {
-                        return Err(wrong(
-                            "`preferIPv4`, `preferIPv6`, `onlyIPv4`, `onlyIPv6` or `any`",
-                        ));
-                    }
-                }
+                dns.policy = choose(&value, &POLICIES).ok_or_else(|| {
+                    wrong("`preferIPv4`, `preferIPv6`, `onlyIPv4`, `onlyIPv6` or `any`")
+                })?;
             }
             _ => return Err(OptionsError::Unknown(format!("{key}.{name}"))),
         }

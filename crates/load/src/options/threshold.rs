@@ -65,37 +65,32 @@ const OPERATORS: [(&str, Operator); 7] = [
     ("!=", Operator::NotEqual),
 ];
 
+const NAMES: [(&str, Aggregation); 7] = [
+    ("avg", Aggregation::Avg),
+    ("min", Aggregation::Min),
+    ("med", Aggregation::Med),
+    ("max", Aggregation::Max),
+    ("count", Aggregation::Count),
+    ("rate", Aggregation::Rate),
+    ("value", Aggregation::Value),
+];
+
 impl Aggregation {
     fn parse(text: &str) -> Option<Self> {
-        Some(match text {
-            "avg" => Self::Avg,
-            "min" => Self::Min,
-            "med" => Self::Med,
-            "max" => Self::Max,
-            "count" => Self::Count,
-            "rate" => Self::Rate,
-            "value" => Self::Value,
-            _ => {
-                let number = text.strip_prefix("p(")?.strip_suffix(')')?.trim();
-                let percentile: f64 = number.parse().ok()?;
-                let valid = (0.0..=100.0).contains(&percentile);
-                return valid.then_some(Self::Percentile(percentile));
-            }
-        })
+        if let Some((_, named)) = NAMES.iter().find(|(name, _)| *name == text) {
+            return Some(*named);
+        }
+        let percentile: f64 = text.strip_prefix("p(")?.strip_suffix(')')?.trim().parse().ok()?;
+        (0.0..=100.0).contains(&percentile).then_some(Self::Percentile(percentile))
     }
 
     /// The name in the summary.
     pub(crate) fn name(self) -> String {
-        match self {
-            Self::Avg => "avg".to_owned(),
-            Self::Min => "min".to_owned(),
-            Self::Med => "med".to_owned(),
-            Self::Max => "max".to_owned(),
-            Self::Count => "count".to_owned(),
-            Self::Rate => "rate".to_owned(),
-            Self::Value => "value".to_owned(),
-            Self::Percentile(percentile) => format!("p({percentile})"),
+        if let Self::Percentile(percentile) = self {
+            return format!("p({percentile})");
         }
+        let named = NAMES.iter().find(|(_, named)| *named == self);
+        named.map_or("", |(name, _)| name).to_owned()
     }
 }
 

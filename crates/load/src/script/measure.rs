@@ -1,5 +1,6 @@
 //! Measuring: the values of a virtual user and their tags.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -85,11 +86,8 @@ impl User {
         let assignment = self.assignment.borrow();
         let own = assignment.tags.iter().map(|(key, _)| key.as_str());
         let scenario = (!assignment.scenario.is_empty()).then_some("scenario");
-        let mut keys: Vec<String> =
-            own.chain(scenario).chain(["group"]).map(str::to_owned).collect();
-        keys.sort();
-        keys.dedup();
-        keys
+        let keys: BTreeSet<&str> = own.chain(scenario).chain(["group"]).collect();
+        keys.into_iter().map(str::to_owned).collect()
     }
 
     /// Sets or removes a tag or metadata of all further values.

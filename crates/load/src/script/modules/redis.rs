@@ -92,10 +92,9 @@ impl Connection {
         let mut idle = kept.take();
         if let Some(mut link) = idle.take_if(Link::is_idle) {
             let reply = self.exchange(user, &mut link, command).await;
-            match reply {
-                // Closed by the server, which has most likely not seen the command.
-                Err(LinkError::Closed | LinkError::Io(_)) => {}
-                reply => return Self::keep(&mut kept, link, reply),
+            // A server that has closed the connection has most likely not seen the command.
+            if !matches!(reply, Err(LinkError::Closed | LinkError::Io(_))) {
+                return Self::keep(&mut kept, link, reply);
             }
         }
         let mut link = Link::open(&user.event_loop.network, &self.target).await?;

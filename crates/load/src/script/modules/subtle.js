@@ -244,7 +244,7 @@
     if (usages.length === 0) throw problem('SyntaxError', 'key usages cannot be empty');
     const isOaep = name === 'RSA-OAEP';
     onlyUsages(usages, isOaep ? ['encrypt', 'decrypt', 'wrapKey', 'unwrapKey'] : ['sign', 'verify']);
-    // As in k6, which makes a key for this exponent and then finds that it differs.
+    // As in k6, which makes keys with the exponent 65537 and rejects any other.
     if (exponent !== 65537) throw problem('OperationError', 'could not validate RSA key pair, check public exponent');
     const modulusLength = Math.trunc(params.modulusLength);
     const made = await attempt('OperationError', 'could not generate RSA key pair', 'generateRsa', { number: modulusLength });

@@ -80,17 +80,17 @@ async fn run(user: Rc<User>, socket: Rc<Socket>, dial: Box<Dial>, feed: Feed) {
         }
     }
     let end = read(&user, &socket, &feed).await;
-    let (error, close) = match end {
-        Some(End::Closed { code, ref text }) => {
+    let error = end.as_ref().filter(|end| end.is_unexpected()).map(ToString::to_string);
+    let close = match end {
+        Some(End::Closed { code, text }) => {
             if code != 1006 {
                 // Fails if a close frame of the script was sent before.
                 let _ = socket.send_close(code, "");
             }
-            (end.as_ref(), Some((code, text.clone())))
+            Some((code, text))
         }
-        _ => (end.as_ref(), None),
+        _ => None,
     };
-    let error = error.filter(|end| end.is_unexpected()).map(ToString::to_string);
     socket.finish(&user);
     feed_closed(&feed, &user, &socket, error, close);
 }
