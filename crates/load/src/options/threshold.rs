@@ -23,7 +23,7 @@ pub struct Threshold {
     /// The condition as written.
     pub source: String,
     pub(crate) aggregation: Aggregation,
-    operator: Operator,
+    operator: &'static str,
     bound: f64,
     /// Stop the run when the condition does not hold.
     pub abort_on_fail: bool,
@@ -44,26 +44,8 @@ pub(crate) enum Aggregation {
     Percentile(f64),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Operator {
-    LessEqual,
-    Less,
-    GreaterEqual,
-    Greater,
-    Equal,
-    NotEqual,
-}
-
 /// In the order of look-up: an operator comes before its own prefixes, as in k6.
-const OPERATORS: [(&str, Operator); 7] = [
-    ("<=", Operator::LessEqual),
-    ("<", Operator::Less),
-    (">=", Operator::GreaterEqual),
-    (">", Operator::Greater),
-    ("===", Operator::Equal),
-    ("==", Operator::Equal),
-    ("!=", Operator::NotEqual),
-];
+const OPERATORS: [&str; 7] = ["<=", "<", ">=", ">", "===", "==", "!="];
 
 const NAMES: [(&str, Aggregation); 7] = [
     ("avg", Aggregation::Avg),
@@ -97,9 +79,9 @@ impl Aggregation {
 impl Threshold {
     /// Parses a condition; `None` if it is invalid.
     pub fn parse(source: &str) -> Option<Self> {
-        let (left, operator, right) = OPERATORS.iter().find_map(|(token, operator)| {
-            let (left, right) = source.split_once(token)?;
-            (!right.is_empty()).then_some((left.trim(), *operator, right.trim()))
+        let (left, operator, right) = OPERATORS.into_iter().find_map(|operator| {
+            let (left, right) = source.split_once(operator)?;
+            (!right.is_empty()).then_some((left.trim(), operator, right.trim()))
         })?;
         Some(Self {
             source: source.to_owned(),
@@ -111,16 +93,15 @@ impl Threshold {
         })
     }
 
+    #[expect(clippy::float_cmp, reason = "what the script asks for")]
     pub(crate) fn holds(&self, value: f64) -> bool {
         match self.operator {
-            Operator::LessEqual => value <= self.bound,
-            Operator::Less => value < self.bound,
-            Operator::GreaterEqual => value >= self.bound,
-            Operator::Greater => value > self.bound,
-            #[expect(clippy::float_cmp, reason = "what the script asks for")]
-            Operator::Equal => value == self.bound,
-            #[expect(clippy::float_cmp, reason = "what the script asks for")]
-            Operator::NotEqual => value != self.bound,
+            "<=" => value <= self.bound,
+            "<" => value < self.bound,
+            ">=" => value >= self.bound,
+            ">" => value > self.bound,
+            "!=" => value != self.bound,
+            _ => value == self.bound,
         }
     }
 }

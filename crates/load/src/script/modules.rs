@@ -41,7 +41,6 @@ mod http;
 pub(super) mod json_path;
 mod k6;
 mod metrics;
-mod multipart;
 mod redis;
 mod request;
 mod response;

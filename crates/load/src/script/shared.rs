@@ -16,15 +16,20 @@ pub(crate) struct SharedArrays {
 }
 
 impl SharedArrays {
-    pub(super) fn get(&self, name: &str) -> Option<Arc<Vec<Box<str>>>> {
-        self.arrays.lock().get(name).cloned()
-    }
-
-    /// Keeps the array unless there is one of that name; returns the kept one. The lock is not held while a script computes
-    /// the array: it may be suspended meanwhile, with another virtual user of the same thread waiting for the lock.
-    pub(super) fn insert(&self, name: &str, elements: Vec<Box<str>>) -> Arc<Vec<Box<str>>> {
+    /// The array of that name; `make` computes it unless there is one. The lock is not held meanwhile: a script may be
+    /// suspended in `make`, with another virtual user of the same thread waiting for the lock.
+    pub(super) fn get_or_make<E>(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> Result<Vec<Box<str>>, E>,
+    ) -> Result<Arc<Vec<Box<str>>>, E> {
+        let known = self.arrays.lock().get(name).cloned();
+        if let Some(elements) = known {
+            return Ok(elements);
+        }
+        let elements = make()?;
         let mut arrays = self.arrays.lock();
-        arrays.entry(name.to_owned()).or_insert_with(|| Arc::new(elements)).clone()
+        Ok(arrays.entry(name.to_owned()).or_insert_with(|| Arc::new(elements)).clone())
     }
 }
 

@@ -285,36 +285,26 @@ impl Decoder {
 
     /// Checks the first two bytes of a frame.
     fn check(&self, first: u8, second: u8) -> Result<(), End> {
-        let opcode = first & 0x0f;
-        let is_data = matches!(opcode, 1 | 2);
-        let mut wrong = Vec::new();
-        if first & COMPRESSED != 0 && !(self.inflates && is_data) {
-            wrong.push("RSV1 set".to_owned());
-        }
-        if first & 0x20 != 0 {
-            wrong.push("RSV2 set".to_owned());
-        }
-        if first & 0x10 != 0 {
-            wrong.push("RSV3 set".to_owned());
-        }
-        match opcode {
-            8..=10 => {
-                if second & 0x7f > 125 {
-                    wrong.push("len > 125 for control".to_owned());
-                }
-                if first & FINAL == 0 {
-                    wrong.push("FIN not set on control".to_owned());
-                }
-            }
-            1 | 2 if self.opcode != 0 => wrong.push("data before FIN".to_owned()),
-            CONTINUATION if self.opcode == 0 => wrong.push("continuation after FIN".to_owned()),
-            0..=2 => {}
-            _ => wrong.push(format!("bad opcode {opcode}")),
+        let (opcode, length) = (first & 0x0f, second & 0x7f);
+        let (is_data, is_control) = (matches!(opcode, 1 | 2), matches!(opcode, 8..=10));
+        let rules = [
+            (first & COMPRESSED != 0 && !(self.inflates && is_data), "RSV1 set"),
+            (first & 0x20 != 0, "RSV2 set"),
+            (first & 0x10 != 0, "RSV3 set"),
+            (is_control && length > 125, "len > 125 for control"),
+            (is_control && first & FINAL == 0, "FIN not set on control"),
+            (is_data && self.opcode != 0, "data before FIN"),
+            (opcode == CONTINUATION && self.opcode == 0, "continuation after FIN"),
+        ];
+        let violated = rules.into_iter().filter(|(is_violated, _)| *is_violated);
+        let mut violations: Vec<String> = violated.map(|(_, text)| text.to_owned()).collect();
+        if !is_data && !is_control && opcode != CONTINUATION {
+            violations.push(format!("bad opcode {opcode}"));
         }
         if second & 0x80 != 0 {
-            wrong.push("bad MASK".to_owned());
+            violations.push("bad MASK".to_owned());
         }
-        if wrong.is_empty() { Ok(()) } else { Err(End::Protocol(wrong.join(", "))) }
+        if violations.is_empty() { Ok(()) } else { Err(End::Protocol(violations.join(", "))) }
     }
 }
 

@@ -8,7 +8,7 @@ use rquickjs::{Coerced, Ctx, Exception, Result, Value};
 use super::bytes::buffer_bytes;
 use super::cookie_jar::{cookies_from, jar_from};
 use super::expected_statuses::{self, ExpectedStatuses};
-use super::{form, multipart};
+use super::form;
 use crate::http::cookies::{Jar, RequestCookie};
 use crate::http::encoding::Coding;
 use crate::options::duration::parse_duration;
@@ -230,10 +230,10 @@ pub(super) fn body_from<'js>(ctx: &Ctx<'js>, value: Option<Value<'js>>) -> Read<
     if let Some(bytes) = buffer_bytes(object) {
         return Ok(Some(Body { bytes: bytes.into(), content_type: None }));
     }
-    if multipart::has_file(object)? {
-        let (bytes, content_type) = multipart::encode(ctx, object)?;
+    if form::has_file(object)? {
+        let (bytes, content_type) = form::multipart(ctx, object)?;
         return Ok(Some(Body { bytes: bytes.into(), content_type: Some(content_type.into()) }));
     }
-    let bytes = form::encode(object)?.into_bytes().into();
+    let bytes = form::url_encoded(object)?.into_bytes().into();
     Ok(Some(Body { bytes, content_type: Some("application/x-www-form-urlencoded".into()) }))
 }

@@ -43,10 +43,7 @@ fn construct<'js>(
         let message = "a function is expected as the second argument of SharedArray's constructor";
         return Err(Exception::throw_message(&ctx, message));
     };
-    let elements = match user.run.shared.get(&name) {
-        Some(elements) => elements,
-        None => user.run.shared.insert(&name, elements_of(&ctx, function)?),
-    };
+    let elements = user.run.shared.get_or_make(&name, || elements_of(&ctx, function))?;
     shared(&ctx, elements)
 }
 

@@ -116,27 +116,23 @@ fn rows<'js>(
 ) -> Result<Value<'js>> {
     let user = User::of(&ctx);
     let name = format!("csv.parse.{path}.{at}.{delimiter}.{first}.{last}.{as_objects}");
-    let rows = match user.run.shared.get(&name) {
-        Some(rows) => rows,
-        None => {
-            let content = content(&ctx, Path::new(&path))?;
-            let wrong = |problem: String| Exception::throw_message(&ctx, &problem);
-            let comma = delimiter.chars().next().unwrap_or(',');
-            let rest = content.get(at as usize..).unwrap_or_default();
-            let records = records(&String::from_utf8_lossy(rest), comma).map_err(wrong)?;
-            let header = as_objects.then(|| records.first().cloned().unwrap_or_default());
-            let first = first as usize;
-            if first > records.len() {
-                return Err(wrong(format!(
-                    "failed to create a new parser; reason: failed to read line {first}; reason: EOF"
-                )));
-            }
-            let end = if last < 0.0 { records.len() } else { records.len().min(last as usize + 1) };
-            let rows =
-                records[first..end.max(first)].iter().map(|record| json(record, header.as_deref()));
-            user.run.shared.insert(&name, rows.collect())
+    let rows = user.run.shared.get_or_make(&name, || {
+        let content = content(&ctx, Path::new(&path))?;
+        let wrong = |problem: String| Exception::throw_message(&ctx, &problem);
+        let comma = delimiter.chars().next().unwrap_or(',');
+        let rest = content.get(at as usize..).unwrap_or_default();
+        let records = records(&String::from_utf8_lossy(rest), comma).map_err(wrong)?;
+        let header = as_objects.then(|| records.first().cloned().unwrap_or_default());
+        let first = first as usize;
+        if first > records.len() {
+            return Err(wrong(format!(
+                "failed to create a new parser; reason: failed to read line {first}; reason: EOF"
+            )));
         }
-    };
+        let end = if last < 0.0 { records.len() } else { records.len().min(last as usize + 1) };
+        let rows = records[first..end.max(first)].iter();
+        Ok(rows.map(|record| json(record, header.as_deref())).collect())
+    })?;
     data::shared(&ctx, rows)
 }
 

@@ -9,7 +9,7 @@ use super::cookie_jar::{CookieJar, cookie_jar};
 use super::expected_statuses::{expected_statuses, set_response_callback};
 use super::request::{Arguments, Prepared, finish, perform, prepare, url_template};
 use super::response::Response;
-use super::{BuiltIn, batch, define, multipart, running_user};
+use super::{BuiltIn, batch, define, form, running_user};
 use crate::script::tasks::{Settle, Tasks};
 use crate::script::user::User;
 
@@ -56,7 +56,7 @@ impl BuiltIn for Http {
         object.set("CookieJar", Class::<CookieJar>::create_constructor(ctx)?)?;
         define(&object, "expectedStatuses", expected_statuses)?;
         define(&object, "setResponseCallback", set_response_callback)?;
-        define(&object, "file", multipart::file)?;
+        define(&object, "file", form::file)?;
         define(&object, "url", url_template)?;
         for (name, value) in TLS_CONSTANTS {
             object.set(name, value)?;

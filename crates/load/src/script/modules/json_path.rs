@@ -4,6 +4,7 @@
 //! end of a path or for every element of it before a dot, `#(query)` for the first matching element and `#(query)#` for all.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use rquickjs::{Array, Ctx, Result, Value};
@@ -32,33 +33,11 @@ pub(in crate::script) struct Query {
     /// Path in the element; empty for the element itself.
     path: Vec<Step>,
     /// `None`: the path must exist.
-    condition: Option<(Operator, serde_json::Value)>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    Like,
-    NotLike,
+    condition: Option<(&'static str, serde_json::Value)>,
 }
 
 /// Longer ones before their prefixes.
-const OPERATORS: [(&str, Operator); 9] = [
-    ("==", Operator::Equal),
-    ("!=", Operator::NotEqual),
-    ("!%", Operator::NotLike),
-    ("<=", Operator::LessOrEqual),
-    (">=", Operator::GreaterOrEqual),
-    ("=", Operator::Equal),
-    ("<", Operator::Less),
-    (">", Operator::Greater),
-    ("%", Operator::Like),
-];
+const OPERATORS: [&str; 9] = ["==", "!=", "!%", "<=", ">=", "=", "<", ">", "%"];
 
 /// Levels of nested queries: a virtual user's stack is small.
 const DEPTH: usize = 16;
@@ -138,9 +117,10 @@ fn parse_query(text: &str, left: usize) -> Parsed<Query> {
             ')' => depth = depth.saturating_sub(1),
             _ if depth > 0 => {}
             _ => {
-                let operator = OPERATORS.iter().find(|(sign, _)| text[at..].starts_with(sign));
-                if let Some((sign, operator)) = operator {
-                    found = Some((text[..at].trim(), *operator, text[at + sign.len()..].trim()));
+                let operator = OPERATORS.iter().find(|sign| text[at..].starts_with(**sign));
+                if let Some(operator) = operator {
+                    let value = text[at + operator.len()..].trim();
+                    found = Some((text[..at].trim(), *operator, value));
                     break;
                 }
             }
@@ -167,32 +147,30 @@ impl Query {
         let Some((operator, wanted)) = &self.condition else { return Ok(true) };
         let text = ctx.json_stringify(found)?.map(|text| text.to_string()).transpose()?;
         let found = serde_json::from_str(text.as_deref().unwrap_or("null"));
-        Ok(found.is_ok_and(|found| operator.compare(&found, wanted)))
+        Ok(found.is_ok_and(|found| compare(operator, &found, wanted)))
     }
 }
 
-impl Operator {
-    /// As in gjson, values of different types are different, and neither is less.
-    fn compare(self, found: &serde_json::Value, wanted: &serde_json::Value) -> bool {
-        use serde_json::Value::{Number, String};
-        let order = match (found, wanted) {
-            (String(found), String(wanted)) => match self {
-                Self::Like => return is_like(found, wanted),
-                Self::NotLike => return !is_like(found, wanted),
-                _ => Some(found.cmp(wanted)),
-            },
-            (Number(found), Number(wanted)) => found.as_f64().partial_cmp(&wanted.as_f64()),
-            _ => (found == wanted).then_some(std::cmp::Ordering::Equal),
-        };
-        match (self, order) {
-            (Self::Equal, order) => order.is_some_and(std::cmp::Ordering::is_eq),
-            (Self::NotEqual, order) => !order.is_some_and(std::cmp::Ordering::is_eq),
-            (Self::Less, Some(order)) => order.is_lt(),
-            (Self::LessOrEqual, Some(order)) => order.is_le(),
-            (Self::Greater, Some(order)) => order.is_gt(),
-            (Self::GreaterOrEqual, Some(order)) => order.is_ge(),
-            (_, None) | (Self::Like | Self::NotLike, _) => false,
-        }
+/// As in gjson, values of different types are different, and neither is less.
+fn compare(operator: &str, found: &serde_json::Value, wanted: &serde_json::Value) -> bool {
+    use serde_json::Value::{Number, String};
+    let order = match (found, wanted) {
+        (String(found), String(wanted)) => match operator {
+            "%" => return is_like(found, wanted),
+            "!%" => return !is_like(found, wanted),
+            _ => Some(found.cmp(wanted)),
+        },
+        (Number(found), Number(wanted)) => found.as_f64().partial_cmp(&wanted.as_f64()),
+        _ => (found == wanted).then_some(Ordering::Equal),
+    };
+    match operator {
+        "=" | "==" => order.is_some_and(Ordering::is_eq),
+        "!=" => !order.is_some_and(Ordering::is_eq),
+        "<" => order.is_some_and(Ordering::is_lt),
+        "<=" => order.is_some_and(Ordering::is_le),
+        ">" => order.is_some_and(Ordering::is_gt),
+        ">=" => order.is_some_and(Ordering::is_ge),
+        _ => false,
     }
 }
 

@@ -163,7 +163,6 @@ pub(super) fn url_template<'js>(
 /// A response or failure, before it becomes an object of the script.
 pub(super) struct Performed {
     received: Received,
-    error: Option<RequestError>,
     /// A failure is thrown.
     throw: bool,
 }
@@ -179,7 +178,7 @@ pub(super) async fn perform(user: &User, prepared: Prepared) -> Performed {
         group: user.group.get(),
     };
     let throw = params.throw.unwrap_or(user.run.settings().throw);
-    let (received, error) = match request {
+    let received = match request {
         Ok(request) => {
             let redirected = |exchange: &Exchange| {
                 user.add_request(exchange, &tagging);
@@ -206,12 +205,9 @@ pub(super) async fn perform(user: &User, prepared: Prepared) -> Performed {
             let binary = params.response_type == Some(ResponseType::Binary);
             Received::new(exchange, request, reference, binary)
         }
-        Err(refused) => {
-            let (received, error) = unsent(user, &tagging, refused);
-            (received, Some(error))
-        }
+        Err(refused) => unsent(user, &tagging, refused),
     };
-    Performed { received, error, throw }
+    Performed { received, throw }
 }
 
 async fn send(user: &User, request: &Request, redirected: impl FnMut(&Exchange)) -> Exchange {
@@ -268,27 +264,25 @@ fn answer_to_challenge(request: &Request, exchange: &Exchange, user_info: &str) 
 
 /// Handles a request that cannot be sent. As in k6, an address with the wrong scheme or none is a failed request; one that
 /// cannot be parsed is no request at all.
-fn unsent(user: &User, tagging: &RequestTagging<'_>, refused: Refused) -> (Received, RequestError) {
+fn unsent(user: &User, tagging: &RequestTagging<'_>, refused: Refused) -> Received {
     let Refused { method, url, error } = refused;
-    let reference = match &error {
-        RequestError::UnsupportedScheme(scheme) => {
-            let exchange = Exchange {
-                method: method.clone(),
-                url: Rc::new(Url::unusable(&url)),
-                timings: Timings::default(),
-                traffic: Traffic::default(),
-                end: Instant::now(),
-                outcome: Err(RequestError::UnsupportedScheme(scheme.clone())),
-                peer: None,
-            };
-            Some(user.add_request(&exchange, tagging))
-        }
-        _ => {
-            user.event_loop.recorder.borrow_mut().add_refusal(&error.to_string());
-            None
-        }
+    let (text, code) = (error.to_string(), error.code());
+    let reference = if let RequestError::UnsupportedScheme(_) = error {
+        let exchange = Exchange {
+            method: method.clone(),
+            url: Rc::new(Url::unusable(&url)),
+            timings: Timings::default(),
+            traffic: Traffic::default(),
+            end: Instant::now(),
+            outcome: Err(error),
+            peer: None,
+        };
+        Some(user.add_request(&exchange, tagging))
+    } else {
+        user.event_loop.recorder.borrow_mut().add_refusal(&text);
+        None
     };
-    (Received::refused(method, url, &error, reference), error)
+    Received::refused(method, url, text, code, reference)
 }
 
 /// Makes the response object. A failed request is logged, or thrown if the script asks for that.
@@ -297,11 +291,12 @@ pub(super) fn finish<'js>(
     user: &User,
     performed: Performed,
 ) -> Result<Class<'js, Response>> {
-    let Performed { received, error, throw } = performed;
-    if let Some(error) = error {
-        let text = match received.url.is_empty() {
-            true => error.to_string(),
-            false => format!("{} \"{}\": {error}", titled(&received.method), received.url),
+    let Performed { received, throw } = performed;
+    let Received { method, url, error, .. } = &received;
+    if !error.is_empty() {
+        let text = match url.is_empty() {
+            true => error.clone(),
+            false => format!("{} \"{url}\": {error}", titled(method)),
         };
         if throw {
             return Err(Exception::throw_message(ctx, &text));

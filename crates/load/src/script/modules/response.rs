@@ -15,9 +15,7 @@ use rquickjs::{
 use super::cookie_jar::push;
 use super::{define, html, json_path};
 use crate::http::cookies::{SetCookie, read_cookie_header};
-use crate::http::{
-    ErrorCode, Exchange, Head, Ocsp, Peer, Request, RequestError, Timings, TlsInfo, canonical,
-};
+use crate::http::{ErrorCode, Exchange, Head, Ocsp, Peer, Request, Timings, TlsInfo, canonical};
 use crate::script::raw;
 use crate::script::requests::RequestRef;
 use crate::script::user::User;
@@ -35,62 +33,54 @@ pub(super) struct Received {
     binary: bool,
     timings: Timings,
     peer: Option<Peer>,
-    error: String,
+    /// Empty unless the request failed.
+    pub(super) error: String,
     error_code: u16,
     request: Option<Request>,
     reference: Option<RequestRef>,
 }
 
 impl Received {
-    /// From an exchange; also returns its error, if it failed.
     pub(super) fn new(
         exchange: Exchange,
         request: Request,
         reference: RequestRef,
         binary: bool,
-    ) -> (Self, Option<RequestError>) {
-        let mut received = Self {
+    ) -> Self {
+        let (head, body, error, code) = match exchange.outcome {
+            Ok(answer) => {
+                let status = answer.head.status;
+                // Responses with these statuses have no body, not even an empty one.
+                let has_body = !request.discard_body && !matches!(status, 204 | 304);
+                let body = has_body.then_some(answer.body);
+                (Some(answer.head), body, String::new(), ErrorCode::of_status(status))
+            }
+            Err(error) => (None, None, error.to_string(), Some(error.code())),
+        };
+        Self {
             method: exchange.method,
             url: exchange.url.full().to_string(),
-            head: None,
-            body: None,
+            head,
+            body,
             binary,
             timings: exchange.timings,
             peer: exchange.peer,
-            error: String::new(),
-            error_code: 0,
-            request: None,
+            error,
+            error_code: code.map_or(0, |code| code.0),
+            request: Some(request),
             reference: Some(reference),
-        };
-        let error = match exchange.outcome {
-            Ok(answer) => {
-                received.error_code =
-                    ErrorCode::of_status(answer.head.status).map_or(0, |code| code.0);
-                // Responses with these statuses have no body, not even an empty one.
-                let bodiless = matches!(answer.head.status, 204 | 304);
-                received.head = Some(answer.head);
-                received.body = (!request.discard_body && !bodiless).then_some(answer.body);
-                None
-            }
-            Err(error) => {
-                received.error = error.to_string();
-                received.error_code = error.code().0;
-                Some(error)
-            }
-        };
-        received.request = Some(request);
-        (received, error)
+        }
     }
 
     /// From a request that could not be sent; with a `reference` it counts as failed.
     pub(super) fn refused(
         method: Rc<str>,
         url: String,
-        error: &RequestError,
+        error: String,
+        code: ErrorCode,
         reference: Option<RequestRef>,
     ) -> Self {
-        let (error, error_code) = (error.to_string(), error.code().0);
-        Self { method, url, error, error_code, reference, ..Self::default() }
+        Self { method, url, error, error_code: code.0, reference, ..Self::default() }
     }
 
     fn status(&self) -> u16 {
