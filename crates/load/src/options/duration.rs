@@ -63,23 +63,17 @@ fn multiply(number: &str, nanos: u64) -> Option<Duration> {
 
 /// Writes a duration as Go does: `1m30s`, `2s`, `500ms`, `0s`.
 pub(crate) fn format_duration(duration: Duration) -> String {
-    let nanos = duration.as_nanos();
     // Nine decimals are nanoseconds.
     let fraction = |value: f64| {
         let text = format!("{value:.9}");
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     };
-    if nanos == 0 {
-        return "0s".to_owned();
-    }
-    if nanos < 1_000 {
-        return format!("{nanos}ns");
-    }
-    if nanos < 1_000_000 {
-        return format!("{}µs", fraction(nanos as f64 / 1e3));
-    }
-    if nanos < 1_000_000_000 {
-        return format!("{}ms", fraction(nanos as f64 / 1e6));
+    match duration.as_nanos() {
+        0 => return "0s".to_owned(),
+        nanos @ ..1_000 => return format!("{nanos}ns"),
+        nanos @ ..1_000_000 => return format!("{}µs", fraction(nanos as f64 / 1e3)),
+        nanos @ ..1_000_000_000 => return format!("{}ms", fraction(nanos as f64 / 1e6)),
+        _ => {}
     }
     let (hours, minutes) = (duration.as_secs() / 3600, duration.as_secs() / 60 % 60);
     let seconds = (duration - Duration::from_secs(duration.as_secs() / 60 * 60)).as_secs_f64();

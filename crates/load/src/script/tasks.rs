@@ -39,7 +39,7 @@ enum Done {
 
 /// Channel for the events of a source, which limits their number itself.
 pub(super) struct Feed {
-    user: Rc<User>,
+    pub(super) user: Rc<User>,
     number: u32,
 }
 

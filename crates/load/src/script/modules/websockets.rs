@@ -62,24 +62,24 @@ fn open<'js>(
     let name = own.as_deref().unwrap_or(&url);
     let socket = Socket::new(&user, &[("url", name), ("name", name)], &tags);
     let dial = Box::new(Dial { url, headers, protocols, deflates, jar });
-    let (feeder, reader) = (user.clone(), socket.clone());
-    Tasks::start_events(&user, &ctx, deliver, |feed| run(feeder, reader, dial, feed))?;
+    let reader = socket.clone();
+    Tasks::start_events(&user, &ctx, deliver, |feed| run(reader, dial, feed))?;
     Class::instance(ctx, Handle(socket))
 }
 
-async fn run(user: Rc<User>, socket: Rc<Socket>, dial: Box<Dial>, feed: Feed) {
+async fn run(socket: Rc<Socket>, dial: Box<Dial>, feed: Feed) {
     // Boxed: connecting needs far more space than reading, and the future lives as long as the socket.
-    let connected = Box::pin(socket.connect(&user, &dial)).await;
+    let connected = Box::pin(socket.connect(&feed.user, &dial)).await;
     drop(dial);
     match connected {
         Ok(head) => feed_open(&feed, &socket, &head),
         Err(error) => {
             socket.started.take();
-            feed_closed(&feed, &user, &socket, Some(error.to_string()), None);
+            feed_closed(&feed, &socket, Some(error.to_string()), None);
             return;
         }
     }
-    let end = read(&user, &socket, &feed).await;
+    let end = read(&socket, &feed).await;
     let error = end.as_ref().filter(|end| end.is_unexpected()).map(ToString::to_string);
     let close = match end {
         Some(End::Closed { code, text }) => {
@@ -91,13 +91,13 @@ async fn run(user: Rc<User>, socket: Rc<Socket>, dial: Box<Dial>, feed: Feed) {
         }
         _ => None,
     };
-    socket.finish(&user);
-    feed_closed(&feed, &user, &socket, error, close);
+    socket.finish(&feed.user);
+    feed_closed(&feed, &socket, error, close);
 }
 
 /// Reads until the end; `None` when the script has closed the connection, or the server does not answer a close frame in
 /// time.
-async fn read(user: &Rc<User>, socket: &Rc<Socket>, feed: &Feed) -> Option<End> {
+async fn read(socket: &Rc<Socket>, feed: &Feed) -> Option<End> {
     loop {
         let close_by = socket.close_by.get();
         let coming = poll_fn(|cx| socket.poll(cx, close_by.is_some()));
@@ -106,7 +106,7 @@ async fn read(user: &Rc<User>, socket: &Rc<Socket>, feed: &Feed) -> Option<End> 
             None => coming.await,
         };
         match event {
-            SocketEvent::Message(message) => feed_message(feed, user, socket, message),
+            SocketEvent::Message(message) => feed_message(feed, socket, message),
             SocketEvent::End(end) => return Some(end),
             SocketEvent::Changed if socket.is_connected() => {}
             SocketEvent::Changed => return None,
@@ -129,18 +129,18 @@ fn feed_open(feed: &Feed, socket: &Rc<Socket>, head: &Head) {
     }));
 }
 
-fn feed_message(feed: &Feed, user: &Rc<User>, socket: &Rc<Socket>, message: Incoming) {
+fn feed_message(feed: &Feed, socket: &Rc<Socket>, message: Incoming) {
     let (Incoming::Text(data)
     | Incoming::Binary(data)
     | Incoming::Ping(data)
     | Incoming::Pong(data)) = &message;
     let bytes = data.len();
     if let Incoming::Pong(payload) = &message {
-        socket.track_pong(user, payload);
+        socket.track_pong(&feed.user, payload);
     }
     let is_data = matches!(message, Incoming::Text(_) | Incoming::Binary(_));
     socket.hold(bytes);
-    let (user, socket) = (user.clone(), socket.clone());
+    let (user, socket) = (feed.user.clone(), socket.clone());
     feed.push(Box::new(move |ctx| {
         socket.release(bytes);
         match socket.state.get() {
@@ -170,12 +170,11 @@ fn feed_message(feed: &Feed, user: &Rc<User>, socket: &Rc<Socket>, message: Inco
 /// Reports the end: an error if there was one, and the server's close frame.
 fn feed_closed(
     feed: &Feed,
-    user: &Rc<User>,
     socket: &Rc<Socket>,
     error: Option<String>,
     close: Option<(u16, String)>,
 ) {
-    let (user, socket) = (user.clone(), socket.clone());
+    let (user, socket) = (feed.user.clone(), socket.clone());
     feed.push(Box::new(move |ctx| {
         let before = socket.state.replace(ReadyState::Closed);
         socket.count_session(&user);
