@@ -105,22 +105,19 @@ impl Socket {
         let mut traffic = Traffic::default();
         let opened = dial.open(&user.client, &mut traffic).await;
         let took = start.elapsed();
-        let result = match opened {
-            Ok(Opened { connection, head, peer }) => {
-                self.tag("ip", &peer.address.ip().to_string());
-                self.connection.replace(Some(connection));
-                user.sockets.0.borrow_mut().push(self.clone());
-                if let Some((code, reason)) = self.early_close.take() {
-                    // The first close frame of the connection: it is accepted.
-                    let _ = self.send_close(code, &reason);
-                }
-                Ok(head)
+        let result = opened.map(|Opened { connection, head, peer }| {
+            self.tag("ip", &peer.address.ip().to_string());
+            self.connection.replace(Some(connection));
+            user.sockets.0.borrow_mut().push(self.clone());
+            if let Some((code, reason)) = self.early_close.take() {
+                // The first close frame of the connection: it is accepted.
+                let _ = self.send_close(code, &reason);
             }
-            Err(error) => {
-                count_traffic(user, traffic);
-                Err(error)
-            }
-        };
+            head
+        });
+        if result.is_err() {
+            count_traffic(user, traffic);
+        }
         let answer = match &result {
             Ok(head) => Some(head),
             Err(error) => error.answer().map(|(head, _)| head),

@@ -108,27 +108,37 @@ fn nesting(text: &str) -> usize {
 }
 
 fn analyse(text: String, language: Language, name: &str) -> Result<(Syntax, String), ScriptError> {
+    if language == Language::JavaScript {
+        return Ok((find(&text), text));
+    }
+    let (code, positions) = to_javascript(&text, name)?;
+    // Imports of types alone are gone now.
+    let mut syntax = find(&code);
+    for used in &mut syntax.uses {
+        let written = positions.written(used.line as u32, u32::MAX);
+        used.line = written.map_or(used.line, |(line, _)| line as usize);
+    }
+    syntax.positions = Some(positions);
+    Ok((syntax, code))
+}
+
+fn find(text: &str) -> Syntax {
     let allocator = Allocator::default();
-    let source_type = match language {
-        Language::JavaScript => SourceType::unambiguous(),
-        Language::TypeScript => SourceType::ts(),
-    };
-    let parsed = Parser::new(&allocator, &text, source_type).parse();
-    if language == Language::TypeScript
-        && let Some(problem) = parsed.diagnostics.iter().next()
-    {
+    let parsed = Parser::new(&allocator, text, SourceType::unambiguous()).parse();
+    let semantic = SemanticBuilder::new_compiler().with_build_nodes(true).build(&parsed.program);
+    let finder = Finder::new(text, &semantic.semantic);
+    finder.find(&parsed.program, parsed.module_record.has_module_syntax)
+}
+
+fn to_javascript(text: &str, name: &str) -> Result<(String, Positions), ScriptError> {
+    let allocator = Allocator::default();
+    let parsed = Parser::new(&allocator, text, SourceType::ts()).parse();
+    if let Some(problem) = parsed.diagnostics.iter().next() {
         let at = problem.labels.first().map_or(0, |label| label.offset() as usize);
-        let message = format!("SyntaxError: {} ({name}:{})", problem.message, line(&text, at));
+        let message = format!("SyntaxError: {} ({name}:{})", problem.message, line(text, at));
         return Err(ScriptError::Exception(message));
     }
-    let has_module_syntax = parsed.module_record.has_module_syntax;
     let mut program = parsed.program;
-    let semantic = SemanticBuilder::new_compiler().with_build_nodes(true).build(&program).semantic;
-    let syntax = Finder::new(&text, &semantic).find(&program, has_module_syntax);
-    drop(semantic);
-    if language == Language::JavaScript {
-        return Ok((syntax, text));
-    }
     let scoping = SemanticBuilder::new_compiler().with_enum_eval(true).build(&program);
     let scoping = scoping.semantic.into_scoping();
     let options = TransformOptions::default();
@@ -141,14 +151,7 @@ fn analyse(text: String, language: Language, name: &str) -> Result<(Syntax, Stri
         CodegenOptions { source_map_path: Some(name.into()), ..CodegenOptions::default() };
     let built = Codegen::new().with_options(options).build(&program);
     let positions = Positions::from_codegen(&built);
-    // Imports of types alone are gone now.
-    let (mut syntax, code) = analyse(built.code, Language::JavaScript, name)?;
-    for used in &mut syntax.uses {
-        let written = positions.written(used.line as u32, u32::MAX);
-        used.line = written.map_or(used.line, |(line, _)| line as usize);
-    }
-    syntax.positions = Some(positions);
-    Ok((syntax, code))
+    Ok((built.code, positions))
 }
 
 /// Line number of an offset, from 1.

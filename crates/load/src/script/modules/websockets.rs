@@ -2,6 +2,7 @@
 //! reads and writes for each socket, and the iteration goes on until all of them are closed.
 
 use std::future::poll_fn;
+use std::iter;
 use std::rc::Rc;
 
 use rquickjs::{ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, Object, Result, Value};
@@ -152,18 +153,15 @@ fn feed_message(feed: &Feed, socket: &Rc<Socket>, message: Incoming) {
         if is_data {
             socket.count(&user, Builtin::WsMsgsReceived, 1.0);
         }
-        match message {
-            Incoming::Text(text) => {
-                let text = raw::text(ctx, &text)?;
-                Ok(vec!["message".into_js(ctx)?, text])
-            }
+        let (name, data) = match message {
+            Incoming::Text(text) => ("message", Some(raw::text(ctx, &text)?)),
             Incoming::Binary(data) => {
-                let data = ArrayBuffer::new(ctx.clone(), data)?.into_js(ctx)?;
-                Ok(vec!["message".into_js(ctx)?, data])
+                ("message", Some(ArrayBuffer::new(ctx.clone(), data)?.into_value()))
             }
-            Incoming::Ping(_) => Ok(vec!["ping".into_js(ctx)?]),
-            Incoming::Pong(_) => Ok(vec!["pong".into_js(ctx)?]),
-        }
+            Incoming::Ping(_) => ("ping", None),
+            Incoming::Pong(_) => ("pong", None),
+        };
+        Ok(iter::once(name.into_js(ctx)?).chain(data).collect())
     }));
 }
 
